@@ -1,4 +1,4 @@
-"""Storage that the server allows: roots, its own directory, and addresses of object stores."""
+"""Allowed storage: roots, the server's own directory, and addresses of object stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIDE = OURS._replace(roots=("file:///",))
 
 @pytest.mark.parametrize("location", [f"{DATA}/warehouse", "/srv/data/warehouse/x", "file:/mnt/x", "s3a://b/k/x"])
 def test_what_is_allowed(location: str) -> None:
-    """A root and what lies below it, however it is spelled."""
+    """A root and all locations below it are allowed, in every spelling."""
     assert OURS.covers(location)
     OURS.check_root(location)
 
@@ -25,14 +25,14 @@ def test_what_is_allowed(location: str) -> None:
     "location", ["/", "/srv", DATA, f"{DATA}/limnos.db", "/mnt2", "s3://b", "s3://b/kk", "gs://b/k", "s3://c/k"]
 )
 def test_what_is_not(location: str) -> None:
-    """Everything else is refused; the words name the flag, or that it is the server's own."""
+    """Every other location is refused. The message names the setting, or says that the location is the server's own."""
     with pytest.raises(OutsideRoots, match=r"--allow-root|server's own directory"):
         OURS.check_root(location)
 
 
 @pytest.mark.parametrize("location", [DATA, f"{DATA}/limnos.db", f"{DATA}/warehouse2", "/srv/data/"])
 def test_the_servers_own_directory_is_never_open(location: str) -> None:
-    """Not even to somebody who allows the whole file system, except for the warehouse in it."""
+    """The server's own directory, except for the warehouse in it, is not allowed, even if the whole file system is."""
     assert not WIDE.covers(location)
     assert WIDE.covers(f"{DATA}/warehouse/t")
     assert WIDE.covers("file:///srv/data2")
@@ -42,12 +42,16 @@ def test_the_servers_own_directory_is_never_open(location: str) -> None:
     "location, holds", [("/srv", True), ("/", True), (DATA, True), ("/srv/x", False), (f"{DATA}/warehouse/t", False)]
 )
 def test_a_table_around_the_servers_directory(location: str, holds: bool) -> None:
-    """A table there would have the server's database among its files."""
+    """A location above the server's directory is refused, because the server's database would be among the table's
+    files.
+    """
     assert WIDE.holds_server_files(location) is holds
 
 
 def test_a_catalogs_roots_are_narrowed() -> None:
-    """What it states beyond what is allowed does not count; a wider root leaves what is allowed of it."""
+    """A catalog's roots are restricted to the allowed storage. Of a root above an allowed one only the allowed part
+    remains.
+    """
     stated = ("file:///", "file:///mnt/a", "s3://b", "s3://c", "gs://x")
 
     assert OURS.narrowed(stated) == (f"{DATA}/warehouse", "file:///mnt", "file:///mnt/a", "s3://b/k")
@@ -59,7 +63,7 @@ def test_a_catalogs_roots_are_narrowed() -> None:
     "text, root", [("s3a://", "s3://"), ("/x/", "file:///x"), ("s3a://b/", "s3://b"), ("gs://", "gs://")]
 )
 def test_roots_have_one_spelling(text: str, root: str) -> None:
-    """A scheme alone is every bucket."""
+    """Spellings of one root have one normal form. A scheme alone stands for every bucket."""
     assert root_of(text) == root
 
 
@@ -73,7 +77,7 @@ PUBLIC = [
 
 @pytest.mark.parametrize("endpoint", PUBLIC)
 def test_endpoints_of_clouds_and_those_allowed(endpoint: str) -> None:
-    """The public clouds by https, and whatever address was allowed, to the port."""
+    """Endpoints of the public clouds with https, and the allowed addresses with their ports, are accepted."""
     OURS.check_endpoints({"s3.endpoint": endpoint})
 
 
@@ -89,14 +93,14 @@ OTHERS = [
 @pytest.mark.parametrize("name", ["s3.endpoint", "s3-endpoint", "gcs.service.host", "oss-endpoint"])
 @pytest.mark.parametrize("endpoint", OTHERS)
 def test_other_endpoints(name: str, endpoint: str) -> None:
-    """Anything else is refused in words that name the flag, under whichever name the property goes."""
+    """Any other endpoint is refused, under each name of the property, and the message names the setting."""
     with pytest.raises(BadRequest, match="--allow-endpoint"):
         OURS.check_endpoints({name: endpoint})
 
 
 @pytest.mark.parametrize("region", ["x.evil.com", "a/b", "a@b", "a#", "x" * 64])
 def test_regions_lead_nowhere_else(region: str) -> None:
-    """A region is part of an address, and only a name."""
+    """A region is part of an address, and may contain only the characters of a name."""
     with pytest.raises(BadRequest, match="not a region"):
         OURS.check_endpoints({"s3.region": region})
     OURS.check_endpoints({"s3.region": "eu-west-1"})

@@ -1,4 +1,4 @@
-"""Deletion of a whole directory, on a disk and in an object store, without its neighbours."""
+"""Deletion of a whole directory, on a disk and in an object store, without adjacent directories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from limnos.files import delete_directory, directories
 
 
 class Objects:
-    """An object store that lists and deletes."""
+    """A fake object store that lists and deletes."""
 
     def __init__(self, *names: str) -> None:
         self.names = list(names)
@@ -26,7 +26,7 @@ class Objects:
 
 
 def test_directory_on_a_disk(tmp_path: Path) -> None:
-    """Every file below it goes, its sibling stays; a directory that is not there is no error."""
+    """Every file below the directory is deleted and its sibling is not. Deleting a missing directory is no error."""
     for name in ("a/f", "a/b/g", "ab/h"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
@@ -38,7 +38,7 @@ def test_directory_on_a_disk(tmp_path: Path) -> None:
 
 
 def test_directory_in_an_object_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every object below it goes, one whose name only begins alike stays."""
+    """Every object below the directory is deleted. An object with the directory's name as text prefix is not."""
     store = Objects("s3://b/a/f", "s3://b/a/b/g", "s3://b/ab/h")
     monkeypatch.setattr(directories, "store_for", lambda _location, _properties: store)
 

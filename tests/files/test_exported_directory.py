@@ -1,4 +1,4 @@
-"""Exported directories appear completely, in an empty location, and leave nothing if they are abandoned."""
+"""Exported directories appear as a whole, at an empty location, and leave no files if they are discarded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def _write(exported: ExportedDirectory, *names: str) -> None:
 
 
 def test_files_appear_with_the_directory(tmp_path: Path) -> None:
-    """Before that there is no directory of its name, also with missing parents; afterwards nothing else is left."""
+    """Before the export is published no directory has its name, also with missing parents. Afterwards no temporary file
+    remains.
+    """
     exported = ExportedDirectory(f"file://{tmp_path}/x/out")
     exported.begin()
     _write(exported, "a", "b", "part-0")
@@ -38,7 +40,7 @@ def test_files_appear_with_the_directory(tmp_path: Path) -> None:
 
 
 def test_an_empty_directory_may_be_there(tmp_path: Path) -> None:
-    """It is replaced."""
+    """An empty directory at the target is replaced."""
     (tmp_path / "out").mkdir()
     exported = ExportedDirectory(f"file://{tmp_path}/out")
     exported.begin()
@@ -49,7 +51,9 @@ def test_an_empty_directory_may_be_there(tmp_path: Path) -> None:
 
 
 def test_files_are_not_mixed(tmp_path: Path) -> None:
-    """A directory with files is refused, at once and when they come meanwhile; a file of that name as well."""
+    """A directory with files is refused, at the begin of the export or at its end if they were added meanwhile. A file
+    with the target's name is refused, too.
+    """
     (tmp_path / "file").write_bytes(b"x")
     with pytest.raises(NotEmpty):
         ExportedDirectory(f"file://{tmp_path}/file").begin()
@@ -69,7 +73,7 @@ def test_files_are_not_mixed(tmp_path: Path) -> None:
 
 
 def test_a_killed_export_leaves_no_directory(tmp_path: Path) -> None:
-    """Its hidden files are removed by an export a day later, and not before."""
+    """The hidden files of a killed export are deleted by another export after a day, and not before."""
     killed = ExportedDirectory(f"file://{tmp_path}/out")
     killed.begin()
     _write(killed, "part-0")
@@ -86,14 +90,16 @@ def test_a_killed_export_leaves_no_directory(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
-    """The reason is told."""
+    """If the directory cannot be created, the error has the reason."""
     (tmp_path / "file").write_bytes(b"x")
     with pytest.raises(StorageFailed):
         ExportedDirectory(f"file://{tmp_path}/file/out").begin()
 
 
 def test_files_that_were_removed_meanwhile_are_missed(tmp_path: Path) -> None:
-    """Whoever removes the hidden directory (a clock that is wrong does) leaves no export that lacks its first files."""
+    """If the hidden directory is deleted meanwhile (for example by a node with a wrong clock), the export fails instead
+    of publishing incomplete files.
+    """
     exported = ExportedDirectory(f"file://{tmp_path}/out")
     exported.begin()
     _write(exported, "a", "part-0")

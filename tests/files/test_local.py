@@ -1,4 +1,4 @@
-"""Local files: written once, read completely, missing after a delete, under any name that the operating system
+"""Local files: written once, read completely, missing after a delete, with any name that the operating system
 allows.
 """
 
@@ -31,14 +31,14 @@ NAMES = ["plain", "a b", "c%20d", "100%", "é ü", "日本", "🦆", "x:y", "q?x
 
 @pytest.fixture
 def files() -> FileStore:
-    """Give the store of local files."""
+    """The store of local files."""
     return store_for("file:///", {})
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("prefix", ["", "file:", "file://"])
 def test_a_file_round_trips_under_any_name(files: FileStore, tmp_path: Path, name: str, prefix: str) -> None:
-    """The text after `file:` is the path itself: parents are made, nothing is decoded."""
+    """The text after `file:` is the path itself: parent directories are created, and nothing is decoded."""
     files.write_new(f"{prefix}{tmp_path}/{name}/metadata/{name}.json", b"{}")
 
     assert files.read(f"{prefix}{tmp_path}/{name}/metadata/{name}.json") == b"{}"
@@ -50,7 +50,7 @@ def test_a_file_round_trips_under_any_name(files: FileStore, tmp_path: Path, nam
 def test_the_first_file_of_a_table_makes_its_directories(
     files: FileStore, tmp_path: Path, name: str, there: str
 ) -> None:
-    """Whichever of them is there already, and however far down the table lies."""
+    """Writing the first file of a table creates its missing directories, at any depth."""
     root = tmp_path / "warehouse" / name
     (root / there if there else tmp_path).mkdir(parents=True, exist_ok=True)
 
@@ -60,7 +60,9 @@ def test_the_first_file_of_a_table_makes_its_directories(
 
 
 def test_the_first_file_in_a_directory_that_nobody_may_make(files: FileStore) -> None:
-    """Right below the root of the file system, too, the operating system's word is told."""
+    """If a directory cannot be created, even directly below the root of the file system, the operating system's error
+    is reported.
+    """
     with pytest.raises(StorageFailed):
         files.write_new("/proc/limnos/x.json", b"{}", first=True)
     with pytest.raises((StorageFailed, AlreadyExists)):
@@ -69,7 +71,7 @@ def test_the_first_file_in_a_directory_that_nobody_may_make(files: FileStore) ->
 
 @pytest.mark.parametrize("name", ["plain", "a b", "c%20d", "é ü"])
 def test_other_readers_open_the_same_file(files: FileStore, tmp_path: Path, name: str) -> None:
-    """PyIceberg's default reader finds the file under the very location it was written to."""
+    """PyIceberg's default reader opens the file at the same location to which it was written."""
     location = f"file:{tmp_path}/{name}/v1.json"
     files.write_new(location, b"body")
     scheme, netloc, path = PyArrowFileIO.parse_location(location)
@@ -79,7 +81,7 @@ def test_other_readers_open_the_same_file(files: FileStore, tmp_path: Path, name
 
 
 def test_a_file_is_never_overwritten(files: FileStore, tmp_path: Path) -> None:
-    """The second writer of a name is refused, and the first one's bytes stay."""
+    """A second write to a name is refused, and the first one's bytes do not change."""
     location = f"{tmp_path}/v1.json"
     files.write_new(location, b"first")
 
@@ -90,7 +92,9 @@ def test_a_file_is_never_overwritten(files: FileStore, tmp_path: Path) -> None:
 
 
 def test_of_many_writers_of_one_name_one_wins(files: FileStore, tmp_path: Path) -> None:
-    """Writers that also race to make the parents: exactly one succeeds, the file is the winner's."""
+    """Of concurrent writers of one name, which also create its parent directories, exactly one succeeds, and the file
+    has its bytes.
+    """
     location = f"{tmp_path}/deep/er/v1.json"
 
     def attempt(number: int) -> int | None:
@@ -107,7 +111,7 @@ def test_of_many_writers_of_one_name_one_wins(files: FileStore, tmp_path: Path) 
 
 
 def test_a_failed_write_leaves_no_file(files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the disk is full the caller may come again, and no half-written file stays."""
+    """If the disk is full, the error allows a retry, and no incomplete file remains."""
 
     def full(descriptor: int, data: bytes) -> int:
         raise OSError(28, "No space left on device")
@@ -119,7 +123,7 @@ def test_a_failed_write_leaves_no_file(files: FileStore, tmp_path: Path, monkeyp
 
 
 def test_short_writes_are_continued(files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operating system that takes few bytes at a time gets them all."""
+    """If the operating system writes few bytes at a time, all bytes are written."""
     write = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, bytes(data[:3])))
     files.write_new(f"{tmp_path}/v1.json", b"0123456789")
@@ -131,7 +135,7 @@ def test_short_writes_are_continued(files: FileStore, tmp_path: Path, monkeypatc
 def test_a_missing_file_is_reported_in_the_words_that_readers_know(
     files: FileStore, tmp_path: Path, below: str
 ) -> None:
-    """The text begins as Iceberg's readers expect and holds the location as it was given."""
+    """The message about a missing file begins as Iceberg's readers expect, and has the location as it was given."""
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "directory").mkdir()
     location = f"file:{tmp_path}/{below}"
@@ -143,7 +147,7 @@ def test_a_missing_file_is_reported_in_the_words_that_readers_know(
 
 
 def test_a_pipe_does_not_hold_the_reader(files: FileStore, tmp_path: Path) -> None:
-    """What is not a regular file is no file, and reading it returns at once."""
+    """A pipe or another special file is reported as missing, and reading it returns immediately."""
     os.mkfifo(tmp_path / "pipe")
 
     with pytest.raises(MissingFile, match="not a file"):
@@ -151,7 +155,7 @@ def test_a_pipe_does_not_hold_the_reader(files: FileStore, tmp_path: Path) -> No
 
 
 def test_a_file_exists_until_it_is_deleted(files: FileStore, tmp_path: Path) -> None:
-    """Deleting takes the file away; deleting again is fine, also below what is no directory."""
+    """A deleted file does not exist. Deleting it again is no error, also below a path that is no directory."""
     location = f"file://{tmp_path}/v1.json"
     files.write_new(location, b"")
     before = files.exists(location)
@@ -165,7 +169,7 @@ def test_a_file_exists_until_it_is_deleted(files: FileStore, tmp_path: Path) -> 
 
 
 def test_a_file_has_a_length(files: FileStore, tmp_path: Path) -> None:
-    """In bytes, 0 included; what is not there, or is a directory, has none."""
+    """The length of a file is in bytes, and can be 0. A missing file and a directory have no length."""
     for size in (0, 9):
         files.write_new(f"file://{tmp_path}/{size}", b"x" * size)
 
@@ -175,7 +179,7 @@ def test_a_file_has_a_length(files: FileStore, tmp_path: Path) -> None:
 
 
 def test_a_directory_is_never_deleted(files: FileStore, tmp_path: Path) -> None:
-    """Deleting a directory is refused, and what it holds stays."""
+    """Deleting a directory is refused, and its content is not touched."""
     (tmp_path / "table").mkdir()
     (tmp_path / "table" / "data").write_bytes(b"x")
 
@@ -185,7 +189,7 @@ def test_a_directory_is_never_deleted(files: FileStore, tmp_path: Path) -> None:
 
 
 def test_a_limit_bounds_what_is_read(files: FileStore, tmp_path: Path) -> None:
-    """A file of the limit's length is read, one byte more is refused."""
+    """A file of the limit's length is read; a file with one byte more is refused."""
     files.write_new(f"{tmp_path}/ten", b"0123456789")
 
     assert files.read(f"{tmp_path}/ten", bytes_max=10) == b"0123456789"
@@ -196,7 +200,7 @@ def test_a_limit_bounds_what_is_read(files: FileStore, tmp_path: Path) -> None:
 def test_a_refusal_of_the_system_says_what_to_check(
     files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Missing rights are a failure of the storage with the system's reason and a hint, for every call."""
+    """For every call, missing permissions are StorageFailed with the system's reason and a hint."""
 
     def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
@@ -225,7 +229,9 @@ def test_dots_lead_nowhere(files: FileStore, tmp_path: Path) -> None:
 
 
 def test_files_are_listed_directly(files: FileStore, tmp_path: Path) -> None:
-    """Name, size and time of the files in a directory; no directories, no links, nothing where nothing is."""
+    """A list has name, size and time of the files directly in a directory, without directories and links. A missing
+    directory gives an empty list.
+    """
     files.write_new(f"{tmp_path}/d/a", b"123")
     files.write_new(f"{tmp_path}/d/below/b", b"")
     (tmp_path / "d" / "link").symlink_to(tmp_path / "d" / "a")
@@ -238,7 +244,9 @@ def test_files_are_listed_directly(files: FileStore, tmp_path: Path) -> None:
 
 
 def test_a_file_gets_a_further_name_once(files: FileStore, tmp_path: Path) -> None:
-    """The same bytes under it already are fine, others are refused; what is missing or a link is no file."""
+    """A hard link to a file is created once. If the name has the same bytes already it succeeds, else it is refused. A
+    missing source or a link as source is a missing file.
+    """
     for name, data in (("a", b"1"), ("same", b"1"), ("other", b"2")):
         files.write_new(f"{tmp_path}/{name}", data)
     (tmp_path / "link").symlink_to(tmp_path / "a")
@@ -256,7 +264,9 @@ def test_a_file_gets_a_further_name_once(files: FileStore, tmp_path: Path) -> No
 
 
 def test_a_name_that_is_free_again_is_given(files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody else's file had it, and was gone before it was looked at; or the source was."""
+    """If the file with the name, or the source, disappears during the call, the link is created, or the source is
+    reported as missing.
+    """
     for name in ("a", "b"):
         files.write_new(f"{tmp_path}/{name}", b"1")
     link, gone = os.link, [lambda: None, (tmp_path / "b").unlink]
@@ -277,7 +287,7 @@ def test_a_name_that_is_free_again_is_given(files: FileStore, tmp_path: Path, mo
 
 
 def test_a_file_is_moved(files: FileStore, tmp_path: Path) -> None:
-    """To a place whose directory is made; that it is gone already is fine."""
+    """A file is moved to a location whose directory is created. If the file was moved already, this is no error."""
     files.write_new(f"{tmp_path}/a", b"1")
 
     for _ in range(2):
@@ -289,7 +299,7 @@ def test_a_file_is_moved(files: FileStore, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", ["a/b/f", "a/.hidden", "a"])
 def test_a_place_with_a_file_is_not_empty(files: FileStore, tmp_path: Path, there: str) -> None:
-    """A file at a place or anywhere below it counts; one beside it does not."""
+    """A location is not empty if a file is at it or anywhere below it. A file beside it does not count."""
     files.write_new(f"{tmp_path}/{there}", b"")
     files.write_new(f"{tmp_path}/ab", b"")
 
@@ -297,7 +307,7 @@ def test_a_place_with_a_file_is_not_empty(files: FileStore, tmp_path: Path, ther
 
 
 def test_directories_alone_are_empty(files: FileStore, tmp_path: Path) -> None:
-    """Nothing, and directories without files, are empty; a link counts as a file, wherever it leads."""
+    """A missing location, and directories without files, are empty. A link counts as a file, whatever its target is."""
     absent = files.is_empty(f"{tmp_path}/a/b")
     (tmp_path / "a" / "b").mkdir(parents=True)
     directories = files.is_empty(f"{tmp_path}/a")
@@ -310,7 +320,7 @@ def test_directories_alone_are_empty(files: FileStore, tmp_path: Path) -> None:
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The paths whose size and time are asked for, of which a list of names needs none."""
+    """Return the paths for which size and time are read. A list of names reads none."""
     asked: list[str] = []
     look = os.lstat
 
@@ -323,7 +333,9 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_chosen_files_alone_are_looked_at(files: FileStore, tmp_path: Path, looked: list[str]) -> None:
-    """All names of files are there to choose from, no directories and no links; what has gone since is left out."""
+    """The selection is made from all file names, without directories and links. A file that disappears meanwhile is
+    omitted.
+    """
     for name in ("a", "b", "c", "inner/d"):
         files.write_new(f"{tmp_path}/d/{name}", b"123")
     (tmp_path / "d" / "link").symlink_to(tmp_path / "d" / "a")
@@ -345,7 +357,7 @@ def test_chosen_files_alone_are_looked_at(files: FileStore, tmp_path: Path, look
 def test_whether_files_are_there_is_told_by_the_first(
     files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A directory with a file of its own is read up to that one; those without are entered, unless they are links."""
+    """The check for files reads a directory up to its first file. It enters subdirectories, but not links."""
     files.write_new(f"{tmp_path}/full/inner/file", b"")
     (tmp_path / "empty" / "inner").mkdir(parents=True)
     (tmp_path / "linked").mkdir()
@@ -363,7 +375,7 @@ def test_whether_files_are_there_is_told_by_the_first(
 
 
 def _counting(read: list[str], scandir: Callable[..., Any]) -> Callable[..., Any]:
-    """A `scandir` that notes which entries were taken."""
+    """Return a `scandir` that records which entries were read."""
 
     @contextmanager
     def counted(path: str) -> Iterator[Iterator[os.DirEntry[str]]]:

@@ -1,4 +1,4 @@
-"""Locations: one normal form per location, and no spelling that leaves a root."""
+"""Storage locations: one normal form per location, and no spelling that leaves a root."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PREFIXES = st.sampled_from(
     ],
 )
 def test_every_spelling_of_a_place_has_one_normal_form(location: str, expected: str) -> None:
-    """Schemes, slashes and synonyms are made one; what follows stays raw text."""
+    """Schemes, slashes and synonyms have one normal form. The rest of the location is raw text."""
     assert normalise(location) == expected
 
 
@@ -82,14 +82,14 @@ def test_every_spelling_of_a_place_has_one_normal_form(location: str, expected: 
     ],
 )
 def test_an_ambiguous_or_relative_location_is_refused(location: str, reason: str) -> None:
-    """The refusal says what is wrong with the location."""
+    """An ambiguous or relative location is refused, and the message says what is wrong with it."""
     with pytest.raises(BadRequest, match=reason):
         normalise(location)
 
 
 @given(PREFIXES, SAFE_PATHS)
 def test_the_normal_form_is_its_own_normal_form(prefix: str, path: str) -> None:
-    """Normalising twice is normalising once."""
+    """Normalizing a normal form does not change it."""
     once = normalise(prefix + path)
 
     assert normalise(once) == once
@@ -97,7 +97,7 @@ def test_the_normal_form_is_its_own_normal_form(prefix: str, path: str) -> None:
 
 @given(SAFE_PATHS.filter(lambda path: ";" not in path))
 def test_local_paths_are_the_raw_text_that_pyiceberg_opens(path: str) -> None:
-    """PyIceberg opens the very path that the normal form names, percent signs, spaces and Unicode included."""
+    """PyIceberg opens exactly the path that the normal form names, including percent signs, spaces and Unicode."""
     location = normalise(f"file:/x{path}%41")
 
     assert PyArrowFileIO.parse_location(location) == ("file", "", location.removeprefix("file://"))
@@ -128,12 +128,12 @@ def test_local_paths_are_the_raw_text_that_pyiceberg_opens(path: str) -> None:
     ],
 )
 def test_within_goes_segment_by_segment(location: str, root: str, expected: bool) -> None:
-    """A location is within a root when its store is the same and its first segments are the root's."""
+    """A location is within a root if its store is the same and its first segments are those of the root."""
     assert is_within(location, [root]) is expected
 
 
 def test_one_of_several_roots_is_enough_and_none_is_not() -> None:
-    """Any root admits; no roots admit nothing."""
+    """A location within any of several roots is allowed. Without roots, no location is allowed."""
     assert is_within("s3://b/x", ["/a", "s3://b"])
     assert not is_within("/a", [])
 
@@ -142,14 +142,14 @@ def test_one_of_several_roots_is_enough_and_none_is_not() -> None:
 def test_what_lies_below_a_root_is_within_and_its_neighbours_are_not(
     prefix: str, root: str, below: str, more: str
 ) -> None:
-    """Appending segments stays within; lengthening the root's last segment leaves it."""
+    """A location with appended segments is within the root. A location that extends the root's last segment is not."""
     assert is_within(f"{prefix}{root}/{below}", [prefix + root])
     assert not is_within(f"{prefix}{root}{more}/{below}", [prefix + root])
 
 
 @given(PATHS, PATHS.filter(lambda path: not {".", ".."} & set(path.split("/")) and "%2" not in path.replace("%20", "")))
 def test_no_spelling_leads_out_of_a_root(path: str, root: str) -> None:
-    """Whatever is within lies below the root also after the operating system's own reading of dots and slashes."""
+    """A location within a root is below it also after the operating system has interpreted dots and slashes."""
     within = is_within("file:" + "/" + path.lstrip("/"), ["/" + root.lstrip("/")])
     resolved = posixpath.normpath("/" + path.lstrip("/")).rstrip("/") + "/"
     below = resolved.startswith(posixpath.normpath("/" + root.lstrip("/")).rstrip("/") + "/")
@@ -158,26 +158,28 @@ def test_no_spelling_leads_out_of_a_root(path: str, root: str) -> None:
 
 
 def test_allowed_roots_are_the_warehouse_and_the_listed_prefixes() -> None:
-    """The list is split at commas, blanks and repetitions fall away, each root is in normal form."""
+    """The list of allowed prefixes is split at commas, blank and repeated entries are dropped, and each root is in
+    normal form.
+    """
     roots = allowed_roots("file:/srv/w/", " s3a://b/x , ,/srv/w,file:///tmp")
 
     assert roots == ("file:///srv/w", "s3://b/x", "file:///tmp")
 
 
 def test_without_a_list_the_warehouse_is_the_only_root() -> None:
-    """A missing or empty property adds nothing."""
+    """Without the property, or with an empty one, the warehouse is the only root."""
     assert allowed_roots("s3://b", None) == ("s3://b",)
     assert allowed_roots("s3://b", "") == ("s3://b",)
 
 
 def test_an_illegal_root_is_refused() -> None:
-    """A root that is no location is named in the refusal, rather than admitting nothing in silence."""
+    """A root that is no valid location is refused by name, instead of silently allowing nothing."""
     with pytest.raises(BadRequest, match="relative/path"):
         allowed_roots("s3://b", "relative/path")
 
 
 def test_a_location_outside_is_refused_with_the_roots_and_what_to_do() -> None:
-    """The refusal names the location, the roots and the property that widens them."""
+    """The refusal of a location outside of the roots names the location, the roots and the property that adds roots."""
     with pytest.raises(OutsideRoots) as caught:
         check_within("/etc/passwd", ("file:///srv/w", "s3://b/x"))
     assert caught.value.message == (
@@ -187,12 +189,12 @@ def test_a_location_outside_is_refused_with_the_roots_and_what_to_do() -> None:
 
 
 def test_a_location_inside_passes() -> None:
-    """A location within the roots raises nothing."""
+    """A location within the roots is accepted."""
     assert check_within("/srv/w/t", ("file:///srv/w",)) is None  # type: ignore[func-returns-value]
 
 
 def test_a_malformed_location_is_refused_as_such() -> None:
-    """A '..' is named as the reason, not the roots."""
+    """The refusal of a location with `..` names that as the reason, not the roots."""
     with pytest.raises(BadRequest, match="segment") as caught:
         check_within("/srv/w/../x", ("file:///srv/w",))
     assert not isinstance(caught.value, OutsideRoots)
@@ -218,13 +220,13 @@ def test_a_malformed_location_is_refused_as_such() -> None:
     ],
 )
 def test_place_key(location: str, key: str) -> None:
-    """Spellings that some reader takes for one place have one key in the register of places."""
+    """Spellings that some reader treats as one location have one key in the register of locations."""
     assert place_key(location) == key
     assert place_key(key) == key
 
 
 @pytest.mark.parametrize("location", ["s3://b/a/../c", "s3://b/%2e%2E/c", "/a/./b", "file:///a/%2e%2e/b", "s3://b/x?y"])
 def test_no_place_key_for_ambiguous_locations(location: str) -> None:
-    """What leads out of a place for some reader has no key, in whichever spelling."""
+    """A location that leaves its root for some reader has no key, in any spelling."""
     with pytest.raises(BadRequest):
         place_key(location)

@@ -1,4 +1,4 @@
-"""Object stores: the same contract as local files, against an S3 server in this process."""
+"""Object stores: the same contract as local files, tested with an S3 server in this process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEYS = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.region"
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    """Run an S3 server with one bucket."""
+    """An S3 server with one bucket."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -46,19 +46,19 @@ def endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def properties(endpoint: str) -> dict[str, str]:
-    """Give a catalog's properties that reach the server."""
+    """Catalog properties for access to the server."""
     return {**KEYS, "s3.endpoint": endpoint, "s3.path-style-access": "true"}
 
 
 @pytest.fixture
 def files(properties: dict[str, str]) -> FileStore:
-    """Give the store of the bucket."""
+    """The store of the bucket."""
     return store_for("s3://bucket/warehouse", properties)
 
 
 @pytest.mark.parametrize("name", ["plain", "a b", "c%20d", "é ü", "日本", "x:y", "*", "[a]", "a+b", "a//b"])
 def test_a_file_round_trips_under_any_key(files: FileStore, name: str) -> None:
-    """Keys are raw text, and s3a names the same object as s3."""
+    """Keys are raw text, and `s3a` locations name the same object as `s3` ones."""
     files.write_new(f"s3://bucket/round/{name}/v1.json", b"{}")
 
     assert files.read(f"s3a://bucket/round/{name}/v1.json") == b"{}"
@@ -66,7 +66,7 @@ def test_a_file_round_trips_under_any_key(files: FileStore, name: str) -> None:
 
 
 def test_a_file_is_never_overwritten(files: FileStore) -> None:
-    """The second writer of a name is refused, and the first one's bytes stay."""
+    """A second write to a name is refused, and the first one's bytes do not change."""
     files.write_new("s3://bucket/once/v1.json", b"first")
 
     with pytest.raises(AlreadyExists, match="write under a fresh name"):
@@ -75,7 +75,7 @@ def test_a_file_is_never_overwritten(files: FileStore) -> None:
 
 
 def test_writing_the_same_bytes_again_is_a_lost_answer(files: FileStore) -> None:
-    """A write that was repeated because its answer was lost succeeds."""
+    """A write that the client repeats with the same bytes, because the answer was lost, succeeds."""
     files.write_new("s3://bucket/again/v1.json", b"body")
     files.write_new("s3://bucket/again/v1.json", b"body")
 
@@ -84,7 +84,7 @@ def test_writing_the_same_bytes_again_is_a_lost_answer(files: FileStore) -> None
 
 @pytest.mark.parametrize("location", ["s3://bucket/absent", "s3a://no-such-bucket/x", "s3://bucket/directory"])
 def test_a_missing_file_is_reported_in_the_words_that_readers_know(files: FileStore, location: str) -> None:
-    """An absent key, an absent bucket and a mere prefix of keys are no file."""
+    """A missing key, a missing bucket and a prefix of keys are reported as a missing file."""
     if not files.exists("s3://bucket/directory/file"):
         files.write_new("s3://bucket/directory/file", b"x")
 
@@ -95,7 +95,7 @@ def test_a_missing_file_is_reported_in_the_words_that_readers_know(files: FileSt
 
 
 def test_a_file_exists_until_it_is_deleted(files: FileStore) -> None:
-    """Deleting takes the one file away, not those that a pattern would match; deleting again is fine."""
+    """Deleting removes only the named file, not those that it would match as a pattern. Deleting again is no error."""
     files.write_new("s3://bucket/gone/a*", b"")
     files.write_new("s3://bucket/gone/ab", b"")
     for _ in range(2):
@@ -106,7 +106,7 @@ def test_a_file_exists_until_it_is_deleted(files: FileStore) -> None:
 
 
 def test_a_file_has_a_length(files: FileStore) -> None:
-    """In bytes, 0 included; what is not there, or is a directory, has none."""
+    """The length of a file is in bytes, and can be 0. A missing file and a directory have no length."""
     for size in (0, 9):
         files.write_new(f"s3://bucket/length/{size}", b"x" * size)
 
@@ -115,14 +115,14 @@ def test_a_file_has_a_length(files: FileStore) -> None:
 
 @pytest.mark.parametrize("size", [0, 9, 10])
 def test_a_limit_bounds_what_is_read(files: FileStore, size: int) -> None:
-    """A file up to the limit is read whole, an empty one too."""
+    """A file up to the limit is read completely; so is an empty one."""
     files.write_new(f"s3://bucket/limit/{size}", b"x" * size)
 
     assert files.read(f"s3://bucket/limit/{size}", bytes_max=10) == b"x" * size
 
 
 def test_a_file_over_the_limit_is_refused(files: FileStore) -> None:
-    """One byte too many is refused."""
+    """A file with one byte more than the limit is refused."""
     files.write_new("s3://bucket/limit/over", b"x" * 11)
 
     with pytest.raises(TooLarge, match="larger than 10 bytes"):
@@ -130,7 +130,7 @@ def test_a_file_over_the_limit_is_refused(files: FileStore) -> None:
 
 
 def test_a_write_into_an_absent_bucket_says_so(files: FileStore) -> None:
-    """What to check reaches the caller; the store's own words are for the log."""
+    """The error for a missing bucket tells the caller what to check. The store's own message is only logged."""
     with pytest.raises(StorageFailed, match=r"the server's log has its message\. Check that") as caught:
         files.write_new("s3://no-such-bucket/x", b"")
     assert "bucket does not exist" in str(caught.value.context["cause"])
@@ -151,8 +151,8 @@ def test_a_bucket_is_not_a_file(files: FileStore) -> None:
 
 
 def test_a_server_that_does_not_answer_is_worth_another_try() -> None:
-    """A refused connection is Unavailable, so that callers come again."""
-    taken = socket.socket()  # bound but not listening: nobody answers, and nobody else can take the port
+    """A refused connection is Unavailable, so that callers retry."""
+    taken = socket.socket()  # bound but not listening: connections are refused, and no other process can take the port
     taken.bind(("127.0.0.1", 0))
     files = store_for("s3://bucket", {**KEYS, "s3.endpoint": f"http://127.0.0.1:{taken.getsockname()[1]}"})
     calls: list[Callable[[], object]] = [
@@ -169,7 +169,7 @@ def test_a_server_that_does_not_answer_is_worth_another_try() -> None:
 
 
 def test_missing_credentials_say_what_to_check(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without keys in the properties and in the environment, the failure points at both."""
+    """Without credentials in the properties and in the environment, the error names both."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -182,7 +182,9 @@ def test_missing_credentials_say_what_to_check(endpoint: str, tmp_path: Path, mo
 
 
 def test_a_store_is_made_once_per_bucket_and_credentials(properties: dict[str, str]) -> None:
-    """Same scheme, bucket and options share a store; other keys or another bucket do not."""
+    """Locations with the same scheme, bucket and options share a store object. Other credentials or another bucket have
+    their own.
+    """
     first = store_for("s3://bucket/a", properties)
 
     assert store_for("s3a://bucket/b", {**properties, "owner": "ada"}) is first
@@ -191,7 +193,7 @@ def test_a_store_is_made_once_per_bucket_and_credentials(properties: dict[str, s
 
 
 def test_gravitino_names_are_understood_and_iceberg_names_win() -> None:
-    """Both spellings of every option are read."""
+    """Gravitino's and Iceberg's names of every option are accepted. If both are given, Iceberg's is used."""
     gravitino = {
         "s3-endpoint": "http://g",
         "s3-access-key-id": "gk",
@@ -213,7 +215,7 @@ def test_gravitino_names_are_understood_and_iceberg_names_win() -> None:
 
 
 def test_gravitino_names_reach_the_store(endpoint: str) -> None:
-    """A catalog configured for Gravitino works as it is."""
+    """A catalog with Gravitino's property names reaches the store."""
     options = {
         "s3-endpoint": endpoint,
         "s3-access-key-id": "key",
@@ -228,20 +230,20 @@ def test_gravitino_names_reach_the_store(endpoint: str) -> None:
 
 
 def test_half_a_pair_of_keys_is_refused() -> None:
-    """A key without its secret is a mistake that would show late and badly."""
+    """An access key without its secret is refused when the store is created."""
     with pytest.raises(BadRequest, match=r"both 's3\.access-key-id' and 's3\.secret-access-key'"):
         options_from("s3", {"s3.access-key-id": "key"})
 
 
 def test_secrets_stay_out_of_the_text_of_options() -> None:
-    """The representation names the options without their values."""
+    """The text representation of options has their names without their values."""
     shown = repr(options_from("s3", KEYS))
 
     assert shown == "Options(access_key_id, secret_access_key, region)"
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without s3fs, an S3 location says which extra to install."""
+    """Without s3fs, the error for an S3 location names the extra to install."""
     monkeypatch.setitem(sys.modules, "s3fs", None)
     monkeypatch.delitem(importlib.import_module("fsspec.registry")._registry, "s3", raising=False)
 
@@ -250,7 +252,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_other_object_stores_name_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without gcsfs, a Google location says what to install."""
+    """Without gcsfs, the error for a Google location names the package to install."""
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     monkeypatch.setitem(sys.modules, "gcsfs.core", None)  # another test may have imported it
 
@@ -261,7 +263,9 @@ def test_other_object_stores_name_their_package(monkeypatch: pytest.MonkeyPatch)
 def test_a_store_without_conditional_writes_is_written_plainly(
     files: FileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store that answers "not implemented" to the condition gets the file without it: its name is fresh anyway."""
+    """If a store answers "not implemented" to a conditional write, the file is written without the condition, because
+    its name is unique anyway.
+    """
     assert isinstance(files, RemoteFiles)
     system = files._fs
     pipe = system.pipe_file
@@ -281,7 +285,7 @@ def test_a_store_without_conditional_writes_is_written_plainly(
 def test_a_store_that_is_busy_is_worth_another_try(
     files: FileStore, monkeypatch: pytest.MonkeyPatch, error: OSError
 ) -> None:
-    """Throttling, timeouts and cut connections are Unavailable."""
+    """Throttling, timeouts and broken connections are Unavailable, so that callers retry."""
     assert isinstance(files, RemoteFiles)
 
     def refuse(path: str, data: bytes, mode: str = "overwrite") -> object:
@@ -293,14 +297,16 @@ def test_a_store_that_is_busy_is_worth_another_try(
 
 
 def test_every_object_store_names_a_package() -> None:
-    """Each scheme that locations know has words for a missing package."""
+    """For each scheme of an object store the message about a missing package is defined."""
     from limnos.files.locations import OBJECT_STORES
 
     assert set(OBJECT_STORES.values()) == {*SCHEME_EXTRAS, "oss"}
 
 
 def test_files_are_listed_linked_and_moved(files: FileStore) -> None:
-    """Those directly in a place, with size and time; a further name is given once, and a move leaves nothing behind."""
+    """A list has the files directly at a location with size and time. A link is created once, and a move leaves no file
+    at the source.
+    """
     files.write_new("s3://bucket/list/a", b"123")
     files.write_new("s3://bucket/list/below/b", b"")
     for _ in range(2):
@@ -323,7 +329,7 @@ def test_files_are_listed_linked_and_moved(files: FileStore) -> None:
 
 
 def test_a_name_that_is_free_again_is_given(files: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody else's file had it, and was gone before it was looked at."""
+    """If another writer's file with the name disappears before the check, the link is created."""
     assert isinstance(files, RemoteFiles)
     files.write_new("s3://bucket/again/a", b"1")
     write, tries = files._fs.pipe_file, [FileExistsError()]
@@ -342,7 +348,9 @@ def test_a_name_that_is_free_again_is_given(files: FileStore, monkeypatch: pytes
 def test_a_move_leaves_what_has_come_in_the_place_of_what_it_moved(
     files: FileStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another node has moved the same file meanwhile, and put the right one there: that one stays."""
+    """If another node has moved the same file meanwhile and written the right file to the source, that file is not
+    deleted.
+    """
     assert isinstance(files, RemoteFiles)
     files.write_new("s3://bucket/moved/a", b"wrong")
     write = files._fs.pipe_file
@@ -362,7 +370,9 @@ def test_a_move_leaves_what_has_come_in_the_place_of_what_it_moved(
 
 
 def test_a_container_of_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that can't be told from its location and properties is the catalog's fault, told without its key."""
+    """If the store cannot be determined from location and properties, the catalog's configuration is reported as wrong,
+    without its key.
+    """
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     key = "bm8ga2V5IG9mIGFueWJvZHkncw=="
 
@@ -373,9 +383,7 @@ def test_a_container_of_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_files_below_keep_their_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is listed is spelled as whoever asked has spelled it, the account's host too, though fsspec leaves it
-    out.
-    """
+    """Listed files are spelled like the requested location, including the account's host, which fsspec omits."""
     files = store_for("abfs://lake@tables.dfs.core.windows.net/t", {"adls.account-key": "bm8ga2V5IG9mIGFueWJvZHkncw=="})
     monkeypatch.setattr(files, "_fs", SimpleNamespace(find=lambda _: ["lake/t/a b", "lake/t/d/e"]))
 
@@ -386,7 +394,9 @@ def test_files_below_keep_their_account(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_place_with_an_object_is_not_empty(files: FileStore) -> None:
-    """An object at a place or below it counts; markers of directories and objects beside it do not."""
+    """A location is not empty if an object is at it or below it. Directory markers, and objects beside it, do not
+    count.
+    """
     absent = files.is_empty("s3://bucket/full")
     files._fs.pipe_file("bucket/full/d/", b"")  # type: ignore[attr-defined]
     files.write_new("s3://bucket/full-not/a", b"")
@@ -402,7 +412,7 @@ def test_a_place_with_an_object_is_not_empty(files: FileStore) -> None:
 def test_other_stores_are_looked_at_directory_by_directory(
     monkeypatch: pytest.MonkeyPatch, lists: dict[str, list[str]], *, empty: bool
 ) -> None:
-    """Where no page of a prefix can be asked for, directories are listed until a file is found."""
+    """For stores that cannot list a page of a prefix, directories are listed one by one until a file is found."""
     files = store_for("abfs://lake@tables.dfs.core.windows.net/t", {"adls.account-key": "bm8ga2V5IG9mIGFueWJvZHkncw=="})
 
     def ls(path: str, *, detail: bool) -> list[dict[str, str]]:

@@ -12,7 +12,7 @@ from limnos.model.errors import BadRequest, MissingFile, TooLarge
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A root with a file in it, and a file beside it."""
+    """A root with a file in it, and a file beside the root."""
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "in").write_bytes(b"in")
     (tmp_path / "out").write_bytes(b"out")
@@ -26,7 +26,7 @@ def read(root: Path, name: str, *, allowed: AllowedStorage | None = None) -> byt
 
 @pytest.mark.parametrize("target", ["out", "none", "root/../out", "."])
 def test_a_link_out_has_nothing_behind_it(root: Path, tmp_path: Path, target: str) -> None:
-    """The words are those of a file that is missing, whatever the link leads to."""
+    """A link out of the root is reported as a missing file, whatever its target is."""
     (root / "link").symlink_to(tmp_path / target)
 
     with pytest.raises(MissingFile) as out:
@@ -37,8 +37,8 @@ def test_a_link_out_has_nothing_behind_it(root: Path, tmp_path: Path, target: st
 
 
 def test_links_within_are_followed(root: Path, tmp_path: Path) -> None:
-    """Also where the root itself is reached by a link; what is missing behind one goes by the name that was asked
-    for.
+    """Links within the root are followed, also if the root itself is a link's target. If a link's target is missing,
+    the error has the requested name.
     """
     (tmp_path / "alias").symlink_to(root)
     (root / "link").symlink_to("in")
@@ -50,7 +50,9 @@ def test_links_within_are_followed(root: Path, tmp_path: Path) -> None:
 
 
 def test_what_the_server_keeps_is_not_reached_by_a_link(root: Path) -> None:
-    """Its own directory may lie in a root; only what is open within it is read."""
+    """A link into the server's own directory is followed only to the allowed part of it, also if the directory is
+    within a root.
+    """
     for name in ("own", "own/open"):
         (root / name).mkdir()
         (root / name / "file").write_bytes(b"own")
@@ -66,7 +68,7 @@ def test_what_the_server_keeps_is_not_reached_by_a_link(root: Path) -> None:
 
 
 def test_a_limit_bounds_what_is_read(root: Path) -> None:
-    """As for every other read."""
+    """The size limit applies to reads through links, too."""
     (root / "large").write_bytes(bytes(11))
 
     with pytest.raises(TooLarge):
@@ -74,8 +76,8 @@ def test_a_limit_bounds_what_is_read(root: Path) -> None:
 
 
 def test_a_second_name_of_a_place_is_refused(root: Path, tmp_path: Path) -> None:
-    """A link to another place within the roots, on the way or at the end; not one that leads to a root, or out of
-    all.
+    """A location that leads through a link to another location within the roots is refused. A link to a root, or out of
+    all roots, is accepted.
     """
     (root / "deep").mkdir()
     (root / "link").symlink_to(root / "in")

@@ -14,14 +14,14 @@ from limnos.model.errors import ServiceUnavailable
 
 @pytest.fixture
 def stuck() -> Iterator[threading.Event]:
-    """The event that a stuck call waits for; it is set at the end."""
+    """The event that a stuck call waits for. It is set at the end."""
     event = threading.Event()
     yield event
     event.set()
 
 
 def test_results_and_errors_come_back() -> None:
-    """A call's value is returned, its error raised, a timeout of its own too."""
+    """A call's result is returned and its exception is raised, including its own timeout."""
 
     async def run() -> None:
         shares = ThreadShares(timeout_s=60)
@@ -41,8 +41,8 @@ def _raise(error: type[Exception]):  # noqa: ANN202
 
 
 def test_stuck_calls_hold_up_their_own_share_only(stuck: threading.Event) -> None:
-    """A late call is Unavailable, the next ones at once when every thread is stuck; another share works all the
-    while.
+    """A call that exceeds its time is Unavailable. While all threads of a share are stuck, its next calls are
+    Unavailable at once, and another share works.
     """
 
     async def run() -> None:
@@ -59,7 +59,7 @@ def test_stuck_calls_hold_up_their_own_share_only(stuck: threading.Event) -> Non
 
 
 def test_a_share_recovers(stuck: threading.Event) -> None:
-    """Once the stuck calls come back, their threads serve again."""
+    """When stuck calls return, their threads serve new calls."""
 
     async def run() -> None:
         shares = ThreadShares(timeout_s=0.05, threads_max=1)
@@ -81,7 +81,9 @@ def test_a_share_recovers(stuck: threading.Event) -> None:
 
 @pytest.mark.parametrize("way", ["late", "cancelled"])
 def test_what_comes_late_is_taken_back(stuck: threading.Event, way: str) -> None:
-    """What a call did after it was given up is undone, in its own thread."""
+    """The effect of a call that ends after its caller has timed out or was cancelled is undone, in the call's
+    thread.
+    """
     undone = threading.Event()
 
     async def run() -> None:
@@ -107,7 +109,7 @@ def test_what_comes_late_is_taken_back(stuck: threading.Event, way: str) -> None
 
 
 def test_what_is_in_time_stays() -> None:
-    """A call that was waited for is not undone."""
+    """The effect of a call that ends in time is not undone."""
     undone: list[int] = []
 
     async def run() -> None:
@@ -119,7 +121,7 @@ def test_what_is_in_time_stays() -> None:
 
 
 def test_a_call_that_was_given_up_is_not_begun(stuck: threading.Event) -> None:
-    """Who waited for a thread in vain has done nothing, also later."""
+    """A call whose caller stopped waiting for a thread is never executed."""
     ran = threading.Event()
 
     async def run() -> None:
@@ -141,7 +143,7 @@ def test_a_call_that_was_given_up_is_not_begun(stuck: threading.Event) -> None:
 
 
 def test_threads_are_no_reason_to_stay(stuck: threading.Event) -> None:
-    """Threads that are stuck are daemons: nobody waits for them when the process ends."""
+    """Stuck threads are daemon threads, so the process can end without them."""
 
     async def run() -> list[bool]:
         shares = ThreadShares(timeout_s=60)

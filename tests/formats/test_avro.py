@@ -1,4 +1,6 @@
-"""Avro files of other writers: their records are read, and no file takes more memory or time than the limits allow."""
+"""Avro files of other writers: their records are read, and no file can take more memory or time than the limits
+allow.
+"""
 
 from __future__ import annotations
 
@@ -38,21 +40,21 @@ SYNC = b"s" * 16
 
 
 def written(schema: object, rows: list[dict[str, object]], **more: object) -> bytes:
-    """Let fastavro write a file."""
+    """Write a file with fastavro."""
     data = io.BytesIO()
     fastavro.writer(data, schema, rows, **more)  # type: ignore[arg-type]
     return data.getvalue()
 
 
 def number(value: int) -> bytes:
-    """Spell a number as Avro does."""
+    """Encode a number as Avro does."""
     data = io.BytesIO()
     fastavro.schemaless_writer(data, {"type": "long"}, value)
     return data.getvalue()
 
 
 def made(schema: object, *blocks: tuple[int, bytes], codec: bytes = b"null") -> bytes:
-    """Write a file by hand, of blocks with such counts."""
+    """Write a file byte by byte, of blocks with the given counts."""
     head = [b"avro.schema", json.dumps(schema).encode(), b"avro.codec", codec]
     words = b"".join(number(len(word)) + word for word in head)
     body = b"".join(number(count) + number(len(block)) + block + SYNC for count, block in blocks)
@@ -60,13 +62,13 @@ def made(schema: object, *blocks: tuple[int, bytes], codec: bytes = b"null") -> 
 
 
 def record(*fields: object) -> dict[str, object]:
-    """A record of a text and further fields."""
+    """Encode a record of a text and further fields."""
     named = [{"name": f"f{i}", "type": each} for i, each in enumerate(fields)]
     return {"type": "record", "name": "r", "fields": [{"name": "p", "type": "string"}, *named]}
 
 
 def deflated(block: bytes) -> bytes:
-    """Pack as Avro's deflate does."""
+    """Compress as Avro's deflate codec does."""
     packer = zlib.compressobj(wbits=-15)
     return packer.compress(block) + packer.flush()
 
@@ -74,14 +76,14 @@ def deflated(block: bytes) -> bytes:
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
 @pytest.mark.parametrize("interval", [100, 16_000, 10**7])
 def test_texts_are_found(codec: str, interval: int) -> None:
-    """In each codec and any number of blocks, beside fields of all kinds that are skipped."""
+    """Texts are read with each codec and any number of blocks. Fields of all other kinds are skipped."""
     data = written(ENTRY, ROWS, codec=codec, sync_interval=interval)  # type: ignore[arg-type]
 
     assert list(texts_of(data, *PATH)) == [f"s3://b/{i}é" for i in range(3_000)]
 
 
 def test_field_that_is_not_there() -> None:
-    """Rows without it have no text; nor has one of another type, or an empty one of two."""
+    """A missing field, one of another type, and an empty branch of a union have no text."""
     assert list(texts_of(written(ENTRY, ROWS), "file_path")) == []
     assert list(texts_of(written(ENTRY, ROWS), "data_file", "content")) == []
     maybe = {"type": "record", "name": "m", "fields": [{"name": "p", "type": ["null", "string"]}]}
@@ -96,7 +98,7 @@ PACKED: dict[bytes, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("codec", PACKED)
 def test_block_that_unpacks_without_end(codec: bytes) -> None:
-    """A block is unpacked to its bound and given up."""
+    """A block that decompresses to more than the limit is refused without using more memory."""
     bomb = made(record(), (1, PACKED[codec](BOMB + (BOMB * 4 if codec != b"null" else b""))), codec=codec)
     tracemalloc.start()
 
@@ -109,7 +111,9 @@ def test_block_that_unpacks_without_end(codec: bytes) -> None:
 
 
 def test_all_blocks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither many large blocks nor many entries get through, each within its own bound."""
+    """Files with too many large blocks, or with too many entries, are refused, although each block is within its
+    limit.
+    """
     row = number(3) + b"abc"
     many = made(record(), *[(100, row * 100)] * 10)
     assert len(list(texts_of(many, "p"))) == 1_000
@@ -143,7 +147,7 @@ SCHEMAS = {
 
 @pytest.mark.parametrize("what", SCHEMAS)
 def test_what_costs_more_than_it_weighs(what: str) -> None:
-    """Few bytes that would take for ever, or all memory, are refused before they are read."""
+    """Short input that would take excessive time or memory is refused before it is decoded."""
     schema, block, words = SCHEMAS[what]
 
     with pytest.raises(BadAvro, match=words):
@@ -151,20 +155,20 @@ def test_what_costs_more_than_it_weighs(what: str) -> None:
 
 
 def test_unknown_codec_is_named() -> None:
-    """What it would take is said."""
+    """The error for an unknown codec has the codec's name."""
     with pytest.raises(BadAvro, match="'rot13'"):
         list(texts_of(made(record(), (1, b"\0"), codec=b"rot13"), "p"))
 
 
 @pytest.mark.parametrize("cut", [0, 3, 4, 20, 100, -1, -17, -40])
 def test_a_file_that_is_cut_off(cut: int) -> None:
-    """Wherever it ends, it is bad, and nothing else is raised."""
+    """A file that is truncated at any byte raises BadAvro and no other error."""
     with pytest.raises(BadAvro):
         list(texts_of(made(record(), (2, (number(3) + b"abc") * 2))[:cut], "p"))
 
 
 def test_several_values_of_each_row() -> None:
-    """Texts, numbers and maps come in the order of the paths; a field that rows have not is None."""
+    """Texts, numbers and maps are returned in the order of the paths. A missing field is None."""
     data = written(ENTRY, ROWS[:2])
 
     assert list(values_of(data, PATH, ("status",), ("gone",), ("data_file", "sizes"))) == [
@@ -174,8 +178,8 @@ def test_several_values_of_each_row() -> None:
 
 
 def test_several_files_are_read_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever their codecs, sync markers and schemas, several files have the rows of each in order. A reader is
-    prepared once for files of one schema.
+    """Several files with different codecs, sync markers and schemas are read in order. A decoder is prepared once for
+    all files of one schema.
     """
     other = {**ENTRY, "fields": list(reversed(ENTRY["fields"]))}
     codecs = (("null", ENTRY), ("deflate", ENTRY), ("xz", ENTRY), ("null", other), ("deflate", ENTRY))
@@ -201,7 +205,9 @@ def test_several_files_are_read_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_limits_are_those_of_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several files together may have more entries than one; if one has too many or is cut off, reading fails."""
+    """Several files together may have more entries than the limit of one. If one file exceeds its limit or is
+    truncated, reading fails.
+    """
     monkeypatch.setattr(avro, "ENTRIES_MAX", 700)
     files = [written(ENTRY, ROWS[:700]) for _ in range(3)]
 

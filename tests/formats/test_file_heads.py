@@ -1,4 +1,4 @@
-"""The beginning of files: each format's rows, texts, and what no format fits; limits; nothing is executed."""
+"""Previews of the beginning of files: rows of each format, texts, other files, limits, and no execution of content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMITS = HeadLimits(rows_max=3, columns_max=2, bytes_max=1 << 20)
 
 
 class OpenedBytes(io.BytesIO):
-    """A file in memory, which counts the bytes that are read."""
+    """A file in memory that counts the bytes read."""
 
     taken = 0
 
@@ -32,7 +32,7 @@ class OpenedBytes(io.BytesIO):
 
 
 def content(name: str, data: bytes, limits: HeadLimits = LIMITS) -> FileContent:
-    """Read the beginning of a file."""
+    """Return the preview of a file."""
     return file_content(name, OpenedBytes(data), limits=limits)
 
 
@@ -47,7 +47,7 @@ def content(name: str, data: bytes, limits: HeadLimits = LIMITS) -> FileContent:
     ],
 )  # fmt: skip
 def test_rows_of_text_formats(name: str, data: bytes) -> None:
-    """The first line of a delimited file has the names, of objects the keys."""
+    """The names of columns are the first line of a delimited file, and the keys of JSON objects."""
     found = content(name, data)
 
     assert [column[0] for column in found.columns] == ["id", "place"]
@@ -56,7 +56,7 @@ def test_rows_of_text_formats(name: str, data: bytes) -> None:
 
 
 def test_limits_of_rows_and_columns() -> None:
-    """Further rows and columns are not shown, and that is told."""
+    """Rows and columns beyond the limits are omitted, and the preview says so."""
     data = b"a,b,c\n" + b"1,2,3\n" * 4
 
     found = content("x.csv", data)
@@ -67,7 +67,7 @@ def test_limits_of_rows_and_columns() -> None:
 
 
 def test_uneven_rows_have_cells_for_all_columns() -> None:
-    """Missing cells are null, and columns beyond the first line get a number."""
+    """Missing cells are null, and columns beyond those of the first line get a number as name."""
     found = content("x.csv", b"a\n1,2\n3\n")
 
     assert [name for name, _ in found.columns] == ["a", "column 2"]
@@ -87,7 +87,9 @@ WIDE = ",".join(f"k{number}" for number in range(2_000))
     ],
 )
 def test_a_short_text_needs_little_memory(name: str, data: str) -> None:
-    """Many columns times many rows, or deep values times many lines, are not built for the few that are shown."""
+    """A text with very many columns, or with deeply nested values, needs little memory, because only the shown rows are
+    built.
+    """
     text = data.encode()
     content(name, text)
 
@@ -101,7 +103,7 @@ def test_a_short_text_needs_little_memory(name: str, data: str) -> None:
 
 
 def test_rows_that_are_nested_too_deeply_are_text() -> None:
-    """A value that no cell can show does not make the file unreadable."""
+    """A file with rows that are nested too deeply for cells is shown as text."""
     data = b'[{"a": ' + b"[" * 900 + b"]" * 900 + b"}]"
 
     found = content("x.json", data)
@@ -112,7 +114,7 @@ def test_rows_that_are_nested_too_deeply_are_text() -> None:
 
 
 def test_only_the_beginning_of_a_long_text_is_read() -> None:
-    """The row that the end cuts is left out."""
+    """Only the beginning of a long text is read, and the row that is cut at its end is omitted."""
     file = OpenedBytes(b"id,text\n" + b"".join(b"%d,xxxxxxxxxxxxxxxxxxxxxxx\n" % each for each in range(20_000)))
 
     found = file_content("x.csv", file, limits=HeadLimits(100_000, 2, 1 << 30))
@@ -138,7 +140,7 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
     ],
 )
 def test_texts(name: str, data: bytes) -> None:
-    """What has no rows, or is not what its name says, is a text, as it is."""
+    """A file without rows, or whose content does not match its name, is shown as text."""
     found = content(name, data)
 
     assert (found.rows, found.columns) == ([], [])
@@ -147,21 +149,21 @@ def test_texts(name: str, data: bytes) -> None:
 
 
 def test_json_documents_are_indented() -> None:
-    """An object, and a list of other values."""
+    """An object, and a list of values that are not objects, are shown as indented JSON."""
     assert content("x.json", b'{"a":[1]}').text == json.dumps({"a": [1]}, indent=2)
     assert content("x.json", b"[1,2]").text == "[\n  1,\n  2\n]"
 
 
 @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\x00\x00", b"GIF\x01", b"PK\x03\x04"])
 def test_binary_files_have_no_content(data: bytes) -> None:
-    """Neither rows nor text."""
+    """Binary files have neither rows nor text."""
     found = content("picture.txt", data)
 
     assert (found.rows, found.text, found.is_complete, found.size) == ([], None, False, len(data))
 
 
 def test_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Types are Arrow's; of a large file not all is read; a damaged one fails."""
+    """Parquet columns have Arrow's types. A large file is not read completely. A damaged file fails."""
     sink = io.BytesIO()
     table = pa.table({"id": range(100_000), "vector": [[0.5] * 3] * 100_000, "third": ["x" * 50] * 100_000})
     pq.write_table(table, sink, row_group_size=1_000)

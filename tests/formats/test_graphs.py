@@ -20,7 +20,7 @@ GRAPHS = st.integers(1, 24).flatmap(
 
 @given(GRAPHS)
 def test_nodes_do_not_overlap_and_edges_go_right(graph: tuple[list[str], list[tuple[int, int]]]) -> None:
-    """Whatever the edges: boxes keep their distance, every line goes from left to right, cycles are marked."""
+    """For any edges, nodes keep their distance, every edge goes from left to right, and edges of cycles are marked."""
     nodes, numbers = graph
     edges = [(str(source), str(target)) for source, target in numbers]
 
@@ -39,7 +39,7 @@ def test_nodes_do_not_overlap_and_edges_go_right(graph: tuple[list[str], list[tu
 
 
 def test_chain_and_diamond() -> None:
-    """Layers follow the longest path; the long edge passes the layers between."""
+    """Layers follow the longest path. A long edge has points in the layers between its ends."""
     layout = layered_layout(list("abcd"), [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")])
 
     assert [layout.corners[name][0] for name in "abcd"] == [0, 248, 496, 744]
@@ -48,19 +48,19 @@ def test_chain_and_diamond() -> None:
 
 
 def test_two_tables_that_read_each_other() -> None:
-    """One of the two edges is drawn backwards."""
+    """If two tables read each other, one of the two edges is drawn backwards."""
     layout = layered_layout(["a", "b"], [("a", "b"), ("b", "a")])
 
     assert [each.is_back for each in layout.edges] == [False, True]
 
 
 def test_nothing_to_draw() -> None:
-    """No nodes, no picture."""
+    """A graph without nodes has an empty layout."""
     assert layered_layout([], []).edges == ()
 
 
 def test_tangled_graph_stays_bounded() -> None:
-    """Of many long edges some go straight: the points of all edges have a limit."""
+    """In a graph with many long edges the total number of their points is limited; the others are straight."""
     nodes = [str(number) for number in range(120)]
     edges = [(str(number), str(number * step % 120)) for number in range(120) for step in (3, 7, 11)]
 

@@ -1,4 +1,4 @@
-"""The layout of a directory of Lance tables, from file names alone."""
+"""The layout of a directory of Lance tables, derived from file names alone."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from limnos.model.errors import BadRequest, InvalidTable
     ],
 )
 def test_folders_say_the_layout(folders: list[str], layout: DirectoryLayout | None) -> None:
-    """An index means V2, a suffix V1, any other folder V0; what is hidden says nothing."""
+    """An index means layout V2, a folder with the suffix V1, and any other folder V0. Hidden folders are ignored."""
     assert layout_of(folders) is layout
 
 
 def test_in_v0_each_folder_is_a_table() -> None:
-    """The folder's name is the table's, whatever is in it; hidden ones are none."""
+    """In V0 each folder is a table with the folder's name, whatever it contains. Hidden folders are not tables."""
     assert tables_of(["table2", "table1", ".tmp"], DirectoryLayout.V0) == [
         TableFolder("table1", "table1"),
         TableFolder("table2", "table2"),
@@ -49,7 +49,7 @@ def test_in_v0_each_folder_is_a_table() -> None:
 
 
 def test_in_v1_the_suffix_makes_a_table() -> None:
-    """A folder without the suffix, or with nothing before it, is none."""
+    """In V1 a folder without the suffix, or with nothing before it, is not a table."""
     assert tables_of(["b.lance", "plain", ".lance", "a.lance"], DirectoryLayout.V1) == [
         TableFolder("a", "a.lance"),
         TableFolder("b", "b.lance"),
@@ -58,7 +58,7 @@ def test_in_v1_the_suffix_makes_a_table() -> None:
 
 @pytest.mark.parametrize("name", ["a/b", ".hidden", "__manifest", "", "a%41", "a#b"])
 def test_a_name_that_no_folder_can_have_is_refused(name: str) -> None:
-    """What would be read as another name, or as none, is not written."""
+    """A table name that a folder could not represent uniquely is refused."""
     with pytest.raises(BadRequest, match="cannot be the name"):
         folder_of(name, DirectoryLayout.V0)
 
@@ -66,20 +66,24 @@ def test_a_name_that_no_folder_can_have_is_refused(name: str) -> None:
 @pytest.mark.parametrize("layout", list(DirectoryLayout))
 @pytest.mark.parametrize("name", ["docs", "a b", "é", "x.lance"])
 def test_a_folder_reads_back_as_its_table(name: str, layout: DirectoryLayout) -> None:
-    """What is written under a name is found under it."""
+    """The folder for a table's name is read back as that table."""
     folder = folder_of(name, layout)
 
     assert folder_table(folder, layout) == TableFolder(name, folder)
 
 
 def test_a_nested_folder_has_nothing_in_it_that_a_uri_reads_otherwise() -> None:
-    """The digits make it one of its own; names are there for people, and cut."""
+    """The folder of a nested table is unique by its digits. It contains the names for readability, truncated and
+    without special characters of URIs.
+    """
     assert nested_folder_of(("a", "b c", "t/1%41"), digits="00aa11bb") == "00aa11bb_a$b_c$t_1_41"
     assert len(nested_folder_of(("n" * 200, "t"), digits="00aa11bb")) == 109
 
 
 def test_rows_of_the_index_are_read() -> None:
-    """Names are joined by `$`; properties that are no texts are left out; other kinds of rows are somebody else's."""
+    """Rows of the index have names joined by `$`. Properties that are not texts are omitted, and rows of other kinds
+    are ignored.
+    """
     row = row_of("a$b", "namespace", location=None, metadata='{"k": "v", "n": 1}')
 
     assert row == ManifestRow(("a", "b"), ManifestRowKind.NAMESPACE, None, {"k": "v"})
@@ -90,7 +94,7 @@ def test_rows_of_the_index_are_read() -> None:
 
 
 def test_children_are_those_one_level_below() -> None:
-    """Neither what lies deeper nor what lies elsewhere is a child."""
+    """The children of a namespace are exactly one level below it."""
     spaces = [
         ManifestRow(levels, ManifestRowKind.NAMESPACE, None, {})
         for levels in (("a",), ("a", "c"), ("a", "b"), ("a", "b", "d"), ("e",))
@@ -104,14 +108,14 @@ def test_children_are_those_one_level_below() -> None:
 
 
 def test_a_name_with_the_separator_has_no_place_in_the_index() -> None:
-    """It could be read as two."""
+    """A name that contains the separator is refused, because the index would be ambiguous."""
     with pytest.raises(BadRequest, match="separates names"):
         object_id_of(("a$b",))
 
 
 @pytest.mark.parametrize("location", ["../x", "/etc", "a/../../x", "s3://b/x", "..", ".", "", "file:///x"])
 def test_an_index_that_leads_out_is_refused(location: str) -> None:
-    """A table lies in its directory, whatever the index says."""
+    """An index row that names a folder outside of the directory is refused."""
     with pytest.raises(InvalidTable, match="outside of it"):
         place_below("/root", location)
 
@@ -130,10 +134,10 @@ def test_an_index_that_leads_out_is_refused(location: str) -> None:
     ],
 )
 def test_a_directory_is_a_uri_or_a_path(text: str, root: str) -> None:
-    """A relative path is one of the directory that the process runs in."""
+    """A directory is given by a URI or a path. A relative path is resolved against the current directory."""
     assert root_of(text, here="/here") == root
 
 
 def test_what_is_not_lances_is_foreign() -> None:
-    """Markers and Lance's own folders are the table's."""
+    """Files that are not Lance's are foreign. Markers and Lance's own folders belong to the table."""
     assert foreign_names(["data", "_versions", ".lance-reserved", "notes.txt"]) == ["notes.txt"]

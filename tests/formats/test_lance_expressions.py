@@ -1,5 +1,5 @@
-"""Expressions that are too deep for Lance's library are refused before it gets them; long but shallow ones are
-accepted.
+"""Expressions that are nested too deeply for Lance's library are refused before the library parses them. Long but
+shallow ones are accepted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ MANY = DEPTH_MAX
     ids=["nothing", "column", "usual", "or", "and", "in", "between", "text", "chain", "arguments", "closing"],
 )  # fmt: skip
 def test_what_is_not_deep_passes(text: str) -> None:
-    """However long it is; what is no SQL at all is the library's to say, unless it is a chain."""
+    """A shallow expression is accepted, however long it is. Invalid SQL is left to the library unless it contains a
+    long chain.
+    """
     check_expression(text)
 
 
@@ -37,7 +39,7 @@ def test_what_is_not_deep_passes(text: str) -> None:
     ids=["plus", "texts", "casts", "is null", "items", "behind or", "nested", "between", "open quote"],
 )  # fmt: skip
 def test_what_is_deep_is_refused(text: str) -> None:
-    """A chain of operators, also where it is spread over parentheses."""
+    """A long chain of operators is refused, also if parentheses divide it."""
     with pytest.raises(BadRequest, match="too many operators"):
         check_expression(text)
 
@@ -47,7 +49,7 @@ def test_what_is_deep_is_refused(text: str) -> None:
     "text = $$a$$", "text = $t$a$t$",
 ])  # fmt: skip
 def test_what_the_library_has_no_answer_to(text: str) -> None:
-    """A place for a parameter, or a text with something before its quote."""
+    """A parameter placeholder, and a string with a prefix, are refused, because the library cannot evaluate them."""
     with pytest.raises(BadRequest, match="in the place of a value"):
         check_expression(text)
 
@@ -57,5 +59,5 @@ def test_what_the_library_has_no_answer_to(text: str) -> None:
     "n LIKE 'a%'", "text LIKE 'N''a'",
 ])  # fmt: skip
 def test_what_only_looks_like_it(text: str) -> None:
-    """Within quotes, in a cast, in a slice or in a name."""
+    """Characters within quotes, casts, slices or names are not mistaken for placeholders or prefixed strings."""
     check_expression(text)

@@ -1,4 +1,4 @@
-"""Names of manifests: versions, staged manifests, and names that lead elsewhere."""
+"""Names of manifests: versions, staged manifests, and invalid names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TABLE = ("d", "my warehouse", "t")
 
 @given(version=st.integers(1, VERSION_MAX), scheme=st.sampled_from([V1, V2]))
 def test_a_manifest_is_read_as_it_was_named(version: int, scheme: int) -> None:
-    """Both schemes' names give the version back."""
+    """The names of both schemes are parsed back to the version."""
     assert manifest_of(manifest_name(version, scheme)) == VersionManifest(version, scheme)
 
 
@@ -42,13 +42,15 @@ def test_a_manifest_is_read_as_it_was_named(version: int, scheme: int) -> None:
     ],
 )
 def test_what_is_no_version(name: str) -> None:
-    """What lies beside the manifests is none of them."""
+    """Other files beside the manifests are not parsed as versions."""
     assert manifest_of(name) is None
 
 
 @pytest.mark.parametrize("path", ["d/my warehouse/t/_versions/1.manifest-a", "d/my%20warehouse/t/_versions/1.manifest-a", "file:///d/my warehouse/t/_versions/1.manifest-a", "s3://bucket/d/my warehouse/t/_versions/1.manifest-a"])  # fmt: skip
 def test_a_staged_manifest_by_any_spelling(path: str) -> None:
-    """Plain, percent-encoded, and with a scheme: the same file of the table's own directory."""
+    """A staged manifest can be named plainly, percent-encoded or with a scheme: each names the same file in the table's
+    own directory.
+    """
     assert staged_name(path, table=TABLE, branch="") == "1.manifest-a"
 
 
@@ -58,7 +60,7 @@ def test_a_staged_manifest_by_any_spelling(path: str) -> None:
      "d/my warehouse/t/_versions/x/1.manifest-a", "d/my warehouse/t/_versions/../1.manifest-a", "d/my%zzwarehouse/t/_versions/1.manifest-a", "1.manifest-a"],
 )  # fmt: skip
 def test_any_other_file_is_refused(path: str) -> None:
-    """Another table's, another branch's, one with a final name, or one that climbs."""
+    """Manifests of another table or branch, final names, and names that leave the directory are refused."""
     with pytest.raises((BadRequest, InvalidName)):
         staged_name(path, table=TABLE, branch="")
 
@@ -67,12 +69,12 @@ def test_any_other_file_is_refused(path: str) -> None:
     "branch", ["../x", "a/../b", "a//b", "/a", "a/", ".a", "a b", "a..b", "x.lock", "é", "b" * 300]
 )
 def test_names_that_are_no_branch(branch: str) -> None:
-    """Whatever could lead out of the branch's own folder is refused."""
+    """A branch name that could lead out of the branch's own folder is refused."""
     with pytest.raises(BadRequest):
         check_branch(branch)
 
 
 def test_branches_have_folders_of_their_own() -> None:
-    """The main branch is the table's own folder, by either of its names."""
+    """A branch has its own folder. The main branch, under both of its names, has the table's folder."""
     assert (check_branch("main"), check_branch(""), check_branch("feat/x")) == ("", "", "feat/x")
     assert (directory_of(""), directory_of("feat/x")) == ("_versions", "tree/feat/x/_versions")

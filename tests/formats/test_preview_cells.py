@@ -8,7 +8,7 @@ from limnos.formats.preview_cells import CELL_CHARACTERS_MAX, UNSHOWN, cell_of, 
 
 
 def test_long_and_odd_values() -> None:
-    """Values that JSON lacks become texts, and long ones are cut."""
+    """Values that JSON lacks are converted to texts, and long values are truncated."""
     assert [cell_of(float("nan")), cell_of(b"\x01"), cell_of({"a": [b"\x02", None]})] == [
         "nan", "0x01", {"a": ["0x02", None]},
     ]  # fmt: skip
@@ -17,7 +17,7 @@ def test_long_and_odd_values() -> None:
 
 
 def test_vectors_are_shortened() -> None:
-    """Of a vector the first four numbers are shown, and how many there are; a short one is a list as others are."""
+    """Of a long vector the first four numbers and the length are shown. A short one is shown as a list."""
     long = pa.array([[0.123456, -2.0, None, 4.0, 5.0, 6.0], None], pa.list_(pa.float32(), 6))
     halves = pa.array([[1.0] * 8, [2.0] * 8], pa.list_(pa.float16(), 8))
     short = pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_(pa.float32(), 2))
@@ -31,7 +31,7 @@ def test_vectors_are_shortened() -> None:
 
 
 def test_days_and_nanoseconds() -> None:
-    """Times of day and instants are texts in ISO's form, nanoseconds too, which Python has no type for."""
+    """Times of day and instants are ISO texts, including nanoseconds, for which Python has no type."""
     table = pa.table({"at": pa.array([1], pa.timestamp("ns")), "day": pa.array([1], pa.date32())})
 
     ((at, day),) = rows_of(table)
@@ -40,7 +40,7 @@ def test_days_and_nanoseconds() -> None:
 
 
 def test_values_that_python_lacks() -> None:
-    """Times after the year 9999, or of an unknown time zone, are texts, and the values beside them are shown."""
+    """Times after the year 9999, and those of an unknown time zone, are texts. The values beside them are shown."""
     far = 253_402_300_800  # the first second of the year 10000
     table = pa.table(
         {

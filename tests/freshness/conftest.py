@@ -1,4 +1,4 @@
-"""Fixtures of the freshness tests: small blocks, so that lists of a few names fill several of them."""
+"""Fixtures of the freshness tests: small blocks, so that a list of a few names has several blocks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from limnos.view import listings
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block holds one name when it is read, and one block is read at a time, without yielding to others."""
+    """Let a block contain one name when it is read, and read one block at a time without yielding to other tasks."""
     monkeypatch.setattr(name_pages, "READ_MAX", 1)
     monkeypatch.setattr(listings, "BLOCK", 1)

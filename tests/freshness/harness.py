@@ -1,11 +1,11 @@
-"""Two nodes under random mutations, with invariants that must hold at every moment.
+"""Two nodes under random mutations, with invariants that are checked at every moment.
 
 Checked: after each step, every fact in a node's view equals SQL's answer (`facts`). An answer is true at some moment
-between question and answer, and never a mixture of moments (`answers`). Whoever commits has the right at the commit, on
-the object that the path names then (`rights`). No id is given twice (`ids`).
+between question and answer, and is never a mixture of moments (`answers`). The user of a commit has the privilege at
+the commit, on the object that the path names then (`rights`). No id is assigned twice (`ids`).
 
 On SQLite everything runs on one thread with a seeded random generator. The store's reads complete late and in any
-order, each COMMIT is observed, and a seed reproduces a story. On PostgreSQL real time decides the order; there the
+order, each COMMIT is observed, and a seed reproduces the sequence. On PostgreSQL real time decides the order; there the
 views are compared after each step.
 """
 
@@ -68,11 +68,11 @@ SLEEP_STEPS = 12
 
 
 class InvariantViolation(AssertionError):
-    """An invariant does not hold."""
+    """An invariant is violated."""
 
 
 class Writer(Context):
-    """A request that remembers the facts of its decision, so that its right can be checked again at the commit."""
+    """A request that stores the facts of its decision, so that its right can be checked again at the commit."""
 
     __slots__ = ("asked",)
 
@@ -90,7 +90,7 @@ class InlineThread(BlockingThread):
         self.commit = store._commit_now
 
     def run(self, call: Callable[[], object]) -> asyncio.Future[None]:
-        """Run the work. The waiting caller continues in a later turn of the loop, as after a thread."""
+        """Run the work. The waiting caller continues in a later turn of the event loop, as it would with a thread."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         try:
@@ -141,14 +141,14 @@ class LateStore:
     async def submit(
         self, permit: Permit[object], mutation: Callable[[Tx], T], *, on_begin: Callable[[], None] = ignore_begin
     ) -> T:
-        """Submit late, and tell the harness when the mutation has run."""
+        """Submit late, and report to the harness when the mutation has run."""
         await self.pause()
         return await self.real.submit(permit, self.harness.witnessed(permit, mutation), on_begin=on_begin)
 
     async def submit_held(
         self, permit: Permit[object], again: Again[T], *, on_begin: Callable[[], None] = ignore_begin
     ) -> T:
-        """Submit a decision under locks, likewise."""
+        """Submit a decision under locks late, and report to the harness when the mutation has run."""
         await self.pause()
 
         async def decide() -> Decided[T]:
@@ -172,7 +172,7 @@ class WatchedQuestion:
 
 @dataclass
 class Tally:
-    """Counts of what happened: a test that tried nothing must not pass."""
+    """Counters of what happened, so that a test in which too little happens fails."""
 
     mutations: int = 0
     refused: int = 0
@@ -213,7 +213,7 @@ class Harness:
             return Node(store, bytes_max=bytes_max)
         store._thread.close()
         store._thread = InlineThread(self, store)
-        store._queue.pause_s = 0  # turns of the loop are the only clock here: a seed tells the whole story
+        store._queue.pause_s = 0  # event loop turns are the only clock, so a seed determines everything
         return Node(store if self.inline else LateStore(store, self), bytes_max=bytes_max)
 
     async def close(self) -> None:
@@ -223,10 +223,10 @@ class Harness:
             node.services.files.close()
         self._connection.close()
 
-    # -- the truth -----------------------------------------------------------------------------------------------
+    # -- the expected answers --------------------------------------------------------------------------------------
 
     def _fresh(self) -> Node:
-        """Return the reference node with an empty view."""
+        """Return the reference node with a new empty view."""
         node = self.truth
         node.view = StoreView()
         node.gate = (
@@ -238,7 +238,7 @@ class Harness:
         return node
 
     def now(self, question: StoryQuestion) -> object:
-        """Return the true answer at this moment."""
+        """Return the true answer to a question at this moment."""
         return _at_once(question.ask(self._fresh().ctx(question.who)))
 
     async def direct(self, keys: tuple[Key, ...]) -> dict[Key, Value]:
@@ -330,7 +330,7 @@ class Harness:
         return self.tally
 
     async def step(self) -> None:
-        """Run some mutations and questions at the same time; then check the views."""
+        """Run some mutations and questions concurrently; then check the views."""
         dice, crowd = self.dice, 2 if self.world.focus else 1
         awake = self.nodes if self.steps >= self.asleep_until else self.nodes[:1]
         work = [self._mutate(dice.choice(awake)) for _ in range(crowd * dice.choice((1, 1, 2)))]
@@ -353,7 +353,7 @@ class Harness:
             await self.check(node)
 
     def _forget_some(self, node: Node) -> None:
-        """Evict facts from a view, as a full one does, so that they are loaded during changes."""
+        """Evict facts from a view, as a full view does, so that they are loaded during changes."""
         for key in node.view.items():
             if self.dice.random() < 0.3:
                 node.view._forget(key)
@@ -379,7 +379,7 @@ class Harness:
             del self.writers[request_id]
 
     async def _ask(self, question: StoryQuestion, node: Node) -> None:
-        """Ask during changes. The answer must have been true at some moment since the question."""
+        """Ask a question during changes. Its answer must have been true at some moment since the question."""
         await self._wait()
         if self.sequential:
             await question.ask(node.ctx(question.who))
@@ -395,7 +395,7 @@ class Harness:
             )
 
     async def _wander(self, node: Node) -> None:
-        """Read facts of several request views, to fill the view."""
+        """Read facts in several request views, to fill the view."""
         try:
             await explained(self.world, node.ctx())
         except BrokenFeed:
@@ -414,7 +414,7 @@ class Harness:
     # -- after a step --------------------------------------------------------------------------------------------
 
     async def check(self, node: Node) -> None:
-        """Bring the node up to date. Compare all facts in its view with SQL, and some answers with an empty view's."""
+        """Update the node's view. Compare all facts in it with SQL, and some answers with those of an empty view."""
         for chain in self.chains(node):
             await node.gate.refresh(chain, "test")
         facts = node.view.items()
@@ -441,7 +441,7 @@ class Harness:
 
 
 def _at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits, without yielding."""
+    """Run a coroutine that never waits."""
     try:
         work.send(None)
     except StopIteration as stop:
@@ -453,7 +453,7 @@ def _at_once(work: Coroutine[Any, Any, T]) -> T:
 def play(
     database: Database, seed: int, steps: int, *, inline: bool = False, focus: bool = False, lance: bool = False
 ) -> Tally:
-    """Play one story to its end. Raises InvariantViolation."""
+    """Run one random sequence to its end. Raises InvariantViolation."""
 
     async def story() -> Tally:
         harness = Harness(database, seed, inline=inline, focus=focus, lance=lance)

@@ -1,6 +1,6 @@
-"""Mutations of functions and policies in stories, and questions about them.
+"""Random mutations of functions and policies for the freshness tests, and questions about them.
 
-Functions stand for all namespace objects.
+Functions represent all kinds of namespace objects.
 """
 
 from __future__ import annotations

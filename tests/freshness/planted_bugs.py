@@ -1,4 +1,4 @@
-"""Planted bugs: each removes one safeguard of the protocol, and an invariant must then fail.
+"""Planted bugs: each removes one safeguard of the freshness protocol, and an invariant must then fail.
 
 The names are those of the variations of the model that checks the protocol exhaustively at small scope.
 """
@@ -42,16 +42,16 @@ def plant(bug: Plant) -> Plant:
 
 
 def plant_in_crowd(bug: Plant) -> Plant:
-    """Register a bug in the other list."""
+    """Register a bug in the list of bugs that only focused sequences reveal."""
     FOCUS[bug.__name__.replace("_", " ")] = bug
     return bug
 
 
-# --------------------------------------------------------------------------------------- what a change touches
+# ------------------------------------------------------------------------------ keys that a change touches
 
 
 def _touch_less(patch: Patch, is_left: Callable[[ChangeRow, facts.Key], bool]) -> None:
-    """Leave out keys from the keys that changes touch."""
+    """Remove some keys from the keys that changes touch."""
     real = facts.touched_keys
     patch.setattr(view, "touched_keys", lambda change: [key for key in real(change) if not is_left(change, key)])
 
@@ -80,31 +80,31 @@ def new_name_not_touched(patch: Patch) -> None:
 
 @plant
 def owner_not_touched(patch: Patch) -> None:
-    """A transfer keeps the cached owner."""
+    """A change of owner does not evict the cached owner."""
     _touch_less(patch, lambda change, key: key[0] == "owner" and change.operation == "own")
 
 
 @plant
 def rules_not_touched(patch: Patch) -> None:
-    """A grant or revoke leaves the role's cached rules."""
+    """A grant or revoke does not evict the role's cached rules."""
     _touch_less(patch, lambda change, key: key[0] == "rules" and change.operation == "alter")
 
 
 @plant
 def roles_of_a_principal_not_touched(patch: Patch) -> None:
-    """Granting and revoking a role keeps the user's cached roles."""
+    """Granting or revoking a role does not evict the user's cached roles."""
     _touch_less(patch, lambda change, key: key[0] == "roles")
 
 
 @plant
 def memberships_not_touched(patch: Patch) -> None:
-    """Changing a group's members keeps the user's cached groups."""
+    """A change of a group's members does not evict the user's cached groups."""
     _touch_less(patch, lambda change, key: key[0] == "groups")
 
 
 @plant
 def dropped_roles_stay_held(patch: Patch) -> None:
-    """Facts that mention a dropped role, group or user beside others stay cached."""
+    """Cached facts that name a dropped role, group or user among others are not evicted."""
     patch.setattr(view, "touches_value", lambda change, key, value: False)
 
 
@@ -128,23 +128,23 @@ def listings_not_touched(patch: Patch) -> None:
 
 @plant
 def documents_not_touched(patch: Patch) -> None:
-    """A commit leaves the cached document."""
+    """A commit does not evict the cached document."""
     _touch_less(patch, lambda change, key: key[0] == "document")
 
 
 @plant
 def memos_not_forgotten(patch: Patch) -> None:
-    """Decisions are kept after a change of access."""
+    """Cached decisions are not evicted after the access revision moved."""
     patch.setattr(StoreView, "_forget_memos", lambda self, zone: None)
 
 
 @plant
 def paths_not_forgotten(patch: Patch) -> None:
-    """Resolved names are kept after a name was removed."""
+    """Resolved paths are not evicted after a name was removed."""
 
     class Keeping(dict[object, object]):
         def clear(self) -> None:
-            """Keep."""
+            """Do not clear the cache."""
 
     kept: dict[int, Keeping] = {}
     patch.setattr(StoreView, "paths", lambda self, zone: kept.setdefault(id(self) ^ zone, Keeping()))
@@ -152,7 +152,7 @@ def paths_not_forgotten(patch: Patch) -> None:
 
 @plant
 def scopes_not_forgotten(patch: Patch) -> None:
-    """Resolved names of metalakes and catalogs are kept after a rename."""
+    """Resolved metalakes and catalogs are not evicted after a rename."""
     kept: dict[tuple[StoreView, object], object] = {}
 
     def guess(of: StoreView, scope: object) -> object:
@@ -166,7 +166,7 @@ def scopes_not_forgotten(patch: Patch) -> None:
 
 @plant
 def fact_in_both_generations(patch: Patch) -> None:
-    """A fact that is loaded again also stays in the old generation, and comes back from there."""
+    """A fact that is loaded again also stays in the old generation, and is read from there later."""
     real = StoreView._put
 
     def put(self: StoreView, key: facts.Key, value: facts.Value) -> None:
@@ -183,13 +183,13 @@ def fact_in_both_generations(patch: Patch) -> None:
 
 @plant_in_crowd
 def no_ring_check(patch: Patch) -> None:
-    """A load is merged regardless of changes since."""
+    """A load is merged regardless of changes since its read."""
     patch.setattr(StoreView, "_is_current", staticmethod(lambda zone, key, value, revision: True))
 
 
 @plant_in_crowd
 def own_write_outlives_later_ones(patch: Patch) -> None:
-    """A fact that a node wrote itself is kept at any later revision, even another node's."""
+    """A fact that a node wrote itself is merged at any later revision, even if another node has changed it since."""
 
     def take(self: StoreView, zone: ZoneState, revision: int) -> None:
         for true_from, facts_written in zone.offered.items():
@@ -202,7 +202,7 @@ def own_write_outlives_later_ones(patch: Patch) -> None:
 
 @plant_in_crowd
 def ring_trusted_past_its_end(patch: Patch) -> None:
-    """A load is merged although the ring no longer has all changes since."""
+    """A load is merged although the ring no longer has all changes since its read."""
     real = StoreView._is_current
     patch.setattr(view, "RING_MAX", 0)
 
@@ -215,7 +215,7 @@ def ring_trusted_past_its_end(patch: Patch) -> None:
 
 @plant_in_crowd
 def facts_then_changes(patch: Patch) -> None:
-    """A load reads facts, then changes, in a snapshot each."""
+    """A load reads facts and then changes, in two snapshots."""
 
     async def load_async(
         self: LateStore, epoch: int, known: KnownRevisions, load: Callable[[], Load[object]]
@@ -230,7 +230,7 @@ def facts_then_changes(patch: Patch) -> None:
 
 @plant
 def pruned_feed_unnoticed(patch: Patch) -> None:
-    """The feed is pruned while a node sleeps, and the clock does not say how far."""
+    """The feed is pruned while a node is idle, and the clock has no pruned revision."""
     patch.setattr(upkeep, "PRUNE_CLOCKS", Sql("UPDATE clock SET pruned_to = pruned_to WHERE :before < 0"))
     patch.setattr(upkeep, "PRUNE_CHANGES", Sql("DELETE FROM change"))
 
@@ -257,7 +257,7 @@ def pruned_feed_believed(patch: Patch) -> None:
 
 @plant
 def wall_clock(patch: Patch) -> None:
-    """The revision comes from a coarse clock: two commits may share one."""
+    """The revision is taken from a coarse clock, so two commits may have the same one."""
     real_run, real_keep = tx.MutationBatch.run, tx.MutationBatch._keep
     ticks: dict[int, int] = {}
 
@@ -284,7 +284,7 @@ def wall_clock(patch: Patch) -> None:
 
 @plant
 def gap(patch: Patch) -> None:
-    """The revision is drawn before the lock, while an earlier one is not committed yet."""
+    """The revision is assigned before the lock, while an earlier one is not committed yet."""
     real = tx.MutationBatch._keep
     drawn: dict[int, int] = {}
 
@@ -342,7 +342,7 @@ def metalake_only(patch: Patch) -> None:
 
 @plant_in_crowd
 def name_not_checked(patch: Patch) -> None:
-    """The mutation changes the permit's object whatever its name is now."""
+    """The mutation changes the permit's object without checking its current name."""
     patch.setattr(nodes.NodeWrites, "confirm", lambda self, node: self.by_id(node.id))
 
 

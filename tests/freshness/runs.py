@@ -1,6 +1,6 @@
-"""Pipelines and their runs in random stories: declared, renamed, dropped, granted, run and ended.
+"""Random operations on pipelines and their runs for the freshness tests: declare, rename, drop, grant, run and end.
 
-Runs are read from the store each time. Views cache the existence of a pipeline, its name, and who may run it.
+Runs are read from the store each time. Views cache the existence of a pipeline, its name, and the privileges on it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def run_start(world: StoryWorld, ctx: Context) -> Work:
 
 
 def run_end(world: StoryWorld, ctx: Context) -> Work:
-    """End a run by its user, or cancel it by another user with the right."""
+    """End a run as its user, or cancel it as another user with the privilege."""
     there = world.sql("SELECT uuid FROM pipeline_run ORDER BY id")
     run = str(world.dice.choice(there)[0]) if there else str(uuid.UUID(int=1))
     if world.dice.random() < 0.5:

@@ -1,8 +1,8 @@
-"""The change feed under random mutations on two nodes, with readers that come and go.
+"""The change feed under random mutations on two nodes, with readers that start and stop at random.
 
-A reader with all rights gets every row of the change table, each once and in the order of its zone, whatever happens
-between two pages. A reader with few rights gets exactly the changes of objects that it may load at that moment, also
-from a node with an empty view. `LIMNOS_FEED_MUTATIONS=10000` runs a long story.
+A reader with all privileges receives every row of the change table, each once and in the order of its zone, whatever
+happens between two pages. A reader with few privileges receives exactly the changes of objects that it may load at that
+moment, also from a node with an empty view. `LIMNOS_FEED_MUTATIONS=10000` runs a long sequence.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Reader:
     told: list[Row] = field(default_factory=list)
 
     async def read(self, ctx: Context, scope: RequestScope, *, limit: int) -> FeedPage:
-        """Read on."""
+        """Read the following pages."""
         page = await changes_read(ctx, scope, after=self.position, limit=limit)
         if self.position == NOW:
             self.base = page.position.zones
@@ -54,12 +54,12 @@ class Reader:
 
     @property
     def at(self) -> FeedPosition | None:
-        """The position they have."""
+        """Return the reader's current position, decoded."""
         return None if self.position in (None, NOW) else position_of(self.position)
 
 
 class Story:
-    """A lake with two nodes that decide and two that let everybody do everything, over one database."""
+    """A lake on one database with two nodes that check access and two nodes with access control off."""
 
     def __init__(self, lab: StoreLab, sql: Query, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -74,11 +74,11 @@ class Story:
 
     @property
     def scope(self) -> RequestScope:
-        """The metalake under its name now."""
+        """Return the metalake's scope by its current name."""
         return RequestScope(self.world.metalake())
 
     async def play(self, mutations: int) -> None:
-        """Change and read until so much was changed."""
+        """Change objects and read until the given number of changes is made."""
         await fill(self.nodes[0].ctx())
         await add_catalog(self.nodes[0].ctx(), "side")
         while self.mutations < mutations:
@@ -92,7 +92,7 @@ class Story:
             await self.finish(reader)
 
     async def mutate(self) -> None:
-        """Change something at random."""
+        """Make a random change."""
         drawn = self.world.mutations
         kind = self.dice.choices(list(drawn), list(drawn.values()))[0]
         who = Credential(ADMIN) if self.dice.random() < 0.7 else self.world.someone()
@@ -105,15 +105,15 @@ class Story:
         self.mutations += 1
 
     async def follow(self, reader: Reader) -> None:
-        """Let somebody who may see everything read on, at either node, while things change."""
+        """Let a reader with all privileges read on at a random node during changes."""
         try:
             await reader.read(self.dice.choice(self.open).ctx(), self.scope, limit=self.dice.choice((1, 3, 50, 1000)))
         except GONE:
-            return  # the metalake has another name by now, or is switched off
+            return  # the metalake has been renamed or disabled meanwhile
         self.pages += 1
 
     def come_and_go(self) -> None:
-        """Let readers come, who begin at the beginning or now, and others stop reading."""
+        """Add readers that start at the beginning or at the current position, and remove others."""
         if self.dice.random() < 0.3:
             self.readers.append(Reader(ADMIN, self.dice.choice((None, NOW))))
         if len(self.readers) > 4:
@@ -121,13 +121,13 @@ class Story:
             self.check_rows(self.left[-1])
 
     async def finish(self, reader: Reader) -> None:
-        """Let a reader read to the end, and look whether anything is missing."""
+        """Let a reader read to the end, and check that no change is missing."""
         more = True
         while more:
             try:
                 more = (await reader.read(self.open[0].ctx(), self.scope, limit=1000)).more
             except ServiceUnavailable:
-                continue  # a busy machine: the database was silent for a while
+                continue  # a busy machine: the database did not answer for a while
             except NotInUse:
                 await mending(self.world, self.nodes[0].ctx())  # type: ignore[misc]
         self.check_rows(reader)
@@ -139,7 +139,7 @@ class Story:
         """Check that a reader received exactly the rows of the table between its first and its current position, each
         once.
         """
-        assert len(reader.told) == len(set(reader.told)), "told twice"
+        assert len(reader.told) == len(set(reader.told)), "delivered twice"
         if reader.at is None:
             return
         for zone, at in reader.at.zones.items():
@@ -152,8 +152,8 @@ class Story:
             assert told == [tuple(row) for row in there], f"zone {zone} after {since} to {at}"
 
     async def check_callers(self) -> None:
-        """While nothing changes, let one of the users read to the end: told of what is there is just what they may
-        load.
+        """While nothing changes, let a user read to the end, and check that the changes of existing objects are exactly
+        those of objects that the user may load.
         """
         reader = self.callers[self.dice.choice(USERS)]
         before, told, told_of = reader.at, list[Row](), dict[Row, bool]()
@@ -181,11 +181,11 @@ class Story:
                     if may[node_id]:
                         expected.add((zone, revision, ordinal))
         assert {row for row in told if row in rows} == expected, reader.who
-        assert len(reader.told) == len(set(reader.told)), "told twice"
+        assert len(reader.told) == len(set(reader.told)), "delivered twice"
         self.checked += len(rows)
 
     def names(self) -> dict[int, tuple[Kind, str]]:
-        """Kind and full name of all that can be reached, by id."""
+        """Return kind and full name of all reachable objects, by id."""
         rows = {row[0]: row for row in self.sql("SELECT id, parent_id, kind, name FROM node WHERE deleted = 0")}
         found = {}
         for node_id, (_, above, kind, _) in rows.items():
@@ -199,7 +199,7 @@ class Story:
 
 
 async def may_load(ctx: Context, metalake: str, kind: Kind, name: str) -> bool:
-    """Ask for an object's owner, by its name: that takes the right to load it."""
+    """Return whether the user may load an object: request its owner by name, which needs that right."""
     while True:
         try:
             await owner_load(ctx, metalake=metalake, kind=kind, full_name=name)
@@ -220,7 +220,7 @@ def full_name(kind: Kind, parts: list[str]) -> str:
 
 
 def play(database: Database, seed: int, mutations: int) -> Story:
-    """Tell a story to its end."""
+    """Run one random sequence to its end."""
     lab = StoreLab(database)
     try:
         with database.connected() as sql:
@@ -233,13 +233,13 @@ def play(database: Database, seed: int, mutations: int) -> Story:
 
 @pytest.fixture
 def file(sqlite_template: Path, tmp_path: Path) -> Database:
-    """A database of its own."""
+    """A path for an SQLite file of the test."""
     return sqlite_copy(sqlite_template, tmp_path)
 
 
 @pytest.mark.parametrize("seed", [SEED, SEED + 1])
 def test_no_gap_nothing_twice_nothing_hidden(file: Database, seed: int) -> None:
-    """On SQLite."""
+    """On SQLite, readers miss no change, receive none twice, and receive no hidden one."""
     story = play(file, seed, MUTATIONS or 150)
 
     assert story.pages > 50
@@ -249,7 +249,9 @@ def test_no_gap_nothing_twice_nothing_hidden(file: Database, seed: int) -> None:
 
 @pytest.mark.integration
 def test_no_gap_nothing_twice_nothing_hidden_on_postgresql(postgres_server: PostgresServer) -> None:
-    """On PostgreSQL, where real time decides what meets what."""
+    """On PostgreSQL, where real time decides the order, readers miss no change, receive none twice, and receive no
+    hidden one.
+    """
     story = play(postgres_server.fresh_database(), SEED, MUTATIONS or 80)
 
     assert story.pages > 30

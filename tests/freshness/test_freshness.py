@@ -1,10 +1,9 @@
-"""The main property: no node ever gives a stale answer, whatever happens on the others.
+"""The main property: no node ever gives a stale answer, whatever happens on other nodes.
 
-Two nodes over one store, random mutations through the services on either, random questions meanwhile, a feed that
-is pruned while a node sleeps; after every step each view is compared, fact by fact, with SQL (`harness`). The
-sample here takes some seconds for each backend. `LIMNOS_FRESHNESS_STEPS=5000 pytest
-tests/freshness/test_freshness.py` plays longer stories; `LIMNOS_FRESHNESS_SEED=n` plays others. A failure names
-the step; the same seed tells the same story.
+Random mutations run through the services on two nodes of one store, with random questions meanwhile, and the feed is
+pruned while a node is idle. After every step each view is compared with SQL, fact by fact (`harness`). The sample takes
+some seconds for each database. `LIMNOS_FRESHNESS_STEPS=5000 pytest tests/freshness/test_freshness.py` runs longer
+sequences, and `LIMNOS_FRESHNESS_SEED=n` runs other ones. A failure names the step; the same seed reproduces it.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ pytestmark = pytest.mark.heavy
 
 @pytest.fixture
 def file(sqlite_template: Path, tmp_path: Path) -> Database:
-    """A fresh SQLite file."""
+    """The path of a new SQLite file."""
     return sqlite_copy(sqlite_template, tmp_path)
 
 
 def assert_lively(tally: Tally, steps: int) -> None:
-    """A story in which nothing happens proves nothing."""
+    """Check that enough happened in a sequence, because otherwise it proves nothing."""
     assert tally.mutations > steps / 3
     assert tally.facts > steps * 20
     assert tally.answers > steps * 3
@@ -39,7 +38,9 @@ def assert_lively(tally: Tally, steps: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 4))
 def test_views_are_exact_whatever_happens(file: Database, seed: int) -> None:
-    """Everything that can happen to a lake, with reads that land late: facts, answers, rights and ids hold."""
+    """With all kinds of mutations and reads that complete late, the invariants of facts, answers, rights and ids
+    hold.
+    """
     steps = STEPS or 300
 
     tally = play(file, seed, steps)
@@ -50,8 +51,8 @@ def test_views_are_exact_whatever_happens(file: Database, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 4))
 def test_nothing_slips_through_in_a_crowd(file: Database, seed: int) -> None:
-    """Many at once around a few tables, their names, owners and grants: every answer was true, every commit was
-    right.
+    """With many concurrent requests on a few tables, their names, owners and grants, every answer was true at some
+    moment and every commit had its privilege.
     """
     steps = STEPS or 200
 
@@ -63,8 +64,8 @@ def test_nothing_slips_through_in_a_crowd(file: Database, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 2))
 def test_views_are_exact_about_lance_tables(file: Database, seed: int) -> None:
-    """A catalog of Lance tables beside one of Iceberg's: declared, renamed, moved, dropped, forgotten, with
-    namespaces, grants and catalogs that change.
+    """With a catalog of Lance tables beside one of Iceberg tables, and declares, renames, moves, drops,
+    deregistrations, grants and changes of catalogs, the invariants hold.
     """
     steps = STEPS or 250
 
@@ -77,7 +78,9 @@ def test_views_are_exact_about_lance_tables(file: Database, seed: int) -> None:
 
 @pytest.mark.parametrize("focus", [False, True])
 def test_views_are_exact_when_reads_answer_at_once(file: Database, focus: bool) -> None:
-    """The same with SQLite's own gate, which answers without waiting, and not at all while the file is quiet."""
+    """The invariants hold with SQLite's own gate, which answers without waiting and reads nothing while the file is
+    unchanged.
+    """
     steps = STEPS or 300
 
     tally = play(file, SEED, steps, inline=True, focus=focus)
@@ -88,7 +91,7 @@ def test_views_are_exact_when_reads_answer_at_once(file: Database, focus: bool) 
 @pytest.mark.integration
 @pytest.mark.parametrize("focus", [False, True])
 def test_views_are_exact_on_postgresql(postgres_server: PostgresServer, focus: bool) -> None:
-    """The same on PostgreSQL, in real time: after every step each node's view is what SQL says."""
+    """On PostgreSQL, in real time, each node's view equals SQL's answers after every step."""
     steps = STEPS or 80
 
     tally = play(postgres_server.fresh_database(), SEED, steps, focus=focus)

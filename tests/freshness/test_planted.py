@@ -1,4 +1,4 @@
-"""Planted bugs: the property fails for each of them.
+"""Planted bugs: for each of them the main property fails.
 
 Bugs that need a certain interleaving of two requests are in `test_scripts`.
 """
@@ -24,7 +24,7 @@ follow, should stories change.
 
 
 def is_caught(bug: Plant, template: Path, folder: Path, *, focus: bool, first: int = 0) -> bool:
-    """Say whether one of many short stories breaks under the bug."""
+    """Return whether one of many short sequences violates an invariant under the bug."""
     for seed in (*range(first, SEEDS), *range(first)):
         place = folder / str(seed)
         place.mkdir()
@@ -39,11 +39,13 @@ def is_caught(bug: Plant, template: Path, folder: Path, *, focus: bool, first: i
 
 @pytest.mark.parametrize("name", WIDE)
 def test_property_fails_under(name: str, sqlite_template: Path, tmp_path: Path) -> None:
-    """With this care taken out, a view is wrong before long."""
+    """Without this safeguard a view becomes wrong within a limited number of sequences."""
     assert is_caught(WIDE[name], sqlite_template, tmp_path, focus=False)
 
 
 @pytest.mark.parametrize("name", FOCUS)
 def test_property_fails_in_a_crowd_under(name: str, sqlite_template: Path, tmp_path: Path) -> None:
-    """With this care taken out, an answer that was never true is given, or a commit is made without the right to it."""
+    """Without this safeguard, in focused sequences, an answer is given that was never true, or a commit is made without
+    the privilege.
+    """
     assert is_caught(FOCUS[name], sqlite_template, tmp_path, focus=True, first=SEEN_AT.get(name, 0))

@@ -1,7 +1,7 @@
-"""More interleavings of two requests, on both backends: one uses a right, a name or a membership that the other
+"""Further interleavings of two requests, on both databases: one uses a privilege, a name or a membership that the other
 removes.
 
-Each story returns the violation that it found, or None; with its planted bug it must return one. The stage and the
+Each scenario returns the violation that it found, or None; with its planted bug it must return one. `Stage` and the
 store that delays a read are those of `test_scripts`.
 """
 
@@ -44,13 +44,13 @@ RIGHT = ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),)
 
 
 def dropping(of: RequestView) -> Permit[TreeNode]:
-    """Decide on dropping main.a.t."""
+    """Decide on dropping main.a.t. Returns the permit."""
     node, _, decision = table_find(of, ("a",), "t", Action.TABLE_DROP)
     return of.permit(node, decision)
 
 
 async def outcome(stage: Stage, permit: Permit[TreeNode]) -> str | None:
-    """Carry a drop out under a permit that has gone stale; None when it is refused."""
+    """Execute a drop with a stale permit. Returns None if it is refused."""
     try:
         await stage.store.submit(permit, lambda tx: tx.nodes.drop(tx.nodes.confirm(permit.command)))
     except StalePermit:
@@ -58,13 +58,15 @@ async def outcome(stage: Stage, permit: Permit[TreeNode]) -> str | None:
     return "the table was dropped by a right that had gone"
 
 
-# ---------------------------------------------------------------------------------------------- the stories
+# ------------------------------------------------------------------------------------------- the scenarios
 
 
 async def server_moves_alone(stage: Stage) -> str | None:
-    """Ana leaves a group, and then the group becomes the metalake's owner; a neighbour learns of that alone.
+    """Ana leaves a group, then the group becomes the metalake's owner, and a request for another catalog learns only of
+    the second change.
 
-    She came before both, and waits for a fact of hers: at no moment was she the owner.
+    Ana's request arrived before both changes and waits for the load of a fact. At no moment was she an owner, so the
+    request must be refused.
     """
     await principal_add(stage.admin, metalake=LAKE, kind=Kind.GROUP, name="g")
     await members_add(stage.admin, metalake=LAKE, group="g", users=("ana",))
@@ -89,14 +91,16 @@ async def server_moves_alone(stage: Stage) -> str | None:
 
 
 async def right_goes_before_the_commit(stage: Stage) -> str | None:
-    """Between decision and transaction the metalake takes the right away; the catalog does not move."""
+    """Between decision and transaction the metalake's zone revokes the privilege, while the catalog's revision does not
+    move. The change must be refused.
+    """
     permit = await stage.node.ctx().read(MAIN, dropping)
     await user_enable(stage.admin, metalake=LAKE, name="ana", enabled=False)
     return await outcome(stage, permit)
 
 
 async def membership_ends(stage: Stage) -> str | None:
-    """Ana reads as a member of a group, and the next moment she is none."""
+    """Ana reads a table as a member of a group. After her membership has ended, the next read must be refused."""
     await principal_add(stage.admin, metalake=LAKE, kind=Kind.GROUP, name="g")
     await roles_give(stage.admin, metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",), gives=False)
     await roles_give(stage.admin, metalake=LAKE, kind=Kind.GROUP, name="g", roles=("r",))
@@ -110,7 +114,7 @@ async def membership_ends(stage: Stage) -> str | None:
 
 
 async def namespace_changes_its_name(stage: Stage) -> str | None:
-    """Another namespace takes the place of the one in which ana has read a table."""
+    """Another namespace takes the name of the one in which ana has read a table. Ana's next read must be refused."""
     await stage.grant("main.a.t")
     if await stage.may_load() != "loaded":
         return "ana may not read at all"
@@ -120,8 +124,8 @@ async def namespace_changes_its_name(stage: Stage) -> str | None:
 
 
 async def namespace_moves_before_the_commit(stage: Stage) -> str | None:
-    """Between decision and transaction the namespace above the table gets another name; the table's own row stays
-    as it is.
+    """Between decision and transaction the namespace of the table is renamed, which does not change the table's own
+    row. The drop must be refused.
     """
     permit = await stage.node.ctx().read(MAIN, dropping)
     await namespace_move(stage.admin, MAIN, source=("a",), target=("z",))
@@ -129,7 +133,9 @@ async def namespace_moves_before_the_commit(stage: Stage) -> str | None:
 
 
 async def object_vanishes_before_the_grant(stage: Stage) -> str | None:
-    """A table is dropped between the decision to grant on it and the transaction: no rule on it may be stored."""
+    """A table is dropped between the decision on a grant on it and the transaction. No rule on the table may be
+    stored.
+    """
     real, dropped = stage.store.submit, list[str]()
 
     async def submit(permit: Permit[object], mutation: Callable[[tx.Tx], object], **options: Any) -> object:  # noqa: ANN401 - as the store has it
@@ -148,7 +154,7 @@ async def object_vanishes_before_the_grant(stage: Stage) -> str | None:
 
 
 async def two_names_in_a_revision(stage: Stage) -> str | None:
-    """One revision adds two names to a cached listing."""
+    """One revision adds two names to a cached listing. The listing must have both."""
     ctx = stage.node.ctx()
 
     def listed(of: RequestView) -> list[str]:
@@ -173,8 +179,8 @@ async def two_names_in_a_revision(stage: Stage) -> str | None:
 
 
 async def catalog_is_learnt_on_the_way(stage: Stage) -> str | None:
-    """Ana's node does not know the catalog's name: her gate covers the metalake alone, and the name is read
-    afterwards.
+    """Ana's node has no name of the catalog in its view: her gate covers only the metalake, and the name is read
+    afterwards. The catalog's changes must not be missed.
     """
     await stage.grant("main.a.t")
     if await stage.may_load() != "loaded":
@@ -188,7 +194,7 @@ async def catalog_is_learnt_on_the_way(stage: Stage) -> str | None:
 
 
 async def others_write_during_a_list(stage: Stage) -> str | None:
-    """While a listing is read, a table is made elsewhere in the catalog, and the view has heard of it: nothing is
+    """While a listing is read, a table is created elsewhere in the catalog and the view learns of it. Nothing may be
     read twice.
     """
     ctx, node = stage.node.ctx(), stage.node
@@ -221,7 +227,7 @@ async def others_write_during_a_list(stage: Stage) -> str | None:
 
 
 def blocks_of_the_very_revision(patch: Patch) -> None:
-    """A block counts as current only if nothing at all has moved in its zone."""
+    """A block counts as current only if nothing in its zone has moved."""
     real = StoreView._is_current
 
     def is_current(zone: ZoneState, key: Key, value: Value, revision: int) -> bool:
@@ -231,7 +237,7 @@ def blocks_of_the_very_revision(patch: Patch) -> None:
 
 
 def paired_without_the_server(patch: Patch) -> None:
-    """The view takes a metalake and a catalog of one snapshot for the whole, whatever the server's clock says."""
+    """The view pairs a metalake and a catalog of one snapshot, whatever the server's clock says."""
     real = StoreView.is_paired
 
     def is_paired(self: StoreView, zones: tuple[int, ...]) -> bool:
@@ -244,7 +250,7 @@ def paired_without_the_server(patch: Patch) -> None:
 
 
 def quiet_namespaces(patch: Patch) -> None:
-    """Moving a namespace does not move access, though every path below it changes."""
+    """Moving a namespace does not move the access revision, although every path below it changes."""
     real = NodeWrites.move
 
     def place(self: NodeWrites, node: TreeNode, *, parent_id: int, name: str, moves_access: bool) -> None:
@@ -254,19 +260,19 @@ def quiet_namespaces(patch: Patch) -> None:
 
 
 def granted_unseen(patch: Patch) -> None:
-    """A grant looks neither at the catalog's access revision nor at the object."""
+    """A grant checks neither the catalog's access revision nor the object."""
     own_zone_only(patch)
     patch.setattr(NodeWrites, "confirm", lambda self, node: node)
 
 
 def one_row_of_a_revision(patch: Patch) -> None:
-    """A listing follows the last thing that a revision says of it."""
+    """A listing applies only the last change of a revision."""
     real = StoreView._follow
     patch.setattr(StoreView, "_follow", lambda self, space, rows: real(self, space, rows[-1:]))
 
 
 class _Covering(tuple[int, ...]):
-    """Zones that count as covered when those above them are."""
+    """A tuple of zones that counts as covered if the zones above it are covered."""
 
     __slots__ = ()
     __hash__ = tuple.__hash__
@@ -279,7 +285,7 @@ class _Covering(tuple[int, ...]):
 
 
 def covered_from_above(patch: Patch) -> None:
-    """Planted bug: a gate for the metalake also counts for its catalogs."""
+    """A gate read of the metalake also counts as a gate read of its catalogs."""
     patch.setattr(context, "scope_zones", lambda of, scope: _Covering(request_scope.scope_zones(of, scope)))
 
 
@@ -300,13 +306,13 @@ BUGS = {f"{name}, {bug.__name__}": (story, bug) for name, (story, bugs) in STORI
 
 @pytest.mark.parametrize("name", STORIES)
 def test_protocol_holds(database: Database, monkeypatch: Patch, name: str) -> None:
-    """The story ends as it must."""
+    """Each scenario ends without a violation."""
     assert tell(STORIES[name][0], database, monkeypatch) is None
 
 
 @pytest.mark.parametrize("name", BUGS)
 def test_bug_shows(database: Database, monkeypatch: Patch, name: str) -> None:
-    """With the bug planted the story ends otherwise."""
+    """With the bug planted, the scenario reports a violation."""
     story, bug = BUGS[name]
 
     assert tell(story, database, monkeypatch, bug) is not None

@@ -1,7 +1,8 @@
-"""Fixed interleavings of two requests, step by step: the protocol holds, and fails if one of its safeguards is removed.
+"""Fixed interleavings of two requests, step by step: the protocol is correct, and fails if one of its safeguards is
+removed.
 
-Each story returns the violation that it found, or None. Stories and bugs are those of the model that random tests would
-rarely reach.
+Each scenario returns the violation that it found, or None. Scenarios and bugs are those of the model that random tests
+would rarely reach.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ SIDE = RequestScope(LAKE, "side")
 
 
 class HeldStore:
-    """A store whose reads must be awaited; a story may put something between a read and its landing."""
+    """A store whose reads are asynchronous. A scenario can run a callback between a read and the delivery of its
+    result.
+    """
 
     inline = False
 
@@ -64,21 +67,21 @@ class HeldStore:
         self.in_load: Callable[[], Awaitable[None]] | None = None
 
     async def gate_async(self, epoch: int, known: KnownRevisions) -> GateResult:
-        """Read, let the story go on once, land."""
+        """Read, run the scenario's callback once, and return the result."""
         read = self.real
         moved: GateResult = read.gate(epoch, known) if read.inline else await read.gate_async(epoch, known)
         await self.meanwhile("in_gate")
         return moved
 
     async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[Any]]) -> Any:  # noqa: ANN401 - what the load gives
-        """Read, let the story go on once, land."""
+        """Read, run the scenario's callback once, and return the result."""
         read = self.real
         found = read.load(epoch, known, load) if read.inline else await read.load_async(epoch, known, load)
         await self.meanwhile("in_load")
         return found
 
     async def meanwhile(self, place: str) -> None:
-        """Do what the story put here, once."""
+        """Run the scenario's callback, once."""
         story: Callable[[], Awaitable[None]] | None = getattr(self, place)
         setattr(self, place, None)
         if story is not None:
@@ -87,13 +90,13 @@ class HeldStore:
     async def submit(
         self, permit: Permit[object], mutation: Callable[[tx.Tx], Any], *, on_begin: Callable[[], None] = ignore_begin
     ) -> Any:  # noqa: ANN401 - the mutation's
-        """Submit at once."""
+        """Submit without delay."""
         return await self.real.submit(permit, mutation, on_begin=on_begin)
 
     async def submit_held(
         self, permit: Permit[object], again: Again[Any], *, on_begin: Callable[[], None] = ignore_begin
     ) -> Any:  # noqa: ANN401 - the mutation's
-        """Submit at once."""
+        """Submit without delay."""
         return await self.real.submit_held(permit, again, on_begin=on_begin)
 
     async def close(self) -> None:
@@ -102,8 +105,8 @@ class HeldStore:
 
 
 class Stage:
-    """A lake with catalogs `main` and `side`, tables `t` and `u` in each; ana may use, and read what is granted to
-    `r`.
+    """A lake with catalogs `main` and `side` and tables `t` and `u` in each; ana may use both catalogs, and read what
+    is granted to role `r`.
     """
 
     def __init__(self, database: Database) -> None:
@@ -115,7 +118,7 @@ class Stage:
         self.ana = self.node.ctx("ana")
 
     async def furnish(self) -> None:
-        """Make it."""
+        """Create the lake's objects."""
         await fill(self.admin)
         await add_catalog(self.admin, "side")
         await principal_add(self.admin, metalake=LAKE, kind=Kind.USER, name="ana")
@@ -128,7 +131,7 @@ class Stage:
             self.admin, metalake=LAKE, name="r", properties={}, wishes=(PrivilegeRequest(Kind.METALAKE, LAKE, use),)
         )
         await roles_give(self.admin, metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",))
-        # What is known already asks the store no second time, which would heal what a bug has broken.
+        # Cached facts are not loaded again, which would hide the effect of a bug.
         for scope in (MAIN, SIDE):
             await self.ana.read(
                 scope,
@@ -138,7 +141,7 @@ class Stage:
             )
 
     async def grant(self, full_name: str) -> None:
-        """Let `r` read a table."""
+        """Grant role `r` the right to read a table."""
         wish = PrivilegeRequest(Kind.TABLE, full_name, ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
         await privileges_grant(self.admin, metalake=LAKE, role="r", wish=wish)
 
@@ -147,7 +150,7 @@ class Stage:
         await table_move(self.admin, MAIN, source=("a", source), target=("a", target))
 
     async def exchange(self) -> None:
-        """Let t and u change names."""
+        """Exchange the names of tables t and u."""
         for source, target in (("t", "x"), ("u", "t"), ("x", "u")):
             await self.move(source, target)
 
@@ -165,11 +168,11 @@ class Stage:
         await self.other.store.close()
 
 
-# ---------------------------------------------------------------------------------------------- the stories
+# ------------------------------------------------------------------------------------------- the scenarios
 
 
 async def late_result_lands(stage: Stage) -> str | None:
-    """A load of before a rename lands after a gate read of behind it."""
+    """A load from before a rename completes after a gate read from after the rename. The view must not go back."""
     await stage.may_load()
     view = stage.node.view
     zones = await stage.ana.read(MAIN, lambda request_view: request_view.settled.zones)
@@ -188,7 +191,9 @@ async def late_result_lands(stage: Stage) -> str | None:
 
 
 async def neighbour_moves_the_metalake(stage: Stage) -> str | None:
-    """While ana waits for a fact, t is renamed and then granted to her, and a neighbour learns of the grant alone."""
+    """While ana's request waits for a load, t is renamed and then granted to her, and a request for the other catalog
+    learns only of the grant. Under its old name the table must stay closed to her.
+    """
     await stage.may_load()
     table_id, zones = await stage.ana.read(
         MAIN, lambda request_view: (_table(request_view, "t"), request_view.settled.zones)
@@ -214,7 +219,9 @@ def _table(of: RequestView, name: str) -> int:
 
 
 async def gate_meets_two_changes(stage: Stage) -> str | None:
-    """While ana's gate reads, t is renamed and then granted to her; a neighbour is loading her role already."""
+    """While ana's gate read runs, t is renamed and then granted to her; a request for the other catalog loads her role
+    already. Under its old name the table must stay closed to her.
+    """
     await stage.may_load()
     await stage.may_load(SIDE)
     side_zones = await stage.ana.read(SIDE, lambda request_view: request_view.settled.zones)
@@ -238,7 +245,7 @@ async def gate_meets_two_changes(stage: Stage) -> str | None:
 
 
 async def request_comes_during_a_read(stage: Stage) -> str | None:
-    """Ana is disabled while a gate read is on its way, and comes after that."""
+    """Ana is disabled while a gate read runs, and sends a request afterwards. The request must be refused."""
     await stage.grant("main.a.t")
     if await stage.may_load() != "loaded":
         return "ana may not read at all"
@@ -257,15 +264,17 @@ async def request_comes_during_a_read(stage: Stage) -> str | None:
 
 
 async def turns(count: int = 20) -> None:
-    """Let others go first."""
+    """Yield to other tasks."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
 async def catalogs_change_names(stage: Stage) -> str | None:
-    """Ana comes when the catalogs have changed names and the table was dropped where hers leads now.
+    """Ana's request arrives after the catalogs have exchanged names and the table at the path's new catalog was
+    dropped.
 
-    A neighbour's gate knows of the names, and read before the drop; it lands after she came.
+    The gate read of a request for the other catalog knows the new names and was sent before the drop. It ends after
+    ana's request arrived.
     """
     await stage.grant("main.a.t")
     await stage.grant("side.a.t")
@@ -288,8 +297,8 @@ async def catalogs_change_names(stage: Stage) -> str | None:
 
 
 async def load_meets_an_exchange(stage: Stage) -> str | None:
-    """One name is cached and the other is loaded while two tables exchange their names: they were never the same
-    table.
+    """One name is cached and the other is loaded while two tables exchange their names. The answers must not show one
+    table under both names.
     """
     zones = await stage.node.ctx().read(MAIN, lambda request_view: request_view.settled.zones)
 
@@ -306,7 +315,7 @@ async def load_meets_an_exchange(stage: Stage) -> str | None:
 
 
 async def path_means_another_table(stage: Stage) -> str | None:
-    """Between the decision and the mutation the tables change names."""
+    """Between the decision and the mutation two tables exchange their names. The mutation must be refused."""
 
     def decide(of: RequestView) -> Permit[TreeNode]:
         node, chain, _ = table_find(of, ("a",), "t", Action.TABLE_DROP)
@@ -322,7 +331,9 @@ async def path_means_another_table(stage: Stage) -> str | None:
 
 
 async def batch_takes_a_right_away(stage: Stage) -> str | None:
-    """Of two mutations in one batch the first takes away what the second was allowed by."""
+    """Of two mutations in one batch the first revokes the privilege that the second needs. The second must be
+    refused.
+    """
 
     def decide(of: RequestView) -> Permit[TreeNode]:
         node, chain, _ = table_find(of, ("a",), "t", Action.TABLE_DROP)
@@ -339,7 +350,9 @@ async def batch_takes_a_right_away(stage: Stage) -> str | None:
 
 
 async def store_is_restored(stage: Stage) -> str | None:
-    """The store comes back from a backup in which every revision is the same, and a table has another name."""
+    """The store is restored from a backup in which every revision is the same and a table has another name. The old
+    name must not be found.
+    """
     await stage.grant("main.a.t")
     await stage.may_load()
     renew_epoch(stage.database.address)
@@ -354,7 +367,7 @@ async def store_is_restored(stage: Stage) -> str | None:
 
 
 def late_join(patch: Patch) -> None:
-    """A request joins a gate read that started before it arrived."""
+    """A request joins a gate read that started before the request arrived."""
     running: dict[tuple[int, ...], asyncio.Task[None]] = {}
     real = SharedFreshnessGate.refresh
 
@@ -368,7 +381,7 @@ def late_join(patch: Patch) -> None:
 
 
 def backwards(patch: Patch) -> None:
-    """An older result that lands late sets the view back."""
+    """An older result that completes late sets the view back."""
 
     def advance(self: StoreView, clock: ClockRow, rows: tuple[ChangeRow, ...]) -> None:
         zone = self.zones.get(clock.zone)
@@ -381,12 +394,12 @@ def backwards(patch: Patch) -> None:
 
 
 def unpaired(patch: Patch) -> None:
-    """A neighbour catalog's gate read moves the metalake's revision alone, and nobody asks again."""
+    """A gate read for the other catalog moves the metalake's revision alone, and no request reads again."""
     patch.setattr(StoreView, "is_paired", lambda self, zones: all(zone in self.zones for zone in zones))
 
 
 def two_snapshots(patch: Patch) -> None:
-    """The gate reads the catalog's changes, then the metalake's: a snapshot each."""
+    """The gate reads the catalog's changes and then the metalake's, in two snapshots."""
 
     async def gate_async(self: HeldStore, epoch: int, known: KnownRevisions) -> GateResult:
         inner = self.real.gate(epoch, known[-1:])
@@ -401,7 +414,7 @@ def two_snapshots(patch: Patch) -> None:
 
 
 class _Loose(tuple[int, ...]):
-    """Zones that are the same as any others, once anything was asked for."""
+    """A tuple of zones that equals any other except the empty one."""
 
     __slots__ = ()
     __hash__ = tuple.__hash__
@@ -414,12 +427,14 @@ class _Loose(tuple[int, ...]):
 
 
 def catalog_not_asked(patch: Patch) -> None:
-    """The gate covers the catalog that the path named on arrival, whatever it names afterwards."""
+    """The gate covers only the catalog that the path named on arrival, even if the path leads to another one
+    afterwards.
+    """
     patch.setattr(context, "scope_zones", lambda view, scope: _Loose(request_scope.scope_zones(view, scope)))
 
 
 def changes_then_facts(patch: Patch) -> None:
-    """A load reads changes, then facts, a snapshot each, as READ COMMITTED would."""
+    """A load reads changes and then facts, in two snapshots, as READ COMMITTED would."""
 
     async def load_async(self: HeldStore, epoch: int, known: KnownRevisions, load: Callable[[], Load[Any]]) -> Any:  # noqa: ANN401 - as above
         moved = self.real.gate(epoch, known)
@@ -430,7 +445,7 @@ def changes_then_facts(patch: Patch) -> None:
 
 
 def by_name(patch: Patch) -> None:
-    """The mutation resolves its name anew instead of taking the permit's object."""
+    """The mutation resolves its name again instead of using the permit's object."""
 
     def confirm(self: NodeWrites, node: TreeNode) -> TreeNode:
         return self.find(node.parent_id, node.name_space, node.name) or self.tx.stale()
@@ -439,12 +454,12 @@ def by_name(patch: Patch) -> None:
 
 
 def name_not_checked(patch: Patch) -> None:
-    """The mutation takes the permit's object under whatever name it has now."""
+    """The mutation uses the permit's object without checking its current name."""
     patch.setattr(NodeWrites, "confirm", lambda self, node: self.by_id(node.id))
 
 
 def batch_blind(patch: Patch) -> None:
-    """In one batch, a mutation does not see that an earlier one moved access."""
+    """In one batch, a mutation does not see that an earlier one moved the access revision."""
 
     def keep(self: tx.MutationBatch, zone: int, of: tx.Tx, revision: int, access: int, *, account: str | None) -> None:
         real(self, zone, of, revision, access, account=account)
@@ -456,7 +471,7 @@ def batch_blind(patch: Patch) -> None:
 
 
 def epoch_ignored(patch: Patch) -> None:
-    """A view takes a restored store for the one it knew."""
+    """A view treats a restored store as the one that it knew."""
 
     def advance(self: StoreView, moved: GateResult, asked: tuple[tuple[int, int], ...]) -> None:
         if self.zones and moved is not NO_CHANGES:
@@ -483,7 +498,7 @@ BUGS = {f"{name}, {bug.__name__}": (story, bug) for name, (story, bugs) in STORI
 
 
 def tell(story: Story, database: Database, patch: Patch, bug: Callable[[Patch], None] | None = None) -> str | None:
-    """Tell a story to its end, the bug planted once the stage is furnished."""
+    """Run a scenario to its end. A bug is planted after the stage was furnished."""
 
     async def told() -> str | None:
         stage = Stage(database)
@@ -502,19 +517,19 @@ def tell(story: Story, database: Database, patch: Patch, bug: Callable[[Patch], 
 
 @pytest.fixture
 def file(sqlite_template: Path, tmp_path: Path) -> Database:
-    """A fresh SQLite file."""
+    """The path of a new SQLite file."""
     return sqlite_copy(sqlite_template, tmp_path)
 
 
 @pytest.mark.parametrize("name", STORIES)
 def test_protocol_holds(file: Database, monkeypatch: Patch, name: str) -> None:
-    """The story ends as it must."""
+    """Each scenario ends without a violation."""
     assert tell(STORIES[name][0], file, monkeypatch) is None
 
 
 @pytest.mark.parametrize("name", BUGS)
 def test_bug_shows(file: Database, monkeypatch: Patch, name: str) -> None:
-    """With the bug planted the story ends otherwise."""
+    """With the bug planted, the scenario reports a violation."""
     story, bug = BUGS[name]
 
     assert tell(story, file, monkeypatch, bug) is not None

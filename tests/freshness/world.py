@@ -1,7 +1,7 @@
-"""Random mutations through the services, and random questions: the life of a metalake at small scope.
+"""Random mutations through the services, and random questions, on a small metalake.
 
 There are few names, so they are constantly dropped, reused, moved onto and granted on. A mutation that the current
-state forbids raises a LimnosError, which is part of a story, too. Questions return a value or that error.
+state forbids raises a LimnosError, which is a valid result, too. Questions return a value or that error.
 """
 
 from __future__ import annotations
@@ -113,20 +113,22 @@ class StoryWorld:
 
     @property
     def mutations(self) -> dict[Callable[[StoryWorld, Context], Work], int]:
-        """Mutations with their weights. In focused stories they concern a few tables and ana's rights to them."""
+        """Return the mutations with their weights. In focused sequences they concern a few tables and ana's privileges
+        on them.
+        """
         return {**_MUTATIONS, **_OF_LANCE} if self.lance else _FOCUS if self.focus else _MUTATIONS
 
     @property
     def catalogs(self) -> tuple[str, ...]:
-        """The names of catalogs."""
+        """Return the names of catalogs."""
         return ("main", LANCE) if self.lance else CATALOGS
 
     def user(self) -> str:
-        """A user."""
+        """Return a user's name."""
         return "ana" if self.focus and self.dice.random() < 0.8 else self.dice.choice(USERS)
 
     def role(self) -> str:
-        """A role."""
+        """Return a role's name."""
         return "r" if self.focus else self.dice.choice(ROLES)
 
     def tree(self) -> list[tuple[int, Levels]]:
@@ -144,7 +146,7 @@ class StoryWorld:
         return found
 
     def likely(self, kind: Kind) -> Levels | None:
-        """Return the name of an object of this kind, mostly an existing one; None in other cases."""
+        """Return the name of an object of this kind, mostly an existing one. Returns None otherwise."""
         there = [names for found, names in self.tree() if found == kind]
         return self.dice.choice(there) if there and self.dice.random() < (0.95 if self.focus else 0.8) else None
 
@@ -198,18 +200,18 @@ class StoryWorld:
         return scope, (*levels, "f")
 
     def elsewhere(self, scope: RequestScope) -> Levels:
-        """Return a target for an object of a catalog: the catalog, or a namespace of it."""
+        """Return a target parent for an object: its catalog, or a namespace in it."""
         there = [names[2:] for kind, names in self.tree() if kind == Kind.NAMESPACE and names[1] == scope.catalog]
         return self.dice.choice([(), *there])
 
     def someone(self) -> Credential:
-        """Return a caller: a user by name, or by a token that may be revoked."""
+        """Return a caller: a user by name, or by a token, which may be revoked."""
         if self.secrets and self.dice.random() < (0.05 if self.focus else 0.3):
             return self.dice.choice(self.secrets)[1]
         return Credential(ADMIN if self.dice.random() < 0.2 else self.user())
 
     def securable(self) -> tuple[Kind, str]:
-        """Return a kind and a full name to grant on, own or explain."""
+        """Return a kind and a full name, for a grant, a transfer or an explanation."""
         kind = Kind.TABLE if self.focus and self.dice.random() < 0.6 else self.dice.choice(tuple(_PRIVILEGES))
         if kind is Kind.METALAKE:
             return kind, self.metalake()
@@ -225,7 +227,7 @@ class StoryWorld:
         return kind, f"{scope.catalog}.{':'.join(inside)}{name}"
 
     def principal(self) -> tuple[Kind, str]:
-        """A user or a group."""
+        """Return a user or a group."""
         kind = self.dice.choice((Kind.USER, Kind.USER, Kind.GROUP))
         return kind, self.user() if kind is Kind.USER else self.dice.choice(GROUPS)
 
@@ -234,7 +236,7 @@ class StoryWorld:
 
 
 def namespace_create(world: StoryWorld, ctx: Context) -> Work:
-    """Make a namespace, with missing parents."""
+    """Create a namespace, with missing parents."""
     return namespaces.namespace_create(ctx, world.scope(), levels=world.some_levels(), properties={})
 
 
@@ -260,7 +262,7 @@ def namespace_alter(world: StoryWorld, ctx: Context) -> Work:
 
 
 def table_create(world: StoryWorld, ctx: Context) -> Work:
-    """Make a table."""
+    """Create a table."""
     scope, levels = world.namespace()
     return iceberg_tables.table_create(ctx, scope, namespace=levels, request=new_table(world.dice.choice(TABLES)))
 
@@ -327,7 +329,7 @@ def transaction(world: StoryWorld, ctx: Context) -> Work:
         into = (*world.elsewhere(scope), dice.choice(TABLES))
         change = CommitChange([], [{"action": "set-properties", "updates": {"k": str(dice.random())}}])
         made = (*path[:-1], dice.choice(NAMES))
-        moved = path[:-1] or made  # of a Lance table in the catalog itself
+        moved = path[:-1] or made  # a Lance table directly in the catalog
         done: tuple[TransactionOperation, ...] = (
             TableCommitOperation(path, change), TableMoveOperation(path, into), TableDropOperation(path),
             TableCreateOperation((*made, "t"), new_table("t")), NamespaceCreateOperation(made, BLANK_NAMESPACE),
@@ -338,7 +340,7 @@ def transaction(world: StoryWorld, ctx: Context) -> Work:
 
 
 async def table_exchange(world: StoryWorld, ctx: Context) -> object:
-    """Swap the names of two tables of a namespace in three quick moves. Grants stay with the tables."""
+    """Exchange the names of two tables of a namespace in three quick moves. Grants stay with the tables."""
     scope, levels = world.namespace()
     t, u, away = ((*levels, name) for name in (*TABLES, "x"))
     await tables.table_move(ctx, scope, source=t, target=away)
@@ -347,7 +349,7 @@ async def table_exchange(world: StoryWorld, ctx: Context) -> object:
 
 
 async def table_rename_and_grant(world: StoryWorld, ctx: Context) -> object:
-    """Rename a table and grant on it afterwards: under its old name nobody ever had the right."""
+    """Rename a table and grant on it afterwards: under its old name no user had the privilege at any moment."""
     scope, levels = world.table()
     away = (*levels[:-1], "x")
     await tables.table_move(ctx, scope, source=levels, target=away)
@@ -364,9 +366,9 @@ async def table_rename_and_grant(world: StoryWorld, ctx: Context) -> object:
 
 
 async def right_taken_and_given_back(world: StoryWorld, ctx: Context) -> object:
-    """Disable ana for a moment, or transfer her table to bob for one.
+    """Disable ana for a moment, or transfer her table to bob for a moment.
 
-    Decisions from before must not commit meanwhile.
+    Mutations that were decided before must not commit meanwhile.
     """
     metalake = world.metalake()
     if world.dice.random() < 0.5:
@@ -417,7 +419,7 @@ def catalog_made(ctx: Context, name: str, *, metalake: str) -> Work:
 
 
 def catalog_add(world: StoryWorld, ctx: Context) -> Work:
-    """Make a catalog."""
+    """Create a catalog."""
     return catalog_made(ctx, world.dice.choice(world.catalogs), metalake=world.metalake())
 
 
@@ -470,19 +472,19 @@ def user_enable(world: StoryWorld, ctx: Context) -> Work:
 
 
 def member_add(world: StoryWorld, ctx: Context) -> Work:
-    """Make users members of a group."""
+    """Add users to a group."""
     names = tuple(world.dice.sample(USERS, world.dice.randint(1, 2)))
     return groups.members_add(ctx, metalake=world.metalake(), group=world.dice.choice(GROUPS), users=names)
 
 
 def member_remove(world: StoryWorld, ctx: Context) -> Work:
-    """End a membership."""
+    """Remove a user from a group."""
     group, user = world.dice.choice(GROUPS), world.user()
     return groups.member_remove(ctx, metalake=world.metalake(), group=group, user=user)
 
 
 def role_create(world: StoryWorld, ctx: Context) -> Work:
-    """Make a role with a rule."""
+    """Create a role with a rule."""
     return roles.role_create(ctx, metalake=world.metalake(), name=world.role(), properties={}, wishes=(wish(world),))
 
 
@@ -492,7 +494,7 @@ def role_drop(world: StoryWorld, ctx: Context) -> Work:
 
 
 def role_give(world: StoryWorld, ctx: Context) -> Work:
-    """Give a role to a user or group, or take it."""
+    """Grant a role to a user or group, or revoke it."""
     kind, name = world.principal()
     return grants.roles_give(
         ctx, metalake=world.metalake(), kind=kind, name=name, roles=(world.role(),),
@@ -514,7 +516,7 @@ def rules_override(world: StoryWorld, ctx: Context) -> Work:
 
 
 def owner_set(world: StoryWorld, ctx: Context) -> Work:
-    """Give an object, or a role, to another owner."""
+    """Transfer an object, or a role, to another owner."""
     kind, full_name = world.securable()
     if world.dice.random() < 0.15:
         kind, full_name = Kind.ROLE, world.role()
@@ -527,7 +529,7 @@ def owner_set(world: StoryWorld, ctx: Context) -> Work:
 
 
 def tag_make(world: StoryWorld, ctx: Context) -> Work:
-    """Make a tag."""
+    """Create a tag."""
     return metalake_objects.metalake_object_create(
         ctx, metalake=world.metalake(), kind=Kind.TAG, name=world.tag(), record=TagRecord(None, {})
     )
@@ -556,7 +558,7 @@ def tag_associate(world: StoryWorld, ctx: Context) -> Work:
 
 
 async def token_make(world: StoryWorld, ctx: Context) -> object:
-    """Make a token for a user."""
+    """Create a token for a user."""
     user = world.user()
     token, text = await tokens.token_create(ctx, user=user, name="n", expires_in_s=world.dice.choice((None, 9999)))
     world.secrets.append((user, Credential(None, token.id, hash_secret(text.split("_", 2)[2]))))
@@ -564,7 +566,7 @@ async def token_make(world: StoryWorld, ctx: Context) -> object:
 
 
 def _text(world: StoryWorld) -> dict[str, object]:
-    """Return a text that reads some table."""
+    """Return the text of a view that reads some table."""
     _, table = world.table()
     sql = f"select * from {'.'.join(table)}"
     return {
@@ -574,7 +576,7 @@ def _text(world: StoryWorld) -> dict[str, object]:
 
 
 def view_create(world: StoryWorld, ctx: Context) -> Work:
-    """Make a view of some table."""
+    """Create a view of some table."""
     scope, levels = world.namespace()
     schema = new_table("t").schema
     assert isinstance(schema, dict)
@@ -583,7 +585,7 @@ def view_create(world: StoryWorld, ctx: Context) -> Work:
 
 
 def view_replace(world: StoryWorld, ctx: Context) -> Work:
-    """Replace a view's text, or repeat the same text by another writer."""
+    """Replace a view's text, or store the same text again as another writer."""
     scope, (*inside, name) = world.view()
     updates: list[object] = [
         {"action": "add-view-version", "view-version": {**_text(world), "schema-id": 0}},
@@ -613,7 +615,7 @@ async def token_revoke(world: StoryWorld, ctx: Context) -> object:
 
 
 def wish(world: StoryWorld) -> PrivilegeRequest:
-    """Return a privilege on an object, allowed or denied."""
+    """Return a request for a privilege on an object, allowed or denied."""
     kind, full_name = world.securable()
     condition = GrantCondition.ALLOW if world.dice.random() < 0.8 else GrantCondition.DENY
     return PrivilegeRequest(kind, full_name, ((world.dice.choice(_PRIVILEGES[kind]), condition),))
@@ -643,7 +645,7 @@ _OF_LANCE: dict[Callable[[StoryWorld, Context], Work], int] = {
 
 
 def mending(world: StoryWorld, ctx: Context) -> Work | None:
-    """Enable disabled objects, and create a missing catalog: otherwise few other mutations succeed."""
+    """Enable disabled objects, and create a missing catalog, because otherwise few other mutations would succeed."""
     metalake = world.metalake()
     live = "SELECT name, record FROM node WHERE kind = ? AND deleted = 0 ORDER BY name"
     if not all(MetalakeRecord.read(record).in_use for _, record in world.sql(live, int(Kind.METALAKE))):
@@ -746,7 +748,7 @@ def shown(found: NamePage) -> list[str]:
 
 
 def rules_of(request_view: RequestView, name: str) -> object:
-    """Return a role with its rules, which come with it or are read afterwards, depending on the view."""
+    """Return a role with its rules. Depending on their number the rules come with the role or are read separately."""
     role = roles.role_load(request_view, name).role
     return role, require_fact(request_view.view, rules_key(role.id), zone=request_view.metalake.id)
 
@@ -764,14 +766,14 @@ def tags_on(request_view: RequestView, levels: Levels) -> object:
 
 
 def decisions(request_view: RequestView, levels: Levels, kind: Kind, action: Action) -> object:
-    """Return the whole decision about an object, existing or not."""
+    """Return the complete decision about an object, existing or not."""
     request_view.require_in_use()
     node, chain = request_view.find(levels, kind)
     return request_view.decide(action, chain if node is not None else (ChainLink.absent(kind, levels[-1]), *chain))
 
 
 async def explained(world: StoryWorld, ctx: Context) -> object:
-    """Ask for an explanation, and for the roles on an object and its owner: reads of several request views."""
+    """Request an explanation, the roles on an object, and its owner, in several request views."""
     kind, full_name = world.securable()
     metalake, (scope, table) = world.metalake(), world.table()
     await roles.roles_on_object(ctx, metalake=metalake, kind=kind, full_name=full_name)

@@ -1,6 +1,8 @@
-"""Changes on one node and the required answers of the next request on another: one endless story per kind.
+"""Changes on one node and the required answers to the next request on another: one endless scenario for each kind of
+change.
 
-Each story prepares its objects, then yields turns: a mutation, and the requests that directly follow on the other node.
+Each scenario prepares its objects, then yields turns: a mutation, and the requests that directly follow on the other
+node.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class ChangeTurn(NamedTuple):
 
 
 def privileges(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Revoke a privilege on a table, and grant it again."""
+    """Revoke a privilege on a table, and grant it again: loads by its user follow."""
     world.namespace("rights")
     world.table("rights", "t")
     user = world.reader("ana", schema="rights", selects=False)
@@ -61,7 +63,7 @@ def privileges(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def roles(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Take a role from a user, and give it back."""
+    """Revoke a role from a user, and grant it again."""
     world.namespace("roles")
     world.table("roles", "t")
     user = world.reader("bea", schema="roles")
@@ -77,7 +79,7 @@ def roles(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def members(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Remove a member from the group with the rights, and add them again."""
+    """Remove a user from the group that has the privileges, and add the user again."""
     world.namespace("members")
     world.table("members", "t")
     user = world.user("cyd")
@@ -131,7 +133,7 @@ def tokens(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def owners(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Transfer a table between two users: rights to read and commit follow."""
+    """Transfer a table between two users: the rights to read and commit follow the ownership."""
     world.namespace("owners")
     world.table("owners", "t")
     fay, gus = (world.reader(name, schema="owners", selects=False) for name in ("fay", "gus"))
@@ -151,7 +153,7 @@ def owners(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def renames(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Rename a table, and back: the old name is gone and the new one exists."""
+    """Rename a table and rename it back: the old name is NotFound and the new one exists."""
     world.namespace("renames")
     world.table("renames", "a")
     user = world.reader("hal", schema="renames")
@@ -191,7 +193,7 @@ def moves(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def drops(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Make a table, and drop it."""
+    """Create a table and drop it."""
     world.namespace("drops")
     user = world.reader("jon", schema="drops")
     tables, table = f"{namespace_path('drops')}/tables", table_path("drops", "t")
@@ -207,7 +209,9 @@ def drops(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def successors(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Drop a table on which a user has a right, and create another of its name: the new one inherits nothing."""
+    """Drop a table on which a user has a privilege, and create another one of its name: the user has no privilege on
+    it.
+    """
     world.namespace("heirs")
     world.table("heirs", "t")
     user = world.reader("kim", schema="heirs", selects=False)
@@ -234,9 +238,10 @@ STORIES = (privileges, roles, members, users, tokens, owners, renames, moves, dr
 def follow(
     world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]], rounds: int
 ) -> tuple[int, list[str]]:
-    """Play a number of turns of a story, each on one node with the next request on the other; the nodes alternate.
+    """Execute a number of turns of a scenario, each on one node with the following requests on the other; the nodes
+    alternate.
 
-    Returns the number of decided requests, and the wrong decisions.
+    Returns the number of requests, and the wrong decisions.
     """
     asked, wrong = 0, []
     for number, turn in zip(range(rounds), story(world), strict=False):

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of nodes: two nodes over one store, on each backend."""
+"""Fixtures of the tests of several nodes: two nodes on one store, for each database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.nodes.world import NodesWorld
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodesWorld]:
-    """Two nodes over one store, started together on an empty one. At the end the store's integrity is checked."""
+    """Two nodes on one store, started concurrently on an empty store. At the end the store's integrity is checked."""
     cluster = PostgresCluster() if request.param == "postgresql" else None
     try:
         with NodesWorld(tmp_path_factory.mktemp(request.param), cluster.database() if cluster else None) as running:
@@ -26,7 +26,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the results of load tests, also after success."""
+    """Print the results of load tests, also after a success."""
     reports = [each for outcome in ("passed", "failed") for each in terminalreporter.getreports(outcome)]
     lines = [
         str(value) for each in reports if each.when == "call" for name, value in each.user_properties if name == "crowd"

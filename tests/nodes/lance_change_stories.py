@@ -1,7 +1,7 @@
-"""The stories of Lance tables: changes on one node, and required answers of the next request on the other.
+"""Scenarios with Lance tables: changes on one node, and the required answers to the next request on the other.
 
-Each story has its own namespace in catalog `lance`, as `turns` has in `main`. Tables are declared: answers depend on
-the store only, except for versions, whose manifests are a few bytes that nobody reads.
+Each scenario has its own namespace in catalog `lance`. Tables are declared, so that answers depend on the store only;
+the manifests of versions are a few bytes that no reader opens.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def table(*path: str) -> str:
 
 
 def space(world: NodesWorld, *path: str) -> None:
-    """Make a namespace."""
+    """Create a namespace."""
     name = quote("$".join(("lance", *path)), safe="")
     world.admin().do("POST", f"{ROOT}/namespace/{name}/create", {})
 
@@ -37,7 +37,7 @@ def declare(world: NodesWorld, *path: str, **properties: str) -> Path:
 
 
 def reader(world: NodesWorld, name: str, *more: str) -> str:
-    """Create a user with the right to use the catalog and its schemas, and further privileges."""
+    """Create a user with the privileges to use the catalog and its schemas, and further ones."""
     world.role(f"{name}_role", to=world.user(name))
     world.grant(f"{name}_role", "catalog", "lance", *READER, *more)
     return name
@@ -49,7 +49,7 @@ def described(who: str, status: int, *path: str) -> FollowUpRequest:
 
 
 def lance_privileges(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Revoke and grant the right to read a table: describes, counts and queries follow it."""
+    """Revoke and grant the privilege to read a table: the answers to describes, counts and queries follow."""
     space(world, "rights")
     declare(world, "rights", "t")
     user = reader(world, "lana")
@@ -69,12 +69,12 @@ def lance_privileges(world: NodesWorld) -> Iterator[ChangeTurn]:
             (
                 described(user, 200, "rights", "t"),
                 FollowUpRequest(user, 404, *counts),
-            ),  # declared: there are no rows to count
+            ),  # a declared table has no rows to count
         )
 
 
 def lance_owners(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Transfer a table between two users: the right to read follows."""
+    """Transfer a table between two users: the right to read follows the ownership."""
     space(world, "owners")
     declare(world, "owners", "t")
     lea, lou = (reader(world, name) for name in ("lea", "lou"))
@@ -89,7 +89,7 @@ def lance_owners(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def lance_renames(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Rename a table, and back: the old name is gone and the new one exists."""
+    """Rename a table and rename it back: the old name is NotFound and the new one exists."""
     space(world, "renames")
     declare(world, "renames", "a")
     user = reader(world, "lil", "select_table", "modify_table")
@@ -142,7 +142,9 @@ def lance_drops(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def lance_successors(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Drop a table on which a user has a right, and declare another of its name: the new one inherits nothing."""
+    """Drop a table on which a user has a privilege, and declare another one of its name: the user has no privilege on
+    it.
+    """
     space(world, "heirs")
     declare(world, "heirs", "t")
     user = reader(world, "lux")
@@ -164,7 +166,7 @@ def lance_successors(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def lance_versions(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Commit managed versions of a table: each is known at once, and created once."""
+    """Commit managed versions of a table: the other node lists each at once, and none is created twice."""
     space(world, "kept")
     place = declare(world, "kept", "t", managed_versioning="true")
     user, path = reader(world, "lois", "select_table", "modify_table"), table("kept", "t")

@@ -24,7 +24,7 @@ WISH = LockRequest(
 
 
 def open_locks(database: str) -> StatementLocks:
-    """Open the locks of a node on a database, given by its address or path."""
+    """Open the statement locks of a node on a database, given by its address or path."""
     view = StoreView(bytes_max=1 << 20)
     if "://" in database:
         store = PostgresStore(database)
@@ -34,7 +34,7 @@ def open_locks(database: str) -> StatementLocks:
 
 
 async def write(locks: StatementLocks, token: int) -> str:
-    """Write a row under a lock. Returns how it ended."""
+    """Write a row under a lock. Returns the outcome."""
 
     def mutation(tx: Tx) -> None:
         tx.tasks.create("written", str(token))

@@ -1,4 +1,4 @@
-"""Tables with real files behind a live node: several manifests, so that a scan plan has parts, and readable rows."""
+"""Tables with real files on a running node: several manifests, so that a scan plan has parts, and readable rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Server processes for tests of nodes and faults: started by the user's command, stopped or killed by process id."""
+"""Server processes for tests of nodes and faults: started by the user's command, and stopped or killed by process
+id.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ GONE_WITHIN_S = 300
 
 
 class Process:
-    """One node. It can be started, stopped, killed or paused, and started again on the same store."""
+    """One node, which can be started, stopped, killed, paused, and started again on the same store."""
 
     def __init__(
         self, data: Path, *, log: Path, database: str | None = None, env: dict[str, str] | None = None
@@ -30,22 +32,22 @@ class Process:
 
     @property
     def running(self) -> subprocess.Popen[str]:
-        """The process; only after `start`."""
+        """Return the operating system's process. Fails before `start`."""
         assert self._running is not None, "the node was never started"
         return self._running
 
     @property
     def token(self) -> str:
-        """The admin's token."""
+        """Return the admin's token."""
         return (self.data / "admin.token").read_text().strip()
 
     def start(self) -> Process:
-        """Start it and wait until it serves."""
+        """Start the node and wait until it serves."""
         self.spawn()
         return self.wait_ready()
 
     def wait_ready(self) -> Process:
-        """Wait until it serves."""
+        """Wait until the node serves."""
         uri = next((line[6:].strip() for line in self.running.stdout or () if line.startswith("ready ")), None)
         if uri is None:
             self.kill()
@@ -54,7 +56,7 @@ class Process:
         return self
 
     def spawn(self) -> subprocess.Popen[str]:
-        """Start it without waiting."""
+        """Start the node without waiting."""
         command = [*LIMNOS, "server", "start", "--data", str(self.data), "--listen", "127.0.0.1:0"]
         if self.database is not None:
             command += ["--database", self.database]
@@ -65,7 +67,7 @@ class Process:
         return self._running
 
     def stop(self) -> None:
-        """Stop it as a user would, and wait."""
+        """Stop the node as a user would, and wait."""
         if self._running is None:
             return
         self._running.send_signal(signal.SIGCONT)
@@ -77,7 +79,7 @@ class Process:
         self._close()
 
     def kill(self) -> None:
-        """Kill it with SIGKILL, and wait."""
+        """Kill the node with SIGKILL, and wait."""
         if self._running is None:
             return
         self._running.kill()
@@ -85,13 +87,13 @@ class Process:
         self._close()
 
     def wait_killed(self) -> None:
-        """Wait until it has killed itself at an armed fault point."""
+        """Wait until the node has killed itself at an armed fault point."""
         code = self.running.wait(GONE_WITHIN_S)
         self._close()
         assert code == -signal.SIGKILL, f"the node ended with {code}, not by kill -9:\n{self.log.read_text()[-4000:]}"
 
     def wait_paused(self) -> None:
-        """Wait until it has paused itself at an armed fault point."""
+        """Wait until the node has paused itself at an armed fault point."""
         until = time.monotonic() + GONE_WITHIN_S
         while _state(self.running.pid) != "T":
             assert time.monotonic() < until, "the node never stopped at the armed point"

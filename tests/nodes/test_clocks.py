@@ -1,5 +1,5 @@
-"""Two nodes over one PostgreSQL, one of them with its clock set an hour ahead or behind: it reports that, and no answer
-is wrong.
+"""Two nodes on one PostgreSQL, one with its clock an hour ahead or behind: it reports the difference, and no answer is
+wrong.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GIVEN_UP_S = 30
 
 
 class Pair(NamedTuple):
-    """A node whose clock is right, and one whose clock differs from."""
+    """A node with a correct clock, and one whose clock is `ahead_s` seconds ahead."""
 
     right: Process
     off: Process
@@ -62,7 +62,7 @@ def pair(
 
 @pytest.fixture
 def wires(pair: Pair) -> Iterator[list[Wire]]:
-    """The admin's connections: to the node that is right, and to the one that is off."""
+    """The admin's connections to the node with the correct clock and to the other one."""
     both = [Wire(node.uri, user="admin") for node in pair[:2]]
     yield both
     for wire in both:
@@ -70,7 +70,7 @@ def wires(pair: Pair) -> Iterator[list[Wire]]:
 
 
 def snapshot(number: int) -> dict[str, object]:
-    """Write a commit of an engine whose own clock is right."""
+    """Write a commit of an engine with a correct clock."""
     added = {
         "snapshot-id": number, "sequence-number": number, "timestamp-ms": time.time_ns() // 1_000_000,
         "manifest-list": f"file:///nowhere/{number}.avro", "summary": {"operation": "append"}, "schema-id": 0,
@@ -82,14 +82,14 @@ def snapshot(number: int) -> dict[str, object]:
 
 
 def test_both_nodes_write_to_one_table(wires: list[Wire]) -> None:
-    """Commits by turns, of properties and of snapshots, are all taken, and every time in the metadata is the
-    store's.
+    """Commits of properties and of snapshots on alternating nodes are all accepted, and every time in the metadata is
+    the store's.
     """
     right, off = wires
     off.do("POST", f"{PREFIX}/namespaces", namespace_body("a"))
     off.do("POST", f"{PREFIX}/namespaces/a/tables", table_body("t"))
     told = []
-    began_ms = time.time_ns() // 1_000_000  # this machine's clock, which is the database's
+    began_ms = time.time_ns() // 1_000_000  # the clock of this machine is also the database's
 
     for number in range(1, 7):
         first, second = (off, right) if number % 2 else (right, off)
@@ -104,7 +104,9 @@ def test_both_nodes_write_to_one_table(wires: list[Wire]) -> None:
 
 
 def test_node_whose_clock_is_off_says_so(pair: Pair, wires: list[Wire]) -> None:
-    """Its log warns, its metric and its health say by how much; the other one says nothing."""
+    """The node with the wrong clock reports the difference in its log, a metric and its health. The other node reports
+    none.
+    """
     health = [wire.ask("GET", "/api/health/ready") for wire in wires]
     metrics = []
     for node in pair[:2]:
@@ -123,7 +125,9 @@ def test_node_whose_clock_is_off_says_so(pair: Pair, wires: list[Wire]) -> None:
 
 
 def test_tokens_expire_on_both_nodes_at_once(pair: Pair, wires: list[Wire]) -> None:
-    """A token goes by the store's clock, whichever node made it: it is good on both, and then on neither."""
+    """The expiry of a token depends on the store's clock, whichever node created it: it is valid on both nodes, and
+    then on neither.
+    """
     for maker in wires:
         long = str(maker.do("POST", f"{OWN}/tokens", {"name": "long", "expires_in_s": 600}).body["token"])
         short = str(maker.do("POST", f"{OWN}/tokens", {"name": "short", "expires_in_s": 1}).body["token"])

@@ -1,7 +1,7 @@
-"""Many concurrent callers on two nodes: on one table, creators beside granters, and granters alone. No request is
-refused because of their number.
+"""Many concurrent callers on two nodes: on one table, creates beside grants, and grants alone. No request is refused
+because of their number.
 
-A refusal that a client would retry counts as a refusal here. The run's summary has the numbers of requests and
+A refusal that a client would retry counts as a refusal. The summary of the run has the numbers of requests and
 refusals.
 """
 
@@ -39,7 +39,9 @@ Report = Callable[[str, object], None]
 def crowd(
     world: NodesWorld, title: str, *, work: list[Callable[[Wire], list[int]]], report: Report, nodes: int = 2
 ) -> Statuses:  # fmt: skip
-    """Let callers work at the same time, spread over both nodes, each on a connection of its own; count the answers."""
+    """Let callers send requests concurrently on both nodes, each on its own connection. Returns the number of answers
+    by status.
+    """
     wires = [Wire(world.nodes[i % nodes].uri, user="admin") for i in range(len(work))]
     begun = time.monotonic()
     try:
@@ -59,7 +61,7 @@ def crowd(
 
 
 def committer(number: int, space: str) -> Callable[[Wire], list[int]]:
-    """Set a few properties that nobody else sets."""
+    """Set properties that no other caller sets."""
     return lambda wire: [
         wire.ask("POST", table_path(space, "t"), properties_body(**{f"p{number}-{turn}": "x"})).status
         for turn in range(COMMITS)
@@ -67,20 +69,20 @@ def committer(number: int, space: str) -> Callable[[Wire], list[int]]:
 
 
 def creator(number: int, space: str) -> Callable[[Wire], list[int]]:
-    """Make tables in one namespace."""
+    """Create tables in one namespace."""
     path = f"{namespace_path(space)}/tables"
     return lambda wire: [wire.ask("POST", path, table_body(f"t{number}_{turn}")).status for turn in range(TURNS)]
 
 
 def granter(number: int, space: str) -> Callable[[Wire], list[int]]:
-    """Grant on a namespace to a role of one's own, and revoke, by turns."""
+    """Grant a privilege on a namespace to a role of the caller's own, and revoke it, alternately."""
     paths = [rights_path(f"{space}{number}", "schema", f"main.{space}", verb) for verb in ("grant", "revoke")]
     body = rights_body("select_table")
     return lambda wire: [wire.ask("PUT", paths[turn % 2], body).status for turn in range(TURNS)]
 
 
 def roles(world: NodesWorld, space: str, count: int) -> None:
-    """Make a namespace, and a role for each granter."""
+    """Create a namespace, and a role for each granter."""
     world.namespace(space)
     for number in range(count):
         world.role(f"{space}{number}")
@@ -88,7 +90,7 @@ def roles(world: NodesWorld, space: str, count: int) -> None:
 
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_writers_of_one_table(world: NodesWorld, record_property: Report, nodes: int) -> None:
-    """64 callers set properties of one table: all are served, and every property is there."""
+    """64 callers set properties of one table: all commits succeed, and the table has every property."""
     world.namespace(f"crowd{nodes}")
     world.table(f"crowd{nodes}", "t")
     work = [committer(number, f"crowd{nodes}") for number in range(WRITERS)]
@@ -102,7 +104,9 @@ def test_writers_of_one_table(world: NodesWorld, record_property: Report, nodes:
 
 
 def test_creators_beside_granters(world: NodesWorld, record_property: Report) -> None:
-    """8 callers make tables while 8 grant and revoke: whose permits go stale again and again get through as well."""
+    """8 callers create tables while 8 grant and revoke. All requests succeed, also those whose permits become stale
+    repeatedly.
+    """
     roles(world, "beside", GRANTERS)
     work = [creator(number, "beside") for number in range(CREATORS)]
     work += [granter(number, "beside") for number in range(GRANTERS)]
@@ -113,7 +117,9 @@ def test_creators_beside_granters(world: NodesWorld, record_property: Report) ->
 
 
 def test_granters_alone(world: NodesWorld, record_property: Report) -> None:
-    """16 callers grant and revoke on one object: none is refused, and each role has what its last turn says."""
+    """16 callers grant and revoke on one object. No request is refused, and each role has the result of its last
+    request.
+    """
     roles(world, "alone", 2 * GRANTERS)
 
     told = crowd(

@@ -1,5 +1,5 @@
-"""Events across two nodes: a webhook's node is killed, its receiver dies and returns; a stopping node answers callers
-who wait for changes.
+"""Events across two nodes: the node that delivers a webhook is killed, the receiver stops and returns, and a stopping
+node answers callers who wait for changes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def nodes(request: pytest.FixtureRequest, tmp_path: Path, receiver: Receiver) -> Iterator[list[Process]]:
-    """Two nodes over one store that may send to the receiver."""
+    """Two nodes on one store that may deliver to the receiver."""
     cluster = PostgresCluster() if request.param == "postgresql" else None
     database = cluster.database() if cluster else None
     env = {"LIMNOS__EVENTS__ALLOWED_URLS": receiver.url, "LIMNOS__EVENTS__TIMEOUT_S": "2"}
@@ -51,7 +51,7 @@ Ask = Callable[[Process], Wire]
 
 @pytest.fixture
 def admin() -> Iterator[Ask]:
-    """Return clients of the admin at a node; they are closed at the end."""
+    """Return clients of the admin at a node. They are closed at the end."""
     made: list[Wire] = []
 
     def ask(node: Process) -> Wire:
@@ -64,7 +64,7 @@ def admin() -> Iterator[Ask]:
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     until = time.monotonic() + WITHIN_S
     while not is_so():
         assert time.monotonic() < until, "it did not happen in time"
@@ -72,14 +72,14 @@ def wait_for(is_so: Callable[[], bool]) -> None:
 
 
 def make(wire: Wire, *names: str) -> None:
-    """Make namespaces."""
+    """Create namespaces."""
     for name in names:
         wire.do("POST", f"{PREFIX}/namespaces", namespace_body(name))
 
 
 def test_everything_arrives_in_order_whoever_dies(nodes: list[Process], receiver: Receiver, admin: Ask) -> None:
-    """A node is killed while it sends, the receiver is away and comes back: each event arrives, none before an
-    earlier one.
+    """A node is killed while it delivers, and the receiver stops and returns. Each event is delivered, and none before
+    an earlier one.
     """
     names = [f"n{number}" for number in range(60)]
     made = admin(nodes[0]).do("POST", f"{LAKE}/webhooks", {"url": f"{receiver.url}/hook"}).body
@@ -101,7 +101,9 @@ def test_everything_arrives_in_order_whoever_dies(nodes: list[Process], receiver
 
 
 def test_who_waits_is_let_go(nodes: list[Process], admin: Ask) -> None:
-    """A change at the other node ends the waiting; so does the stop of the node, with an answer and without delay."""
+    """A change on the other node ends the wait of a caller. A stop of the node answers waiting callers without
+    delay.
+    """
     waiting, writing = admin(nodes[0]), admin(nodes[1])
     at = waiting.do("GET", f"{LAKE}/changes?after=now").body["next"]
     waiting.send("GET", f"{LAKE}/changes?after={at}&wait_s=60")
@@ -123,7 +125,7 @@ def test_who_waits_is_let_go(nodes: list[Process], admin: Ask) -> None:
 
 
 def metrics(node: Process) -> str:
-    """The metrics of a node."""
+    """Return the metrics of a node."""
     with urllib.request.urlopen(f"{node.uri}/metrics", timeout=10) as answer:
         text: str = answer.read().decode()
     return text

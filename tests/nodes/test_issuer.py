@@ -36,7 +36,9 @@ def issuer() -> Iterator[Issuer]:
 def nodes(
     request: pytest.FixtureRequest, issuer: Issuer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Process, Process]]:
-    """Two nodes over one store that take the issuer's tokens and tokens of their own, and no name that is only said."""
+    """Two nodes on one store that accept the issuer's tokens and their own tokens, but no unauthenticated user
+    names.
+    """
     cluster = PostgresCluster() if request.param == "postgresql" else None
     directory = tmp_path_factory.mktemp(request.param)
     told = {
@@ -60,7 +62,7 @@ def nodes(
 
 
 def with_rights(node: Process) -> None:
-    """Let the group crew use the catalog and its namespace."""
+    """Grant group crew the use of the catalog and its namespace."""
     admin = Wire(node.uri, token=node.token)
     admin.do("POST", f"{PREFIX}/namespaces", namespace_body("sea"))
     admin.do("POST", f"{GRAVITINO}/groups", {"name": "crew"})
@@ -80,8 +82,8 @@ def status(node: Process, token: str) -> int:
 
 
 def test_groups_of_tokens_bind_the_next_request(nodes: tuple[Process, Process], issuer: Issuer) -> None:
-    """A token that tells a group opens what the group may see at once; the next one that does not closes it, on
-    both nodes.
+    """A token with a group gives the group's privileges at the next request. A newer token without the group ends them,
+    on both nodes.
     """
     for number in range(ROUNDS):
         here, there = nodes[number % 2], nodes[1 - number % 2]
@@ -91,11 +93,11 @@ def test_groups_of_tokens_bind_the_next_request(nodes: tuple[Process, Process], 
         assert (status(here, inside), status(there, inside)) == (200, 200)
         outside = issuer.token("ana", groups=[], iat=issued["iat"] + 1)
         assert (status(here, outside), status(there, outside)) == (403, 403)
-        assert status(there, inside) == 403, "an older token brings back what a newer one took"
+        assert status(there, inside) == 403, "an older token restores a membership that a newer one ended"
 
 
 def test_disabled_user_is_refused_on_both(nodes: tuple[Process, Process], issuer: Issuer) -> None:
-    """Whom an administrator disables is refused at the next request on both nodes, also with a newer token."""
+    """A user whom an administrator disables is refused at the next request on both nodes, also with a newer token."""
     token = issuer.token("dora", groups=["crew"], iat=1_700_000_000)
     assert [status(node, token) for node in nodes] == [200, 200]
     admin = Wire(nodes[0].uri, token=nodes[0].token)
@@ -107,8 +109,8 @@ def test_disabled_user_is_refused_on_both(nodes: tuple[Process, Process], issuer
 
 
 def test_keys_rotate_under_load(nodes: tuple[Process, Process], issuer: Issuer) -> None:
-    """While callers go on, the issuer signs by new keys: every token that it gave out is taken, of whichever
-    published key.
+    """While callers send requests, the issuer rotates its keys. Every issued token is accepted if its key is
+    published.
     """
     issuer.groups = {f"u{i}": ["crew"] for i in range(CALLERS)}
 
@@ -127,7 +129,9 @@ def test_keys_rotate_under_load(nodes: tuple[Process, Process], issuer: Issuer) 
 
 
 def test_what_is_no_token_of_the_issuer(nodes: tuple[Process, Process], issuer: Issuer) -> None:
-    """Tokens for others, of others, expired or huge are 401 in the protocol's own words; Basic does not count here."""
+    """Tokens for other audiences, of other issuers, expired or oversized ones are 401 in the format of the protocol.
+    Basic is not accepted here.
+    """
     none = base64.urlsafe_b64encode(json.dumps({"alg": "none", "kid": issuer.key.kid}).encode()).decode().rstrip("=")
     claims = issuer.token("ana").split(".")[1]
     wrong = [
@@ -143,8 +147,8 @@ def test_what_is_no_token_of_the_issuer(nodes: tuple[Process, Process], issuer: 
 
 
 def test_issuer_away(nodes: tuple[Process, Process], issuer: Issuer) -> None:
-    """Without its issuer a node goes on with the keys that it has; a token by another key is 503 until the issuer
-    is back.
+    """If the issuer is unreachable, a node uses its cached keys. A token with another key is 503 until the issuer is
+    reachable.
     """
     assert status(nodes[0], issuer.token("ana")) in (200, 403)
     issuer.broken = True
@@ -158,7 +162,7 @@ def test_issuer_away(nodes: tuple[Process, Process], issuer: Issuer) -> None:
 
 
 def test_pyiceberg_signs_in_by_its_own_setting(nodes: tuple[Process, Process], issuer: Issuer) -> None:
-    """PyIceberg's `credential` and `oauth2-server-uri` are all that a user of it has to write."""
+    """PyIceberg can sign in with its settings `credential` and `oauth2-server-uri` alone."""
     issuer.groups = {"job": ["crew"]}
     catalog = load_catalog(
         "lake", type="rest", uri=f"{nodes[1].uri}/iceberg", warehouse="main", credential="job:secret of job",
@@ -170,8 +174,8 @@ def test_pyiceberg_signs_in_by_its_own_setting(nodes: tuple[Process, Process], i
 
 
 def test_somebody_signs_in_in_a_browser(nodes: tuple[Process, Process], issuer: Issuer, tmp_path: Path) -> None:
-    """`limnos login --device` needs the server's address alone; the session counts at both nodes, and goes on by
-    itself.
+    """`limnos login --device` needs only the server's address. The session is valid at both nodes and is renewed
+    automatically.
     """
     issuer.answers, issuer.groups = [("ana", True)], {"ana": ["crew"]}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LIMNOS")}

@@ -1,5 +1,5 @@
-"""A server-managed Lance table on two nodes: many writers, a node that is killed and restarted, and a writer of
-manifests that bypasses the nodes.
+"""A server-managed Lance table on two nodes: many writers, a node that is killed and restarted, and a writer that
+bypasses the nodes.
 
 A manifest here is a list of rows as text: the rows of the version that its writer read, and one row of its own. So each
 version shows whether its history is linear, and the last one shows which commits are in it.
@@ -33,7 +33,7 @@ END = b"LANC"
 
 
 class Writer:
-    """One writer at one node, which may be killed at any moment."""
+    """A writer at one node, which may be killed at any moment."""
 
     def __init__(self, world: NodesWorld, number: int) -> None:
         self.world = world
@@ -41,7 +41,7 @@ class Writer:
         self.wire: Wire | None = None
 
     def ask(self, path: str, body: object) -> tuple[int, dict[str, object]]:
-        """Ask until a node answers something else than that it can't now; 0 when nobody knows what became of it."""
+        """Repeat a request until a node is able to answer it. Returns status 0 if the outcome is unknown."""
         while True:
             try:
                 if self.wire is None:
@@ -61,31 +61,31 @@ class Writer:
             return answer.status, answer.body
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self.wire is not None:
             self.wire.close()
         self.wire = None
 
     def rows(self, name: str) -> tuple[int, list[str]]:
-        """Read the newest version of a table as clients do: by the list, then its manifest."""
+        """Read the newest version of a table as clients do: the list of versions, then the manifest."""
         while True:
             _, body = self.ask(f"{TABLE}/lance%24{name}/version/list?limit=1&descending=true", {})
             found = body["versions"]
             if not found:
                 return 0, []
             newest = found[0]  # type: ignore[index]
-            with suppress(FileNotFoundError):  # moved by mistake: it comes back when somebody looks
+            with suppress(FileNotFoundError):  # moved aside by mistake; the node restores it at the next read
                 text = Path(f"/{newest['manifest_path']}").read_bytes()
                 return newest["version"], text.removesuffix(END).decode().split()
 
     def staged(self, directory: Path, version: int, *, rows: list[str]) -> str:
-        """Stage a version; returns what the client calls it."""
+        """Stage a version. Returns its location as clients spell it."""
         name = f"{manifest(version)}-{self.number}.{time.monotonic_ns()}"
         (directory / name).write_bytes(" ".join(rows).encode() + END)
         return f"{str(directory).lstrip('/')}/{name}"
 
     def commit(self, tables: dict[str, Path], row: str) -> None:
-        """Add a row to each table at once, looking before it is tried again."""
+        """Add a row to each table in one request. After an unknown outcome, check the tables before a retry."""
         while True:
             seen = {name: self.rows(name) for name in tables}
             there = [row in rows for _, rows in seen.values()]
@@ -106,7 +106,7 @@ class Writer:
             assert status in (0, 409), told
 
     def _is_half(self, tables: dict[str, Path], row: str) -> bool:
-        """Look once more whether a row is in some tables only: the first look may have been in the moment of the
+        """Check again whether a row is in some tables only, because the first check may have been made during the
         commit.
         """
         again = [row in self.rows(name)[1] for name in tables]
@@ -114,7 +114,7 @@ class Writer:
 
 
 def declared(world: NodesWorld, *names: str) -> dict[str, Path]:
-    """Make tables whose versions the server keeps; returns where their manifests lie."""
+    """Create tables with managed versions. Returns the directories of their manifests."""
     found = {}
     with closing(Writer(world, 0)) as maker:
         for name in names:
@@ -125,8 +125,8 @@ def declared(world: NodesWorld, *names: str) -> dict[str, Path]:
 
 
 def disturbed(world: NodesWorld, directories: list[Path], done: threading.Event) -> int:
-    """Lay manifests past the server, and kill a node and start it again, until the writers are done; returns how
-    many were laid.
+    """Write manifests that bypass the server, and kill and restart nodes, until the writers are done. Returns the
+    number of these manifests.
     """
     laid, killed, started = 0, 0, time.monotonic()
     while not done.is_set():
@@ -147,8 +147,8 @@ def disturbed(world: NodesWorld, directories: list[Path], done: threading.Event)
 
 @pytest.mark.parametrize("names", [("one",), ("a", "b", "c")], ids=["one table", "three at once"])
 def test_every_acknowledged_row_is_there_once(world: NodesWorld, names: tuple[str, ...]) -> None:
-    """16 writers at two nodes, one of them killed: versions without a gap, each on the one before, every row once,
-    nothing past the server.
+    """With 16 writers on two nodes, one of which is killed, versions have no gap, each is based on the previous one,
+    every acknowledged row exists once, and no bypassing row exists.
     """
     tables = declared(world, *names)
     done = threading.Event()
@@ -174,7 +174,7 @@ def test_every_acknowledged_row_is_there_once(world: NodesWorld, names: tuple[st
 
 
 def history_is_linear(reader: Writer, name: str) -> None:
-    """Look whether each version is the one before and one row more, without a gap, up to all rows."""
+    """Check that each version is the previous one with one more row, without a gap, up to all rows."""
     expected = Counter(f"w{number}-{turn}" for number in range(WRITERS) for turn in range(COMMITS))
     version, rows = reader.rows(name)
     assert Counter(rows) == expected

@@ -1,7 +1,7 @@
-"""A body of rows that stalls exactly after a batch, and a killed server: no row of it is committed.
+"""A body of rows that stalls exactly after a batch, and a killed server: no row of the body is committed.
 
-Arrow accepts a stream that ends there, and its rows are already on the disk when the server dies. They stay out of the
-table only because the body was not declared complete. Tested with a storage-managed and a server-managed table.
+Arrow accepts a stream that ends there, and its rows are on disk when the server dies. They are not committed only
+because the body was not declared complete. Tested with a storage-managed and a server-managed table.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ WITHIN_S = 300
 
 
 class Target(NamedTuple):
-    """A table that rows are sent to."""
+    """A table that receives rows."""
 
     name: str
     location: Path
 
     def on_disk(self) -> set[str]:
-        """Files of rows, finished or not."""
+        """Return the names of the data files, complete or not."""
         return {each.name for each in (self.location / "data").iterdir()}
 
     def held(self) -> tuple[int, int]:
-        """The newest version and its rows, as whoever opens the files sees them."""
+        """Return the newest version and its rows, as read from the files."""
         found = lance.dataset(str(self.location))
         return found.version, found.count_rows()
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    """A server that a test kills and starts again."""
+    """A server that a test kills and restarts."""
     place = tmp_path_factory.mktemp("bodies")
     found = Process(place / "data", log=place / "node.log").start()
     try:
@@ -59,7 +59,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
 
 
 def asked(node: Process, name: str, action: str, body: bytes = b"{}") -> dict[str, Any]:
-    """Ask about a table and have it done."""
+    """Send a request about a table that must succeed. Returns the answer."""
     url = f"{node.uri}/lance/v1/table/{quote(f'lance${name}', safe='')}/{action}"
     answer = httpx2.post(url, content=body, headers={"authorization": f"Bearer {node.token}"}, timeout=WITHIN_S)
     assert answer.status_code == 200, answer.text
@@ -68,7 +68,7 @@ def asked(node: Process, name: str, action: str, body: bytes = b"{}") -> dict[st
 
 
 def stream() -> tuple[bytes, list[int]]:
-    """A stream of some batches, and where each of them ends in it."""
+    """Return an Arrow stream of some batches, and the offsets at which the batches end."""
     sink, ends = pa.BufferOutputStream(), []
     with pa.ipc.new_stream(sink, ROWS.schema) as writer:
         for _ in range(BATCHES):
@@ -78,7 +78,7 @@ def stream() -> tuple[bytes, list[int]]:
 
 
 def hanging(node: Process, target: Target, part: bytes) -> socket.socket:
-    """Send a part of a body, and wait until rows of it are on the disk."""
+    """Send a part of a body, and wait until some of its rows are on disk."""
     before, address = target.on_disk(), urlsplit(node.uri)
     head = (
         f"POST /lance/v1/table/lance%24{target.name}/insert HTTP/1.1\r\nhost: {address.netloc}\r\nauthorization: Bearer {node.token}\r\n"
@@ -94,8 +94,8 @@ def hanging(node: Process, target: Target, part: bytes) -> socket.socket:
 
 
 def test_a_server_killed_behind_a_batch_commits_nothing(node: Process) -> None:
-    """However many batches came before: no version, no row, by the files and by the server that is started again;
-    then a whole body is taken.
+    """A server that is killed while the body stalls after any number of batches commits no version and no row,
+    according to the files and to the restarted server. A complete body is then accepted.
     """
     targets = []
     for name, properties in (("plain", b"{}"), ("kept", b'{"properties": {"managed_versioning": "true"}}')):

@@ -1,4 +1,4 @@
-"""Lineage on two nodes: events sent to one are in the other's answers, with the current names and rights."""
+"""Lineage on two nodes: events sent to one node are in the other's answers, with current names and privileges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROUNDS = 20
 
 
 def event(target: str, source: str, *, at: int) -> dict[str, object]:
-    """A run that is complete."""
+    """Return the event of a completed run."""
     source_, target_ = ({"namespace": "limnos://lake", "name": name} for name in (source, target))
     return {
         "eventType": "COMPLETE", "eventTime": f"2026-01-31T00:{at // 60:02}:{at % 60:02}Z", "run": {"runId": f"r{at}"},
@@ -25,7 +25,7 @@ def sources(wire: Wire, path: str) -> list[str]:
 
 
 def test_each_node_tells_what_the_other_was_told(world: NodesWorld) -> None:
-    """An event, a rename, a grant and its end on one node are in the next answer of the other."""
+    """An event, a rename, a grant and its revoke on one node are reflected in the next answer of the other."""
     world.namespace("ln")
     for name in ("s", "t"):
         world.table("ln", name)

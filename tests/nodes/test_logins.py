@@ -1,5 +1,5 @@
-"""Passwords at two nodes over one store: a session of one is valid at the other, and ends there with the next
-request.
+"""Password sessions at two nodes on one store: a session of one node is valid at the other, and its end takes effect
+there at the next request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROUNDS = int(os.environ.get("LIMNOS_TEST_ROUNDS", "2"))
 def nodes(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Process, Process]]:
-    """Two nodes over one store that believe no name that is only said."""
+    """Two nodes on one store that accept no unauthenticated user names."""
     cluster = PostgresCluster() if request.param == "postgresql" else None
     directory = tmp_path_factory.mktemp(request.param)
     env = {"LIMNOS__ACCESS__AUTHENTICATION": "token"}
@@ -41,7 +41,7 @@ def nodes(
 
 @pytest.fixture
 def admins(nodes: tuple[Process, Process]) -> Iterator[tuple[Wire, Wire]]:
-    """The administrator at each node; ana is a member of the metalake and has a password, as at first."""
+    """The administrator at each node. Ana is a user of the metalake and has her initial password."""
     one, two = (Wire(node.uri, token=nodes[0].token) for node in nodes)
     one.do("POST", f"{GRAVITINO}/users", {"name": "ana"}, fine=(409,))
     set_password(one, WORDS)
@@ -51,19 +51,19 @@ def admins(nodes: tuple[Process, Process]) -> Iterator[tuple[Wire, Wire]]:
 
 
 def set_password(admin: Wire, words: str) -> None:
-    """Give ana a password."""
+    """Set ana's password."""
     admin.do("PUT", f"{OWN}/users/ana/password", {"password": words})
 
 
 def log_in(node: Process, words: str = WORDS) -> dict[str, object]:
-    """Open a session of ana's. AssertionError where that is refused."""
+    """Open a session of ana. Raises AssertionError if it is refused."""
     status, body = ask_login(node, {"user": "ana", "password": words})
     assert status == 200, body
     return body
 
 
 def ask_login(node: Process, body: dict[str, object]) -> tuple[int, dict[str, object]]:
-    """Ask for a session."""
+    """Request a session."""
     wire = Wire(node.uri, user="nobody")
     wire._headers = {}
     try:
@@ -84,7 +84,7 @@ def statuses(nodes: tuple[Process, Process], session: dict[str, object]) -> list
 
 
 def test_a_session_counts_at_both_nodes(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
-    """Opened at either, known at both at once; what refreshes it does so at the other one."""
+    """A session that one node opens is valid at both at once, and its refresh token works at the other node."""
     for number in range(ROUNDS):
         here, there = nodes[number % 2], nodes[1 - number % 2]
         session = log_in(here)
@@ -95,8 +95,8 @@ def test_a_session_counts_at_both_nodes(nodes: tuple[Process, Process], admins: 
 
 
 def test_a_disabled_user_is_refused_at_both(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
-    """Disabled by way of one node: the next request at either is refused, and no session is opened meanwhile;
-    enabled again, it goes on.
+    """After a user is disabled at one node, both refuse the next request and open no session. After the user is
+    enabled, the session is valid again.
     """
     for number in range(ROUNDS):
         session = log_in(nodes[number % 2])
@@ -110,8 +110,8 @@ def test_a_disabled_user_is_refused_at_both(nodes: tuple[Process, Process], admi
 
 
 def test_a_changed_password_ends_sessions_at_both(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
-    """Changed by way of one node: sessions of both nodes are over at the next request, and so is what refreshes
-    them.
+    """After a password is changed at one node, sessions and refresh tokens of both nodes are invalid at the next
+    request.
     """
     for number in range(ROUNDS):
         words, following = (WORDS, OTHERS) if number % 2 == 0 else (OTHERS, WORDS)
@@ -126,7 +126,7 @@ def test_a_changed_password_ends_sessions_at_both(nodes: tuple[Process, Process]
 
 
 def test_an_ended_session_is_over_at_both(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
-    """Signing out at one node is signing out at the other; another session of the same user goes on."""
+    """A sign-out at one node ends the session at both. Another session of the same user stays valid."""
     for number in range(ROUNDS):
         other, session = log_in(nodes[0]), log_in(nodes[1])
         assert statuses(nodes, session) == [200, 200]
@@ -143,8 +143,8 @@ def test_an_ended_session_is_over_at_both(nodes: tuple[Process, Process], admins
 def test_a_successor_of_the_name_gets_nothing_by_the_old_password(
     nodes: tuple[Process, Process], admins: tuple[Wire, Wire]
 ) -> None:
-    """Removed at one node and added again at the other: neither the session nor one opened by the old password
-    opens the new user's metalake.
+    """If a user is removed at one node and added again at the other, neither the old session nor one opened with the
+    old password opens the new user's metalake.
     """
     session = log_in(nodes[0])
     assert statuses(nodes, session) == [200, 200]

@@ -1,8 +1,6 @@
-"""Large lists on one node: a namespace that is paged through while others write to it, and lists of all users on a new
-node.
+"""Large lists: a namespace that is paged through while a client writes to it, and lists of all users on a new node.
 
-`conformance/run proofs` has 110,000 names and 20,000 roles, users and groups; otherwise there are as many as take
-a moment.
+`conformance/run proofs` uses 110,000 names and 20,000 roles, users and groups; the default is a small number.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ FAR = 1 << 52
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    """One node, on each backend."""
+    """One node, for each database."""
     cluster = PostgresCluster() if request.param == "postgresql" else None
     try:
         with Rig(tmp_path_factory.mktemp("masses"), cluster.database() if cluster else None) as running:
@@ -50,7 +48,7 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def multiply(rig: Rig, table: str, where: str, *, count: int, far: int = FAR, **changed: str) -> None:
-    """Copy a row many times while no node runs; what changes is told in SQL, with an id that is free as `i`."""
+    """Copy a row many times while no node runs. SQL expressions give the changed columns, with a free id as `i`."""
     columns = metadata.tables[table].columns.keys()
     numbers = (
         f"WITH RECURSIVE numbers(i) AS (SELECT {far} UNION ALL SELECT i + 1 FROM numbers WHERE i + 1 < {far + count})"
@@ -65,7 +63,7 @@ def number(rig: Rig, statement: str) -> int:
 
 
 def walk(wire: Wire, space: str) -> list[str]:
-    """Page through the tables of a namespace; each page must be answered at once."""
+    """Page through the tables of a namespace. Each page must be answered without a refusal."""
     found: list[str] = []
     token: object = ""
     while token is not None:
@@ -79,7 +77,9 @@ def walk(wire: Wire, space: str) -> list[str]:
 
 
 def test_pages_beside_a_writer(rig: Rig) -> None:
-    """While somebody creates tables in a namespace, it is listed whole and page by page without a refusal or a gap."""
+    """While a client creates tables in a namespace, both the whole list and the pages are answered without a refusal or
+    a gap.
+    """
     space = rig.tag()
     rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(space))
     rig.admin.do("POST", f"{namespace_path(space)}/tables", table_body("first"))
@@ -120,7 +120,9 @@ def test_pages_beside_a_writer(rig: Rig) -> None:
 
 
 def test_lists_of_everybody(rig: Rig) -> None:
-    """A fresh node tells everybody's details, and every role on an object, however many there are."""
+    """A node with an empty view lists the details of all users, groups and roles, and all roles on an object, whatever
+    their number.
+    """
     for kind in ("users", "groups"):
         rig.admin.do("POST", f"{GRAVITINO}/{kind}", {"name": "p"})
     rig.admin.do("POST", f"{GRAVITINO}/roles", {"name": "r", "properties": {}, "securableObjects": []})

@@ -1,5 +1,5 @@
-"""A change that one node has acknowledged counts at the other's next request: two nodes over one store, with writers
-active.
+"""A change that one node has acknowledged takes effect at the other's next request: two nodes on one store, with active
+writers.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ SHOWN_MAX = 5
 
 @pytest.fixture(scope="module")
 def busy_world(world: NodesWorld) -> Iterator[NodesWorld]:
-    """Two nodes, and a client on each that writes during all tests of this module, of which a sample may run."""
+    """Two nodes, and a client on each that writes during all tests of this module."""
     world.write_all_the_while()
     yield world
-    assert min(world.written()) >= ROUNDS // 10, "a writing client hardly wrote"
+    assert min(world.written()) >= ROUNDS // 10, "a writing client made too little progress"
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_next_request_elsewhere_is_decided_right(
     busy_world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
 ) -> None:
-    """After a mutation that one node acknowledged, the very next request on the other is told the right status."""
+    """After one node has acknowledged a mutation, the next request on the other node has the correct status."""
     decided_right(busy_world, story, ROUNDS)
 
 
@@ -39,12 +39,14 @@ def test_next_request_elsewhere_is_decided_right(
 def test_next_request_about_lance_tables(
     busy_world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
 ) -> None:
-    """The same of Lance tables: revoked, handed on, renamed, moved, dropped, made again, committed."""
+    """After one node has acknowledged a change of a Lance table, the next request on the other node has the correct
+    status: revokes, transfers, renames, moves, drops, new tables, commits.
+    """
     decided_right(busy_world, story, LANCE_ROUNDS)
 
 
 def decided_right(world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]], rounds: int) -> None:
-    """Follow a story while others write."""
+    """Run a scenario while other clients write, and check all decisions."""
     before = world.written()
 
     asked, wrong = follow(world, story, rounds)
@@ -52,4 +54,4 @@ def decided_right(world: NodesWorld, story: Callable[[NodesWorld], Iterator[Chan
     after = world.written()
     assert not wrong, f"{len(wrong)} of {asked} decided wrong:\n" + "\n".join(wrong[:SHOWN_MAX])
     assert asked >= rounds
-    assert sum(after) > sum(before), "the writers stood still"
+    assert sum(after) > sum(before), "the writers made no progress"

@@ -1,5 +1,5 @@
-"""Scan plans and restrictions on two nodes over one store: a plan of one continues at the other, and a restriction set
-at one applies at the other.
+"""Scan plans and restrictions on two nodes of one store: a plan of one node continues at the other, and a restriction
+set at one node applies at the other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BESIDE = {"LIMNOS__PLANNING__PLANS_MAX": "6"}
 
 
 class Pair:
-    """Two nodes over one store, a table on it whose plans have parts, and bob, who may read and write it."""
+    """Two nodes on one store, a table whose plans have parts, and bob, who may read and write the table."""
 
     def __init__(self, here: Process, there: Process) -> None:
         self.nodes = (here, there)
@@ -36,8 +36,8 @@ class Pair:
         self.admin[0].do("PUT", f"{GRAVITINO}/permissions/users/bob/grant", {"roleNames": ["crew"]})
 
     def hang_up(self) -> None:
-        """Begin anew with connections of which no node has had enough: the next request opens one. A plan takes
-        longer than they are kept.
+        """Close the connections, so that the next request opens a new one. A plan takes longer than idle connections
+        stay open.
         """
         for each in (*self.admin, *self.bob):
             each.close()
@@ -64,7 +64,9 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_a_plan_is_gone_on_with_elsewhere(pair: Pair) -> None:
-    """A plan that one node began is told, fetched and cancelled at the other; afterwards neither has it."""
+    """A plan that one node began can be read, fetched and cancelled at the other. After the cancellation it exists at
+    neither.
+    """
     for number in range(ROUNDS):
         pair.hang_up()
         here, there = pair.bob[number % 2], pair.bob[1 - number % 2]
@@ -90,8 +92,8 @@ def test_a_plan_is_gone_on_with_elsewhere(pair: Pair) -> None:
 
 
 def test_a_restriction_binds_plans_elsewhere(pair: Pair) -> None:
-    """What one node restricts binds the next request at the other: an older plan and its tasks are refused, a new
-    plan names what may be seen alone; and it lifts again.
+    """After a restriction at one node, the other refuses older plans and their tasks at its next request, and a new
+    plan has only visible columns. Removing the restriction restores the access.
     """
     for number in range(ROUNDS):
         pair.hang_up()
@@ -116,8 +118,8 @@ def test_a_restriction_binds_plans_elsewhere(pair: Pair) -> None:
 
 
 def test_a_crowd_has_so_many_plans(pair: Pair) -> None:
-    """Who begins plans without end, at two nodes at once, has so many of them kept; others keep theirs, and both
-    nodes go on.
+    """If a user begins more plans than allowed, at two nodes concurrently, only the allowed number of them is kept.
+    Plans of other users are not affected.
     """
     pair.hang_up()
     own = plan(pair.admin[0], pair.path)

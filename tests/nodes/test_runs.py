@@ -1,5 +1,5 @@
-"""Two nodes and one pipeline: of two starts, two resumes, a publish and a cancel, or two publishing attempts, exactly
-one succeeds.
+"""Two nodes and one pipeline: of two concurrent starts, two resumes, a publish and a cancel, or two publishing
+attempts, exactly one succeeds.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ def begin(world: NodesWorld, name: str) -> str:
 
 
 def state(world: NodesWorld, run: str) -> tuple[object, object]:
-    """State and attempt, as both nodes tell them."""
+    """Return state and attempt of a run, which both nodes must report alike."""
     told = [world.admin(at).do("GET", f"{LAKE}/runs/{run}").body for at in (0, 1)]
     assert told[0]["state"] == told[1]["state"]
     return told[0]["state"], told[0]["attempt"]
 
 
 def finish(world: NodesWorld, run: str, word: str, attempt: int) -> None:
-    """Say what became of it."""
+    """End a run with an outcome."""
     world.admin(0).do("POST", f"{LAKE}/runs/{run}/finish", {"attempt": attempt, "state": word})
 
 
 def publish(wire: Wire, run: str, attempt: int, path: tuple[str, str], by: str) -> int:
-    """Commit to a table and publish; returns the status."""
+    """Commit to a table and publish. Returns the status."""
     operations = [
         {"do": "commit-table", "path": list(path), **properties_body(by=by)}, {"do": "publish-run", "run": run, "attempt": attempt},
     ]  # fmt: skip
@@ -54,8 +54,8 @@ def by_of(world: NodesWorld, *path: str) -> object:
 
 
 def test_one_of_two_starts(world: NodesWorld) -> None:
-    """Starts of one pipeline at once, on both nodes: one runs, the others hear which; the same id on both is one
-    run.
+    """Of concurrent starts of one pipeline on both nodes, one succeeds and the others get the name of the running one.
+    The same id on both nodes starts one run.
     """
     world.admin(0).do("PUT", f"{LAKE}/pipelines/starts", {"declaration": {}})
     for number in range(ROUNDS):
@@ -77,7 +77,9 @@ def test_one_of_two_starts(world: NodesWorld) -> None:
 
 
 def test_one_of_two_resumes(world: NodesWorld) -> None:
-    """Of several processes that resume a run after the same attempt one has it; no attempt is given twice."""
+    """Of several processes that resume a run after the same attempt one succeeds, and no attempt number is given
+    twice.
+    """
     run = begin(world, "resumes")
     for attempt in range(1, ROUNDS):
         finish(world, run, "failed", attempt)
@@ -91,7 +93,9 @@ def test_one_of_two_resumes(world: NodesWorld) -> None:
 
 
 def test_two_attempts_publish(world: NodesWorld) -> None:
-    """An attempt that was superseded never publishes, however close the two come; the table is that of who did."""
+    """An attempt that a later one has replaced never publishes, however close together they are. The table has the
+    commit of the later one.
+    """
     world.namespace("attempts")
     for number in range(ROUNDS):
         name = f"t{number}"
@@ -111,7 +115,9 @@ def test_two_attempts_publish(world: NodesWorld) -> None:
 
 @pytest.mark.parametrize("rival", ["cancel", "fail", "publish"])
 def test_a_publish_and_its_rival(world: NodesWorld, rival: str) -> None:
-    """What comes first counts: the tables have moved if, and only if, the run is published."""
+    """Of a publish and a concurrent cancel exactly one succeeds: the tables have moved if and only if the run is
+    published.
+    """
     space = f"rival_{rival}"
     world.namespace(space)
     seen: Counter[object] = Counter()
@@ -138,8 +144,8 @@ def test_a_publish_and_its_rival(world: NodesWorld, rival: str) -> None:
 
 
 def test_a_crowd_of_beats(world: NodesWorld) -> None:
-    """Sixty-four runs that beat at once, on both nodes, are all heard, while tables are committed to; the feed has
-    none of it.
+    """Concurrent heartbeats of sixty-four runs on both nodes are all accepted while tables are committed to. The feed
+    contains no heartbeat.
     """
     runs = [begin(world, f"beats{number}") for number in range(BEATS)]
     world.namespace("crowd")

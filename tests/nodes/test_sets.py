@@ -1,4 +1,4 @@
-"""Commits of several tables on two nodes: never a part of one, with other writers, in any order of the tables.
+"""Commits of several tables on two nodes are atomic, with concurrent writers and any order of the tables.
 
 Each commit marks all of its tables with its own number, so the tables show which commits they contain. The model is the
 list of answers: a successful commit is in all of its tables, a refused one in none.
@@ -29,13 +29,13 @@ Change = dict[str, object]
 
 
 def change(space: str, name: str, mark: str, *, requirements: list[object] | None = None) -> Change:
-    """A change that leaves a mark."""
+    """Return a change that sets a mark on a table."""
     body = properties_body(**{mark: "x"})
     return {"identifier": {"namespace": [space], "name": name}, **body, "requirements": requirements or []}
 
 
 def marks_of(wire: Wire, space: str, name: str) -> set[str]:
-    """The sets that a table is in; none for a table that is not there."""
+    """Return the marks on a table, or an empty set if the table does not exist."""
     answer = wire.ask("GET", table_path(space, name))
     if answer.status == 404:
         return set()
@@ -54,7 +54,7 @@ class Told(NamedTuple):
 
 
 class Model:
-    """The sets that writers send, and what they were answered."""
+    """The commits that writers send, and the answers."""
 
     def __init__(self, space: str, warehouse: str) -> None:
         self.space = space
@@ -65,8 +65,8 @@ class Model:
         self.over = threading.Event()
 
     def body(self, dice: random.Random, mark: str) -> tuple[dict[str, object], frozenset[str], bool]:
-        """A random set: some tables, some of them twice, one made now and then, a requirement that fails now and
-        then.
+        """Return a random commit: some tables, some of them twice, sometimes a new one, sometimes a failing
+        requirement.
         """
         names = dice.sample(TABLES, dice.randint(1, 5))
         changes = [change(self.space, name, mark) for name in names]
@@ -85,7 +85,7 @@ class Model:
         return {"table-changes": changes}, frozenset(names), fails
 
     def write(self, wire: Wire, number: int) -> list[int]:
-        """Send a writer's share of the sets."""
+        """Send a writer's share of the commits."""
         dice = random.Random(number)
         statuses = []
         for turn in range(ROUNDS // WRITERS):
@@ -100,8 +100,8 @@ class Model:
         return statuses
 
     def read(self, wire: Wire, number: int) -> None:
-        """Read two tables one after the other all the while: what the first shows of a set of both, the second
-        shows, too.
+        """Repeatedly read two tables one after the other. If the first one has the mark of a commit of both, the second
+        must have it, too.
         """
         dice = random.Random(number)
         while not self.over.is_set():
@@ -113,7 +113,7 @@ class Model:
 
 
 def prepare(world: NodesWorld, space: str, names: list[str]) -> str:
-    """Make tables, and return where others may lie."""
+    """Create tables, and return the directory for further ones."""
     world.namespace(space)
     for name in names:
         world.table(space, name)
@@ -123,8 +123,8 @@ def prepare(world: NodesWorld, space: str, names: list[str]) -> str:
 
 
 def test_random_sets_against_a_model(world: NodesWorld, record_property: Report) -> None:
-    """Eight writers on two nodes send random sets, readers look all the while: each set is in all of its tables or
-    in none.
+    """Eight writers on two nodes send random commits during concurrent reads. Each commit is in all of its tables or in
+    none.
     """
     model = Model("model", prepare(world, "model", TABLES))
     readers = [Wire(node.uri, user="admin") for node in world.nodes]
@@ -155,8 +155,8 @@ def test_random_sets_against_a_model(world: NodesWorld, record_property: Report)
 
 
 def test_writers_of_large_sets(world: NodesWorld, record_property: Report) -> None:
-    """32 writers on two nodes, each with the same twenty tables, in opposite orders: nobody waits in a circle,
-    none is refused.
+    """32 writers on two nodes commit to the same twenty tables in opposite orders. None waits in a deadlock and none is
+    refused.
     """
     names = [f"w{number}" for number in range(20)]
     prepare(world, "large", names)
@@ -174,7 +174,7 @@ def test_writers_of_large_sets(world: NodesWorld, record_property: Report) -> No
 
 
 def test_set_beside_single_commits(world: NodesWorld, record_property: Report) -> None:
-    """Sets on one node beside writers of single tables on the other: neither is kept out by the others."""
+    """Commits of several tables on one node and of single tables on the other all make progress."""
     names = [f"b{number}" for number in range(8)]
     prepare(world, "mixed", names)
 
@@ -201,8 +201,8 @@ def test_set_beside_single_commits(world: NodesWorld, record_property: Report) -
 
 
 def test_opposite_moves(world: NodesWorld, record_property: Report) -> None:
-    """Two nodes exchange the same two tables again and again in transactions of three moves: always both are
-    there, under both names.
+    """Two nodes repeatedly exchange the names of the same two tables in transactions of three moves. At every moment
+    both names exist.
     """
     prepare(world, "swap", ["x", "y"])
     uuids = {str(world.admin(0).do("GET", table_path("swap", name)).body["metadata"]["table-uuid"]) for name in "xy"}  # type: ignore[index]

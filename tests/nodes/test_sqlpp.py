@@ -1,5 +1,5 @@
-"""SQL++ on two nodes: a statement at one node sees creates, drops and revokes of the other; concurrent changes of one
-dataverse agree.
+"""SQL++ on two nodes: a statement at one node sees creates, drops and revokes of the other, and concurrent changes of
+one dataverse are consistent.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ TURNS = 15
 
 
 def said(admin: Wire, statement: str) -> None:
-    """Carry out statements that a story takes for granted."""
+    """Execute statements that must succeed."""
     admin.do("POST", SERVICE, {"statement": statement})
 
 
 def asks(who: str, status: int, statement: str) -> FollowUpRequest:
-    """Statements, and the status that is right."""
+    """Return a request with statements, and its expected status."""
     return FollowUpRequest(who, status, "POST", SERVICE, {"statement": statement})
 
 
 def dataverses(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Make one and drop it: it is there, and in the metadata, or it is neither."""
+    """Create a dataverse and drop it: the other node sees both it and its metadata, or neither."""
     admin = world.nodes[0].token
     while True:
         yield ChangeTurn(
@@ -46,7 +46,9 @@ def dataverses(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def objects(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Make and drop a view, a function, a synonym, a type: the other node reads them, or does not know them."""
+    """Create and drop a view, a function, a synonym and a type: the other node can use each, or reports it as
+    missing.
+    """
     admin = world.nodes[0].token
     said(world.admin(), "create dataverse things")
     made = {
@@ -76,7 +78,7 @@ def objects(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def rights(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Revoke a privilege, and grant it again: of a view, of a function, of what may be made in a dataverse."""
+    """Revoke a privilege and grant it again: on a view, on a function, and on creating objects in a dataverse."""
     said(
         world.admin(), "create dataverse shown; create view shown.v as select value 1; create function shown.f() { 1 }"
     )
@@ -106,7 +108,7 @@ def rights(world: NodesWorld) -> Iterator[ChangeTurn]:
 def test_the_next_statement_elsewhere_is_decided_right(
     world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
 ) -> None:
-    """After what one node acknowledged, the very next statement on the other is told the right status."""
+    """After one node has acknowledged a change, the next statement on the other node has the correct status."""
     asked, wrong = follow(world, story, ROUNDS)
 
     assert not wrong, f"{len(wrong)} of {asked} decided wrong:\n" + "\n".join(wrong[:5])
@@ -114,8 +116,8 @@ def test_the_next_statement_elsewhere_is_decided_right(
 
 
 def test_both_nodes_make_and_drop_the_same_dataverse(world: NodesWorld) -> None:
-    """Each statement is done or refused for what is there; in the end both nodes tell the same, and one drop
-    leaves nothing.
+    """Each concurrent statement is executed, or refused according to the current state. At the end both nodes give the
+    same answer, and one drop removes everything.
     """
 
     def rival(number: int) -> Counter[str]:

@@ -1,5 +1,5 @@
-"""A process that holds a lock is killed, or suspended and resumed: the next process gets the lock, and only that one
-writes.
+"""A process that holds a statement lock is killed, or suspended and resumed: the next process gets the lock, and only
+that one writes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONG_S = 60.0
 
 @contextmanager
 def other_node(database: Database) -> Iterator[subprocess.Popen[str]]:
-    """A node of a process of its own."""
+    """Start a node in its own process."""
     command = [sys.executable, "-m", lock_holder.__name__, database.address]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
@@ -37,13 +37,13 @@ def other_node(database: Database) -> Iterator[subprocess.Popen[str]]:
 
 
 def said(process: subprocess.Popen[str]) -> str:
-    """The next thing that it says."""
+    """Return the next line that the process prints."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
 def told_to_write(process: subprocess.Popen[str]) -> str:
-    """Return the report of the process after it was told to write under its lock."""
+    """Return the report of the process after it was asked to write under its lock."""
     assert process.stdin is not None
     process.stdin.write("\n")
     process.stdin.flush()
@@ -51,7 +51,7 @@ def told_to_write(process: subprocess.Popen[str]) -> str:
 
 
 async def _take(address: str) -> tuple[int, str]:
-    """Wait for the lock, write under it, and give it back."""
+    """Wait for the lock, write under it, and release it."""
     locks = open_locks(address)
     try:
         async with locks.held([WISH], LONG_S) as held:
@@ -62,7 +62,9 @@ async def _take(address: str) -> tuple[int, str]:
 
 
 def test_a_killed_node_holds_nothing(lab: StoreLab) -> None:
-    """Its lock is taken when its lease is out, whoever waits writes, and nothing is left of it."""
+    """When the lease of a killed node expires, its lock is free, the waiting process writes, and no row of the killed
+    node remains.
+    """
     with other_node(lab.database) as process:
         token = int(said(process))
         process.kill()
@@ -76,8 +78,8 @@ def test_a_killed_node_holds_nothing(lab: StoreLab) -> None:
 
 
 def test_a_node_that_wakes_up_is_fenced(lab: StoreLab) -> None:
-    """It writes as long as it has the lock; stopped past its lease and woken it writes nothing, and the other
-    one's row stands alone.
+    """A process writes while it has the lock. If it is suspended past its lease and resumed, it writes nothing, and
+    only the row of the other process exists.
     """
     with other_node(lab.database) as process:
         token = int(said(process))

@@ -1,4 +1,4 @@
-"""Two nodes: decisions without other callers, then clients that race for one table or one name."""
+"""Two nodes without other callers, and clients that race for one table or one name."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ Metadata = dict[str, object]
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_quiet_nodes_hear_of_each_other(world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]) -> None:
-    """What a node may conclude from a store in which nothing moves ends with the other's first acknowledged
-    mutation.
-    """
+    """A node that reads an unchanged store and caches that result sees the other node's next acknowledged mutation."""
     asked, wrong = follow(world, story, ROUNDS)
 
     assert not wrong, f"{len(wrong)} of {asked} decided wrong:\n" + "\n".join(wrong[:5])
@@ -41,7 +39,7 @@ def test_quiet_nodes_hear_of_each_other(world: NodesWorld, story: Callable[[Node
 
 
 def race(world: NodesWorld, run: Callable[[Wire, int], T], clients: int = CLIENTS) -> list[T]:
-    """Let clients run at the same time, spread over both nodes; each has a connection of its own."""
+    """Run clients concurrently, spread over both nodes, each with its own connection."""
     wires = [Wire(world.nodes[i % 2].uri, user="admin") for i in range(clients)]
     try:
         with ThreadPoolExecutor(clients) as threads:
@@ -57,7 +55,7 @@ def load(wire: Wire, path: str) -> Metadata:
 
 
 def test_no_blind_update_is_lost(world: NodesWorld) -> None:
-    """Commits that demand nothing all end in the table, each in a version of its own, whatever node took them."""
+    """Commits without requirements are all applied, each as a version of its own, whichever node executes them."""
     world.namespace("blind")
     world.table("blind", "t")
     path = table_path("blind", "t")
@@ -81,7 +79,9 @@ def test_no_blind_update_is_lost(world: NodesWorld) -> None:
 
 
 def test_no_checked_update_is_lost(world: NodesWorld) -> None:
-    """Read, add a column, commit if nobody else did: as many columns as successes, with no id given twice."""
+    """Clients read a table and add a column with a requirement: the table has as many new columns as successful
+    commits, and no id is assigned twice.
+    """
     world.namespace("checked")
     world.table("checked", "t")
     path = table_path("checked", "t")
@@ -121,7 +121,9 @@ def test_no_checked_update_is_lost(world: NodesWorld) -> None:
 
 
 def test_one_wins_a_name(world: NodesWorld) -> None:
-    """Of clients that make a namespace or table of one name at once, one is told yes, all others that it exists."""
+    """Of clients that create a namespace or table of one name concurrently, one succeeds and all others get
+    AlreadyExists.
+    """
     world.namespace("names")
 
     def make(wire: Wire, _: int) -> list[int]:
@@ -140,7 +142,7 @@ def test_one_wins_a_name(world: NodesWorld) -> None:
 
 
 def test_one_wins_a_rename(world: NodesWorld) -> None:
-    """Of clients that give one table different names at once, one is told yes, and its name is the one that stays."""
+    """Of clients that rename one table to different names concurrently, one succeeds, and the table has its name."""
     world.namespace("renamed")
     for number in range(COMMITS):
         world.table("renamed", f"t{number}")
@@ -169,7 +171,9 @@ def test_one_wins_a_rename(world: NodesWorld) -> None:
 
 
 def test_drop_and_commit_agree(world: NodesWorld) -> None:
-    """A commit that races with a drop either comes before it or finds nothing: never a document without its table."""
+    """A commit that races with a drop either precedes the drop or finds no table. No document without a table
+    remains.
+    """
     world.namespace("agree")
     for number in range(COMMITS):
         world.table("agree", f"t{number}")

@@ -1,5 +1,5 @@
-"""A change that one worker has acknowledged counts at the other's next request: the stories of two nodes, with two
-workers of one server.
+"""A change that one worker has acknowledged takes effect at the other's next request: the scenarios of two nodes, with
+two workers of one server.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROCESS_LETTERS = 12
 
 
 class Workers(NodesWorld):
-    """Two workers of one server; a caller of a node is one whose connection that worker has."""
+    """Two workers of one server. A caller of a node is one whose connection that worker has accepted."""
 
     def __init__(self, directory: Path, database: str | None) -> None:
         super().__init__(directory, database)
@@ -41,7 +41,7 @@ class Workers(NodesWorld):
         return self
 
     def wire(self, node: int, who: str) -> Wire:
-        """Return a caller whose connection a certain worker has taken."""
+        """Return a caller whose connection a given worker has accepted."""
         found = self._wires.get((node, who))
         if found is None:
             found = self._wires[node, who] = self._connected(node, who)
@@ -62,7 +62,7 @@ class Workers(NodesWorld):
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def workers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    """Two workers, and clients that write all the while; at the end the store must be whole."""
+    """Two workers, and clients that write continuously. At the end the store's integrity is checked."""
     cluster = PostgresCluster() if request.param == "postgresql" else None
     try:
         with Workers(tmp_path_factory.mktemp(request.param), cluster.database() if cluster else None) as running:
@@ -80,7 +80,7 @@ def workers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_next_request_at_the_other_worker(
     workers: Workers, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
 ) -> None:
-    """After a mutation that one worker acknowledged, the very next request to the other is told the right status."""
+    """After one worker has acknowledged a mutation, the next request to the other worker has the correct status."""
     asked, wrong = follow(workers, story, ROUNDS)
 
     assert not wrong, f"{len(wrong)} of {asked} decided wrong:\n" + "\n".join(wrong[:SHOWN_MAX])

@@ -1,4 +1,4 @@
-"""A fast low-level client: one kept connection, one request at a time, every status returned unchanged."""
+"""A fast low-level client: one persistent connection, one request at a time, every status returned unchanged."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Wire:
         return ConnectionLost(f"{type(error).__name__} {error}")
 
     def do(self, method: str, path: str, body: object | None = None, *, fine: tuple[int, ...] = ()) -> WireAnswer:
-        """Execute a mutation; retry if nothing happened. Raises AssertionError for another refusal."""
+        """Execute a mutation, and retry it if nothing happened. Raises AssertionError for any other refusal."""
         for _ in range(BUSY_TRIES):
             answer = self.ask(method, path, body)
             if answer.status != 503:

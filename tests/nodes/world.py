@@ -1,4 +1,4 @@
-"""Two nodes over one store, callers on each, and clients that write continuously."""
+"""Two nodes on one store, callers on each, and clients that write continuously."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NodesWorld:
 
     def __enter__(self) -> Self:
         for node in self.nodes:
-            node.spawn()  # on an empty store, at once: one makes its tables, the other finds them made
+            node.spawn()  # on an empty store, concurrently: one migrates it, the other finds it migrated
         for node in self.nodes:
             node.wait_ready()
         return self
@@ -52,7 +52,7 @@ class NodesWorld:
         for node in self.nodes:
             node.stop()
 
-    # -- who asks ------------------------------------------------------------------------------------------------
+    # -- callers -------------------------------------------------------------------------------------------------
 
     def wire(self, node: int, who: str) -> Wire:
         """Return a caller of one node, by name or by token, with its own connection."""
@@ -67,7 +67,7 @@ class NodesWorld:
         """Return the admin at one node."""
         return self.wire(node, self.nodes[0].token)
 
-    # -- who writes ----------------------------------------------------------------------------------------------
+    # -- writers -------------------------------------------------------------------------------------------------
 
     def write_all_the_while(self) -> None:
         """Start a writing client on each node, and wait until both write."""
@@ -76,7 +76,7 @@ class NodesWorld:
             self._writers.append(subprocess.Popen(words, cwd=ROOT))
         until = time.monotonic() + BUSY_WITHIN_S
         while min(self.written()) < 2:
-            assert time.monotonic() < until, "the writing clients did not begin"
+            assert time.monotonic() < until, "the writing clients did not start"
             time.sleep(0.02)
 
     def stop_writing(self) -> None:
@@ -92,7 +92,7 @@ class NodesWorld:
             assert writer.poll() is None, f"a writing client ended with {writer.poll()}: see its output above"
         return [int(count.read_text() or 0) if count.exists() else 0 for count in self._counts]
 
-    # -- what there is -------------------------------------------------------------------------------------------
+    # -- objects -------------------------------------------------------------------------------------------------
 
     def user(self, name: str) -> str:
         """Add a user to the metalake."""
@@ -120,9 +120,9 @@ class NodesWorld:
         return name
 
     def namespace(self, *levels: str) -> None:
-        """Make a namespace."""
+        """Create a namespace."""
         self.admin().do("POST", f"{PREFIX}/namespaces", namespace_body(*levels))
 
     def table(self, *parts: str) -> None:
-        """Make a table."""
+        """Create a table."""
         self.admin().do("POST", f"{namespace_path(*parts[:-1])}/tables", table_body(parts[-1]))

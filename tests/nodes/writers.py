@@ -21,7 +21,7 @@ FINE = (409, 503)
 
 
 def write(wire: Wire, label: str, turn: int) -> None:
-    """Do one turn: always a commit, sometimes a create or a drop."""
+    """Execute one turn: always a commit, sometimes a create or a drop."""
     home = ("noise", label)
     if turn == 0:
         wire.do("POST", f"{PREFIX}/namespaces", namespace_body(*home), fine=FINE)
@@ -36,7 +36,9 @@ def write(wire: Wire, label: str, turn: int) -> None:
 
 
 def main(uri: str, token: str, label: str, count_file: str) -> None:
-    """Write until killed, or until far more is written than any test needs. A file has the count."""
+    """Write until killed, or until far more is written than any test needs. The number of writes is stored in a
+    file.
+    """
     wire = Wire(uri, token=token)
     count = os.open(Path(count_file), os.O_WRONLY | os.O_CREAT)
     for turn in range(TURNS_MAX):

@@ -1,4 +1,4 @@
-"""Fixtures of the store's conformance suite: every test runs on each backend."""
+"""Fixtures of the store's conformance suite: every test runs on each database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases of pairs for tests, each kind by one fixture."""
+"""Key-value databases for tests, one fixture for all kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A store of a release without the register of locations, with overlapping ones: `python -m tests.store.places_story`.
+"""Generates a store of a release without the register of locations, with overlapping locations: `python -m
+tests.store.places_story`.
 
 This release refuses to create such locations, so the script runs with the code of an earlier release (commit b32e1d9).
 It writes `older_places/KIND.sql`, the store as SQL. `LAKE` stands for the directory of all files. The reader replaces
@@ -70,7 +71,7 @@ def tell(node: DriverNode, lake: str) -> None:
     make_catalog(node, "both", "lakehouse-iceberg", warehouse=f"{root}/both", **OPENS)
     make_table(node, "lake.both", "mine", f"{root}/both/mine")
     make_table(node, "pond.ice", "theirs", f"{root}/both/theirs")
-    # The table lies where its catalog's new tables go from now on.
+    # From here on, the catalog creates new tables in the directory of this table.
     update = {"@type": "setProperty", "property": "warehouse", "value": f"{root}/rooted/old"}
     node.done("PUT", f"{CATALOGS}/rooted", {"updates": [update]})
 
@@ -99,7 +100,7 @@ def settings_of(lake: str, database: str | None) -> Settings:
 
 @contextmanager
 def serving(settings: Settings) -> Iterator[DriverNode]:
-    """Serve in process, after everything that a start does."""
+    """Serve in process, after the complete startup."""
     with asyncio.Runner() as runner:
         built = build(settings)
         try:
@@ -110,7 +111,7 @@ def serving(settings: Settings) -> Iterator[DriverNode]:
 
 
 def write(kind: str, server: PostgresServer | None) -> None:
-    """Run the story on a new store of a kind, and write it."""
+    """Generate a new store of a kind, and write it."""
     address = None if server is None else server.empty_database()
     lake = tempfile.mkdtemp(prefix=LAKE.rpartition("/")[2].rstrip("X"), dir=LAKE.rpartition("/")[0])
     data = Path(lake, "data")

@@ -1,4 +1,4 @@
-"""Paths of objects that are known by their ids."""
+"""Paths of objects by their ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NODES = {
 
 
 def test_path_goes_up_to_the_metalake() -> None:
-    """The metalake is left out, except where it is the object itself; below something dropped there is no path."""
+    """The path omits the metalake, unless the object is the metalake. An object below a dropped one has no path."""
     assert path_of(11, NODES) == ("main", "a")
     assert path_of(5, NODES) == ("lake",)
     assert path_of(13, NODES) is None

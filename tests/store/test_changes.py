@@ -1,4 +1,4 @@
-"""The change feed as the gate reads it: old and new names, ordinals, epochs, pruning."""
+"""The change feed as the gate reads it: old and new names, ordinals, epochs and pruning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def names(change: ChangeRow) -> tuple[object, ...]:
 
 
 def test_feed_tells_old_and_new_names(lab: StoreLab, world: StoreWorld) -> None:
-    """Create, rename, move and drop each name the place that was left and the place that was taken."""
+    """The changes of create, rename, move and drop name the old and the new parent and name."""
     main = world.main.id
     a = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=main)
     b = lab.write(lambda tx: add_namespace(tx, world.main, "b"), zone=main)
@@ -44,7 +44,7 @@ def test_feed_tells_old_and_new_names(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_changes_of_one_mutation_are_numbered(lab: StoreLab, world: StoreWorld) -> None:
-    """Several changes of one mutation share its revision and stand in their order, with who and when."""
+    """Several changes of one mutation have its revision, are in order, and have the user and the time."""
 
     def several(tx: Tx) -> None:
         outer = add_namespace(tx, world.main, "a")
@@ -64,7 +64,7 @@ def test_changes_of_one_mutation_are_numbered(lab: StoreLab, world: StoreWorld) 
 
 
 def test_gate_is_silent_when_nothing_moved(lab: StoreLab, world: StoreWorld) -> None:
-    """A gate that knows every revision is told nothing, whatever moved in other zones."""
+    """A gate read that knows every revision returns nothing, whatever changed in other zones."""
     zones = (0, world.lake.id, world.main.id)
     known = [(zone, lab.clock(zone)[0]) for zone in zones]
     lab.write(touch, zone=world.side.id)
@@ -73,7 +73,9 @@ def test_gate_is_silent_when_nothing_moved(lab: StoreLab, world: StoreWorld) -> 
 
 
 def test_gate_tells_changes_since_each_known_revision(lab: StoreLab, world: StoreWorld) -> None:
-    """For each zone that moved a gate gets its clock and all its changes since, for the others nothing."""
+    """For each zone that changed, a gate read returns its clock and all changes since the known revision; for other
+    zones nothing.
+    """
     zones = (0, world.lake.id, world.main.id, world.side.id)
     known = [(zone, lab.clock(zone)[0]) for zone in zones]
     lab.write(touch, zone=world.main.id)
@@ -93,7 +95,7 @@ def test_gate_tells_changes_since_each_known_revision(lab: StoreLab, world: Stor
 
 
 def test_gate_reads_no_history_of_an_unknown_zone(lab: StoreLab, world: StoreWorld) -> None:
-    """A zone never asked for before comes with its clock alone, however long its feed."""
+    """For a zone that the caller has not read before, a gate read returns the clock without changes."""
     lab.write(touch, zone=world.main.id)
 
     moved = lab.gate([(world.main.id, UNKNOWN)])
@@ -103,12 +105,12 @@ def test_gate_reads_no_history_of_an_unknown_zone(lab: StoreLab, world: StoreWor
 
 
 def test_gate_of_a_zone_that_does_not_exist(lab: StoreLab, world: StoreWorld) -> None:
-    """A zone that no clock has is not told of."""
+    """A gate read omits a zone that does not exist."""
     assert lab.gate([(10**12, UNKNOWN)]) is NO_CHANGES
 
 
 def test_gate_tells_every_clock_in_another_epoch(lab: StoreLab, world: StoreWorld) -> None:
-    """A view of another epoch is told the new one, also when every revision is the one it knows."""
+    """A gate read with another epoch returns the current epoch and every clock, also if all revisions are equal."""
     known = [(world.main.id, lab.clock(world.main.id)[0])]
 
     moved = lab.gate(known, epoch=lab.epoch() + 1)
@@ -118,7 +120,7 @@ def test_gate_tells_every_clock_in_another_epoch(lab: StoreLab, world: StoreWorl
 
 
 def test_gate_is_one_statement(lab: StoreLab, world: StoreWorld) -> None:
-    """The gate costs one statement, however many zones and changes."""
+    """A gate read is one statement, however many zones and changes it covers."""
     lab.write(touch, zone=world.main.id)
     store = lab.store
     before = store.statements
@@ -129,7 +131,7 @@ def test_gate_is_one_statement(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_pruning_notes_how_far(lab: StoreLab, world: StoreWorld) -> None:
-    """Pruning removes old rows only after the clock says how far, and keeps what is young."""
+    """Pruning records the pruned revision in the clock before it deletes old rows, and keeps young rows."""
     for _ in range(3):
         lab.write(touch, zone=world.main.id)
     lab.database.sql("UPDATE change SET at = at - 10000 WHERE zone = ? AND revision <= 2", world.main.id)
@@ -142,7 +144,9 @@ def test_pruning_notes_how_far(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_pruning_leaves_no_hole(lab: StoreLab, world: StoreWorld) -> None:
-    """When a wall clock went backwards, pruning removes whole beginnings of the feed, never rows out of its middle."""
+    """If a machine's clock was set back, pruning deletes only from the beginning of the feed, never rows in its
+    middle.
+    """
     for _ in range(4):
         lab.write(touch, zone=world.main.id)
     lab.database.sql("UPDATE change SET at = at - 10000 WHERE zone = ? AND revision IN (1, 3)", world.main.id)
@@ -154,7 +158,7 @@ def test_pruning_leaves_no_hole(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_pruning_twice_does_not_forget_how_far(lab: StoreLab, world: StoreWorld) -> None:
-    """A second pruning that finds nothing leaves the mark of the first."""
+    """A second pruning that deletes nothing keeps the pruned revision of the first."""
     lab.write(touch, zone=world.main.id)
     lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
 
@@ -164,7 +168,7 @@ def test_pruning_twice_does_not_forget_how_far(lab: StoreLab, world: StoreWorld)
 
 
 def test_writes_go_on_after_pruning(lab: StoreLab, world: StoreWorld) -> None:
-    """Revisions go on where they were, and the mark stays through later writes."""
+    """After pruning, revisions continue without a gap, and later writes keep the pruned revision."""
     lab.write(touch, zone=world.main.id)
     lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
 
@@ -173,19 +177,19 @@ def test_writes_go_on_after_pruning(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_restore_starts_an_epoch_that_never_was(lab: StoreLab, world: StoreWorld) -> None:
-    """Two restores of one backup are two epochs: a view of the first must not take the second for its own."""
+    """Two restores of one backup have different epochs, so that a view of the first is not used for the second."""
     backup = lab.epoch()
     seen = {backup}
     for _ in range(5):
         renew_epoch(lab.database.address)
         seen.add(lab.epoch())
-        lab.database.sql("UPDATE store SET epoch = ?", backup)  # the same backup is put back
+        lab.database.sql("UPDATE store SET epoch = ?", backup)  # restore of the same backup
 
     assert len(seen) == 6
 
 
 def test_ids_after_a_restore_were_never_drawn(lab: StoreLab, world: StoreWorld) -> None:
-    """After a restore ids go on above everything that was drawn before it, and stay below 2^53."""
+    """After a restore, new ids are above all ids assigned before, and below 2^53."""
     lost = [lab.write(lambda tx: tx.next_id()) for _ in range(3)]
 
     renew_epoch(lab.database.address)
@@ -196,7 +200,7 @@ def test_ids_after_a_restore_were_never_drawn(lab: StoreLab, world: StoreWorld) 
 
 
 def test_ids_never_go_back(lab: StoreLab, world: StoreWorld) -> None:
-    """A restore on a machine whose clock went back does not draw ids again that the backup had drawn."""
+    """If a machine's clock was set back, a restore there does not assign ids again that the backup had assigned."""
     far = 2**52
     lab.database.sql(
         "UPDATE store SET next_id = ?" if lab.database.kind == "sqlite" else "SELECT setval('limnos_id', ?, false)", far

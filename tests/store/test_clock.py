@@ -1,4 +1,6 @@
-"""The clock: dense revisions in commit order, access revisions only when told, the locks that hold permits true."""
+"""Clocks of zones: dense revisions in commit order, access revisions that move only on request, and the locks that keep
+permits valid.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tests.store.world import StoreWorld, add_namespace
 
 
 def touch(tx: Tx) -> int:
-    """Record a change that alters nothing; returns the revision it got."""
+    """Record a change that alters nothing. Returns its revision."""
     tx.changed(ChangeDraft("alter", Kind.NAMESPACE, 1))
     return tx.revision
 
@@ -28,7 +30,7 @@ def move_access(tx: Tx) -> int:
 
 
 def test_revisions_are_dense(lab: StoreLab, world: StoreWorld) -> None:
-    """Every mutation that changes something takes the next revision of its zone, and of no other."""
+    """Every mutation with a change takes the next revision of its zone, and of no other zone."""
     others = [lab.clock(zone) for zone in (0, world.lake.id, world.side.id)]
     first = lab.clock(world.main.id)[0]
 
@@ -40,7 +42,9 @@ def test_revisions_are_dense(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_access_revision_moves_only_when_told(lab: StoreLab, world: StoreWorld) -> None:
-    """The access revision stays through quiet changes, and jumps to the revision of one that moves access."""
+    """The access revision does not move with changes that cannot alter a decision. A change that can sets it to its own
+    revision.
+    """
     quiet = lab.clock(world.main.id)[1]
     lab.write(touch, zone=world.main.id)
     assert lab.clock(world.main.id)[1] == quiet
@@ -52,7 +56,7 @@ def test_access_revision_moves_only_when_told(lab: StoreLab, world: StoreWorld) 
 
 
 def test_creates_and_renames_of_leaves_are_quiet(lab: StoreLab, world: StoreWorld) -> None:
-    """Creates, alters and leaf renames leave the access revision; drops and told moves do not."""
+    """Creates, alters and renames of leaf objects do not move the access revision. Drops and explicit requests do."""
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     lab.write(lambda tx: tx.nodes.write_record(node, node.record), zone=world.main.id)
     lab.write(lambda tx: tx.nodes.committed(node), zone=world.main.id)
@@ -65,7 +69,7 @@ def test_creates_and_renames_of_leaves_are_quiet(lab: StoreLab, world: StoreWorl
 
 
 def test_mutation_without_change_takes_no_revision(lab: StoreLab, world: StoreWorld) -> None:
-    """A mutation that changes nothing leaves the clock alone."""
+    """A mutation without changes does not move the clock."""
     before = lab.clock(world.main.id)
 
     lab.write(lambda tx: None, zone=world.main.id)
@@ -74,7 +78,7 @@ def test_mutation_without_change_takes_no_revision(lab: StoreLab, world: StoreWo
 
 
 def test_failed_mutation_leaves_nothing(lab: StoreLab, world: StoreWorld) -> None:
-    """A mutation that raises after it wrote leaves no row, no change, no revision, no task."""
+    """A mutation that raises after it wrote leaves no row, change, revision or task."""
     before = lab.clock(world.main.id)
 
     def fail(tx: Tx) -> None:
@@ -92,7 +96,7 @@ def test_failed_mutation_leaves_nothing(lab: StoreLab, world: StoreWorld) -> Non
 
 
 def test_one_failure_among_many_undoes_its_own_work_only(lab: StoreLab, world: StoreWorld) -> None:
-    """Of mutations that are submitted together the failing one leaves nothing, the others all their work."""
+    """Of mutations in one batch, a failing one leaves nothing, and the others are applied completely."""
 
     def add(name: str, *, fails: bool) -> object:
         def mutation(tx: Tx) -> int:
@@ -132,7 +136,7 @@ def test_concurrent_writers_of_one_zone_share_no_revision(lab: StoreLab, world: 
 
 
 def test_concurrent_writers_of_many_zones_end(lab: StoreLab, world: StoreWorld) -> None:
-    """Writers of server, metalake and catalogs at once neither deadlock nor lose a revision."""
+    """Concurrent writers of the server's, the metalake's and catalogs' zones neither deadlock nor lose a revision."""
     zones = (0, world.lake.id, world.main.id, world.side.id)
     chains = {0: (0,), world.lake.id: zones[:2], world.main.id: zones[:3], world.side.id: (*zones[:2], zones[3])}
     order = [zone for zone in zones for _ in range(10)]
@@ -150,7 +154,9 @@ def test_concurrent_writers_of_many_zones_end(lab: StoreLab, world: StoreWorld) 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_permit_is_stale_when_access_moved_in_any_of_its_zones(lab: StoreLab, world: StoreWorld, place: int) -> None:
-    """A permit decided before access moved in the server's, the metalake's or the catalog's zone is refused."""
+    """A permit is refused if the access revision has moved in the zone of the server, the metalake or the catalog since
+    the decision.
+    """
     chain = (0, world.lake.id, world.main.id)
     permit = lab.permit(*chain)
     lab.write(move_access, zone=chain[place])
@@ -163,7 +169,9 @@ def test_permit_is_stale_when_access_moved_in_any_of_its_zones(lab: StoreLab, wo
 
 
 def test_permit_of_the_metalake_sees_its_catalogs_access_move(lab: StoreLab, world: StoreWorld) -> None:
-    """A mutation of the metalake's own zone is refused when access moved in the catalog it was decided in."""
+    """A mutation of the metalake's zone is refused if the access revision moved in the catalog that its decision
+    used.
+    """
     chain = (0, world.lake.id, world.main.id)
     permit = lab.permit(*chain, zone=world.lake.id)
     lab.write(move_access, zone=world.main.id)
@@ -173,7 +181,7 @@ def test_permit_of_the_metalake_sees_its_catalogs_access_move(lab: StoreLab, wor
 
 
 def test_quiet_changes_keep_permits_fresh(lab: StoreLab, world: StoreWorld) -> None:
-    """Changes that move no access revision, however many, leave permits good."""
+    """Permits stay valid over any number of changes that do not move an access revision."""
     chain = (0, world.lake.id, world.main.id)
     permit = lab.permit(*chain)
     for zone in chain:
@@ -183,7 +191,9 @@ def test_quiet_changes_keep_permits_fresh(lab: StoreLab, world: StoreWorld) -> N
 
 
 def test_later_mutation_of_a_batch_sees_that_access_moved(lab: StoreLab, world: StoreWorld) -> None:
-    """Of two mutations submitted together under one permit, the second is refused when the first moves access."""
+    """If the first of two mutations in one batch moves the access revision, the second one with the same permit is
+    refused.
+    """
     permit = lab.permit(0, world.lake.id, world.main.id)
 
     async def together() -> list[object]:
@@ -194,12 +204,12 @@ def test_later_mutation_of_a_batch_sees_that_access_moved(lab: StoreLab, world: 
     told = lab.run(together())
 
     assert sorted(type(each).__name__ for each in told) in (["StalePermit", "int"], ["int", "int"])
-    if StalePermit not in map(type, told):  # PostgreSQL ran the quiet one first: nothing was taken away before it
+    if StalePermit not in map(type, told):  # PostgreSQL ran the other mutation first
         assert told == [2, 1]
 
 
 def test_no_right_is_used_after_it_was_taken(lab: StoreLab, world: StoreWorld) -> None:
-    """Whatever commits after access moved was decided after it: hammered on two nodes, no stale permit gets through."""
+    """Under load on two nodes, no mutation commits with a permit that was decided before access moved."""
     nodes = [lab.store, lab.open()]
     chain = (0, world.lake.id, world.main.id)
     begun = lab.permit(*chain)
@@ -222,7 +232,9 @@ def test_no_right_is_used_after_it_was_taken(lab: StoreLab, world: StoreWorld) -
 
 
 def test_refused_create_among_creates(lab: StoreLab, world: StoreWorld) -> None:
-    """Two creates of one name at once: one wins, the other is told so, on whichever nodes they run."""
+    """Of two concurrent creates of one name one succeeds and the other is refused, on the same or on different
+    nodes.
+    """
     nodes = [lab.store, lab.open()]
     permit = lab.permit(0, world.lake.id, world.main.id)
 

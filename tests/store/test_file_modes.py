@@ -1,4 +1,6 @@
-"""What the server keeps for itself is for its user alone, also what was open before."""
+"""File modes: the server's files are accessible to its own user only, also those that were readable for others
+before.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +23,19 @@ MARKS = ("limnos.db",)
 
 @pytest.fixture(autouse=True)
 def customary_umask() -> Iterator[None]:
-    """Set the umask of most systems: everybody may read."""
+    """Set the usual umask, under which others may read files."""
     before = os.umask(0o022)
     yield
     os.umask(before)
 
 
 def mode(path: Path) -> int:
-    """A file's or directory's permission bits."""
+    """Return the permission bits of a file or directory."""
     return path.stat().st_mode & 0o7777
 
 
 def test_store_is_closed_from_its_first_moment(tmp_path: Path) -> None:
-    """The database, its log, the log's index and the lock file of a new store are readable and writable for the
-    owner.
-    """
+    """The database, its log, the log's index and the lock file of a new store are accessible to the owner only."""
     path = tmp_path / "limnos.db"
 
     migrate(str(path))
@@ -48,7 +48,7 @@ def test_store_is_closed_from_its_first_moment(tmp_path: Path) -> None:
 
 
 def test_open_store_of_before_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files that an earlier release left readable for others are closed at the next start, and each is told."""
+    """Files of an earlier release that others can read are restricted at the next start, and each is reported."""
     path = tmp_path / "limnos.db"
     migrate(str(path))
     for each in tmp_path.iterdir():
@@ -64,7 +64,7 @@ def test_open_store_of_before_is_closed(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_locks_survive_the_closing(tmp_path: Path) -> None:
-    """Closing an open store's files opens none of them: SQLite's locks of this process are still there afterwards."""
+    """Restricting the files of an open store does not release this process's SQLite locks on them."""
     path = tmp_path / "limnos.db"
     migrate(str(path))
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
@@ -90,8 +90,8 @@ for path in sys.argv[1:]:
 
 
 def _locks(path: Path) -> list[str]:
-    """The database's files on which the kernel holds a lock, asked by another process: one's own locks hinder
-    nobody.
+    """Return the files of the database on which the kernel holds a lock. Another process checks, because a process's
+    own locks do not block it.
     """
     files = sorted(str(each) for each in path.parent.iterdir() if each.suffix != ".migrate")
     return subprocess.run(
@@ -100,7 +100,7 @@ def _locks(path: Path) -> list[str]:
 
 
 def test_directory_is_made_for_one(tmp_path: Path) -> None:
-    """A new directory is 700; parents that come with it have the customary mode."""
+    """A new directory has mode 700. Parents that are created with it have the mode of the umask."""
     private_directory(tmp_path / "srv" / "data", marks=MARKS)
 
     assert (mode(tmp_path / "srv" / "data"), mode(tmp_path / "srv")) == (0o700, 0o755)
@@ -112,7 +112,9 @@ def test_directory_is_made_for_one(tmp_path: Path) -> None:
     ids=["empty", "ours", "not ours"],
 )
 def test_existing_directory_is_closed_if_it_is_ours(tmp_path: Path, holds: tuple[str, ...], after: int) -> None:
-    """One that holds the store, or nothing yet, is closed; one in which somebody keeps other things stays as it is."""
+    """An existing directory that contains the store, or nothing, is restricted. A directory with other content is not
+    changed.
+    """
     tmp_path.chmod(0o755)
     for name in holds:
         (tmp_path / name).touch()
@@ -123,7 +125,7 @@ def test_existing_directory_is_closed_if_it_is_ours(tmp_path: Path, holds: tuple
 
 
 def test_shared_directory_is_never_closed(tmp_path: Path) -> None:
-    """A directory like /tmp is for everybody, whatever lies in it."""
+    """A shared directory such as /tmp is never restricted, whatever it contains."""
     tmp_path.chmod(0o1777)
 
     private_directory(tmp_path, marks=MARKS)

@@ -1,4 +1,4 @@
-"""A disk without room for one page more, on SQLite: SQLITE_FULL as it comes, within a statement and at the COMMIT."""
+"""A disk without free space, on SQLite: SQLITE_FULL within a statement and at the COMMIT."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
 
 
 class Room:
-    """Whether the fake disk has space."""
+    """A switch for whether the fake disk has space."""
 
     is_left = True
 
 
 @pytest.fixture
 def room() -> Iterator[Room]:
-    """The disk of this process."""
+    """The switch of this process's fake disk."""
     room = Room()
     disk = Disk(lambda: not room.is_left)
     yield room
@@ -46,20 +46,22 @@ def room() -> Iterator[Room]:
 
 
 def much(tx: Tx) -> int:
-    """Write more than a small cache holds."""
+    """Write more rows than a small cache can hold."""
     for _ in range(20):
         tx.tasks.create("purge", PAYLOAD)
     return 20
 
 
 def full(refused: BaseException) -> bool:
-    """Say whether SQLite said that the disk is full, and we that nothing was changed."""
+    """Return whether the error says that the disk is full and that nothing was changed."""
     code = getattr(refused.__cause__, "sqlite_errorcode", None)
     return isinstance(refused, NoSpace) and code == sqlite3.SQLITE_FULL and "Nothing was changed" in str(refused)
 
 
 def test_no_room_at_the_commit(lab: StoreLab, room: Room) -> None:
-    """A COMMIT that finds no room is a certain refusal, reads go on, and with room the next write is served."""
+    """If COMMIT finds no space, the mutation is refused with a certain outcome and reads continue. With space, the next
+    write succeeds.
+    """
     lab.write(touch)
 
     room.is_left = False
@@ -79,10 +81,10 @@ def test_no_room_at_the_commit(lab: StoreLab, room: Room) -> None:
 
 
 def test_no_room_within_a_statement(lab: StoreLab, room: Room) -> None:
-    """What a statement must write before the COMMIT finds no room: everyone of the batch is told, nothing is kept."""
+    """If a statement finds no space, every writer of the batch gets the error and nothing is changed."""
     assert isinstance(lab.store, SqliteStore)
     store = lab.store
-    store._writer.execute("PRAGMA cache_size = 2")  # pages leave the cache, for the log, while statements run
+    store._writer.execute("PRAGMA cache_size = 2")  # the cache writes pages to the log during statements
 
     async def together() -> list[object]:
         permit = lab.permit(0)

@@ -1,4 +1,6 @@
-"""Locks first: who decides inside the store's locks is overtaken by nobody, and sees what was committed before them."""
+"""Locks first: a decision under the store's locks sees all earlier commits, and access cannot move before its
+commit.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def can_access_move(lab: StoreLab, zone: int) -> bool:
-    """Say whether another process could move access in a zone now, without waiting."""
+    """Return whether another process could move the access revision of a zone now, without waiting."""
     if lab.database.kind == "sqlite":
         rival = sqlite3.connect(lab.database.address, timeout=0, isolation_level=None)
         try:
@@ -37,7 +39,7 @@ def can_access_move(lab: StoreLab, zone: int) -> bool:
 
 
 def held(lab: StoreLab, stale: Permit[object], fresh: Permit[object], seen: list[bool]) -> object:
-    """Write under locks, with a look at the metalake's lock in the moment of the decision."""
+    """Write under locks, and check the metalake's lock at the moment of the decision."""
 
     async def again() -> Decided[int]:
         seen.append(can_access_move(lab, stale.stamps[1][0]))
@@ -47,7 +49,9 @@ def held(lab: StoreLab, stale: Permit[object], fresh: Permit[object], seen: list
 
 
 def test_locks_come_before_the_decision(lab: StoreLab, world: StoreWorld) -> None:
-    """While a catalog's writer decides, nobody can move access in its metalake; afterwards everybody can."""
+    """While a writer of a catalog decides under locks, the metalake's access revision cannot move; afterwards it
+    can.
+    """
     permit, seen = lab.permit(0, world.lake.id, world.main.id), list[bool]()
 
     assert held(lab, permit, permit, seen) == 1
@@ -56,7 +60,7 @@ def test_locks_come_before_the_decision(lab: StoreLab, world: StoreWorld) -> Non
 
 
 def test_metalake_is_held_too(lab: StoreLab, world: StoreWorld) -> None:
-    """A grant about something in a catalog holds back other grants while it decides."""
+    """While a grant in a catalog is decided under locks, other grants wait."""
     permit, seen = lab.permit(0, world.lake.id, world.main.id, zone=world.lake.id), list[bool]()
 
     held(lab, permit, permit, seen)
@@ -65,7 +69,9 @@ def test_metalake_is_held_too(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_permit_of_the_decision_counts(lab: StoreLab, world: StoreWorld) -> None:
-    """What was stale before the locks does not matter; what is decided under them is checked like any permit."""
+    """A stale permit from before the locks has no effect. The permit that is decided under the locks is checked as
+    usual.
+    """
     zones = (0, world.lake.id, world.main.id)
     stale = lab.permit(*zones)
     lab.write(move_access, zones=(0, world.lake.id))
@@ -76,7 +82,9 @@ def test_permit_of_the_decision_counts(lab: StoreLab, world: StoreWorld) -> None
 
 
 def test_refusal_lets_the_locks_go(lab: StoreLab, world: StoreWorld) -> None:
-    """Who is refused under locks hears why, nothing is written, and the locks are free."""
+    """If the decision under locks is a refusal, the caller gets the reason, nothing is written, and the locks are
+    released.
+    """
     permit = lab.permit(0, world.lake.id, world.main.id)
 
     async def again() -> Decided[int]:
@@ -89,7 +97,7 @@ def test_refusal_lets_the_locks_go(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_one_who_gave_up_is_not_carried_out(lab: StoreLab, world: StoreWorld) -> None:
-    """A request that was cancelled while it decided writes nothing, and holds up nobody."""
+    """A request that is cancelled during the decision writes nothing and blocks no other request."""
     permit = lab.permit(0, world.lake.id, world.main.id)
 
     async def story() -> None:
@@ -112,7 +120,7 @@ def test_one_who_gave_up_is_not_carried_out(lab: StoreLab, world: StoreWorld) ->
 
 
 def test_held_writers_and_others_take_turns(lab: StoreLab, world: StoreWorld) -> None:
-    """A crowd of both kinds is served: those who decide under locks begin transactions of their own."""
+    """Many concurrent writers of both kinds succeed; each that decides under locks has its own transaction."""
     zones = (0, world.lake.id, world.main.id)
     permit = lab.permit(*zones)
 

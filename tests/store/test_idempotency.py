@@ -1,4 +1,4 @@
-"""What is kept of requests that have a key: once, as long as promised, and no longer."""
+"""Stored outcomes of requests with idempotency keys: stored once, and deleted after the promised time."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ FAR_MS = 1 << 50
 def key(
     world: StoreWorld, *, caller: str = "id 1001", text: str = "01890a5d-ac96-774b-bcce-b302099a8057"
 ) -> IdempotencyKey:
-    """A key of the catalog `main`."""
+    """Return a key of the catalog `main`."""
     return IdempotencyKey(world.main.id, caller, text)
 
 
 def keep(
     lab: StoreLab, where: IdempotencyKey, outcome: RequestOutcome, *, lifetime_ms: int = 60_000
 ) -> RequestOutcome | None:
-    """Keep an outcome in a transaction of its own, and nothing else: such a transaction is committed, too."""
+    """Store an outcome in a transaction without other changes, which is committed, too."""
     return lab.write(lambda tx: tx.outcomes.keep(where, outcome, lifetime_ms=lifetime_ms), zone=where.zone)
 
 
 def read(lab: StoreLab, where: IdempotencyKey, *, now_ms: int = 1) -> RequestOutcome | None:
-    """Read an outcome past every view."""
+    """Read an outcome from the store, without a view."""
     return outcome_of(lab.find(outcome_query(where, now_ms=now_ms)))
 
 
 def test_first_outcome_stays(lab: StoreLab, world: StoreWorld) -> None:
-    """What was kept first is returned to whoever comes later, and is not replaced."""
+    """The first stored outcome of a key is returned to later requests and is not replaced."""
     told = [keep(lab, key(world), DONE), keep(lab, key(world), REFUSED)]
 
     assert told == [None, DONE]
@@ -48,9 +48,7 @@ def test_first_outcome_stays(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_looking_takes_one_statement(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every request with a key looks first, so that is one statement and no more: nothing before it, nothing
-    behind it.
-    """
+    """Looking up a key takes exactly one statement, because every request with a key does it first."""
     keep(lab, key(world), DONE)
     read(lab, key(world))
     sent = list[str]()
@@ -74,7 +72,7 @@ def _noted(asked: Callable[..., Any], sent: list[str]) -> Callable[..., Any]:
 
 
 def test_keys_are_apart(lab: StoreLab, world: StoreWorld) -> None:
-    """The same text of another caller, or in another catalog, is another key."""
+    """The same key text of another caller, or in another catalog, is another key."""
     keep(lab, key(world), REFUSED)
     others = [key(world, caller="id 1002"), key(world, text="x"), key(world)._replace(zone=world.side.id)]
 
@@ -84,7 +82,7 @@ def test_keys_are_apart(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_expired_outcome_makes_room(lab: StoreLab, world: StoreWorld) -> None:
-    """After its time an outcome is not found, and another one takes its place."""
+    """An expired outcome is not found, and another one can replace it."""
     keep(lab, key(world), DONE, lifetime_ms=0)
 
     assert read(lab, key(world), now_ms=FAR_MS) is None
@@ -93,7 +91,7 @@ def test_expired_outcome_makes_room(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_refused_mutation_keeps_nothing(lab: StoreLab, world: StoreWorld) -> None:
-    """The row is of its mutation's transaction: what is undone leaves none."""
+    """An outcome is stored in the transaction of its mutation: a mutation that is rolled back stores none."""
 
     def mutation(tx: Tx) -> None:
         tx.outcomes.keep(key(world), DONE, lifetime_ms=60_000)
@@ -106,7 +104,7 @@ def test_refused_mutation_keeps_nothing(lab: StoreLab, world: StoreWorld) -> Non
 
 
 def test_pruning_takes_what_is_over(lab: StoreLab, world: StoreWorld) -> None:
-    """Pruning takes the oldest whose time is over, so many at once, and no other."""
+    """Pruning deletes a limited number of expired outcomes, the oldest first, and no other."""
 
     def many(tx: Tx) -> None:
         for number in range(PRUNED_AT_ONCE + 5):

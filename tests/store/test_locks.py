@@ -1,4 +1,4 @@
-"""The locks of PostgreSQL, seen from outside: who waits for whom, and who does not."""
+"""Locks of the PostgreSQL store: which mutations wait for each other, and which do not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAIT_S = 300.0
 
 @pytest.fixture
 def lab(postgres_server: PostgresServer) -> Iterator[StoreLab]:
-    """A lab on PostgreSQL alone."""
+    """A lab on PostgreSQL."""
     lab = StoreLab(postgres_server.fresh_database())
     yield lab
     lab.close()
@@ -34,7 +34,7 @@ def world(lab: StoreLab) -> StoreWorld:
 
 
 class Paused:
-    """A mutation that stands still inside its transaction, its locks held, until it is let go."""
+    """A mutation that pauses inside its transaction with its locks until a test continues it."""
 
     def __init__(self, then: Callable[[Tx], int] = touch) -> None:
         self.then = then
@@ -48,7 +48,7 @@ class Paused:
 
 
 async def is_blocked(lab: StoreLab, work: asyncio.Task[object]) -> bool:
-    """Say whether the work waits for a lock: the database knows, or the work ends."""
+    """Return whether work waits for a lock, according to the database. Returns False when the work ends."""
     for _ in range(1000):
         if work.done():
             return False
@@ -65,9 +65,9 @@ async def is_blocked(lab: StoreLab, work: asyncio.Task[object]) -> bool:
 def meet(
     lab: StoreLab, first: tuple[int, ...], second: tuple[int, ...], *, then: Callable[[Tx], int] = touch
 ) -> tuple[bool, object]:
-    """Hold a node's mutation of the first zones open and submit one of the second to another node: does it wait?
+    """Keep mutations of the first zones open on one node, and submit one of the second zone on another node.
 
-    Returns that, and what the second was told.
+    Returns whether the second one waits, and its result.
     """
     paused = Paused(then)
     one, other = lab.permit(*first), lab.permit(*second)
@@ -86,7 +86,7 @@ def meet(
 
 
 def test_two_catalogs_do_not_wait_for_each_other(lab: StoreLab, world: StoreWorld) -> None:
-    """Writers of two catalogs of one metalake run at once."""
+    """Mutations of two catalogs of one metalake do not wait for each other."""
     blocked, told = meet(lab, (0, world.lake.id, world.main.id), (0, world.lake.id, world.side.id))
 
     assert not blocked
@@ -94,7 +94,7 @@ def test_two_catalogs_do_not_wait_for_each_other(lab: StoreLab, world: StoreWorl
 
 
 def test_one_catalog_is_written_by_one(lab: StoreLab, world: StoreWorld) -> None:
-    """A second writer of a catalog waits for the first one's commit, and gets the next revision."""
+    """A second mutation of a catalog waits for the first one's commit, and gets the next revision."""
     blocked, told = meet(lab, (0, world.lake.id, world.main.id), (0, world.lake.id, world.main.id))
 
     assert blocked
@@ -102,7 +102,7 @@ def test_one_catalog_is_written_by_one(lab: StoreLab, world: StoreWorld) -> None
 
 
 def test_metalake_waits_for_its_catalogs(lab: StoreLab, world: StoreWorld) -> None:
-    """A grant waits for a write of a catalog that was decided before it."""
+    """A grant waits for an open mutation of a catalog that was decided before it."""
     revision = lab.clock(world.lake.id)[0]
 
     blocked, told = meet(lab, (0, world.lake.id, world.main.id), (0, world.lake.id))
@@ -112,7 +112,7 @@ def test_metalake_waits_for_its_catalogs(lab: StoreLab, world: StoreWorld) -> No
 
 
 def test_catalog_waits_for_its_metalake_and_is_refused(lab: StoreLab, world: StoreWorld) -> None:
-    """A write of a catalog waits for a grant under way, and is stale when that moved access."""
+    """A mutation of a catalog waits for an open grant, and is stale if the grant moved the access revision."""
     blocked, told = meet(lab, (0, world.lake.id), (0, world.lake.id, world.main.id), then=move_access)
 
     assert blocked
@@ -120,7 +120,7 @@ def test_catalog_waits_for_its_metalake_and_is_refused(lab: StoreLab, world: Sto
 
 
 def test_server_holds_up_everyone(lab: StoreLab, world: StoreWorld) -> None:
-    """A write of a catalog waits for a change of the server's own zone, such as a revoked token."""
+    """A mutation of a catalog waits for an open change of the server's zone, such as a revoked token."""
     blocked, told = meet(lab, (0,), (0, world.lake.id, world.main.id), then=move_access)
 
     assert blocked
@@ -128,7 +128,7 @@ def test_server_holds_up_everyone(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_reads_wait_for_nobody(lab: StoreLab, world: StoreWorld) -> None:
-    """A gate read passes a writer that holds its locks, and does not see what is not committed."""
+    """A gate read does not wait for an open mutation, and does not see its uncommitted changes."""
     paused = Paused()
     permit = lab.permit(0, world.lake.id, world.main.id)
 
@@ -144,8 +144,8 @@ def test_reads_wait_for_nobody(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_rival_for_a_location_is_told_in_clear_words(lab: StoreLab, world: StoreWorld) -> None:
-    """Who waits for another catalog's table to take a location, and finds it taken, is refused as if it had come
-    later.
+    """A create that waits for another catalog's table at the same location is refused after that table's commit, with
+    the same message as a later create.
     """
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     lab.write(lambda tx: tx.documents.create(document(8)), zone=world.side.id)

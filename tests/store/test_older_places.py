@@ -1,5 +1,5 @@
-"""A store of a release without the register of places: what breaks its rules is told, opens no files, keeps nobody
-out, and can be mended.
+"""A store of a release without the register of locations: violations of its rules are reported, give no file access,
+refuse no requests, and can be repaired.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ TOLD = (
 
 @pytest.fixture
 def lake() -> Iterator[str]:
-    """A directory whose path has the length of the one in the store."""
+    """A directory whose path has the same length as the one in the store."""
     place = Path(LAKE)
     found = tempfile.mkdtemp(prefix=place.name.rstrip("X"), dir=place.parent)
     Path(found, "data").mkdir(mode=0o700)
@@ -103,14 +103,14 @@ def check(settings: Settings, capsys: pytest.CaptureFixture[str]) -> list[dict[s
 
 
 def shift_of(settings: Settings) -> int:
-    """By how much ids of the PostgreSQL store are lower than those of the SQLite store: each gave its first ones
-    in another order.
+    """Return how much lower the ids of the PostgreSQL store are than those of the SQLite store, because both assigned
+    the first ids in another order.
     """
     return 1 if "://" in database_of(settings) else 0
 
 
 def expected(lake: str, shift: int) -> list[dict[str, object]]:
-    """Return the expected output for the stored state."""
+    """Return the expected report for the stored state."""
     return [
         {
             "problem": re.sub(r"(?<=id )\d+", lambda found: str(int(found[0]) - shift), problem),
@@ -149,8 +149,8 @@ def creates(node: DriverNode, lake: str, name: str) -> list[int]:
 
 
 def mend(node: DriverNode, lake: str) -> None:
-    """Do what was told: drop the objects that are lesser (nobody needs a copy here), and give the catalogs roots
-    of their own.
+    """Follow the report: drop the objects that are marked (nobody needs a copy here), and give the catalogs separate
+    roots.
     """
     for path in ("lake.sales/namespaces/s/tables/writes_into", "lake.rooted/namespaces/s/tables/old"):
         assert node.delete(f"/iceberg/v1/{path}").status == 204
@@ -167,8 +167,8 @@ def mend(node: DriverNode, lake: str) -> None:
 
 
 def test_it_is_told_and_can_be_mended(settings: Settings, lake: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each start and `server check` name both sides and what to do; nobody's creates fail; once that is done
-    nothing is told.
+    """Each start and `server check` report both locations and the repair. No create fails because of them. After the
+    repair nothing is reported.
     """
     (early,) = check(settings, capsys)
     with capture_logs() as logs, serving(settings) as node:
@@ -197,10 +197,10 @@ def test_it_is_told_and_can_be_mended(settings: Settings, lake: str, capsys: pyt
     assert (mended, [each for each in after if "place" in str(each["event"])]) == ([], [])
     assert marked == {
         each - shift_of(settings) for each in (1009, 1012, 1015)
-    }  # these lie in the trash, and can be brought back
+    }  # these are in the trash and can be restored
 
 
 def test_a_store_lies_where_it_lay(tmp_path: Path) -> None:
-    """The store is not put at a path of another length, as that would make records of it unreadable."""
+    """The store is refused at a path of another length, because that would make records unreadable."""
     with pytest.raises(ValueError, match="length"):
         restored("", lake=str(tmp_path / ("x" * 40)))

@@ -1,4 +1,6 @@
-"""Refusals of PostgreSQL, each with its cause in words: locks of others, a standby, mutations that never began."""
+"""Refusals by PostgreSQL, each reported with its cause: other sessions' locks, a standby, mutations that never
+began.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def lab(postgres_server: PostgresServer) -> Iterator[StoreLab]:
 
 
 def test_lock_of_somebody_else_is_named(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits in vain for a row that another session holds is told so, and not that the database is silent."""
+    """If a row lock of another session causes a timeout, the error says so, and not that the database does not
+    respond.
+    """
     monkeypatch.setattr(
         write_connections, "_SET", write_connections._SET.replace(f"'{write_connections.LOCK_S}s'", "'100ms'")
     )
@@ -42,8 +46,8 @@ def test_lock_of_somebody_else_is_named(lab: StoreLab, monkeypatch: pytest.Monke
 
 
 def test_long_wait_for_a_lock_is_not_silence(lab: StoreLab) -> None:
-    """A write that waits for a lock longer than a connection may be silent is let wait: the database is at work on
-    it.
+    """A write that waits for a lock longer than the limit of dead-peer detection is not aborted, because the database
+    is at work on it.
     """
     store = PostgresStore(lab.database.address, silence_s=0.1)
     permit = lab.permit(0)
@@ -63,8 +67,8 @@ def test_long_wait_for_a_lock_is_not_silence(lab: StoreLab) -> None:
 
 
 def test_read_only_database_is_unavailable(lab: StoreLab) -> None:
-    """A database that takes no writes, as a demoted primary, refuses them for certain; when it does again, all is
-    well.
+    """A read-only database, such as a demoted primary, refuses writes for certain. When it is writable again, writes
+    succeed.
     """
     lab.write(touch)
     name = lab.database.sql("SELECT current_database()")[0][0]
@@ -83,7 +87,7 @@ def test_read_only_database_is_unavailable(lab: StoreLab) -> None:
 
 
 def test_mutation_that_waits_has_not_begun(lab: StoreLab) -> None:
-    """As long as a write waits for its locks nothing of it has begun, and giving it up is certain to change nothing."""
+    """While a write waits for its locks, its mutation has not begun, and a cancellation certainly changes nothing."""
     permit, begun = lab.permit(0), []
 
     async def give_up() -> None:
@@ -103,7 +107,7 @@ def test_mutation_that_waits_has_not_begun(lab: StoreLab) -> None:
 
 
 def test_reads_ask_again_when_their_connections_died(lab: StoreLab) -> None:
-    """Gate and load, each on a connection that was ended in the very moment of use, answer all the same."""
+    """A gate read and a load whose connections are terminated at the moment of use are sent again and answered."""
     store = lab.store
     assert isinstance(store, PostgresStore)
     lab.gate([(0, UNKNOWN)])

@@ -1,4 +1,6 @@
-"""The store's time: learned from the store, counted on, asked for again when the clock on the wall was set."""
+"""The store's time: read from the store, advanced by a monotonic clock, and read again when the machine's clock
+is set.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ HOUR_MS = 3_600_000
 
 
 def test_clock_ahead_is_known_and_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node an hour ahead goes by the store's time, and says by how much it is off."""
+    """A node whose clock is an hour ahead uses the store's time, and reports the difference."""
     real = time.time()
     monkeypatch.setattr(time, "time", lambda: real + 3600)
     found = StoreTime()
@@ -25,7 +27,9 @@ def test_clock_ahead_is_known_and_not_used(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_clock_that_is_set_moves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who sets the machine's clock while a node runs does not move its times; the store is asked again at once."""
+    """If the machine's clock is set while a node runs, the node's times do not jump, and the store's time is read again
+    at once.
+    """
     found = StoreTime()
     store_ms = time.time_ns() // 1_000_000
     found.learn(store_ms, time.monotonic())
@@ -39,7 +43,7 @@ def test_clock_that_is_set_moves_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_store_that_was_never_asked() -> None:
-    """Before anything was learned the machine's clock is all there is, and asking is due."""
+    """Before the store's time was read, the machine's clock is used, and a read is due."""
     found = StoreTime()
 
     assert found.is_old()

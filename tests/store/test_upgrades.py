@@ -1,6 +1,4 @@
-"""Stores that former releases made: each is brought to the newest schema, served, and has everything in it that
-was in it.
-"""
+"""Upgrades of stores of former releases: each is migrated to the newest schema and served, with all of its content."""
 
 from __future__ import annotations
 
@@ -30,19 +28,19 @@ Seen = dict[str, object]
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Which store it is."""
+    """The kind of the store."""
     return str(request.param)
 
 
 @pytest.fixture(params=RELEASES)
 def release(request: pytest.FixtureRequest) -> str:
-    """Which release made it."""
+    """The release that wrote the store."""
     return str(request.param)
 
 
 @pytest.fixture
 def address(request: pytest.FixtureRequest, tmp_path: Path, kind: str, release: str) -> str:
-    """A store as the release left it, where `migrate` finds it."""
+    """The address of a store as the release left it, for the migration."""
     text = (FOLDER / release / f"{kind}.sql").read_text(encoding="utf-8")
     if kind == "sqlite":
         with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as connection:
@@ -56,7 +54,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path, kind: str, release: 
 
 @contextmanager
 def served(folder: Path, kind: str, address: str) -> Iterator[DriverNode]:
-    """A node over the store. Nothing of it is old enough to go, and the files of its tables are elsewhere."""
+    """A node on the store. No object of it is old enough to be deleted, and the files of its tables do not exist."""
     settings = Settings(
         server=ServerSection(data=str(folder)),
         database=DatabaseSection.model_validate({"url": None if kind == "sqlite" else address}),
@@ -72,8 +70,8 @@ def served(folder: Path, kind: str, address: str) -> Iterator[DriverNode]:
 
 
 def lacking(before: object, after: object, at: str = "") -> list[str]:
-    """Return values of the former answers that are missing or different now: a release may add values, and never
-    removes any.
+    """Return the values of the former answers that are missing or different now. A release may add values, but not
+    remove them.
     """
     if isinstance(before, dict) and isinstance(after, dict):
         return [found for key, value in before.items() for found in lacking(value, after.get(key), f"{at}.{key}")]
@@ -88,7 +86,7 @@ def lacking(before: object, after: object, at: str = "") -> list[str]:
 
 
 def test_this_release_has_its_store() -> None:
-    """Whoever makes a release keeps a store of it: `python -m tests.store.upgrade_story`."""
+    """For each release a store is committed, written by `python -m tests.store.upgrade_story`."""
     assert __version__ in RELEASES
     assert all(
         (FOLDER / each / f"{kind}.{end}").exists()
@@ -99,7 +97,7 @@ def test_this_release_has_its_store() -> None:
 
 
 def test_everything_is_there(tmp_path: Path, kind: str, release: str, address: str) -> None:
-    """After the upgrade everybody is answered what they were answered before, refusals included."""
+    """After the upgrade every request has the same answer as before, including refusals."""
     seen: list[Seen] = json.loads((FOLDER / release / f"{kind}.json").read_text(encoding="utf-8"))
 
     migrate(address)
@@ -113,8 +111,8 @@ def test_everything_is_there(tmp_path: Path, kind: str, release: str, address: s
 
 
 def test_it_can_be_worked_with(tmp_path: Path, kind: str, address: str) -> None:
-    """Rights are given and hold, names are moved, what lies in the trash comes back, and new ids and revisions
-    follow the old ones.
+    """After the upgrade, grants, renames and restores from the trash work, and new ids and revisions follow the old
+    ones.
     """
     migrate(address)
 
@@ -148,7 +146,7 @@ def test_it_can_be_worked_with(tmp_path: Path, kind: str, address: str) -> None:
 
 
 def test_a_loss_is_seen() -> None:
-    """The comparison tells a value that changed or went, and lets what is new pass."""
+    """The comparison reports changed and missing values, and ignores new ones."""
     assert lacking({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2, "c": 3}], "d": 4}) == []
     assert lacking({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}) == [".a[1].b: 2 is now 3"]
     assert lacking({"a": 1}, {}) == [".a: 1 is now None"]

@@ -1,6 +1,7 @@
-"""A store of this release, made by a story and kept forever: `python -m tests.store.upgrade_story`, per release.
+"""Writes a store of this release, to be kept for upgrade tests: `python -m tests.store.upgrade_story`, once per
+release.
 
-Writes `upgrades/VERSION/KIND.sql`, the store as SQL, and `KIND.json`, answers to readers. Knows nothing of migrations.
+Writes `upgrades/VERSION/KIND.sql`, the store as SQL, and `KIND.json`, answers to readers. It does not use migrations.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def postgres_dump(server: PostgresServer, address: str) -> str:
 
 
 def write(kind: str, folder: Path, server: PostgresServer | None) -> None:
-    """Run the story on a new store of a kind, and write both files."""
+    """Generate a new store of a kind, and write both files."""
     address = None if server is None else server.empty_database()
     with tempfile.TemporaryDirectory(prefix="limnos-upgrade-") as data:
         with wire.node_over(Path(data), database=address) as node:
@@ -100,7 +101,7 @@ def write(kind: str, folder: Path, server: PostgresServer | None) -> None:
 
 
 def main() -> int:
-    """Write this release's store on both backends. Refuses to overwrite a kept one."""
+    """Write this release's store on both databases. Refuses to overwrite an existing one."""
     folder = FOLDER / __version__
     if folder.exists():
         sys.stderr.write(f"{folder} is kept as it is: a release has one\n")

@@ -28,7 +28,7 @@ class StoreWorld:
 
 
 def make_world(lab: StoreLab) -> StoreWorld:
-    """Make it."""
+    """Create a metalake `lake` with the catalogs `main` and `side`."""
     lake = lab.write(lambda tx: _zone(tx, Kind.METALAKE, "lake", ROOT_ID))
     main, side = (
         lab.write(lambda tx, name=name: _zone(tx, Kind.CATALOG, name, lake.id), zone=lake.id)

@@ -1,4 +1,6 @@
-"""The gates: how many statements requests cost together, and that none trusts a read that began before it came."""
+"""The freshness gate: the number of statements for concurrent requests, and that no request uses a read that began
+before it arrived.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ ZONES = (ROOT_ID, 1, 2)
 
 
 class FakeStore:
-    """A fake store whose reads see the state at their start and end when the test says so."""
+    """A fake store whose reads return the state at their start, and end when the test says so."""
 
     inline = False
 
@@ -54,7 +56,7 @@ class FakeStore:
         return GateResult(EPOCH, clocks, rows) if clocks else NO_CHANGES
 
     async def gate_async(self, epoch: int, known: tuple[tuple[int, int], ...]) -> GateResult:
-        """Read now, return later."""
+        """Read the state now, and return it later."""
         self.gates.append((self.revision, known))
         moved = self._moved(known)
         error = self.error
@@ -65,7 +67,7 @@ class FakeStore:
         return moved
 
     async def load_async(self, epoch: int, known: tuple[tuple[int, int], ...], load: Any) -> Any:  # noqa: ANN401 - a load
-        """Read now, return later; the load names the facts."""
+        """Read the state now, and return it later. The load names the facts."""
         self.loads += 1
         moved, found = self._moved(known), {key: self.facts.get(key) for key in load()}
         await asyncio.sleep(0)
@@ -96,7 +98,7 @@ async def settle() -> None:
 
 
 def test_requests_that_come_together_share_one_read() -> None:
-    """A hundred concurrent requests share one statement, which the metrics show."""
+    """A hundred concurrent requests share one statement, and the metrics count it so."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         before, shared = sum(GATE_READS.values()), GATE_SHARED[()]
@@ -130,8 +132,8 @@ def test_requests_that_come_during_a_read_share_the_next() -> None:
 
 
 def test_question_waits_for_company_while_some_comes() -> None:
-    """Requests in consecutive turns of the loop share one statement, which is sent in the first turn without a new
-    one.
+    """Requests in consecutive turns of the event loop share one statement. It is sent in the first turn without a new
+    request.
     """
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
@@ -164,7 +166,9 @@ def test_question_does_not_wait_for_ever() -> None:
 
 
 def test_nobody_joins_a_read_that_began_before_it_came() -> None:
-    """A request sees every commit before its arrival, although an earlier read is still running (rule 1)."""
+    """A request sees every commit before its arrival, although an earlier read is still running, because it does not
+    join that read (rule 1).
+    """
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         store.landing.clear()
@@ -183,7 +187,7 @@ def test_nobody_joins_a_read_that_began_before_it_came() -> None:
 
 
 def test_one_read_covers_all_zones_and_pairs_each_chain() -> None:
-    """Requests for different catalogs share one statement over all zones, and each finds its zones paired."""
+    """Requests for different catalogs share one statement over all zones, which pairs the zones of each request."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await asyncio.gather(
@@ -248,7 +252,7 @@ def test_same_facts_wanted_twice_are_read_once() -> None:
 
 
 def test_cold_read_under_way_survives_who_asked_first() -> None:
-    """If the first requester of a fact is cancelled, the others get it."""
+    """If the first request for a fact is cancelled, the load continues for the others."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.refresh(ZONES, "arrival")
@@ -278,7 +282,7 @@ def test_nobody_joins_a_cold_read_that_is_over() -> None:
         (under_way,) = gate._cold.values()
 
         async def newcomer() -> int:
-            while not under_way.done():  # noqa: ASYNC110 - in that very turn, which no event tells of
+            while not under_way.done():  # noqa: ASYNC110 - no event marks this turn of the loop
                 await asyncio.sleep(0)
             assert not first.done()
             await gate.fetch(ZONES, {node_key(5): 2})
@@ -318,7 +322,7 @@ def test_too_many_cold_reads_are_refused() -> None:
 
 
 def test_load_that_landed_late_brings_nothing_stale() -> None:
-    """Facts that changed during their load are not merged, unchanged ones are (rule 3)."""
+    """When a load ends, facts that changed since its read are not merged into the view; unchanged ones are (rule 3)."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.refresh(ZONES, "arrival")
@@ -339,7 +343,7 @@ def test_load_that_landed_late_brings_nothing_stale() -> None:
 
 
 def test_load_that_landed_late_sets_nothing_back() -> None:
-    """An older load that ends after a newer gate read changes no revision and no pairing (rule 1)."""
+    """An older load that ends after a newer gate read sets back no revision and no pairing (rule 1)."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.refresh(ZONES, "arrival")
@@ -359,7 +363,7 @@ def test_load_that_landed_late_sets_nothing_back() -> None:
 
 
 def test_load_may_run_ahead_of_the_gate() -> None:
-    """A load brings its changes before its facts, which advances the view."""
+    """A load that is newer than the last gate read applies its changes before its facts, which advances the view."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.refresh(ZONES, "arrival")
@@ -374,7 +378,7 @@ def test_load_may_run_ahead_of_the_gate() -> None:
 
 
 def test_results_of_before_a_fresh_start_are_dropped() -> None:
-    """A result that was read for a view that was reset meanwhile is discarded, and the gate reads again."""
+    """The result of a read is discarded if the view was reset meanwhile, and the gate reads again."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.refresh(ZONES, "arrival")
@@ -398,7 +402,7 @@ def test_results_of_before_a_fresh_start_are_dropped() -> None:
 
 
 def test_pruned_feed_under_a_shared_read() -> None:
-    """If a shared read finds the feed of one zone pruned, no chain is left partly known."""
+    """If a shared read finds that the feed of one zone is pruned, no ancestor chain stays partly known."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.refresh(ZONES, "arrival")

@@ -1,4 +1,4 @@
-"""Listings in blocks: names come and go in them as in a sorted list, and what is not held is known as missing."""
+"""Listings in blocks: blocks are updated like a sorted list, and ranges without a block are known as missing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def change(
 
 @pytest.fixture
 def view() -> StoreView:
-    """A view with three blocks of one listing, and a gap between the second and the third."""
+    """A view with three blocks of one listing, and a gap between the second and the third block."""
     view = StoreView()
     view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
     put(view, block_key(SPACE, "", "c"), block("b", "c"))
@@ -107,14 +107,14 @@ def test_two_rows_in_a_revision_drop_what_they_touch(view: StoreView) -> None:
 
 
 def test_move_within_a_listing(view: StoreView) -> None:
-    """A rename drops both affected blocks, because it does not contain the owner."""
+    """A rename drops both affected blocks, because the change does not contain the owner."""
     step(view, MAIN, 2, change("move", old="b", new="y"))
 
     assert held(view) == [("d", "f")]
 
 
 def test_transfer_changes_the_owner(view: StoreView) -> None:
-    """A new owner changes the block of the name; a change without the name drops the whole listing."""
+    """A new owner changes the block of the name. A change of owner without the name drops the whole listing."""
     told = msgspec.structs.replace(change("own", old="d"), old_name=None, new_name="d")
     step(view, MAIN, 2, told)
     found = view.get(block_key(SPACE, "c", "f"))
@@ -135,7 +135,7 @@ def test_block_that_grew_is_read_again(view: StoreView, monkeypatch: pytest.Monk
 
 
 def test_late_block_is_merged_unless_its_range_was_touched(view: StoreView) -> None:
-    """A late block is merged if no change since its read is in its range."""
+    """A block that is loaded late is merged only if no change since its read is in its range."""
     step(view, MAIN, 2, change("create", new="h"))
     step(view, MAIN, 3, msgspec.structs.replace(change("create", new="h", revision=3), new_parent=41))
 
@@ -146,7 +146,7 @@ def test_late_block_is_merged_unless_its_range_was_touched(view: StoreView) -> N
 
 
 def test_other_changes_leave_blocks_alone(view: StoreView) -> None:
-    """Changes elsewhere in the catalog keep the blocks."""
+    """Changes elsewhere in the catalog do not drop blocks."""
     before = held(view)
 
     step(view, MAIN, 2, msgspec.structs.replace(change("create", new="b"), new_parent=41))

@@ -1,5 +1,5 @@
-"""What a request costs: a warm authorized read is at most one statement, on either backend, also after other
-changes.
+"""The cost of requests: an authorized read with cached facts takes at most one statement, on both databases, also after
+unrelated changes.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ async def read(node: Node) -> None:
 
 
 def cost(lab: StoreLab, node: Node, work: Coroutine[Any, Any, object]) -> int:
-    """Return the number of gate and load statements of the work."""
+    """Return the number of gate and load statements that work takes."""
     before = node.store.statements
     lab.run(work)
     found: int = node.store.statements - before
@@ -133,7 +133,9 @@ def test_unrelated_change_costs_nothing_more(lab: StoreLab, node: Node, change: 
 
 
 def test_related_change_is_read_once(lab: StoreLab, node: Node) -> None:
-    """After the table's rename and back, a read loads the changed facts once, and is cached again."""
+    """After the table is renamed and renamed back, a read loads the changed facts once, and the next read uses the
+    cache.
+    """
     lab.run(read(node))
     lab.run(table_move(node.ctx(), MAIN, source=("a", "t"), target=("a", "x")))
     lab.run(table_move(node.ctx(), MAIN, source=("a", "x"), target=("a", "t")))
@@ -174,19 +176,21 @@ def test_quiet_file_needs_no_statement(lab: StoreLab, node: Node) -> None:
 
 
 def reasons() -> dict[str, float]:
-    """Return the gate's metric by reason."""
+    """Return the gate's metric of statements by reason."""
     return {str(key[0]): value for key, value in GATE_READS.items()}
 
 
 def asked(before: dict[str, float]) -> dict[str, float]:
-    """Return the increase of the metric since then."""
+    """Return the increase of the metric since an earlier value."""
     return {
         reason: count - before.get(reason, 0) for reason, count in reasons().items() if count != before.get(reason, 0)
     }
 
 
 def test_asking_is_counted_by_reason(lab: StoreLab, node: Node) -> None:
-    """An uncached read asks the gate again because it learned more zones; a cached one asks once."""
+    """An uncached read asks the gate again because it has learned more zones; a cached read asks once. The metric
+    counts each with its reason.
+    """
     cold = Node(lab.open())
     before = reasons()
     lab.run(read(cold))
@@ -203,7 +207,9 @@ def test_asking_is_counted_by_reason(lab: StoreLab, node: Node) -> None:
 
 
 def test_neighbours_gate_makes_ask_again(lab: StoreLab, node: Node) -> None:
-    """After a rename of its catalog a request needs other zones than it asked for, which has its own reason."""
+    """After a rename of its catalog a request needs other zones than it asked for. The metric counts the second gate
+    read with its own reason.
+    """
     lab.run(read(node))
     other = Node(lab.open())
 

@@ -1,4 +1,4 @@
-"""The view by itself: what it takes in, what it drops, when it starts afresh. Reads are made by hand."""
+"""The view in isolation: what it merges, what it drops, and when it is reset. The tests construct the reads."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def view() -> StoreView:
 
 
 def put(view: StoreView, key: Key, value: object, *, zone: int = MAIN, at: int | None = None) -> bool:
-    """Merge one fact read at a revision, by default the present one."""
+    """Merge one fact that was read at a revision, by default the current one."""
     return view.merge({key: value}, zone_of={key: zone}, at={zone: view.zones[zone].revision if at is None else at})
 
 
@@ -121,7 +121,7 @@ def test_fact_of_an_older_revision_enters_if_nothing_touched_it(view: StoreView)
 
 
 def test_ring_is_not_trusted_past_its_end(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A load is not merged if the ring no longer has a change since its revision."""
+    """A load is not merged if the ring of recent changes no longer reaches back to its revision."""
     monkeypatch.setattr(module, "RING_MAX", 2)
     step(view, MAIN, 5, *(alter(MAIN, revision) for revision in range(2, 6)))
 
@@ -130,7 +130,7 @@ def test_ring_is_not_trusted_past_its_end(view: StoreView, monkeypatch: pytest.M
 
 
 def test_ring_counts_what_came_before_it_was_known() -> None:
-    """A zone without known history accepts only loads of its present revision."""
+    """A zone without known history accepts only loads of its current revision."""
     view = StoreView()
     view.advance(moved((ROOT, 5)), ((ROOT, UNKNOWN),))
 
@@ -158,7 +158,9 @@ def test_fact_of_an_unknown_zone_does_not_enter(view: StoreView) -> None:
 def test_dropped_principal_drops_what_named_it(
     view: StoreView, dropped: Kind, key: Key, value: object, stays: bool
 ) -> None:
-    """Groups, members and roles that name a dropped principal are dropped, cached or being loaded; others stay."""
+    """If a principal is dropped, the cached groups, members and roles that name it are dropped, also those being
+    loaded. Others are not.
+    """
     row = ChangeRow(LAKE, 2, 0, "drop", dropped, 50, "", LAKE, "ana", None, None, None)
     put(view, key, value, zone=LAKE)
 
@@ -172,14 +174,16 @@ def test_dropped_principal_drops_what_named_it(
 
 
 def test_one_snapshot_pairs_its_zones(view: StoreView) -> None:
-    """Zones read in one snapshot are paired, and so is each beginning of the chain."""
+    """Zones that are read in one snapshot are paired, and so is each prefix of the ancestor chain."""
     assert view.is_paired(CHAIN)
     assert view.is_paired(CHAIN[:2])
     assert view.is_paired(CHAIN[:1])
 
 
 def test_neighbour_moves_the_metalake_alone(view: StoreView) -> None:
-    """A gate for another catalog that finds the metalake moved unpairs this one until its next gate."""
+    """If a gate read for another catalog finds that the metalake has moved, this catalog is unpaired until its next
+    gate read.
+    """
     view.advance(moved((LAKE, 2), (SIDE, 1), rows=(alter(LAKE, 2),)), (*view.known(CHAIN[:2]), (SIDE, UNKNOWN)))
 
     assert view.is_paired(NEIGHBOUR)
@@ -206,11 +210,11 @@ def test_unknown_zone_is_not_paired(view: StoreView) -> None:
     assert not view.is_paired((ROOT, LAKE, 99))
 
 
-# --------------------------------------------------------------------------------------- starting afresh
+# --------------------------------------------------------------------------------------- reset
 
 
 def test_other_epoch_forgets_everything(view: StoreView) -> None:
-    """After a new epoch all facts are forgotten, whatever the revisions are."""
+    """After a new epoch all facts are dropped, whatever the revisions are."""
     put(view, node_key(50), "before")
     view.scopes["x"] = 1
     generation = view.generation
@@ -224,7 +228,7 @@ def test_other_epoch_forgets_everything(view: StoreView) -> None:
 
 
 def test_pruned_feed_forgets_everything(view: StoreView) -> None:
-    """A view older than the pruned feed is reset to the zone's present revision."""
+    """A view older than the pruned revision is reset to the zone's current revision."""
     put(view, node_key(50), "before")
     put(view, node_key(60), "of another zone", zone=LAKE)
 
@@ -236,7 +240,7 @@ def test_pruned_feed_forgets_everything(view: StoreView) -> None:
 
 
 def test_feed_pruned_up_to_what_is_known_is_enough(view: StoreView) -> None:
-    """A view that knows the last pruned revision has missed no change."""
+    """A view that knows the last pruned revision has missed no change, and is not reset."""
     put(view, node_key(99), "kept")
 
     view.advance(moved((MAIN, 2, 0, 1), rows=(alter(MAIN, 2),)), view.known(CHAIN))
@@ -245,11 +249,11 @@ def test_feed_pruned_up_to_what_is_known_is_enough(view: StoreView) -> None:
     assert view.zones[MAIN].revision == 2
 
 
-# -------------------------------------------------------------------------------------- what is derived
+# -------------------------------------------------------------------------------------- derived values
 
 
 def test_memo_lasts_until_access_moves(view: StoreView) -> None:
-    """Decisions stay cached until access moves in the zone or above."""
+    """Decisions stay cached until the access revision moves in the zone or in a zone above."""
     for zone, moving in ((MAIN, MAIN), (MAIN, LAKE), (MAIN, ROOT), (LAKE, ROOT)):
         view.memo(zone)["decision"] = 1
         revision = view.zones[moving].revision
@@ -262,7 +266,7 @@ def test_memo_lasts_until_access_moves(view: StoreView) -> None:
 
 
 def test_memo_of_the_metalake_outlasts_its_catalogs(view: StoreView) -> None:
-    """A change of access in a catalog keeps the metalake's derived values."""
+    """If the access revision of a catalog moves, values derived from the metalake stay cached."""
     view.memo(LAKE)["ana"] = 1
 
     step(view, MAIN, 2, alter(MAIN, 2), access=2)
@@ -271,7 +275,7 @@ def test_memo_of_the_metalake_outlasts_its_catalogs(view: StoreView) -> None:
 
 
 def test_names_taken_away_end_paths_and_decisions(view: StoreView) -> None:
-    """A rename drops resolved paths and decisions, which contain names; a create drops neither."""
+    """A rename drops resolved paths and decisions, because both contain names. A create drops neither."""
     view.paths(MAIN)["x"] = view.memo(MAIN)["x"] = 1
     create = ChangeRow(MAIN, 2, 0, "create", Kind.TABLE, 60, "table", None, None, 40, "n", None)
     step(view, MAIN, 2, create)
@@ -319,7 +323,7 @@ def test_budget_bounds_what_is_kept() -> None:
 
 
 def test_what_is_asked_for_stays() -> None:
-    """A fact that is used now and then is not evicted."""
+    """A fact that is used regularly is not evicted."""
     view = StoreView(bytes_max=20_000)
     view.advance(moved((ROOT, 1)), ((ROOT, UNKNOWN),))
     put(view, node_key(1), "hot", zone=ROOT)
@@ -330,7 +334,7 @@ def test_what_is_asked_for_stays() -> None:
 
 
 def test_fact_that_came_twice_is_dropped_wholly() -> None:
-    """A fact that was loaded again while its old copy was being evicted has no stale copy after a change."""
+    """If a fact is loaded again while its old copy is being evicted, a change drops both copies."""
     view = StoreView(bytes_max=2_000)
     view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
     put(view, node_key(50), "old")
@@ -343,7 +347,7 @@ def test_fact_that_came_twice_is_dropped_wholly() -> None:
     assert view.get(node_key(50)) is ABSENT
 
 
-# ------------------------------------------------------------------------------- what this node wrote itself
+# ------------------------------------------------------------------------------- facts written by this node
 
 
 def commit(revision: int, node_id: int = 50) -> ChangeRow:
@@ -355,7 +359,7 @@ DOCUMENT = document_key(50)
 
 
 def test_own_write_enters_when_its_revision_comes(view: StoreView) -> None:
-    """A written fact of revision 3 enters the view after the gate has reached 3, not before."""
+    """A fact that this node wrote at revision 3 enters the view once the gate has reached revision 3, not before."""
     view.offer(DOCUMENT, "third", zone=MAIN, revision=3, epoch=EPOCH)
 
     step(view, MAIN, 2, commit(2))
@@ -367,7 +371,7 @@ def test_own_write_enters_when_its_revision_comes(view: StoreView) -> None:
 
 
 def test_own_write_gives_way_to_a_later_one(view: StoreView) -> None:
-    """A written fact is dropped if the gate brings a later change of it."""
+    """A fact that this node wrote is dropped if the gate brings a later change of it."""
     view.offer(DOCUMENT, "ours", zone=MAIN, revision=2, epoch=EPOCH)
 
     step(view, MAIN, 3, commit(2), commit(3))
@@ -377,7 +381,7 @@ def test_own_write_gives_way_to_a_later_one(view: StoreView) -> None:
 
 
 def test_own_write_is_merged_as_a_load_is_when_the_gate_was_there_first(view: StoreView) -> None:
-    """A fact offered late is merged unless it changed since."""
+    """A fact that is offered after the gate has reached its revision is merged, unless it has changed since."""
     step(view, MAIN, 3, commit(2, node_id=50), commit(3, node_id=51))
 
     view.offer(DOCUMENT, "second", zone=MAIN, revision=2, epoch=EPOCH)
@@ -407,7 +411,7 @@ def test_own_writes_may_be_offered_out_of_order(view: StoreView) -> None:
 
 
 def test_own_writes_are_bounded(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A zone that no gate reads keeps a limited number of written facts."""
+    """For a zone that no gate read covers, a limited number of written facts is kept."""
     monkeypatch.setattr(module, "OFFERED_MAX", 3)
 
     for node_id in range(50, 60):

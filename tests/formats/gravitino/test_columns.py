@@ -1,4 +1,4 @@
-"""Columns of Gravitino as Iceberg schemas and back, without loss."""
+"""Conversion of Gravitino columns to Iceberg schemas and back, without loss."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMES = st.text("abcXYZ é", min_size=1, max_size=6)
 
 
 def nested(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    """Structs, lists and maps of some type."""
+    """Return structs, lists and maps of some type."""
     fields = st.dictionaries(NAMES, st.tuples(inner, st.booleans()), min_size=1, max_size=3)
     return st.one_of(
         fields.map(lambda told: {"type": "struct", "fields": [{"name": n, "type": t, "nullable": o or t == "null"} for n, (t, o) in told.items()]}),
@@ -47,7 +47,7 @@ TYPES: st.SearchStrategy[object] = st.recursive(PLAIN, nested, max_leaves=6)
 
 @st.composite
 def tables(draw: st.DrawFn) -> list[Json]:
-    """Columns of a table, as a create sends them."""
+    """Return the columns of a table, as a create sends them."""
     names = draw(st.lists(NAMES, min_size=1, max_size=5, unique=True))
     made = []
     for name in names:
@@ -60,8 +60,8 @@ def tables(draw: st.DrawFn) -> list[Json]:
 
 @given(tables())
 def test_what_is_sent_is_told(wanted: list[Json]) -> None:
-    """Whatever the types and however they nest; the schema is one of Iceberg's, and the ids are those of a new
-    table.
+    """Columns with any types and nesting are returned as they were sent. The schema is a valid Iceberg schema with the
+    ids of a new table.
     """
     made = table_schema_of(wanted)
 
@@ -72,7 +72,9 @@ def test_what_is_sent_is_told(wanted: list[Json]) -> None:
 
 
 def test_a_kept_word_goes_when_its_field_has_another_type() -> None:
-    """What another engine has widened is told by its own type, and so is what was kept by somebody else."""
+    """If another engine has changed a field's type, the field's own type is returned, not the stored original one.
+    Invalid stored types are ignored.
+    """
     made = table_schema_of([{"name": "n", "type": "short"}, {"name": "c", "type": "varchar(3)"}])
     fields = made.schema["fields"]
     assert isinstance(fields, list)
@@ -89,26 +91,26 @@ def test_a_kept_word_goes_when_its_field_has_another_type() -> None:
     "kind", ["interval_year", "interval_day", "timestamp(12)", "money", "decimal(50,1)", "decimal(2,3)", "", 3, None]
 )
 def test_what_iceberg_has_not(kind: object) -> None:
-    """A type that cannot be held is refused, and not replaced."""
+    """A type that Iceberg cannot represent is refused, not replaced."""
     with pytest.raises(BadRequest):
         table_schema_of([{"name": "c", "type": kind}])
 
 
 @pytest.mark.parametrize("kind", [{"type": "union", "types": ["integer"]}, {"type": "unparsed", "unparsedType": "x"}])
 def test_what_iceberg_has_no_form_for(kind: object) -> None:
-    """Neither unions nor what nobody could read."""
+    """Union types and unknown types are refused."""
     with pytest.raises(BadRequest, match="Iceberg has no type"):
         table_schema_of([{"name": "c", "type": kind}])
 
 
 def test_nothing_is_kept_of_views() -> None:
-    """A view's schema has nowhere to keep a word: it is refused."""
+    """A view's schema has no place for an original type, so a type that needs one is refused."""
     with pytest.raises(BadRequest, match=r"varchar\(3\)"):
         schema_of([{"name": "c", "type": "varchar(3)"}])
 
 
 def test_defaults_and_counting() -> None:
-    """A literal is told again in its own type; an expression and what counts up are refused."""
+    """A literal default is returned in its own type. Expressions as defaults and auto-increment are refused."""
     literal = {"type": "literal", "dataType": "integer", "value": "3"}
     made = table_schema_of([{"name": "n", "type": "integer", "defaultValue": literal}])
 
@@ -124,6 +126,6 @@ def test_defaults_and_counting() -> None:
 
 
 def test_types_are_read_in_any_case() -> None:
-    """As upstream reads them."""
+    """Type names are case-insensitive and may contain blanks, as in Gravitino."""
     assert plain_of("DECIMAL( 10 , 2 )", "c") == plain_of("decimal(10,2)", "c")
     assert plain_of("Integer  Unsigned", "c").word == "integer unsigned"

@@ -1,4 +1,4 @@
-"""Columns of Lance tables in Gravitino's types."""
+"""Conversion of columns of Lance tables to Gravitino's types."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ EXTERNAL = "external"
     ],
 )  # fmt: skip
 def test_types_are_told(kind: pa.DataType, told: object) -> None:
-    """Each in Gravitino's own word where it has one, else under Lance's name."""
+    """A type has Gravitino's name if Gravitino has one, else Lance's name."""
     fields = msgspec.json.encode(logical_fields_of(pa.schema([pa.field("c", kind, nullable=False)])))
 
     assert columns_of(fields) == [{"name": "c", "type": told, "nullable": False, "autoIncrement": False}]

@@ -1,4 +1,4 @@
-"""Partitioning and sort orders of Iceberg tables in Gravitino's expressions."""
+"""Conversion of partitioning and sort orders of Iceberg tables to Gravitino's expressions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ SCHEMA: dict[str, object] = {
 
 
 def test_each_transform_has_its_word() -> None:
-    """Sizes, nested names, what was dropped, and what Gravitino does not know."""
+    """Each transform becomes Gravitino's expression, with sizes and nested names. Void fields are omitted, and unknown
+    transforms become functions.
+    """
     fields = [
         {"source-id": 1, "transform": "identity"}, {"source-id": 3, "transform": "day"}, {"source-id": 1, "transform": "bucket[8]"},
         {"source-id": 1, "transform": "truncate[4]"}, {"source-id": 1, "transform": "void"}, {"source-id": 1, "transform": "zorder"},
@@ -30,7 +32,7 @@ def test_each_transform_has_its_word() -> None:
 
 
 def test_sort_orders_keep_direction_and_nulls() -> None:
-    """A plain field, and one that is transformed with a size."""
+    """Sort orders keep direction and null order, for a plain field and for a transform with a size."""
     order: dict[str, object] = {
         "fields": [
             {"source-id": 1, "transform": "identity", "direction": "desc", "null-order": "nulls-last"},

@@ -1,4 +1,4 @@
-"""Policies of Polaris become policies of this server; what has no counterpart is named."""
+"""Translation of Polaris policies into this server's policies; parts without a counterpart are named."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("enable", [True, False])
 def test_translations(case: tuple, enable: bool) -> None:
-    """Ages, numbers and sizes are carried over; everything else is named, and a value that cannot be used is, too."""
+    """Ages, numbers and sizes are translated. All other parts, and unusable values, are named as omitted."""
     policy_type, config, more, own_type, own, left_out = case
     text = json.dumps({"version": VERSION, "enable": enable, "config": config, **more})
     translated = translate_policy(policy_type, text)
@@ -62,7 +62,7 @@ def test_translations(case: tuple, enable: bool) -> None:
 
 
 def test_other_types_and_forms() -> None:
-    """A policy of this server is not touched; content of another form is refused, and so is a policy out of bounds."""
+    """A policy of this server is not translated. Content of another format, or with values out of range, is refused."""
     assert translate_policy(CUSTOM, "{}") is None
     assert translate_policy(COMPACTION, "{}") is None
     for text in ("{", "[]", "{}", '{"enable": "yes"}', '{"enable": true, "config": []}'):

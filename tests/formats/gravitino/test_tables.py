@@ -1,4 +1,4 @@
-"""Gravitino's alters of Iceberg tables agree, step by step, with a model of columns and ids."""
+"""Gravitino's alters of Iceberg tables agree with a model of columns and ids, step by step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS: list[Json] = [
 
 
 def made(version: str = "2", **more: object) -> Json:
-    """The metadata of a table that a create has made."""
+    """Return the metadata of a table that a create has made."""
     asked: Json = {
         "comment": "c", "columns": COLUMNS, "properties": {"format-version": version}, "partitioning": (), "sort_orders": (),
         "distribution": None, "indexes": (),
@@ -41,30 +41,30 @@ def made(version: str = "2", **more: object) -> Json:
 
 
 def changed(metadata: Json, *changes: Json) -> Json:
-    """The metadata after an alter."""
+    """Return the metadata after an alter."""
     decoded = [msgspec.convert(each, type=TableChange) for each in changes]  # type: ignore[arg-type]
     commit = commit_of(msgspec.convert(metadata, type=IcebergTableMetadata), decoded)
     return apply(metadata, commit.updates, now_ms=2, previous_location=None) if commit.updates else metadata
 
 
 def told(metadata: Json) -> Json:
-    """The table as Gravitino tells it."""
+    """Return the table in Gravitino's format."""
     return table_json(msgspec.convert(metadata, type=IcebergTableMetadata))
 
 
 def ids(metadata: Json) -> dict[str, int]:
-    """The ids of the columns at the top, by name."""
+    """Return the ids of the top-level columns by name."""
     schema = msgspec.convert(metadata, type=IcebergTableMetadata).schema
     return {each["name"]: each["id"] for each in schema["fields"]}  # type: ignore[attr-defined]
 
 
 def names(metadata: Json) -> list[str]:
-    """The names of the columns."""
+    """Return the names of the columns."""
     return [each["name"] for each in told(metadata)["columns"]]  # type: ignore[attr-defined]
 
 
 def test_a_create_is_told_as_it_was_sent() -> None:
-    """Partitioning, sort order, distribution and primary key as well."""
+    """A created table is returned as it was sent, including partitioning, sort order, distribution and primary key."""
     partitioning: list[Json] = [
         {"strategy": "day", "fieldName": ["at"]}, {"strategy": "bucket", "numBuckets": 8, "fieldNames": [["id"]]},
         {"strategy": "truncate", "width": 4, "fieldName": ["s", "b"]}, {"strategy": "identity", "fieldName": ["n"]},
@@ -105,13 +105,13 @@ def test_a_create_is_told_as_it_was_sent() -> None:
     ids=str,
 )  # fmt: skip
 def test_what_a_create_cannot_say(more: Json) -> None:
-    """It is refused with words, and never a failure of ours."""
+    """A create that Iceberg cannot represent is refused with a client error."""
     with pytest.raises(LimnosError):
         made(**more)  # type: ignore[arg-type]
 
 
 def test_every_kind_of_change() -> None:
-    """Ids stay with their columns, whatever they are called and wherever they stand."""
+    """Columns keep their ids after every kind of change, whatever their new names and positions."""
     before = made("3")
     literal = {"type": "literal", "dataType": "integer", "value": "7"}
     after = changed(
@@ -172,7 +172,7 @@ def test_every_kind_of_change() -> None:
     ids=str,
 )  # fmt: skip
 def test_changes_that_are_refused(change: Json) -> None:
-    """What would break the rows that are there, or names nothing, is the caller's mistake."""
+    """A change that would break existing rows, or that names a missing column, is a client error."""
     metadata = made(
         partitioning=[{"strategy": "day", "fieldName": ["at"]}],
         indexes=[{"indexType": "PRIMARY_KEY", "name": "p", "fieldNames": [["id"]]}],
@@ -183,7 +183,7 @@ def test_changes_that_are_refused(change: Json) -> None:
 
 
 def test_two_hundred_random_alters_agree_with_a_model() -> None:
-    """Names, order and ids of the columns are those of a list that is changed beside the table."""
+    """After each of two hundred random alters, names, order and ids of the columns equal those of the model."""
     dice = random.Random(7)
     metadata = made()
     model = list(ids(metadata).items())
@@ -220,20 +220,20 @@ def test_two_hundred_random_alters_agree_with_a_model() -> None:
 
 
 def test_what_is_kept_goes_with_its_column() -> None:
-    """A word is kept no longer than the column is there."""
+    """When a column is deleted, its stored original type is deleted, too."""
     metadata = changed(made(), {"@type": "deleteColumn", "fieldName": ["s"]})
 
     assert "gravitino.types" not in metadata["properties"]  # type: ignore[operator]
 
 
 def test_an_alter_that_changes_nothing_commits_nothing() -> None:
-    """A column that becomes what it is already."""
+    """An alter that sets a column to its current state returns the same metadata."""
     metadata = made()
 
     assert changed(metadata, {"@type": "updateColumnNullability", "fieldName": ["n"], "nullable": True}) is metadata
 
 
 def test_bad_shapes_are_refused() -> None:
-    """A partition without a strategy says so."""
+    """The refusal of a partition without a strategy says so."""
     with pytest.raises(BadRequest, match="strategy"):
         made(partitioning=[{"fieldName": ["id"]}])

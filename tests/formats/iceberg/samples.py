@@ -1,4 +1,4 @@
-"""Sample schemas, tables, snapshots and updates that the tests of this room share."""
+"""Sample schemas, tables, snapshots and updates for the tests of this package."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def field(number: int, name: str, type_value: object = "long", *, required: obje
 
 
 def schema(*fields: Json, **more: object) -> Json:
-    """A schema of the given fields, else of an id, a name and a day."""
+    """Return a schema of the given fields, by default of an id, a name and a day."""
     chosen = fields or (field(1, "id", required=True), field(2, "name", "string"), field(3, "day", "date"))
     return {"type": "struct", "fields": list(chosen), **more}
 
@@ -49,7 +49,7 @@ def order(*fields: Json) -> Json:
 
 
 def table(version: int = 2, **changes: object) -> Json:
-    """The metadata of a fresh table."""
+    """Return the metadata of a new table."""
     asked: Json = {
         "uuid": UUID,
         "location": LOCATION,
@@ -68,7 +68,7 @@ def table(version: int = 2, **changes: object) -> Json:
 def snapshot(
     number: int, *, parent: int | None = None, version: int = 2, at: int | None = None, **more: object
 ) -> Json:
-    """A snapshot whose id is 100 times its number and whose sequence number is its number."""
+    """Return a snapshot whose id is 100 times its number and whose sequence number is its number."""
     body: Json = {"snapshot-id": number * 100, "timestamp-ms": T0 + number * 1000 if at is None else at}
     body |= {"manifest-list": f"{LOCATION}/metadata/snap-{number}.avro", "summary": {"operation": "append"}}
     if parent is not None:
@@ -81,12 +81,12 @@ def snapshot(
 
 
 def add(number: int, **more: object) -> Json:
-    """An add-snapshot update."""
+    """Return an add-snapshot update."""
     return {"action": "add-snapshot", "snapshot": snapshot(number, **more)}  # type: ignore[arg-type]
 
 
 def ref(number: int, name: object = "main", kind: object = "branch", **more: object) -> Json:
-    """A set-snapshot-ref update."""
+    """Return a set-snapshot-ref update."""
     return {"action": "set-snapshot-ref", "ref-name": name, "type": kind, "snapshot-id": number * 100, **more}
 
 
@@ -96,7 +96,7 @@ def commit(base: Json | None, *asked: Json, now_ms: int = NOW, previous: str | N
 
 
 def appended(count: int, version: int = 2) -> Json:
-    """A table with `count` snapshots on main, one commit each."""
+    """Return a table with `count` snapshots on main, one commit each."""
     base = table(version)
     for number in range(1, count + 1):
         parent = number - 1 if number > 1 else None
@@ -105,24 +105,24 @@ def appended(count: int, version: int = 2) -> Json:
 
 
 def rows(metadata: Json, key: str) -> list[Json]:
-    """A list in the metadata."""
+    """Return a list in the metadata."""
     found = metadata[key]
     assert isinstance(found, list)
     return found
 
 
 def ids(metadata: Json, key: str, id_key: str) -> list[object]:
-    """The ids in a list of the metadata."""
+    """Return the ids in a list of the metadata."""
     return [row[id_key] for row in rows(metadata, key)]
 
 
 def logged(metadata: Json) -> list[object]:
-    """The snapshot ids in the snapshot log."""
+    """Return the snapshot ids in the snapshot log."""
     return ids(metadata, "snapshot-log", "snapshot-id")
 
 
 def creation(version: int = 2) -> list[Json]:
-    """The updates by which a client commits a staged create."""
+    """Return the updates by which a client commits a staged create."""
     fields = [field(1, "id", required=True), field(2, "name", "string"), field(3, "day", "date")]
     return [
         {"action": "assign-uuid", "uuid": UUID},
@@ -139,7 +139,7 @@ def creation(version: int = 2) -> list[Json]:
 
 
 def steps(work: Callable[[], object]) -> int:
-    """Count the calls that a piece of work makes, those into C and each turn of a generator among them."""
+    """Return the number of calls that a function makes, including calls into C and iterations of generators."""
     count = 0
 
     def see(_frame: FrameType, event: str, _argument: object) -> None:

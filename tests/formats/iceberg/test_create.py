@@ -1,4 +1,4 @@
-"""New tables."""
+"""Creation of new tables."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ COMMON = {
     ],
 )
 def test_new_table_has_exactly_its_fields(version: int, special: Json) -> None:
-    """A fresh table has the fields of its format version and no others."""
+    """A new table has exactly the fields of its format version."""
     found = table(version)
 
     assert found == {"format-version": version, "schemas": [schema(**{"schema-id": 0})], **COMMON, **special}
 
 
 def test_version_2_is_the_default() -> None:
-    """Without a format-version property a table has version 2, and nothing reserved is stored."""
+    """Without a format-version property a new table has version 2, and reserved properties are not stored."""
     asked = {"uuid": "x", "snapshot-count": "5", "current-schema": "{}", "owner": "ann"}
 
     found = table(properties=asked)
@@ -55,7 +55,9 @@ def test_version_2_is_the_default() -> None:
 
 
 def test_ids_are_assigned_anew() -> None:
-    """Columns count from 1, partition fields from 1000, the sort order is 1; sources follow their columns."""
+    """Columns get ids from 1, partition fields from 1000, and the sort order is 1. Sources refer to the new
+    column ids.
+    """
     given = schema(field(70, "id", required=True), field(50, "day", "date"), **{"identifier-field-ids": [70]})
     given_spec = spec(partition(50, "day_month", "month", **{"field-id": 1234}), partition(70, "b", "bucket[4]"))
 
@@ -78,7 +80,7 @@ def test_ids_are_assigned_anew() -> None:
 
 
 def test_version_1_repeats_schema_and_spec() -> None:
-    """Version 1 readers find the schema and the spec's fields in the legacy fields."""
+    """In version 1, the legacy fields repeat the schema and the spec's fields."""
     found = table(1, partition_spec=spec(partition(3, "day")))
 
     assert found["schema"] == schema(**{"schema-id": 0})
@@ -86,7 +88,7 @@ def test_version_1_repeats_schema_and_spec() -> None:
 
 
 def test_unknown_fields_survive() -> None:
-    """Fields we do not know stay in schema, spec and order."""
+    """Unknown fields of schema, spec and order are kept."""
     given = schema(field(9, "a", origin="x"), color="red")
 
     found = table(schema=given, partition_spec=spec(partition(9, "a", note="n")), write_order={"fields": [], "k": 1})
@@ -97,7 +99,7 @@ def test_unknown_fields_survive() -> None:
 
 
 def test_own_codec_wins_over_the_default() -> None:
-    """A Parquet codec in the request is kept, and the location loses its trailing slash."""
+    """A Parquet codec in the request is kept, and the trailing slash of the location is removed."""
     found = table(properties={"write.parquet.compression-codec": "snappy"}, location="s3://a/b/")
 
     assert found["properties"] == {"write.parquet.compression-codec": "snappy"}
@@ -149,7 +151,7 @@ def test_properties_may_be_missing() -> None:
 
 
 def test_metrics_of_a_column_are_accepted() -> None:
-    """A metrics property that names a column of the schema is kept."""
+    """A metrics property that names an existing column is kept."""
     found = table(properties={"write.metadata.metrics.column.name": "full"})
 
     assert found["properties"] == {

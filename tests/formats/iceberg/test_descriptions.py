@@ -1,4 +1,6 @@
-"""Descriptions of tables and views: comment, last change, and columns at every depth, from good and bad metadata."""
+"""Descriptions of tables and views: comment, last change, and columns at every depth, from valid and invalid
+metadata.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,12 @@ TABLE = {
 
 
 def body(document: object) -> bytes:
-    """A stored document."""
+    """Return a stored document."""
     return json.dumps(document).encode()
 
 
 def test_summary_of_a_table_and_of_a_view() -> None:
-    """A table tells when it was last updated, a view when its current version was made."""
+    """The summary has the last update of a table, and the creation time of a view's current version."""
     view = {
         "current-version-id": 2,
         "versions": [{"version-id": 1, "timestamp-ms": 5}, {"version-id": 2, "timestamp-ms": 7}],
@@ -53,7 +55,9 @@ def test_summary_of_a_table_and_of_a_view() -> None:
 
 
 def test_columns_at_every_depth() -> None:
-    """Fields of structs, also in lists and maps, are named after their parents; only the current schema counts."""
+    """Fields of structs, also in lists and maps, have names with their parents' names. Only the current schema is
+    used.
+    """
     found = columns_of(body(TABLE))
 
     assert [column.name for column in found] == [
@@ -71,7 +75,7 @@ def test_malformed_metadata_describes_nothing(bad: bytes) -> None:
 
 
 def test_odd_fields_are_left_out_and_depth_is_bounded() -> None:
-    """Fields without a name are skipped; nesting without end stops."""
+    """Fields without a name are skipped, and the depth of nesting is limited."""
     deep: object = "long"
     for _ in range(60):
         deep = {"type": "struct", "fields": [{"id": 1, "name": "x", "type": deep}]}

@@ -28,38 +28,38 @@ WIDE = schema(*[field(number, f"c{number}") for number in range(1, 501)])
 
 
 def numbers(count: int) -> range:
-    """Numbers from 1."""
+    """Return numbers from 1."""
     return range(1, count + 1)
 
 
 def add_schema(number: int) -> Json:
-    """An add-schema update."""
+    """Return an add-schema update."""
     return {"action": "add-schema", "schema": schema(field(1, f"c{number}"))}
 
 
 def add_spec(number: int) -> Json:
-    """An add-spec update."""
+    """Return an add-spec update."""
     return {"action": "add-spec", "spec": spec(partition(number % 500 + 1, f"p{number}", f"bucket[{number}]"))}
 
 
 def add_order(number: int) -> Json:
-    """An add-sort-order update."""
+    """Return an add-sort-order update."""
     return {"action": "add-sort-order", "sort-order": order(sort(number % 500 + 1, f"bucket[{number}]"))}
 
 
 def statistics(number: int, kind: str = "statistics", **more: object) -> Json:
-    """An update that sets statistics."""
+    """Return an update that sets statistics."""
     entry: Json = {"snapshot-id": number, "statistics-path": "s3://a/b", "file-size-in-bytes": 1, **more}
     return {"action": f"set-{kind}", kind: entry}
 
 
 def table_statistics(number: int) -> Json:
-    """A set-statistics update."""
+    """Return a set-statistics update."""
     return statistics(number, **{"file-footer-size-in-bytes": 1, "blob-metadata": []})
 
 
 def key(number: int) -> Json:
-    """An add-encryption-key update."""
+    """Return an add-encryption-key update."""
     return {
         "action": "add-encryption-key",
         "encryption-key": {"key-id": f"k{number}", "encrypted-key-metadata": "x"},
@@ -67,7 +67,7 @@ def key(number: int) -> Json:
 
 
 def with_snapshots(count: int) -> Json:
-    """A table with snapshots, and a tag on each."""
+    """Return a table with snapshots, and a tag on each."""
     updates = [one for number in numbers(count) for one in (add(number), ref(number, f"t{number}", "tag"))]
     return commit(table(), *updates)
 
@@ -146,7 +146,7 @@ CASES: dict[str, Case] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_updates_cost_in_proportion_to_their_number(name: str) -> None:
-    """Twice as many updates, on a table twice as large, take about twice the steps: not four times."""
+    """Twice as many updates, on a table twice as large, take about twice as many calls, not four times as many."""
     (base, few), (larger, many) = CASES[name](100), CASES[name](400)
 
     taken = steps(lambda: commit(base, *few))
@@ -156,7 +156,7 @@ def test_updates_cost_in_proportion_to_their_number(name: str) -> None:
 
 
 def test_requirements_cost_in_proportion_to_their_number() -> None:
-    """Four times as many requirements of four times as many references take about four times the steps."""
+    """Four times as many requirements on four times as many references take about four times as many calls."""
 
     def asked(count: int) -> list[object]:
         kind = "assert-ref-snapshot-id"
@@ -171,7 +171,7 @@ def test_requirements_cost_in_proportion_to_their_number() -> None:
 
 
 def test_too_many_updates_are_refused() -> None:
-    """A commit of more updates than we take is a bad request that says so."""
+    """A commit with more updates than the limit is BadRequest with that reason."""
     update: Json = {"action": "remove-properties", "removals": []}
 
     with pytest.raises(BadRequest) as caught:
@@ -181,7 +181,7 @@ def test_too_many_updates_are_refused() -> None:
 
 
 def test_too_many_requirements_are_refused() -> None:
-    """A commit of more requirements than we take is a bad request that says so."""
+    """A commit with more requirements than the limit is BadRequest with that reason."""
     one = {"type": "assert-current-schema-id", "current-schema-id": 0}
 
     with pytest.raises(BadRequest) as caught:

@@ -1,4 +1,4 @@
-"""Columns of a stored table by name, with their ids."""
+"""Top-level columns of a stored table by name, with their ids."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ TWO = {"type": "struct", "fields": [{"id": 3, "name": "a", "type": "long"}, NEST
     ],
 )
 def test_current_columns(document: object, found: dict[str, int]) -> None:
-    """The current schema's own fields count, not those of an older one nor nested ones; nonsense has none."""
+    """Only the top-level fields of the current schema are columns, not those of older schemas or nested ones. Invalid
+    metadata has none.
+    """
     assert field_ids_of(json.dumps(document).encode()) == found
 
 
 def test_what_is_no_json_has_none() -> None:
-    """A document that cannot be read names no column."""
+    """An unreadable document has no columns."""
     assert field_ids_of(b"{") == {}

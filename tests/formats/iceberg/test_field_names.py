@@ -9,7 +9,7 @@ from limnos.formats.iceberg.field_names import NOTHING, field_names
 
 
 def schema(schema_id: int, **fields: object) -> dict[str, object]:
-    """A schema; a field is its id, or its id and type."""
+    """Return a schema. A field is given by its id, or by id and type."""
     listed = [
         {"id": each[0], "name": name, "type": each[1]} if isinstance(each, tuple) else {"id": each, "name": name, "type": "long"}
         for name, each in fields.items()
@@ -20,13 +20,13 @@ def schema(schema_id: int, **fields: object) -> dict[str, object]:
 def read(
     *schemas: dict[str, object], current: int = 0, snapshots: tuple[tuple[int, int], ...] = ()
 ) -> module.FieldNames:
-    """The names of a document."""
+    """Return the field names of a document."""
     listed = [{"snapshot-id": snapshot, "schema-id": schema_id} for snapshot, schema_id in snapshots]
     return field_names(json.dumps({"schemas": schemas, "current-schema-id": current, "snapshots": listed}).encode())
 
 
 def test_the_current_schema_goes_first() -> None:
-    """A name means what it means now, else what it last meant; an id has its newest name."""
+    """A name has its id in the current schema, else in the latest schema that has it. An id has its latest name."""
     found = read(schema(0, a=1, b=2), schema(1, b=1, c=3), schema(2, z=9), current=1)
 
     assert (found.id_of("b"), found.id_of("c"), found.id_of("a"), found.id_of("z"), found.id_of("no")) == (
@@ -41,14 +41,14 @@ def test_the_current_schema_goes_first() -> None:
 
 
 def test_a_snapshot_has_its_schema() -> None:
-    """A name in an event about a snapshot means what it meant in that snapshot's schema."""
+    """For an event about a snapshot, a name has the id that it has in that snapshot's schema."""
     found = read(schema(0, a=1, b=2), schema(1, b=1), current=1, snapshots=((70, 0), (71, 1)))
 
     assert (found.id_of("b", snapshot=70), found.id_of("b", snapshot=71), found.id_of("b", snapshot=99)) == (2, 1, 1)
 
 
 def test_nested_fields_have_dotted_names() -> None:
-    """Fields of structs, elements of lists, keys and values of maps."""
+    """Fields of structs, elements of lists, and keys and values of maps have dotted names."""
     struct = {"type": "struct", "fields": [{"id": 4, "name": "x", "type": "long"}]}
     listed = {"type": "list", "element-id": 5, "element": struct}
     mapped = {"type": "map", "key-id": 6, "key": "string", "value-id": 7, "value": "long"}
@@ -59,6 +59,6 @@ def test_nested_fields_have_dotted_names() -> None:
 
 
 def test_what_has_no_schemas_has_no_names() -> None:
-    """Nothing is made of documents without schemas, of what is no document, and of what is too large."""
+    """A document without schemas, an invalid document, and one that is too large have no names."""
     assert field_names(b"{}").current == {}
     assert field_names(b"[]") == field_names(b"{") == field_names(b" " * (module.BYTES_MAX + 1)) == NOTHING

@@ -1,4 +1,4 @@
-"""Files named by manifest lists, manifests and commits: which are new, which are live, and their lengths."""
+"""Files named by manifest lists, manifests and commits: new files, live files, and their lengths."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MANIFEST = manifest(
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_manifests_of_a_list(version: int) -> None:
-    """Each has its length and the snapshot that added it."""
+    """Each manifest of a list has its length and the snapshot that added it."""
     data = manifest_list([listed("m1", b"12345", snapshot=7), listed("m2", b"", snapshot=8)], version=version)
 
     assert read_manifest_list(data) == (ListedManifest("m1", 5, 7), ListedManifest("m2", 0, 8))
 
 
 def test_files_of_a_manifest() -> None:
-    """Those that it adds, or all that are alive; what stands there twice in a row is one file."""
+    """The files of a manifest are those that it adds, or all live ones. Two consecutive equal entries are one file."""
     a, b, c = ListedFile("a", 1000), ListedFile("b", 1000), ListedFile("c", 5)
 
     assert read_manifest(MANIFEST, only_added=True, limit=9) == FilePage((a, c), has_more=False)
@@ -44,7 +44,7 @@ def test_files_of_a_manifest() -> None:
 
 
 def test_pages_of_a_manifest() -> None:
-    """A page says whether more follow, and the next one begins behind it."""
+    """A page of a manifest says whether more entries follow, and the next page begins after its last entry."""
     pages = [read_manifest(MANIFEST, only_added=False, skip=number, limit=1) for number in range(4)]
 
     assert [[each.path for each in page.files] for page in pages] == [["a"], ["b"], ["c"], []]
@@ -52,7 +52,7 @@ def test_pages_of_a_manifest() -> None:
 
 
 def test_damaged_files() -> None:
-    """They are told as such."""
+    """A damaged manifest or manifest list is reported as such."""
     for damaged in (b"", b"no", MANIFEST[:-20]):
         with pytest.raises(InvalidTable):
             read_manifest(damaged, only_added=False, limit=9)
@@ -61,7 +61,9 @@ def test_damaged_files() -> None:
 
 
 def test_what_a_commit_adds() -> None:
-    """Its snapshots, and the locations that it brings with them; odd updates are the commit's to refuse."""
+    """A commit adds snapshots with their locations. Invalid updates are ignored here, because the commit refuses
+    them.
+    """
     snapshot = {"snapshot-id": 5, "manifest-list": "l", "timestamp-ms": 9}
     updates = [
         {"action": "add-snapshot", "snapshot": snapshot}, {"action": "set-location", "location": "file:///n"},
@@ -76,7 +78,7 @@ def test_what_a_commit_adds() -> None:
 
 
 def test_files_of_metadata() -> None:
-    """Snapshots come by their age; statistics of the table and of its partitions have their lengths."""
+    """Snapshots are ordered by age. Statistics of the table and of its partitions have their lengths."""
     metadata = {
         "snapshots": [{"snapshot-id": 2, "timestamp-ms": 5}, {"snapshot-id": 1, "timestamp-ms": 4, "manifest-list": "l"}],
         "statistics": [{"statistics-path": "s", "file-size-in-bytes": 3}], "partition-statistics": [{"statistics-path": "p"}],

@@ -1,4 +1,4 @@
-"""Random commits keep the rules of table metadata and never modify their base."""
+"""Random commits keep the invariants of table metadata and never modify their base."""
 
 from __future__ import annotations
 
@@ -70,18 +70,18 @@ MAKERS: dict[str, Callable[[Json, int, int], Json]] = {
 
 
 def _next(base: Json) -> int:
-    """The number after that of the newest snapshot."""
+    """Return the number after the newest snapshot's."""
     return max((int(str(one)) // 100 for one in ids(base, "snapshots", "snapshot-id")), default=0) + 1
 
 
 def _known(base: Json, choice: int) -> int:
-    """The number of one of the table's snapshots, 1 when it has none."""
+    """Return the number of one of the table's snapshots, or 1 if it has none."""
     numbers = [int(str(one)) // 100 for one in ids(base, "snapshots", "snapshot-id")]
     return numbers[choice % len(numbers)] if numbers else 1
 
 
 def _counters(base: Json, a: int, b: int) -> Json:
-    """Sequence number, row ids and time of a snapshot that mostly fits the table."""
+    """Return sequence number, row ids and time of a snapshot that mostly fits the table."""
     last, following = int(str(base.get("last-sequence-number") or 0)), int(str(base.get("next-row-id") or 0))
     fields: Json = {"timestamp-ms": int(str(base["last-updated-ms"])) + (b - 2) * MINUTE // 2}
     fields["sequence-number"] = 0 if base["format-version"] == 1 else last + (a % 4)
@@ -157,11 +157,13 @@ def run(version: int, commits: list[list[Step]]) -> None:
 
 @given(version=st.sampled_from([1, 2, 3]), commits=COMMITS)
 def test_random_commits_keep_the_rules(version: int, commits: list[list[Step]]) -> None:
-    """Whatever is committed, the metadata stays valid, the base unchanged and foreign fields in place."""
+    """After any commit the metadata is valid, the base is unchanged, and unknown fields are kept."""
     run(version, commits)
 
 
 @given(version=st.sampled_from([1, 2, 3]), commits=HISTORIES)
 def test_random_histories_keep_the_log_true(version: int, commits: list[list[Step]]) -> None:
-    """Whatever happens to snapshots and references, the log ends with the current snapshot and knows all it names."""
+    """After any changes of snapshots and references, the snapshot log ends with the current snapshot and names only
+    existing snapshots.
+    """
     run(version, commits)

@@ -27,7 +27,7 @@ READERS: dict[str, tuple[Reader, object, list[object]]] = {
 
 @pytest.mark.parametrize("name", READERS)
 def test_right_type_is_read(name: str) -> None:
-    """A value of the right type comes back as it is."""
+    """A value of the expected type is returned unchanged."""
     read, good, _ = READERS[name]
 
     found = read({"k": good})
@@ -52,7 +52,7 @@ def test_missing_field_is_named(name: str) -> None:
 
 @pytest.mark.parametrize("name,bad", [(name, bad) for name, (_, _, bads) in READERS.items() for bad in bads])
 def test_wrong_type_is_named(name: str, bad: object) -> None:
-    """A value of another type is refused with the field's name and what is expected, in a short message."""
+    """A value of another type is refused with a short message that has the field's name and the expected type."""
     read, _, _ = READERS[name]
 
     with pytest.raises(BadRequest) as caught:

@@ -27,7 +27,7 @@ from tests.formats.iceberg.samples import (
 
 
 def test_round_trip_keeps_everything() -> None:
-    """Decoding and encoding changes no byte: order, unknown fields and big integers survive."""
+    """Decoding and encoding change no byte: order, unknown fields and large integers are kept."""
     data = b'{"z":9223372036854775807,"a":123456789012345678901234567890,"x":{"y":[1,null,true,1.5,"\xc3\xa9"]}}'
 
     again = metadata.encode(metadata.decode(data))
@@ -36,7 +36,7 @@ def test_round_trip_keeps_everything() -> None:
 
 
 def test_gzip_is_decoded() -> None:
-    """A compressed metadata file is read like a plain one."""
+    """A compressed metadata file is read like an uncompressed one."""
     assert metadata.decode(gzip.compress(b'{"a":1}', mtime=0)) == {"a": 1}
 
 
@@ -59,7 +59,7 @@ def test_gzip_is_decoded() -> None:
     ],
 )
 def test_bytes_that_are_no_document_are_refused(data: bytes) -> None:
-    """Anything but one JSON object is a bad request."""
+    """Bytes that are not one JSON object are BadRequest."""
     with pytest.raises(BadRequest) as caught:
         metadata.decode(data)
 
@@ -86,12 +86,12 @@ def test_file_name() -> None:
     ],
 )
 def test_version_of_file(location: str | None, version: int) -> None:
-    """A file's version is the number its name begins with, 0 when there is none, -1 without a file."""
+    """A file's version is the number at the beginning of its name, 0 without a number, and -1 without a file."""
     assert metadata.version_of(location) == version
 
 
 def test_metadata_directory() -> None:
-    """Metadata files go below the location unless a property names another place."""
+    """Metadata files are below the table's location unless a property names another directory."""
     plain, moved = table(), table(properties={"write.metadata.path": "s3://other/place/"})
 
     assert metadata.metadata_directory(plain) == f"{LOCATION}/metadata"
@@ -114,12 +114,12 @@ def test_metadata_directory() -> None:
     ],
 )
 def test_trailing_slashes_are_stripped(given: str, stripped: str) -> None:
-    """Locations lose trailing slashes, but not those of a scheme."""
+    """Trailing slashes of locations are removed, but not those of a scheme."""
     assert metadata.strip_slash(given) == stripped
 
 
 def test_properties_ask_for_compression_and_deletion() -> None:
-    """Compression of files and deletion of old ones follow their properties and are off by default."""
+    """Compression of metadata files and deletion of old ones follow table properties and are off by default."""
     asked = {"write.metadata.compression-codec": "GZIP", "write.metadata.delete-after-commit.enabled": "True"}
     plain, chosen = table(), table(properties=asked)
 
@@ -131,8 +131,8 @@ def test_properties_ask_for_compression_and_deletion() -> None:
 
 @pytest.mark.parametrize("text,kept", [("7", 7), ("0", 1), ("-3", 1), ("many", 100), ("9" * 5000, 100)])
 def test_log_length_follows_its_property(text: str, kept: int) -> None:
-    """The metadata log keeps what its property says, at least one, and the default when the stored value is no
-    number.
+    """The metadata log keeps as many entries as its property says, at least one, and the default number if the property
+    is no number.
     """
     stored: Json = {"properties": {"write.metadata.previous-versions-max": text}}
 
@@ -140,7 +140,9 @@ def test_log_length_follows_its_property(text: str, kept: int) -> None:
 
 
 def test_refs_only_keeps_heads() -> None:
-    """Only snapshots that references point to stay, with their statistics; logs and times are as before."""
+    """With `refs` only, the document has only the snapshots that references name, with their statistics. Logs and times
+    are unchanged.
+    """
     base = commit(appended(3), ref(1, "old", "tag"), add(4, parent=3))
     stats: list[Json] = [{"snapshot-id": n * 100} for n in (1, 2, 3)]
     base = {**base, "statistics": stats, "partition-statistics": stats}
@@ -161,7 +163,7 @@ def test_refs_only_keeps_heads() -> None:
 
 
 def test_refs_only_without_refs_keeps_the_current_snapshot() -> None:
-    """A document older than references keeps its current snapshot."""
+    """A document from before references existed keeps its current snapshot."""
     base = appended(2)
     del base["refs"]
 
@@ -172,13 +174,13 @@ def test_refs_only_without_refs_keeps_the_current_snapshot() -> None:
 
 @pytest.mark.parametrize("current", [{}, {"current-snapshot-id": None}, {"current-snapshot-id": -1}])
 def test_no_current_snapshot_has_three_forms(current: Json) -> None:
-    """A missing, null or -1 current snapshot means none."""
+    """A missing, null or -1 current snapshot id means that there is no current snapshot."""
     assert metadata.current_snapshot_id(current) is None
     assert metadata.references(current) == {}
 
 
 def legacy() -> Json:
-    """A version 1 document as the first writers made it."""
+    """Return a version 1 document in the form of the first writers."""
     return {
         "format-version": 1,
         "location": LOCATION,
@@ -193,7 +195,9 @@ def legacy() -> Json:
 
 
 def test_legacy_document_gets_its_lists() -> None:
-    """A first version 1 document is read as one with lists, ids from 1000 and a main branch; it is not changed."""
+    """A version 1 document of the first form is read with lists, ids from 1000 and a main branch. The document itself
+    is not changed.
+    """
     base = legacy()
 
     shaped = metadata.with_current_shape(base)
@@ -214,7 +218,7 @@ def test_legacy_document_gets_its_lists() -> None:
 
 
 def test_current_document_is_left_alone() -> None:
-    """A document that lacks nothing is returned as it is."""
+    """A document in the current form is returned unchanged."""
     base = appended(1)
 
     assert metadata.with_current_shape(base) is base
@@ -222,7 +226,7 @@ def test_current_document_is_left_alone() -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_own_metadata_is_registrable(version: int) -> None:
-    """What this room builds may be registered."""
+    """Metadata that this package creates can be registered."""
     base = commit(appended(2, version), ref(1, "old", "tag"))
 
     metadata.check_registrable(base)
@@ -231,7 +235,7 @@ def test_own_metadata_is_registrable(version: int) -> None:
 
 
 def test_legacy_metadata_is_registrable() -> None:
-    """The first form of version 1 may be registered, and takes commits."""
+    """Version 1 metadata of the first form can be registered and accepts commits."""
     base = legacy()
 
     metadata.check_registrable(base)
@@ -243,9 +247,7 @@ def test_legacy_metadata_is_registrable() -> None:
 
 
 def test_metadata_from_the_future_is_not_registrable() -> None:
-    """A table whose last change, or an entry of whose logs, lies in the future would be closed to writers: it is
-    refused.
-    """
+    """A table whose last change or log entries are in the future is refused, because it would refuse later commits."""
     base = appended(2)
     metadata.check_registrable(base, latest_ms=NOW)
     ahead = {"timestamp-ms": NOW + 1, "snapshot-id": 100, "metadata-file": FILE}
@@ -292,7 +294,7 @@ UNREGISTRABLE: dict[str, tuple[Json, str]] = {
 
 @pytest.mark.parametrize("name", UNREGISTRABLE)
 def test_broken_metadata_is_not_registrable(name: str) -> None:
-    """Metadata that we could not serve or commit to is refused with the field's name."""
+    """Metadata that the server could not serve or commit to is refused with the field's name."""
     changes, text = UNREGISTRABLE[name]
 
     with pytest.raises(BadRequest) as caught:
@@ -310,7 +312,7 @@ def test_version_3_needs_its_row_counter() -> None:
 
 
 def test_trailing_slashes_are_stripped_in_one_step() -> None:
-    """A location of a hundred thousand slashes takes no more steps than one with a single slash."""
+    """Normalizing a location with a hundred thousand trailing slashes takes no more calls than with one."""
     one, many = "s3://a/", "s3://a" + "/" * 100_000
 
     assert steps(lambda: metadata.strip_slash(many)) == steps(lambda: metadata.strip_slash(one))

@@ -49,7 +49,7 @@ TAKES = {
 
 @pytest.mark.parametrize("text", TAKES)
 def test_transform_takes_its_types(text: str) -> None:
-    """Each transform binds to exactly the column types that the specification gives it."""
+    """Each transform accepts exactly the column types that the specification lists for it."""
     fields = partitioning.spec_fields(spec(partition(1, "p", text)))
 
     accepted = {one for one in ALL_TYPES if _binds(fields, schema(field(1, "a", one)))}
@@ -66,7 +66,7 @@ def _binds(fields: list[Json], given: Json) -> bool:
 
 
 def test_unfit_transform_names_column_and_type() -> None:
-    """The refusal of a transform says which column of which type it cannot read."""
+    """The refusal of a transform names the column and its type."""
     fields = partitioning.spec_fields(spec(partition(1, "p", "hour")))
 
     with pytest.raises(BadRequest) as caught:
@@ -80,7 +80,7 @@ def test_unfit_transform_names_column_and_type() -> None:
     [("bucket[ 016 ]", "bucket[16]"), ("DAY", "day"), ("Identity", "identity"), ("truncate[1]", "truncate[1]")],
 )
 def test_transform_has_one_spelling(given: str, known: str) -> None:
-    """Transforms are stored in one spelling."""
+    """Transforms are stored in a canonical spelling."""
     assert parse_transform(given, where="w") == known
 
 
@@ -88,7 +88,7 @@ def test_transform_has_one_spelling(given: str, known: str) -> None:
     "given", ["", "years", "bucket", "bucket[0]", "bucket[-1]", "bucket[99999999999]", "zorder", "day[1]"]
 )
 def test_unknown_transform_is_refused(given: str) -> None:
-    """Any other transform in a request is refused; a stored one is left alone."""
+    """An unknown transform in a request is refused. A stored one is kept."""
     with pytest.raises(BadRequest) as caught:
         parse_transform(given, where="w")
 
@@ -134,7 +134,9 @@ UNBOUND: dict[str, tuple[Json, str]] = {
 
 @pytest.mark.parametrize("name", UNBOUND)
 def test_spec_that_does_not_bind_is_refused(name: str) -> None:
-    """A partition field needs a primitive source column outside lists, and a name that is not another column's."""
+    """A partition field needs a primitive source column outside of lists and maps, and a name that no other
+    column has.
+    """
     given, text = UNBOUND[name]
     found = columns(schema(field(1, "id"), field(2, "name", "string"), field(7, "tags", NESTED)))
 
@@ -145,7 +147,7 @@ def test_spec_that_does_not_bind_is_refused(name: str) -> None:
 
 
 def test_partition_may_have_its_sources_name() -> None:
-    """An identity partition usually has its column's name, and a void one may outlive its column."""
+    """An identity partition may have its column's name, and a void one may outlive its column."""
     fields = partitioning.spec_fields(spec(partition(1, "id"), partition(99, "gone", "void")))
 
     partitioning.check_binding(fields, columns(schema()), named=True)

@@ -1,4 +1,4 @@
-"""PyIceberg reads the documents of this room, and agrees with them where its own builder is correct."""
+"""PyIceberg reads the documents of this package, and its results are equal where its own builder is correct."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ NESTED = schema(
 
 
 def parsed(doc: Json) -> TableMetadata:
-    """The metadata as PyIceberg reads it from a file."""
+    """Return the metadata as PyIceberg reads it from a file."""
     return TableMetadataUtil.parse_raw(metadata.encode(doc).decode())
 
 
 def comparable(found: TableMetadata) -> object:
-    """The metadata without what depends on the clock or on the way a file is logged."""
+    """Return the metadata without the parts that depend on the clock or on how a file is logged."""
     dumped = found.model_dump()
     for key in ("last-updated-ms", "metadata-log", "snapshot-log"):
         del dumped[key]
@@ -67,7 +67,7 @@ def comparable(found: TableMetadata) -> object:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_new_table_equals_pyicebergs(version: int) -> None:
-    """A fresh table with nested columns, partitions and an order gets the same ids as PyIceberg gives."""
+    """A new table with nested columns, partitions and an order gets the same ids as from PyIceberg."""
     given_spec = spec(partition(3, "day", "day"), partition(40, "b", "bucket[4]"), **{"spec-id": 0})
     given_spec = {**given_spec, "fields": [{**one, "field-id": 1000 + n} for n, one in enumerate(given_spec["fields"])]}  # type: ignore[arg-type, var-annotated]
     given_order = order(sort(3), sort(40, direction="desc", nulls="nulls-last"))
@@ -157,7 +157,7 @@ SEQUENCES: dict[str, list[list[Json]]] = {
 
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_commits_agree_with_pyiceberg(name: str) -> None:
-    """Simple version 2 commits have the same outcome here as in PyIceberg's builder, step by step."""
+    """Simple version 2 commits have the same result as in PyIceberg's builder, step by step."""
     read = TypeAdapter(TableUpdate)
     ours, theirs = table(), parsed(table())
 
@@ -169,7 +169,7 @@ def test_commits_agree_with_pyiceberg(name: str) -> None:
 
 
 def drop_parents(dumped: object) -> object:
-    """Without parent ids: PyIceberg rewrites those of expired parents, the specification does not ask for it."""
+    """Remove parent ids. PyIceberg rewrites those of expired parents, which the specification does not require."""
     assert isinstance(dumped, dict)
     snapshots = [{**one, "parent-snapshot-id": None} for one in dumped["snapshots"]]
     return {**dumped, "snapshots": snapshots}
@@ -177,7 +177,7 @@ def drop_parents(dumped: object) -> object:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_pyiceberg_reads_our_metadata(version: int) -> None:
-    """PyIceberg accepts tables of versions 1 and 2 with snapshots, references and evolved layouts."""
+    """PyIceberg accepts tables of versions 1 and 2 with snapshots, references and evolved schemas, specs and orders."""
     base = commit(
         appended(3, version),
         {"action": "add-schema", "schema": FOUR},
@@ -198,7 +198,7 @@ def test_pyiceberg_reads_our_metadata(version: int) -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_pyiceberg_reads_created_and_upgraded_tables(version: int) -> None:
-    """PyIceberg accepts a table committed from nothing, an emptied one, and one upgraded from version 1."""
+    """PyIceberg accepts a table committed from a staged create, an emptied one, and one upgraded from version 1."""
     created = commit(None, *creation(version), previous=None)
     emptied = commit(appended(1, version), {"action": "remove-snapshots", "snapshot-ids": [100]})
     upgraded = commit(appended(1, 1), {"action": "upgrade-format-version", "format-version": 2})

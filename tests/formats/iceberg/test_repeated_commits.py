@@ -1,4 +1,4 @@
-"""Repeated commits: which count as already made, and which are still refused."""
+"""Repeated commits: a commit that was made already succeeds again, any other one is checked as usual."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ NEEDS: list[object] = [SAME, MAIN_AT(100)]
 
 
 def again(base: Json, *asked: object, needs: list[object] | None = None) -> Json:
-    """Commit once more."""
+    """Send a commit a second time."""
     return build(base, NEEDS if needs is None else needs, list(asked) or ASKED, now_ms=NOW, previous_location=FILE)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_own_commit_is_no_conflict(version: int) -> None:
-    """A commit that is sent again after it was made changes nothing and is not refused, in every format version."""
+    """A commit that is repeated after it was made changes nothing and is not refused, in every format version."""
     asked = (add(2, parent=1, version=version), ref(2))
     made = commit(appended(1, version), *asked)
 
@@ -36,8 +36,8 @@ def test_own_commit_is_no_conflict(version: int) -> None:
 
 
 def test_first_commit_and_branches_and_tags() -> None:
-    """The same holds for the first snapshot of a table, for branches and tags, and for a snapshot that no
-    reference is at.
+    """A repeated first commit of a table, one to a branch or tag, and one of a snapshot without a reference succeed,
+    too.
     """
     asked = (add(1), ref(1), ref(1, "dev"), ref(1, "v1", "tag"))
     made = commit(table(), *asked)
@@ -48,19 +48,19 @@ def test_first_commit_and_branches_and_tags() -> None:
 
 
 def test_others_may_have_committed_since() -> None:
-    """A reference that has grown from the snapshot has it: the commit was made, and others after it."""
+    """If the reference has advanced from the commit's snapshot, the repeated commit counts as made."""
     base = commit(commit(appended(2), add(3, parent=2), ref(3)), add(4, parent=3), ref(4))
 
     assert again(base) is base
 
 
 def rolled_back() -> Json:
-    """Snapshot 2 is there, and main went back."""
+    """Return a table with snapshot 2 whose main was rolled back."""
     return commit(appended(2), ref(1), now_ms=T0 + 2_500)
 
 
 def replaced() -> Json:
-    """Main went another way from the first snapshot."""
+    """Return a table whose main continues from the first snapshot with other ones."""
     return commit(rolled_back(), add(3, parent=1), ref(3))
 
 
@@ -81,7 +81,7 @@ REFUSED: list[tuple[str, Json, list[object], list[object]]] = [
 
 @pytest.mark.parametrize("what, base, asked, needs", REFUSED, ids=[each[0] for each in REFUSED])
 def test_others_commits_are_refused_as_ever(what: str, base: Json, asked: list[object], needs: list[object]) -> None:
-    """Where anything differs from what was made, the refusal is the one that it always was."""
+    """If any part differs from the commit that was made, the usual refusal is returned."""
     before = copy.deepcopy(base)
 
     with pytest.raises((CommitConflict, BadRequest)):
@@ -90,7 +90,7 @@ def test_others_commits_are_refused_as_ever(what: str, base: Json, asked: list[o
 
 
 def test_requirements_of_others_commits_hold_as_ever() -> None:
-    """Who looks at requirements alone refuses what was not made before."""
+    """A check of requirements alone refuses a commit that was not made before."""
     with pytest.raises(CommitConflict):
         check_unless_applied(appended(2), NEEDS, [add(3, parent=1), ref(3)])
 
@@ -100,5 +100,5 @@ def test_requirements_of_others_commits_hold_as_ever() -> None:
     [None, 1, "x", [], {}, {"action": "add-snapshot"}, {"action": "add-snapshot", "snapshot": {"snapshot-id": []}}],
 )
 def test_malformed_updates_are_nobodys_commit(odd: object) -> None:
-    """What is no update is not taken for one that was made."""
+    """A commit with malformed updates does not count as made."""
     assert not is_applied(appended(2), [], [*ASKED, odd])

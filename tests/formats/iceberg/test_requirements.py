@@ -26,7 +26,7 @@ HOLDS: list[Json] = [
 
 
 def test_requirements_that_hold_pass() -> None:
-    """Requirements that hold pass together, and so does a commit without any."""
+    """Several requirements that hold pass, and so does a commit without requirements."""
     check(BASE, list(HOLDS))
     check(BASE, [])
     check(None, [{"type": "assert-create"}])
@@ -71,7 +71,7 @@ FAILS: list[tuple[Json, str]] = [
 
 @pytest.mark.parametrize("requirement,text", FAILS, ids=lambda value: str(value)[:60])
 def test_requirement_that_fails_is_a_conflict(requirement: Json, text: str) -> None:
-    """A requirement that does not hold is a conflict with the text that clients look for."""
+    """A failing requirement is a conflict with the message that clients look for."""
     with pytest.raises(CommitConflict) as caught:
         check(BASE, [requirement])
 
@@ -79,7 +79,7 @@ def test_requirement_that_fails_is_a_conflict(requirement: Json, text: str) -> N
 
 
 def test_later_requirement_is_checked_too() -> None:
-    """All requirements count, not only the first."""
+    """All requirements are checked, not only the first."""
     with pytest.raises(CommitConflict) as caught:
         check(BASE, [*HOLDS, {"type": "assert-default-spec-id", "default-spec-id": 9}])
 
@@ -87,7 +87,7 @@ def test_later_requirement_is_checked_too() -> None:
 
 
 def test_missing_table_is_a_conflict() -> None:
-    """A commit to a table that is not there fails, unless it creates it."""
+    """A commit to a missing table fails unless it creates the table."""
     with pytest.raises(CommitConflict) as caught:
         check(None, [HOLDS[0]])
 
@@ -95,7 +95,7 @@ def test_missing_table_is_a_conflict() -> None:
 
 
 def test_version_1_without_uuid_matches_none() -> None:
-    """A table without a uuid does not match one."""
+    """A uuid requirement fails for a table without a uuid."""
     base = {**table(1), "table-uuid": None}
 
     with pytest.raises(CommitConflict) as caught:
@@ -105,7 +105,7 @@ def test_version_1_without_uuid_matches_none() -> None:
 
 
 def test_legacy_version_1_has_the_ids_it_implies() -> None:
-    """The first form of version 1 metadata, without lists, is checked by the ids that it implies."""
+    """Requirements on version 1 metadata of the first form, without lists, are checked against its implied ids."""
     gone = {"schemas", "current-schema-id", "partition-specs", "default-spec-id", "last-partition-id", "sort-orders"}
     base = {key: value for key, value in table(1).items() if key not in gone | {"default-sort-order-id"}}
     wanted = [one for one in HOLDS if str(one["type"]).startswith(("assert-current", "assert-default", "assert-last"))]
@@ -136,7 +136,7 @@ MALFORMED: list[tuple[list[object], str]] = [
 
 @pytest.mark.parametrize("asked,text", MALFORMED, ids=lambda value: str(value)[:60])
 def test_malformed_requirement_is_a_bad_request(asked: list[object], text: str) -> None:
-    """Unknown and malformed requirements are bad requests that name the field."""
+    """Unknown and malformed requirements are BadRequest with the field's name."""
     with pytest.raises(BadRequest) as caught:
         check(BASE, asked)
 
@@ -144,7 +144,7 @@ def test_malformed_requirement_is_a_bad_request(asked: list[object], text: str) 
 
 
 def test_requirements_that_are_no_list_are_refused() -> None:
-    """Requirements of a wrong type are a bad request."""
+    """Requirements that are not a list are BadRequest."""
     with pytest.raises(BadRequest) as caught:
         check(BASE, {"type": "assert-create"})  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ IDS = st.integers(0, 6)
 
 
 def row(number: object, text: str = "") -> Json:
-    """A row."""
+    """Return a row."""
     return {"id": number, "text": text}
 
 
@@ -33,7 +33,7 @@ def text_of(one: Json) -> str:
 
 
 def plain(items: list[Json], step: str, number: int, text: str) -> object:
-    """Do a step to a plain list, the slow way."""
+    """Apply an operation to a plain list."""
     mine = [one for one in items if one["id"] == number]
     if step == "find":
         return mine[-1] if mine else None
@@ -48,7 +48,7 @@ def plain(items: list[Json], step: str, number: int, text: str) -> object:
 
 @given(st.lists(IDS, max_size=8), st.lists(STEPS, max_size=30))
 def test_rows_behave_as_a_plain_list(start: list[int], steps: list[tuple[str, int]]) -> None:
-    """Whatever is found, appended, replaced and removed: answers and order are those of a plain list."""
+    """After any finds, appends, replaces and removes, results and order equal those of a plain list."""
     given_rows = [row(number, "first") for number in start]
     expected, kept = list(given_rows), list(given_rows)
     rows = DocumentRows(given_rows, "id")
@@ -72,7 +72,7 @@ def test_rows_behave_as_a_plain_list(start: list[int], steps: list[tuple[str, in
 
 
 def test_equal_content_is_found_until_it_is_removed() -> None:
-    """The first row of equal content is found, whether it was there or was appended; not after it was removed."""
+    """The first row with equal content is found, whether stored or appended. A removed row is not found."""
     rows = DocumentRows([row(1, "a"), row(2, "b"), row(3, "a")], "id")
 
     first = rows.same("a", text_of)
@@ -87,7 +87,7 @@ def test_equal_content_is_found_until_it_is_removed() -> None:
 
 
 def test_next_id_is_above_all_that_were_there() -> None:
-    """A new id is above every other, also above those that were removed before it in the same commit."""
+    """A new id is greater than all others, also than those removed earlier in the same commit."""
     rows = DocumentRows([row(7), row(3)], "id")
 
     assert DocumentRows([], "id").next_id(1) == 1
@@ -98,7 +98,7 @@ def test_next_id_is_above_all_that_were_there() -> None:
 
 
 def test_ids_that_are_no_ids_are_found_by_none() -> None:
-    """A row whose id is a list is kept, and disturbs nothing."""
+    """A row whose id is a list is kept and does not affect other rows."""
     rows = DocumentRows([row([1]), row(1)], "id")
 
     for _ in range(SCANS_MAX + 1):

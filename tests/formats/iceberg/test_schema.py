@@ -1,4 +1,4 @@
-"""Schemas: checks, columns, equality, fresh ids."""
+"""Schemas: validation, columns, equality and assignment of ids."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRUCT: Json = {"type": "struct", "fields": [field(21, "x", "double", required=T
 
 
 def test_columns_are_found_by_id_and_full_name() -> None:
-    """Nested fields have dotted names, and know their parent and whether only structs lead to them."""
+    """Nested fields have dotted names, their parent, and a flag for whether all of their ancestors are structs."""
     given = schema(field(1, "id", required=True), field(2, "point", STRUCT), field(3, "tags", MAP))
 
     found = columns(given)
@@ -45,7 +45,7 @@ def test_columns_are_found_by_id_and_full_name() -> None:
 
 
 def test_ordinary_fields_are_read_as_when_looked_at_closely(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most fields are recognised in one step; the long way comes to the same columns, and gives the same ids."""
+    """The fast parsing of common fields gives the same columns and ids as the general one."""
     given = schema(
         field(1, "id", required=True), field(4, "price", "decimal(9,2)", doc="in cents"), field(2, "point", STRUCT),
         field(3, "tags", MAP), field(5, "at", "timestamp_ns"), field(6, "n", "int", **{"write-default": 1}),
@@ -116,7 +116,7 @@ def test_bad_schema_is_refused(name: str) -> None:
 
 
 def test_identifier_below_optional_struct_is_refused() -> None:
-    """An identifier field needs required structs around it."""
+    """An identifier field below an optional struct is refused."""
     inner = {"type": "struct", "fields": [field(5, "x", required=True)]}
     given = schema(field(1, "outer", inner), **{"identifier-field-ids": [5]})
 
@@ -127,7 +127,7 @@ def test_identifier_below_optional_struct_is_refused() -> None:
 
 
 def test_deep_nesting_is_refused() -> None:
-    """A schema nested beyond any use is refused before it exhausts the stack."""
+    """A schema that is nested too deeply is refused before it exhausts the stack."""
     nested: object = "long"
     for number in range(5_000):
         nested = {"type": "list", "element-id": number + 2, "element": nested, "element-required": False}
@@ -142,7 +142,7 @@ def test_deep_nesting_is_refused() -> None:
     "type_value", ["timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography(OGC:CRS84, karney)"]
 )
 def test_new_types_need_version_3(type_value: str) -> None:
-    """The types of format version 3 are refused in older tables, also deep inside, and accepted in version 3."""
+    """The types of format version 3 are refused in older tables, at every depth, and accepted in version 3."""
     found = columns(schema(field(1, "a", {**LIST, "element": type_value})))
 
     check_version(found, 3)
@@ -154,7 +154,7 @@ def test_new_types_need_version_3(type_value: str) -> None:
 
 @pytest.mark.parametrize("key", ["initial-default", "write-default"])
 def test_defaults_need_version_3(key: str) -> None:
-    """Default values are refused before format version 3; null is none."""
+    """Default values are refused before format version 3. A null default counts as none."""
     found = columns(schema(field(1, "a", **{key: 5}), field(2, "b", **{key: None})))
 
     check_version(found, 3)
@@ -188,7 +188,7 @@ def test_default_has_the_form_of_its_type(type_value: object, value: object) -> 
 
 
 def test_equal_schemas_are_the_same() -> None:
-    """Schema ids, null entries, spelling of types and order of identifiers do not count."""
+    """Schemas are equal regardless of schema ids, null entries, spelling of types and order of identifier fields."""
     one = schema(field(1, "a", "decimal(9,2)", required=True), field(2, "b", LIST, required=True))
     one |= {"schema-id": 4, "identifier-field-ids": []}
     other = schema(field(1, "a", "decimal(9, 2)", required=True, doc=None), field(2, "b", LIST, required=True))
@@ -212,12 +212,12 @@ def test_equal_schemas_are_the_same() -> None:
     ],
 )
 def test_other_schemas_differ(other: Json) -> None:
-    """Any other difference makes another schema."""
+    """Any other difference makes schemas unequal."""
     assert not same_schema(schema(field(1, "a"), field(2, "b", LIST)), other)
 
 
 def test_entries_called_like_types_are_compared_as_they_are() -> None:
-    """Unknown fields and default values may be called `type` or `value` without being read as types."""
+    """Unknown fields and default values may be named `type` or `value` without being interpreted as types."""
     one = schema(field(1, "a", value="odd"), field(2, "b", "string", **{"write-default": "decimal(9,2)"}))
     other = schema(field(1, "a", value="odd"), field(2, "b", "string", **{"write-default": "decimal(9, 2)"}, doc=None))
 
@@ -225,7 +225,7 @@ def test_entries_called_like_types_are_compared_as_they_are() -> None:
 
 
 def test_fresh_ids_go_level_by_level() -> None:
-    """All fields of a struct are counted before what is inside them; identifiers follow their columns."""
+    """All fields of a struct get ids before their nested fields, and identifier fields refer to the new ids."""
     nested = schema(field(50, "p", STRUCT), field(40, "m", MAP), field(30, "id", required=True), color="red")
     given = {**nested, "schema-id": 7, "identifier-field-ids": [30]}
 
@@ -255,7 +255,9 @@ def test_fresh_ids_go_level_by_level() -> None:
     ids=["too many fields", "too long a name to repeat"],
 )
 def test_oversized_schema_is_refused(wide: Json) -> None:
-    """A schema of more fields than we take, or whose nested names would multiply, is refused with the limit."""
+    """A schema with more fields than the limit, or whose nested names would be too long in total, is refused with the
+    limit.
+    """
     with pytest.raises(BadRequest) as caught:
         columns(wide)
 
@@ -263,7 +265,7 @@ def test_oversized_schema_is_refused(wide: Json) -> None:
 
 
 def test_identifier_fields_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same identifier field a thousand times over is looked at once: each look climbs to the root."""
+    """An identifier field that is listed a thousand times is checked once, because each check walks up to the root."""
     looked: list[int] = []
     problem_of = schemas._identifier_problem
 
@@ -279,7 +281,7 @@ def test_identifier_fields_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_refusal_tells_some_of_many_problems() -> None:
-    """A refusal of thousands of fields does not repeat them all."""
+    """The refusal of a schema with thousands of invalid fields names only some of them."""
     many = columns(schema(*[field(number, f"c{number}", "timestamp_ns") for number in range(1, 5_000)]))
 
     with pytest.raises(BadRequest) as caught:
@@ -289,7 +291,7 @@ def test_refusal_tells_some_of_many_problems() -> None:
 
 
 def test_deepest_schemas_are_compared() -> None:
-    """Two schemas of as many levels as we take are compared without running out of stack."""
+    """Two schemas of the maximal depth are compared without a stack overflow."""
     one, other = (
         schema(nested(DEPTH_MAX - 1, field(500, "x", spelling))) for spelling in ("decimal(9,2)", "decimal(9, 2)")
     )
@@ -299,7 +301,7 @@ def test_deepest_schemas_are_compared() -> None:
 
 
 def nested(levels: int, inner: Json) -> Json:
-    """A field below that many structs."""
+    """Return a field nested below this many structs."""
     for number in range(1, levels):
         inner = field(number, "s", {"type": "struct", "fields": [inner]})
     return inner

@@ -34,7 +34,7 @@ def test_bad_order_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("one", [sort(99), sort(99, "void"), sort(2, "hour")])
 def test_order_that_does_not_bind_is_refused(one: Json) -> None:
-    """A sort field needs a source column of a type that its transform takes."""
+    """A sort field needs a source column of a type that its transform accepts."""
     fields = sorting.order_fields(order(one))
 
     with pytest.raises(BadRequest) as caught:
@@ -44,7 +44,7 @@ def test_order_that_does_not_bind_is_refused(one: Json) -> None:
 
 
 def test_direction_is_stored_in_lower_case() -> None:
-    """Directions and null orders are stored in one spelling."""
+    """Directions and null orders are stored in a canonical spelling."""
     fields = sorting.order_fields(order(sort(1, direction="ASC", nulls="NULLS-LAST")))
 
     assert sorting.content_of(fields) == sorting.content_of([sort(1, nulls="nulls-last")])

@@ -1,4 +1,4 @@
-"""Type strings."""
+"""Type strings of columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from limnos.model.errors import BadRequest
     ],
 )
 def test_type_is_known(text: str, canonical: str, version: int) -> None:
-    """A type of the specification parses to one spelling and the format version that brought it."""
+    """A type of the specification is parsed to its canonical spelling and the format version that introduced it."""
     parsed = parse_primitive(text)
 
     assert (parsed.text, parsed.version) == (canonical, version)
@@ -57,7 +57,7 @@ def test_type_is_known(text: str, canonical: str, version: int) -> None:
     ],
 )
 def test_type_is_unknown(text: str) -> None:
-    """Any other text is refused with a message that names it and the choices."""
+    """Any other text is refused with a message that has the text and the valid types."""
     with pytest.raises(BadRequest) as caught:
         parse_primitive(text)
 

@@ -16,17 +16,17 @@ LAST_ORDER: Json = {"action": "set-default-sort-order", "sort-order-id": -1}
 
 
 def add_spec(*fields: Json, **more: object) -> Json:
-    """An add-spec update."""
+    """Return an add-spec update."""
     return {"action": "add-spec", "spec": spec(*fields, **more)}
 
 
 def add_order(*fields: Json) -> Json:
-    """An add-sort-order update."""
+    """Return an add-sort-order update."""
     return {"action": "add-sort-order", "sort-order": order(*fields)}
 
 
 def test_schema_is_added_and_made_current() -> None:
-    """A new schema gets the next id whatever the request says, and raises last-column-id as computed."""
+    """A new schema gets the next id, whatever the request says. It raises last-column-id to its highest field id."""
     asked = {**ADD, "schema": {**MORE, "schema-id": 77}, "last-column-id": 99}
 
     new = commit(table(), asked, LAST_SCHEMA)
@@ -36,7 +36,7 @@ def test_schema_is_added_and_made_current() -> None:
 
 
 def test_known_schema_is_reused() -> None:
-    """A schema that is already there keeps its id, and -1 means it."""
+    """An equal existing schema is reused with its id, and -1 then refers to it."""
     base = commit(table(), ADD, LAST_SCHEMA)
 
     new = commit(base, {"action": "add-schema", "schema": schema()}, LAST_SCHEMA)
@@ -46,14 +46,14 @@ def test_known_schema_is_reused() -> None:
 
 
 def test_last_column_id_never_decreases() -> None:
-    """A smaller schema leaves last-column-id where it was."""
+    """Adding a schema with lower ids does not change last-column-id."""
     new = commit(table(), {"action": "add-schema", "schema": schema(field(1, "id"))}, LAST_SCHEMA)
 
     assert (new["current-schema-id"], new["last-column-id"]) == (1, 3)
 
 
 def test_minus_one_is_the_last_added() -> None:
-    """-1 means the schema added last, not the one with the highest id."""
+    """-1 refers to the schema added last, not to the one with the highest id."""
     base = commit(table(), ADD)
 
     new = commit(base, ADD, {"action": "add-schema", "schema": schema()}, LAST_SCHEMA)
@@ -65,7 +65,7 @@ def test_minus_one_is_the_last_added() -> None:
 
 @pytest.mark.parametrize("update", [LAST_SCHEMA, LAST_SPEC, LAST_ORDER], ids=lambda update: str(update["action"]))
 def test_minus_one_needs_an_addition(update: Json) -> None:
-    """-1 without an addition in the same request is refused."""
+    """A -1 without an added object in the same request is refused."""
     with pytest.raises(BadRequest) as caught:
         commit(commit(table(), ADD), update)
 
@@ -100,7 +100,7 @@ def test_bad_layout_is_refused(update: Json, text: str) -> None:
 
 
 def test_version_3_takes_new_types() -> None:
-    """A version 3 table accepts the types that version 2 refuses, also when it is upgraded in the same request."""
+    """A version 3 table accepts types that version 2 refuses, also if the same request upgrades it."""
     asked: Json = {"action": "add-schema", "schema": schema(field(9, "g", "variant"), field(10, "t", "timestamp_ns"))}
 
     new = commit(table(2), {"action": "upgrade-format-version", "format-version": 3}, asked, LAST_SCHEMA)
@@ -109,7 +109,7 @@ def test_version_3_takes_new_types() -> None:
 
 
 def test_unused_schemas_and_specs_are_removed() -> None:
-    """Schemas and specs that are not in use go; ids that are not there are ignored."""
+    """Unused schemas and specs are removed, and missing ids are ignored."""
     base = commit(table(), ADD, LAST_SCHEMA, add_spec(partition(4, "x")), LAST_SPEC)
 
     new = commit(
@@ -123,9 +123,7 @@ def test_unused_schemas_and_specs_are_removed() -> None:
 
 
 def test_schema_that_breaks_the_default_spec_is_refused() -> None:
-    """A current schema must have the columns of the default spec and sort order; changing both in one request is
-    fine.
-    """
+    """The current schema must have the columns of the default spec and sort order. One request may change both."""
     dropped: Json = {"action": "add-schema", "schema": schema(field(1, "id", required=True))}
     by_day = commit(table(), add_spec(partition(3, "d", "day")), LAST_SPEC)
     sorted_by_day = commit(table(), add_order(sort(3)), LAST_ORDER)
@@ -153,7 +151,9 @@ def test_specs_bind_to_the_schema_of_the_same_request() -> None:
 
 
 def test_compatible_spec_is_reused() -> None:
-    """A spec that computes the same under the same names keeps its id, whatever its field ids; -1 means it."""
+    """A spec with equal sources, transforms and names is reused with its id, whatever its field ids, and -1 refers to
+    it.
+    """
     base = commit(table(), add_spec(partition(1, "b", "bucket[4]", **{"field-id": 1000})), LAST_SPEC)
     base = commit(base, {"action": "set-default-spec", "spec-id": 0})
 
@@ -164,7 +164,7 @@ def test_compatible_spec_is_reused() -> None:
 
 
 def test_other_name_makes_another_spec() -> None:
-    """A spec that differs in a name is a new one and reuses the field id of the same source and transform."""
+    """A spec with a different name is a new one, and reuses the field id of the same source and transform."""
     base = commit(table(), add_spec(partition(1, "b", "bucket[4]"), partition(3, "d", "day")))
 
     new = commit(base, add_spec(partition(3, "day_of", "day"), partition(3, "m", "month")))
@@ -180,7 +180,7 @@ def test_other_name_makes_another_spec() -> None:
 
 
 def test_given_field_ids_are_kept() -> None:
-    """Field ids in the request are kept and raise last-partition-id; missing ones come after them."""
+    """Field ids in the request are kept and raise last-partition-id. Missing ones are assigned after them."""
     new = commit(table(), add_spec(partition(3, "d", "day", **{"field-id": 1005}), partition(1, "b", "bucket[2]")))
 
     fields = rows(rows(new, "partition-specs")[1], "fields")
@@ -190,7 +190,7 @@ def test_given_field_ids_are_kept() -> None:
 
 
 def test_last_partition_id_never_decreases() -> None:
-    """A spec with low field ids leaves last-partition-id where it was."""
+    """Adding a spec with low field ids does not change last-partition-id."""
     base = commit(table(), add_spec(partition(3, "d", "day", **{"field-id": 1005})))
 
     new = commit(base, add_spec(partition(1, "b", "bucket[2]", **{"field-id": 1001})))
@@ -199,7 +199,7 @@ def test_last_partition_id_never_decreases() -> None:
 
 
 def test_field_ids_stay_unique() -> None:
-    """Two void fields of one source share no field id, though an older spec has one to reuse."""
+    """Two void fields of one source get different field ids, although an older spec has one to reuse."""
     base = commit(table(), add_spec(partition(3, "d", "void")))
 
     new = commit(base, add_spec(partition(3, "d", "void"), partition(3, "e", "void")))
@@ -209,7 +209,7 @@ def test_field_ids_stay_unique() -> None:
 
 
 def test_version_1_counts_fields_from_1000() -> None:
-    """A version 1 spec must count its field ids from 1000; missing ids are counted so."""
+    """In version 1 the field ids of a spec must be consecutive from 1000. Missing ids are assigned so."""
     base = commit(table(1), add_spec(partition(3, "d", "day")), LAST_SPEC)
 
     new = commit(base, add_spec(partition(3, "d", "void"), partition(1, "b", "bucket[2]")), LAST_SPEC)
@@ -224,7 +224,7 @@ def test_version_1_counts_fields_from_1000() -> None:
 
 
 def test_version_1_legacy_fields_follow() -> None:
-    """In version 1 the legacy fields always show the current schema and the default spec."""
+    """In version 1 the legacy fields always have the current schema and the default spec."""
     new = commit(table(1), ADD, LAST_SCHEMA, add_spec(partition(4, "x")), LAST_SPEC)
 
     assert new["schema"] == {**MORE, "schema-id": 1}
@@ -232,7 +232,7 @@ def test_version_1_legacy_fields_follow() -> None:
 
 
 def test_void_partition_outlives_its_column() -> None:
-    """A dropped column does not break a default spec that reads it by void alone."""
+    """A column that the default spec reads by void only can be dropped."""
     base = commit(table(1), add_spec(partition(3, "d", "day")), LAST_SPEC)
     base = commit(base, add_spec(partition(3, "d", "void")), LAST_SPEC)
 
@@ -242,7 +242,9 @@ def test_void_partition_outlives_its_column() -> None:
 
 
 def test_sort_orders_count_from_1() -> None:
-    """The order without fields is 0, others count from 1, and equal orders are reused; -1 means what was found."""
+    """The unsorted order has id 0, other orders count from 1, and equal orders are reused. -1 then refers to the reused
+    one.
+    """
     base = commit(table(), add_order(sort(1)), LAST_ORDER)
     base = commit(base, add_order(sort(1, direction="desc")), LAST_ORDER)
 
@@ -255,7 +257,7 @@ def test_sort_orders_count_from_1() -> None:
 
 
 def test_unsorted_order_is_added_as_0() -> None:
-    """A table that began sorted gets the order without fields under id 0."""
+    """A table that was created sorted gets the unsorted order with id 0."""
     base = table(write_order=order(sort(1)))
 
     new = commit(base, add_order(), LAST_ORDER)

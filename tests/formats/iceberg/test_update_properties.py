@@ -14,7 +14,7 @@ CODEC = {"write.parquet.compression-codec": "zstd"}
 
 @pytest.mark.parametrize("key", ["updates", "updated"])
 def test_properties_are_set(key: str) -> None:
-    """Properties are merged; reserved ones are not stored; the key of early clients works."""
+    """Properties are merged, reserved ones are not stored, and the field name of early clients is accepted."""
     new = commit(BASE, {"action": "set-properties", key: {"b": "3", "c": "", "snapshot-count": "9"}})
 
     assert new["properties"] == {**CODEC, "a": "1", "b": "3", "c": ""}
@@ -22,14 +22,16 @@ def test_properties_are_set(key: str) -> None:
 
 @pytest.mark.parametrize("key", ["removals", "removed"])
 def test_properties_are_removed(key: str) -> None:
-    """Properties are removed, missing ones and repetitions ignored; the key of early clients works."""
+    """Properties are removed, missing ones and repetitions are ignored, and the field name of early clients is
+    accepted.
+    """
     new = commit(BASE, {"action": "remove-properties", key: ["a", "nope", "a"]})
 
     assert new["properties"] == {**CODEC, "b": "2"}
 
 
 def test_format_version_property_is_an_instruction() -> None:
-    """The property format-version upgrades the table and is not stored."""
+    """Setting the property format-version upgrades the table. The property is not stored."""
     new = commit(BASE, {"action": "set-properties", "updates": {"format-version": "3"}})
 
     assert (new["format-version"], new["next-row-id"]) == (3, 0)
@@ -53,7 +55,7 @@ def test_format_version_property_is_an_instruction() -> None:
     ids=str,
 )
 def test_bad_properties_are_refused(update: Json, text: str) -> None:
-    """Properties of wrong types, or with values we cannot act on, are refused with their name."""
+    """Properties of wrong types, or with values that the server cannot use, are refused by name."""
     with pytest.raises(BadRequest) as caught:
         commit(BASE, update)
 
@@ -61,7 +63,7 @@ def test_bad_properties_are_refused(update: Json, text: str) -> None:
 
 
 def test_table_without_properties_gets_some() -> None:
-    """A document that has no properties at all takes its first."""
+    """Properties can be set in a document that has none."""
     base = {key: value for key, value in BASE.items() if key != "properties"}
 
     new = commit(base, {"action": "set-properties", "updates": {"a": "b"}})

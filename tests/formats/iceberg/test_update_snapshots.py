@@ -26,13 +26,13 @@ DROP_MAIN: Json = {"action": "remove-snapshot-ref", "ref-name": "main"}
 
 
 def remove(*numbers: int) -> Json:
-    """A remove-snapshots update."""
+    """Return a remove-snapshots update."""
     return {"action": "remove-snapshots", "snapshot-ids": [number * 100 for number in numbers]}
 
 
 def test_append_moves_main() -> None:
-    """An append adds the snapshot, moves main and the current snapshot, and is logged at the snapshot's time; the
-    table's is the server's.
+    """An append adds the snapshot, moves main and the current snapshot, and is logged with the snapshot's time. The
+    table's time is the server's.
     """
     base = appended(1)
 
@@ -46,21 +46,23 @@ def test_append_moves_main() -> None:
 
 
 def test_snapshot_alone_is_not_current() -> None:
-    """A snapshot without a reference changes neither the current snapshot nor the log, but the time."""
+    """A snapshot without a reference changes only the table's time, neither the current snapshot nor the log."""
     new = commit(appended(1), add(2, parent=1))
 
     assert (new["current-snapshot-id"], logged(new), new["last-updated-ms"]) == (100, [100], NOW)
 
 
 def test_first_snapshot_may_come_without_a_reference() -> None:
-    """The first snapshot of a table may stay off every branch: nothing is current, nothing is logged."""
+    """The first snapshot of a table may be added without a reference: then there is no current snapshot and no log
+    entry.
+    """
     new = commit(table(), add(1))
 
     assert (new["current-snapshot-id"], logged(new), new["refs"]) == (-1, [], {})
 
 
 def test_row_ids_are_counted() -> None:
-    """In version 3 each snapshot takes its row ids: next-row-id grows by its added rows."""
+    """In version 3, next-row-id grows by the added rows of each snapshot."""
     new = commit(appended(1, 3), add(2, parent=1, version=3, **{"first-row-id": 15, "added-rows": 7}))
 
     assert new["next-row-id"] == 17
@@ -68,7 +70,9 @@ def test_row_ids_are_counted() -> None:
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_old_sequence_number_is_a_conflict(number: int) -> None:
-    """A child snapshot whose sequence number is not newer is a conflict: somebody else has committed."""
+    """A child snapshot whose sequence number is not newer than the table's is a conflict, because another commit was
+    made.
+    """
     stale = add(9, parent=1, **{"sequence-number": number})
 
     with pytest.raises(CommitConflict) as caught:
@@ -79,14 +83,14 @@ def test_old_sequence_number_is_a_conflict(number: int) -> None:
 
 
 def test_first_snapshot_may_have_an_old_sequence_number() -> None:
-    """A snapshot without a parent starts a history of its own; last-sequence-number never decreases."""
+    """A snapshot without a parent may have an old sequence number. last-sequence-number never decreases."""
     new = commit(appended(2), add(9, **{"sequence-number": 1}), ref(9, "other"))
 
     assert new["last-sequence-number"] == 2
 
 
 def test_row_ids_behind_the_table_are_a_conflict() -> None:
-    """A version 3 snapshot that takes row ids already given away is a conflict."""
+    """A version 3 snapshot whose first row id is already assigned is a conflict."""
     with pytest.raises(CommitConflict) as caught:
         commit(appended(2, 3), add(3, parent=2, version=3, **{"first-row-id": 19}))
 
@@ -117,7 +121,7 @@ BAD: dict[str, tuple[int, Json, str]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_snapshot_is_refused(name: str) -> None:
-    """A snapshot that breaks a rule which no retry can mend is a bad request."""
+    """A snapshot that breaks a rule which no retry can satisfy is BadRequest."""
     version, body, text = BAD[name]
 
     with pytest.raises(BadRequest) as caught:
@@ -127,7 +131,7 @@ def test_bad_snapshot_is_refused(name: str) -> None:
 
 
 def test_version_1_takes_inline_manifests() -> None:
-    """A version 1 snapshot may name its manifests itself, and sequence number 0 is none."""
+    """A version 1 snapshot may list its manifests inline, and sequence number 0 counts as none."""
     body = {**snapshot(2, version=1), "manifest-list": None, "manifests": ["a.avro"], "sequence-number": 0}
 
     new = commit(appended(1, 1), {"action": "add-snapshot", "snapshot": body}, ref(2))
@@ -140,7 +144,7 @@ def test_version_1_takes_inline_manifests() -> None:
     "missing,text", [("add-schema", "a schema"), ("add-spec", "a partition spec"), ("add-sort-order", "a sort order")]
 )
 def test_snapshot_needs_a_layout(missing: str, text: str) -> None:
-    """In a creating commit the schema, spec and order come before the first snapshot."""
+    """In a commit that creates a table, the schema, spec and order must precede the first snapshot."""
     before = [update for update in creation() if str(update["action"]).startswith("add-")]
     asked = [update for update in before if update["action"] != missing or missing == "add-schema"]
     asked = [] if missing == "add-schema" else asked
@@ -152,7 +156,7 @@ def test_snapshot_needs_a_layout(missing: str, text: str) -> None:
 
 
 def test_references_hold_their_retention() -> None:
-    """Branches and tags are stored with their retention, without nulls."""
+    """Branches and tags are stored with their retention, without null fields."""
     new = commit(
         appended(2),
         ref(1, "dev", **{"min-snapshots-to-keep": 2, "max-snapshot-age-ms": 5, "max-ref-age-ms": 7}),
@@ -197,7 +201,7 @@ def test_bad_reference_is_refused(update: Json, text: str) -> None:
 
 
 def test_log_takes_the_time_of_its_own_snapshot() -> None:
-    """Of two snapshots in one request, the one that becomes current gives the log and the table its time."""
+    """Of two snapshots in one request, the time of the one that becomes current is used for the log and the table."""
     new = commit(appended(1), add(2, parent=1), add(3, parent=1), ref(2), ref(3, "side"), ref(2))
     other = commit(appended(1), add(2, parent=1), add(3, parent=1), ref(2))
 
@@ -207,7 +211,7 @@ def test_log_takes_the_time_of_its_own_snapshot() -> None:
 
 
 def test_rollback_is_logged_now() -> None:
-    """Main set back to an older snapshot is logged at the time of the commit."""
+    """A rollback of main to an older snapshot is logged with the time of the commit."""
     new = commit(appended(3), ref(1))
 
     assert rows(new, "snapshot-log")[-1] == {"timestamp-ms": NOW, "snapshot-id": 100}
@@ -215,7 +219,7 @@ def test_rollback_is_logged_now() -> None:
 
 
 def test_retention_of_main_is_not_logged() -> None:
-    """A change of main's retention alone is a change of the table, but not of the current snapshot."""
+    """A change of main's retention alone changes the table, but adds no log entry."""
     base = appended(2)
 
     new = commit(base, ref(2, **{"max-ref-age-ms": 5}))
@@ -226,7 +230,7 @@ def test_retention_of_main_is_not_logged() -> None:
 
 @pytest.mark.parametrize("version,none", [(1, -1), (2, -1), (3, None)])
 def test_without_main_there_is_no_current_snapshot(version: int, none: int | None) -> None:
-    """Removing main leaves no current snapshot, in the form of the format version, and keeps the log."""
+    """After main is removed there is no current snapshot, in the form of the format version, and the log is kept."""
     new = commit(appended(2, version), DROP_MAIN)
 
     assert new["current-snapshot-id"] == none
@@ -235,7 +239,7 @@ def test_without_main_there_is_no_current_snapshot(version: int, none: int | Non
 
 
 def test_replace_keeps_the_log() -> None:
-    """A replaced table (main removed, new history) keeps its snapshots and its log."""
+    """A table that is replaced (main removed, new history) keeps its snapshots and its log."""
     new = commit(appended(2), DROP_MAIN, add(3), ref(3))
 
     assert logged(new) == [100, 200, 300]
@@ -243,7 +247,7 @@ def test_replace_keeps_the_log() -> None:
 
 
 def test_intermediate_snapshots_are_not_logged() -> None:
-    """Snapshots added and superseded within one request leave the log, not the table."""
+    """Snapshots that are added and superseded within one request have no log entry but stay in the table."""
     new = commit(appended(1), add(2, parent=1), ref(2), add(3, parent=2), ref(3), add(4, parent=3), ref(4))
 
     assert logged(new) == [100, 400]
@@ -251,7 +255,9 @@ def test_intermediate_snapshots_are_not_logged() -> None:
 
 
 def test_snapshot_that_ends_off_main_is_not_logged() -> None:
-    """A snapshot that was current only within the request leaves no entry, also when main ends where it was or gone."""
+    """A snapshot that is current only within the request has no log entry, whether main then returns to its snapshot or
+    is removed.
+    """
     back = commit(appended(1), add(2, parent=1), ref(2), ref(1))
     gone = commit(appended(1), add(2, parent=1), ref(2), DROP_MAIN)
 
@@ -260,7 +266,7 @@ def test_snapshot_that_ends_off_main_is_not_logged() -> None:
 
 
 def test_intermediate_and_removed_makes_no_gap() -> None:
-    """A snapshot added, superseded and removed within one request was never seen: the history before it stays."""
+    """A snapshot that is added, superseded and removed within one request does not truncate the log."""
     new = commit(appended(1), add(2, parent=1), ref(2), add(3, parent=1), ref(3), remove(2))
 
     assert logged(new) == [100, 300]
@@ -270,14 +276,14 @@ def test_intermediate_and_removed_makes_no_gap() -> None:
     "gone,left", [((1,), [200, 300, 400]), ((2,), [300, 400]), ((1, 3), [400]), ((9,), [100, 200, 300, 400])]
 )
 def test_gap_ends_the_log(gone: tuple[int, ...], left: list[int]) -> None:
-    """Removing a snapshot clears its entry in the log and all entries before it."""
+    """Removing a snapshot removes its entry in the log and all entries before it."""
     new = commit(appended(4), remove(*gone))
 
     assert logged(new) == left
 
 
 def test_removed_snapshots_take_their_own_along() -> None:
-    """With a snapshot go its statistics and the references to it; main too, when it pointed there."""
+    """Removing a snapshot removes its statistics and the references to it, including main."""
     stats = [{"snapshot-id": 100}, {"snapshot-id": 200}]
     base: Json = {**commit(appended(2), ref(1, "t", "tag")), "statistics": stats, "partition-statistics": stats}
 
@@ -290,14 +296,14 @@ def test_removed_snapshots_take_their_own_along() -> None:
 
 
 def statistics(number: int, path: str = "a.puffin") -> Json:
-    """A set-statistics update."""
+    """Return a set-statistics update."""
     body: Json = {"snapshot-id": number * 100, "statistics-path": path, "file-size-in-bytes": 9}
     body |= {"file-footer-size-in-bytes": 4, "blob-metadata": []}
     return {"action": "set-statistics", "snapshot-id": number * 100, "statistics": body}
 
 
 def partition_statistics(number: int, path: str = "a.parquet") -> Json:
-    """A set-partition-statistics update."""
+    """Return a set-partition-statistics update."""
     body = {"snapshot-id": number * 100, "statistics-path": path, "file-size-in-bytes": 9}
     return {"action": "set-partition-statistics", "partition-statistics": body}
 
@@ -310,7 +316,7 @@ def partition_statistics(number: int, path: str = "a.parquet") -> Json:
     ],
 )
 def test_one_statistics_file_per_snapshot(make: object, key: str, drop: str) -> None:
-    """A statistics file replaces the older one of its snapshot in place, and can be removed."""
+    """A statistics file replaces the earlier one of its snapshot at the same position, and can be removed."""
     assert callable(make)
     base = commit(appended(2), make(1), make(2))
 
@@ -324,7 +330,7 @@ def test_one_statistics_file_per_snapshot(make: object, key: str, drop: str) -> 
 
 @pytest.mark.parametrize("field", ["snapshot-id", "statistics-path", "file-size-in-bytes", "file-footer-size-in-bytes"])
 def test_incomplete_statistics_are_refused(field: str) -> None:
-    """A statistics file without a required field is refused by the field's name."""
+    """A statistics file without a required field is refused with the field's name."""
     update = statistics(1)
     body = update["statistics"]
     assert isinstance(body, dict)
@@ -339,7 +345,7 @@ KEY: Json = {"key-id": "k1", "encrypted-key-metadata": "aGk=", "encrypted-by-id"
 
 
 def test_encryption_keys_are_added_and_removed() -> None:
-    """A key is added once under its id, with all its fields, and removed by its id."""
+    """A key is added once under its id, with all of its fields, and is removed by its id."""
     base = commit(table(3), {"action": "add-encryption-key", "encryption-key": KEY})
     other: Json = {"action": "add-encryption-key", "encryption-key": {**KEY, "encrypted-key-metadata": "b"}}
 
@@ -351,7 +357,7 @@ def test_encryption_keys_are_added_and_removed() -> None:
 
 
 def test_encryption_keys_need_version_3() -> None:
-    """A key in an older table is refused with what to do."""
+    """A key in a table of an older version is refused with a message that says what to do."""
     with pytest.raises(BadRequest) as caught:
         commit(table(2), {"action": "add-encryption-key", "encryption-key": KEY})
 

@@ -1,4 +1,4 @@
-"""Whole commits: their changes, refusals, and fields that stay unchanged."""
+"""Whole commits: their changes, their refusals, and the fields that they do not change."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ NOTHING: list[tuple[str, Json]] = [
 
 @pytest.mark.parametrize("update", [update for _, update in NOTHING], ids=[name for name, _ in NOTHING])
 def test_update_without_effect_returns_the_base(update: Json) -> None:
-    """An update that changes nothing gives back the very base, so that nothing is written."""
+    """A commit that changes nothing returns the identical base, so that nothing is written."""
     base = appended(2)
 
     assert commit(base, update) is base
 
 
 def test_updates_that_cancel_out_return_the_base() -> None:
-    """Setting and removing in one request is no change; an empty list of updates is none either."""
+    """Setting and removing a property in one request is no change; nor is an empty list of updates."""
     base = appended(2)
     there: Json = {"action": "set-properties", "updates": {"a": "b"}}
     back: Json = {"action": "remove-properties", "removals": ["a"]}
@@ -77,7 +77,7 @@ def test_updates_that_cancel_out_return_the_base() -> None:
 
 
 def test_change_stamps_time_and_logs_the_previous_file() -> None:
-    """A change sets last-updated-ms and adds the previous file with the previous time to the metadata log."""
+    """A change sets last-updated-ms, and adds the previous file with the previous time to the metadata log."""
     base = table()
 
     new = commit(base, {"action": "set-properties", "updates": {"a": "b"}})
@@ -88,7 +88,7 @@ def test_change_stamps_time_and_logs_the_previous_file() -> None:
 
 
 def test_unknown_fields_survive() -> None:
-    """Fields we do not know stay wherever they are, through updates of their neighbours."""
+    """Unknown fields are kept at every place, also next to changed ones."""
     base = appended(1)
     base = {**base, "x-top": {"deep": [1]}, "refs": {"main": {"snapshot-id": 100, "type": "branch", "x-ref": 1}}}
     base["snapshots"] = [{**rows(base, "snapshots")[0], "x-snap": True}]
@@ -114,7 +114,7 @@ def test_unknown_fields_survive() -> None:
 
 
 def test_base_and_updates_are_not_changed() -> None:
-    """A commit with every kind of edit leaves base and request as they were."""
+    """A commit with every kind of update modifies neither the base nor the request."""
     base = appended(3)
     asked: list[object] = [
         {"action": "add-schema", "schema": schema(field(1, "id"), field(4, "more"))},
@@ -138,7 +138,7 @@ def test_base_and_updates_are_not_changed() -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_staged_create_is_committed_from_nothing(version: int) -> None:
-    """A commit without a base builds the whole table from its updates."""
+    """A commit without a base creates the whole table from its updates."""
     first = add(1, version=version)
 
     new = commit(None, *creation(version), first, ref(1), previous=None)
@@ -160,7 +160,7 @@ def test_staged_create_is_committed_from_nothing(version: int) -> None:
     "left_out", ["assign-uuid", "add-schema", "add-spec", "add-sort-order", "set-location"], ids=lambda text: text
 )
 def test_create_that_lacks_a_part_is_refused(left_out: str) -> None:
-    """A creating commit that lacks a part is refused, and the message names the missing update."""
+    """A commit that creates a table and lacks a part is refused, and the message names the missing update."""
     gone = {left_out, left_out.replace("add", "set-default"), "set-current-schema" if left_out == "add-schema" else ""}
     if left_out == "add-schema":
         gone |= {"add-spec", "set-default-spec", "add-sort-order", "set-default-sort-order"}
@@ -174,7 +174,7 @@ def test_create_that_lacks_a_part_is_refused(left_out: str) -> None:
 
 
 def test_create_starts_in_version_2() -> None:
-    """A creating commit that names no format version makes a version 2 table."""
+    """A commit that creates a table without a format version creates a version 2 table."""
     asked = [update for update in creation() if update["action"] != "upgrade-format-version"]
 
     new = commit(None, *asked, previous=None)
@@ -183,7 +183,7 @@ def test_create_starts_in_version_2() -> None:
 
 
 def test_create_keeps_the_default_of_id_0() -> None:
-    """A first schema and spec are current without being set, because their id is 0."""
+    """The first schema and spec of a new table are current without an explicit update, because their id is 0."""
     gone = {"set-current-schema", "set-default-spec"}
 
     new = commit(None, *[update for update in creation() if update["action"] not in gone], previous=None)
@@ -192,7 +192,7 @@ def test_create_keeps_the_default_of_id_0() -> None:
 
 
 def test_create_needs_a_default_order_that_is_there() -> None:
-    """A creating commit whose default order was never added is refused."""
+    """A commit that creates a table whose default order is not added is refused."""
     asked = [update for update in creation() if update["action"] != "set-default-sort-order"]
 
     with pytest.raises(BadRequest) as caught:
@@ -215,7 +215,7 @@ MALFORMED: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize("update,text", MALFORMED, ids=lambda value: str(value)[:40])
 def test_malformed_update_is_refused(update: object, text: str) -> None:
-    """An update that is no known object is refused; nothing before it has an effect."""
+    """An unknown or malformed update is refused, and earlier updates have no effect."""
     base = table()
 
     with pytest.raises(BadRequest) as caught:
@@ -227,7 +227,7 @@ def test_malformed_update_is_refused(update: object, text: str) -> None:
 @pytest.mark.parametrize("action", updates.ACTIONS)
 @pytest.mark.parametrize("value", [None, 5, "x", [], {}, True, 1.5, [None], [{}], {"a": None}])
 def test_wrong_types_are_never_a_server_error(action: str, value: object) -> None:
-    """Whatever stands in an update's fields, the answer is a result, a conflict or a bad request with a message."""
+    """For any values in an update's fields, the result is a table, a conflict, or BadRequest with a message."""
     names: tuple[str, ...] = (
         "uuid",
         "format-version",
@@ -253,7 +253,7 @@ def test_wrong_types_are_never_a_server_error(action: str, value: object) -> Non
 
 @pytest.mark.parametrize("length,kept", [(None, 100), ("2", 2), ("1", 1), ("0", 1)])
 def test_metadata_log_is_capped(length: str | None, kept: int) -> None:
-    """The metadata log keeps the newest files, as many as its property says, and what fell off is told."""
+    """The metadata log keeps as many of the newest files as its property says, and the removed files are returned."""
     old = [{"timestamp-ms": T0, "metadata-file": f"f{number}"} for number in range(100)]
     base: Json = {**table(), "metadata-log": old}
     asked = {"a": "b"} if length is None else {"write.metadata.previous-versions-max": length}
@@ -265,7 +265,7 @@ def test_metadata_log_is_capped(length: str | None, kept: int) -> None:
 
 
 def test_nothing_falls_off_a_new_table() -> None:
-    """A new table and a short log lose no files."""
+    """A new table, and one with a short log, return no removed files."""
     base = table()
 
     assert updates.removed_metadata_files(None, base) == []
@@ -273,8 +273,8 @@ def test_nothing_falls_off_a_new_table() -> None:
 
 
 def test_own_clock_never_goes_back() -> None:
-    """When this node's clock is some seconds behind the last change, the change carries the last time instead of
-    being refused.
+    """If this node's clock is some seconds behind the last change, the commit succeeds with the time of the last
+    change.
     """
     base = table()
 
@@ -284,8 +284,8 @@ def test_own_clock_never_goes_back() -> None:
 
 
 def test_clock_that_was_ahead_keeps_nobody_from_appending() -> None:
-    """After a change by whose clock was an hour ahead, snapshots are appended, rolled back and appended as ever,
-    and times are right again.
+    """After a change by a node whose clock was an hour ahead, snapshots can be appended and rolled back, and later
+    times are correct.
     """
     ahead = commit(appended(2), {"action": "set-properties", "updates": {"a": "b"}}, now_ms=T0 + 3_600_000)
 
@@ -316,15 +316,13 @@ def test_clock_skew_of_clients_is_tolerated_for_a_minute(lag: int, accepted: boo
 
 
 def snapshot_times(metadata: Json) -> list[int]:
-    """When the snapshots of the log became current, beside the table's first time."""
+    """Return the times of the snapshot log, relative to the table's first time."""
     return [entry["timestamp-ms"] - T0 for entry in metadata["snapshot-log"]]  # type: ignore[attr-defined, index]
 
 
 @pytest.mark.parametrize("ahead_ms", [0, 30_000])
 def test_clock_of_a_client_that_is_ahead(ahead_ms: int) -> None:
-    """A snapshot may be dated as far in the future as the setting says; the table's own time is the server's all
-    the same.
-    """
+    """A snapshot may be dated up to the configured time in the future. The table's own time is the server's."""
 
     def appends(at: int) -> Json:
         asked = [add(2, parent=1, at=at), ref(2)]
@@ -342,15 +340,13 @@ def test_clock_of_a_client_that_is_ahead(ahead_ms: int) -> None:
 
 
 def test_staged_create_from_the_future_is_refused() -> None:
-    """A commit that makes its table may not bring snapshots from the future either."""
+    """A commit that creates a table is refused if its snapshots are dated in the future."""
     with pytest.raises(BadRequest, match="later than the server's clock"):
         commit(None, *creation(), add(1, at=NOW + 30_001), ref(1))
 
 
 def test_table_that_has_future_times_goes_on() -> None:
-    """The first commit of any kind dates what lies in the future as of now, so that Iceberg's Java library commits
-    again.
-    """
+    """The first commit of any kind sets future times to now, so that Iceberg's Java library can commit again."""
     hour = 3_600_000
     stuck: Json = commit(appended(1), add(2, parent=1, at=NOW + hour), ref(2), now_ms=NOW + hour)
     stuck = commit(stuck, {"action": "set-properties", "updates": {"a": "b"}}, now_ms=NOW + hour)
@@ -368,7 +364,7 @@ def test_table_that_has_future_times_goes_on() -> None:
 
 
 def test_snapshots_of_one_request_are_in_order() -> None:
-    """Two snapshots of one request whose times run backwards by more than a minute are refused."""
+    """Two snapshots of one request whose times decrease by more than a minute are refused."""
     base = appended(1)
 
     with pytest.raises(BadRequest) as caught:
@@ -378,7 +374,7 @@ def test_snapshots_of_one_request_are_in_order() -> None:
 
 
 def test_uuid_never_changes() -> None:
-    """A table keeps its uuid; text that is none is refused."""
+    """The uuid of a table cannot change. An invalid uuid is refused."""
     base = table()
 
     for uuid, text in ((OTHER_UUID, "Cannot reassign uuid"), ("nope", "is not a UUID")):
@@ -399,7 +395,7 @@ def test_location_is_set_without_slash() -> None:
 
 
 def test_upgrade_to_2_drops_the_legacy_fields() -> None:
-    """Version 2 has sequence numbers and no repeated schema and spec."""
+    """An upgrade to version 2 adds sequence numbers and removes the legacy schema and spec."""
     new = commit(appended(1, 1), {"action": "upgrade-format-version", "format-version": 2})
 
     assert (new["format-version"], new["last-sequence-number"]) == (2, 0)
@@ -410,7 +406,9 @@ def test_upgrade_to_2_drops_the_legacy_fields() -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_upgrade_to_3_starts_counting_rows(version: int) -> None:
-    """Version 3 counts rows from 0, has sequence numbers, and says null where there is no current snapshot."""
+    """An upgrade to version 3 counts rows from 0, adds sequence numbers, and uses null if there is no current
+    snapshot.
+    """
     new = commit(table(version), {"action": "upgrade-format-version", "format-version": 3})
 
     assert (new["next-row-id"], new["last-sequence-number"], new["current-snapshot-id"]) == (0, 0, None)
@@ -421,7 +419,7 @@ def test_upgrade_to_3_starts_counting_rows(version: int) -> None:
     "version,text", [(1, "Cannot downgrade v2 table to v1"), (4, "unsupported format version: v4")]
 )
 def test_impossible_versions_are_refused(version: int, text: str) -> None:
-    """A lower format version and one we do not know are refused."""
+    """A lower format version and an unknown one are refused."""
     asked: list[Json] = [
         {"action": "upgrade-format-version", "format-version": version},
         {"action": "set-properties", "updates": {"format-version": str(version)}},
@@ -448,7 +446,7 @@ def test_upgrade_needs_a_uuid() -> None:
 
 
 def test_version_1_keeps_working_without_uuid() -> None:
-    """A version 1 table without a uuid takes other commits."""
+    """A version 1 table without a uuid accepts other commits."""
     new = commit({**table(1), "table-uuid": None}, {"action": "set-properties", "updates": {"a": "b"}})
 
     assert new["table-uuid"] is None

@@ -1,4 +1,4 @@
-"""The names that a view's text reads: relations only, with the quoting of each dialect."""
+"""The relations that a view's text reads, with the quoting rules of each dialect."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from limnos.formats.iceberg.view_names import TEXT_CHARS_MAX, TextBudget, names,
     ],
 )
 def test_relations_of_spark(sql: str, found: list[str]) -> None:
-    """A name counts where a relation stands; columns, strings, comments, functions and the text's own queries do
-    not.
+    """A name counts only at the place of a relation. Columns, strings, comments, functions and the text's own
+    subqueries do not count.
     """
     assert [".".join(parts) for parts in relations(sql, "spark")] == found
 
 
 def test_quotes_depend_on_the_dialect() -> None:
-    """What is a string in one dialect is a name in the other."""
+    """Text in quotes is a string in one dialect and a name in the other."""
     sql = 'select * from "a"."t"'
 
     assert relations(sql, "trino") == [("a", "t")]
@@ -48,7 +48,7 @@ def test_quotes_depend_on_the_dialect() -> None:
 
 
 def document(sql: str, **more: object) -> bytes:
-    """A view of one version."""
+    """Return the document of a view with one version."""
     version = {"version-id": 3, "representations": [{"type": "sql", "dialect": "trino", "sql": sql}]}
     return json.dumps({"current-version-id": 3, "versions": [version | more]}).encode()
 
@@ -73,12 +73,14 @@ def document(sql: str, **more: object) -> bytes:
 def test_names_are_read_where_they_were_written(
     sql: str, more: dict[str, object], path: tuple[str, ...], said: bool
 ) -> None:
-    """A name is relative to the catalog, to its own name there, or to the default namespace of its version."""
+    """A name is resolved relative to the catalog, with or without the catalog's name, or to the default namespace of
+    the version.
+    """
     assert names(document(sql, **more), path, "main") is said
 
 
 def test_only_the_current_version_counts() -> None:
-    """What an older version read is no longer lent."""
+    """Only names in the view's current version count, not those in older ones."""
     body = json.loads(document("select * from a.t"))
     body["versions"].append(
         {"version-id": 4, "representations": [{"type": "sql", "dialect": "spark", "sql": "select 1"}]}
@@ -90,7 +92,7 @@ def test_only_the_current_version_counts() -> None:
 
 @pytest.mark.parametrize("bad", ["'", "/*", "(", "`", '"', "a.", "from a,", "--", "\\'"])
 def test_no_text_is_hard_to_read(bad: str) -> None:
-    """Texts that repeat what opens and never closes are read to their end, and longer ones are not looked at."""
+    """Texts with many unclosed brackets or quotes are read to their end in bounded time. Longer texts are not read."""
     text = ("select * from b.u, " + bad * TEXT_CHARS_MAX)[:TEXT_CHARS_MAX]
 
     for dialect in ("spark", "trino"):
@@ -99,9 +101,7 @@ def test_no_text_is_hard_to_read(bad: str) -> None:
 
 
 def test_many_names_in_a_deep_namespace() -> None:
-    """What a name is compared with does not grow with the view's default namespace: together they would take
-    minutes.
-    """
+    """The comparison of many names does not take longer with a deep default namespace of the view."""
     sql = "select 1 from " + "t, " * 20_000
     view = document(sql, **{"default-namespace": ["a"] * 30_000})
 
@@ -112,8 +112,8 @@ def test_many_names_in_a_deep_namespace() -> None:
 
 
 def test_texts_of_a_chain_have_one_room() -> None:
-    """Views that share a room are looked through as far as their texts fit; a text without the name takes none of
-    it.
+    """Views with a shared budget are read as long as their texts fit into it. Only a text that contains the name uses
+    the budget.
     """
     long = document("select * from a.t -- " + "x" * (TEXT_CHARS_MAX // 2))
     room = TextBudget()

@@ -18,7 +18,7 @@ LATER = 5_000
 
 
 def version(sql: str = "select 1", *, dialect: str = "spark", at: int = 1_000, schema: int = 0) -> Json:
-    """A version with one text."""
+    """Return a version with one text."""
     return {
         "version-id": 9, "timestamp-ms": at, "schema-id": schema, "summary": {}, "default-namespace": ["a", "b"],
         "representations": [{"type": "sql", "dialect": dialect, "sql": sql}],
@@ -26,14 +26,14 @@ def version(sql: str = "select 1", *, dialect: str = "spark", at: int = 1_000, s
 
 
 def fresh() -> Json:
-    """A new view."""
+    """Return a new view."""
     return view_updates.new_view(
         uuid=UUID, location="s3://b/v/", schema=SCHEMA, version=version(), properties=None, now_ms=1
     )  # fmt: skip
 
 
 def added(*versions: Json) -> list[object]:
-    """Updates that add versions, each made current."""
+    """Return updates that add versions, each of which becomes current."""
     found: list[object] = []
     for one in versions:
         found += [
@@ -44,13 +44,15 @@ def added(*versions: Json) -> list[object]:
 
 
 def ids(metadata: Json) -> tuple[object, list[object], list[object]]:
-    """The current version, the versions and the log, by their ids."""
+    """Return the ids of the current version, the versions and the log."""
     rows = [[row["version-id"] for row in metadata[key]] for key in ("versions", "version-log")]  # type: ignore[attr-defined]
     return metadata["current-version-id"], rows[0], rows[1]
 
 
 def test_new_view_is_numbered_afresh() -> None:
-    """The first version is 1, its schema 0, whatever the request calls them; field ids and the caller's time stay."""
+    """In a new view the first version is 1 and its schema 0, whatever ids the request has. Field ids and the caller's
+    time are kept.
+    """
     made = fresh()
 
     assert ids(made) == (1, [1], [1])
@@ -62,8 +64,8 @@ def test_new_view_is_numbered_afresh() -> None:
 
 
 def test_a_version_from_the_future_is_refused() -> None:
-    """A view's new version may be dated as little in the future as a snapshot; so may the log of one that is
-    registered.
+    """A view version may be dated in the future only as far as a snapshot may. The same limit applies to the log of a
+    registered view.
     """
     taken = view_updates.apply(fresh(), added(version("select 2", at=LATER + 30_000)), now_ms=LATER)
     with pytest.raises(BadRequest, match=f"Invalid view version timestamp {LATER + 30_001}: 1 s later"):
@@ -75,14 +77,14 @@ def test_a_version_from_the_future_is_refused() -> None:
 
 
 def test_equal_version_keeps_its_id() -> None:
-    """A version of equal content is the one that is there, whatever its id and time: the replace changes nothing."""
+    """A version with equal content is reused, whatever its id and time, and the replace changes nothing."""
     base = fresh()
 
     assert view_updates.apply(base, added(version(at=3_000)), now_ms=LATER) is base
 
 
 def test_older_version_becomes_current_again() -> None:
-    """Going back is logged with the time of the change, not with that of the version."""
+    """Returning to an older version is logged with the time of the change, not with that of the version."""
     base = view_updates.apply(fresh(), added(version("select 2", at=2_000)), now_ms=LATER)
 
     back = view_updates.apply(base, added(version(at=3_000)), now_ms=LATER)
@@ -92,7 +94,7 @@ def test_older_version_becomes_current_again() -> None:
 
 
 def test_last_added_is_minus_one() -> None:
-    """-1 is the schema, and the version, that this request added last; with none it is refused."""
+    """-1 refers to the schema, or the version, that this request added last. Without one it is refused."""
     updates: list[object] = [{"action": "add-schema", "schema": OTHER}, *added(version("select 2", schema=-1))]
 
     new = view_updates.apply(fresh(), updates, now_ms=LATER)
@@ -105,7 +107,7 @@ def test_last_added_is_minus_one() -> None:
 
 
 def test_equal_schema_keeps_its_id() -> None:
-    """A schema that is there already is used again."""
+    """An equal existing schema is reused."""
     updates: list[object] = [{"action": "add-schema", "schema": SCHEMA}, *added(version("select 2", schema=-1))]
 
     new = view_updates.apply(fresh(), updates, now_ms=LATER)
@@ -115,7 +117,9 @@ def test_equal_schema_keeps_its_id() -> None:
 
 
 def test_history_is_trimmed() -> None:
-    """As many versions are kept as the property says, 10 by default; the log begins after the last one that is gone."""
+    """The view keeps as many versions as the property says, 10 by default. The log begins after its last entry of a
+    removed version.
+    """
     kept, tenfold = fresh(), fresh()
     kept["properties"] = {"version.history.num-entries": "2"}
     for number in range(2, 14):
@@ -128,7 +132,7 @@ def test_history_is_trimmed() -> None:
 
 
 def test_versions_of_one_request_are_all_kept() -> None:
-    """What a single request adds is not trimmed by it."""
+    """Versions that a single request adds are not trimmed by that request."""
     base = fresh()
     base["properties"] = {"version.history.num-entries": "1"}
 
@@ -139,7 +143,7 @@ def test_versions_of_one_request_are_all_kept() -> None:
 
 @pytest.mark.parametrize("size", ["0", "-1", "many", "1001"])
 def test_history_has_bounds(size: str) -> None:
-    """A history of no versions, or of far too many, is refused."""
+    """A history size of zero, or one above the limit, is refused."""
     update = {"action": "set-properties", "updates": {"version.history.num-entries": size}}
 
     with pytest.raises(BadRequest, match="must be positive but was"):
@@ -147,7 +151,7 @@ def test_history_has_bounds(size: str) -> None:
 
 
 def test_dialects_are_kept_unless_told() -> None:
-    """A replace that leaves out a dialect is refused, in any case of its word, unless the property allows it."""
+    """A replace that drops a dialect is refused unless the property allows it. Dialect names are case-insensitive."""
     updates = added(version("select 2", dialect="trino"))
 
     with pytest.raises(BadRequest, match="loss of view dialects"):
@@ -158,7 +162,7 @@ def test_dialects_are_kept_unless_told() -> None:
 
 
 def test_base_is_never_changed() -> None:
-    """Every kind of update leaves the base as it was."""
+    """No kind of update modifies the base."""
     base = fresh()
     before = copy.deepcopy(base)
     updates: list[object] = [
@@ -196,7 +200,7 @@ def test_base_is_never_changed() -> None:
     ],
 )
 def test_nonsense_is_refused(update: object, word: str) -> None:
-    """A wrong update is told with what is wrong."""
+    """An invalid update is refused, and the message says what is wrong."""
     with pytest.raises(BadRequest) as refused:
         view_updates.apply(fresh(), [update], now_ms=LATER)
 
@@ -204,7 +208,7 @@ def test_nonsense_is_refused(update: object, word: str) -> None:
 
 
 def test_one_text_for_each_dialect() -> None:
-    """Two texts for one dialect are refused, whatever the case of its word."""
+    """Two texts for one dialect are refused; dialect names are case-insensitive."""
     twice = version(dialect="Trino")
     twice["representations"] = [*twice["representations"], {"type": "sql", "dialect": "trino", "sql": "x"}]  # type: ignore[misc]
 
@@ -213,7 +217,7 @@ def test_one_text_for_each_dialect() -> None:
 
 
 def test_requirements() -> None:
-    """The view's uuid is compared in any case; any other requirement is unknown."""
+    """A requirement on the view's uuid is compared case-insensitively. Any other requirement is refused as unknown."""
     base = fresh()
 
     view_updates.check(base, [{"type": "assert-view-uuid", "uuid": UUID.upper()}])
@@ -237,7 +241,7 @@ def test_requirements() -> None:
     ],
 )
 def test_only_whole_metadata_is_registered(change: Json, word: str) -> None:
-    """Metadata that we could not serve or replace is refused, with what is wrong."""
+    """View metadata that the server could not serve or replace is refused, and the message says what is wrong."""
     with pytest.raises(BadRequest) as refused:
         view_metadata.check_registrable({**fresh(), **change})
 

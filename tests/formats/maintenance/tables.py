@@ -1,4 +1,4 @@
-"""Metadata documents of tables for the tests of maintenance."""
+"""Metadata documents of tables for the maintenance tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NOW_MS = 1_800_000_000_000
 
 
 def snapshot(number: int, *, parent: int | None = None, age_days: float = 10, **summary: str) -> dict[str, Any]:
-    """A snapshot of so many days ago; its id is 100 times its number."""
+    """Return a snapshot of this many days ago, whose id is 100 times its number."""
     found: dict[str, Any] = {
         "snapshot-id": number * 100,
         "sequence-number": number,
@@ -25,7 +25,7 @@ def snapshot(number: int, *, parent: int | None = None, age_days: float = 10, **
 def table(
     snapshots: Sequence[Mapping[str, Any]] = (), *, refs: Mapping[str, Mapping[str, Any]] | None = None, **more: object
 ) -> dict[str, Any]:
-    """A table's metadata. Without `refs`, `main` is at the last snapshot."""
+    """Return a table's metadata. Without `refs`, `main` is at the last snapshot."""
     last = snapshots[-1]["snapshot-id"] if snapshots else None
     main = {} if last is None else {"main": {"snapshot-id": last, "type": "branch"}}
     return {
@@ -36,7 +36,7 @@ def table(
 
 
 def chain(count: int, *, first_age_days: float = 30, step_days: float = 1) -> list[dict[str, Any]]:
-    """Snapshots in a row, the oldest first."""
+    """Return consecutive snapshots, the oldest first."""
     return [
         snapshot(number, parent=number - 1 or None, age_days=first_age_days - step_days * (number - 1))
         for number in range(1, count + 1)
@@ -44,5 +44,5 @@ def chain(count: int, *, first_age_days: float = 30, step_days: float = 1) -> li
 
 
 def body(document: Mapping[str, Any]) -> bytes:
-    """The document as the store has it."""
+    """Return the document as stored."""
     return json.dumps(document).encode()

@@ -1,4 +1,4 @@
-"""Maintenance needs that metadata and manifests show."""
+"""The assessment of maintenance needs from metadata and manifests."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ def assess(document: dict[str, object], *, version: int = 0, rules: AssessmentRu
 
 
 def kinds(found: Assessment) -> list[str]:
-    """The kinds of the findings."""
+    """Return the kinds of the findings."""
     return [each.kind for each in found.findings]
 
 
 def totals(files: int, size: int, deletes: int = 0) -> dict[str, object]:
-    """A table whose current snapshot has these totals."""
+    """Return a table whose current snapshot has these totals."""
     told = {"total_data_files": str(files), "total_files_size": str(size), "total_delete_files": str(deletes)}
     return table([snapshot(1, age_days=1, **told)])
 
 
 def test_nothing_is_needed() -> None:
-    """A table without snapshots, one with few files, and one with large ones need nothing."""
+    """A table without snapshots, one with few files, and one with large files have no findings."""
     for document in (table(), totals(3, 3000), totals(100, 100 * 128 * MB)):
         found = assess(document)
         assert (found.findings, found.manifest_list) == ((), None)
 
 
 def test_many_small_files() -> None:
-    """Manifests are worth reading where the totals say many small files, by the table's own target; not otherwise."""
+    """The manifests are read only if the totals show many files that are small relative to the table's target size."""
     assert assess(totals(40, 40 * MB)).manifest_list == "file:///t/metadata/snap-1.avro"
     target = {"write.target-file-size-bytes": str(MB)}
     assert assess({**totals(40, 40 * MB), "properties": target}).manifest_list is None
 
 
 def test_the_rule_of_a_compaction_policy() -> None:
-    """With a threshold of a policy its rule decides, and a table of a few files still needs nothing."""
+    """If a policy sets a threshold, its rule decides. A table of few files has no finding nevertheless."""
     rules = AssessmentRules(data_file_mse_min=405_323_966_463_344)
     assert assess(totals(40, 40 * 127 * MB), rules=rules).manifest_list is None
     assert assess(totals(5, 5 * 90 * MB), rules=rules).manifest_list is not None
@@ -66,21 +66,21 @@ def test_the_rule_of_a_compaction_policy() -> None:
 
 
 def test_summaries_that_lie() -> None:
-    """Counts that are no numbers, or missing, find nothing and stop nothing."""
+    """Counts that are missing or no numbers cause no finding and no error."""
     for text in ("", "-5", "many", "1e9", "9" * 30, "٣"):
         told = {"total_data_files": text, "total_files_size": text, "total_delete_files": text}
         assert assess(table([snapshot(1, **told)])).findings == ()
 
 
 def test_delete_files() -> None:
-    """One delete file for eight data files is worth it, or what a policy says."""
+    """One delete file for eight data files is a finding, or the ratio of a policy."""
     assert kinds(assess(totals(16, 16 * 128 * MB, 2))) == ["deletes"]
     assert kinds(assess(totals(16, 16 * 128 * MB, 1))) == []
     assert kinds(assess(totals(16, 16 * 128 * MB, 1), rules=AssessmentRules(delete_files_min=1))) == ["deletes"]
 
 
 def test_old_snapshots() -> None:
-    """They are found when there are more than the least number, and some may go."""
+    """Old snapshots are a finding if there are more than the minimal number and some may be removed."""
     assert kinds(assess(table(chain(10)))) == []
     (found,) = assess(table(chain(12, first_age_days=20))).findings
     assert (found.kind, found.score, found.figures) == ("expire", 11, {"snapshots": 12, "removable": 11})
@@ -89,7 +89,9 @@ def test_old_snapshots() -> None:
 
 
 def test_metadata_files() -> None:
-    """A document that is large, and metadata files that left the log, are told, unless the table deletes these."""
+    """A large document, and metadata files that have left the log, are findings, unless the table deletes such files
+    itself.
+    """
     assert kinds(assess({**table(), "comment": "x" * (257 << 10)})) == ["metadata"]
     assert kinds(assess(table(), version=99)) == []
     assert kinds(assess(table(), version=100)) == ["metadata"]
@@ -98,7 +100,9 @@ def test_metadata_files() -> None:
 
 
 def test_the_score_of_metadata_files() -> None:
-    """Old metadata files cost no reader anything, so they come after every other finding; a large document counts."""
+    """The score of old metadata files is below that of every other finding, because they cost no reader anything. A
+    large document has a score.
+    """
     (old,) = assess(table(), version=5_000).findings
     (large,) = assess({**table(), "comment": "x" * (257 << 10)}, version=5_000).findings
 
@@ -106,7 +110,7 @@ def test_the_score_of_metadata_files() -> None:
 
 
 def test_what_readers_have_read() -> None:
-    """The newest checkpoint of `main` is taken, and anything odd in it left out."""
+    """The newest checkpoint of `main` is read, and invalid parts of it are ignored."""
     rows = chain(3)
     rows[0]["summary"]["limnos.inputs"] = json.dumps({"main.a.old": 5})
     rows[1]["summary"]["limnos.inputs"] = json.dumps({"main.a.t": 17, "main.a.v": "view", "x": True, "y": -1})
@@ -121,14 +125,14 @@ def test_what_readers_have_read() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"location": 5}', b'{"location": "x", "snapshots": {}}'])
 def test_documents_that_cannot_be_read(data: bytes) -> None:
-    """They are told as such, and found to need nothing."""
+    """An unreadable document is reported as such and has no findings."""
     found = assess_table(data, "x", rules=AssessmentRules(), now_ms=NOW_MS)
     assert found.findings == ()
     assert found.unreadable
 
 
 def files(partition: dict[str, object], *sizes: int, status: int = 1) -> list[dict[str, object]]:
-    """Entries of data files of one partition."""
+    """Return entries of data files of one partition."""
     told = [data_file(f"file:///t/{size}.parquet", file_size_in_bytes=size, partition=partition) for size in sizes]
     return [entry(each, status=status) for each in told]
 
@@ -137,7 +141,7 @@ CITY = StructType(NestedField(1000, "city", StringType(), required=False))
 
 
 def test_small_files_by_partition() -> None:
-    """Only a partition with enough small files counts: files of many partitions cannot become one."""
+    """Only a partition with enough small files counts, because files of different partitions cannot be merged."""
     rows = [row for city in "abcdefgh" for row in files({"city": city}, MB)]
     spread = manifest(rows, partition=CITY)
     assert read_small_files([spread], target_bytes=128 * MB).small_files == 0
@@ -148,21 +152,21 @@ def test_small_files_by_partition() -> None:
 
 
 def test_files_that_do_not_count() -> None:
-    """Deleted entries and delete files are no data files."""
+    """Deleted entries and delete files do not count as data files."""
     gone = files({}, *[MB] * 6, status=DELETED)
     deletes = [entry(data_file(f"file:///t/{n}.parquet", content=1, file_size_in_bytes=1)) for n in range(6)]
     assert read_small_files([manifest([*gone, *deletes])], target_bytes=128 * MB).files == 0
 
 
 def test_partitions_of_any_type() -> None:
-    """A partition by numbers is one of its own."""
+    """A partition with numeric values is a partition of its own."""
     by_number = StructType(NestedField(1000, "day", LongType(), required=False))
     rows = [row for day in (1, 2) for row in files({"day": day}, *[MB] * 5)]
     assert read_small_files([manifest(rows, partition=by_number)], target_bytes=128 * MB).partitions == 2
 
 
 def test_findings_of_manifests() -> None:
-    """The reason has numbers for people; many thin manifests are told, too."""
+    """The reason of a finding has readable numbers. Many small manifests are a finding, too."""
     figures = read_small_files([manifest(files({}, *[2 * MB] * 40))], target_bytes=128 * MB)
     (found,) = manifest_findings([ManifestRow("m", 1, 40)], figures, target_bytes=128 * MB)
     assert (found.kind, found.score) == ("compact", 39)
@@ -173,8 +177,8 @@ def test_findings_of_manifests() -> None:
 
 
 def test_findings_of_some_manifests() -> None:
-    """If not all manifests were read, the reason says that the counts are lower bounds, and the figures how many were
-    read.
+    """If not all manifests were read, the reason says that the counts are lower bounds, and the figures have the number
+    of manifests read.
     """
     figures = read_small_files([manifest(files({}, *[2 * MB] * 40))], target_bytes=128 * MB)
     rows = [ManifestRow("m", 1, 40)] * 4
@@ -189,7 +193,7 @@ def test_findings_of_some_manifests() -> None:
 
 
 def test_manifest_lists() -> None:
-    """Manifests of data files are read with their numbers of live files."""
+    """From a manifest list, the manifests of data files are read with their numbers of live files."""
     rows = [
         listed("file:///a", b"12", added_files_count=3, existing_files_count=4),
         listed("file:///d", b"1", deletes=True),
@@ -198,7 +202,7 @@ def test_manifest_lists() -> None:
 
 
 def test_damaged_files() -> None:
-    """Bytes that are no manifest or manifest list are refused."""
+    """Bytes that are not a manifest or manifest list are refused."""
     for data in (b"", b"Obj\x01", manifest([])[:-20]):
         with pytest.raises(InvalidTable):
             read_manifest_rows(data)

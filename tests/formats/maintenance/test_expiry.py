@@ -1,4 +1,4 @@
-"""Which snapshots may be removed: every rule counts, and the rule that keeps a snapshot longest wins."""
+"""Expiry planning: every rule counts, and a snapshot is kept as long as the longest rule says."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ TODAY = ExpiryRules(older_than_ms=0, recent_ms=0)
 def plan(
     document: dict[str, Any], rules: ExpiryRules = TODAY, guards: ExpiryGuards = NONE, *, now_ms: int = NOW_MS
 ) -> ExpiryPlan:
-    """Plan an expiry of a document."""
+    """Plan the expiry of a document."""
     return plan_expiry(metadata_of(body(document)), rules, guards=guards, now_ms=now_ms)
 
 
 def gone(document: dict[str, Any], rules: ExpiryRules = TODAY, guards: ExpiryGuards = NONE) -> list[int]:
-    """The numbers of the snapshots that go."""
+    """Return the numbers of the snapshots that the plan removes."""
     return [each // 100 for each in plan(document, rules, guards).removed]
 
 
 def test_defaults_are_icebergs() -> None:
-    """Without a rule five days and the head stay."""
+    """Without rules, snapshots of the last five days and the head are kept."""
     assert gone(table(chain(10, first_age_days=9.5)), ExpiryRules(recent_ms=0)) == [1, 2, 3, 4, 5]
     assert gone(table(chain(10, first_age_days=90)), ExpiryRules(recent_ms=0)) == list(range(1, 10))
 
 
 def test_the_longest_rule_wins() -> None:
-    """A policy, the table's properties and a branch each keep more than the others, and never less."""
+    """A policy, the table's properties and a branch can each keep more snapshots than the others, and never fewer."""
     ten = chain(10, first_age_days=9.5)
     assert gone(table(ten), ExpiryRules(older_than_ms=8 * DAY_MS, recent_ms=0)) == [1, 2]
     assert gone(table(ten), ExpiryRules(0, retain_last=4, recent_ms=0)) == [1, 2, 3, 4, 5, 6]
@@ -51,7 +51,7 @@ def test_the_longest_rule_wins() -> None:
 
 
 def test_ages_and_their_sources() -> None:
-    """The reason names the age that keeps a snapshot, and what states it: the longest one."""
+    """The reason for keeping a snapshot has the longest age and the rule, property or branch that states it."""
     by_table = {"history.expire.max-snapshot-age-ms": str(9 * DAY_MS)}
     aged = {"main": {"snapshot-id": 200, "type": "branch", "max-snapshot-age-ms": 10 * DAY_MS}}
     cases = [
@@ -66,7 +66,7 @@ def test_ages_and_their_sources() -> None:
 
 
 def test_branches_and_tags() -> None:
-    """The heads of branches and what tags name stay; a branch keeps its own ancestors by its own rules."""
+    """The heads of branches and the snapshots of tags are kept. A branch keeps its ancestors by its own rules."""
     refs = {
         "b": {"snapshot-id": 500, "type": "branch", "min-snapshots-to-keep": 2},
         "t": {"snapshot-id": 200, "type": "tag"},
@@ -75,7 +75,9 @@ def test_branches_and_tags() -> None:
 
 
 def test_references_past_their_age() -> None:
-    """A reference past its own age goes with its snapshots, `main` never, nor one at a snapshot that is pinned."""
+    """A reference past its maximal age is removed with its snapshots, except `main` and references to pinned
+    snapshots.
+    """
     refs = {
         "old": {"snapshot-id": 100, "type": "tag", "max-ref-age-ms": DAY_MS},
         "pinned": {"snapshot-id": 200, "type": "branch", "max-ref-age-ms": DAY_MS},
@@ -92,7 +94,7 @@ def test_references_past_their_age() -> None:
 
 
 def test_what_others_need() -> None:
-    """Pinned snapshots and those that incremental readers read last stay, and the plan says why."""
+    """Pinned snapshots, and those that incremental readers have read last, are kept, and the plan has the reason."""
     found = plan(table(chain(5)), guards=ExpiryGuards({100: "run r"}, {300: "reader 7"}))
 
     assert found.removed == (200,)
@@ -101,7 +103,7 @@ def test_what_others_need() -> None:
 
 
 def test_what_was_current_a_moment_ago() -> None:
-    """A snapshot that was replaced within the last hour stays: a plan that was told whole leaves no pin."""
+    """A snapshot that was replaced within the last hour is kept, because a scan plan without parts leaves no pin."""
     document = table(chain(3, first_age_days=30))
     document["snapshot-log"] = [
         {"snapshot-id": 100, "timestamp-ms": NOW_MS - 20 * DAY_MS},
@@ -114,8 +116,8 @@ def test_what_was_current_a_moment_ago() -> None:
 
 @pytest.mark.parametrize("key", ["limnos.inputs", "sqlpp.debris", "spark.sql.streaming.epochId", "flink.job-id"])
 def test_checkpoints_of_the_writer(key: str) -> None:
-    """The newest snapshot with a checkpoint stays, and those between it and the head, along which writers look for
-    it; older ones with the same key go, and all go when the checkpoint is old.
+    """The newest snapshot with a checkpoint is kept, with all between it and the head, which writers search for it.
+    Older ones with the same key are removed, and so are all once the checkpoint is old.
     """
     document = table(chain(6, first_age_days=20))
     for number in (1, 3):
@@ -125,24 +127,24 @@ def test_checkpoints_of_the_writer(key: str) -> None:
 
 
 def test_tables_that_share_files() -> None:
-    """Nothing goes where gc.enabled is false."""
+    """If gc.enabled is false, no snapshot is removed."""
     found = plan(table(chain(6), properties={"gc.enabled": "False"}))
     assert (found.removed, found.blocked) == ((), "gc.enabled is false")
 
 
 def test_references_of_a_kind_that_is_not_known() -> None:
-    """All ancestors of such a reference stay, as nobody knows what it keeps."""
+    """All ancestors of a reference of unknown kind are kept."""
     assert gone(table(chain(6), refs={"odd": {"snapshot-id": 400, "type": "label"}})) == [5]
 
 
 def test_snapshots_of_no_branch() -> None:
-    """A snapshot that no reference reaches goes when it is old enough, and no earlier: it may be a staged commit."""
+    """A snapshot that no reference reaches is removed only when it is old enough, because it may be a staged commit."""
     staged = [snapshot(8, age_days=9), snapshot(9, age_days=0.5)]
     assert gone(table([*staged, *chain(1)]), ExpiryRules(DAY_MS, recent_ms=0)) == [8]
 
 
 def test_a_clock_that_goes_back() -> None:
-    """With a clock before all snapshots nothing goes."""
+    """If the clock is before the times of all snapshots, none is removed."""
     assert plan(table(chain(6)), now_ms=NOW_MS - 365 * DAY_MS).removed == ()
 
 
@@ -158,7 +160,7 @@ RETENTION = st.fixed_dictionaries(
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
-    """A table whose snapshots form a tree, with branches and tags of any retention."""
+    """Return a table whose snapshots form a tree, with branches and tags of any retention."""
     count = draw(NUMBERS)
     rows = []
     for number in range(1, count + 1):
@@ -199,8 +201,8 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 def test_nothing_that_is_needed_goes(
     document: dict[str, Any], older: int | None, last: int | None, pinned: set[int], read: set[int]
 ) -> None:
-    """Whatever the rules: heads of references that stay, pins, checkpoints, the young, and what retention counts
-    stay.
+    """Whatever the rules are, heads of references, pins, checkpoints, young snapshots and those within the retention
+    are kept.
     """
     guards = ExpiryGuards(dict.fromkeys([each * 100 for each in pinned], "p"), {each * 100: "r" for each in read})
     rules = ExpiryRules(older, last, 0)

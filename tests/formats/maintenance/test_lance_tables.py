@@ -1,4 +1,4 @@
-"""Findings about Lance tables, and the versions that may be removed."""
+"""Findings for Lance tables, and the versions that may be removed."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ EMPTY = LanceTableState(1_000, 0, 1, 0, 0, 0, 10_000, (), {}, {}, ())
 
 
 def versions(*days: float) -> tuple[LanceVersionState, ...]:
-    """Versions from 1 on, each so many days old."""
+    """Return versions from 1 on, with these ages in days."""
     return tuple([LanceVersionState(number + 1, NOW_MS - int(day * DAY_MS)) for number, day in enumerate(days)])
 
 
 def found(state: LanceTableState, rules: AssessmentRules | None = None) -> dict[str, str]:
-    """The kinds of the findings, with their reasons."""
+    """Return the kinds of the findings, with their reasons."""
     return {each.kind: each.reason for each in assess_lance_table(state, rules or AssessmentRules(), now_ms=NOW_MS)}
 
 
 def changed(**fields: object) -> LanceTableState:
-    """A healthy table with other figures."""
+    """Return a healthy table with some figures changed."""
     return msgspec.structs.replace(EMPTY, **fields)
 
 
 @pytest.mark.parametrize("mergeable, is_due", [(5, False), (6, True), (1_000, True)])
 def test_many_fragments_are_due(mergeable: int, is_due: bool) -> None:
-    """A compaction is due if it removes five fragments."""
+    """A compaction is due if it would remove five fragments."""
     state = changed(fragments=1_000, mergeable=mergeable, merged=1, mergeable_bytes=1024 * mergeable)
 
     expected = {"compact": f"{mergeable} of 1000 fragments can be merged into 1: 1.0 KB on average"}
@@ -45,7 +45,7 @@ def test_many_fragments_are_due(mergeable: int, is_due: bool) -> None:
 
 
 def test_deleted_rows_are_due() -> None:
-    """A tenth of deleted rows is due alone, if a compaction would remove any."""
+    """A tenth of deleted rows makes a compaction due, if the compaction would remove any of them."""
     state = changed(rows=900, deleted_rows=100, mergeable=1, merged=1)
 
     assert "100 deleted rows stand beside 900 others" in found(state)["compact"]
@@ -61,14 +61,18 @@ def test_deleted_rows_are_due() -> None:
     ],
 )  # fmt: skip
 def test_stale_indexes_are_due(rows: int, missing: int, segments: int, is_due: bool) -> None:
-    """A twentieth of the rows is missing, of small tables 256 rows, of large ones 100,000; or segments are many."""
+    """An index is stale if it lacks a twentieth of the rows (at least 256 rows of small tables, at most 100,000 of
+    large ones), or if it has many segments.
+    """
     state = changed(rows=rows, indexes=(LanceIndexState("v", missing, segments), LanceIndexState("w", 0, 1)))
 
     assert ("indexes" in found(state)) is is_due
 
 
 def test_old_versions_are_due() -> None:
-    """More than ten versions of which one may go: by default those older than two weeks."""
+    """An expiry is due with more than ten versions of which at least one may be removed. By default these are versions
+    older than two weeks.
+    """
     rules = AssessmentRules(older_than_ms=3 * DAY_MS)
     many = changed(versions=versions(*range(13, 1, -1)))
 
@@ -79,7 +83,9 @@ def test_old_versions_are_due() -> None:
 
 
 def test_what_is_kept() -> None:
-    """The newest version, tags, branch points, pins, the newest of the policy, young ones, and those of readers."""
+    """Kept are the newest version, tags, branch points, pins, the newest ones of the policy, young versions, and those
+    of readers.
+    """
     state = changed(versions=versions(30, 29, 28, 27, 26, 25, 4, 3, 0.5), tags={"a": 2}, branch_points={"dev": 3})
     rules = AssessmentRules(older_than_ms=5 * DAY_MS, retain_last=2)
 
@@ -94,7 +100,7 @@ def test_what_is_kept() -> None:
 
 
 def test_a_reader_of_the_version_before() -> None:
-    """A version that was replaced today is kept, however old it is: readers have begun with it."""
+    """A version that was replaced today is kept, however old it is, because readers may have begun with it."""
     state = changed(versions=versions(30, 29, 0.9))
     rules = AssessmentRules(older_than_ms=0)
 
@@ -105,7 +111,7 @@ def test_a_reader_of_the_version_before() -> None:
 
 
 def test_an_explanation() -> None:
-    """It tells the newest versions first, each with the reason why it is kept."""
+    """The explanation lists the newest versions first, each with the reason why it is kept."""
     state = changed(versions=versions(30, 20, 0.1), fragments=7)
     told = explain_lance_table(state, plan_clean_up(state, AssessmentRules(), pinned={}, now_ms=NOW_MS))
 
@@ -121,7 +127,9 @@ def test_an_explanation() -> None:
     ],
 )  # fmt: skip
 def test_an_index_that_the_table_has_outgrown(trained: int, missing: int, rows: int, expected: str | None) -> None:
-    """A vector index is trained again at twice the rows of its largest segment; an index of scalars never."""
+    """A vector index is retrained when the table has twice the rows of the index's largest segment. A scalar index
+    never is.
+    """
     state = LanceTableState(
         rows, 0, 1, 0, 0, 0, 0, (), {}, {}, (LanceIndexState("by_vector", missing, 2, trained),)
     )  # fmt: skip

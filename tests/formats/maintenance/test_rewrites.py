@@ -1,4 +1,4 @@
-"""Checks of rewrites: what a new snapshot may contain in place of the former files, manifest by manifest."""
+"""Validation of rewrites: what a new snapshot may contain instead of the former files, manifest by manifest."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def check(*parts: Part, least_after: int = 0, deletes_rows: bool = False, is_com
 
 
 def data(name: str, records: int = 10, *, sequence: int = 5, **more: Any) -> dict[str, Any]:  # noqa: ANN401
-    """A data file's entry."""
+    """Return a data file's entry."""
     return entry(data_file(f"file:///t/{name}", record_count=records), sequence=sequence, **more)
 
 
 def deletes(name: str, records: int, content: int = POSITIONS, *, sequence: int = 6, **more: Any) -> dict[str, Any]:  # noqa: ANN401
-    """A delete file's entry."""
+    """Return a delete file's entry."""
     return entry(data_file(f"file:///t/{name}", content=content, record_count=records, **more), sequence=sequence)
 
 
 def test_many_files_become_one() -> None:
-    """The records are the same, and the figures tell what went and came."""
+    """Many files may become one with the same records. The figures have the removed and added files."""
     figures = check((BEFORE, [data("a"), data("b")]), (AFTER, [data("ab", 20)]), (BOTH, [data("kept")]))
 
     assert figures == RewriteFigures(2, 1, 1_000, ("file:///t/ab",))
 
 
 def test_files_that_went_before_do_not_count() -> None:
-    """Entries of status DELETED are no files of a snapshot."""
+    """Entries of status DELETED are not files of a snapshot."""
     parts: tuple[Part, ...] = (
         (BEFORE, [data("a"), data("b", status=DELETED)]), (AFTER, [data("a", status=DELETED), data("c")]),
     )  # fmt: skip
@@ -55,7 +55,7 @@ def test_files_that_went_before_do_not_count() -> None:
 
 
 def test_manifests_are_rewritten() -> None:
-    """The same files in other manifests are a true rewrite; with another sequence number they are none."""
+    """The same files in other manifests are a valid rewrite. With another sequence number they are not."""
     same: Part = (AFTER, [data("a", status=EXISTING), data("b", status=EXISTING)])
     other: Part = (AFTER, [data("a", status=EXISTING), data("b", sequence=7, status=EXISTING)])
 
@@ -80,7 +80,7 @@ def test_manifests_are_rewritten() -> None:
     ],
 )
 def test_no_true_rewrite(parts: list[Part], reason: str) -> None:
-    """It is refused with the reason."""
+    """An invalid rewrite is refused with the reason."""
     with pytest.raises(BadRequest, match=reason):
         check(*parts)
 
@@ -96,24 +96,24 @@ def test_no_true_rewrite(parts: list[Part], reason: str) -> None:
     ],
 )
 def test_deleted_rows_go(parts: list[Part]) -> None:
-    """As many records may go as delete files delete; fewer delete files may say the same."""
+    """A rewrite may remove as many records as delete files delete, and may replace these by fewer delete files."""
     assert check(*parts).removed
 
 
 def test_delete_files_that_no_file_is_old_enough_for() -> None:
-    """A delete file goes when every data file is younger."""
+    """A delete file may be removed if every data file is younger."""
     assert check((BEFORE, [deletes("d", 2, sequence=6)]), least_after=7).removed == 1
     with pytest.raises(BadRequest):
         check((BEFORE, [deletes("d", 2, sequence=6)]), least_after=6)
 
 
 def _paths(name: str) -> dict[int, bytes]:
-    """A bound of the column of paths in a position delete file."""
+    """Return a bound of the path column in a position delete file."""
     return {2147483546: f"file:///t/{name}".encode()}
 
 
 def test_a_delete_file_of_a_former_data_file() -> None:
-    """A delete file goes if no live data file is among those that it names, and if all files of the table are known."""
+    """A delete file may be removed if it names no live data file, provided that all files of the table are known."""
     dangling = BEFORE, [deletes("d", 2, referenced_data_file="file:///t/a")]
     several = BEFORE, [deletes("d", 2, lower_bounds=_paths("a"), upper_bounds=_paths("c"))]
 
@@ -141,7 +141,7 @@ def test_a_delete_file_of_a_former_data_file() -> None:
 
 
 def history(*operations: str, gap_ms: int = 60_000) -> TableMetadata:
-    """A table whose commits came at equal gaps, the last at 10,000,000."""
+    """Return a table whose commits have equal intervals, the last at 10,000,000."""
     first = 10_000_000 - gap_ms * (len(operations) - 1)
     snapshots = [
         Snapshot(number, first + gap_ms * (number - 1), number - 1 or None, summary={"operation": each})
@@ -171,7 +171,9 @@ def history(*operations: str, gap_ms: int = 60_000) -> TableMetadata:
     ],
 )
 def test_writers_go_first(metadata: TableMetadata, pause_ms: int) -> None:
-    """Appends need no pause. After an overwrite a rewrite waits for a quiet time, or for a hundred overwrites."""
+    """Appends do not delay a rewrite. After an overwrite it waits for a time without overwrites, or for a hundred
+    overwrites.
+    """
     assert writer_activity(metadata, now_ms=10_000_000).pause_ms == pause_ms
 
 
@@ -186,7 +188,7 @@ def test_writers_go_first(metadata: TableMetadata, pause_ms: int) -> None:
     ],
 )
 def test_busy_writers(operations: list[str], now_ms: int, is_busy: bool) -> None:
-    """Writers are busy if they overwrote rows recently, whether or not a rewrite waits for them."""
+    """A table is busy if it was overwritten recently, whether or not a rewrite is waiting."""
     assert writer_activity(history(*operations), now_ms=now_ms).is_busy is is_busy
 
 
@@ -204,7 +206,7 @@ ABOUT_A = {"referenced_data_file": "file:///t/a"}
     ],
 )
 def test_deletions(parts: list[Part]) -> None:
-    """A deletion of old rows drops files, rewrites them with fewer rows, and adds position deletes."""
+    """A deletion of old rows may drop files, rewrite them with fewer rows, and add position deletes."""
     check(*parts, deletes_rows=True)
 
     if parts[0][0] == BEFORE:
@@ -226,6 +228,6 @@ def test_deletions(parts: list[Part]) -> None:
     ],
 )
 def test_no_deletions(parts: list[Part], reason: str) -> None:
-    """A deletion adds no rows, and brings none back."""
+    """A deletion that adds rows or restores deleted ones is refused."""
     with pytest.raises(BadRequest, match=reason):
         check(*parts, deletes_rows=True)

@@ -1,4 +1,4 @@
-"""Retention of rows: which column it is about, and before which day rows are deleted."""
+"""Row retention: the column, and the day before which rows are deleted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TYPES: dict[str, Any] = {
 
 
 def body(**more: object) -> bytes:
-    """Metadata of a table with a column of each type, and a former schema with one more."""
+    """Return metadata of a table with a column of each type, and of a former schema with one more."""
     fields = [
         {"id": at, "name": name, "type": kind, "required": False} for at, (name, kind) in enumerate(TYPES.items())
     ]
@@ -40,7 +40,7 @@ def metadata() -> TableMetadata:
 
 @pytest.mark.parametrize("column", ["d", "t", "z"])
 def test_the_day(column: str) -> None:
-    """Rows before the midnight of the day so many days ago are deleted, whatever the hour is."""
+    """Rows before midnight of the day that many days ago are deleted, whatever the current hour is."""
     options = {"column": column, "column-type": TYPES[column], "before": "2024-09-27"}
     for now_ms in (NOW_MS - DAY_MS // 2, NOW_MS, NOW_MS + DAY_MS // 2 - 1):
         assert retention_terms(metadata(), RetentionRule(column, 7), now_ms=now_ms).options() == options
@@ -57,13 +57,15 @@ def test_the_day(column: str) -> None:
     ],
 )  # fmt: skip
 def test_other_columns_are_refused(column: str, text: str) -> None:
-    """A column that is no date or timestamp, is nested, was dropped or is missing: nothing is guessed."""
+    """A column that is no date or timestamp, is nested, was dropped or is missing, is refused."""
     with pytest.raises(BadRequest, match=text):
         retention_terms(metadata(), RetentionRule(column, 7), now_ms=NOW_MS)
 
 
 def test_findings() -> None:
-    """A table with rows and a usable column has a finding; an empty one, or one without the column, has none."""
+    """A table with rows, or an unknown number of rows, and a usable column has a finding. An empty table, or one
+    without the column, has none.
+    """
 
     def kinds(rule: RetentionRule | None, rows: str | None) -> list[str]:
         summary = {"operation": "append", **({} if rows is None else {"total-records": rows})}

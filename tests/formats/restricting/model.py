@@ -1,5 +1,5 @@
-"""A model of read restrictions in plain Python: conditions in three-valued logic, the effect of each mask on a value,
-and random ones of both.
+"""A model of read restrictions in plain Python: filters in three-valued logic, the effect of each mask on a value, and
+generators of both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Cell = Any
 
 
 def rows_made(dice: random.Random, first: int, count: int) -> list[Row]:
-    """Rows with nulls in every column but the first."""
+    """Return rows with nulls in every column but the first."""
 
     def maybe(value: object) -> object:
         return None if dice.random() < 0.15 else value
@@ -37,7 +37,7 @@ def rows_made(dice: random.Random, first: int, count: int) -> list[Row]:
 
 
 def holds(filter_: Filter | None, row: Row) -> bool | None:
-    """Say whether a row fits; None: unknown."""
+    """Return whether a row satisfies a filter; None means unknown."""
     if filter_ is None:
         return True
     word = filter_["type"]
@@ -66,7 +66,7 @@ def holds(filter_: Filter | None, row: Row) -> bool | None:
 
 
 def told(column: str, value: Cell) -> Cell:
-    """A value of a filter as rows have it."""
+    """Convert a value of a filter to the type that rows have."""
     if column == "born":
         return date.fromisoformat(value)
     if column == "seen":
@@ -119,7 +119,7 @@ def shown_of(rows: list[Row], filter_: Filter | None, masks: dict[str, str]) -> 
 
 
 def random_filter(dice: random.Random, rows: list[Row], depth: int = 0) -> Filter:
-    """A condition on columns, with values that some row has."""
+    """Return a random filter on columns, with values that some row has."""
     if depth < 3 and dice.random() < 0.5:
         word = dice.choice(("and", "or", "not"))
         if word == "not":

@@ -1,7 +1,7 @@
-"""Rewritten files of restricted tables agree with a model in plain Python, over random filters and masks, with deletes
+"""Rewritten files of restricted tables agree with a model in plain Python, for random filters and masks, with deletes
 and changed columns.
 
-`LIMNOS_TEST_RESTRICTIONS` is the number of filters and masks; 1,000 are the whole proof.
+`LIMNOS_TEST_RESTRICTIONS` is the number of filters and masks; the full check uses 1,000.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ FILE = {
 
 
 def parquet(table: pa.Table) -> bytes:
-    """A file of rows."""
+    """Return a Parquet file of rows."""
     sink = io.BytesIO()
     pq.write_table(table, sink)
     return sink.getvalue()
 
 
 def bound(filter_: Cell, masks: dict[str, str]) -> BoundRestrictions:
-    """Return the restrictions that apply to a reader, made from a request."""
+    """Return the restrictions of a reader, created from a request."""
     text = "" if filter_ is None else msgspec.json.encode(filter_read(filter_)).decode()
     terms = terms_bound(RestrictionTerms(text, tuple(ColumnMask(*each) for each in masks.items())), SCHEMA)
     return bound_of([("r", terms)], SCHEMA)
@@ -99,7 +99,7 @@ def rows_in(made: RewrittenFile) -> list[Row]:
 
 
 def test_random_filters_and_masks() -> None:
-    """What is written is what the model says, row by row; counts and bounds tell of nothing else."""
+    """The rewritten file has exactly the rows of the model. Counts and bounds in its metadata reveal nothing else."""
     dice = random.Random(93)
     rows = rows_made(dice, 0, 60)
     for _ in range(COUNT):
@@ -116,7 +116,7 @@ def test_random_filters_and_masks() -> None:
 
 
 def test_deletes_are_applied() -> None:
-    """Rows that positions or values delete are in no file, nulls among the values."""
+    """Rows that position or equality deletes remove, including by null values, are not in the file."""
     rows = rows_made(random.Random(1), 0, 30)
     positions = pa.table(
         {"file_path": ["f", "f", "g"], "pos": [0, 7, 3]},
@@ -138,7 +138,7 @@ def test_deletes_are_applied() -> None:
 
 
 def test_each_of_several_deletes_counts() -> None:
-    """Of several equality deletes of one file, by the same columns and by others, each takes its rows."""
+    """Each of several equality deletes of one file, by the same column and by another, removes its rows."""
     rows = rows_made(random.Random(4), 0, 30)
     cities = sorted({str(row["city"]) for row in rows if row["city"] is not None})[:2]
     gone = [rows[5]["id"], rows[9]["id"]]
@@ -158,7 +158,7 @@ def test_each_of_several_deletes_counts() -> None:
 
 
 def test_a_delete_by_a_column_that_is_gone_shows_nothing() -> None:
-    """What cannot be worked out is refused, and says nothing of the data."""
+    """A delete by a dropped column cannot be evaluated, so the rewrite is refused. The message contains no data."""
     told = {**FILE, "content": "equality-deletes", "file-path": "e", "equality-ids": [99]}
     with pytest.raises(UnsupportedOperation, match="no longer has"):
         show(rows_made(random.Random(1), 0, 3), bound(None, {"id": "replace-with-null"}), deletes=((told, b""),))
@@ -166,7 +166,7 @@ def test_a_delete_by_a_column_that_is_gone_shows_nothing() -> None:
 
 @pytest.mark.parametrize("change", [{"file-format": "orc"}, {"file-path": "elsewhere"}])
 def test_files_that_are_not_read(change: dict[str, str]) -> None:
-    """A file of another format, or one that is damaged, is refused in words that hold no name and no value."""
+    """A file of another format, or a damaged one, is refused with a message without names and values."""
     shape = ReadShape(reading_shape(METADATA), None, {1: "replace-with-null"})
     with pytest.raises(UnsupportedOperation) as refused:
         rewrite_file(shape, {"data-file": {**FILE, **change}}, deletes=[], files={"elsewhere": b"secret rows"})
@@ -176,7 +176,9 @@ def test_files_that_are_not_read(change: dict[str, str]) -> None:
 
 
 def test_columns_are_those_of_now() -> None:
-    """A dropped column is left behind, a renamed one is masked, an added one has its default, masked too."""
+    """The rewritten file has the current columns: dropped columns are omitted, renamed ones are masked, and added ones
+    have their default, masked too.
+    """
     fields = [
         {**field, "name": "number"} if field["id"] == 3 else field for field in SCHEMA["fields"] if field["id"] != 5
     ]  # type: ignore[index, attr-defined]
@@ -193,7 +195,7 @@ def test_columns_are_those_of_now() -> None:
 
 
 def test_local_hashes_differ_by_query() -> None:
-    """One query's hashes are alike for like values, and another's are others."""
+    """In one query equal values have equal hashes. In another query the hashes differ."""
     values = pa.array(["a", "b", "a", None])
     one, other = (mask_column(values, "sha-256-query-local", salt=salt).to_pylist() for salt in (b"1", b"2"))
 
@@ -203,7 +205,7 @@ def test_local_hashes_differ_by_query() -> None:
 
 
 def test_an_unknown_mask_shows_nothing() -> None:
-    """An action that this version does not know fails, as the file would be shown without it."""
+    """An unknown mask action fails, because the file would otherwise have unmasked values."""
     with pytest.raises(UnsupportedOperation):
         rewrite_file(
             ReadShape(reading_shape(METADATA), None, {1: "blur"}),
@@ -214,7 +216,7 @@ def test_an_unknown_mask_shows_nothing() -> None:
 
 
 def test_the_stricter_of_two_masks() -> None:
-    """It does not matter in which order masks meet, and the result hides what either does."""
+    """The combination of two masks does not depend on their order, and hides what either of them hides."""
     actions = sorted({each for fitting in FITTING.values() for each in fitting} | {"sha-256-query-local"})
     for one in actions:
         for two in actions:

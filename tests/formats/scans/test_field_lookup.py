@@ -21,18 +21,18 @@ TODAY = Schema(
 @pytest.mark.parametrize(
     "name,number",
     [
-        ("paid", 2),  # as the snapshot has it
-        ("amount", 2),  # as the table has it
+        ("paid", 2),  # as in the snapshot's schema
+        ("amount", 2),  # as in the table's schema
         ("gone", 5),
         (2, 2),
-        ("new", None),  # no row of the snapshot has it
-        ("id", None),  # a value of one type is none of the other
-        ("a", None),  # one column then, another today
+        ("new", None),  # no row of the snapshot has this field
+        ("id", None),  # the type has changed
+        ("a", None),  # the name means different columns
         ("b", None),
     ],
 )
 def test_names_of_both_schemas_are_known(name: str | int, number: int | None) -> None:
-    """What is certain is found; of what may be either nothing is concluded."""
+    """A name that has the same meaning in both schemas is resolved. An ambiguous name is not."""
     field = FieldLookup(THEN, today=TODAY, case_sensitive=True).field(name)
 
     assert (None if field is None else field.field_id) == number
@@ -41,13 +41,13 @@ def test_names_of_both_schemas_are_known(name: str | int, number: int | None) ->
 @pytest.mark.parametrize("today", [None, TODAY], ids=["one schema", "two"])
 @pytest.mark.parametrize("name", ["nothing", "PAID", 77])
 def test_what_no_schema_has_is_no_name(name: str | int, today: Schema | None) -> None:
-    """A name, or a number, that neither schema has is an error."""
+    """A name or an id that neither schema has is an error."""
     with pytest.raises(ValueError, match=str(name)):
         FieldLookup(THEN, today=today, case_sensitive=True).field(name)
 
 
 def test_without_another_schema_names_are_its_own() -> None:
-    """One schema's names are found whatever their case, when that does not count."""
+    """With only one schema, its names are found, in any case if the lookup is case-insensitive."""
     naming = FieldLookup(THEN, today=None, case_sensitive=False)
 
     assert [naming.field(name).field_id for name in ("ID", "a", "B", "Paid")] == [1, 3, 4, 2]  # type: ignore[union-attr]

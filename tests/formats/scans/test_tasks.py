@@ -1,4 +1,4 @@
-"""Scan plans from manifests: which deletes apply, the residual filter, and the values that a file inherits."""
+"""Scan plans from manifests: applicable deletes, the residual filter, and values that a file inherits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PATH_ID = 2147483546
 
 
 def on(day: int, path: str, **more: object) -> dict[str, object]:
-    """A file of a day."""
+    """Return a file of a day."""
     return data_file(path, partition={"day": day}, **more)
 
 
@@ -42,7 +42,9 @@ def plan(
     aim: ScanScope = AIM,
     **more: object,
 ) -> tuple[list[dict], list[dict]]:
-    """Plan a scan over one manifest of data, and one of deletes for each spec. Returns tasks and delete files."""
+    """Plan a scan over one manifest of data files, and one of delete files for each spec. Returns tasks and delete
+    files.
+    """
     files = [manifest(data, partition=DAYS, version=3)]
     told = [listed("m0", files[0], added_files_count=len(data), **more)]
     for spec, entries in deletes:
@@ -57,7 +59,7 @@ def plan(
 
 
 def deletes_of(tasks: list[dict], deletes: list[dict]) -> dict[str, list[str]]:
-    """The names of the delete files that apply to each data file."""
+    """Return the names of the delete files that apply to each data file."""
     return {
         task["data-file"]["file-path"]: sorted(
             deletes[each]["file-path"] for each in task.get("delete-file-references", ())
@@ -67,8 +69,8 @@ def deletes_of(tasks: list[dict], deletes: list[dict]) -> dict[str, list[str]]:
 
 
 def test_deletes_apply_by_place_and_age() -> None:
-    """Positions delete in files as old as they are, equality in older ones; in their own partition, or everywhere
-    without one.
+    """Position deletes apply to files of the same or a lower sequence number, equality deletes only to older files.
+    Both apply within their partition, or everywhere if they are unpartitioned.
     """
     data = [entry(on(1, "old"), sequence=1), entry(on(1, "new"), sequence=5), entry(on(2, "elsewhere"), sequence=1)]
     here = [
@@ -86,7 +88,9 @@ def test_deletes_apply_by_place_and_age() -> None:
 
 
 def test_deletes_of_one_file() -> None:
-    """Positions that name one file apply to it alone, and a deletion vector stands for all other positions."""
+    """Position deletes that name one file apply to that file alone. A deletion vector replaces all other position
+    deletes.
+    """
     one = {PATH_ID: b"a"}
     data = [entry(on(1, each), sequence=1) for each in "abc"]
     deletes = [
@@ -108,9 +112,7 @@ def test_deletes_of_one_file() -> None:
 
 
 def test_what_a_file_takes_from_its_manifest() -> None:
-    """Row ids are given in the order of a manifest's files, as many as each has rows; files that have some keep
-    them.
-    """
+    """Row ids are assigned in the order of a manifest's files, one for each row. Files that have row ids keep them."""
     data = [
         entry(on(1, "a"), status=EXISTING, sequence=1, snapshot=1),
         entry(on(1, "b", first_row_id=7)),
@@ -159,7 +161,9 @@ OPEN = {
     ids=str,
 )  # fmt: skip
 def test_what_is_left_of_a_filter(asked: object, expected: dict[str, object]) -> None:
-    """A file is named when its place may hold rows of the filter, with what that leaves open, in either spelling."""
+    """A file is planned if its partition may contain rows of the filter, with the residual filter, in both spellings of
+    the filter.
+    """
     data = [entry(on(1, "a")), entry(on(2, "b"))]
 
     tasks, _ = plan(data, asked=json.dumps({"filter": asked}))
@@ -168,7 +172,7 @@ def test_what_is_left_of_a_filter(asked: object, expected: dict[str, object]) ->
 
 
 def test_a_column_that_is_gone() -> None:
-    """Files partitioned by a column that the table has no more are read, and its values are told as null."""
+    """Files partitioned by a dropped column are planned, with null as the column's partition value."""
     later = {**SCHEMA, "schema-id": 1, "fields": SCHEMA["fields"][:1]}  # type: ignore[index]
     aim = msgspec.structs.replace(AIM, schema=later, schemas=[SCHEMA, later])
     same = [entry(on(1, "d", content=POSITIONS), sequence=2)]
@@ -180,8 +184,8 @@ def test_a_column_that_is_gone() -> None:
 
 
 def test_manifests_that_no_filter_needs() -> None:
-    """A manifest whose partitions hold no row of the filter is not read, nor one whose deletes are older than all
-    data.
+    """A manifest is not read if no partition of it can contain rows of the filter, or if its deletes are older than all
+    data files.
     """
     data = manifest([entry(on(1, "a"))], partition=DAYS)
     bounds = [
@@ -207,7 +211,9 @@ def test_manifests_that_no_filter_needs() -> None:
 
 
 def test_older_lists() -> None:
-    """A list of the first version says nothing of sequences and deletes: all it names is data, from the beginning."""
+    """A manifest list of version 1 has no sequence numbers and no delete files: all of its files are data files with
+    sequence number 0.
+    """
     data = manifest([entry(on(1, "a"))], partition=DAYS, version=2)
 
     (found,) = list_read(manifest_list([listed("m", data)], version=1))
@@ -216,8 +222,8 @@ def test_older_lists() -> None:
 
 
 def test_incremental_scans_count_what_was_added() -> None:
-    """A manifest of an appended snapshot may carry over older files, and files of snapshots that are not asked
-    for: neither is planned again.
+    """An incremental scan plans neither older files that a manifest carries over nor files of snapshots outside of the
+    range.
     """
     aim = msgspec.structs.replace(AIM, appended=[7, 8])
     data = [
@@ -233,8 +239,8 @@ def test_incremental_scans_count_what_was_added() -> None:
 
 
 def test_rows_that_are_surely_there_are_counted() -> None:
-    """A plan ends when files that are asked for whole, and of which nothing is deleted, have the rows that are
-    wanted.
+    """With `min-rows-requested`, a plan ends when the files that match completely and have no deletes contain enough
+    rows.
     """
     data = [entry(on(1, name), sequence=1) for name in "abcd"]
     one = {PATH_ID: b"a"}

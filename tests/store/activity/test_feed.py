@@ -1,4 +1,6 @@
-"""Parts of the change feed: several zones after a position, whole revisions, a fair share for each."""
+"""Pages of the change feed: changes of several zones after a position, in whole revisions, with a fair share for each
+zone.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +13,25 @@ from tests.store.world import StoreWorld, add_namespace, add_table
 
 
 def fill(lab: StoreLab, world: StoreWorld, *names: str) -> None:
-    """Make namespaces in `main`, a revision each."""
+    """Create namespaces in catalog `main`, each in its own revision."""
     for name in names:
         lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=world.main.id)
 
 
 def read(lab: StoreLab, positions: dict[int, int], *, limit: int = 100) -> FeedSlice:
-    """Read a part."""
+    """Read a page of the feed."""
     return lab.load(feed_slice_read(positions, limit=limit))
 
 
 def revisions(part: FeedSlice, zone: int) -> list[int]:
-    """The revisions of a zone in a part, one for each change."""
+    """Return the revisions of a zone in a page, one for each change."""
     return [entry.change.revision for entry in part.entries.get(zone, [])]
 
 
 def test_a_zone_is_read_on_from_a_position(lab: StoreLab, world: StoreWorld) -> None:
-    """What comes after the position comes in order, with who did it, and the next position is after it."""
+    """Changes after a position are returned in order with their users, and the next position is after the last of
+    them.
+    """
     fill(lab, world, "a", "b", "c")
 
     part = read(lab, {world.main.id: 1})
@@ -40,7 +44,7 @@ def test_a_zone_is_read_on_from_a_position(lab: StoreLab, world: StoreWorld) -> 
 
 
 def test_the_oldest_and_the_newest(lab: StoreLab, world: StoreWorld) -> None:
-    """Somebody without a position begins at what is kept, or after what there is."""
+    """A reader without a position can start at the oldest stored change or after the newest one."""
     fill(lab, world, "a", "b")
     lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
     fill(lab, world, "c")
@@ -53,8 +57,8 @@ def test_the_oldest_and_the_newest(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_what_was_pruned_gives_nothing(lab: StoreLab, world: StoreWorld) -> None:
-    """A position before what is kept, or after what was committed, is left where it is, beside the clock that
-    tells it.
+    """A position before the pruned revision, or after the newest revision, returns no changes and is not moved. The
+    zone's clock, which tells the reader, is returned.
     """
     fill(lab, world, "a", "b")
     lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
@@ -67,7 +71,9 @@ def test_what_was_pruned_gives_nothing(lab: StoreLab, world: StoreWorld) -> None
 
 
 def test_zones_share(lab: StoreLab, world: StoreWorld) -> None:
-    """A busy zone does not keep a quiet one waiting, and what is left over comes with the next part."""
+    """A zone with many changes does not delay the changes of another zone. The remaining changes are in the next
+    page.
+    """
     fill(lab, world, *"abcdef")
     lab.write(lambda tx: add_namespace(tx, world.side, "x"), zone=world.side.id)
 
@@ -84,7 +90,7 @@ def _many(world: StoreWorld, count: int, tx: Tx) -> None:
 
 
 def test_a_revision_is_never_cut(lab: StoreLab, world: StoreWorld) -> None:
-    """A transaction with more changes than a part takes comes whole, and alone."""
+    """A transaction with more changes than a page has is returned as a whole, in a page of its own."""
     fill(lab, world, "a")
     lab.write(lambda tx: _many(world, 50, tx), zone=world.main.id)
     fill(lab, world, "b")
@@ -98,7 +104,7 @@ def test_a_revision_is_never_cut(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_it_is_told_where_things_lie_or_lay(lab: StoreLab, world: StoreWorld) -> None:
-    """What was dropped is told with its parent and its name, and so is all that lies above."""
+    """A change of a dropped object has its parent and its name, and so have all of its ancestors."""
     outer = lab.write(lambda tx: add_namespace(tx, world.main, "outer"), zone=world.main.id)
     table = lab.write(lambda tx: add_table(tx, outer, "t"), zone=world.main.id)
     lab.write(lambda tx: tx.nodes.drop(table), zone=world.main.id)
@@ -111,7 +117,7 @@ def test_it_is_told_where_things_lie_or_lay(lab: StoreLab, world: StoreWorld) ->
 
 
 def test_unknown_zones_have_no_clock(lab: StoreLab, world: StoreWorld) -> None:
-    """A zone that never was is left out."""
+    """A zone that does not exist is omitted."""
     _, clocks = lab.load(clocks_read([world.main.id, 2**53]))
 
     assert set(clocks) == {world.main.id}

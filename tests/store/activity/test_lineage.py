@@ -1,5 +1,5 @@
-"""Lineage in the store, on both backends: what runs say replaces and adds up, columns with it, and what hangs on
-nothing goes.
+"""Lineage in the store, on both databases: edges of runs replace or add to earlier ones, with their columns, and
+orphaned edges are swept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FILE = ExternalDataset("s3://bucket", "dir/x")
 
 
 def job(name: str = "j", *, parent: str = "p", at: int = 1) -> LineageJobRow:
-    """A job in a run of its own."""
+    """Return a job in a run of its own."""
     return LineageJobRow("n", name, f"{parent}-{at}", parent, at)
 
 
@@ -39,19 +39,19 @@ def put(
     *sources: int,
     pairs: tuple[LineagePair, ...] = (),
 ) -> int:
-    """Say that a target comes from sources."""
+    """Record that a target is derived from sources."""
     return lab.write(lambda tx: tx.lineage.put(target, said, sources=sources, pairs=pairs), zone=world.main.id)
 
 
 def ends(lab: StoreLab, *ids: int, up: bool = True) -> list[tuple[int, int, str]]:
-    """Source, target and job of the edges around some ids."""
+    """Return source, target and job of the edges at some ids."""
     found = lab.load(edges_read(ids, up=up, limit=100))
     return [(each.source_id, each.target_id, each.job.name) for each in found]
 
 
 def test_edges_by_job_and_run(lab: StoreLab, world: StoreWorld) -> None:
-    """A newer parent run replaces, the same one adds, an older one is passed over; other jobs stay; both ends are
-    found.
+    """Edges of a newer parent run replace earlier ones, edges of the same run are added, and edges of an older run are
+    ignored. Edges of other jobs are not changed. Edges are found by source and by target.
     """
     assert put(lab, world, 90, job(parent="one", at=1), 81, 82) == 2
     assert put(lab, world, 90, job("other", at=1), 83) == 1
@@ -67,8 +67,8 @@ def test_edges_by_job_and_run(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_columns(lab: StoreLab, world: StoreWorld) -> None:
-    """Pairs are found by field id, by name where there is no id, and for every column where the whole target
-    depends on it.
+    """Column pairs are found by field id, by name if they have no id, and for every column if the whole target depends
+    on the source.
     """
     amount, name, whole = LineageField(3, "amount"), LineageField(UNKNOWN_FIELD, "name"), LineageField(EVERY_FIELD, "")
     pairs = (
@@ -99,7 +99,9 @@ def test_columns(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_only_so_many_jobs_and_columns(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a target's jobs those that ran last stay, and of one job's pairs the first ones."""
+    """Of a target's jobs only those with the latest runs are kept, and of one job's column pairs only the first
+    ones.
+    """
     monkeypatch.setattr(lineage, "JOBS_MAX", 3)
     monkeypatch.setattr(lineage, "COLUMNS_MAX", 2)
     for number in range(6):
@@ -113,8 +115,8 @@ def test_only_so_many_jobs_and_columns(lab: StoreLab, world: StoreWorld, monkeyp
 
 
 def test_only_so_many_sources_and_exports(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one run names without end is bounded, with its columns: of sources, and of datasets outside that
-    something goes to.
+    """The number of sources of a target, and of external datasets derived from a source, is limited. Column pairs of
+    removed edges are removed, too.
     """
     monkeypatch.setattr(lineage, "SOURCES_MAX", 3)
     monkeypatch.setattr(lineage, "EXPORTS_MAX", 2)
@@ -145,8 +147,8 @@ def test_datasets_outside(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_sweep(lab: StoreLab, world: StoreWorld) -> None:
-    """Edges of what is dropped for good go, with their columns and the datasets outside that hang on nothing;
-    trash stays.
+    """The sweep deletes edges of objects that were dropped for good, with their columns, and external datasets without
+    edges. Edges of objects in the trash are kept.
     """
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     source, target, other = (

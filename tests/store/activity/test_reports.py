@@ -1,5 +1,5 @@
-"""Reports in the store, on both backends: the newest of each table stay, by kind and page, until they expire or
-the table is gone.
+"""Reports in the store, on both databases: the newest reports of each table are kept, and are listed by kind in pages,
+until they expire or the table is gone for good.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from tests.store.world import StoreWorld, add_namespace
 
 
 def test_reports_come_and_go(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Newest first, of one kind or all, before an id; what is too much, too old or of nothing that lives goes."""
+    """Reports are listed newest first, of one kind or of all, before an id. Surplus reports, expired ones and those of
+    missing tables are deleted.
+    """
     monkeypatch.setattr(reports, "PER_TABLE_MAX", 3)
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     found = [

@@ -1,5 +1,5 @@
-"""Runs in the store: one statement for each change of state, which of two that race has one winner; what is kept
-and what goes.
+"""Pipeline runs in the store: each change of state is one statement, of two concurrent changes one succeeds, and old
+runs are deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DAY_MS = 86_400_000
 
 @dataclass
 class Runs:
-    """A pipeline, and short words for what tests do with its runs."""
+    """A pipeline, with short methods for operations on its runs."""
 
     lab: StoreLab
     world: StoreWorld
@@ -44,32 +44,32 @@ class Runs:
         return self.lab.write(lambda tx: tx.runs.create(run, told), zone=self.world.lake.id)
 
     def load(self, run: PipelineRun) -> PipelineRun:
-        """Read it again."""
+        """Load a run."""
         return self.lab.load(run_whole_read(run.metalake_id, run.uuid))[0]  # type: ignore[index]
 
     def list(self, caller: RunViewer = EVERYBODY, **asked: object) -> list[str]:
-        """The ids of those that somebody sees, newest first."""
+        """Return the ids of the runs that a user sees, newest first."""
         wanted = {"of_pipeline": False, "state": "", "before": 2**53, "limit": 100} | asked
         now = self.lab.store.time.now_ms()
         of = self.pipeline.id if wanted["of_pipeline"] else self.world.lake.id
         return [run.uuid for run in self.lab.load(runs_read(of, caller, now_ms=now, **wanted))]  # type: ignore[arg-type]
 
     def actor(self, run: PipelineRun, **changes: object) -> RunReporter:
-        """Its process."""
+        """Return the process of a run's attempt."""
         return RunReporter(run.metalake_id, run.uuid, run.user, run.user_id, run.attempt)._replace(**changes)  # type: ignore[arg-type]
 
     def to(self, run: PipelineRun, state: str) -> bool:
-        """Bring it to a state under its attempt."""
+        """Move a run to a state, in the name of its attempt."""
         zone = self.world.main.id if state == "published" else self.world.lake.id
         return self.lab.write(lambda tx: _to(tx, run, state), zone=zone)
 
     def age(self, run: PipelineRun, days: int) -> None:
-        """Let it have ended so long ago."""
+        """Set the end of a run this long into the past."""
         then = self.lab.store.time.now_ms() - days * DAY_MS
         self.lab.database.sql(f"UPDATE pipeline_run SET ended_at = {then} WHERE id = {run.id}")
 
     def step(self, run: PipelineRun, name: str, state: str = "done") -> None:
-        """Tell that a step is done."""
+        """Report a step as done."""
         self.lab.write(lambda tx: tx.runs.step_set(run.id, RunStepState(name, "[]", "", state, 1)))
 
 
@@ -84,7 +84,7 @@ def _to(tx: Tx, run: PipelineRun, state: str) -> bool:
 
 
 def add_pipeline(lab: StoreLab, world: StoreWorld, name: str = "nyc") -> Node:
-    """Make a pipeline."""
+    """Create a pipeline."""
     kind = Kind.JOB_TEMPLATE
     return lab.write(
         lambda tx: tx.nodes.create(
@@ -102,7 +102,7 @@ def runs(lab: StoreLab, world: StoreWorld) -> Runs:
 
 
 def test_it_is_read_as_it_was_made(runs: Runs) -> None:
-    """A run comes back whole, its steps in their order, waiting."""
+    """A run is read as it was written, with its steps in order and waiting."""
     run = runs.start("b", "a")
 
     found = runs.lab.load(run_whole_read(run.metalake_id, run.uuid))
@@ -115,7 +115,7 @@ def test_it_is_read_as_it_was_made(runs: Runs) -> None:
 
 @pytest.mark.parametrize("state", [*FINISHES, "published", "running"])
 def test_states_come_from_where_they_may(runs: Runs, state: str) -> None:
-    """From each state a run comes to those that the model says, and to no other, on every backend."""
+    """On every database, a run changes from each state only to the states that the model allows."""
     came: set[str] = set()
     for first in ("running", "cancelling", "failed", "cancelled", "held", "discarded", "published"):
         run = runs.start()
@@ -127,12 +127,12 @@ def test_states_come_from_where_they_may(runs: Runs, state: str) -> None:
             came.add(first)
         runs.to(runs.load(run), "discarded")
 
-    live = () if state != "running" else ("running", "cancelling")  # somebody holds those
+    live = () if state != "running" else ("running", "cancelling")  # these states have a lease
     assert came == set(BEFORE[state]) - set(live)
 
 
 def test_only_the_newest_attempt_acts(runs: Runs) -> None:
-    """After a resume the statements of the attempt before find nothing, for its user or anybody else."""
+    """After a resume, statements of the previous attempt change nothing, whether its user or another one sends them."""
     run = runs.start("s")
     runs.to(run, "failed")
     runs.to(run, "running")
@@ -150,7 +150,9 @@ def test_only_the_newest_attempt_acts(runs: Runs) -> None:
 
 
 def test_a_beat_is_one_statement_and_no_change(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It asks the database once, and leaves nothing in the feed; progress stays where none is told."""
+    """A heartbeat is one statement and creates no change row. A heartbeat without progress does not change the
+    progress.
+    """
     run = runs.start()
     changes = runs.lab.database.sql("SELECT count(*) FROM change")
     asked: list[object] = []
@@ -169,9 +171,7 @@ def test_a_beat_is_one_statement_and_no_change(runs: Runs, monkeypatch: pytest.M
 
 
 def test_phases_are_the_newest_attempts_word(runs: Runs) -> None:
-    """They are written after the run's end as well, by its own user under its newest attempt; a resume takes them
-    away.
-    """
+    """The user of the newest attempt can write its phases, also after the end of the run. A resume deletes them."""
     run = runs.start("s")
     runs.to(run, "published")
 
@@ -190,7 +190,7 @@ def test_phases_are_the_newest_attempts_word(runs: Runs) -> None:
 
 
 def test_what_is_lost_is_failed_for_another(runs: Runs) -> None:
-    """Only runs whose lease is out are failed, and never the one that is to go on."""
+    """Only runs whose lease has expired are failed, and never the run that is about to be resumed."""
     dead, own = runs.start(lease_ms=-1), runs.start(lease_ms=-1)
     live = runs.start()
 
@@ -202,7 +202,9 @@ def test_what_is_lost_is_failed_for_another(runs: Runs) -> None:
 
 
 def test_who_sees_which(runs: Runs) -> None:
-    """Everything, or what one of the caller's principals owns, or the runs of a pipeline that it owns."""
+    """A list has all runs, or those that one of the caller's principals owns, or the runs of a pipeline that one of
+    them owns.
+    """
     mine, other = runs.start(owner=7), runs.start(owner=8)
 
     assert runs.list() == runs.list(RunViewer(False, (9,))) == [other.uuid, mine.uuid]
@@ -213,8 +215,8 @@ def test_who_sees_which(runs: Runs) -> None:
 
 
 def test_findings_are_replaced_and_listed(runs: Runs) -> None:
-    """A step's findings take the place of those before, and other steps' stay; the newest come first, to who sees
-    the run.
+    """New findings of a step replace its earlier ones, and do not change those of other steps. The list has the newest
+    first, for callers who see the run.
     """
     run = runs.start("a", "b")
 
@@ -236,7 +238,9 @@ def test_findings_are_replaced_and_listed(runs: Runs) -> None:
 
 
 def test_old_runs_go_but_what_tells_of_the_tables(runs: Runs) -> None:
-    """Ended runs go after their time. A published one stays while no later published run has done each of its steps."""
+    """Ended runs are deleted after their retention time. A published run is kept until later published runs have done
+    each of its steps.
+    """
     names = ("failed", "early", "part", "late", "held", "young", "live")
     made = {name: runs.start("a", "b", lease_ms=-1) for name in names}
     done = {"early": ("a", "b"), "part": ("b",), "late": ("a",)}
@@ -261,7 +265,7 @@ def test_old_runs_go_but_what_tells_of_the_tables(runs: Runs) -> None:
 
 
 def test_pruning_goes_on(runs: Runs) -> None:
-    """At most so many at a time, and again until nothing is left."""
+    """Each call deletes a limited number of runs, and further calls delete the others."""
     for _ in range(3):
         run = runs.start()
         runs.to(run, "failed")
@@ -273,7 +277,7 @@ def test_pruning_goes_on(runs: Runs) -> None:
 
 
 def test_versions_last_as_long_as_a_run_of_them(runs: Runs) -> None:
-    """The newest declaration stays, and those that a run was made of."""
+    """The newest declaration of a pipeline, and those that a run uses, are kept."""
     for version in (1, 2, 3):
         runs.lab.write(
             lambda tx, version=version: declaration_put(tx, runs.pipeline.id, version=version, digest="d", text="{}")
@@ -293,7 +297,7 @@ def test_versions_last_as_long_as_a_run_of_them(runs: Runs) -> None:
 
 
 def test_what_hung_on_a_dropped_pipeline_is_swept(runs: Runs) -> None:
-    """Runs, steps, findings, owners and declarations of a pipeline that was dropped go, and no others'."""
+    """The sweep deletes runs, steps, findings, owners and declarations of a dropped pipeline, and of no other."""
     other = Runs(runs.lab, runs.world, add_pipeline(runs.lab, runs.world, "other"), made=50)
     for each in (runs, other):
         run = each.start("a")

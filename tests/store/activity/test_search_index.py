@@ -1,4 +1,6 @@
-"""The index of words, on both stores: words are found by their starts, replaced, removed; positions and the lease."""
+"""The word index, on both stores: words are found by prefix, replaced and removed; positions of zones and the lease of
+the indexer.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,20 @@ KINDS = [int(kind) for kind in Kind]
 
 
 def hits(lab: StoreLab, world: StoreWorld, *words: str, names_only: bool = False) -> list[str]:
-    """The folded names of the nodes found in catalog main."""
+    """Return the folded names of the nodes in catalog `main` that match."""
     load = words_read(words, names_only=names_only, zones=[world.main.id], kinds=KINDS, limit=10)
     return sorted(each.folded for each in lab.load(load))
 
 
 def put(lab: StoreLab, world: StoreWorld, *texts: IndexedText, ids: tuple[int, ...] = ()) -> None:
-    """Replace words."""
+    """Replace the words of a node."""
     lab.write(lambda tx: tx.search.replace(ids or [text.object_id for text in texts], texts), zone=world.lake.id)
 
 
 def test_words_are_found_replaced_and_removed(lab: StoreLab, world: StoreWorld) -> None:
-    """All words must be met, by starts, in names only or anywhere; the last words count; other zones do not."""
+    """A node matches if all words match by prefix, in its name only or anywhere. Only its latest words count, and other
+    zones do not match.
+    """
     zone = world.main.id
     one, two = (lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=zone).id for name in "ab")
     far = lab.write(lambda tx: add_namespace(tx, world.side, "far"), zone=world.side.id).id
@@ -49,7 +53,9 @@ def test_words_are_found_replaced_and_removed(lab: StoreLab, world: StoreWorld) 
 
 
 def test_positions_and_the_lease(lab: StoreLab, world: StoreWorld) -> None:
-    """A zone without a position is lost; one at its newest revision is not behind; one holder at a time."""
+    """A zone without a position counts as lost, and one at its newest revision is not behind. Only one holder has the
+    lease.
+    """
     zone = world.main.id
     lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=zone)
     (progress,) = lab.load(progress_read([zone]))
@@ -71,8 +77,8 @@ def test_positions_and_the_lease(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_words_that_no_object_has_any_more_are_forgotten(lab: StoreLab, world: StoreWorld) -> None:
-    """A word goes with the last object that has it, wherever the object has it. Words that the index may have in parts
-    stay.
+    """A word is deleted from the vocabulary with the last object that has it, in whatever field. Words that may occur
+    as parts of indexed words are kept.
     """
     zone = world.main.id
     one, two = (lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=zone).id for name in "ab")

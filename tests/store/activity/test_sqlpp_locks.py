@@ -1,4 +1,4 @@
-"""Rows of locks: what a token is worth to a mutation, and which rows a decision is made from."""
+"""Rows of statement locks: the check of a lock's token in a mutation, and the rows that a decision reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXCLUSIVE = LockMode.EXCLUSIVE_MODIFY
 
 
 def key(name: str) -> LockKey:
-    """A dataset's key in a dataverse of two parts."""
+    """Return the key of a dataset in a dataverse of two parts."""
     return LockKey(7, LockKind.DATASET, DataverseName.create(("sales.x", "east")), name)
 
 
@@ -24,7 +24,7 @@ A, B, C = key("a"), key("b"), key("c")
 
 
 def put(lab: StoreLab, token: int, *wishes: tuple[LockKey, LockMode], node: bool = True, holder: str = "me") -> None:
-    """Write a request."""
+    """Insert a lock request."""
 
     def mutation(tx: Tx) -> None:
         tx.locks.insert(token, holder=holder, wishes=[LockRequest(*wish) for wish in wishes])
@@ -35,7 +35,9 @@ def put(lab: StoreLab, token: int, *wishes: tuple[LockKey, LockMode], node: bool
 
 
 def test_rows_are_read_as_they_were_written(lab: StoreLab) -> None:
-    """What is at a request's keys comes back part by part, its own and others', and nothing of other keys."""
+    """All rows at a request's keys, of this and other requests, are read as they were written. Rows of other keys are
+    not read.
+    """
     put(lab, 1, (A, READ), (B, WRITE))
     put(lab, 2, (A, EXCLUSIVE), (C, READ), node=False)
 
@@ -47,7 +49,7 @@ def test_rows_are_read_as_they_were_written(lab: StoreLab) -> None:
 
 
 def test_who_waits_behind_a_request(lab: StoreLab) -> None:
-    """All keys of those who wait at one of its keys; nothing where nobody does."""
+    """All keys of the requests that wait at one of a request's keys are returned, and none if no request waits."""
     put(lab, 1, (A, WRITE))
     put(lab, 2, (B, WRITE))
     put(lab, 3, (A, READ), (B, READ), node=False)
@@ -75,8 +77,8 @@ def test_who_waits_behind_a_request(lab: StoreLab) -> None:
     ],
 )
 def test_what_a_token_is_worth(lab: StoreLab, token: int, covers: LockRequest | None, *, is_held: bool) -> None:
-    """A mutation goes on when the token holds what it is shown for; not when it only waits, was never, or holds
-    less.
+    """A mutation proceeds if the token holds the required lock. It fails if the token only waits, does not exist, or
+    holds a weaker lock.
     """
     put(lab, 1, (A, EXCLUSIVE))
     put(lab, 2, (A, READ), node=False)
@@ -93,7 +95,9 @@ def test_what_a_token_is_worth(lab: StoreLab, token: int, covers: LockRequest | 
 
 
 def test_a_lock_that_was_taken_away_fences(lab: StoreLab) -> None:
-    """Once its rows are gone the token is void, and what its mutation wrote before it asked is undone."""
+    """After a lock's rows are deleted, a mutation that checks its token fails, and its earlier writes are rolled
+    back.
+    """
     put(lab, 1, (A, WRITE))
     lab.write(lambda tx: tx.locks.delete(1))
 
@@ -107,7 +111,9 @@ def test_a_lock_that_was_taken_away_fences(lab: StoreLab) -> None:
 
 
 def test_how_requests_of_a_node_stand(lab: StoreLab) -> None:
-    """One query tells for each of a node's requests whether it waits, and how many other nodes are dead."""
+    """One query returns for each request of a node whether it waits, and the number of other nodes whose lease has
+    expired.
+    """
     put(lab, 1, (A, WRITE))
     put(lab, 2, (A, READ), (B, READ), node=False)
     put(lab, 3, (A, READ), node=False, holder="other")

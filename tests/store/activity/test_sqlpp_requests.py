@@ -1,4 +1,6 @@
-"""Requests of the query service in the store, on both backends: kept for whose they are, ended by marks, swept."""
+"""Requests of the query service in the store, on both databases: visible to their users, cancelled by marks, swept at
+their end.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ LEASE_MS = 15_000
 
 
 def row(lab: StoreLab, world: StoreWorld, handle: str, **more: object) -> StatementRequest:
-    """A request of ana's that runs, put into the store."""
+    """Insert a running request of ana."""
     now_ms = lab.write(lambda tx: tx.now_ms, zone=world.main.id)
     given: dict[str, object] = {
         "user_name": "ana", "user_id": 7, "request_id": f"r-{handle}", "client_context_id": "mine", "statement": "select 1",
@@ -26,12 +28,12 @@ def row(lab: StoreLab, world: StoreWorld, handle: str, **more: object) -> Statem
 
 
 def find(lab: StoreLab, query: tuple) -> list:
-    """The rows of one statement."""
+    """Return the rows of one statement."""
     return lab.load(read_rows(query[0], **query[1]))
 
 
 def test_a_request_is_found_by_whose_it_is(lab: StoreLab, world: StoreWorld) -> None:
-    """By handle, name and id together."""
+    """A request is found only with its handle and with its user's name and id."""
     kept = row(lab, world, "a")
 
     assert rows_of(find(lab, request_query("a", ANA))) == [kept]
@@ -41,7 +43,9 @@ def test_a_request_is_found_by_whose_it_is(lab: StoreLab, world: StoreWorld) -> 
 
 
 def test_parts_are_kept_while_it_runs(lab: StoreLab, world: StoreWorld) -> None:
-    """They count for their user; after the end none is added, and a failure leaves none."""
+    """Result parts of a running request are readable for its user. After its end no part can be added, and a failed
+    request has none.
+    """
     for handle in ("a", "b"):
         row(lab, world, handle)
     added = lab.write(lambda tx: tx.requests.add("a", 0, body=b"1\n2", count=2), zone=world.main.id)
@@ -62,7 +66,9 @@ def test_parts_are_kept_while_it_runs(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_a_mark_ends_what_runs_on_a_node_that_lives(lab: StoreLab, world: StoreWorld) -> None:
-    """By the request's id, the client's or the handle; of one user, or of everybody."""
+    """A cancellation marks requests on a live node, by the request's id, the client's id or the handle, of one user or
+    of all users.
+    """
     row(lab, world, "a")
     row(lab, world, "b", user_name="bob", holder="there")
     row(lab, world, "dead", alive_until=0)
@@ -81,7 +87,9 @@ def test_a_mark_ends_what_runs_on_a_node_that_lives(lab: StoreLab, world: StoreW
 
 
 def test_what_runs_is_listed_as_long_as_its_node_lives(lab: StoreLab, world: StoreWorld) -> None:
-    """One's own, or everybody's, the oldest first."""
+    """Running requests are listed while their node's lease is valid: the caller's own, or those of all users, the
+    oldest first.
+    """
     first = row(lab, world, "b", started_at=1)
     second = row(lab, world, "a", user_name="bob")
     row(lab, world, "dead", alive_until=0)
@@ -95,7 +103,7 @@ def test_what_runs_is_listed_as_long_as_its_node_lives(lab: StoreLab, world: Sto
 
 
 def test_what_is_over_is_swept(lab: StoreLab, world: StoreWorld) -> None:
-    """When its time and its node's lease are over; with its parts."""
+    """A request whose time and whose node's lease have expired is deleted together with its result parts."""
     row(lab, world, "old", alive_until=0)
     row(lab, world, "lives")
     row(lab, world, "kept", alive_until=0, expires_at=1 << 50)

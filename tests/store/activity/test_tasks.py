@@ -1,4 +1,4 @@
-"""Tasks: left by a commit, leased for a time, kept by heartbeats, tried again, done."""
+"""Tasks: created by a commit, leased for a limited time, renewed by heartbeats, retried, and deleted when done."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def lease(tx: Tx) -> LeasedTask | None:
 
 
 def test_task_is_leased_once(lab: StoreLab) -> None:
-    """A leased task is nobody else's until its lease ends."""
+    """A leased task cannot be leased again before its lease ends."""
     lab.write(lambda tx: tx.tasks.create("purge", '{"a":1}'))
 
     first = lab.write(lease)
@@ -28,7 +28,7 @@ def test_task_is_leased_once(lab: StoreLab) -> None:
 
 
 def test_of_many_workers_each_gets_another_task(lab: StoreLab) -> None:
-    """Workers of two nodes that ask at once get different tasks, oldest first, and none twice."""
+    """Workers of two nodes that lease concurrently get different tasks, oldest first, and none twice."""
     lab.write(lambda tx: [tx.tasks.create("purge", str(i)) for i in range(3)])
     nodes = [lab.store, lab.open()]
     permit = upkeep_permit("tester")
@@ -42,8 +42,8 @@ def test_of_many_workers_each_gets_another_task(lab: StoreLab) -> None:
 
 
 def test_kinds_are_leased_apart(lab: StoreLab) -> None:
-    """Whoever asks for some kinds gets no other, and whoever asks for the others none of them, of whatever kind
-    they are.
+    """A worker that leases only some kinds gets only tasks of these kinds. A worker that excludes them gets only tasks
+    of other kinds, also of unknown ones.
     """
     for kind in ("purge", "compact", "newer", "compact"):
         lab.write(lambda tx, kind=kind: tx.tasks.create(kind, "{}"))
@@ -63,7 +63,7 @@ def test_kinds_are_leased_apart(lab: StoreLab) -> None:
 
 
 def test_dead_workers_task_is_leased_again_with_its_progress(lab: StoreLab) -> None:
-    """When a lease has run out, the next worker gets the task with the progress that was left."""
+    """When a lease has expired, the next worker gets the task with the progress that the last worker stored."""
     lab.write(lambda tx: tx.tasks.create("purge", "{}"))
     task = lab.write(lease)
     lab.write(lambda tx: tx.tasks.progress(task.id, "17", lease_ms=-1))
@@ -74,7 +74,7 @@ def test_dead_workers_task_is_leased_again_with_its_progress(lab: StoreLab) -> N
 
 
 def test_heartbeat_keeps_the_lease(lab: StoreLab) -> None:
-    """A heartbeat that comes before the end prolongs the lease."""
+    """A heartbeat before the end of the lease extends the lease."""
     lab.write(lambda tx: tx.tasks.create("purge", "{}"))
     task = lab.write(lambda tx: tx.tasks.lease(lease_ms=-1))
     lab.write(lambda tx: tx.tasks.progress(task.id, "1", lease_ms=60_000))
@@ -83,7 +83,7 @@ def test_heartbeat_keeps_the_lease(lab: StoreLab) -> None:
 
 
 def test_failed_task_comes_back_later(lab: StoreLab) -> None:
-    """A task given back is not due before its delay, is due after it, and keeps what went wrong."""
+    """A task that is given back is due only after its delay, and has the error."""
     lab.write(lambda tx: tx.tasks.create("purge", "{}"))
     task = lab.write(lease)
 
@@ -106,7 +106,7 @@ def test_done_task_is_gone(lab: StoreLab) -> None:
 
 
 def test_task_of_a_failed_mutation_never_was(lab: StoreLab) -> None:
-    """A task and its mutation commit together or not at all."""
+    """A task and the mutation that creates it commit together or not at all."""
 
     def fail(tx: Tx) -> None:
         tx.tasks.create("purge", "{}")
@@ -119,13 +119,13 @@ def test_task_of_a_failed_mutation_never_was(lab: StoreLab) -> None:
 
 
 def states(lab: StoreLab) -> dict[str, list[int]]:
-    """The ids of tasks by state, those that there are."""
+    """Return the ids of the existing tasks by state."""
     found = {state: [row.id for row in lab.load(tasks_read(state, after=0, limit=9))] for state in STATES}
     return {state: ids for state, ids in found.items() if ids}
 
 
 def test_ended_tasks_can_be_seen_and_are_not_leased(lab: StoreLab) -> None:
-    """What was given up or has something to tell stays, is counted, and is nobody's work any more."""
+    """A failed task, and a done one with a result, stay in the store, are counted, and are never leased."""
     lab.write(lambda tx: [tx.tasks.create("purge", "{}") for _ in range(3)])
     dead, done = (lab.write(lease).id for _ in range(2))
     lab.write(lambda tx: tx.tasks.end(dead, error="no", result=None))
@@ -142,7 +142,7 @@ def test_ended_tasks_can_be_seen_and_are_not_leased(lab: StoreLab) -> None:
 
 
 def test_dead_task_is_tried_again(lab: StoreLab) -> None:
-    """What was given up can be made due, as can what waits; not what runs, is done, or is not there."""
+    """A failed or waiting task can be made due. A running, done or missing task cannot."""
     lab.write(lambda tx: [tx.tasks.create("purge", "{}") for _ in range(4)])
     dead, done, running = (lab.write(lease).id for _ in range(3))
     lab.write(lambda tx: tx.tasks.end(dead, error="no", result=None))
@@ -159,7 +159,7 @@ def test_dead_task_is_tried_again(lab: StoreLab) -> None:
 
 
 def test_done_tasks_are_forgotten_in_time(lab: StoreLab) -> None:
-    """What was done is forgotten; what was given up stays until somebody looks after it."""
+    """A done task is deleted after some time. A failed task stays until an administrator handles it."""
     lab.write(lambda tx: [tx.tasks.create("purge", "{}") for _ in range(2)])
     dead, done = (lab.write(lease).id for _ in range(2))
     lab.write(lambda tx: tx.tasks.end(dead, error="no", result=None))
@@ -173,7 +173,7 @@ def test_done_tasks_are_forgotten_in_time(lab: StoreLab) -> None:
 
 
 def test_recurring_task_is_there_once(lab: StoreLab) -> None:
-    """Of a kind that is done again and again one task is there; when it is given back it is due later, as new."""
+    """Of a recurring kind exactly one task exists. When it is given back, it is due later and otherwise as new."""
     for _ in range(2):
         lab.write(lambda tx: tx.tasks.ensure("sweep", "{}", delay_ms=0))
     task = lab.write(lease)

@@ -1,5 +1,5 @@
-"""Jobs of templates in the store: one node takes each, its end is its own to say, and what is old or hangs on
-nothing goes.
+"""Jobs of templates in the store: one node leases each job and only it ends the job; old jobs and jobs of dropped
+templates are deleted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def ask(lab: StoreLab, world: StoreWorld, template: Node, uuid: str, *, owner: i
 
 
 def test_one_node_takes_a_job_and_says_its_end(lab: StoreLab, world: StoreWorld) -> None:
-    """The oldest first; whoever does not hold it says nothing of it; an end is said once."""
+    """A node leases the oldest job first. A node without the lease cannot end the job, and a job ends only once."""
     template = add_pipeline(lab, world)
     first, second = ask(lab, world, template, "j-1"), ask(lab, world, template, "j-2")
     took = lab.write(lambda tx: tx.template_jobs.claim("h", limit=1, lease_ms=60_000))
@@ -51,7 +51,7 @@ def test_one_node_takes_a_job_and_says_its_end(lab: StoreLab, world: StoreWorld)
 
 
 def test_one_that_waits_is_withdrawn_and_one_that_is_lost_is_found(lab: StoreLab, world: StoreWorld) -> None:
-    """What waits is cancelled at once; a lease that is out shows, and the job is due to be told."""
+    """A waiting job is cancelled at once. A job whose lease has expired is listed as lost and is due to be reported."""
     template = add_pipeline(lab, world)
     waits = ask(lab, world, template, "j-1")
     now = lab.store.time.now_ms()
@@ -71,7 +71,9 @@ def test_one_that_waits_is_withdrawn_and_one_that_is_lost_is_found(lab: StoreLab
 
 
 def test_who_sees_which(lab: StoreLab, world: StoreWorld) -> None:
-    """Owners see theirs, a template's owner all of it, of a metalake or of a template."""
+    """Users see the jobs that they own, and the owner of a template sees all of its jobs, for a metalake or one
+    template.
+    """
     template, other = add_pipeline(lab, world), add_pipeline(lab, world, "other")
     for uuid, of, owner in (("j-1", template, 7), ("j-2", template, 8), ("j-3", other, 7)):
         ask(lab, world, of, uuid, owner=owner)
@@ -88,7 +90,7 @@ def test_who_sees_which(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_old_ones_and_those_of_no_template_go(lab: StoreLab, world: StoreWorld) -> None:
-    """What ended long ago goes, what waits does not; with its template everything does."""
+    """Jobs that ended long ago are deleted, waiting ones are not. All jobs of a dropped template are deleted."""
     template = add_pipeline(lab, world)
     old, waits = ask(lab, world, template, "j-1"), ask(lab, world, template, "j-2")
     lab.write(lambda tx: tx.template_jobs.cancel(old), zone=world.lake.id)

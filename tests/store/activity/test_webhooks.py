@@ -1,4 +1,4 @@
-"""Webhooks in the store: held by one at a time, moved by nobody else."""
+"""Webhooks in the store: one node leases each, and only that node changes its state."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tests.store.world import StoreWorld
 
 
 def make(lab: StoreLab, world: StoreWorld) -> Webhook:
-    """Make one."""
+    """Create a webhook."""
     return lab.write(
         lambda tx: tx.webhooks.create(metalake_id=world.lake.id, user_id=7, url="https://h", secret="s", position="p")
     )
 
 
 def read(lab: StoreLab, world: StoreWorld) -> list[Webhook]:
-    """Those of the metalake."""
+    """Return the webhooks of the metalake."""
     return lab.load(webhooks_read(world.lake.id))
 
 
@@ -28,7 +28,7 @@ def is_due(lab: StoreLab, ahead_ms: int = 0) -> bool:
 
 
 def test_it_is_read_as_it_was_made(lab: StoreLab, world: StoreWorld) -> None:
-    """What is read is what was written, by whom."""
+    """A webhook is read as it was written, with its user."""
     made = make(lab, world)
 
     assert read(lab, world) == [made]
@@ -36,7 +36,7 @@ def test_it_is_read_as_it_was_made(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_one_holds_it(lab: StoreLab, world: StoreWorld) -> None:
-    """It is leased once until the lease ends, and due again then."""
+    """A webhook is leased by one node until the lease ends, and is due again then."""
     make(lab, world)
 
     def lease(tx: Tx) -> int:
@@ -47,7 +47,9 @@ def test_one_holds_it(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_progress_and_failure_are_the_holders(lab: StoreLab, world: StoreWorld) -> None:
-    """Only who holds it moves the position or says what went wrong; success forgets the failures."""
+    """Only the node with the lease can move the position or record an error. A success resets the number of
+    failures.
+    """
     hook = make(lab, world)
     lab.write(lambda tx: tx.webhooks.lease("me", limit=9, lease_ms=60_000))
     lab.write(lambda tx: tx.webhooks.failed(hook.id, "other", "no", delay_ms=0))
@@ -71,7 +73,7 @@ def test_progress_and_failure_are_the_holders(lab: StoreLab, world: StoreWorld) 
 
 
 def test_a_stopped_one_waits_for_somebody(lab: StoreLab, world: StoreWorld) -> None:
-    """What stopped is due again when somebody says so, where it was or elsewhere."""
+    """A stopped webhook is due again when a user restarts it, at its position or at another one."""
     hook = make(lab, world)
     lab.write(lambda tx: tx.webhooks.lease("me", limit=9, lease_ms=60_000))
     lab.write(lambda tx: tx.webhooks.failed(hook.id, "me", "lost", delay_ms=None))
@@ -85,7 +87,7 @@ def test_a_stopped_one_waits_for_somebody(lab: StoreLab, world: StoreWorld) -> N
 
 
 def test_it_is_its_metalakes(lab: StoreLab, world: StoreWorld) -> None:
-    """Under another metalake's id nothing is dropped; with its own metalake it goes."""
+    """A drop with another metalake's id does nothing. With its own metalake's id, the webhook is deleted."""
     hook = make(lab, world)
 
     kept = lab.write(lambda tx: tx.webhooks.drop(world.main.id, hook.id))

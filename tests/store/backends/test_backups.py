@@ -1,6 +1,4 @@
-"""Backups of an SQLite store: whole while it is written to, put back only when they are, and what a restore takes
-away.
-"""
+"""Backups of an SQLite store: consistent during writes, restored only if valid; and what a restore invalidates."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from tests.store.test_clock import touch
 
 @pytest.fixture
 def lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
-    """A lab on an SQLite file, whose store is open and has written."""
+    """A lab on an SQLite file whose store is open and has written."""
     lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))
     assert lab.write(touch) == 1
     yield lab
@@ -29,19 +27,19 @@ def lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
 
 @pytest.fixture
 def database(lab: StoreLab) -> Path:
-    """The file."""
+    """The path of the store's file."""
     return Path(lab.database.address)
 
 
 def stop(lab: StoreLab) -> None:
-    """Stop the server, as far as there is one here."""
+    """Close the store, as a stop of the server does."""
     for store in lab._stores:
         lab.run(store.close())
     lab._stores.clear()
 
 
 def token(lab: StoreLab, name: str) -> int:
-    """Make a token; returns its id."""
+    """Create a token. Returns its id."""
     return lab.write(
         lambda tx: tx.tokens.create(user="ana", name=name, secret_hash=b"x", expires_at=None, trust=TokenTrust.OPEN).id
     )
@@ -63,12 +61,12 @@ def revision(path: Path) -> int:
 def restore(
     database: Path, source: Path, *, keeps_tokens: bool = False, vouched: bool = False
 ) -> tuple[Path | None, int]:
-    """Put a backup back."""
+    """Restore a backup."""
     return backup_restore(database, source, keeps_tokens=keeps_tokens, vouched=vouched)
 
 
 def test_backup_has_what_is_in_the_log(lab: StoreLab, database: Path, tmp_path: Path) -> None:
-    """A backup of a store in use has its newest change, is one file of mode 600, and is not written over."""
+    """A backup of a store in use contains the newest change, is one file of mode 600, and does not overwrite a file."""
     target = tmp_path / "copies" / "b.db"
     target.parent.mkdir()
     epoch = lab.epoch()
@@ -85,7 +83,7 @@ def test_backup_has_what_is_in_the_log(lab: StoreLab, database: Path, tmp_path: 
 
 
 def test_backup_of_nothing_makes_nothing(tmp_path: Path) -> None:
-    """A store that is not there is not made by looking at it."""
+    """A backup of a store that does not exist fails and does not create the store."""
     with pytest.raises(BadBackup, match="no store"):
         backup_write(tmp_path / "none.db", tmp_path / "b.db")
 
@@ -93,8 +91,8 @@ def test_backup_of_nothing_makes_nothing(tmp_path: Path) -> None:
 
 
 def test_plain_copy_is_refused(lab: StoreLab, database: Path, tmp_path: Path) -> None:
-    """The file alone, copied beside a running server, lacks its newest change, opens well, and is refused for what
-    it is.
+    """A copy of the database file alone, made beside a running server, lacks the newest change and can be opened. A
+    restore refuses it with the reason.
     """
     copy = tmp_path / "plain.db"
     shutil.copyfile(database, copy)
@@ -112,7 +110,7 @@ def test_plain_copy_is_refused(lab: StoreLab, database: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize("how", ["no database", "cut", "another database", "missing"])
 def test_what_is_no_whole_store_is_refused(lab: StoreLab, database: Path, tmp_path: Path, how: str) -> None:
-    """What is damaged, or no store at all, replaces nothing."""
+    """A damaged file, or one that is no store, is refused and replaces nothing."""
     copy = tmp_path / "bad.db"
     backup_write(database, copy)
     if how == "no database":
@@ -133,7 +131,7 @@ def test_what_is_no_whole_store_is_refused(lab: StoreLab, database: Path, tmp_pa
 
 
 def test_store_in_use_is_not_replaced(lab: StoreLab, database: Path, tmp_path: Path) -> None:
-    """While a server has the store open nothing is put in its place, and the server goes on."""
+    """A store that a server has open is not replaced, and the server continues."""
     copy = tmp_path / "b.db"
     backup_write(database, copy)
 
@@ -144,7 +142,7 @@ def test_store_in_use_is_not_replaced(lab: StoreLab, database: Path, tmp_path: P
 
 
 def test_restore_is_another_store(lab: StoreLab, database: Path, tmp_path: Path) -> None:
-    """What comes back has a new epoch and new ids; what it replaces is kept beside it, whole."""
+    """A restored store has a new epoch and assigns new ids. The replaced store is kept beside it, complete."""
     copy = tmp_path / "b.db"
     backup_write(database, copy)
     lab.write(touch)
@@ -166,7 +164,7 @@ def test_restore_is_another_store(lab: StoreLab, database: Path, tmp_path: Path)
 
 
 def test_revoked_token_stays_revoked(lab: StoreLab, database: Path, tmp_path: Path) -> None:
-    """A token that was revoked since the backup is so after the restore, too; the others go on."""
+    """A token that was revoked since the backup is revoked after the restore, too. Other tokens stay valid."""
     kept, lost = token(lab, "kept"), token(lab, "lost")
     copy = tmp_path / "b.db"
     backup_write(database, copy)
@@ -182,7 +180,9 @@ def test_revoked_token_stays_revoked(lab: StoreLab, database: Path, tmp_path: Pa
 @pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize("there", ["nothing", "a damaged one"])
 def test_tokens_that_nobody_can_tell_of(lab: StoreLab, database: Path, tmp_path: Path, keeps: bool, there: str) -> None:
-    """Where no store is left that tells which tokens are valid, none is, unless somebody asks for it."""
+    """If the replaced store cannot tell which tokens are valid, all tokens are revoked, unless the caller requests
+    otherwise.
+    """
     made = token(lab, "t")
     copy = tmp_path / "b.db"
     backup_write(database, copy)

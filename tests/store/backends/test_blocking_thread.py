@@ -1,4 +1,4 @@
-"""The thread that waits: in order, failures told, nobody waited for in vain."""
+"""The blocking thread: calls run in order, errors are raised in their callers, and no caller waits in vain."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from limnos.store.backends.blocking_thread import BlockingThread
 
 @pytest.fixture
 def thread() -> Iterator[BlockingThread]:
-    """A thread that is ended with the test."""
+    """A thread that is stopped at the end of the test."""
     made = BlockingThread("waits")
     yield made
     made.close()
 
 
 def test_calls_run_in_order_in_the_thread(thread: BlockingThread) -> None:
-    """Each call runs after the one before it, none of them in the loop's thread."""
+    """Each call runs after the previous one, and none in the event loop's thread."""
     ran: list[tuple[int, str]] = []
 
     async def main() -> None:
@@ -34,7 +34,7 @@ def test_calls_run_in_order_in_the_thread(thread: BlockingThread) -> None:
 
 
 def test_failure_is_told_and_the_thread_goes_on(thread: BlockingThread) -> None:
-    """What a call raises is raised to whoever waits for it, and the next call runs."""
+    """An exception of a call is raised in its caller, and the next call runs."""
 
     async def main() -> list[BaseException | None]:
         failing = thread.run(lambda: {}["absent"])
@@ -47,7 +47,7 @@ def test_failure_is_told_and_the_thread_goes_on(thread: BlockingThread) -> None:
 
 
 def test_nobody_has_to_wait_for_a_call(thread: BlockingThread) -> None:
-    """A call whose waiter has gone runs to its end, and harms nobody."""
+    """A call whose caller was cancelled runs to its end and does not affect the others."""
     entered, go_on, done = threading.Event(), threading.Event(), threading.Event()
 
     def call() -> None:
@@ -68,7 +68,7 @@ def test_nobody_has_to_wait_for_a_call(thread: BlockingThread) -> None:
 
 
 def test_close_waits_for_what_was_handed_over() -> None:
-    """Closing is the last call: those before it have run when it returns."""
+    """A close runs after all calls that were submitted before it."""
     thread = BlockingThread("waits")
     ran: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The watch over connections: what is cut, what is left alone, on whose word."""
+"""Dead-peer detection of database connections: which connections are closed, and which are not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AT_WORK = (7, "then")
 
 
 class Database:
-    """A database that says what it is at work on, or can't be asked."""
+    """A fake database that reports the backends at work, or is unreachable."""
 
     def __init__(self, *at_work: tuple[int, object], reachable: bool = True) -> None:
         self.found = set(at_work)
@@ -21,19 +21,19 @@ class Database:
         self.asked = asyncio.Event()
 
     async def at_work(self) -> set[tuple[int, object]]:
-        """Answer, if anybody comes through."""
+        """Return the backends at work. Raises an error if the database is unreachable."""
         self.asked.set()
         if not self.reachable:
             raise OSError("no route")
         return self.found
 
     async def end(self, ghosts: list[int]) -> None:
-        """Note what is ended."""
+        """Record a backend that is terminated."""
         self.ended += ghosts
 
 
 def watched(database: Database, line: MonitoredConnection, *, distrusted: list[int]) -> None:
-    """Let a watch look at a line on which a statement has been out for long, once."""
+    """Run the check once for a connection on which a statement has been running for long."""
 
     async def story() -> None:
         watch = DeadPeerDetector(database.at_work, database.end, silence_s=0.001, on_cut=lambda: distrusted.append(1))
@@ -47,14 +47,16 @@ def watched(database: Database, line: MonitoredConnection, *, distrusted: list[i
 
 
 def line_out(cuts: list[str], *, backend: tuple[int, object] | None = AT_WORK, for_s: float = 5) -> MonitoredConnection:
-    """A line whose statement has been out for so long."""
+    """Return a connection on which a statement has been running for this long."""
     line = MonitoredConnection(lambda: cuts.append("cut"), backend)
     line.since = time.monotonic() - for_s
     return line
 
 
 def test_line_of_a_database_at_work_is_left_alone() -> None:
-    """A statement that takes long is no silence, and it is asked about again only after another while."""
+    """A connection whose backend is at work is not closed, however long the statement takes. The check asks about it
+    again after another interval.
+    """
     cuts: list[str] = []
     line = line_out(cuts)
 
@@ -65,8 +67,8 @@ def test_line_of_a_database_at_work_is_left_alone() -> None:
 
 
 def test_silent_line_is_cut_and_its_other_side_ended() -> None:
-    """The database waits for us, and we for it: the line is cut, what rests is trusted no more, the locks are let
-    go.
+    """If the backend waits for the client while the client waits for it, the connection is closed, idle connections are
+    distrusted, and the backend is terminated, which releases its locks.
     """
     cuts: list[str] = []
     distrusted: list[int] = []
@@ -78,7 +80,7 @@ def test_silent_line_is_cut_and_its_other_side_ended() -> None:
 
 
 def test_unreachable_database_is_given_time() -> None:
-    """As long as nobody can be asked only time tells: a short silence is borne, a long one is not."""
+    """While the database is unreachable, a connection is closed only after a longer time of silence."""
     short: list[str] = []
     long: list[str] = []
 
@@ -89,7 +91,9 @@ def test_unreachable_database_is_given_time() -> None:
 
 
 def test_hidden_backend_is_given_time() -> None:
-    """Behind a pooler nobody can tell which process is ours: none is ended, and the line is cut late."""
+    """Behind a pooler, where the backend is unknown, no backend is terminated and the connection is closed only after a
+    longer time.
+    """
     short: list[str] = []
     long: list[str] = []
     database = Database(AT_WORK)
@@ -101,7 +105,7 @@ def test_hidden_backend_is_given_time() -> None:
 
 
 def test_line_without_a_statement_is_not_looked_at() -> None:
-    """A connection that rests is not silent."""
+    """A connection without a running statement is not checked."""
     cuts: list[str] = []
 
     async def story() -> bool:

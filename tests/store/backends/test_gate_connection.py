@@ -1,4 +1,4 @@
-"""The gate's own connection: what it gives back, and how it ends."""
+"""The gate's own connection: result values, errors, timeouts, and its end."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DIVIDED = Sql("SELECT 7 / :by::bigint")
 
 @pytest.fixture
 def database(postgres_server: PostgresServer) -> Database:
-    """A database, with nobody else on it."""
+    """A database that only this test uses."""
     return postgres_server.fresh_database()
 
 
 def asked(database: Database, story: Callable[[GateConnection], Awaitable[object]]) -> None:
-    """Tell a story of a connection."""
+    """Run a scenario of a connection."""
 
     async def told() -> None:
         gate_connection = await open_gate_connection(database.address)
@@ -40,7 +40,7 @@ def asked(database: Database, story: Callable[[GateConnection], Awaitable[object
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Let the loop turn until something holds."""
+    """Run the event loop until a condition is true."""
     end = asyncio.get_running_loop().time() + WAIT_S
     for _ in iter(holds, True):
         assert asyncio.get_running_loop().time() < end
@@ -48,9 +48,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 def test_values_come_as_they_are(database: Database) -> None:
-    """Whole numbers, texts and nulls come back as such, row by row, the same statement asked again and others in
-    between.
-    """
+    """Integers, texts and nulls are returned as such, row by row, for repeated and interleaved statements."""
 
     async def story(gate_connection: GateConnection) -> None:
         for first in (-1, 2**62):
@@ -63,7 +61,7 @@ def test_values_come_as_they_are(database: Database) -> None:
 
 
 def test_question_that_no_socket_takes_at_once(database: Database) -> None:
-    """A question of several megabytes arrives whole, though the socket takes it in pieces."""
+    """A statement of several megabytes is sent completely, although the socket accepts it in pieces."""
     count = 1_000_000
 
     async def story(gate_connection: GateConnection) -> None:
@@ -76,7 +74,7 @@ def test_question_that_no_socket_takes_at_once(database: Database) -> None:
 
 
 def test_statement_that_fails_ends_nothing(database: Database) -> None:
-    """What the database refuses is told as its error, and the connection answers the next question."""
+    """A statement that the database refuses raises its error, and the connection answers the next statement."""
 
     async def story(gate_connection: GateConnection) -> None:
         with pytest.raises(psycopg.errors.DivisionByZero):
@@ -88,7 +86,7 @@ def test_statement_that_fails_ends_nothing(database: Database) -> None:
 
 
 def test_one_question_at_a_time(database: Database) -> None:
-    """Who asks while another one is being answered is refused, and the other one gets its answer."""
+    """A second statement while one is running is refused, and the first one gets its answer."""
 
     async def story(gate_connection: GateConnection) -> None:
         await gate_connection.rows(SUM, {"first": 1, "second": 1}, timeout_s=WAIT_S)
@@ -103,8 +101,8 @@ def test_one_question_at_a_time(database: Database) -> None:
 
 @pytest.mark.parametrize("before", [0.01, 60.0])
 def test_answer_that_does_not_come(database: Database, before: float) -> None:
-    """A question that is out for longer than it may is given up and the connection with it, whatever the one
-    before was given.
+    """A statement that exceeds its timeout raises TimeoutError and closes the connection, whatever the timeout of the
+    previous statement was.
     """
 
     async def story(gate_connection: GateConnection) -> None:
@@ -123,7 +121,7 @@ def test_answer_that_does_not_come(database: Database, before: float) -> None:
 
 
 def test_question_may_take_its_own_time(database: Database) -> None:
-    """The time of a short question that was answered does not end a longer one behind it."""
+    """The timeout of an earlier statement that was answered does not end a later one with a longer timeout."""
 
     async def story(gate_connection: GateConnection) -> None:
         await gate_connection.rows(SLEEP, {"seconds": 0}, timeout_s=0.3)
@@ -133,7 +131,7 @@ def test_question_may_take_its_own_time(database: Database) -> None:
 
 
 def test_connection_that_ends_while_nobody_asks(database: Database) -> None:
-    """That the database ended the connection is noticed before anybody asks on it."""
+    """If the database closes an idle connection, the client notices it before the next statement."""
 
     async def story(gate_connection: GateConnection) -> None:
         await asyncio.to_thread(database.sql, "SELECT pg_terminate_backend(?)", gate_connection.backend_pid)
@@ -143,7 +141,7 @@ def test_connection_that_ends_while_nobody_asks(database: Database) -> None:
 
 
 def test_connection_that_is_cut_under_a_question(database: Database) -> None:
-    """Who waits for an answer on a connection that is cut is told so."""
+    """If the connection is cut during a statement, the waiting caller gets an error."""
 
     async def story(gate_connection: GateConnection) -> None:
         waiting = asyncio.ensure_future(gate_connection.rows(SLEEP, {"seconds": 60}, timeout_s=WAIT_S))

@@ -1,4 +1,6 @@
-"""Migrations: one wins and all serve, newer stores are refused, both backends get one schema."""
+"""Migrations: of several processes one migrates and all serve, newer stores are refused, and both databases get the
+same schema.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,14 @@ FULL_TEXT_INDEXES = {"search_text_name", "search_text_all"}
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    """A database with nothing in it."""
+    """An empty database."""
     if request.param == "sqlite":
         return Database("sqlite", str(tmp_path / "empty.db"))
     return Database("postgres", request.getfixturevalue("postgres_server").empty_database())
 
 
 def test_first_migration_makes_a_store(empty: Database) -> None:
-    """An empty database gets the newest schema; once more does nothing."""
+    """The migration of an empty database creates the newest schema. A second migration does nothing."""
     assert current_revision(empty.address) is None
 
     assert migrate(empty.address) == (None, head_revision())
@@ -49,7 +51,7 @@ def test_first_migration_makes_a_store(empty: Database) -> None:
 
 
 def test_stores_have_epochs_of_their_own(empty: Database, tmp_path: Path) -> None:
-    """Two new stores differ in their epoch, so that a view of one is never taken for one of the other."""
+    """Two new stores have different epochs, so that a view of one is never taken for a view of the other."""
     other = Database("sqlite", str(tmp_path / "other.db"))
 
     migrate(empty.address)
@@ -59,7 +61,9 @@ def test_stores_have_epochs_of_their_own(empty: Database, tmp_path: Path) -> Non
 
 
 def test_many_start_on_an_empty_store(empty: Database) -> None:
-    """Of processes that start at once on an empty store one migrates, the others find it done, and all serve."""
+    """Of processes that start concurrently on an empty store one migrates, the others find the schema, and all
+    serve.
+    """
     command = [sys.executable, "-c", _STARTS, empty.address]
     started = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     for process in started:
@@ -77,7 +81,7 @@ def test_many_start_on_an_empty_store(empty: Database) -> None:
 
 
 def test_older_store_is_brought_up_to_date(empty: Database) -> None:
-    """A store that the first release made, with its unused index, gets the schema of today and keeps what is in it."""
+    """A store of the first release gets the current schema and keeps its content. An unused index is dropped."""
     migrate(empty.address)
     empty.sql("CREATE INDEX owner_principal ON owner (principal_id)")
     empty.sql("INSERT INTO owner (object_id, principal_id) VALUES (7, 8)")
@@ -86,11 +90,11 @@ def test_older_store_is_brought_up_to_date(empty: Database) -> None:
     assert migrate(empty.address) == ("0001", head_revision())
 
     assert empty.sql("SELECT object_id, principal_id FROM owner") == [(7, 8)]
-    empty.sql("CREATE INDEX owner_principal ON owner (principal_id)")  # it was gone
+    empty.sql("CREATE INDEX owner_principal ON owner (principal_id)")  # the migration dropped it
 
 
 def test_unused_table_of_keys_is_replaced(empty: Database) -> None:
-    """Releases before kept a table for keys that none of them wrote to: it gives way to the one that is used."""
+    """An unused table of idempotency keys of earlier releases is replaced by the current one."""
     migrate(empty.address)
     empty.sql("DROP TABLE idempotency")
     empty.sql("CREATE TABLE idempotency (zone BIGINT, key TEXT, operation TEXT, status INTEGER, created_at BIGINT)")
@@ -103,7 +107,7 @@ def test_unused_table_of_keys_is_replaced(empty: Database) -> None:
 
 
 def test_newer_store_is_refused(empty: Database) -> None:
-    """A store that a newer release migrated is left alone, in words that say what to start."""
+    """A store of a newer release is refused, and the message names the release to start."""
     migrate(empty.address)
     empty.sql("UPDATE alembic_version SET version_num = '9999'")
 
@@ -115,7 +119,7 @@ def test_newer_store_is_refused(empty: Database) -> None:
 
 @pytest.mark.parametrize("name", ["with space.db", "100%.db", "what?.db", "num#ber.db", "ünïcode.db", "a:b.db"])
 def test_any_file_name_is_a_store(tmp_path: Path, name: str) -> None:
-    """The path of an SQLite store is taken as it is."""
+    """The path of an SQLite store may contain any characters."""
     path = tmp_path / name
 
     migrate(str(path))
@@ -125,7 +129,9 @@ def test_any_file_name_is_a_store(tmp_path: Path, name: str) -> None:
 
 
 def test_both_backends_get_the_schema_of_the_code(empty: Database) -> None:
-    """Tables, columns, keys, nullability and indexes of a migrated database are those that the code declares."""
+    """Tables, columns, keys, nullability and indexes of a migrated database are those that the code declares, on both
+    databases.
+    """
     migrate(empty.address)
     url = URL.create("sqlite", database=empty.address) if empty.kind == "sqlite" else make_url(empty.address).set(
         drivername="postgresql+psycopg"
@@ -156,7 +162,7 @@ def test_both_backends_get_the_schema_of_the_code(empty: Database) -> None:
 
 
 def test_names_are_compared_by_bytes(empty: Database) -> None:
-    """Columns that hold names sort by code point, whatever the database's locale is."""
+    """Columns that contain names sort by code point, whatever the database's locale is."""
     migrate(empty.address)
     for name in ("b", "A", "é", "\ufffd", "\U0001f600"):
         empty.sql(
@@ -170,7 +176,7 @@ def test_names_are_compared_by_bytes(empty: Database) -> None:
 
 
 def revision_of(database: Database, revision: str) -> None:
-    """Bring a store back to an older schema."""
+    """Downgrade a store to an older schema."""
     engine = store_migrate._engine(database.address)
     config = store_migrate._config()
     with engine.begin() as connection:
@@ -180,8 +186,8 @@ def revision_of(database: Database, revision: str) -> None:
 
 
 def test_tokens_and_users_of_before_are_kept(empty: Database) -> None:
-    """A store from before tokens kept account of their makers gets the cautious values, and the same schema as a
-    new one.
+    """In a store of a release that did not record the origin of tokens, tokens and users get the restrictive values,
+    and the schema equals that of a new store.
     """
     migrate(empty.address)
     revision_of(empty, "0002")

@@ -1,6 +1,4 @@
-"""Company in a commit: writers who began at different moments end up in the same one, and nobody waits in vain for
-more.
-"""
+"""Group commits: writers that start at different moments share commits, and no writer waits in vain for others."""
 
 from __future__ import annotations
 
@@ -30,14 +28,16 @@ def lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
 
 
 def commits_of_two_parties(lab: StoreLab, patch: pytest.MonkeyPatch) -> float:
-    """Let two parties write steadily, the second from the middle of the first one's commit on; count the commits."""
+    """Let two groups of writers write continuously, the second starting in the middle of the first one's commit.
+    Returns the number of commits.
+    """
     store = lab.store
     assert isinstance(store, SqliteStore)
     patch.setattr(MutationQueue, "pause_s", PAUSE_S)
     real = store._commit_now
 
     def slow() -> None:
-        time.sleep(COMMIT_S)  # in the store's thread: as a disk takes its time
+        time.sleep(COMMIT_S)  # in the store's thread, like the delay of a disk
         real()
 
     patch.setattr(store, "_commit_now", slow)
@@ -59,7 +59,9 @@ def commits_of_two_parties(lab: StoreLab, patch: pytest.MonkeyPatch) -> float:
 
 
 def test_two_parties_of_writers_are_brought_together(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a commit or two all writers share every commit; without the pause they take turns to the end."""
+    """After one or two commits all writers share every commit. Without the pause the two groups alternate to the
+    end.
+    """
     together = commits_of_two_parties(lab, monkeypatch)
 
     async def at_once(_self: MutationQueue) -> None:
@@ -73,7 +75,7 @@ def test_two_parties_of_writers_are_brought_together(lab: StoreLab, monkeypatch:
 
 
 def test_nobody_waits_for_company_after_a_batch_that_was_closed(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mutations left out because access moved before them follow at once."""
+    """After a mutation of the batch was refused because access moved, the next batch follows without a pause."""
     paused: list[int] = []
     real = MutationQueue.wait_for_returning_callers
 
@@ -91,5 +93,5 @@ def test_nobody_waits_for_company_after_a_batch_that_was_closed(lab: StoreLab, m
     first, second = lab.run(main())
 
     assert first == 1
-    assert isinstance(second, Exception)  # its permit is from before
-    assert paused == [0]  # after the second batch, when nobody was left
+    assert isinstance(second, Exception)  # its permit is stale
+    assert paused == [0]  # after the second batch, when no caller was left

@@ -1,4 +1,4 @@
-"""Trouble: locked files, full disks, lost connections; what was certainly not kept, and what nobody knows."""
+"""Database failures: locked files, full disks and lost connections; certain failures and unknown outcomes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def server_lab(postgres_server: PostgresServer) -> Iterator[StoreLab]:
 
 
 class Commit:
-    """A write connection whose COMMIT does what the test says; all else is the real one's."""
+    """A write connection whose COMMIT behaves as the test defines, and which otherwise is the real one."""
 
     def __init__(self, real: sqlite3.Connection, *, commits: bool, error: Exception) -> None:
         self.real = real
@@ -54,7 +54,7 @@ class Commit:
         self.error = error
 
     def execute(self, text: str, *params: object) -> sqlite3.Cursor:
-        """Run a statement; a COMMIT fails, before or after it was done."""
+        """Execute a statement. A COMMIT fails before or after it was executed."""
         if text == "COMMIT":
             if self.commits:
                 self.real.execute(text)
@@ -69,7 +69,9 @@ class Commit:
 
 
 def test_writer_waits_for_another_process(file_lab: StoreLab) -> None:
-    """A mutation waits while another process holds the file's write lock, reads go on, and it succeeds after."""
+    """While another process holds the file's write lock, a mutation waits and reads continue. The mutation succeeds
+    afterwards.
+    """
     store = file_lab.store
     other = sqlite3.connect(file_lab.database.address, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -88,7 +90,9 @@ def test_writer_waits_for_another_process(file_lab: StoreLab) -> None:
 
 
 def test_writer_gives_up_on_a_lock_that_stays(file_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write lock that stays for too long is Unavailable: nothing was written; the next mutation works."""
+    """If the write lock is held for too long, the mutation is Unavailable and nothing is written. The next mutation
+    succeeds.
+    """
     file_lab.open()
     monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 20)
     other = sqlite3.connect(file_lab.database.address, isolation_level=None)
@@ -103,7 +107,7 @@ def test_writer_gives_up_on_a_lock_that_stays(file_lab: StoreLab, monkeypatch: p
 
 
 def test_full_disk_is_unavailable(file_lab: StoreLab) -> None:
-    """When the disk is full a mutation is Unavailable and leaves nothing; once there is room the next one works."""
+    """On a full disk a mutation is Unavailable and changes nothing. When space is free, the next mutation succeeds."""
     store = file_lab.store
     assert isinstance(store, SqliteStore)
     pages = store._writer.execute("PRAGMA page_count").fetchone()[0]
@@ -118,8 +122,8 @@ def test_full_disk_is_unavailable(file_lab: StoreLab) -> None:
 
 
 def test_commit_that_certainly_failed(file_lab: StoreLab) -> None:
-    """When COMMIT fails with the transaction still open, it is rolled back and the writer told that it may try
-    again.
+    """If COMMIT fails and the transaction is still open, it is rolled back, and the error says that the writer may
+    retry.
     """
     store = file_lab.store
     assert isinstance(store, SqliteStore)
@@ -136,7 +140,7 @@ def test_commit_that_certainly_failed(file_lab: StoreLab) -> None:
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("disk I/O error"), OSError("gone")])
 def test_commit_of_unknown_outcome(file_lab: StoreLab, error: Exception) -> None:
-    """When COMMIT fails and no transaction is open any more, nobody knows; the writer is told just that."""
+    """If COMMIT fails and no transaction is open, the writer gets the error for an unknown outcome."""
     store = file_lab.store
     assert isinstance(store, SqliteStore)
     real = store._writer
@@ -150,7 +154,7 @@ def test_commit_of_unknown_outcome(file_lab: StoreLab, error: Exception) -> None
 
 
 def test_everyone_in_a_failed_batch_is_told(file_lab: StoreLab) -> None:
-    """Every writer of a batch whose COMMIT failed hears of it, none is left waiting."""
+    """Every writer of a batch whose COMMIT failed gets the error, and none keeps waiting."""
     store = file_lab.store
     assert isinstance(store, SqliteStore)
     permit = file_lab.permit(0)
@@ -168,7 +172,7 @@ def test_everyone_in_a_failed_batch_is_told(file_lab: StoreLab) -> None:
 
 @pytest.mark.parametrize("turns", [0, 1])
 def test_those_that_come_together_commit_together(file_lab: StoreLab, turns: int) -> None:
-    """Writers that reach the store one turn of the loop after the other share one commit."""
+    """Writers that reach the store in consecutive turns of the event loop share one commit."""
     store = file_lab.store
     assert isinstance(store, SqliteStore)
     permit = file_lab.permit(0)
@@ -190,7 +194,7 @@ def test_those_that_come_together_commit_together(file_lab: StoreLab, turns: int
 
 
 def test_writer_that_went_away(file_lab: StoreLab) -> None:
-    """A cancelled writer disturbs nobody in its batch."""
+    """A cancelled writer does not affect the others in its batch."""
     store = file_lab.store
     permit = file_lab.permit(0)
 
@@ -210,7 +214,7 @@ def test_writer_that_went_away(file_lab: StoreLab) -> None:
 
 @pytest.mark.integration
 def test_idle_connections_that_died(server_lab: StoreLab) -> None:
-    """After the database ended every idle connection, writes, gate and loads work again without a failure."""
+    """After the database has closed every idle connection, writes, gate reads and loads succeed."""
     server_lab.write(touch)
     server_lab.gate([(0, UNKNOWN)])
     server_lab.load(node_read(1))
@@ -224,7 +228,7 @@ def test_idle_connections_that_died(server_lab: StoreLab) -> None:
 
 
 def dying_once(runs: list[int]) -> Callable[[Tx], int]:
-    """A mutation whose connection is ended under its first run; each run is noted."""
+    """Return a mutation whose connection is terminated in its first execution. Each execution is recorded."""
 
     def mutation(tx: Tx) -> int:
         runs.append(1)
@@ -238,7 +242,7 @@ def dying_once(runs: list[int]) -> Callable[[Tx], int]:
 
 @pytest.mark.integration
 def test_connection_lost_before_the_commit(server_lab: StoreLab) -> None:
-    """A mutation whose connection died before COMMIT runs again: done once, not twice and not never."""
+    """A mutation whose connection is lost before COMMIT is executed again, and its changes are made exactly once."""
     runs: list[int] = []
 
     assert server_lab.write(dying_once(runs)) == 1
@@ -248,7 +252,7 @@ def test_connection_lost_before_the_commit(server_lab: StoreLab) -> None:
 
 @pytest.mark.integration
 def test_connection_lost_every_time(server_lab: StoreLab) -> None:
-    """A mutation whose connection dies each time is Unavailable, and left nothing."""
+    """A mutation whose connection is lost in each execution is Unavailable and changes nothing."""
     with pytest.raises(ServiceUnavailable, match="try again"):
         server_lab.write(lambda tx: tx.session.connection.execute(KILL_ME))  # type: ignore[attr-defined]
 
@@ -257,7 +261,7 @@ def test_connection_lost_every_time(server_lab: StoreLab) -> None:
 
 @pytest.mark.integration
 def test_connection_lost_at_the_commit(server_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the connection dies at COMMIT nobody knows the outcome, and the mutation is not run a second time."""
+    """If the connection is lost at COMMIT, the outcome is unknown, and the mutation is not executed again."""
     runs = []
 
     def die(point: str) -> None:
@@ -278,7 +282,7 @@ def test_connection_lost_at_the_commit(server_lab: StoreLab, monkeypatch: pytest
 
 
 def submit_all(lab: StoreLab, *mutations: Callable[[Tx], object]) -> list[object]:
-    """Submit mutations together, so that they meet in one batch; returns what each was told."""
+    """Submit mutations so that they share one batch. Returns their results or errors."""
     permit = lab.permit(0)
 
     async def together() -> list[object]:
@@ -292,7 +296,7 @@ TRANSACTIONS = "SELECT count(*), count(DISTINCT xmin::text) FROM change"
 
 @pytest.mark.integration
 def test_those_that_come_together_share_a_transaction(server_lab: StoreLab) -> None:
-    """Five writers of one zone on one node: five revisions, one transaction."""
+    """Five concurrent writers of one zone on one node get five revisions in one transaction."""
     assert submit_all(server_lab, *[touch] * 5) == [1, 2, 3, 4, 5]
 
     assert server_lab.database.sql(TRANSACTIONS) == [(5, 1)]
@@ -300,7 +304,7 @@ def test_those_that_come_together_share_a_transaction(server_lab: StoreLab) -> N
 
 @pytest.mark.integration
 def test_text_that_cannot_be_stored_concerns_its_own_writer(server_lab: StoreLab) -> None:
-    """One job of a batch is refused by the database itself; the others commit."""
+    """If the database refuses a text in one mutation of a batch, only that mutation fails and the others commit."""
     told = submit_all(server_lab, touch, lambda tx: tx.tasks.create("nul\0", "x"), touch)
 
     assert isinstance(told[1], BadRequest)
@@ -310,7 +314,9 @@ def test_text_that_cannot_be_stored_concerns_its_own_writer(server_lab: StoreLab
 
 @pytest.mark.integration
 def test_connection_lost_in_a_batch(server_lab: StoreLab) -> None:
-    """Everyone's mutation runs again: each is done once, also those that had run before the connection died."""
+    """If the connection is lost in a batch, all of its mutations are executed again, and each is applied exactly
+    once.
+    """
     runs: list[int] = []
 
     assert submit_all(server_lab, touch, dying_once(runs), touch) == [1, 2, 3]
@@ -319,7 +325,7 @@ def test_connection_lost_in_a_batch(server_lab: StoreLab) -> None:
 
 @pytest.mark.integration
 def test_commit_lost_in_a_batch(server_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the connection dies at COMMIT everyone hears that nobody knows."""
+    """If the connection is lost at the COMMIT of a batch, every writer gets the error for an unknown outcome."""
 
     def die(point: str) -> None:
         if point == "before-commit":
@@ -335,7 +341,9 @@ def test_commit_lost_in_a_batch(server_lab: StoreLab, monkeypatch: pytest.Monkey
 
 @pytest.mark.integration
 def test_writer_of_a_batch_that_went_away(server_lab: StoreLab) -> None:
-    """A cancelled writer disturbs nobody in its batch, and what it had not begun is not done."""
+    """A cancelled writer does not affect the others in its batch. Its own mutation is not executed if it had not
+    begun.
+    """
     store, permit = server_lab.store, server_lab.permit(0)
 
     async def together() -> list[object]:
@@ -353,7 +361,7 @@ def test_writer_of_a_batch_that_went_away(server_lab: StoreLab) -> None:
 
 @pytest.mark.integration
 def test_gate_connection_killed_under_a_read(server_lab: StoreLab) -> None:
-    """A gate read whose connection is ended in the middle is asked again on a fresh one, and answered."""
+    """A gate read whose connection is terminated is sent again on a new connection and answered."""
     store = server_lab.store
     assert isinstance(store, PostgresStore)
     server_lab.database.sql("ALTER TABLE clock RENAME TO clock_real")
@@ -375,7 +383,7 @@ def test_gate_connection_killed_under_a_read(server_lab: StoreLab) -> None:
 
 @pytest.mark.integration
 def test_gate_that_never_answers_is_given_up(server_lab: StoreLab) -> None:
-    """A gate question that takes much longer than any should, twice, is Unavailable; the next one works."""
+    """A gate read that exceeds its timeout twice is Unavailable. The next one succeeds."""
     store = PostgresStore(server_lab.database.address, silence_s=0.1)
     server_lab.database.sql("ALTER TABLE clock RENAME TO clock_real")
     server_lab.database.sql("CREATE VIEW clock AS SELECT c.* FROM clock_real c, pg_sleep(30)")
@@ -394,7 +402,7 @@ def test_gate_that_never_answers_is_given_up(server_lab: StoreLab) -> None:
 
 @pytest.mark.integration
 def test_database_that_is_not_there() -> None:
-    """A database that nobody serves is Unavailable for writes, gate and loads, with a time to come again."""
+    """If the database is unreachable, writes, gate reads and loads are Unavailable with a time to retry."""
     store = PostgresStore("postgresql://nobody@127.0.0.1:1/none")
 
     async def ask() -> list[object]:
@@ -423,7 +431,9 @@ def test_database_that_is_not_there() -> None:
     ],
 )
 def test_a_database_without_a_connection_left_is_told_as_such(error: psycopg.Error | asyncpg.PostgresError) -> None:
-    """It answers: nobody looks for a broken network, and who runs it is told what to set."""
+    """If the database has no free connection, the error says so and names the setting to change, instead of reporting a
+    broken network.
+    """
     told = [postgres_errors.unreachable_error(error).message]
     if isinstance(error, psycopg.Error):
         told.append(postgres_errors.transaction_refused_error(error).message)

@@ -1,4 +1,4 @@
-"""How PostgreSQL carries out what nodes read and write: by index, whatever it knows of the tables."""
+"""Query plans of PostgreSQL for reads and writes: they use indexes, whatever the statistics of the tables are."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ROUNDS = 120
 
 @pytest.mark.integration
 def test_no_table_is_read_whole(postgres_server: PostgresServer) -> None:
-    """Plans made while a table was small, and before the database ever counted its rows, go by its index still
-    when it has grown.
+    """Plans made while a table was small, and before the database had statistics of it, still use its index when the
+    table has grown.
     """
     database = postgres_server.fresh_database()
     lab = StoreLab(database)

@@ -1,4 +1,4 @@
-"""SQLite's store: batches whose first job has no savepoint, and the connection that answers the gate."""
+"""The SQLite store: batches whose first mutation has no savepoint, and the connection for gate reads."""
 
 from __future__ import annotations
 
@@ -37,13 +37,15 @@ def world(lab: StoreLab) -> StoreWorld:
 
 
 def names(lab: StoreLab) -> set[str]:
-    """The names of all namespaces."""
+    """Return the names of all namespaces."""
     return {row[0] for row in lab.database.sql("SELECT name FROM node WHERE name_space = 'namespace'")}
 
 
 @pytest.mark.parametrize("fails", [{0}, {1}, {0, 1}, {0, 3}, {2, 3}, {0, 1, 2, 3}])
 def test_a_job_that_fails_takes_nothing_of_the_others(lab: StoreLab, world: StoreWorld, fails: set[int]) -> None:
-    """Of jobs that wait together those that fail after a write leave nothing, whether first, last or alone."""
+    """Mutations of a batch that fail after a write leave nothing, whether they are first, last or alone. The others
+    commit.
+    """
     store = lab.store
     permit = lab.permit(world.main.id)
 
@@ -67,7 +69,7 @@ def test_a_job_that_fails_takes_nothing_of_the_others(lab: StoreLab, world: Stor
 
 
 def test_a_lone_job_that_fails_leaves_the_clock_as_it_was(lab: StoreLab, world: StoreWorld) -> None:
-    """The transaction of a lone job ends with it, and the next job finds the store as it was."""
+    """A mutation that fails alone in its transaction leaves the clock unchanged, and the next mutation succeeds."""
     before = lab.clock(world.main.id)
 
     def fail(tx: Tx) -> None:
@@ -85,7 +87,7 @@ def test_a_lone_job_that_fails_leaves_the_clock_as_it_was(lab: StoreLab, world: 
 
 
 def test_the_gate_never_reads_an_open_batch(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the commit of a batch the gate answers from before it, and right after the commit with it."""
+    """Before the commit of a batch a gate read returns the earlier state, and right after the commit the new one."""
     store = lab.store
     zone = world.main.id
     seen: list[int] = []

@@ -1,4 +1,4 @@
-"""The index of the write-ahead log: it tells of every commit, and it never takes SQLite's locks away."""
+"""The index of SQLite's write-ahead log: it shows every commit, and reading it never releases SQLite's locks."""
 
 from __future__ import annotations
 
@@ -28,24 +28,26 @@ connection.close()
 
 @pytest.fixture
 def path(sqlite_template: Path, tmp_path: Path) -> Path:
-    """A migrated file."""
+    """The path of a migrated file."""
     return Path(sqlite_copy(sqlite_template, tmp_path).address)
 
 
 def locks_on(path: Path) -> int:
-    """Count the locks that this process holds on a file's index, as the kernel has them."""
+    """Return the number of locks that this process holds on the file's index, according to the kernel."""
     inode = path.with_name(f"{path.name}-shm").stat().st_ino
     rows = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
     return sum(row[1] == "POSIX" and row[4] == str(os.getpid()) and row[5].endswith(f":{inode}") for row in rows)
 
 
 def visit(path: Path) -> None:
-    """Let another process open the file, read, and close it: the last to close takes the log and its index away."""
+    """Let another process open, read and close the file. The last process that closes it deletes the log and its
+    index.
+    """
     subprocess.run([sys.executable, "-c", VISITOR, str(path)], check=True, timeout=60)
 
 
 def test_every_commit_changes_the_header(path: Path) -> None:
-    """Equal headers mean that nothing was committed; a commit by anybody makes another one."""
+    """Equal headers mean that nothing was committed. A commit by any process changes the header."""
     store = SqliteStore(path)
     before = store.moment()
 
@@ -58,14 +60,14 @@ def test_every_commit_changes_the_header(path: Path) -> None:
 
 
 def silent_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the index tell nothing, as on a file system where it can't."""
+    """Make the index unreadable, as on a file system without shared memory."""
     monkeypatch.setattr(walindex, "_PROBE", "SELECT 1")
 
 
 @pytest.mark.parametrize("tells", [True, False])
 def test_locks_outlive_whatever_is_closed(path: Path, monkeypatch: pytest.MonkeyPatch, tells: bool) -> None:
-    """While a store is open the kernel knows of its locks: also where the index is of no use, and after another
-    store closed.
+    """While a store is open the kernel has its locks, also if the index is unreadable, and after another store was
+    closed.
     """
     if not tells:
         silent_index(monkeypatch)
@@ -81,9 +83,7 @@ def test_locks_outlive_whatever_is_closed(path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("tells", [True, False])
 def test_store_survives_visitors(path: Path, monkeypatch: pytest.MonkeyPatch, tells: bool) -> None:
-    """Other processes that open and close the file take neither the log nor its index from under a store that is
-    open.
-    """
+    """If other processes open and close the file, an open store keeps its log and index."""
     if not tells:
         silent_index(monkeypatch)
     (path.parent / "lab").mkdir()
@@ -103,7 +103,7 @@ def test_store_survives_visitors(path: Path, monkeypatch: pytest.MonkeyPatch, te
 
 
 def test_index_that_is_too_short_is_not_opened(tmp_path: Path) -> None:
-    """A file that holds no header yet is left alone: to open it, and close it again, would take locks away."""
+    """An index file that is too short for a header is not kept open, because closing it later would release locks."""
     (tmp_path / "x.db-shm").write_bytes(b"short")
     before = len(list(Path("/proc/self/fd").iterdir()))
 

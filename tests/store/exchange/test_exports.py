@@ -1,4 +1,4 @@
-"""What an export reads of the store: every table is in it, or is left out for a reason that stands here."""
+"""Exports: every table of the store is exported, or is excluded for a reason that this file states."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ CLOCKS = {"store", "clock"}
 
 
 def tables_in(*texts: str) -> set[str]:
-    """The store's tables that statements name."""
+    """Return the store's tables that statements name."""
     return {word for text in texts for word in re.findall(r"\b[a-z_]+\b", text)} & set(metadata.tables)
 
 
 def test_every_table_goes_out_or_says_why_not() -> None:
-    """A new table has a statement here or a reason there, and not both."""
+    """Every table has either a statement of the export or a reason for its exclusion, and not both."""
     read = tables_in(*(each.sqlite for each in vars(exports).values() if isinstance(each, Sql)))
 
     assert sorted({*read, *LEFT_OUT}) == sorted(metadata.tables)
@@ -72,9 +72,9 @@ def test_every_table_goes_out_or_says_why_not() -> None:
 
 
 def test_what_goes_out_comes_in() -> None:
-    """Each exported table is written by an import, and emptied again when the import is given up."""
+    """Each exported table is written by an import, and its rows are deleted if the import is abandoned."""
     read = tables_in(*(each.sqlite for each in vars(exports).values() if isinstance(each, Sql))) - CLOCKS
     written = [each.sqlite for each in vars(imports).values() if isinstance(each, Sql) and "INSERT" in each.sqlite]
 
-    assert sorted(read - tables_in(*written)) == ["document"], "documents are written by the commits' own statement"
+    assert sorted(read - tables_in(*written)) == ["document"], "documents are written by the statement that commits use"
     assert sorted(read - tables_in(*(each.sqlite for each in imports.WIPES))) == []

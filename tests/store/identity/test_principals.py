@@ -1,4 +1,4 @@
-"""The access graph: users and groups, members, roles, rules, holders, owners."""
+"""Users, groups, members, roles, rules, holders and owners in the store."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.store.world import StoreWorld, add_namespace, add_table
 
 
 class Graph:
-    """Writes to the metalake's zone, and what they did to its clock."""
+    """Methods that write to the metalake's zone, and the effect of the last write on its clock."""
 
     def __init__(self, lab: StoreLab, world: StoreWorld) -> None:
         self.lab = lab
@@ -66,24 +66,24 @@ class Graph:
         )
 
     def moved(self) -> bool:
-        """Say whether the last revision moved access."""
+        """Return whether the last revision moved the access revision."""
         revision, access = self.lab.clock(self.zone)
         return revision == access
 
 
 @pytest.fixture
 def graph(lab: StoreLab, world: StoreWorld) -> Graph:
-    """The access graph of the metalake, empty."""
+    """The metalake without users, groups and roles."""
     return Graph(lab, world)
 
 
 def rule(object_id: int, privilege: Privilege = Privilege.SELECT_TABLE, *, allowed: bool = True) -> Grant:
-    """A rule on a table."""
+    """Return a rule on a table."""
     return Grant(object_id, Kind.TABLE, int(privilege), allowed)
 
 
 def test_user_reads_back(lab: StoreLab, graph: Graph) -> None:
-    """A user is found by name and by id, and is no group."""
+    """A user is found by name and by id, and not as a group."""
     made = graph.user("ana", external_id="x-1", enabled=False)
 
     assert lab.load(principal_read(graph.zone, Kind.USER, "ana")) == made
@@ -94,7 +94,7 @@ def test_user_reads_back(lab: StoreLab, graph: Graph) -> None:
 
 
 def test_names_and_external_ids_are_unique_in_a_metalake(graph: Graph) -> None:
-    """A second user of the name or of the external id is refused; a group of the name is not."""
+    """A second user with the same name or external id is refused. A group with the same name is accepted."""
     graph.user("ana", external_id="x-1")
 
     for name, external_id in (("ana", None), ("bob", "x-1")):
@@ -104,7 +104,7 @@ def test_names_and_external_ids_are_unique_in_a_metalake(graph: Graph) -> None:
 
 
 def test_removed_user_is_gone_with_all_that_hung_on_it(lab: StoreLab, graph: Graph) -> None:
-    """Removing a user ends memberships and roles; one added again under the name has none of them."""
+    """Removing a user ends its memberships and roles. A user added again under the name has none of them."""
     ana, staff, role = graph.user("ana"), graph.group("staff"), graph.role("r")
     graph.write(lambda tx: (tx.principals.join(staff, ana), tx.roles.give(role, ana)))
 
@@ -118,7 +118,7 @@ def test_removed_user_is_gone_with_all_that_hung_on_it(lab: StoreLab, graph: Gra
 
 
 def test_disabling_is_seen(lab: StoreLab, graph: Graph) -> None:
-    """A user's state is stored, and changing it moves access."""
+    """The state of a user is stored, and a change of it moves the access revision."""
     ana = graph.user("ana")
 
     graph.write(lambda tx: tx.principals.enable(ana, enabled=False))
@@ -129,7 +129,9 @@ def test_disabling_is_seen(lab: StoreLab, graph: Graph) -> None:
 
 
 def test_successor_knows_where_its_tokens_begin(lab: StoreLab, graph: Graph) -> None:
-    """Who has a name first takes any token for it; who gets it after a removal only those made from then on."""
+    """The first user of a name accepts any token for it. A later user of the name accepts only tokens made since the
+    removal of the earlier one.
+    """
     first = graph.user("ana")
     graph.write(lambda tx: tx.principals.drop(first))
 
@@ -140,7 +142,7 @@ def test_successor_knows_where_its_tokens_begin(lab: StoreLab, graph: Graph) -> 
 
 
 def test_principals_are_listed_by_code_point(lab: StoreLab, graph: Graph) -> None:
-    """All users of the metalake, and no group, in the order of code points."""
+    """The list has all users of the metalake and no group, in the order of code points."""
     for name in ("b", "A", "é", "\ufffd", "\U0001f600"):
         graph.user(name)
     graph.group("g")
@@ -151,7 +153,7 @@ def test_principals_are_listed_by_code_point(lab: StoreLab, graph: Graph) -> Non
 
 
 def test_members_come_and_go(lab: StoreLab, graph: Graph) -> None:
-    """Joining and leaving are idempotent, and only what changed something is in the feed."""
+    """Joining and leaving a group are idempotent, and only effective changes are in the feed."""
     ana, staff = graph.user("ana"), graph.group("staff")
     graph.write(lambda tx: tx.principals.join(staff, ana))
     joined = lab.clock(graph.zone)
@@ -167,7 +169,7 @@ def test_members_come_and_go(lab: StoreLab, graph: Graph) -> None:
 
 
 def test_removed_group_is_nobodys(lab: StoreLab, graph: Graph) -> None:
-    """A removed group leaves no membership behind."""
+    """A removed group leaves no membership rows."""
     ana, staff = graph.user("ana"), graph.group("staff")
     graph.write(lambda tx: tx.principals.join(staff, ana))
 
@@ -177,7 +179,7 @@ def test_removed_group_is_nobodys(lab: StoreLab, graph: Graph) -> None:
 
 
 def test_require_names_what_is_missing(graph: Graph) -> None:
-    """A missing group is told with its kind."""
+    """The error for a missing group names its kind."""
     with pytest.raises(NotFound, match="Group staff does not exist") as missing:
         graph.write(lambda tx: tx.principals.require(graph.zone, Kind.GROUP, "staff"))
 
@@ -185,7 +187,7 @@ def test_require_names_what_is_missing(graph: Graph) -> None:
 
 
 def test_role_reads_back(lab: StoreLab, graph: Graph) -> None:
-    """A role is found by name with its properties and owner, and by id with its rules."""
+    """A role is found by name with its properties and owner, and its rules by its id."""
     role = graph.role("r")
 
     assert lab.load(role_read(graph.zone, "r")) == role
@@ -197,7 +199,9 @@ def test_role_reads_back(lab: StoreLab, graph: Graph) -> None:
 
 
 def test_last_word_on_a_rule_stands(lab: StoreLab, graph: Graph) -> None:
-    """A rule on a privilege and object is allowed or denied, never both; withdrawing asks for the exact one."""
+    """A rule on a privilege and an object allows or denies it, never both: the latest one counts. Only the exact rule
+    can be withdrawn.
+    """
     role = graph.role("r")
     graph.write(lambda tx: tx.roles.allow(role, [rule(5), rule(5, Privilege.MODIFY_TABLE), rule(6)]))
     graph.write(lambda tx: tx.roles.allow(role, [rule(5, allowed=False)]))
@@ -212,8 +216,8 @@ def test_last_word_on_a_rule_stands(lab: StoreLab, graph: Graph) -> None:
 
 
 def test_rules_are_read_in_parts(lab: StoreLab, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part ends after the rules of a whole object; a role of many rules is read without them; a change of one
-    object names it.
+    """A part of a role's rules ends after all rules of an object. A role with many rules is read without them, and a
+    change of one object's rules names the object.
     """
     monkeypatch.setattr(roles, "PART_MAX", 3)
     role = graph.role("r")
@@ -229,7 +233,9 @@ def test_rules_are_read_in_parts(lab: StoreLab, graph: Graph, monkeypatch: pytes
 
 
 def test_many_roles_are_read_by_two_statements(lab: StoreLab, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each as it is read by itself: without rules, with few, with many, dropped, never made."""
+    """Two statements read many roles like single reads: roles without rules, with few, with many, dropped ones and
+    missing ones.
+    """
     monkeypatch.setattr(roles, "PART_MAX", 3)
     made = [graph.role(name) for name in ("none", "few", "many", "gone")]
     graph.write(lambda tx: tx.roles.allow(made[1], [rule(6), rule(5, allowed=False)]))
@@ -240,12 +246,12 @@ def test_many_roles_are_read_by_two_statements(lab: StoreLab, graph: Graph, monk
 
     found = lab.load(many_rules_read(ids))
 
-    assert lab.store.statements - before == 3  # the load's own look at the clock, roles and rules
+    assert lab.store.statements - before == 3  # the load's clock, the roles, and the rules
     assert found == {each: lab.load(role_rules_read(each)) for each in ids}
 
 
 def test_facts_of_many_roles_are_read_together(lab: StoreLab, graph: Graph) -> None:
-    """However many are wanted at once."""
+    """Many facts about roles that are wanted at the same time are loaded together."""
     made = [graph.role(f"r{number}") for number in range(30)]
     before = lab.store.statements
 
@@ -266,7 +272,7 @@ def test_replacing_rules_leaves_none_of_the_old(lab: StoreLab, graph: Graph) -> 
 
 
 def test_roles_are_given_to_users_and_groups(lab: StoreLab, graph: Graph) -> None:
-    """Giving and taking are idempotent; a dropped role is held by nobody, and leaves no rule and no owner."""
+    """Granting and revoking a role are idempotent. A dropped role has no holders, rules or owner."""
     ana, staff, role, other = graph.user("ana"), graph.group("staff"), graph.role("r"), graph.role("s")
     graph.write(lambda tx: [tx.roles.give(each, ana) for each in (role, other, role)])
     graph.write(lambda tx: (tx.roles.give(role, staff), tx.roles.allow(role, [rule(5)])))
@@ -283,7 +289,7 @@ def test_roles_are_given_to_users_and_groups(lab: StoreLab, graph: Graph) -> Non
 
 
 def test_owner_is_one_principal(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
-    """A second owner replaces the first, and that moves the access revision of the object's zone."""
+    """A new owner replaces the earlier one, and the access revision of the object's zone moves."""
     zone = world.main.id
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a", owner_id=1), zone=zone)
 
@@ -294,8 +300,8 @@ def test_owner_is_one_principal(lab: StoreLab, graph: Graph, world: StoreWorld) 
 
 
 def test_sweeper_removes_grants_on_the_dead_only(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
-    """Grants on dropped objects are swept once the drop is no longer told; those on living objects and on roles
-    stay.
+    """Grants on dropped objects are swept after the change row of the drop was deleted. Grants on other objects and on
+    roles are kept.
     """
     zone = world.main.id
     kept, lost = lab.write(lambda tx: [add_namespace(tx, world.main, name) for name in "ab"], zone=zone)
@@ -313,7 +319,7 @@ def test_sweeper_removes_grants_on_the_dead_only(lab: StoreLab, graph: Graph, wo
 
 
 def test_objects_of_a_role_come_with_their_paths(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
-    """Each living object of a role is told with everything above it; dead ones are left out."""
+    """Each existing object of a role is returned with all of its ancestors. Dropped objects are omitted."""
     zone = world.main.id
     outer = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=zone)
     table, lost = lab.write(lambda tx: [add_table(tx, outer, name) for name in "tu"], zone=zone)

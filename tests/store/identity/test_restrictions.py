@@ -1,5 +1,5 @@
-"""Read restrictions in the store, on both backends: set, replaced, removed, counted, kept in the trash and swept
-after it.
+"""Read restrictions in the store, on both databases: set, replaced, removed, counted, kept for objects in the trash,
+and swept afterwards.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from tests.store.world import StoreWorld, add_namespace
 
 
 def held(lab: StoreLab, world: StoreWorld) -> list[Restriction]:
-    """All restrictions of the catalog."""
+    """Return all restrictions of the catalog."""
     found = lab.load(restrictions_read(world.main.id))
     return [each for those in found.by_object.values() for each in those]
 
 
 def test_restrictions_are_set_replaced_and_removed(lab: StoreLab, world: StoreWorld) -> None:
-    """One of a name replaces the one before; each change names its object and moves access."""
+    """A restriction replaces an earlier one of the same name. Each change names its object and moves the access
+    revision.
+    """
     zone = world.main.id
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=zone)
     since = max(each.revision for each in lab.load(changes_read(zone, 0)))
@@ -41,7 +43,7 @@ def test_restrictions_are_set_replaced_and_removed(lab: StoreLab, world: StoreWo
 
 
 def test_restrictions_stay_with_what_may_come_back(lab: StoreLab, world: StoreWorld) -> None:
-    """What lies in the trash keeps its restrictions; what is gone for good loses them with the sweep."""
+    """Objects in the trash keep their restrictions. The sweep deletes those of objects that are gone for good."""
     zone = world.main.id
     kept, gone = (
         lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=zone) for name in ("a", "b")
@@ -56,7 +58,9 @@ def test_restrictions_stay_with_what_may_come_back(lab: StoreLab, world: StoreWo
 
 
 def test_a_catalog_has_only_so_many(lab: StoreLab, world: StoreWorld) -> None:
-    """All of a catalog are one fact, so their number is bounded; what is over it is not set."""
+    """The number of restrictions of a catalog is limited, because they are one fact. A restriction above the limit is
+    refused.
+    """
     zone = world.main.id
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=zone)
 

@@ -1,4 +1,6 @@
-"""API tokens: zone 0, hashes only, revoked for good."""
+"""API tokens in the store: they belong to zone 0, only hashes of their secrets are stored, and a revocation is
+final.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,14 @@ from tests.backends import StoreLab
 
 
 def make(tx: Tx, user: str = "ana", *, expires_at: int | None = None) -> int:
-    """Insert a token of a user; returns its id."""
+    """Insert a token of a user. Returns its id."""
     return tx.tokens.create(
         user=user, name="laptop", secret_hash=b"\x00\xff" * 16, expires_at=expires_at, trust=TokenTrust.PROVEN
     ).id
 
 
 def test_token_reads_back(lab: StoreLab) -> None:
-    """A token is found by id with its hash and expiry; there is no other secret to find."""
+    """A token is found by id with its hash, expiry and trust. Its creation moves the server's access revision."""
     made = lab.write(
         lambda tx: tx.tokens.create(
             user="ana", name="n", secret_hash=b"\x00\xff", expires_at=12345, trust=TokenTrust.OPEN, root_id=7
@@ -29,7 +31,7 @@ def test_token_reads_back(lab: StoreLab) -> None:
 
 
 def test_tokens_are_listed_by_user(lab: StoreLab) -> None:
-    """A user's tokens, or everybody's, in the order in which they were made."""
+    """The tokens of one user, or of all users, are listed in the order of their creation."""
     mine, other, late = (lab.write(lambda tx, user=user: make(tx, user)) for user in ("ana", "bob", "ana"))
 
     assert [token.id for token in lab.load(tokens_read("ana"))] == [mine, late]
@@ -38,7 +40,7 @@ def test_tokens_are_listed_by_user(lab: StoreLab) -> None:
 
 
 def test_revoking_is_for_good(lab: StoreLab) -> None:
-    """A revoked token stays in the list as revoked; revoking again changes nothing and says so."""
+    """A revoked token stays in the list as revoked. A second revocation changes nothing, and its result says so."""
     token_id = lab.write(make)
     token = lab.load(token_read(token_id))
 
@@ -52,7 +54,7 @@ def test_revoking_is_for_good(lab: StoreLab) -> None:
 
 
 def test_tokens_of_the_release_before_are_believed(lab: StoreLab) -> None:
-    """A row that a node of the release before wrote counts as believed, and begins a line of its own."""
+    """A token row that a node of the previous release wrote counts as `believed` and as the root of its own line."""
     lab.database.sql(
         "INSERT INTO token (id, user_name, name, secret_hash, created_at, revoked) VALUES (7, 'ana', '', ?, 1, false)",
         b"x",

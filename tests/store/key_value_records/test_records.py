@@ -1,6 +1,4 @@
-"""The store of records, on each database of pairs: what the tree of nodes promises, for the part that is served
-here.
-"""
+"""The record store, on each key-value database: the guarantees of the tree of nodes for the supported operations."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RecordStor
 
 
 def namespace(object_id: int, name: str, *, parent: int = 0, catalog: int = MAIN, comment: str = "") -> ExportRecord:
-    """A namespace."""
+    """Return the record of a namespace."""
     made = schema_pb2.Namespace(id=object_id, catalog_id=catalog, name=name, comment=comment)
     if parent:
         made.parent_id = parent
@@ -45,27 +43,27 @@ def namespace(object_id: int, name: str, *, parent: int = 0, catalog: int = MAIN
 
 
 def table(object_id: int, name: str, *, parent: int, catalog: int = MAIN) -> ExportRecord:
-    """A table with a column."""
+    """Return the record of a table with a column."""
     column = schema_pb2.Column(id=1, name="x", type="long")
     made = schema_pb2.Table(id=object_id, namespace_id=parent, catalog_id=catalog, name=name, columns=[column])
     return ExportRecord(table=made)
 
 
 def write(store: RecordStore, *records: ExportRecord) -> None:
-    """Put objects, in one transaction."""
+    """Write objects in one transaction."""
     with store.writing() as writes:
         for record in records:
             writes.put(record)
 
 
 def names(store: RecordStore, parent: int, space: str = "namespace") -> list[str]:
-    """The names below an object."""
+    """Return the names below an object."""
     with store.reading() as reads:
         return [name_of(each) for each in reads.children(parent, space)]
 
 
 def path(store: RecordStore, *parts: str) -> list[int | None]:
-    """The ids on a path of namespaces below catalog `main`; None from the first missing one on."""
+    """Return the ids on a path of namespaces below catalog `main`, with None from the first missing one on."""
     found: list[int | None] = []
     with store.reading() as reads:
         at: int | None = MAIN
@@ -77,7 +75,9 @@ def path(store: RecordStore, *parts: str) -> list[int | None]:
 
 
 def test_what_was_put_reads_back(store: RecordStore) -> None:
-    """By id and by name, to the last field, what a newer release wrote into it too; what is not there is None."""
+    """An object is read by id and by name with all of its fields, including unknown ones of a newer release. A missing
+    object is None.
+    """
     made = namespace(10, "ünïcode 表", comment="c")
     made.unknown = b"\x00\xff"
     write(store, made, table(11, "t", parent=10))
@@ -90,7 +90,7 @@ def test_what_was_put_reads_back(store: RecordStore) -> None:
 
 @pytest.mark.parametrize("depth", range(1, 7))
 def test_a_path_of_any_depth(store: RecordStore, depth: int) -> None:
-    """It is walked by names, and ends where a part is missing."""
+    """A path of any depth is resolved by names, and ends where a part is missing."""
     for step in range(depth):
         write(store, namespace(10 + step, "abcdef"[step], parent=9 + step if step else 0))
 
@@ -98,7 +98,9 @@ def test_a_path_of_any_depth(store: RecordStore, depth: int) -> None:
 
 
 def test_names_sort_by_code_point(store: RecordStore) -> None:
-    """Astral characters last, upper case before lower, no locale; a name that begins another before it."""
+    """Names sort by code point without a locale: astral characters last, upper case before lower, a prefix before a
+    longer name.
+    """
     sent = [ASTRAL, "\ufffd", "é", "z", "a", "Z", "a b", "a:b", "a%b", "ａ", "ab"]
 
     write(store, *(namespace(10 + place, name) for place, name in enumerate(sent)))
@@ -107,8 +109,8 @@ def test_names_sort_by_code_point(store: RecordStore) -> None:
 
 
 def test_a_name_is_unique_in_its_space(store: RecordStore) -> None:
-    """A taken name is refused with the kind of who asks, and the refusal leaves nothing; another space has the
-    name free.
+    """A taken name is refused with the kind of the refused object, and nothing is written. In another name space the
+    name is free.
     """
     write(store, namespace(10, "a"), table(11, "a", parent=10))
 
@@ -121,7 +123,7 @@ def test_a_name_is_unique_in_its_space(store: RecordStore) -> None:
 
 
 def test_a_lance_catalog_has_one_space(store: RecordStore) -> None:
-    """No two objects of one name lie below a namespace there."""
+    """In a Lance catalog two objects below one namespace cannot have the same name, whatever their kinds."""
     write(store, namespace(10, "a", catalog=LANCE), table(11, "x", parent=10, catalog=LANCE))
 
     with pytest.raises(AlreadyExists):
@@ -129,7 +131,7 @@ def test_a_lance_catalog_has_one_space(store: RecordStore) -> None:
 
 
 def test_a_move_takes_along_what_lies_below(store: RecordStore) -> None:
-    """The old name is free, the new one leads there, and ids stay."""
+    """A move takes the subtree along: the old name is free, the new name leads to it, and ids do not change."""
     write(store, namespace(10, "a"), namespace(11, "b", parent=10), namespace(12, "c", parent=11), namespace(13, "t"))
 
     write(store, namespace(11, "B", parent=13))
@@ -142,7 +144,7 @@ def test_a_move_takes_along_what_lies_below(store: RecordStore) -> None:
 
 
 def test_nothing_lies_in_itself_or_nowhere(store: RecordStore) -> None:
-    """A move below itself is refused however deep, and so is a parent that is not there."""
+    """A move below the object itself, at any depth, and a move to a missing parent are refused."""
     write(store, namespace(10, "a"), namespace(11, "b", parent=10), namespace(12, "c", parent=11))
 
     for parent in (10, 11, 12):
@@ -154,7 +156,9 @@ def test_nothing_lies_in_itself_or_nowhere(store: RecordStore) -> None:
 
 
 def test_what_is_not_empty_is_not_dropped(store: RecordStore) -> None:
-    """The refusal names what is in it; when that has gone it goes, and its name may be taken again."""
+    """A container with content is not dropped, and the refusal names the content. When it is empty it can be dropped,
+    and its name is free.
+    """
     write(store, namespace(10, "a"), table(11, "t", parent=10))
 
     with pytest.raises(NotEmpty, match="drop its table t first"), store.writing() as writes:
@@ -171,7 +175,9 @@ def test_what_is_not_empty_is_not_dropped(store: RecordStore) -> None:
 
 
 def test_what_hangs_on_an_object_goes_with_it(store: RecordStore) -> None:
-    """In its order; nothing hangs on what is not there."""
+    """Attached records of an object are read in order and are deleted with it. Attaching to a missing object is
+    NotFound.
+    """
     role = ExportRecord(role=export_pb2.Role(id=20, name="reading"))
     grants = [messages.grant(20, on, privilege="use_schema", allowed=on != 11) for on in (MAIN, 11, 10)]
     write(store, namespace(10, "a"), namespace(11, "b"), role)
@@ -191,7 +197,7 @@ def test_what_hangs_on_an_object_goes_with_it(store: RecordStore) -> None:
 
 
 def test_revisions_are_dense_and_one_writer_wins(store: RecordStore) -> None:
-    """Who expects an older revision is refused, with nothing written; a transaction that fails takes no revision."""
+    """A write that expects an older revision is refused and writes nothing. A failed transaction takes no revision."""
     with store.reading() as reads:
         begun = reads.revision
 
@@ -211,7 +217,7 @@ def test_revisions_are_dense_and_one_writer_wins(store: RecordStore) -> None:
 
 
 def test_a_crowd_compares_and_swaps(store: RecordStore) -> None:
-    """Eight threads, each until ten of its own objects are in: every revision is one object, and none is lost."""
+    """Eight threads each write ten objects by compare-and-swap: every revision is one object, and no write is lost."""
 
     def work(first: int) -> None:
         for object_id in range(first, first + 10):
@@ -243,27 +249,29 @@ def _swapped(store: RecordStore, record: ExportRecord) -> bool:
 
 
 def test_a_key_that_no_database_takes_is_refused(store: RecordStore) -> None:
-    """On each alike."""
+    """Each database refuses an invalid key in the same way."""
     with pytest.raises(BadRequest, match="longer than a key can be"):
         write(store, namespace(10, "x" * KEY_BYTES_MAX))
 
 
 def test_an_object_of_a_newer_kind_is_refused(store: RecordStore) -> None:
-    """In words that say what to do."""
+    """An object of an unknown newer kind is refused, and the message says what to do."""
     entity = export_pb2.Entity(id=10, parent_id=MAIN, catalog_id=MAIN, kind="dashboard", name="d")
     with pytest.raises(BadRequest, match="does not support kind 'dashboard': use a newer one"):
         write(store, ExportRecord(entity=entity))
 
 
 def export(*records: ExportRecord, count: int | None = None) -> list[ExportRecord]:
-    """An export of a metalake and these records."""
+    """Return an export of a metalake with these records."""
     head = messages.header(metalake="other", product="0", now_ms=1, epoch=1, revisions=(1, 1))
     lake = ExportRecord(metalake=schema_pb2.Metalake(id=5, name="other"))
     return [head, lake, *records, messages.trailer(len(records) + 2 if count is None else count)]
 
 
 def test_an_export_takes_the_place_of_all(store: RecordStore) -> None:
-    """Of one metalake; the revision goes on, and the same export comes out."""
+    """Loading an export replaces all records of one metalake. The revision increases, and a dump returns the same
+    export.
+    """
     catalog = ExportRecord(catalog=schema_pb2.Catalog(id=6, metalake_id=5, name="c"))
     sent = export(catalog, namespace(7, "a", catalog=6))
     with store.writing() as writes:
@@ -277,7 +285,9 @@ def test_an_export_takes_the_place_of_all(store: RecordStore) -> None:
 
 
 def test_an_earlier_moment_and_another_metalake_are_refused(store: RecordStore) -> None:
-    """What is there stays; the same moment again is taken."""
+    """An export of an earlier moment or of another metalake is refused, and the store is not changed. An export of the
+    same moment is accepted.
+    """
     sent = export()
     elsewhere, earlier = export(), export()
     elsewhere[0].header.epoch = 2
@@ -296,7 +306,9 @@ def test_an_earlier_moment_and_another_metalake_are_refused(store: RecordStore) 
 
 
 def test_a_path_leads_to_what_has_its_name(store: RecordStore) -> None:
-    """To one of each space where several have it; to nothing where a part is missing; without parts to the metalake."""
+    """A path leads to one object in each name space that has the name, to nothing if a part is missing, and without
+    parts to the metalake.
+    """
     write(store, namespace(10, "a"), namespace(11, "x", parent=10), table(12, "x", parent=10))
     write(store, namespace(13, "s", catalog=LANCE), table(14, "x", parent=13, catalog=LANCE))
 
@@ -323,7 +335,9 @@ def test_a_path_leads_to_what_has_its_name(store: RecordStore) -> None:
 def test_an_export_that_is_none_leaves_all_as_it_was(
     store: RecordStore, broken: list[ExportRecord], match: str
 ) -> None:
-    """Cut, miscounted, without head, with another one behind it, with a parent that is missing, empty."""
+    """An invalid export changes nothing: truncated, miscounted, without header, followed by another one, with a missing
+    parent, or empty.
+    """
 
     def take(writes: RecordWrites) -> None:
         writes.replace(broken)
@@ -335,7 +349,7 @@ def test_an_export_that_is_none_leaves_all_as_it_was(
 
 
 def test_nothing_comes_out_of_an_empty_store(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """It says so."""
+    """A dump of an empty store fails with a message that says so."""
     store = RecordStore(opener("lmdb", tmp_path, request)())
 
     with pytest.raises(NotFound, match="load an export first"), store.reading() as reads:

@@ -1,4 +1,4 @@
-"""What every database of pairs must do, on each backend: order, moments, transactions that are whole or not at all."""
+"""Storage of key-value pairs, on each database: order of keys, consistent reads, and atomic transactions."""
 
 from __future__ import annotations
 
@@ -36,20 +36,22 @@ def pairs(opens: Open) -> Iterator[KeyValueStore]:
 
 
 def put(pairs: KeyValueStore, *keys: bytes) -> None:
-    """Write pairs whose values are their keys turned round."""
+    """Write pairs whose values are their reversed keys."""
     with pairs.writing() as writing:
         for key in keys:
             writing.put(key, key[::-1])
 
 
 def keys(pairs: KeyValueStore, prefix: bytes = b"", after: bytes = b"") -> list[bytes]:
-    """The keys of a scan."""
+    """Return the keys of a scan."""
     with pairs.reading() as reading:
         return [key for key, _ in reading.scan(prefix, after=after)]
 
 
 def test_what_was_written_is_read_and_outlives_the_handle(pairs: KeyValueStore, opens: Open) -> None:
-    """Values are bytes of any sort, the empty one too; the longest key fits; what is not there is None."""
+    """Any bytes can be stored as value, also none, and the longest key is accepted. Values survive a reopen, and a
+    missing key is None.
+    """
     longest, sample = b"k" * KEY_BYTES_MAX, bytes(range(256)) * 100
     with pairs.writing() as writing:
         for key, value in ((b"a", b""), (b"\x00", sample), (longest, b"v")):
@@ -65,8 +67,8 @@ def test_what_was_written_is_read_and_outlives_the_handle(pairs: KeyValueStore, 
 
 
 def test_a_scan_goes_in_order_of_bytes(pairs: KeyValueStore) -> None:
-    """As unsigned bytes, a prefix before what it begins; from behind a key, within a prefix, also one that ends
-    with the last byte.
+    """A scan is in the order of unsigned bytes, a prefix before longer keys. It can start after a key and can be
+    limited to a prefix, also to one that ends with the byte 255.
     """
     sent = [b"a", b"ab", b"a\xff", b"a\xff\xff", b"a\xff\x00", b"b", b"\xff", b"\xff\xff", b"\x00", b"\x7f", b"\x80"]
 
@@ -80,7 +82,7 @@ def test_a_scan_goes_in_order_of_bytes(pairs: KeyValueStore) -> None:
 
 
 def test_a_long_scan_is_whole(pairs: KeyValueStore) -> None:
-    """However the backend cuts it into pages."""
+    """A long scan returns all pairs, whatever the database's page size is."""
     many = [number.to_bytes(4, "big") for number in range(ROWS_AT_ONCE * 2 + 7)]
 
     put(pairs, *many, b"x")
@@ -89,7 +91,7 @@ def test_a_long_scan_is_whole(pairs: KeyValueStore) -> None:
 
 
 def test_a_transaction_reads_what_it_wrote_and_is_undone_when_it_fails(pairs: KeyValueStore) -> None:
-    """Its reads see its own writes; after a failure nothing is there of them, and what was there before is."""
+    """A transaction reads its own writes. After a failure its writes are undone, and earlier values are unchanged."""
     put(pairs, b"kept", b"gone")
 
     with pytest.raises(KeyError), pairs.writing() as writing:
@@ -109,7 +111,9 @@ def _change_and_fail(writing: KeyValueTransaction) -> None:
 
 
 def test_a_reader_keeps_its_moment(pairs: KeyValueStore) -> None:
-    """What is committed while it reads it does not see; the next reader does. Neither waits for the other."""
+    """A reader does not see what is committed while it reads; the next reader does. Readers and writers do not wait for
+    each other.
+    """
     put(pairs, b"a", b"b")
 
     with pairs.reading() as reading:
@@ -125,7 +129,7 @@ def test_a_reader_keeps_its_moment(pairs: KeyValueStore) -> None:
 
 
 def test_writers_come_one_after_the_other(pairs: KeyValueStore) -> None:
-    """Eight threads count up together, and no step is lost."""
+    """Eight threads increment a counter concurrently, and no increment is lost."""
 
     def count() -> None:
         for _ in range(20):
@@ -161,7 +165,7 @@ with pairs.writing() as writing:
 
 @pytest.mark.parametrize("kind", ["lmdb", "sqlite"])
 def test_a_writer_that_is_killed_leaves_its_commits_and_nothing_else(kind: str, tmp_path: Path) -> None:
-    """And nobody who comes after waits for it."""
+    """A killed writer leaves only its commits, and later writers do not wait for it."""
     place = tmp_path / "records"
     done = subprocess.run([sys.executable, "-c", _DIES, kind, str(place)], check=False, env=dict(os.environ))
     assert done.returncode == -signal.SIGKILL
@@ -174,7 +178,7 @@ def test_a_writer_that_is_killed_leaves_its_commits_and_nothing_else(kind: str, 
 
 
 def test_what_the_database_cannot_do_is_told(tmp_path: Path) -> None:
-    """In our words: a file that is none of LMDB's, one that is none of SQLite's."""
+    """A file that is not an LMDB or SQLite database is refused with our own error message."""
     folder = tmp_path / "broken"
     folder.mkdir()
     (folder / "data.mdb").write_bytes(b"nothing of LMDB" * 1000)
@@ -189,7 +193,7 @@ def test_what_the_database_cannot_do_is_told(tmp_path: Path) -> None:
 
 @given(prefix=st.binary(max_size=4), key=st.binary(max_size=6))
 def test_what_is_behind_a_prefix(prefix: bytes, key: bytes) -> None:
-    """A key begins with a prefix just when it is not before it, and before what is behind it."""
+    """For every prefix, the keys that begin with it are exactly those from the prefix up to the computed end."""
     end = prefix_end(prefix)
 
     assert key.startswith(prefix) == (key >= prefix and (end is None or key < end))

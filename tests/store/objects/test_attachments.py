@@ -1,4 +1,4 @@
-"""What tags are on: rows that come and go, the change that each leaves, and the sweep behind what was dropped."""
+"""Attachments of tags to objects: rows, the change of each, and the sweep after a drop."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def add_tag(tx: Tx, lake: Node, name: str) -> Node:
 
 
 def test_attachments_come_and_go(lab: StoreLab, world: StoreWorld) -> None:
-    """Attaching and detaching say whether they changed anything; only what did leaves a change, with the object's
-    key.
+    """Attaching and detaching return whether they changed anything. Only an effective one creates a change, with the
+    object's key.
     """
     tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=world.lake.id)
     told = [
@@ -40,7 +40,9 @@ def test_attachments_come_and_go(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_objects_are_named_whatever_catalog_they_lie_in(lab: StoreLab, world: StoreWorld) -> None:
-    """A tag's objects come with all that is above them; a dropped one is there by its id alone."""
+    """The objects of a tag are listed with all of their ancestors, in any catalog. A dropped object is listed by its id
+    alone.
+    """
     tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=world.lake.id)
     space = lab.write(lambda tx: add_namespace(tx, world.side, "a"), zone=world.side.id)
     for object_id in (world.main.id, space.id):
@@ -61,7 +63,7 @@ def test_objects_are_named_whatever_catalog_they_lie_in(lab: StoreLab, world: St
 
 
 def test_sweep_takes_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
-    """Rows of a dropped object or a dropped tag go; the others stay."""
+    """The sweep deletes rows of dropped objects and dropped tags, and keeps the others."""
     red, blue = (lab.write(lambda tx, n=name: add_tag(tx, world.lake, n), zone=world.lake.id) for name in ("r", "b"))
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     for tag, object_id in ((red, world.main.id), (red, space.id), (blue, world.main.id)):
@@ -75,7 +77,7 @@ def test_sweep_takes_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_columns_and_values(lab: StoreLab, world: StoreWorld) -> None:
-    """What is on a column stands apart from what is on its table, kind by kind; values keep the order in which
+    """Tags of columns are separate from those of their table and are listed by kind. Values keep the order in which
     they were written.
     """
     lake = world.lake.id
@@ -112,7 +114,9 @@ def test_columns_and_values(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_sweep_takes_columns_and_values(lab: StoreLab, world: StoreWorld) -> None:
-    """With a table go the attachments of its columns and all values there; with a tag, those of the tag."""
+    """The sweep of a table deletes the attachments of its columns and all of its values. The sweep of a tag deletes the
+    tag's.
+    """
     lake = world.lake.id
     red, blue = (lab.write(lambda tx, n=name: add_tag(tx, world.lake, n), zone=lake) for name in ("r", "b"))
     spaces = [lab.write(lambda tx, n=name: add_namespace(tx, world.main, n), zone=world.main.id) for name in "ab"]

@@ -1,4 +1,4 @@
-"""Metadata documents: compare-and-swap, and one table at a location."""
+"""Metadata documents in the store: compare-and-swap, and one table per location."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.store.world import StoreWorld
 
 
 def document(node_id: int, *, version: int = 1, location: str | None = None) -> MetadataDocument:
-    """A document whose body is bytes that are no text."""
+    """Return a document whose body is not valid text."""
     place = location or f"file:/w/{node_id}"
     return MetadataDocument(
         node_id, version, f"uuid-{node_id}", place, f"{place}/metadata/{version}", bytes(range(256))
@@ -25,7 +25,7 @@ def document(node_id: int, *, version: int = 1, location: str | None = None) -> 
 
 
 def test_document_reads_back(lab: StoreLab, world: StoreWorld) -> None:
-    """A document's bytes come back as they were; a missing one is None."""
+    """A document's bytes are read unchanged. A missing document is None."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
 
     assert lab.load(document_read(7)) == document(7)
@@ -34,7 +34,7 @@ def test_document_reads_back(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_swap_takes_the_expected_version_only(lab: StoreLab, world: StoreWorld) -> None:
-    """A swap replaces the version it was built on and says so; another one it leaves alone."""
+    """A swap replaces only the version that it expects, and returns whether it did."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     newer = msgspec.structs.replace(document(7, version=2), body=b"{}")
 
@@ -44,7 +44,7 @@ def test_swap_takes_the_expected_version_only(lab: StoreLab, world: StoreWorld) 
 
 
 def test_of_rivals_one_wins(lab: StoreLab, world: StoreWorld) -> None:
-    """Of ten swaps built on one version, on two nodes, one succeeds."""
+    """Of ten concurrent swaps from one version, on two nodes, exactly one succeeds."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     nodes = [lab.store, lab.open()]
     permit = lab.permit(world.main.id)
@@ -60,7 +60,7 @@ def test_of_rivals_one_wins(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_location_has_one_table(lab: StoreLab, world: StoreWorld) -> None:
-    """A second table at a location is refused on create and on swap, and nothing is written."""
+    """A second table at a location is refused by create and by swap, and nothing is written."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     lab.write(lambda tx: tx.documents.create(document(8)), zone=world.main.id)
     taken = document(7).location
@@ -75,7 +75,7 @@ def test_location_has_one_table(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_location_is_free_after_a_drop(lab: StoreLab, world: StoreWorld) -> None:
-    """Once a document is deleted its location may be taken, as register after drop does."""
+    """The location of a deleted document is free, as register after drop needs."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     lab.write(lambda tx: tx.documents.delete(7), zone=world.main.id)
 
@@ -85,7 +85,9 @@ def test_location_is_free_after_a_drop(lab: StoreLab, world: StoreWorld) -> None
 
 
 def test_rivals_for_a_location_in_two_catalogs(lab: StoreLab, world: StoreWorld) -> None:
-    """Two tables of two catalogs racing to one location: one is made, the other refused, neither breaks."""
+    """If tables of two catalogs are created concurrently at one location, one is created and the other is refused with
+    a clear error.
+    """
     nodes = [lab.store, lab.open()]
     place = "file:/w/contested"
 
@@ -102,7 +104,9 @@ def test_rivals_for_a_location_in_two_catalogs(lab: StoreLab, world: StoreWorld)
 
 
 def test_rival_moves_to_a_location_in_two_catalogs(lab: StoreLab, world: StoreWorld) -> None:
-    """Two tables of two catalogs moving to one location at once: one moves, the other is refused in clear words."""
+    """If tables of two catalogs move concurrently to one location, one moves and the other is refused with a clear
+    error.
+    """
     nodes = [lab.store, lab.open()]
     place = "file:/w/contested"
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
@@ -135,7 +139,7 @@ BESIDE = [
 
 @pytest.mark.parametrize("first, second", [(a.rstrip("/"), b) for a, b in NESTED])
 def test_locations_do_not_nest(lab: StoreLab, world: StoreWorld, first: str, second: str) -> None:
-    """A location inside another table's, or around it, is refused on create and on swap, in other catalogs too."""
+    """A location inside or above another table's is refused by create and by swap, in other catalogs too."""
     lab.write(lambda tx: tx.documents.create(document(7, location=first)), zone=world.main.id)
     lab.write(lambda tx: tx.documents.create(document(8)), zone=world.side.id)
 
@@ -150,7 +154,7 @@ def test_locations_do_not_nest(lab: StoreLab, world: StoreWorld, first: str, sec
 
 @pytest.mark.parametrize("first, second", BESIDE)
 def test_neighbours_do_not_nest(lab: StoreLab, world: StoreWorld, first: str, second: str) -> None:
-    """Names that only begin alike, or sort next to each other, are neighbours."""
+    """Locations of which one name is a text prefix of the other, or that are adjacent in order, do not conflict."""
     lab.write(lambda tx: tx.documents.create(document(7, location=first)), zone=world.main.id)
 
     lab.write(lambda tx: tx.documents.create(document(8, location=second)), zone=world.main.id)
@@ -159,7 +163,7 @@ def test_neighbours_do_not_nest(lab: StoreLab, world: StoreWorld, first: str, se
 
 
 def test_a_table_may_move_within_its_own_location(lab: StoreLab, world: StoreWorld) -> None:
-    """A table is not in its own way."""
+    """A table may move within its own location."""
     lab.write(lambda tx: tx.documents.create(document(7, location="file:///w/a")), zone=world.main.id)
     deeper = document(7, version=2, location="file:///w/a/b")
 
@@ -168,14 +172,14 @@ def test_a_table_may_move_within_its_own_location(lab: StoreLab, world: StoreWor
 
 @pytest.mark.parametrize("first, second", [("file:///w/a", "file:///w/a/b"), ("file:///w/a/b", "file:///w/a")])
 def test_rivals_that_would_nest_in_two_catalogs(lab: StoreLab, world: StoreWorld, first: str, second: str) -> None:
-    """Of two tables of two catalogs, made at once on two nodes, one inside the other, the later one is refused."""
+    """If two nodes create tables of two catalogs concurrently, one inside the other, the later one is refused."""
     nodes, began, ended = [lab.store, lab.open()], threading.Event(), threading.Event()
 
     def slow(tx: Tx) -> None:
         tx.documents.create(document(7, location=first))
         began.set()
-        if lab.database.kind == "postgres":  # on SQLite a mutation has the file to itself
-            ended.wait(0.5)  # a rival that need not wait for this transaction is through by then
+        if lab.database.kind == "postgres":  # on SQLite a mutation locks the whole file
+            ended.wait(0.5)  # a mutation that need not wait for this transaction has ended by then
 
     async def race() -> list[object]:
         one = asyncio.create_task(nodes[0].submit(lab.permit(world.main.id), slow))

@@ -1,4 +1,4 @@
-"""Places of filesets as rows: who lies at, above and below is found, as long as it stands; the rest is swept."""
+"""Locations of filesets in the store: overlapping ones are found while they are reserved, and others are swept."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ ROOT = "file:///w/a"
 
 
 def test_rivals_are_at_above_and_below(lab: StoreLab, world: StoreWorld) -> None:
-    """Not beside, not the one that asks; what was dropped stands in the trash and while its files are going, and
-    no longer.
+    """Filesets at, above or below a location are found, except adjacent ones and the caller's own. A dropped one is
+    found while it is in the trash and while its files are being deleted.
     """
     nodes = {
         name: lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=world.main.id)

@@ -1,4 +1,4 @@
-"""Versions of Lance tables in the store: in order, settled from below, and gone with their table."""
+"""Versions of Lance tables in the store: ordered, settled in ascending order, and deleted with their table."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ from tests.store.world import StoreWorld
 
 
 def row(version: int, branch: str = "") -> LanceVersion:
-    """A version."""
+    """Return a version."""
     return LanceVersion(branch, version, 2, f"staged-{version}", 10, None, "{}", 5, settled=False)
 
 
 def test_versions_are_read_in_order(lab: StoreLab, world: StoreWorld) -> None:
-    """Upwards and downwards, after one, so many; each branch by itself; a number that is taken is not given again."""
+    """Versions of one branch are read in both orders, after a version and with a limit. A taken version number is not
+    assigned again.
+    """
     for each in (row(1), row(2), row(3), row(7, "dev")):
         assert lab.write(lambda tx, each=each: tx.lance_versions.create(9, each), zone=world.main.id)
     assert not lab.write(lambda tx: tx.lance_versions.create(9, row(3)), zone=world.main.id)
@@ -57,7 +59,7 @@ def test_versions_are_read_in_order(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_versions_are_settled_and_deleted(lab: StoreLab, world: StoreWorld) -> None:
-    """Settling is up to a version, of one branch; deleting is of ranges, and of whole branches."""
+    """Settling covers all versions of a branch up to a number. Deletion covers ranges or whole branches."""
     lab.write(lambda tx: tx.lance_versions.create_all(9, [row(1), row(2), row(3), row(1, "dev")]), zone=world.main.id)
     lab.write(lambda tx: tx.lance_versions.settle(9, "", version=2), zone=world.main.id)
 
@@ -69,7 +71,7 @@ def test_versions_are_settled_and_deleted(lab: StoreLab, world: StoreWorld) -> N
 
 
 def test_sweep_takes_versions_of_what_is_gone(lab: StoreLab, world: StoreWorld) -> None:
-    """Those of a table that was dropped for good go; those of one in the trash stay, as it may come back."""
+    """The sweep deletes versions of tables that were dropped for good, and keeps those of tables in the trash."""
     kept, gone = (
         lab.write(
             lambda tx, name=name: tx.nodes.create(
@@ -91,8 +93,8 @@ def test_sweep_takes_versions_of_what_is_gone(lab: StoreLab, world: StoreWorld) 
 
 
 def steps(rows: int, statement: Sql, **more: Value) -> int:
-    """Return the number of steps of SQLite's virtual machine for a statement on a branch of so many versions, all of
-    them settled except the newest.
+    """Return the number of steps of SQLite's virtual machine for a statement on a branch of this many versions, all
+    settled except the newest.
     """
     taken = [0]
 
@@ -113,8 +115,6 @@ def steps(rows: int, statement: Sql, **more: Value) -> int:
 
 
 def test_what_is_on_its_way_is_found_without_the_history() -> None:
-    """Each commit asks for the versions that are not settled, and settles them: neither reads those that are
-    settled.
-    """
+    """A commit finds and settles the unsettled versions without reading the settled ones."""
     for statement, few, many in ((UNSETTLED, {}, {}), (SETTLE, {"version": 10}, {"version": 1000})):
         assert steps(1000, statement, **many) == steps(10, statement, **few)

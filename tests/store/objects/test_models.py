@@ -1,4 +1,6 @@
-"""Versions of models as rows: found by number and alias, an alias in one place only, swept behind a dropped model."""
+"""Versions of models in the store: found by number and alias, an alias on one version only, swept with a dropped
+model.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ from tests.store.world import StoreWorld, add_namespace
 
 
 def version(number: int, *aliases: str) -> ModelVersion:
-    """A version with one URI."""
+    """Return a version with one URI."""
     return ModelVersion(number, None, {"k": "v"}, {"unknown": f"s3://x/{number}"}, aliases)
 
 
 def test_found_by_number_and_alias(lab: StoreLab, world: StoreWorld) -> None:
-    """Versions are listed by number with their aliases; an alias that leads elsewhere is told, and taken away
-    where it leads.
+    """Versions are listed by number with their aliases. A new version with an alias of another version takes the alias
+    over, and the insert returns it.
     """
     model = lab.write(lambda tx: add_namespace(tx, world.main, "m"), zone=world.main.id)
     taken = [
@@ -40,7 +42,7 @@ def test_found_by_number_and_alias(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_sweep_takes_those_of_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
-    """Versions and aliases of a model that is gone go."""
+    """The sweep deletes the versions and aliases of a dropped model."""
     model = lab.write(lambda tx: add_namespace(tx, world.main, "m"), zone=world.main.id)
     lab.write(lambda tx: tx.models.insert(model.id, version(0, "new")), zone=world.main.id)
     lab.write(lambda tx: tx.nodes.drop(model), zone=world.main.id)

@@ -1,5 +1,5 @@
-"""Candidates of searches, on both stores: names by range, ids, owners; and names that an older release left
-unfolded.
+"""Search candidates, on both stores: names by range, ids, owners, and names that an older release stored without
+folding.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ ALL = [int(kind) for kind in Kind]
 
 
 def names(lab: StoreLab, low: str, high: str, *zones: int, limit: int = 100) -> list[str]:
-    """The folded names of a range, in order."""
+    """Return the folded names of a range, in order."""
     wanted = NameRange(low, high, zones, ALL)
     return sorted(each.folded for each in lab.load(named_read(wanted, limit=limit)))
 
 
 def test_names_are_found_by_range_in_some_zones(lab: StoreLab, world: StoreWorld) -> None:
-    """Names fold when they are written, moved and restored; dropped ones and other zones are left out."""
+    """Names are folded when they are written, moved and restored. Dropped objects and other zones are not found."""
     for name in ("Flights", "flights_2", f"flights{ASTRAL}", "Other", "Gone"):
         lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=world.main.id)
     lab.write(lambda tx: add_namespace(tx, world.side, "FLIGHTS"), zone=world.side.id)
@@ -49,7 +49,7 @@ def test_names_are_found_by_range_in_some_zones(lab: StoreLab, world: StoreWorld
 
 
 def test_owned_objects_are_read_up_to_a_limit(lab: StoreLab, world: StoreWorld) -> None:
-    """The ids of what a principal owns."""
+    """The ids of the objects that a principal owns are read up to a limit."""
     owned = [
         lab.write(lambda tx, name=name: add_namespace(tx, world.main, name, owner_id=7), zone=world.main.id).id
         for name in "abc"
@@ -60,7 +60,7 @@ def test_owned_objects_are_read_up_to_a_limit(lab: StoreLab, world: StoreWorld) 
 
 
 def test_names_of_an_older_release_are_folded_later(lab: StoreLab, world: StoreWorld) -> None:
-    """A row without its folded name is not found until upkeep has filled it."""
+    """A row of an older release without folded name is found only after the upkeep has filled the name."""
     node = lab.write(lambda tx: add_namespace(tx, world.main, "Old"), zone=world.main.id)
     lab.database.sql("UPDATE node SET folded = NULL WHERE id = ?", node.id)
     before = names(lab, "old", "old\x01", world.main.id)

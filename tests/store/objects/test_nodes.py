@@ -1,4 +1,4 @@
-"""The tree: create, hold, find, place, drop; names, name spaces, paths."""
+"""The tree of nodes in the store: create, lock, find, move and drop; names, name spaces and paths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.store.world import ASTRAL, NAMESPACE, StoreWorld, add_namespace, add_
 
 
 def chain(tx: Tx, parent: Node, names: str) -> list[Node]:
-    """Insert namespaces one below the other, named by single letters."""
+    """Insert a path of namespaces named by single letters."""
     made = [parent]
     for name in names:
         made.append(add_namespace(tx, made[-1], name))
@@ -23,12 +23,12 @@ def chain(tx: Tx, parent: Node, names: str) -> list[Node]:
 
 
 def steps(names: str, last: str = "namespace") -> list[tuple[str, str]]:
-    """The (name space, name) pairs of a path of single letters."""
+    """Return the pairs of name space and name of a path of single letters."""
     return [("namespace" if i < len(names) - 1 else last, name) for i, name in enumerate(names)]
 
 
 def test_created_node_reads_back(lab: StoreLab, world: StoreWorld) -> None:
-    """What a create returns is what a read by id finds after it, to the last field."""
+    """A create returns the node that a later read by id finds, with equal fields."""
     record = NamespaceRecord(comment="ünïcode", properties={"k": "v"})
 
     made = lab.write(
@@ -46,19 +46,19 @@ def test_created_node_reads_back(lab: StoreLab, world: StoreWorld) -> None:
 
 @pytest.mark.parametrize("depth", range(1, 7))
 def test_path_of_any_depth_is_one_statement(lab: StoreLab, world: StoreWorld, depth: int) -> None:
-    """A path of one to six parts is walked by one statement, and gives every node on the way."""
+    """A path of one to six parts is resolved by one statement, which returns every node on the path."""
     made = lab.write(lambda tx: chain(tx, world.main, "abcdef"[:depth]), zone=world.main.id)
     before = lab.store.statements
 
     found = lab.load(path_read(world.main.id, steps("abcdef"[:depth])))
 
     assert found == made
-    assert lab.store.statements - before == 2  # the load's own look at the clock, and the path
+    assert lab.store.statements - before == 2  # the load's clock and the path
 
 
 @pytest.mark.parametrize("missing", range(1, 7))
 def test_path_ends_where_a_part_is_missing(lab: StoreLab, world: StoreWorld, missing: int) -> None:
-    """Of a path whose n-th part is missing the parts before it are found, it and the rest are None."""
+    """If a part of a path is missing, the parts before it are found, and it and the following parts are None."""
     made = lab.write(lambda tx: chain(tx, world.main, "abcdef"[: missing - 1]), zone=world.main.id)
 
     found = lab.load(path_read(world.main.id, steps("abcdef")))
@@ -67,7 +67,7 @@ def test_path_ends_where_a_part_is_missing(lab: StoreLab, world: StoreWorld, mis
 
 
 def test_path_does_not_pass_through_the_dead(lab: StoreLab, world: StoreWorld) -> None:
-    """A dropped node on the way hides what once lay below it."""
+    """Objects below a dropped node are not found by path."""
     outer, inner = lab.write(lambda tx: chain(tx, world.main, "ab"), zone=world.main.id)
     lab.write(lambda tx: (tx.nodes.drop(inner), tx.nodes.drop(outer)), zone=world.main.id)
 
@@ -76,7 +76,7 @@ def test_path_does_not_pass_through_the_dead(lab: StoreLab, world: StoreWorld) -
 
 
 def test_many_nodes_are_one_statement(lab: StoreLab, world: StoreWorld) -> None:
-    """Nodes are read by their ids, without those that are dropped or never were."""
+    """One statement reads many nodes by their ids, without dropped and missing ones."""
     made = [lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=world.main.id) for name in "abc"]
     lab.write(lambda tx: tx.nodes.drop(made[1]), zone=world.main.id)
     before = lab.store.statements
@@ -84,12 +84,12 @@ def test_many_nodes_are_one_statement(lab: StoreLab, world: StoreWorld) -> None:
     found = lab.load(live_nodes_read([*(each.id for each in made), 10**12]))
 
     assert sorted(found, key=lambda each: each.name) == [made[0], made[2]]
-    assert lab.store.statements - before == 2  # the load's own look at the clock, and the nodes
+    assert lab.store.statements - before == 2  # the load's clock and the nodes
     assert lab.load(live_nodes_read([])) == []
 
 
 def test_names_sort_by_code_point(lab: StoreLab, world: StoreWorld) -> None:
-    """A listing is sorted by code point: astral characters last, upper case before lower, no locale."""
+    """A listing is sorted by code point without a locale: astral characters last, upper case before lower."""
     names = [ASTRAL, "\ufffd", "é", "z", "a", "Z", "a b", "a:b", "a%b", "ａ"]
 
     lab.write(lambda tx: [add_namespace(tx, world.main, name) for name in names], zone=world.main.id)
@@ -100,7 +100,9 @@ def test_names_sort_by_code_point(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_listing_runs_in_parallel_columns(lab: StoreLab, world: StoreWorld) -> None:
-    """Names, ids, owners and JSON spellings of a listing belong together; nothing owns what has no owner."""
+    """Names, ids, owners and JSON spellings of a listing are parallel columns. An object without an owner has owner
+    None.
+    """
     owned = lab.write(lambda tx: add_namespace(tx, world.main, 'b"', owner_id=77), zone=world.main.id)
     free = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
 
@@ -120,7 +122,7 @@ def test_empty_listing(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_name_is_unique_among_the_living(lab: StoreLab, world: StoreWorld) -> None:
-    """A taken name is refused with the kind of what holds it, and the refusal leaves nothing."""
+    """A taken name is refused with the kind of the object that has it, and nothing is written."""
     lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     clock = lab.clock(world.main.id)
 
@@ -132,7 +134,7 @@ def test_name_is_unique_among_the_living(lab: StoreLab, world: StoreWorld) -> No
 
 
 def test_dropped_name_is_free_again(lab: StoreLab, world: StoreWorld) -> None:
-    """A name may be dropped and taken again and again; every successor has an id of its own."""
+    """A name can be dropped and used again repeatedly; each object has its own id."""
     ids = set()
     for _ in range(3):
         node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
@@ -143,7 +145,7 @@ def test_dropped_name_is_free_again(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_name_spaces_are_apart(lab: StoreLab, world: StoreWorld) -> None:
-    """A namespace and a table may have one name under one parent; a table and a view share a name space."""
+    """A namespace and a table may have the same name under one parent. A table and a view share a name space."""
     outer = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     inner = lab.write(lambda tx: add_namespace(tx, outer, "x"), zone=world.main.id)
     table = lab.write(lambda tx: add_table(tx, outer, "x"), zone=world.main.id)
@@ -163,7 +165,7 @@ def test_case_and_normalisation_are_kept(lab: StoreLab, world: StoreWorld) -> No
 
 
 def test_place_writes_one_row(lab: StoreLab, world: StoreWorld) -> None:
-    """A move takes the whole subtree along by writing one row of the tree."""
+    """A move writes one row of the tree and takes the whole subtree along."""
     a, b, c = lab.write(lambda tx: chain(tx, world.main, "abc"), zone=world.main.id)
     target = lab.write(lambda tx: add_namespace(tx, world.main, "t"), zone=world.main.id)
 
@@ -178,7 +180,7 @@ def test_place_writes_one_row(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_place_refuses_a_taken_name(lab: StoreLab, world: StoreWorld) -> None:
-    """A move onto a name that lives is refused; onto its own name it is none."""
+    """A move onto a taken name is refused. A move onto the node's own name is allowed."""
     a = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     lab.write(lambda tx: add_namespace(tx, world.main, "b"), zone=world.main.id)
 
@@ -193,7 +195,9 @@ def test_place_refuses_a_taken_name(lab: StoreLab, world: StoreWorld) -> None:
 
 @pytest.mark.parametrize("how", ["rename", "move", "drop", "successor"])
 def test_hold_refuses_what_has_moved(lab: StoreLab, world: StoreWorld, how: str) -> None:
-    """A node is held by id, parent and name: whoever decided on an older one is sent back to the gate."""
+    """A node is locked by id, parent and name. If they have changed since the decision, the caller must read the gate
+    again.
+    """
     outer, node = lab.write(lambda tx: chain(tx, world.main, "ab"), zone=world.main.id)
 
     def change(tx: Tx) -> None:
@@ -212,7 +216,7 @@ def test_hold_refuses_what_has_moved(lab: StoreLab, world: StoreWorld, how: str)
 
 
 def test_hold_returns_what_is_stored_now(lab: StoreLab, world: StoreWorld) -> None:
-    """A held node carries the record that stands, not the one that was decided on."""
+    """A locked node has the stored record, not the one on which the caller decided."""
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     changed = NamespaceRecord(comment="new", properties={})
     lab.write(lambda tx: tx.nodes.write_record(node, changed), zone=world.main.id)
@@ -225,7 +229,7 @@ def test_hold_returns_what_is_stored_now(lab: StoreLab, world: StoreWorld) -> No
 
 
 def test_require_empty(lab: StoreLab, world: StoreWorld) -> None:
-    """A container with a live child is not empty, and the refusal names the child; a dead child does not count."""
+    """A container with a child is not empty, and the refusal names the child. A dropped child does not count."""
     outer, inner = lab.write(lambda tx: chain(tx, world.main, "ab"), zone=world.main.id)
 
     with pytest.raises(NotEmpty, match="drop its namespace b first"):
@@ -238,7 +242,7 @@ def test_require_empty(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_cycles_are_seen(lab: StoreLab, world: StoreWorld) -> None:
-    """A node lies below itself and below everything above it, and below nothing else."""
+    """A node is below itself and below each of its ancestors, and below no other node."""
     a, b, c = lab.write(lambda tx: chain(tx, world.main, "abc"), zone=world.main.id)
 
     def ask(tx: Tx) -> list[bool]:
@@ -248,7 +252,7 @@ def test_cycles_are_seen(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_drop_takes_the_owner_along(lab: StoreLab, world: StoreWorld) -> None:
-    """A dropped node leaves no owner row, and its grants stay for the sweeper."""
+    """A drop deletes the owner row of the node, and leaves its grants for the sweeper."""
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a", owner_id=5), zone=world.main.id)
 
     lab.write(lambda tx: tx.nodes.drop(node), zone=world.main.id)
@@ -257,7 +261,9 @@ def test_drop_takes_the_owner_along(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_metalakes_hang_on_the_root(lab: StoreLab, world: StoreWorld) -> None:
-    """Two metalakes of one name cannot live, as they hang on a root id and not on NULL."""
+    """Two metalakes cannot have the same name, because their parent is a root id and not NULL, which the unique index
+    would ignore.
+    """
     with pytest.raises(AlreadyExists):
         lab.write(
             lambda tx: tx.nodes.create(

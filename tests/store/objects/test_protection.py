@@ -1,4 +1,4 @@
-"""Protection in the store, on both backends: the statement that drops looks for it, at the node and above it."""
+"""Deletion protection in the store, on both databases: the statement that drops checks the node and its ancestors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.store.world import StoreWorld, add_namespace
 
 
 def test_drop_looks_above(lab: StoreLab, world: StoreWorld) -> None:
-    """A node goes unless it, or something above it with all below, is protected; the nearest one is told; none is
-    left over.
+    """A node is dropped unless it, or an ancestor with recursive protection, is protected. The error names the nearest
+    one. A drop leaves no protection rows.
     """
     outer = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     inner = lab.write(lambda tx: add_namespace(tx, outer, "b"), zone=world.main.id)

@@ -1,4 +1,4 @@
-"""Statistics as rows: written over, read by range in the order of names, deleted, and swept behind what was dropped."""
+"""Statistics in the store: overwritten, read by range in the order of names, deleted, and swept after a drop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ PARTITIONS = ("B", "a", "b", "ä")
 
 
 def test_written_read_and_deleted(lab: StoreLab, world: StoreWorld) -> None:
-    """A value written again is the new one, by who wrote it; ranges go by code points on every backend."""
+    """A written value replaces the earlier one and has its writer. Ranges are in the order of code points on every
+    database.
+    """
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     values = [("", "custom-n", "1"), *((name, "custom-n", "2") for name in reversed(PARTITIONS))]
     lab.write(lambda tx: tx.statistics.put(space.id, values), zone=world.main.id)
@@ -38,7 +40,7 @@ def test_written_read_and_deleted(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_sweep_takes_those_of_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
-    """Statistics of something that is gone go; the others stay."""
+    """The sweep deletes statistics of objects that are gone for good, and keeps the others."""
     spaces = [lab.write(lambda tx, n=name: add_namespace(tx, world.main, n), zone=world.main.id) for name in "ab"]
     for space in spaces:
         lab.write(lambda tx, on=space.id: tx.statistics.put(on, [("", "custom-n", "1")]), zone=world.main.id)
@@ -49,7 +51,9 @@ def test_sweep_takes_those_of_what_was_dropped(lab: StoreLab, world: StoreWorld)
 
 
 def test_of_columns(lab: StoreLab, world: StoreWorld) -> None:
-    """Statistics of a column stand apart from the table's and from another column's, and are swept with the table."""
+    """Statistics of a column are separate from those of the table and of other columns. The sweep deletes them with the
+    table.
+    """
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     for field, value in ((0, "0"), (1, "1"), (2, "2"), (1, "3")):
         put = [("", "custom-n", value)]
