@@ -1,6 +1,6 @@
-"""The permission matrix: the policy's decisions as a text that people read and tests compare.
+"""The permission matrix: the policy's decisions as a readable text that tests compare.
 
-Regenerate it after a change of the policy, and read the difference: `python -m tests.access.matrix`.
+Regenerate it after a change of the policy, and review the difference: `python -m tests.access.matrix`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEVELS = {"m": LAKE, "c": MAIN, "o": OUTER, "i": INNER, "t": TARGET}
 
 @dataclass(frozen=True)
 class Situation:
-    """A column: a caller with certain rights."""
+    """A column of the matrix: a caller with certain privileges."""
 
     text: str
     owns: int | None = None

@@ -34,7 +34,7 @@ def test_unknown_action_suggests_near_ones() -> None:
     ],
 )
 def test_a_privilege_is_told_with_the_actions_that_need_it(text: str, first: str) -> None:
-    """If a privilege is given, the message says so and lists the actions that need it."""
+    """If the name is a privilege's, the message says so and lists the actions that need the privilege."""
     with pytest.raises(BadRequest, match=f"is a privilege, not an action: .*for example {first}"):
         parse_action(text)
 

@@ -58,7 +58,7 @@ def test_long_names_are_refused() -> None:
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    """The cache is limited in number and size of headers; long headers are accepted and not cached."""
+    """The cache of headers is limited in entries and in header size. Long headers are accepted but not cached."""
     authenticator = Authenticator(believes_basic=True)
     long = b"Basic " + base64.b64encode(b"ana:" + b"x" * REMEMBERED_BYTES_MAX)
 

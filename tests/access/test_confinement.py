@@ -13,7 +13,7 @@ CHAIN = (ChainLink(7, Kind.TABLE, "t"), ChainLink(3, Kind.NAMESPACE, "a"), Chain
 
 
 def decision(action: Action, *, allowed: bool = True) -> Decision:
-    """Return a decision of the user, by ownership."""
+    """Return a decision for the user, by ownership."""
     return Decision(allowed, action.word, 7, "main.a.t", "ana", (DecisionFactor("owner"),), ())
 
 
@@ -34,6 +34,8 @@ def test_other_objects(chain: tuple[ChainLink, ...]) -> None:
 
 
 def test_a_commit_is_no_ordinary_one() -> None:
-    """TABLE_COMMIT is refused: only commits that the server checks are allowed."""
+    """TABLE_COMMIT is refused for an operation's token: only commits that the server validates as rewrites are
+    allowed.
+    """
     assert Action.TABLE_COMMIT not in TABLE_ACTIONS
     assert Action.TABLE_REWRITE in TABLE_ACTIONS

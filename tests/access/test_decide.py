@@ -42,7 +42,7 @@ def _cold(_object_id: int) -> int | None:
 
 
 def test_refusal_names_the_missing_privilege_and_what_is_there() -> None:
-    """A refusal names the sufficient privileges with their objects, and those that the caller has."""
+    """A refusal names the sufficient privileges with their objects, and the privileges that the caller has."""
     decision = decide(allowed(*USE), Action.TABLE_LOAD, TABLE_CHAIN, nobody)
 
     assert decision.message() == (
@@ -53,7 +53,7 @@ def test_refusal_names_the_missing_privilege_and_what_is_there() -> None:
 
 
 def test_refusal_names_every_missing_step() -> None:
-    """A caller without rights is told each missing grant."""
+    """The refusal of a caller without privileges names each missing grant."""
     decision = decide(member(), Action.TABLE_COMMIT, TABLE_CHAIN, nobody)
 
     assert decision.message().endswith(
@@ -79,7 +79,7 @@ def test_refusal_asks_for_ownership_where_no_privilege_would_do() -> None:
 
 
 def test_stranger_is_told_to_be_added() -> None:
-    """For a stranger the missing membership comes first, with Gravitino's message."""
+    """For a non-member the refusal names the missing membership first, with Gravitino's message."""
     decision = decide(STRANGER, Action.TABLE_LOAD, TABLE_CHAIN, nobody)
 
     assert not decision.allowed
@@ -90,7 +90,7 @@ def test_stranger_is_told_to_be_added() -> None:
 
 @pytest.mark.parametrize("chain", [(), (ChainLink(0, Kind.METALAKE, "new"),)])
 def test_service_admin_makes_metalakes_without_membership(chain: SecurableChain) -> None:
-    """Creating a metalake needs a service admin and nothing else, whatever the chain of the server is."""
+    """Creating a metalake needs a service admin and nothing else."""
     admin = Subject.of(None, "root", member=False, service_admin=True)
 
     assert decide(admin, Action.METALAKE_CREATE, chain, nobody).allowed

@@ -26,7 +26,7 @@ from tests.access.world import (
 
 
 def test_suggests_each_missing_grant() -> None:
-    """Each missing right is one line with the grant that would give it."""
+    """Each missing privilege gives one line with the grant that would provide it."""
     lines = suggest(decide(member(), Action.TABLE_LOAD, TABLE_CHAIN, nobody))
 
     assert lines == [
@@ -46,21 +46,21 @@ def test_suggests_lifting_a_denial() -> None:
 
 
 def test_suggests_ownership() -> None:
-    """If only an owner may, the object to own is named."""
+    """If only ownership is sufficient, the suggestion names the object to own."""
     lines = suggest(decide(member(), Action.CATALOG_DROP, CATALOG_CHAIN, nobody))
 
     assert lines == ["Make u, or a group of theirs, the owner of catalog main."]
 
 
 def test_suggests_membership_first() -> None:
-    """For a stranger the membership is suggested first."""
+    """For a non-member the membership is suggested first."""
     stranger = Subject.of(None, "x", member=False)
 
     assert suggest(decide(stranger, Action.CATALOG_LOAD, CATALOG_CHAIN, nobody)) == ["Add user x to the metalake lake."]
 
 
 def test_suggests_a_service_admin() -> None:
-    """For creating a metalake a service admin is named, because nothing can be granted."""
+    """For creating a metalake the suggestion names a service admin, because no grant is sufficient."""
     (line,) = suggest(decide(member(), Action.METALAKE_CREATE, METALAKE_CHAIN, nobody))
 
     assert line.startswith("Ask a service admin")

@@ -36,7 +36,9 @@ def read(text: str, rules: IssuerRules = RULES) -> IssuerIdentity:
 
 @pytest.mark.parametrize("key, alg", [(RSA, "RS256"), (RSA, "PS384"), (EC, "ES256")], ids=["rs256", "ps384", "es256"])
 def test_good_tokens_name_their_user(key: Any, alg: str) -> None:  # noqa: ANN401
-    """A token signed by a published key is accepted; its times are in milliseconds, and its end includes the skew."""
+    """A token signed by a published key is accepted. Its times are in milliseconds, and its expiry includes the allowed
+    clock skew.
+    """
     told = read(token({**GOOD, "groups": ["b", "a", "b", "bad\nname"]}, key, alg=alg))
 
     assert told == IssuerIdentity("ana", NOW_S * 1000, (NOW_S + 660) * 1000, ("a", "b"))
@@ -47,7 +49,7 @@ def test_good_tokens_name_their_user(key: Any, alg: str) -> None:  # noqa: ANN40
     {"groups": "crew"}, {"typ": "whatever"},
 ], ids=str)  # fmt: skip
 def test_what_is_fine(claims: dict[str, Any]) -> None:
-    """One matching audience of several is sufficient, and clocks may differ by the skew."""
+    """One matching audience of several is sufficient, and clocks may differ by the allowed skew."""
     assert read(token({**GOOD, **claims})).user == "ana"
 
 
@@ -84,7 +86,7 @@ def test_what_is_refused(claims: dict[str, Any], words: str) -> None:
 
 
 def test_claims_that_are_missing() -> None:
-    """A token without an expiry is refused; without a start it is valid now; without groups it has none."""
+    """A token without an expiry is refused. Without a start time it is valid now, and without groups it has none."""
     with pytest.raises(AuthenticationFailed, match="no time in its claim 'exp'"):
         read(token({name: value for name, value in GOOD.items() if name != "exp"}))
 
@@ -95,7 +97,7 @@ def test_claims_that_are_missing() -> None:
 
 
 def test_signatures_of_others() -> None:
-    """A key that has only the id of the published one is refused, and so is a changed body."""
+    """A signature by another key with the published key's id is refused, and so is a changed payload."""
     with pytest.raises(AuthenticationFailed, match="does not match the issuer's key"):
         read(token(GOOD, OTHER))
     head, _, signature = token(GOOD).split(".")

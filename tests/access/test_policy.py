@@ -1,4 +1,4 @@
-"""The policy as a whole: every action has a rule, and the rules agree with the cases of upstream's tests."""
+"""The policy as a whole: every action has a rule, and the rules agree with the cases of Gravitino's tests."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_vector_7_children_are_listed_whole_for_the_parents_owner() -> None:
 
 
 def test_a_table_called_like_a_metadata_table_is_a_table() -> None:
-    """A table named `files` at depth two is decided like any other (upstream answers 404)."""
+    """A table named `files` at depth two is decided like any other (Gravitino answers 404)."""
     subject = allowed(USE_CATALOG, (Privilege.USE_SCHEMA, OUTER), (Privilege.SELECT_TABLE, OUTER))
     chain = (ChainLink(5, Kind.TABLE, "files"), *INNER_CHAIN)
 

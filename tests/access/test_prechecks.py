@@ -1,4 +1,4 @@
-"""Prechecks: a refusal is always correct, and a user without rights gets one."""
+"""Prechecks: they refuse only actions that would be refused later, and they refuse callers without any privilege."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_whoever_may_could(question: Question) -> None:
 
 @pytest.mark.parametrize("action, chain", CASES)
 def test_who_holds_nothing_could_not(action: Action, chain: SecurableChain) -> None:
-    """A stranger, a service admin who is no user, and a member without rights fail the precheck."""
+    """A non-member, a service admin who is not a user, and a member without privileges fail the precheck."""
     stranger = Subject.of(None, "s", service_admin=True, member=False)
 
     assert not may_be_allowed(stranger, action, chain, owned_by({LAKE: USER}))
@@ -61,7 +61,9 @@ def test_who_holds_nothing_could_not(action: Action, chain: SecurableChain) -> N
 
 
 def test_a_right_to_look_is_no_right_to_change() -> None:
-    """A right to use or read fails the precheck of a commit; a right to write some table passes it."""
+    """A user with privileges to use or read fails the precheck of a commit. A privilege to write some table
+    passes it.
+    """
     reads = allowed(*USE, (Privilege.SELECT_TABLE, LAKE))
     writes = allowed(*USE, (Privilege.MODIFY_TABLE, 77))
 

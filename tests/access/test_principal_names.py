@@ -9,7 +9,7 @@ from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 
 DOUBLE = "admin\u200b"
-"""Looks like `admin`: a zero width space at its end."""
+"""Looks like `admin`, but has a zero-width space at its end."""
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,9 @@ def test_names_of_one_script_are_taken(name: str) -> None:
     ],
 )
 def test_names_that_deceive_are_refused(name: str, words: str) -> None:
-    """The refusal of a deceptive name has its code point or form, because its display is misleading."""
+    """The refusal of a deceptive name contains the code point or the form of the name, because its display is
+    misleading.
+    """
     with pytest.raises(BadRequest, match=words):
         check_new_name(name, Kind.USER)
 
@@ -65,5 +67,7 @@ def test_a_name_that_looks_like_a_known_one_is_found(name: str, twin: str) -> No
 
 @pytest.mark.parametrize("name", ["userl", "corn", "\u0438\u0432\u0430\u043d", "jos\u00e9"])
 def test_names_that_show_what_they_are_look_like_none(name: str) -> None:
-    """Two ASCII names are never confused, nor is a name with a letter that resembles no ASCII letter."""
+    """Two ASCII names are never confused with each other, nor is a name with a letter that resembles no ASCII
+    letter.
+    """
     assert look_alike(name, ["user1", "com", "jose", "ivan"]) is None

@@ -33,7 +33,7 @@ def test_sets_of_one_role_are_shared() -> None:
 
 
 def test_a_user_without_an_id_is_no_member() -> None:
-    """A user without an id in the metalake is no member, whatever the groups are."""
+    """A user without an id in the metalake is not a member, whatever the user's groups are."""
     subject = Subject.of(None, "anonymous", member=True)
 
     assert not subject.member
@@ -41,7 +41,7 @@ def test_a_user_without_an_id_is_no_member() -> None:
 
 
 def test_narrowing_keeps_denials_and_holdings() -> None:
-    """Inactive roles no longer allow; their denials still apply, and they are still held."""
+    """Inactive roles no longer allow anything. Their denials still apply, and the user still holds them."""
     subject = member(role([USE], id=1, name="a"), role([SELECT], [USE], id=2, name="b"))
 
     narrow = subject.narrowed(frozenset({"a"}))

@@ -125,7 +125,7 @@ def test_more_owned_never_removes(question: Question) -> None:
 @law
 @given(questions(), st.data())
 def test_denial_wins(question: Question, data: st.DataObject) -> None:
-    """One denial anywhere on the chain, in any role, makes a privilege count as not held."""
+    """One denial anywhere in the ancestors, in any role, makes a privilege count as not held."""
     wanted = _privileges(question.action, question.chain[0].kind) or list(Privilege)
     privilege = data.draw(st.sampled_from(wanted))
     level = data.draw(st.sampled_from(question.chain)).id
@@ -190,7 +190,7 @@ SERVICE_ADMINS_ONLY = (
     Action.METALAKE_CREATE, Action.TOKEN_MANAGE_OTHERS, Action.TASK_MANAGE, Action.METALAKE_IMPORT, Action.SECRETS_EXPORT,
     Action.KEYS_MANAGE, Action.AUDIT_READ_ALL, Action.SERVER_INSPECT,
 )  # fmt: skip
-"""No grant opens them: a refusal says that a service admin is wanted."""
+"""Actions that no grant allows: their refusal says that a service admin is needed."""
 
 
 @law
@@ -255,7 +255,7 @@ def test_absent_is_decided_like_bare(question: Question) -> None:
 @law
 @given(questions(), st.sets(st.sampled_from(["r0", "r1", "r2"])))
 def test_active_roles_only_narrow(question: Question, names: set[str]) -> None:
-    """With some of the held roles active, nothing is allowed that all of them do not allow."""
+    """With only some of the held roles active, nothing is allowed that all of them together do not allow."""
     subject = question.subject
     narrow = subject.narrowed(frozenset(names & {held.rules.name for held in subject.roles}))
 

@@ -33,7 +33,7 @@ def role(number: int, *more: Grant) -> tuple[RoleEntity, tuple[Grant, ...]]:
 
 
 class Facts:
-    """A view with a user who holds many roles, some of them through a group."""
+    """A fake view with a user who holds many roles, some of them through a group."""
 
     def __init__(self) -> None:
         self.view = StoreView()
@@ -53,7 +53,7 @@ class Facts:
         self.view.merge({key: value}, zone_of={key: LAKE}, at={LAKE: self.view.zones[LAKE].revision})
 
     def forget_what_access_gave(self) -> None:
-        """Drop derived values, as any change of access in the metalake does."""
+        """Drop derived values, as any change of the metalake's access revision does."""
         self.view.memo(LAKE).clear()
 
     def subject(self) -> Subject:
@@ -87,8 +87,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def test_a_subject_has_the_rules_of_all_roles(facts: Facts, made: Counter[str]) -> None:
-    """A subject has the rules of all roles, also through groups, which are named; each role is built and all are merged
-    once.
+    """A subject has the rules of all of its roles, also those through groups, whose names it has. Each role is built
+    once, and all are merged once.
     """
     subject = facts.subject()
 
@@ -127,7 +127,7 @@ def test_a_changed_role_is_made_anew_alone(facts: Facts, made: Counter[str]) -> 
 
 @pytest.mark.parametrize("taken", ["given", "taken", "gone", "group"])
 def test_what_is_held_is_looked_at_each_time(facts: Facts, taken: str) -> None:
-    """Granted, revoked and dropped roles, and left groups, affect the next subject."""
+    """Granted, revoked and dropped roles, and groups that the user has left, affect the next subject."""
     facts.subject()
     facts.forget_what_access_gave()
     match taken:
@@ -167,7 +167,7 @@ def test_many_roles_are_read_in_parts(facts: Facts) -> None:
 
 
 def test_what_is_remembered_has_a_bound(facts: Facts, made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cache is limited in number for all users together."""
+    """The number of cached subjects is limited for all users together."""
     monkeypatch.setattr(subjects, "HELD_ROLES_MAX", ROLES)
     facts.subject()
     facts.forget_what_access_gave()

@@ -16,7 +16,9 @@ from typing import Any
 
 
 class Receiver:
-    """The received bodies that were answered 2xx, in order. `answers` are the next statuses; `hang` sends no answer."""
+    """A receiver with the bodies that it answered with 2xx, in order. `answers` are the next statuses, and `hang` sends
+    no answer.
+    """
 
     def __init__(self) -> None:
         self.status = 204
@@ -31,11 +33,11 @@ class Receiver:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """Every event that was taken."""
+        """Return every accepted event."""
         return [event for body in self.taken for event in body]
 
     def take(self, headers: dict[str, str], body: bytes) -> int:
-        """Answer a delivery."""
+        """Answer a delivery, and store it if it is accepted."""
         message, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
         self.messages.append(message)
         if self.secret:
@@ -54,7 +56,7 @@ class Receiver:
 
 @contextmanager
 def receiving(port: int = 0, receiver: Receiver | None = None) -> Iterator[Receiver]:
-    """Listen on loopback for the time of the body."""
+    """Run a receiver on loopback during the body of a `with`."""
     found = receiver or Receiver()
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""TLS certificates of a server: which ones it refuses at the start, and how a running server loads changed files."""
+"""TLS certificates of a server: which ones a start refuses, and how a running server loads changed files."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.authority import Authority, put, text_of
 
 @pytest.fixture
 def authority(tmp_path: Path) -> Authority:
-    """An authority."""
+    """A certificate authority."""
     return Authority(tmp_path)
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
-    """The paths of a certificate and its key."""
+    """Paths of a certificate and its key."""
     return tmp_path / "lake.pem", tmp_path / "lake.key"
 
 
 def shown(context: ssl.SSLContext, authority: Authority, name: str | None = "localhost") -> int:
-    """Shake hands in memory, and return the serial number of what the server showed."""
+    """Perform a handshake in memory. Returns the serial number of the server's certificate."""
     client = ssl.create_default_context(cafile=str(authority.file))
     client.check_hostname = name is not None
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -46,7 +46,9 @@ def shown(context: ssl.SSLContext, authority: Authority, name: str | None = "loc
 
 
 def test_a_new_pair_is_shown_at_the_next_handshake(authority: Authority, files: tuple[Path, Path]) -> None:
-    """Also to a client that names no host, and when the new key is of another kind than the old one."""
+    """A new pair is used at the next handshake, also for a client that sends no host name, and if the new key is of
+    another type.
+    """
     first = authority.give(*files, rsa_key=True)
     certificates = CertificateReloader(*files)
     before = shown(certificates.context, authority)
@@ -63,7 +65,9 @@ def test_a_new_pair_is_shown_at_the_next_handshake(authority: Authority, files: 
 def test_a_pair_that_cannot_be_used_leaves_the_old_one(
     authority: Authority, files: tuple[Path, Path], trouble: str
 ) -> None:
-    """It is counted once, not at each look; and the next good pair is taken."""
+    """If a new pair cannot be used, the old one stays in use, and a metric counts this once. The next valid pair is
+    loaded.
+    """
     old = authority.give(*files)
     certificates = CertificateReloader(*files)
     refused = RELOADS[("refused",)]
@@ -82,7 +86,7 @@ def test_a_pair_that_cannot_be_used_leaves_the_old_one(
 def test_a_server_does_not_start_with_what_no_client_would_take(
     authority: Authority, files: tuple[Path, Path], trouble: str
 ) -> None:
-    """It says which file, why, and what to do."""
+    """A start with a certificate that no client would accept is refused, with the file, the reason and the remedy."""
     authority.give(*files)
     spoil(authority, files, trouble)
 
@@ -97,7 +101,7 @@ def test_a_server_does_not_start_with_what_no_client_would_take(
 def test_a_certificate_that_does_not_count_yet_is_no_reason_to_stay_away(
     authority: Authority, files: tuple[Path, Path]
 ) -> None:
-    """This machine's clock may be the wrong one."""
+    """A certificate that is not valid yet is accepted, because this machine's clock may be wrong."""
     given = authority.give(*files, starts=1, ends=2)
 
     assert CertificateReloader(*files)._pair.starts is not None
@@ -105,14 +109,14 @@ def test_a_certificate_that_does_not_count_yet_is_no_reason_to_stay_away(
 
 
 def test_old_versions_of_tls_are_refused(authority: Authority, files: tuple[Path, Path]) -> None:
-    """1.2 is the least, whatever the machine's OpenSSL would do."""
+    """TLS versions before 1.2 are refused, whatever the machine's OpenSSL would accept."""
     authority.give(*files)
 
     assert CertificateReloader(*files).context.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
 def test_the_end_is_told(authority: Authority, files: tuple[Path, Path]) -> None:
-    """The metric is the end of the certificate in use."""
+    """The metric is the expiry of the certificate in use."""
     authority.give(*files, ends=10)
     certificates = CertificateReloader(*files)
     first = ENDS[()]
@@ -123,14 +127,14 @@ def test_the_end_is_told(authority: Authority, files: tuple[Path, Path]) -> None
 
 
 def test_settings_without_files_mean_no_tls() -> None:
-    """Only who names both speaks TLS."""
+    """TLS is used only if both certificate and key are set."""
     assert certificates_of(Settings()) is None
     with pytest.raises(ValueError, match="belong together"):
         TlsSection(certificate="lake.pem")
 
 
 def spoil(authority: Authority, files: tuple[Path, Path], trouble: str) -> None:
-    """Put something there that cannot be used."""
+    """Replace a file by content that cannot be used."""
     certificate, key = files
     if trouble == "other key":
         put(key, text_of(ec.generate_private_key(ec.SECP256R1())))

@@ -49,7 +49,7 @@ ONE, TWO = b"1" * 32, b"2" * 32
 
 @pytest.fixture
 def desk(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
-    """A lake with catalog `main`, that may send to loopback."""
+    """A desk with catalog `main` whose node may send to loopback."""
     lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))
     desk = ServiceDesk(lab)
     lab.run(fill(desk.ctx()))
@@ -66,7 +66,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def hook(desk: ServiceDesk, receiver: Receiver, *, after: str | None = None, user: str = "admin") -> int:
-    """Make a webhook."""
+    """Create a webhook."""
     services = desk.node.services
     services.defaults = services.defaults._replace(allowed_urls=(receiver.url,))
     made = desk.run(webhook_create(desk.ctx(user), metalake=LAKE, url=f"{receiver.url}/hook", after=after))
@@ -75,7 +75,7 @@ def hook(desk: ServiceDesk, receiver: Receiver, *, after: str | None = None, use
 
 
 def deliver(desk: ServiceDesk, until: Callable[[], bool], *, timeout_s: float = 5) -> None:
-    """Let a node send until something is so."""
+    """Let a node send until a condition is true."""
 
     async def run() -> None:
         deliveries = WebhookDeliveries(desk.node.services, timeout_s=timeout_s)
@@ -94,40 +94,42 @@ def deliver(desk: ServiceDesk, until: Callable[[], bool], *, timeout_s: float = 
 
 
 def standing(desk: ServiceDesk) -> WebhookStatus:
-    """The only webhook."""
+    """Return the only webhook."""
     (found,) = desk.run(webhooks_list(desk.ctx(), LAKE))
     return found
 
 
 def failed(desk: ServiceDesk) -> bool:
-    """Say whether something went wrong."""
+    """Return whether a delivery has failed."""
     return desk.rows("SELECT 1 FROM webhook WHERE error IS NOT NULL") != []
 
 
 def settled(desk: ServiceDesk) -> bool:
-    """Say whether what arrived is known to have arrived: the position moves after the receiver has said yes."""
+    """Return whether no delivery waits for its retry: the position moves after the receiver has accepted."""
     return desk.rows("SELECT 1 FROM webhook WHERE attempts > 0") == []
 
 
 def due_now(desk: ServiceDesk) -> None:
-    """Let no webhook wait for its pause."""
+    """Make all webhooks due now."""
     desk.rows("UPDATE webhook SET due_at = 0 WHERE stopped = FALSE")
 
 
 def caught_up(desk: ServiceDesk) -> bool:
-    """Say whether the stored position of the only webhook is behind no zone."""
+    """Return whether the stored position of the only webhook is behind in no zone."""
     ((text,),) = desk.rows("SELECT position FROM webhook")
     revisions = dict(desk.rows("SELECT zone, revision FROM clock"))
     return all(revisions[zone] == at for zone, at in position_of(str(text)).zones.items())
 
 
 def names(receiver: Receiver) -> list[str]:
-    """The namespaces that events told of."""
+    """Return the names of the namespaces in the received events."""
     return [event["data"]["path"][-1] for event in receiver.events]
 
 
 def test_everything_arrives_signed_and_in_order(desk: ServiceDesk, receiver: Receiver) -> None:
-    """Changes come as CloudEvents, each once, with a signature over time and body; then nothing is behind."""
+    """Changes arrive as CloudEvents, each once and in order, with a signature over time and body. Then the position is
+    not behind.
+    """
     hook(desk, receiver)
     for number in range(250):
         desk.namespace(f"n{number}")
@@ -150,7 +152,7 @@ def test_everything_arrives_signed_and_in_order(desk: ServiceDesk, receiver: Rec
 def test_a_crowd_of_readers_stops_no_webhook(
     desk: ServiceDesk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no more readers of the feed may wait, a webhook waits all the same, and does not fail."""
+    """If the limit of waiting feed readers is reached, a webhook can wait nevertheless, and does not fail."""
     monkeypatch.setattr(commit_watcher, "WAITERS_MAX", 0)
     hook(desk, receiver)
     desk.namespace("a")
@@ -162,7 +164,7 @@ def test_a_crowd_of_readers_stops_no_webhook(
 
 
 def test_changes_arrive_while_they_happen(desk: ServiceDesk, receiver: Receiver) -> None:
-    """A change that is made while a node sends arrives without another look at what is due."""
+    """A change that is made while a node sends is delivered without another search for due webhooks."""
     hook(desk, receiver)
 
     async def run() -> None:
@@ -185,7 +187,9 @@ def test_changes_arrive_while_they_happen(desk: ServiceDesk, receiver: Receiver)
 
 @pytest.mark.parametrize("status", [500, 404, 302])
 def test_a_refusal_is_told_and_tried_again(desk: ServiceDesk, receiver: Receiver, status: int) -> None:
-    """What is refused is kept, told with its reason, and sent again under the same name when the receiver is well."""
+    """A refused delivery is kept, its reason is reported, and it is sent again with the same id when the receiver
+    accepts.
+    """
     hook(desk, receiver)
     desk.namespace("a")
     receiver.status = status
@@ -204,7 +208,7 @@ def test_a_refusal_is_told_and_tried_again(desk: ServiceDesk, receiver: Receiver
 
 
 def test_redirects_are_not_followed(desk: ServiceDesk, receiver: Receiver) -> None:
-    """A receiver that sends elsewhere is met once for each try, and what it points to never."""
+    """A redirect is a failure: the receiver is called once for each attempt, and the redirect's target never."""
     hook(desk, receiver)
     desk.namespace("a")
     with receiving() as elsewhere:
@@ -218,7 +222,7 @@ def test_redirects_are_not_followed(desk: ServiceDesk, receiver: Receiver) -> No
 
 
 def test_a_receiver_that_hangs(desk: ServiceDesk, receiver: Receiver) -> None:
-    """Silence ends at the deadline, and counts as a refusal."""
+    """If the receiver does not answer before the deadline, the delivery has failed."""
     hook(desk, receiver)
     desk.namespace("a")
     receiver.hangs.set()
@@ -229,7 +233,7 @@ def test_a_receiver_that_hangs(desk: ServiceDesk, receiver: Receiver) -> None:
 
 
 def test_a_receiver_that_is_away_gets_everything_when_it_is_back(desk: ServiceDesk) -> None:
-    """Nothing is lost while nobody listens, and it arrives in order."""
+    """All changes that were made while the receiver was down are delivered in order when it is back."""
     with receiving() as receiver:
         hook(desk, receiver)
         port = int(receiver.url.rpartition(":")[2])
@@ -245,7 +249,7 @@ def test_a_receiver_that_is_away_gets_everything_when_it_is_back(desk: ServiceDe
 
 
 def test_what_a_receiver_chokes_on_is_found(desk: ServiceDesk, receiver: Receiver) -> None:
-    """After failures parts get smaller, so that everything before the event that is refused gets through."""
+    """After failures the batches get smaller, so that all events before the refused one are delivered."""
     hook(desk, receiver)
     for number in range(20):
         desk.namespace(f"n{number}")
@@ -269,7 +273,7 @@ def test_what_a_receiver_chokes_on_is_found(desk: ServiceDesk, receiver: Receive
 
 
 def test_two_nodes_do_not_send_at_once(desk: ServiceDesk, receiver: Receiver) -> None:
-    """A webhook is held by one node at a time."""
+    """Only one node at a time sends for a webhook."""
     hook(desk, receiver)
     for number in range(50):
         desk.namespace(f"n{number}")
@@ -289,7 +293,7 @@ def test_two_nodes_do_not_send_at_once(desk: ServiceDesk, receiver: Receiver) ->
 
 
 def test_a_node_that_stops_gives_its_webhooks_back(desk: ServiceDesk, receiver: Receiver) -> None:
-    """Another node need not wait for the lease to end."""
+    """A node that stops releases its webhooks, so that another node need not wait for the end of the lease."""
     hook(desk, receiver)
     desk.namespace("a")
     deliver(desk, lambda: bool(receiver.events))
@@ -298,7 +302,7 @@ def test_a_node_that_stops_gives_its_webhooks_back(desk: ServiceDesk, receiver: 
 
 
 def test_who_lost_a_webhook_moves_nothing(desk: ServiceDesk, receiver: Receiver) -> None:
-    """A node whose lease has ended can't move the position back."""
+    """A node whose lease has expired cannot move the position back."""
     webhook_id = hook(desk, receiver)
     before = standing(desk).webhook.position
 
@@ -315,8 +319,8 @@ def test_who_lost_a_webhook_moves_nothing(desk: ServiceDesk, receiver: Receiver)
 
 
 def test_it_is_told_what_its_maker_may_see(desk: ServiceDesk, receiver: Receiver) -> None:
-    """Rights are those of the sending: a maker who is no owner any longer has told what the rest of their rights
-    covers.
+    """A webhook delivers what its creator may see at the time of sending: a creator who is no longer owner receives
+    only the events that its other privileges allow.
     """
     desk.users("ana")
     desk.run(
@@ -340,7 +344,7 @@ def test_it_is_told_what_its_maker_may_see(desk: ServiceDesk, receiver: Receiver
 
 
 def test_a_maker_who_was_removed(desk: ServiceDesk, receiver: Receiver) -> None:
-    """Nobody gets what a removed user could see, also not when somebody of that name comes."""
+    """After the creator was removed nothing is delivered, not even if a new user has the same name."""
     desk.users("ana")
     desk.run(
         owner_set(desk.ctx(), metalake=LAKE, kind=Kind.METALAKE, full_name=LAKE, owner_kind=Kind.USER, owner="ana")
@@ -361,7 +365,9 @@ def test_a_maker_who_was_removed(desk: ServiceDesk, receiver: Receiver) -> None:
 
 
 def test_lost_changes_stop_it(desk: ServiceDesk, receiver: Receiver) -> None:
-    """Where changes are no longer kept a webhook stops and says so, until somebody says where to go on."""
+    """If changes were deleted before they were delivered, the webhook stops with that reason until a user sets a new
+    position.
+    """
     webhook_id = hook(desk, receiver)
     desk.namespace("lost")
     desk.lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
@@ -377,7 +383,7 @@ def test_lost_changes_stop_it(desk: ServiceDesk, receiver: Receiver) -> None:
 
 
 def test_addresses_are_looked_at_again_when_sending(desk: ServiceDesk, receiver: Receiver) -> None:
-    """What the server's settings do not allow any longer is not sent to."""
+    """If the server's settings no longer allow the webhook's address, nothing is sent."""
     hook(desk, receiver)
     desk.namespace("a")
     services = desk.node.services
@@ -390,14 +396,14 @@ def test_addresses_are_looked_at_again_when_sending(desk: ServiceDesk, receiver:
 
 
 def test_pauses_grow(desk: ServiceDesk) -> None:
-    """Twice as long after each failure, never over a quarter of an hour, by chance up to half of it less."""
+    """The pause doubles after each failure up to a quarter of an hour, and is reduced randomly by up to a half."""
     assert all(500 <= pause_ms(0) <= 1_000 and 4_000 <= pause_ms(3) <= 8_000 for _ in range(20))
     assert all(450_000 <= pause_ms(99) <= 900_000 for _ in range(20))
 
 
 def test_secrets_are_sealed_where_they_lie(desk: ServiceDesk, receiver: Receiver) -> None:
-    """The database has them sealed, also one from before once keys are rotated; messages are signed as ever; what
-    no key opens is told by the key's id, and nothing is sent.
+    """The database has sealed secrets only, and a rotation of keys seals secrets of an earlier release. Messages are
+    signed as before. If the key of a secret is missing, nothing is sent, and the error names the key's id.
     """
     services = desk.node.services
 
@@ -423,13 +429,13 @@ def test_secrets_are_sealed_where_they_lie(desk: ServiceDesk, receiver: Receiver
     desk.namespace("late")
     deliver(desk, lambda: failed(desk))
 
-    assert set(names(receiver)) == {"n0", "n1"}  # what a node was ended over is sent again
+    assert set(names(receiver)) == {"n0", "n1"}  # the failed delivery is sent again
     assert key_name(TWO) in str(standing(desk).webhook.error)
     assert desk.run(keys_list(desk.ctx())).lacking == (key_name(TWO),)
 
 
 def test_a_new_webhook_is_sealed_at_once(desk: ServiceDesk, receiver: Receiver) -> None:
-    """Whoever makes it is told its secret, and nobody finds it in the database."""
+    """The creator of a webhook gets its secret; the database has only the sealed one."""
     keys = SealingKeys((ONE,))
     keys.begin()
     desk.node.services.defaults = desk.node.services.defaults._replace(storages=NamedStorages(keys=keys))
@@ -443,8 +449,8 @@ def test_a_new_webhook_is_sealed_at_once(desk: ServiceDesk, receiver: Receiver) 
 
 
 def test_a_position_ahead_of_a_clock_is_not_behind(desk: ServiceDesk, receiver: Receiver) -> None:
-    """A webhook that was told more than a clock says, as after a restore, is zero behind and never less; other
-    zones count as ever.
+    """If a position is ahead of a zone's clock, as after a restore, that zone counts as zero behind, never as less.
+    Other zones count as usual.
     """
     hook(desk, receiver)
     found = standing(desk).webhook
@@ -457,8 +463,8 @@ def test_a_position_ahead_of_a_clock_is_not_behind(desk: ServiceDesk, receiver: 
 
 
 def test_a_position_of_another_metalake(desk: ServiceDesk, receiver: Receiver) -> None:
-    """A webhook starts where its own metalake's changes are told: the position of another one is refused, when
-    made and when tried again.
+    """A webhook's position must be one of its own metalake. A position of another metalake is refused, for a new
+    webhook and for a retry.
     """
     desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
     page = desk.run(page_read(desk.ctx(), RequestScope("pond"), None, limit=1, start=NEWEST))
@@ -472,7 +478,7 @@ def test_a_position_of_another_metalake(desk: ServiceDesk, receiver: Receiver) -
 
 
 def test_a_node_that_lost_its_lease_sends_no_more(desk: ServiceDesk, receiver: Receiver) -> None:
-    """Once another node holds a webhook, the first one ends after the part that it sent, and sends no further part."""
+    """If another node has taken over a webhook, the first node stops after the batch that it is sending."""
     hook(desk, receiver)
     for number in range(250):
         desk.namespace(f"n{number}")
@@ -500,8 +506,8 @@ def test_a_node_that_lost_its_lease_sends_no_more(desk: ServiceDesk, receiver: R
 def test_a_lease_is_kept_well_before_its_end(
     desk: ServiceDesk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who waits for changes waits a third of a lease at most, and a sign of life is given as often, of jobs and
-    statements, too.
+    """A wait for changes is at most a third of a lease, and heartbeats of webhooks, jobs and statements are as
+    frequent.
     """
     hook(desk, receiver)
     waits: list[float] = []

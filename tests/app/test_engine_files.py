@@ -25,8 +25,8 @@ Progress = Callable[[int, int], None]
 
 
 class Preparing:
-    """A fake preparation: it returns files when the test releases it, and first raises the exceptions in `fails`, one
-    per call.
+    """A fake preparation. It returns files when the test releases it, after it has raised the exceptions in `fails`,
+    one per call.
     """
 
     def __init__(self, directory: Path, *fails: Exception) -> None:
@@ -41,7 +41,7 @@ class Preparing:
         self.threads: set[str] = set()
 
     def __call__(self, progress: Progress) -> SparkFiles:
-        """Prepare."""
+        """Prepare the files."""
         self.count += 1
         self.threads.add(threading.current_thread().name)
         progress(12_000_000, 48_000_000)
@@ -52,7 +52,7 @@ class Preparing:
 
 
 def told(story: Story) -> EngineUnavailable:
-    """The refusal that a story ends with."""
+    """Return the refusal with which a scenario ends."""
 
     async def run() -> None:
         await story()
@@ -63,7 +63,9 @@ def told(story: Story) -> EngineUnavailable:
 
 
 def test_all_that_wait_share_one_preparation(tmp_path: Path) -> None:
-    """It is done once, on a thread of its own, and is not done again while its files are there."""
+    """All waiting statements share one preparation, which runs in its own thread and is not repeated while its files
+    exist.
+    """
     preparing = Preparing(tmp_path)
 
     async def story() -> None:
@@ -79,8 +81,8 @@ def test_all_that_wait_share_one_preparation(tmp_path: Path) -> None:
 
 
 def test_who_waits_in_vain_is_told_how_far_it_is(tmp_path: Path) -> None:
-    """The loop goes on meanwhile; past the time that a statement has, it is told what is being fetched, and when
-    to come again.
+    """While files are prepared the event loop runs. A statement whose time ends gets an error with the progress and a
+    time to retry.
     """
     preparing = Preparing(tmp_path)
     preparing.goes_on.clear()
@@ -116,8 +118,8 @@ def test_who_waits_in_vain_is_told_how_far_it_is(tmp_path: Path) -> None:
 def test_a_failure_is_told_for_a_while_and_heals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
 ) -> None:
-    """Statements are told the reason and a time; within it nothing is tried, after it the next statement tries
-    again.
+    """After a failure statements get the reason and a time to retry. Until then no preparation is tried; the next
+    statement after it tries again.
     """
     preparing = Preparing(tmp_path, error)
 
@@ -130,7 +132,7 @@ def test_a_failure_is_told_for_a_while_and_heals(
             assert 1 <= refused.value.retry_after_s <= module.RETRY_S
         assert preparing.count == 1
 
-        files._failed_until = 0.0  # as if its time were over
+        files._failed_until = 0.0  # as if the time had passed
         assert await files.get(within_s=60) == preparing.files
         assert preparing.count == 2
 
@@ -138,7 +140,7 @@ def test_a_failure_is_told_for_a_while_and_heals(
 
 
 def test_files_that_are_gone_are_prepared_again(tmp_path: Path) -> None:
-    """An archive that somebody has removed, and files that no engine could be started with."""
+    """Files are prepared again if an archive was deleted, or if no engine could be started with them."""
     preparing = Preparing(tmp_path)
 
     async def story() -> None:
@@ -156,7 +158,7 @@ def test_files_that_are_gone_are_prepared_again(tmp_path: Path) -> None:
 
 
 def test_a_server_that_stops_waits_for_no_preparation(tmp_path: Path) -> None:
-    """The thread ends by itself after its loop."""
+    """A stop of the server does not wait for a preparation. Its thread ends by itself."""
     preparing = Preparing(tmp_path)
     preparing.goes_on.clear()
 
@@ -172,7 +174,9 @@ def test_a_server_that_stops_waits_for_no_preparation(tmp_path: Path) -> None:
 
 
 def test_settings_say_from_where_and_to_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`spark.repository` and `spark.cache` are what is fetched from and to, and nothing else is touched."""
+    """`spark.repository` and `spark.cache` determine the source and the target of the download, and no other location
+    is used.
+    """
     wanted = b"an archive" * 100
     artifact = jars.Artifact("org.example", "runtime", "1", jars.hashlib.sha256(wanted).hexdigest(), len(wanted))
     source = tmp_path / "maven" / artifact.relative_path
@@ -201,8 +205,8 @@ def test_settings_say_from_where_and_to_where(tmp_path: Path, monkeypatch: pytes
 
 
 def test_each_setting_of_spark_reaches_the_engine(tmp_path: Path) -> None:
-    """Whatever `spark.*` has, set or not, stands in the environment of an engine under the name that its settings
-    have there; a new setting does so by itself.
+    """Every setting `spark.*` that is set is in the engine's environment under the settings' own variable name,
+    including settings added later.
     """
     values = {name: f"{tmp_path}/{name}" for name in SparkSection.model_fields}
 
@@ -215,7 +219,7 @@ def test_each_setting_of_spark_reaches_the_engine(tmp_path: Path) -> None:
 
 
 def test_the_cache_of_a_setting_is_absolute(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home and a relative path mean the same to the server as to its engine, which works elsewhere."""
+    """A path with `~` or a relative path is made absolute, because the engine runs in another directory."""
     monkeypatch.setenv("HOME", "/home/ana")
 
     assert cache_of(Settings(spark=SparkSection(cache="~/jars"))) == Path("/home/ana/jars")

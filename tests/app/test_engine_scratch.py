@@ -21,7 +21,7 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_directory_goes_with_all_that_lies_in_it(tmp_path: Path) -> None:
-    """It is its user's alone, and nothing of it stays."""
+    """A scratch directory is accessible to its user only, and is deleted with its content."""
     scratch = ScratchDirectory()
     Path(scratch.path, "deep").mkdir()
 
@@ -31,9 +31,7 @@ def test_a_directory_goes_with_all_that_lies_in_it(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_server_left_is_removed(tmp_path: Path) -> None:
-    """The directory of a process that lives stays, whoever looks and how often; once it is killed the next look
-    removes it.
-    """
+    """The directory of a running process is not deleted. After the process was killed, the next check deletes it."""
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", MAKE], stdout=subprocess.PIPE, text=True, env=environment) as other:
         try:
@@ -50,7 +48,9 @@ def test_what_a_killed_server_left_is_removed(tmp_path: Path) -> None:
 
 
 def test_what_is_not_ours_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory without the file that says whose it is, a link, a file and another user's directory are let be."""
+    """A directory without the file that names its owner, a link, a file, and another user's directory are not
+    deleted.
+    """
     plain, elsewhere = tmp_path / f"{PREFIX}plain", tmp_path / "elsewhere"
     for directory in (plain, elsewhere):
         directory.mkdir()
@@ -69,7 +69,7 @@ def test_what_is_not_ours_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_directory_that_cannot_be_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a disk that is full."""
+    """If a directory cannot be created completely, as on a full disk, nothing of it remains."""
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

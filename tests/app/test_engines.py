@@ -27,7 +27,7 @@ Story = Callable[[SparkEngine], Awaitable[object]]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Story], object]:
-    """Run a story with an engine that has no Spark, and leave no process."""
+    """Run a scenario with an engine that does not have Spark, and end its process afterwards."""
     monkeypatch.setattr("limnos.app.engine_process.MODULE", "tests.engine.fake_engine")
     monkeypatch.setattr(module, "GRACE_S", 0.3)
     monkeypatch.setattr(module, "START_S", 0)
@@ -53,18 +53,18 @@ def job(id: str, *, kind: str = "query", deadline_s: float = 30, user: str = "")
 
 
 async def lines(rows: AsyncIterator[bytes]) -> list[bytes]:
-    """All results."""
+    """Return all results of a job."""
     return [line async for line in rows]
 
 
 def pid_of(engine: SparkEngine) -> int:
-    """The process that is there."""
+    """Return the id of the engine's process."""
     assert engine._process is not None
     return engine._process.pid
 
 
 def test_rows_come_line_by_line(run: Callable[[Story], object]) -> None:
-    """Results are lines, whatever frames they came in; several jobs go on at once in one process."""
+    """Results are lines, however they were split into frames. Several jobs run concurrently in one process."""
 
     async def story(engine: SparkEngine) -> None:
         first, second = await asyncio.gather(lines(engine.run(job("rows 2"))), lines(engine.run(job("rows 0"))))
@@ -76,7 +76,7 @@ def test_rows_come_line_by_line(run: Callable[[Story], object]) -> None:
 
 
 def test_a_refusal_keeps_its_place(run: Callable[[Story], object]) -> None:
-    """An error of the language comes back as it was, and the process goes on."""
+    """An error of the language is returned unchanged, and the process continues."""
 
     async def story(engine: SparkEngine) -> None:
         with pytest.raises(SqlppError) as told:
@@ -91,7 +91,9 @@ def test_a_refusal_keeps_its_place(run: Callable[[Story], object]) -> None:
 
 
 def test_a_process_that_dies_is_replaced(run: Callable[[Story], object]) -> None:
-    """Whoever was at it is told so, in other words when data was to be changed; the next job has another process."""
+    """If the process dies, its callers get an error, which differs for statements that change data. The next job starts
+    another process.
+    """
 
     async def story(engine: SparkEngine) -> None:
         with pytest.raises(SqlppError, match="try again"):
@@ -105,8 +107,8 @@ def test_a_process_that_dies_is_replaced(run: Callable[[Story], object]) -> None
 
 
 def test_who_is_told_to_try_again_may_do_so(run: Callable[[Story], object]) -> None:
-    """A query whose engine dies may be sent again, and a change whose outcome nobody knows may not; a failure of
-    the engine's own is neither.
+    """The error for a query whose engine died allows a retry. The error for a change with unknown outcome does not, and
+    neither does a failure of the engine itself.
     """
 
     async def story(engine: SparkEngine) -> None:
@@ -123,7 +125,7 @@ def test_who_is_told_to_try_again_may_do_so(run: Callable[[Story], object]) -> N
 
 
 def test_an_engine_that_cannot_start_is_not_tried_at_each_statement(run: Callable[[Story], object]) -> None:
-    """Statements are told the reason and when to come again; until then no process is started, and after it one is."""
+    """If an engine cannot start, statements get the reason and a time to retry. Until then no process is started."""
 
     async def story(engine: SparkEngine) -> None:
         with pytest.raises(EngineUnavailable, match="could not be started: no Java") as first:
@@ -135,7 +137,7 @@ def test_an_engine_that_cannot_start_is_not_tried_at_each_statement(run: Callabl
         assert first.value.retry_after_s == RETRY_S
         assert 1 <= second.value.retry_after_s <= RETRY_S
         assert engine._process is None
-        engine._refused_until = 0.0  # as if its time were over
+        engine._refused_until = 0.0  # as if the time had passed
         assert len(await lines(engine.run(job("rows 1")))) == 2
 
     run(story)
@@ -144,8 +146,8 @@ def test_an_engine_that_cannot_start_is_not_tried_at_each_statement(run: Callabl
 def test_an_engine_without_a_place_to_work_is_told(
     run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Where its directory cannot be made a statement is told why and when to come again; it heals once there is
-    room.
+    """If the engine's directory cannot be created, statements get the reason and a time to retry. The engine starts
+    once there is space.
     """
 
     async def story(engine: SparkEngine) -> None:
@@ -154,14 +156,14 @@ def test_an_engine_without_a_place_to_work_is_told(
             with pytest.raises(EngineUnavailable, match=r"No such file or directory.*try again") as told:
                 await lines(engine.run(job("rows 1", kind="insert")))
         assert told.value.retry_after_s == RETRY_S
-        engine._refused_until = 0.0  # as if its time were over
+        engine._refused_until = 0.0  # as if the time had passed
         assert len(await lines(engine.run(job("rows 1")))) == 2
 
     run(story)
 
 
 class Files(EngineFiles):
-    """Files that are there, in a directory, once they are prepared."""
+    """Files in a directory, which exist once they are prepared."""
 
     def __init__(self, directory: Path, *, fetched: bool = True) -> None:
         super().__init__(self._made, are_fetched=lambda: fetched)
@@ -177,8 +179,8 @@ class Files(EngineFiles):
 
 
 def test_the_server_fetches_what_the_engine_is_given(run: Callable[[Story], object], tmp_path: Path) -> None:
-    """An engine is told where its archives and its Java lie, and has the settings of Spark; statements that come
-    together start one.
+    """The engine gets the paths of its archives and its Java, and the Spark settings. Concurrent statements start one
+    engine.
     """
 
     async def story(_: SparkEngine) -> None:
@@ -199,8 +201,8 @@ def test_the_server_fetches_what_the_engine_is_given(run: Callable[[Story], obje
 def test_what_is_missing_is_fetched_at_the_start(
     run: Callable[[Story], object], fetched: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A server that starts removes what killed ones left, and fetches archives that are not there, without a
-    statement that asks.
+    """A start of the server deletes directories of killed servers and downloads missing archives, without a
+    statement.
     """
     looked = threading.Event()
     monkeypatch.setattr(module, "remove_stale", lambda: looked.set() or 1)
@@ -223,7 +225,7 @@ def test_what_is_missing_is_fetched_at_the_start(
 
 
 def test_a_warm_engine_starts_with_the_server(run: Callable[[Story], object]) -> None:
-    """The engine runs before any statement, and the first statement uses it."""
+    """With a warm engine, the engine starts with the server, and the first statement uses it."""
 
     async def story(_: SparkEngine) -> None:
         engine = SparkEngine(START, idle_s=60, warm=True)
@@ -245,7 +247,7 @@ def test_a_warm_engine_starts_with_the_server(run: Callable[[Story], object]) ->
 def test_a_warm_engine_that_cannot_start_is_logged(
     run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server serves, and the first statement gets the reason."""
+    """If a warm engine cannot start, the server logs that and serves, and the first statement gets the reason."""
 
     def fail(_progress: object) -> SparkFiles:
         raise ServiceUnavailable("no Java")
@@ -267,7 +269,7 @@ def test_a_warm_engine_that_cannot_start_is_logged(
 
 
 def test_a_killed_process_is_found_out_by_the_next_job(run: Callable[[Story], object]) -> None:
-    """A process that was killed while nothing was asked of it costs nobody a statement."""
+    """If an idle process was killed, the next job notices it and runs in a new process."""
 
     async def story(engine: SparkEngine) -> None:
         await lines(engine.run(job("rows 1")))
@@ -282,7 +284,7 @@ def test_a_killed_process_is_found_out_by_the_next_job(run: Callable[[Story], ob
 
 
 def test_who_leaves_is_obeyed(run: Callable[[Story], object]) -> None:
-    """A job that somebody ends is told so to who waits for it, and its process stays."""
+    """A job that is cancelled ends with an error for its caller, and its process continues."""
 
     async def story(engine: SparkEngine) -> None:
         task = asyncio.create_task(lines(engine.run(job("obey"))))
@@ -299,7 +301,7 @@ def test_who_leaves_is_obeyed(run: Callable[[Story], object]) -> None:
 
 
 def test_who_takes_no_more_ends_a_job(run: Callable[[Story], object]) -> None:
-    """Whoever stops taking results has ended the job, and its process stays."""
+    """If a caller stops reading results, the job is cancelled and its process continues."""
 
     async def story(engine: SparkEngine) -> None:
         task = asyncio.create_task(lines(engine.run(job("obey"))))
@@ -317,8 +319,8 @@ def test_who_takes_no_more_ends_a_job(run: Callable[[Story], object]) -> None:
 
 
 def test_who_does_not_obey_is_ended(run: Callable[[Story], object]) -> None:
-    """A job past its deadline is told so; a process that does not end it is replaced, and its other jobs are told
-    to try again.
+    """A job past its deadline gets an error. If its process does not end the job, the process is replaced, and its
+    other jobs get an error that allows a retry.
     """
 
     async def story(engine: SparkEngine) -> None:
@@ -341,7 +343,9 @@ def test_who_does_not_obey_is_ended(run: Callable[[Story], object]) -> None:
 def test_an_engine_that_starts_is_left_to_start(
     run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A statement whose time ends before a new engine has answered anything ends alone; a later one replaces it."""
+    """A statement whose time ends while a new engine starts ends alone. A later statement replaces an engine that does
+    not respond.
+    """
     monkeypatch.setattr(module, "START_S", 60)
 
     async def story(engine: SparkEngine) -> None:
@@ -363,7 +367,9 @@ def test_an_engine_that_starts_is_left_to_start(
 
 
 def test_no_user_takes_the_last_place(run: Callable[[Story], object]) -> None:
-    """Of two places a user has one: who asks for more waits, within the time of the statement, and others do not."""
+    """Of two slots a user can have one. A second statement of that user waits up to its deadline, and other users'
+    statements do not wait.
+    """
 
     async def story(engine: SparkEngine) -> None:
         long = asyncio.create_task(lines(engine.run(job("obey", user="ana"))))
@@ -383,8 +389,8 @@ def test_no_user_takes_the_last_place(run: Callable[[Story], object]) -> None:
 
 
 def test_no_user_fills_the_queue(run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where many statements of a user wait, the next one is told to come again, and one of somebody else still
-    waits for its turn.
+    """If a user has as many waiting statements as allowed, the next one is refused with an error that allows a retry.
+    Another user's statement can still wait.
     """
     monkeypatch.setattr(module, "USER_WAITING_MAX", 1)
     monkeypatch.setattr(module, "GRACE_S", 60.0)  # a process that is only starting obeys later
@@ -408,7 +414,9 @@ def test_no_user_fills_the_queue(run: Callable[[Story], object], monkeypatch: py
 
 
 def test_an_engine_is_given_no_secret(run: Callable[[Story], object]) -> None:
-    """Its environment is what it needs, its directory its own; both are gone with it."""
+    """The environment of an engine has only the necessary variables, and its own directory. Both contain no secret, and
+    the directory is deleted with the engine.
+    """
 
     async def story(engine: SparkEngine) -> str:
         (text,) = await lines(engine.run(job("environment")))
@@ -425,7 +433,7 @@ def test_an_engine_is_given_no_secret(run: Callable[[Story], object]) -> None:
 
 
 def test_an_engine_that_nobody_needs_goes(run: Callable[[Story], object]) -> None:
-    """When nothing has been asked of it for its time, the process is ended; never while a job is at work."""
+    """An engine without a job for its idle time is ended, but never while a job runs."""
 
     async def story(engine: SparkEngine) -> None:
         await lines(engine.run(job("rows 1")))

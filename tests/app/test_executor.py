@@ -1,4 +1,4 @@
-"""Jobs that a server runs: confined processes with few rights, ended at their time limit, with the right final
+"""Jobs that a server runs: confined processes with few privileges, ended at their time limit, with the correct final
 state.
 """
 
@@ -53,26 +53,26 @@ PROGRAMS = {
 
 @dataclass
 class Lake:
-    """A node that runs jobs, and where their programs lie."""
+    """A node that runs jobs, and the directory of their programs."""
 
     node: DriverNode
     programs: Path
     settings: Settings
 
     def executor(self, **more: object) -> JobExecutor:
-        """An executor of this node's."""
+        """Return an executor of this node."""
         plan = job_settings_of(self.settings)._replace(**more)
         executor = JobExecutor(self.node.built.services, plan, running_max=2)
         self.node.built.services.wake_executor = executor.wake
         return executor
 
     def register(self, program: str, **more: object) -> DriverAnswer:
-        """Register a program under the first part of its name."""
+        """Register a program under the first part of its file name."""
         template = {"jobType": "shell", "name": program.partition(".")[0], "executable": str(self.programs / program)}
         return self.node.post(TEMPLATES, {"jobTemplate": template | {"comment": None, "audit": None} | more})
 
     def ask(self, program: str, conf: dict | None = None, **more: object) -> str:
-        """Register a program, ask for a job of it, and return its id."""
+        """Register a program and request a job of it. Returns the job's id."""
         assert self.register(program, **more).status == 200
         answer = self.node.post(RUNS, {"jobTemplateName": program.partition(".")[0], "jobConf": conf})
         assert answer.status == 200, answer
@@ -80,18 +80,18 @@ class Lake:
         return answer.json()["job"]["jobId"]
 
     def told(self, job: str) -> dict:
-        """Return the own API's answer about a job."""
+        """Return a job as the admin API answers it."""
         return self.node.get(f"{OWN}/metalakes/lake/jobs/{job}").json()
 
     def run(self, job: str, **more: object) -> dict:
-        """Let an executor work until a job has ended, and return what is told of it."""
+        """Let an executor run until a job has ended. Returns the job."""
         self.node.runner.run(self.work(job, self.executor(**more)))
         return self.told(job)
 
     async def work(
         self, job: str, executor: JobExecutor, *, until: tuple[str, ...] = ("succeeded", "failed", "cancelled")
     ) -> None:
-        """Let an executor work until a job is in one of some states."""
+        """Let an executor run until a job is in one of some states."""
         task = asyncio.create_task(executor.run())
         try:
             await self.reach(job, until)
@@ -100,13 +100,11 @@ class Lake:
             await asyncio.gather(task, return_exceptions=True)
 
     async def settle(self) -> None:
-        """Let an executor look once at what there is."""
+        """Let an executor check the jobs once."""
         await self.executor()._take()
 
     async def reach(self, job: str, states: tuple[str, ...]) -> None:
-        """Wait until a job is in one of some states. Fails where it comes to rest in another one, or to none in
-        time.
-        """
+        """Wait until a job is in one of some states. Fails if it ends in another one, or in none of them in time."""
         seen = ""
         try:
             async with asyncio.timeout(WITHIN_S):
@@ -121,7 +119,7 @@ class Lake:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    """A node whose jobs may be given the files of one directory."""
+    """A node whose jobs may access the files of one directory."""
     programs = tmp_path / "programs"
     programs.mkdir()
     for name, text in PROGRAMS.items():
@@ -141,7 +139,7 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
 
 
 def test_a_program_is_run(lake: Lake) -> None:
-    """It has its arguments, variables and scripts, and nothing of the server's; what it wrote is kept."""
+    """A program gets its arguments, variables and scripts, and nothing of the server's. Its output is stored."""
     job = lake.ask(
         "hello.sh", {"who": "{{x}}", "mode": "daily"}, arguments=["{{who}}"], environments={"MODE": "{{mode:-none}}"},
         scripts=[f"file://{lake.programs}/part.sh"],
@@ -162,14 +160,16 @@ def test_a_program_is_run(lake: Lake) -> None:
     [("fails.sh", 7, "Ended with exit code 7"), ("kills.sh", -9, "Ended by signal 9")],
 )
 def test_a_program_that_fails(lake: Lake, program: str, code: int, message: str) -> None:
-    """How it ended is told."""
+    """The job of a failed program has the exit status."""
     told = lake.run(lake.ask(program))
 
     assert (told["state"], told["exit_code"], told["message"]) == ("failed", code, message)
 
 
 def test_what_a_program_may_touch(lake: Lake) -> None:
-    """It reads and writes what it was given, not the server's files, and sees none of the server's variables."""
+    """A program can read and write the files that its job names, not the server's files, and has none of the server's
+    variables.
+    """
     os.environ["LIMNOS_SECRET_OF_THE_SERVER"] = "no"
     token = lake.node.data / "admin.token"
     token.write_text("very secret")
@@ -193,14 +193,14 @@ def test_what_a_program_may_touch(lake: Lake) -> None:
 
 
 def asked(lake: Lake, template: str, **conf: str) -> str:
-    """Ask for a job of a template that is there."""
+    """Request a job of an existing template."""
     answer = lake.node.post(RUNS, {"jobTemplateName": template, "jobConf": conf})
     assert answer.status == 200, answer
     return answer.json()["job"]["jobId"]
 
 
 def test_the_end_of_what_is_written_is_kept(lake: Lake) -> None:
-    """Only so much of it, and how much it was."""
+    """Only the end of a long output is stored, with the length of the whole."""
     told = lake.run(lake.ask("long.sh"))
 
     assert (told["state"], len(told["stdout"])) == ("succeeded", 1000)
@@ -209,9 +209,7 @@ def test_the_end_of_what_is_written_is_kept(lake: Lake) -> None:
 
 
 def test_a_job_is_cancelled(lake: Lake) -> None:
-    """One that runs is asked to end, and then made to; one that waits is cancelled at once; one that has ended
-    stays as it is.
-    """
+    """A running job is ended, a waiting one is cancelled at once, and an ended one does not change."""
     job = lake.ask("sleeps.sh")
 
     async def story() -> None:
@@ -236,7 +234,7 @@ def test_a_job_is_cancelled(lake: Lake) -> None:
 
 @pytest.mark.parametrize("program", ["sleeps.sh", "deaf.sh"])
 def test_a_job_has_its_time(lake: Lake, program: str) -> None:
-    """After it the job is ended, whether it listens or not."""
+    """A job that exceeds its time limit is ended, whether it reacts to signals or not."""
     told = lake.run(lake.ask(program), timeout_s=0.2, grace_s=0.2)
 
     assert (told["state"], told["message"]) == (
@@ -246,7 +244,9 @@ def test_a_job_has_its_time(lake: Lake, program: str) -> None:
 
 
 def test_a_job_has_limits(lake: Lake) -> None:
-    """Its processes are given what the settings say, come after the server, and are told as what they ended by."""
+    """The processes of a job have the limits of the settings and a lower priority than the server. The job's message
+    says how they ended.
+    """
     limits = JobLimits(memory_bytes=64 << 20, cpu_s=1, file_bytes=8192)
     told = lake.run(lake.ask("limits.sh"), limits=limits)
 
@@ -266,8 +266,8 @@ def test_a_job_has_limits(lake: Lake) -> None:
 
 
 def test_a_job_without_a_network_has_none(lake: Lake) -> None:
-    """It is in no network of this machine's and still who it was; where the machine does not let it leave, it does
-    not begin.
+    """A job without network access runs in a network namespace of its own, with the same user id. If the machine does
+    not allow that, the job is not started.
     """
     told = lake.run(lake.ask("limits.sh"), limits=JobLimits(network=False))
 
@@ -280,7 +280,7 @@ def test_a_job_without_a_network_has_none(lake: Lake) -> None:
 
 
 def test_limits_are_the_settings(lake: Lake) -> None:
-    """Each is passed on."""
+    """Each limit of the settings is passed to the job."""
     jobs = lake.settings.jobs.model_copy(
         update={"memory_bytes_max": 1, "cpu_s_max": 2, "file_bytes_max": 3, "network": False}
     )
@@ -290,7 +290,7 @@ def test_limits_are_the_settings(lake: Lake) -> None:
 
 
 def test_nothing_of_a_job_stays(lake: Lake) -> None:
-    """Also not what it put into a session of its own, nor its directory."""
+    """After a job no process of it remains, also in its own sessions, and its directory is deleted."""
     told = lake.run(lake.ask("leaves.sh"))
 
     assert told["state"] == "succeeded"
@@ -300,7 +300,7 @@ def test_nothing_of_a_job_stays(lake: Lake) -> None:
 
 
 def test_a_server_that_stops_ends_its_jobs(lake: Lake) -> None:
-    """They are told as failed; those that wait go on waiting for another one."""
+    """When the server stops, its running jobs fail and waiting ones keep waiting."""
     job = lake.ask("sleeps.sh")
     lake.node.runner.run(lake.work(job, lake.executor(), until=("started",)))
     told = lake.told(job)
@@ -309,7 +309,9 @@ def test_a_server_that_stops_ends_its_jobs(lake: Lake) -> None:
 
 
 def test_a_job_whose_server_was_killed_has_failed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is shown so when the lease is out, and told so by the next server that looks; it is not begun again."""
+    """The job of a killed server is shown as failed when its lease has expired, and the next server marks it as failed.
+    It is not started again.
+    """
     job = lake.ask("sleeps.sh")
     store = lake.node.built.services.store
     lake.node.runner.run(
@@ -339,11 +341,13 @@ REFUSED = [
     ({"environments": {"LOAD_{{x}}": "1", "LOAD_a": "2"}}, {"x": "a"}, "become equal"),
     ({"scripts": ["PROGRAMS/part.sh", "PROGRAMS/../programs/part.sh"]}, {}, "same name"),
 ]
-"""Fields of a template, values for it, and words of the refusal; PROGRAMS is where programs may lie."""
+"""Fields of a template, values of its parameters, and the expected words of the refusal. PROGRAMS stands for the
+allowed directory.
+"""
 
 
 def test_what_no_job_may_run(lake: Lake) -> None:
-    """It is refused when it is asked for, with what to do."""
+    """A job that is not allowed to run is refused at the request, with the remedy."""
     for number, (fields, conf, words) in enumerate(REFUSED):
         assert lake.register("hello.sh", **_placed(fields | {"name": f"t{number}"}, lake.programs)).status == 200
         answer = lake.node.post(RUNS, {"jobTemplateName": f"t{number}", "jobConf": _placed(conf, lake.programs)})
@@ -364,7 +368,7 @@ def _placed(value: T, programs: Path) -> T:
 
 
 def test_a_link_that_leads_out_is_not_followed(lake: Lake) -> None:
-    """Nor is a file run that is not there."""
+    """A link that leads out of the allowed directory, and a missing file, are not executed."""
     (lake.programs / "link.sh").symlink_to("/bin/sh")
     linked = lake.run(lake.ask("link.sh"))
     absent = lake.run(lake.ask("none.sh"))
@@ -374,7 +378,7 @@ def test_a_link_that_leads_out_is_not_followed(lake: Lake) -> None:
 
 
 def test_who_asks_for_too_much(lake: Lake) -> None:
-    """A user has so many jobs that wait or run; others are not held up by it."""
+    """The number of waiting and running jobs of a user is limited, and other users' jobs are not affected."""
     lake.ask("hello.sh")
     answers = [lake.node.post(RUNS, {"jobTemplateName": "hello"}) for _ in range(3)]
     grant(lake.node, "ann", "use_job_template run_job", kind="metalake", on="lake")
@@ -386,7 +390,9 @@ def test_who_asks_for_too_much(lake: Lake) -> None:
 
 
 def test_who_sees_a_job(lake: Lake) -> None:
-    """Its owner and those of its template and metalake; nobody else, and nobody learns whether it is there."""
+    """A job is visible to its owner and the owners of its template and metalake. Other callers cannot learn whether it
+    exists.
+    """
     lake.ask("hello.sh")
     for user in ("ann", "bob"):
         grant(lake.node, user, "use_job_template run_job", kind="metalake", on="lake")
@@ -410,7 +416,7 @@ def test_who_sees_a_job(lake: Lake) -> None:
 
 
 def test_jobs_run_as_another_user_only_for_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lake: Lake) -> None:
-    """Else the server does not start, and says why."""
+    """A server that is to run jobs as another user must run as root. Otherwise it does not start, and says why."""
     settings = Settings(server=ServerSection(data=str(tmp_path)), jobs=JobsSection(executor="local", user="nobody"))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
@@ -420,7 +426,9 @@ def test_jobs_run_as_another_user_only_for_root(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_job_that_nothing_confines_is_refused(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a kernel that cannot, unless it runs as another user, or the operator trusts its programs."""
+    """If the kernel cannot confine a job, it is refused, unless it runs as another user or the operator trusts its
+    programs.
+    """
     monkeypatch.setattr(job_keeper, "confine", lambda **_: False)
     plan = job_settings_of(lake.settings)._replace(must_be_confined=True)
     work = job_command(plan, hello_of(lake), uuid="j", scratch=str(lake.programs))
@@ -437,7 +445,7 @@ def hello_of(lake: Lake) -> JobWork:
 
 
 def test_what_a_program_writes_is_text(lake: Lake) -> None:
-    """Bytes that no store keeps as text are replaced in both outputs."""
+    """Bytes of the outputs that no store can keep as text are replaced."""
     told = lake.run(lake.ask("bytes.sh"))
 
     assert (told["state"], told["stdout"], told["stderr"]) == ("succeeded", "a\ufffdb\ufffdc", "\ufffd")

@@ -1,4 +1,4 @@
-"""The fair queue: no caller holds all slots, and waiting callers get them in turn."""
+"""The fair queue: no caller can hold all slots, and waiting callers get slots in turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from limnos.model.errors import ServiceUnavailable
 
 
 class Story:
-    """The current holders of slots, with the event that releases each."""
+    """The holders of slots, each with the event that ends its work."""
 
     def __init__(self, places: int = 4, **limits: int) -> None:
         self.turns = FairQueue(places, limits=limits)
@@ -22,7 +22,7 @@ class Story:
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
     async def come(self, who: str, *keys: Key) -> None:
-        """Ask for a place."""
+        """Request a slot."""
         self.ends[who] = asyncio.Event()
 
         async def hold() -> None:
@@ -35,7 +35,7 @@ class Story:
         await asyncio.sleep(0)
 
     async def go(self, who: str) -> None:
-        """Give a place back."""
+        """Release a slot."""
         self.ends[who].set()
         for _ in range(3):
             await asyncio.sleep(0)
@@ -48,7 +48,7 @@ class Story:
 
 
 def run(story: Callable[[], Awaitable[None]]) -> None:
-    """Run a story."""
+    """Run a scenario."""
 
     async def whole() -> None:
         await story()
@@ -59,7 +59,9 @@ def run(story: Callable[[], Awaitable[None]]) -> None:
 
 
 def test_one_thing_does_not_hold_up_another() -> None:
-    """Who wants what has its share already waits; who comes behind for something else goes first."""
+    """If all slots for one resource are in use, a request for it waits, and a later request for another resource gets a
+    free slot first.
+    """
 
     async def story() -> None:
         s = Story(4, table=2)
@@ -74,7 +76,7 @@ def test_one_thing_does_not_hold_up_another() -> None:
 
 
 def test_each_sort_has_its_limit() -> None:
-    """A place is given when every limit of it allows that: here work that is slow leaves one place to what is not."""
+    """A request gets a slot when each of its limits allows it: here slow work leaves one slot for other work."""
 
     async def story() -> None:
         s = Story(2, slow=1, caller=1)
@@ -91,7 +93,7 @@ def test_each_sort_has_its_limit() -> None:
 
 
 def test_in_the_order_of_who_came() -> None:
-    """Nobody overtakes who waits for the same, and who stops waiting holds up nobody."""
+    """Requests for the same resource are served in order of arrival, and one that stops waiting delays no other."""
 
     async def story() -> None:
         s = Story(1)
@@ -107,7 +109,7 @@ def test_in_the_order_of_who_came() -> None:
 
 
 def test_who_leaves_in_the_moment_it_would_be_served() -> None:
-    """A place that is given to who has just stopped waiting goes to the next one."""
+    """A slot that is given to a request at the moment when it stops waiting goes to the next one."""
 
     async def story() -> None:
         s = Story(1)
@@ -121,7 +123,9 @@ def test_who_leaves_in_the_moment_it_would_be_served() -> None:
 
 
 def test_one_thing_does_not_fill_the_queue() -> None:
-    """Who has as many waiting as it may is told so; who comes for something else still waits."""
+    """If a resource has as many waiting requests as allowed, the next one is refused. A request for another resource
+    can still wait.
+    """
 
     async def story() -> None:
         s = Story(1)
@@ -140,7 +144,7 @@ def test_one_thing_does_not_fill_the_queue() -> None:
 
 
 def test_too_many_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When too many wait, who comes next is told so at once."""
+    """If too many requests wait in total, the next one is refused at once."""
     monkeypatch.setattr(module, "WAITING_MAX", 1)
 
     async def story() -> None:

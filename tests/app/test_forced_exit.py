@@ -1,4 +1,4 @@
-"""A stopping server exits when its drain time is over, even if a request hangs."""
+"""A stopping server exits at the end of its drain time, even if a request hangs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ import pytest
 pytestmark = pytest.mark.integration
 
 HANGS_S = 300
-"""Far beyond what the slowest machine takes: who is not done by then never will be. Nothing here is judged by its
-speed.
-"""
+"""Far more than the slowest machine needs: what is not done by then never will be. No test measures speed by it."""
 UNHINDERED_S = 120
-"""A drain time that nothing comes near unless something hangs."""
+"""A drain time that is reached only if something hangs."""
 STUCK = {
     "a file that is never read": """
 import sys, threading
@@ -70,11 +68,11 @@ def settled():
 serving.settle_memory = settled
 """,
 }
-"""What hangs, planted before the command runs that a user types."""
+"""What hangs, by name. The code runs before the command."""
 
 
 def start(data: Path, planted: str, log: Path, *, drain_s: float = 0.5) -> subprocess.Popen[str]:
-    """Start a server with such a drain time."""
+    """Start a server with this drain time."""
     code = f"{planted}\nimport sys\nfrom limnos.cli.main import main\nsys.exit(main())"
     command = [sys.executable, "-c", code, "server", "start", "--data", str(data), "--listen", "127.0.0.1:0"]
     with log.open("wb") as errors:
@@ -97,7 +95,9 @@ def ask(uri: str, token: str, path: str, body: object) -> None:
 
 
 def begin_to_register(uri: str, data: Path, log: Path) -> threading.Thread:
-    """Ask for a table of a metadata file, whose answer does not come; returns when the file is being read."""
+    """Request the register of a table whose metadata file is never read completely. Returns when the file is being
+    read.
+    """
     token = (data / "admin.token").read_text().strip()
     ask(uri, token, "namespaces", {"namespace": ["a"]})
     body = {"name": "t", "metadata-location": f"file://{data}/warehouse/main/x.metadata.json"}
@@ -105,10 +105,10 @@ def begin_to_register(uri: str, data: Path, log: Path) -> threading.Thread:
 
 
 def begin(uri: str, token: str, path: str, body: object, *, log: Path, mark: str) -> threading.Thread:
-    """Send a request whose answer does not come; returns when the log says that it has begun."""
+    """Send a request that is never answered. Returns when the log says that it has begun."""
 
     def wait() -> None:
-        with suppress(OSError, HTTPException):  # the connection is cut, at whatever point
+        with suppress(OSError, HTTPException):  # the connection is cut at any point
             ask(uri, token, path, body)
 
     asking = threading.Thread(target=wait)
@@ -122,7 +122,9 @@ def begin(uri: str, token: str, path: str, body: object, *, log: Path, mark: str
 
 @pytest.mark.parametrize("what", STUCK)
 def test_whatever_hangs_the_process_ends(what: str, tmp_path: Path) -> None:
-    """SIGTERM ends a server whose threads or store hang, with exit code 0; the log says where it was left."""
+    """After SIGTERM a server whose threads or store hang exits with code 0 at the end of its drain time. The log says
+    what was still running.
+    """
     data, log = tmp_path / "data", tmp_path / "log"
     with start(data, STUCK[what], log) as process:
         try:
@@ -139,13 +141,15 @@ def test_whatever_hangs_the_process_ends(what: str, tmp_path: Path) -> None:
         asking.join()
 
     assert code == 0
-    if "file" not in what and "interpreter" not in what:  # those who read files are left behind without a word
+    if "file" not in what and "interpreter" not in what:  # threads that read files are abandoned without a log line
         assert "the drain time is over" in log.read_text()
         assert "MainThread: " in log.read_text()
 
 
 def test_a_stop_without_hindrance_leaves_by_itself(tmp_path: Path) -> None:
-    """A server that nothing keeps ends before its drain time does, and does not speak of leaving."""
+    """A stopping server without running requests exits before the end of its drain time, without a log line about
+    it.
+    """
     data, log = tmp_path / "data", tmp_path / "log"
     with start(data, "", log, drain_s=UNHINDERED_S) as process:
         try:

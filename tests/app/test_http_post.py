@@ -1,4 +1,4 @@
-"""One POST to an outside address, against servers that follow the protocol and servers that break it."""
+"""One POST to an external address, against servers that follow the protocol and servers that violate it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from limnos.app.http_post import PostFailed, post
 
 
 def answered(answer: bytes | None, *, timeout_s: float = 5) -> tuple[int, bytes]:
-    """Post to a server that answers just that, None: nothing; returns the status, and what the server got."""
+    """Post to a server with a fixed answer (None: no answer). Returns the status and the request that the server
+    received.
+    """
 
     async def story() -> tuple[int, bytes]:
         got: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
@@ -39,7 +41,7 @@ def answered(answer: bytes | None, *, timeout_s: float = 5) -> tuple[int, bytes]
 
 
 def test_what_is_sent() -> None:
-    """Path, query, host, headers and length are there, and the connection is not kept."""
+    """The request has path, query, host, headers and length, and the connection is closed afterwards."""
     status, got = answered(b"HTTP/1.1 204 No Content\r\n\r\n")
 
     head, _, body = got.partition(b"\r\n\r\n")
@@ -59,7 +61,7 @@ def test_what_is_sent() -> None:
     ],
 )
 def test_statuses(answer: bytes, status: int) -> None:
-    """The status is that of the final answer; nobody goes where it points to."""
+    """The status is that of the final answer, and redirects are not followed."""
     assert answered(answer)[0] == status
 
 
@@ -76,25 +78,25 @@ def test_statuses(answer: bytes, status: int) -> None:
     ids=["nothing", "half", "ssh", "no-status", "endless", "for-ever-100"],
 )
 def test_no_answer(answer: bytes, told: str) -> None:
-    """What is no answer is a failure with words."""
+    """An invalid answer raises an error with a message."""
     with pytest.raises(PostFailed, match=told):
         answered(answer)
 
 
 def test_silence() -> None:
-    """The deadline holds over everything."""
+    """The deadline applies to the request as a whole."""
     with pytest.raises(PostFailed, match="no response within"):
         answered(None, timeout_s=0.1)
 
 
 def test_nobody_there() -> None:
-    """A refused connection is told."""
+    """A refused connection raises an error that says so."""
     with pytest.raises(PostFailed):
         asyncio.run(post("http://127.0.0.1:1/", {}, b"", timeout_s=5))
 
 
 def test_https_is_spoken_to_https() -> None:
-    """A server that does not speak TLS is not spoken to in the clear."""
+    """With https, nothing is sent in plaintext to a server without TLS."""
     with pytest.raises(PostFailed):
         asyncio.run(_tls_to_plain())
 
@@ -117,7 +119,7 @@ async def _tls_to_plain() -> None:
 
 
 async def _closed(server: asyncio.Server, serving: list[asyncio.Task[None]]) -> None:
-    """Let a server, and what it has still to do, come to an end."""
+    """Close a server, and wait for its tasks."""
     server.close()
     await asyncio.gather(*serving, return_exceptions=True)
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""The issuer's keys: fetched once for all requests, fetched again for an unknown key, kept while the issuer is
+"""The issuer's keys: fetched once for all requests, fetched again for an unknown key, and used while the issuer is
 unreachable.
 """
 
@@ -21,10 +21,10 @@ from tests.issuer import AUDIENCE, Issuer, issuing
 
 
 class Now:
-    """The time of this machine."""
+    """A fake clock of this machine."""
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970."""
+        """Return the time in milliseconds since 1970."""
         return int(time.time() * 1000)
 
 
@@ -55,7 +55,7 @@ _runner: asyncio.Runner
 
 
 def run(work: Coroutine[Any, Any, IssuerIdentity]) -> IssuerIdentity:
-    """Run to the end, with what was begun beside it."""
+    """Run to the end, including started tasks."""
 
     async def whole() -> IssuerIdentity:
         try:
@@ -68,7 +68,7 @@ def run(work: Coroutine[Any, Any, IssuerIdentity]) -> IssuerIdentity:
 
 
 def test_keys_are_found_and_fetched_once(issuer: Issuer) -> None:
-    """Sixty-four first tokens at once fetch the keys once, by the discovery document."""
+    """Sixty-four concurrent first tokens cause one fetch of the keys, through the discovery document."""
     checker = keys(issuer)
 
     async def crowd() -> IssuerIdentity:
@@ -81,7 +81,7 @@ def test_keys_are_found_and_fetched_once(issuer: Issuer) -> None:
 
 
 def test_new_key_is_fetched(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key that comes is fetched when a token names it; one that went is refused once keys were fetched anew."""
+    """A new key is fetched when a token names it. A removed key is refused after the next fetch."""
     monkeypatch.setattr(module, "AGAIN_S", 0.0)
     checker, old = keys(issuer), issuer.token("ana")
     assert run(checker.identity(old)).user == "ana"
@@ -94,9 +94,7 @@ def test_new_key_is_fetched(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_made_up_keys_do_not_drive_the_server(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many tokens name keys that nobody has, the issuer is asked a bounded number of times, and they are
-    401.
-    """
+    """Tokens with invented key ids cause a limited number of fetches, and are 401."""
     monkeypatch.setattr(module, "AGAIN_S", 0.05)
     checker = keys(issuer)
     forged = []
@@ -121,7 +119,9 @@ def _head(kid: str) -> str:
 
 
 def test_issuer_that_is_away(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Known keys go on without the issuer, also when they are due to be fetched anew; a token by another key is 503."""
+    """While the issuer is unreachable, cached keys are used even if they are due for a new fetch. A token with another
+    key is 503.
+    """
     monkeypatch.setattr(module, "AGAIN_S", 0.0)
     checker = keys(issuer)
     issuer.broken = True
@@ -142,7 +142,9 @@ def test_issuer_that_is_away(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_issuer_that_is_silent(issuer: Issuer) -> None:
-    """An issuer that takes connections and says nothing costs the deadline once; known keys go on meanwhile."""
+    """If the issuer accepts connections and does not answer, the deadline passes once, and cached keys are used
+    meanwhile.
+    """
     checker = keys(issuer, timeout_s=60.0)
     known = issuer.token("ana")
     assert run(checker.identity(known)).user == "ana"
@@ -164,13 +166,15 @@ def test_issuer_that_is_silent(issuer: Issuer) -> None:
     ({"issuer": "https://sign.example.com", "audiences": "x", "jwks_url": "http://sign.example.com/keys"}, "is not https"),
 ])  # fmt: skip
 def test_settings_that_are_refused(settings: dict[str, Any], words: str) -> None:
-    """Keys come over TLS or from this machine, and tokens made for other services do not count."""
+    """Settings are refused if keys would come without TLS from another machine, or if no audience restricts the
+    tokens.
+    """
     with pytest.raises(ValidationError, match=words):
         OidcSection(**settings)
 
 
 def test_documents_that_are_none(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A discovery document of another issuer is not believed, nor is a set without keys."""
+    """A discovery document of another issuer, and a key set without keys, are refused."""
     monkeypatch.setattr(module, "AGAIN_S", 0.0)
     other = IssuerKeys(OidcSection(issuer=issuer.url + "/", audiences=(AUDIENCE,)), Now())
     issuer.published = []
@@ -181,9 +185,7 @@ def test_documents_that_are_none(issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_public_client_is_the_settings(issuer: Issuer) -> None:
-    """People's programs are told the issuer with the client by which they sign in there, where the settings name
-    one.
-    """
+    """If the settings name a public client, programs get the issuer with the client id for their sign-in."""
     named = keys(issuer, client_id="terminal", scope="openid").client
 
     assert keys(issuer).client is None

@@ -1,4 +1,4 @@
-"""The command line, environment and file access of a job's process."""
+"""The command line, the environment and the file access of a job's process."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from limnos.services.runs.job_rules import JobWork
 
 
 def plan(folder: Path, *, spark_submit: str | None) -> JobSettings:
-    """Settings that allow one directory."""
+    """Return settings that allow one directory."""
     return JobSettings((str(folder),), ("/r",), ("/w",), ("/closed",), None, spark_submit, 5.0, 10)
 
 
 def test_the_command_of_a_spark_application(tmp_path: Path) -> None:
-    """It is spark-submit's, with lists of files behind their flags, and the application's arguments last; Spark's
-    own place can be read.
+    """A Spark application's command is spark-submit's, with lists of files as options and the application's arguments
+    last. The directory of Spark is readable.
     """
     for name in ("bin/spark-submit", "app.jar", "a.jar", "b.jar", "c.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -43,7 +43,7 @@ def test_the_command_of_a_spark_application(tmp_path: Path) -> None:
 
 
 def test_without_spark_none_is_run(tmp_path: Path) -> None:
-    """What lacks is told with what to do."""
+    """Without Spark the job is refused, and the message says what to do."""
     (tmp_path / "app.jar").touch()
     work = JobWork("spark", TemplateContent(f"{tmp_path}/app.jar"))
 

@@ -1,5 +1,5 @@
-"""Worker processes for Lance tables: started on demand, ended over their limits, and their failures kept apart from the
-server's.
+"""Worker processes for Lance tables: started on demand, ended over their limits, with failures isolated from the
+server.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def location(tmp_path: Path) -> str:
 
 
 def run(story: Callable[[LanceProcesses], Awaitable[T]], **settings: int) -> T:
-    """Run a story with processes, and leave none."""
+    """Run a scenario with processes, and end them afterwards."""
 
     async def whole() -> T:
         processes = lance_processes(LanceSection(**settings))
@@ -49,13 +49,13 @@ def run(story: Callable[[LanceProcesses], Awaitable[T]], **settings: int) -> T:
 
 
 async def described(processes: LanceProcesses, location: str, version: int | None = None) -> LanceDescription | None:
-    """Have a table described."""
+    """Request the description of a table."""
     told = await processes.ask(WorkerTask(Describe(location, {}, version), caller="ana"))
     return msgspec.json.decode(told, type=LanceDescription | None)
 
 
 def test_a_process_describes_a_table(location: str) -> None:
-    """Version, columns and counts come from a process; where nothing was written there is no answer."""
+    """A worker process returns version, columns and counts. For a table without data it returns nothing."""
 
     async def story(processes: LanceProcesses) -> tuple[object, object]:
         return await described(processes, location), await described(processes, f"{location}x")
@@ -66,7 +66,7 @@ def test_a_process_describes_a_table(location: str) -> None:
 
 
 def test_what_is_missing_keeps_its_kind(location: str) -> None:
-    """A version that is not there is told as that, across the process's border."""
+    """A missing version raises the same error as without a worker process."""
     with pytest.raises(NotFound) as caught:
         run(lambda processes: described(processes, location, 9))
 
@@ -74,13 +74,13 @@ def test_what_is_missing_keeps_its_kind(location: str) -> None:
 
 
 def test_a_process_that_grows_too_large_is_ended(location: str) -> None:
-    """One that has more memory than it may is ended, and whoever asked hears it; nobody waits for it."""
+    """A process that exceeds its memory limit is ended, and its caller gets an error immediately."""
     with pytest.raises(TooLarge, match="more memory"):
         run(lambda processes: described(processes, location), worker_bytes_max=1)
 
 
 def test_a_dead_process_is_replaced(location: str) -> None:
-    """A process that died while it was idle is replaced without a word."""
+    """A process that died while it was idle is replaced without an error."""
 
     async def story(processes: LanceProcesses) -> int:
         await described(processes, location)
@@ -94,7 +94,7 @@ def test_a_dead_process_is_replaced(location: str) -> None:
 
 
 def test_options_for_an_object_store() -> None:
-    """A catalog's properties are told to Lance under its own names."""
+    """A catalog's properties for object stores are passed to Lance under its own names."""
     told = storage_options_of(
         {
             "s3.endpoint": "http://minio:9000",
@@ -108,7 +108,7 @@ def test_options_for_an_object_store() -> None:
 
 
 def stream(rows: int = 100, batches: int = 4) -> bytes:
-    """Rows as a stream of several batches."""
+    """Return an Arrow stream of several batches of rows."""
     sink = pa.BufferOutputStream()
     table = pa.table({"id": pa.array(range(rows), pa.int64()), "name": ["b"] * rows})
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -118,7 +118,7 @@ def stream(rows: int = 100, batches: int = 4) -> bytes:
 
 
 async def pieces(data: bytes, *, then: Callable[[], object] = lambda: None) -> AsyncGenerator[bytes, None]:
-    """A body in two pieces; between them something happens."""
+    """Yield a body in two pieces, and run a callback between them."""
     yield data[: len(data) // 2]
     await asyncio.sleep(0.05)
     then()
@@ -126,10 +126,10 @@ async def pieces(data: bytes, *, then: Callable[[], object] = lambda: None) -> A
 
 
 def inserting(location: str, *, settled: Callable[[], Awaitable[None]] | None = None) -> tuple[WorkerTask, list[bool]]:
-    """Rows on their way into a table, and what is told of whether something may have been changed."""
+    """Return an insert into a table in progress, and whether it may have changed something."""
 
     async def still() -> None:
-        """Nothing forbids it."""
+        """Check nothing: the insert is allowed."""
 
     marks: list[bool] = []
     question = Write(location, {}, mode="append", batch_bytes_max=1 << 20)
@@ -142,7 +142,9 @@ def versions(location: str) -> int:
 
 
 def test_rows_are_fed_to_a_process(location: str) -> None:
-    """A body is written when it has ended, and whoever asked is told what came of it; the process is kept."""
+    """The rows of a body are written after the body has ended, the caller gets the result, and the process
+    continues.
+    """
 
     async def story(processes: LanceProcesses) -> tuple[LanceWriteResult, int]:
         worker_task, _ = inserting(location)
@@ -154,7 +156,7 @@ def test_rows_are_fed_to_a_process(location: str) -> None:
 
 
 def test_a_body_that_breaks_off(location: str) -> None:
-    """What was wrong with it is told, nothing is written, and the process goes on with the next one."""
+    """If a body breaks off, the caller gets the error, nothing is written, and the process serves the next request."""
 
     def broken() -> None:
         raise BadRequest("The client disconnected")
@@ -174,9 +176,7 @@ def test_a_body_that_breaks_off(location: str) -> None:
 
 
 def test_rights_that_are_lost_before_the_body_ended(location: str) -> None:
-    """Whether the caller may is looked at when all of the body is there: nothing is written for who may not any
-    more.
-    """
+    """The caller's privileges are checked after the whole body has arrived. Without them nothing is written."""
 
     async def refused() -> None:
         raise PermissionDenied("Not any more")
@@ -192,8 +192,8 @@ def test_rights_that_are_lost_before_the_body_ended(location: str) -> None:
 
 
 def test_a_process_that_is_killed_in_an_insert(location: str) -> None:
-    """It is certain that nothing was changed, as it did not have all of the body; the next one finds another
-    process.
+    """If a process is killed before it has the whole body, nothing was changed for certain, and the next request gets
+    another process.
     """
 
     async def story(processes: LanceProcesses) -> None:
@@ -212,7 +212,7 @@ def test_a_process_that_is_killed_in_an_insert(location: str) -> None:
 
 
 def test_a_process_that_dies_with_all_of_its_question(location: str) -> None:
-    """Nobody knows whether it changed something, and that is told."""
+    """If a process dies after it has the whole request, the outcome is reported as unknown."""
 
     async def story(processes: LanceProcesses) -> list[bool]:
         await described(processes, location)
@@ -231,7 +231,7 @@ def test_a_process_that_dies_with_all_of_its_question(location: str) -> None:
 
 
 def test_who_stops_waiting_ends_the_work(location: str) -> None:
-    """A request whose time is over takes its process along, also in the middle of a body; its place is free again."""
+    """A request whose time ends takes its process along, also in the middle of a body, and its slot is free again."""
 
     async def story(processes: LanceProcesses) -> None:
         task = asyncio.create_task(
@@ -247,7 +247,7 @@ def test_who_stops_waiting_ends_the_work(location: str) -> None:
 
 
 def test_an_answer_in_pieces_that_nobody_takes(location: str) -> None:
-    """Whoever takes no more of an answer ends the process that makes it."""
+    """If a caller stops reading an answer, the process that produces it is ended."""
 
     async def story(processes: LanceProcesses) -> None:
         found = processes.stream(WorkerTask(Query(location, {}), caller="ana"))
@@ -259,7 +259,7 @@ def test_an_answer_in_pieces_that_nobody_takes(location: str) -> None:
 
 
 def test_none_is_started_for_who_waits_while_the_server_stops(location: str) -> None:
-    """Whoever waited for a place hears that the server stops: a process begun then would be ended by nobody."""
+    """A request that waits for a slot when the server stops is refused, and no process is started for it."""
 
     async def story(processes: LanceProcesses) -> BaseException | None:
         found = processes.stream(WorkerTask(Query(location, {}), caller="ana"))
@@ -276,7 +276,7 @@ def test_none_is_started_for_who_waits_while_the_server_stops(location: str) -> 
 
 
 def test_a_process_leaves_with_its_server(location: str) -> None:
-    """When whoever started it is gone, it is gone, in the middle of work, too."""
+    """A worker process ends when its server has ended, also in the middle of work."""
 
     async def story(processes: LanceProcesses) -> None:
         await described(processes, location)
@@ -289,7 +289,7 @@ def test_a_process_leaves_with_its_server(location: str) -> None:
 
 
 def test_a_start_that_was_not_waited_for_goes_on(location: str) -> None:
-    """A process that is still starting when its request's time is over is the next one's, which finds it further on."""
+    """A process that is still starting when its request's time ends continues to start, and serves the next request."""
 
     async def story(processes: LanceProcesses) -> None:
         impatient = asyncio.create_task(described(processes, location))
@@ -307,7 +307,7 @@ def test_a_start_that_was_not_waited_for_goes_on(location: str) -> None:
 
 
 def test_who_waits_for_a_start_while_the_server_stops(location: str) -> None:
-    """Whoever waits for a process that is still starting hears that the server stops, and no process is left."""
+    """A request that waits for a starting process when the server stops is refused, and no process remains."""
 
     async def story(processes: LanceProcesses) -> BaseException | None:
         waiting = asyncio.create_task(described(processes, location))
@@ -323,7 +323,7 @@ def test_who_waits_for_a_start_while_the_server_stops(location: str) -> None:
 
 
 def test_a_start_that_nobody_waits_for_ends_idle(location: str) -> None:
-    """A process that has started for nobody waits for work like any other."""
+    """A process that has started without a waiting request becomes idle and serves later ones."""
 
     async def story(processes: LanceProcesses) -> None:
         impatient = asyncio.create_task(described(processes, location))
@@ -338,7 +338,7 @@ def test_a_start_that_nobody_waits_for_ends_idle(location: str) -> None:
 
 
 def test_a_start_that_takes_too_long_is_given_up(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that never says that it can begin is replaced by another one."""
+    """A process that never becomes ready is replaced by another one."""
 
     async def story(processes: LanceProcesses) -> None:
         impatient = asyncio.create_task(described(processes, location))
@@ -356,7 +356,9 @@ def test_a_start_that_takes_too_long_is_given_up(location: str, monkeypatch: pyt
 
 
 def test_an_answer_that_comes_before_the_body_has_ended(location: str) -> None:
-    """Who sends what is refused at once hears so while it still sends; the process goes on with the next question."""
+    """A request that is refused at once gets the answer while the client is still sending. The process serves the next
+    request.
+    """
 
     async def endless() -> AsyncGenerator[bytes, None]:
         yield b"no stream at all"

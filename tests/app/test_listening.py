@@ -12,7 +12,7 @@ from limnos.config.settings import Settings
 
 
 def test_only_the_address_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an address of its own a server binds nothing else."""
+    """With a configured address, the server binds only that address."""
     monkeypatch.setattr(listening, "EXTRA_PORTS", (0,))
 
     found = listening.listen(Settings(server=ServerSection(listen="127.0.0.1:0")))
@@ -22,7 +22,7 @@ def test_only_the_address_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_customary_ports_are_taken_when_they_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without one it binds the customary ports, too, and does without those that somebody has."""
+    """Without a configured address the server also binds the customary ports, if they are free."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         monkeypatch.setattr(listening, "DEFAULT_LISTEN", "127.0.0.1:0")
         monkeypatch.setattr(listening, "EXTRA_PORTS", (taken.getsockname()[1], 0))

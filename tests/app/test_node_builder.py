@@ -1,4 +1,4 @@
-"""Construction of a node: which storage its settings allow to catalogs."""
+"""Construction of a node: the storage that its settings allow for catalogs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
 
 @pytest.mark.parametrize("warehouse", [None, "/elsewhere", "s3://b/k", "{data}/tables", "{data}"])
 def test_the_servers_own_directory_is_never_open(tmp_path: Path, warehouse: str | None) -> None:
-    """Wherever the warehouse is, database and token are out of reach, and older tables in the first one are not."""
+    """Wherever the warehouse is, catalogs have no access to the database and the token file. Older tables in the
+    default warehouse stay accessible.
+    """
     given = None if warehouse is None else warehouse.format(data=tmp_path)
     settings = Settings(
         server=ServerSection(data=str(tmp_path)), storage=StorageSection(warehouse=given, allowed_roots=("/",))
@@ -36,7 +38,7 @@ def test_the_servers_own_directory_is_never_open(tmp_path: Path, warehouse: str 
 
 @pytest.mark.parametrize("warehouse", ["/elsewhere", "s3://b/k"])
 def test_the_first_warehouse_stays_open(tmp_path: Path, warehouse: str) -> None:
-    """A server whose new tables go elsewhere still serves the old ones, and nothing beside the two."""
+    """If the warehouse is changed, older tables in the default one stay accessible, and no other directory is."""
     settings = Settings(server=ServerSection(data=str(tmp_path)), storage=StorageSection(warehouse=warehouse))
 
     allowed = allowed_of(settings)
@@ -48,7 +50,7 @@ def test_the_first_warehouse_stays_open(tmp_path: Path, warehouse: str) -> None:
 
 
 def test_nothing_that_can_be_closed_is_forgotten(tmp_path: Path) -> None:
-    """A node closes all that its services hold; whoever waits for changes was let go before that."""
+    """A node closes every part of its services that has a `close`, and ends waits for changes before."""
 
     async def story() -> set[str]:
         built = build(Settings(server=ServerSection(data=str(tmp_path))))
@@ -65,7 +67,7 @@ def test_nothing_that_can_be_closed_is_forgotten(tmp_path: Path) -> None:
 
 
 def test_each_pool_of_processes_is_closed(tmp_path: Path) -> None:
-    """The processes of previews end with the node, also if scans have others."""
+    """The processes for previews are closed with the node, also if scans use separate ones."""
 
     async def story() -> list[mock.Mock]:
         built = build(Settings(server=ServerSection(data=str(tmp_path))))

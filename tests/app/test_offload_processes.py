@@ -33,7 +33,7 @@ TERMS = b'{"uuid":"x","now_ms":1,"previous_location":"s3://a/b"}'
 
 @pytest.fixture
 def run() -> Callable[[Callable[[OffloadProcesses], Awaitable[object]]], object]:
-    """Run a story with one process at most, and leave none."""
+    """Run a scenario with at most one process, and end it afterwards."""
 
     def go(story: Callable[[OffloadProcesses], Awaitable[object]]) -> object:
         async def whole() -> object:
@@ -58,7 +58,7 @@ def is_alive(pid: int) -> bool:
 
 
 async def stuck(offloader: OffloadProcesses) -> tuple[int, asyncio.Task[list[bytes]]]:
-    """Begin a chore in a process that does not go on; give the process and the task that waits."""
+    """Begin offloaded work in a process that hangs. Returns the process and the waiting task."""
     await offloader.do(REFS, BODY)
     (pid,) = offloader.pids()
     os.kill(pid, signal.SIGSTOP)
@@ -68,7 +68,7 @@ async def stuck(offloader: OffloadProcesses) -> tuple[int, asyncio.Task[list[byt
 
 
 def test_nothing_is_started_before_there_is_a_chore(run: Callable[..., object]) -> None:
-    """A server without heavy work has no further processes."""
+    """Without offloaded work the server has no further processes."""
 
     async def story(offloader: OffloadProcesses) -> list[int]:
         return offloader.pids()
@@ -77,7 +77,7 @@ def test_nothing_is_started_before_there_is_a_chore(run: Callable[..., object]) 
 
 
 def test_a_chore_is_done_as_it_would_be_here(run: Callable[..., object]) -> None:
-    """What comes back is what the function gives, and one process does one chore after the other."""
+    """The result is what the function returns, and one process does one work item after the other."""
 
     async def story(offloader: OffloadProcesses) -> tuple[list[list[bytes]], int]:
         return [await offloader.do(REFS, BODY) for _ in range(3)], len(offloader.pids())
@@ -95,7 +95,7 @@ def test_a_chore_is_done_as_it_would_be_here(run: Callable[..., object]) -> None
     ],
 )
 def test_a_refusal_is_told(run: Callable[..., object], request_body: bytes, error: type[Exception]) -> None:
-    """What a chore refuses is refused here in the same words, and the process goes on."""
+    """An error of offloaded work is raised with the same message, and the process continues."""
 
     async def story(offloader: OffloadProcesses) -> str:
         with pytest.raises(error) as caught:
@@ -111,8 +111,8 @@ def test_a_refusal_is_told(run: Callable[..., object], request_body: bytes, erro
 
 
 def test_what_a_refusal_does_not_tell_is_logged(run: Callable[..., object], tmp_path: Path) -> None:
-    """A file that cannot be shown to a bound reader is refused without its name, which stands in the log with what
-    was wrong.
+    """A file that cannot be rewritten for a restricted reader is refused without its name. The log has the name and the
+    cause.
     """
     place = tmp_path.resolve()
     (place / "City=Rome.parquet").write_bytes(b"no file of that kind")
@@ -131,7 +131,7 @@ def test_what_a_refusal_does_not_tell_is_logged(run: Callable[..., object], tmp_
             await offloader.do("restrict-file", msgspec.json.encode(asked))
         return str(caught.value)
 
-    configure("info")  # by itself nothing below a warning is written
+    configure("info")  # by default nothing below a warning is logged
     with capture_logs() as logs:
         told = run(story)
 
@@ -142,7 +142,7 @@ def test_what_a_refusal_does_not_tell_is_logged(run: Callable[..., object], tmp_
 
 
 def test_who_stops_waiting_ends_the_work(run: Callable[..., object]) -> None:
-    """A request that is cancelled at its deadline takes its process with it; the next chore gets another."""
+    """A request that is cancelled at its deadline takes its process along, and the next work gets another one."""
 
     async def story(offloader: OffloadProcesses) -> tuple[bool, list[bytes], bool]:
         pid, task = await stuck(offloader)
@@ -154,7 +154,7 @@ def test_who_stops_waiting_ends_the_work(run: Callable[..., object]) -> None:
 
 
 def test_none_is_started_for_who_waits_while_the_server_stops(run: Callable[..., object]) -> None:
-    """Whoever waited for a place hears that the server stops: a process begun then would be ended by nobody."""
+    """A request that waits for a slot when the server stops is refused, and no process is started for it."""
 
     async def story(offloader: OffloadProcesses) -> tuple[BaseException | None, list[int]]:
         _, task = await stuck(offloader)
@@ -172,7 +172,7 @@ def test_none_is_started_for_who_waits_while_the_server_stops(run: Callable[...,
 
 
 def test_a_process_that_died_in_between_is_replaced(run: Callable[..., object]) -> None:
-    """Nobody notices when a process that had nothing to do was killed."""
+    """If an idle process was killed, it is replaced without an error."""
 
     async def story(offloader: OffloadProcesses) -> list[bytes]:
         await offloader.do(REFS, BODY)
@@ -185,7 +185,7 @@ def test_a_process_that_died_in_between_is_replaced(run: Callable[..., object]) 
 def test_a_process_that_cannot_do_it_is_told_as_unavailable(
     run: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When even a fresh process dies, whoever asked hears that nothing was changed."""
+    """If a new process dies, too, the caller gets an error which says that nothing was changed."""
 
     class Dying(module.WorkerProcess):
         def __init__(self, module: str, environment: Mapping[str, str]) -> None:
@@ -203,8 +203,8 @@ def test_a_process_that_cannot_do_it_is_told_as_unavailable(
 
 
 def test_no_caller_takes_the_last_process() -> None:
-    """Of two processes a caller has one; whoever else comes has the other at once, also while more of the first
-    one's wait.
+    """Of two processes a caller can have one. Another caller gets the other one at once, even if more work of the first
+    one waits.
     """
 
     async def story() -> list[bool]:
@@ -228,7 +228,7 @@ def test_no_caller_takes_the_last_process() -> None:
 
 @pytest.mark.parametrize("limit", ["WAITING_MAX", "WAITING_BYTES_MAX"])
 def test_too_many_are_told_so(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    """Beyond the limit nobody waits: try again, nothing was changed."""
+    """Requests beyond the limit are refused with an error that allows a retry and says that nothing was changed."""
 
     async def story(offloader: OffloadProcesses) -> str:
         _, first = await stuck(offloader)
@@ -245,12 +245,12 @@ def test_too_many_are_told_so(run: Callable[..., object], monkeypatch: pytest.Mo
 
 
 def test_idle_processes_are_let_go(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process without work for a while is ended."""
+    """A process without work for some time is ended."""
 
     async def story(offloader: OffloadProcesses) -> list[int]:
         monkeypatch.setattr(worker_process, "IDLE_S", 0.0)
         await offloader.do(REFS, BODY)
-        while offloader.pids():  # noqa: ASYNC110 - there is nothing to wait for but the loop's turns
+        while offloader.pids():  # noqa: ASYNC110 - no event tells that the process has ended
             await asyncio.sleep(0)
         return offloader.pids()
 
@@ -258,7 +258,7 @@ def test_idle_processes_are_let_go(run: Callable[..., object], monkeypatch: pyte
 
 
 def test_it_leaves_when_its_master_is_gone(run: Callable[..., object]) -> None:
-    """A process whose other side has hung up ends by itself, even when it is not reading."""
+    """A process whose server has closed the connection ends by itself, also while it is not reading."""
 
     async def story(offloader: OffloadProcesses) -> int:
         await offloader.do(REFS, BODY)
@@ -270,7 +270,7 @@ def test_it_leaves_when_its_master_is_gone(run: Callable[..., object]) -> None:
 
 
 def test_no_secret_goes_along(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of a process holds nothing of the server's credentials or settings."""
+    """The environment of a process has none of the server's credentials or settings."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
     monkeypatch.setenv("LIMNOS__DATABASE__URL", "hidden")
 
@@ -283,7 +283,7 @@ def test_no_secret_goes_along(run: Callable[..., object], monkeypatch: pytest.Mo
 
 
 def test_a_process_has_the_memory_that_it_is_given() -> None:
-    """A statement that takes more is refused, and the process goes on with the next one."""
+    """Work that exceeds the memory limit of its process is refused, and the process continues."""
     text = "array_length([" + ", ".join(f"repeat('{at}', 8000000)" for at in range(10, 60)) + "])"
     large, little = (bind(parse_body(each), EmptyNameResolver()) for each in (text, "1"))
 

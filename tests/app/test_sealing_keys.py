@@ -27,7 +27,7 @@ KEY_FILE = "secrets.key"
 
 
 def settings_of(data: Path, **storage: object) -> Settings:
-    """Settings of a server on SQLite."""
+    """Return settings of a server on SQLite."""
     return Settings(
         server=ServerSection(data=str(data), listen=f"127.0.0.1:{free_port()}"),
         storage=StorageSection.model_validate(storage),
@@ -35,7 +35,7 @@ def settings_of(data: Path, **storage: object) -> Settings:
 
 
 def store_with_a_secret(data: Path) -> str:
-    """Make a store with a sealed secret and its file of keys; returns the key's id."""
+    """Create a store with a sealed secret, and its key file. Returns the key's id."""
     migrate(settings_of(data))
     keys = SealingKeys(file=data / KEY_FILE, makes=True)
     keys.begin()
@@ -56,7 +56,9 @@ def store_with_a_secret(data: Path) -> str:
 
 
 def test_ids_of_keys_are_read_from_a_store(tmp_path: Path) -> None:
-    """Each key is listed with how many catalogs and webhooks are under it; a store without secrets has none."""
+    """Each key is listed with the numbers of catalogs and webhooks whose secrets use it. A store without secrets has
+    none.
+    """
     key = store_with_a_secret(tmp_path / "data")
     migrate(settings_of(tmp_path / "empty"))
 
@@ -65,8 +67,8 @@ def test_ids_of_keys_are_read_from_a_store(tmp_path: Path) -> None:
 
 
 def test_check_tells_of_a_key_that_is_not_here(tmp_path: Path) -> None:
-    """With the file nothing is wrong; without it the check names key and file, which stops no start, and makes no
-    key.
+    """Without the key file the check names key and file, which prevents no start, and it creates no key. With the file
+    it reports nothing.
     """
     data = tmp_path / "data"
     key = store_with_a_secret(data)
@@ -82,7 +84,7 @@ def test_check_tells_of_a_key_that_is_not_here(tmp_path: Path) -> None:
 
 
 def test_keys_of_the_settings_count(tmp_path: Path) -> None:
-    """Keys that the settings give by themselves, or in another file, open a store as its own file does."""
+    """Keys from a setting, or from another file that a setting names, count like those in the server's own file."""
     data = tmp_path / "data"
     key = store_with_a_secret(data)
     file = data / KEY_FILE
@@ -97,7 +99,7 @@ def test_keys_of_the_settings_count(tmp_path: Path) -> None:
 
 
 def test_a_backup_names_the_file_of_keys(tmp_path: Path) -> None:
-    """Whoever makes a backup is told what else to keep; of a store without secrets nothing else."""
+    """The output of a backup names the key file that must be saved, too. For a store without secrets it does not."""
     data = tmp_path / "data"
     key = store_with_a_secret(data)
     migrate(settings_of(tmp_path / "empty"))
@@ -112,7 +114,9 @@ def test_a_backup_names_the_file_of_keys(tmp_path: Path) -> None:
 
 
 def test_a_restore_without_the_keys_is_refused(tmp_path: Path) -> None:
-    """It names the keys and where they belong, and changes nothing; with the file, or told to go on, it restores."""
+    """A restore without the keys is refused with their ids and the path of the file, and changes nothing. With the
+    file, or with the option to continue, it succeeds.
+    """
     key = store_with_a_secret(tmp_path / "data")
     backup(settings_of(tmp_path / "data"), tmp_path / "copy")
     fresh = tmp_path / "fresh"
@@ -132,7 +136,7 @@ def test_a_restore_without_the_keys_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_restored_store_tells_of_keys_on_migration(tmp_path: Path) -> None:
-    """`migrate --restored`, which a store on PostgreSQL is put back by, names keys that are not here."""
+    """`migrate --restored`, which is used after a restore of PostgreSQL, names missing keys."""
     data = tmp_path / "data"
     key = store_with_a_secret(data)
     assert key not in migrate(settings_of(data), restored=True)

@@ -1,4 +1,6 @@
-"""Indexing of words on several nodes: one node has the lease, renews it only now and then, and loses it by its age."""
+"""Indexing of words on several nodes: one node has the lease and renews it only from time to time, and the lease can
+expire.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from tests.http.iceberg.wire import make_table
 
 @pytest.fixture
 def nodes(fresh: Callable[[str], Path]) -> Iterator[tuple[DriverNode, DriverNode]]:  # noqa: F811 - a fixture
-    """Two nodes over one store."""
+    """Two nodes on one store."""
     data = fresh("data")
     with node_at(data) as one, node_at(data) as other:
         yield one, other
@@ -33,8 +35,8 @@ def take(node: DriverNode, indexing: SearchIndexing) -> bool:
 def test_a_lease_is_renewed_before_it_ends(
     nodes: tuple[DriverNode, DriverNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The node with the lease indexes each change, and takes the lease again only after ten seconds; the other node
-    indexes nothing meanwhile.
+    """The node with the lease indexes each change, and renews the lease only after ten seconds. The other node indexes
+    nothing meanwhile.
     """
     one, other = nodes
     first, second = SearchIndexing(one.built.services), SearchIndexing(other.built.services)
@@ -58,5 +60,5 @@ def test_a_lease_is_renewed_before_it_ends(
 
 
 def test_a_lease_outlasts_two_renewals() -> None:
-    """A node that believes in its lease has it: the store's lease is longer than two intervals of renewal."""
+    """The lease in the store is longer than two renewal intervals, so a node that assumes to have it does have it."""
     assert LEASE_MS >= 2_000 * RENEWED_S

@@ -15,15 +15,15 @@ LAKE_ID = 7
 
 
 def insert(file: sqlite3.Connection, table: str, **given: object) -> None:
-    """Insert a row; columns that are not given are zero, or empty bytes in a record."""
+    """Insert a row. Columns that are not given are zero, and empty bytes in a record."""
     names = [each[1] for each in file.execute(f"PRAGMA table_info({table})")]
     row = {"record": b"", "created_by": "admin", "format": "", "external_id": None} | given
     file.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})", [row.get(name, 0) for name in names])
 
 
 def test_check_lists_names_that_would_be_refused(tmp_path: Path) -> None:
-    """A user's double of an older release is named with escapes, why, and how to replace it; the start is not
-    stopped.
+    """A user name of an older release that looks like another one is reported with escapes, the reason and the way to
+    replace it. The start is not prevented.
     """
     settings = settings_of(tmp_path)
     migrate(settings)

@@ -1,4 +1,4 @@
-"""Settings as lines: every setting appears once, defaults are marked, and no line contains a secret."""
+"""Settings as lines: every setting has one, defaults are marked, and no line contains a secret."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PLANTED = "planted-secret-4711"
 
 
 def test_every_setting_has_a_line() -> None:
-    """In the order of the documentation; without settings of one's own all are defaults."""
+    """Every setting has a line, in the order of the documentation. Without configured values all are defaults."""
     lines = setting_lines(Settings(), {})
 
     assert tuple(each.name for each in lines) == keys()
@@ -18,7 +18,7 @@ def test_every_setting_has_a_line() -> None:
 
 
 def test_a_line_has_the_origin_of_its_setting() -> None:
-    """A flag, a variable or a file; the others have their defaults."""
+    """A line names the flag, the variable or the file of its value. Other settings have their defaults."""
     origins = {"server.data": "flag --data", "server.listen": "file limnos.toml"}
     lines = {each.name: each.origin for each in setting_lines(Settings(), origins)}
 
@@ -26,7 +26,7 @@ def test_a_line_has_the_origin_of_its_setting() -> None:
 
 
 def test_no_secret_is_shown() -> None:
-    """Not of a setting that is a secret, nor one inside a table of storages."""
+    """Neither a secret setting nor a secret inside a table of storages is shown."""
     named = {"far": {"locations": "s3://bucket/x", "access-key-id": PLANTED, "secret-access-key": PLANTED}}
     settings = Settings.model_validate(
         {"database": {"url": f"postgresql://limnos:{PLANTED}@db.example.com/lake"}, "storage": StorageSection(named=named)}

@@ -1,4 +1,4 @@
-"""Jobs of Spark templates on a real Spark: confined, with the right final state, and stopped when they are
+"""Jobs of Spark templates on a real Spark: confined, with the correct final state, and stopped when they are
 cancelled.
 """
 
@@ -29,8 +29,8 @@ spark.stop()
 
 
 def test_an_application_runs_on_spark(lake: Lake, tmp_path: Path) -> None:
-    """It has its arguments, files and properties, reads what it was given and not the server's data, and is told
-    with what it wrote.
+    """An application has its arguments, files and properties, can read the files of its job and not the server's data,
+    and its output is stored.
     """
     (lake.programs / "app.py").write_text(APPLICATION)
     (lake.programs / "rows.txt").write_text("a\nb\nc\n")

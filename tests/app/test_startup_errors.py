@@ -32,7 +32,7 @@ STORE = "postgresql://ana:hunter2@db.example.com:5432/lake"
 
 
 def settings_of(data: Path, *, listen: str | None = None, database: str | None = None) -> Settings:
-    """Settings of a server that would start but for what the test says."""
+    """Return settings of a server that would start, apart from the test's changes."""
     return Settings(
         server=ServerSection(data=str(data), listen=listen or f"127.0.0.1:{free_port()}"),
         database=DatabaseSection.model_validate({"url": database}),
@@ -41,13 +41,13 @@ def settings_of(data: Path, *, listen: str | None = None, database: str | None =
 
 @pytest.fixture
 def taken() -> Iterator[str]:
-    """An address at which somebody listens."""
+    """An address at which another process listens."""
     with socket.create_server(("127.0.0.1", 0)) as there:
         yield f"127.0.0.1:{there.getsockname()[1]}"
 
 
 def newer_store(data: Path) -> None:
-    """Make a store, and mark it as one of a later release."""
+    """Create a store, and mark it as one of a later release."""
     migrate(settings_of(data))
     with sqlite3.connect(data / "limnos.db") as file:
         file.execute("UPDATE alembic_version SET version_num = '9999'")
@@ -55,7 +55,7 @@ def newer_store(data: Path) -> None:
 
 
 def run(*words: str, cwd: Path, level: str = "info") -> subprocess.CompletedProcess[str]:
-    """Run a command as a process of its own."""
+    """Run a command in its own process."""
     environ = {key: value for key, value in os.environ.items() if not key.startswith("LIMNOS")}
     environ["LIMNOS__LOG__LEVEL"] = level
     command = [sys.executable, "-c", "import sys; from limnos.cli.main import main; sys.exit(main())", *words]
@@ -64,7 +64,7 @@ def run(*words: str, cwd: Path, level: str = "info") -> subprocess.CompletedProc
 
 @pytest.mark.parametrize("command", ["start", "migrate"])
 def test_database_that_is_away_is_three_lines(command: str, tmp_path: Path) -> None:
-    """With PostgreSQL away the command ends with what failed, why and the next step, and with nothing else."""
+    """If PostgreSQL is unreachable, the command prints what failed, the cause and the next step, and nothing else."""
     address = f"postgres://ana:hunter2@127.0.0.1:{free_port()}/lake"
     listen = ["--listen", f"127.0.0.1:{free_port()}"]
 
@@ -79,7 +79,7 @@ def test_database_that_is_away_is_three_lines(command: str, tmp_path: Path) -> N
 
 
 def test_directory_that_is_a_file_is_three_lines(tmp_path: Path) -> None:
-    """A file where the data directory should be is told as that, by name."""
+    """If the data directory is a file, the message says so with its path."""
     (tmp_path / "d").write_text("x")
 
     done = run("server", "start", "--data", "d", "--listen", f"127.0.0.1:{free_port()}", cwd=tmp_path)
@@ -96,7 +96,9 @@ def test_directory_that_is_a_file_is_three_lines(tmp_path: Path) -> None:
     ("/", "it is the root of the file system"), ("file:", "it names no directory"), ("tables", "it is not a location"),
 ])  # fmt: skip
 def test_warehouse_that_is_no_place_is_three_lines(wrong: str, why: str, tmp_path: Path) -> None:
-    """What was given and by which flag, what is the matter with it, and what to do; nothing is made."""
+    """For an invalid warehouse the message has the value, its flag, the cause and the remedy, and nothing is
+    created.
+    """
     done = run(
         "server", "start", "--data", "d", "--listen", f"127.0.0.1:{free_port()}", "--warehouse", wrong, cwd=tmp_path
     )
@@ -111,7 +113,7 @@ def test_warehouse_that_is_no_place_is_three_lines(wrong: str, why: str, tmp_pat
 
 
 def test_taken_address_is_three_lines(tmp_path: Path, taken: str) -> None:
-    """An address that is taken is told before anything is made."""
+    """An address in use is reported before anything is created."""
     done = run("server", "start", "--data", "d", "--listen", taken, cwd=tmp_path)
 
     what, why, advice = done.stderr.splitlines()
@@ -121,7 +123,7 @@ def test_taken_address_is_three_lines(tmp_path: Path, taken: str) -> None:
 
 
 def test_trace_is_logged_at_debug(tmp_path: Path) -> None:
-    """Who wants the traceback asks for the level debug; the three lines come last all the same."""
+    """With log level debug the traceback is logged, and the three lines come last."""
     (tmp_path / "d").write_text("x")
 
     done = run("server", "start", "--data", "d", "--listen", f"127.0.0.1:{free_port()}", cwd=tmp_path, level="debug")
@@ -131,7 +133,7 @@ def test_trace_is_logged_at_debug(tmp_path: Path) -> None:
 
 
 def test_failure_of_a_server_that_serves_keeps_its_words(tmp_path: Path) -> None:
-    """Once a server serves, and for what nobody foresaw, a failure stays what it is."""
+    """A failure after the start, and an unexpected one, keep their own messages."""
 
     def serve() -> None:
         with explain_startup_errors(settings_of(tmp_path), "x") as start:
@@ -147,7 +149,7 @@ def test_failure_of_a_server_that_serves_keeps_its_words(tmp_path: Path) -> None
 
 
 def test_check_finds_all_there_is(tmp_path: Path, taken: str) -> None:
-    """A check tells a taken address, a directory that is a file and a database that is away, all at once."""
+    """The check reports an address in use, a directory that is a file, and an unreachable database together."""
     (tmp_path / "d").write_text("x")
     away = f"postgresql://127.0.0.1:{free_port()}/lake"
 
@@ -160,7 +162,7 @@ def test_check_finds_all_there_is(tmp_path: Path, taken: str) -> None:
 
 
 def test_check_is_content_with_what_would_start(tmp_path: Path) -> None:
-    """Where nothing is wrong a check finds nothing, twice, and leaves the address free."""
+    """If the server could start, the check reports nothing, also when it is repeated, and leaves the address free."""
     settings = settings_of(tmp_path / "d")
 
     assert check(settings) == []
@@ -169,7 +171,7 @@ def test_check_is_content_with_what_would_start(tmp_path: Path) -> None:
 
 
 def test_store_of_a_newer_release_is_told(tmp_path: Path) -> None:
-    """A store with a schema from a later release is neither touched nor opened."""
+    """A store with the schema of a later release is reported, and is neither opened nor changed."""
     newer_store(tmp_path)
 
     with pytest.raises(CannotStart, match="cannot be used by this release") as caught:
@@ -182,7 +184,7 @@ def test_store_of_a_newer_release_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 def test_missing_database_is_told(postgres_server: PostgresServer, tmp_path: Path) -> None:
-    """A PostgreSQL without that database says so, and the advice is to make it."""
+    """A missing PostgreSQL database is reported, with the advice to create it."""
     address = re.sub(r"/limnos_\d+", "/nosuch", postgres_server.empty_database())
 
     (found,) = check(settings_of(tmp_path, database=address))
@@ -192,9 +194,9 @@ def test_missing_database_is_told(postgres_server: PostgresServer, tmp_path: Pat
 
 
 def test_silent_database_is_told(tmp_path: Path) -> None:
-    """A database that takes the connection and never answers is given up, and told as one that is away."""
+    """A database that accepts the connection and never answers is reported as unreachable after a timeout."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        hung_up = threading.Timer(90, silent.close)  # without a limit of its own the check would end by this only
+        hung_up = threading.Timer(90, silent.close)  # without its own timeout the check would only end by this one
         hung_up.start()
         address = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/lake"
         (found,) = check(settings_of(tmp_path, database=address))
@@ -230,7 +232,9 @@ def sql(said: str) -> Exception:
     (ConnectionRefusedError(111, "Connection refused"), "no database answers", "start it"),
 ])  # fmt: skip
 def test_each_trouble_has_its_cause_and_its_next_step(error: Exception, why: str, advice: str, tmp_path: Path) -> None:
-    """What operating system and databases say is told with what it means and what to do, and without a password."""
+    """Errors of the operating system and of databases are reported with their meaning and the remedy, and without
+    passwords.
+    """
     found = startup_error_of(error, settings_of(tmp_path), STORE)
 
     assert found is not None
@@ -244,7 +248,7 @@ def test_each_trouble_has_its_cause_and_its_next_step(error: Exception, why: str
     (None, "file://{data}/warehouse"), ("s3://lake/tables/", "s3://lake/tables"), ("/srv/tables", "file:///srv/tables"),
 ])  # fmt: skip
 def test_warehouse_is_where_the_settings_say(given: str | None, expected: str, tmp_path: Path) -> None:
-    """Catalogs without a warehouse of their own lie below the one of the settings, or in the data directory."""
+    """Catalogs without their own warehouse are below the warehouse of the settings, or else in the data directory."""
     settings = Settings(server=ServerSection(data=str(tmp_path)), storage=StorageSection(warehouse=given))
 
     assert warehouse_of(settings) == expected.format(data=tmp_path)

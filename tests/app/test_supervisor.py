@@ -15,7 +15,7 @@ from limnos.config.settings import Settings
 
 @pytest.fixture
 def supervised(monkeypatch: pytest.MonkeyPatch) -> tuple[Supervisor, list[tuple[int, int]]]:
-    """Two workers that are said to run, and the signals that they would get."""
+    """A supervisor of two fake workers, and the signals that it would send."""
     killed: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda pid, which: killed.append((pid, which)))
     found = Supervisor(LoadedSettings(Settings(), {}), [[], []], lambda: None)
@@ -26,8 +26,8 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> tuple[Supervisor, list[tuple[
 
 
 def test_a_worker_that_starts_slowly_is_let_be(supervised: tuple[Supervisor, list[tuple[int, int]]]) -> None:
-    """Beats count from the first one on: before it a worker migrates, fills or opens its store for as long as that
-    takes.
+    """A worker that has not sent its first heartbeat yet is not ended, because it may migrate, fill or open its store
+    for any time. A serving worker without heartbeats is.
     """
     found, killed = supervised
     slow, hung = found.workers
@@ -41,7 +41,9 @@ def test_a_worker_that_starts_slowly_is_let_be(supervised: tuple[Supervisor, lis
 
 
 def test_a_worker_that_just_beats_is_let_be(supervised: tuple[Supervisor, list[tuple[int, int]]]) -> None:
-    """So many missed beats and no fewer; and while all stop, nobody is ended for it."""
+    """A worker is ended only after more than the maximal number of missed heartbeats, and not while all workers
+    stop.
+    """
     found, killed = supervised
     for each in found.workers:
         each.is_serving, each.missed = True, worker_supervisor.BEATS_MISSED_MAX

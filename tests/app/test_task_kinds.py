@@ -1,4 +1,4 @@
-"""Kinds of tasks: the number of tries of each, its arguments, and deletion in several parts."""
+"""Kinds of tasks: the number of attempts of each, their arguments, and deletions in several parts."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ class Payload(msgspec.Struct):
 
 @pytest.mark.parametrize("error", [ValueError("poison"), BadRequest("no such place"), msgspec.ValidationError("old")])
 def test_what_does_not_pass_is_given_up_soon(error: Exception) -> None:
-    """A task that fails by itself is given up when its tries are used up, and no earlier."""
+    """A task that fails for a reason of its own is given up after its last attempt, and not earlier."""
     assert [ONCE.is_lost(error, attempts) for attempts in (1, 2, 3, 4)] == [False, False, True, True]
 
 
 @pytest.mark.parametrize("error", [ServiceUnavailable("away"), StorageFailed("silent"), InterruptedError("stopping")])
 def test_what_passes_is_tried_for_long(error: Exception) -> None:
-    """A task whose storage or database does not answer, or whose node stops, is tried on and on, but not for ever."""
+    """A task whose storage or database is unreachable, or whose node stops, is retried much longer, but not forever."""
     assert not ONCE.is_lost(error, TRIES_PASSING - 1)
     assert ONCE.is_lost(error, TRIES_PASSING)
 
 
 def test_what_comes_round_is_never_given_up() -> None:
-    """A round that failed is one that the next one makes up for."""
+    """A recurring task is never given up, because the next round can make up for a failed one."""
     assert not AGAIN.is_lost(ValueError("poison"), 1_000_000)
 
 
 def test_payloads_have_a_type() -> None:
-    """A runner gets what it was told as its own type; what is not that does not reach it."""
+    """A task gets its arguments as its own type. Invalid arguments are refused."""
     seen: list[int] = []
 
     async def run(_work: TaskContext, payload: Payload) -> TaskOutcome:
@@ -81,7 +81,7 @@ async def _await(runner: object) -> None:
 
 
 def test_every_kind_can_be_told_what_it_begins_with() -> None:
-    """Kinds go by their own names, and what comes round begins with a payload that it takes."""
+    """Kinds are registered under their own names, and the initial payload of a recurring kind is valid."""
     assert all(name == kind.name for name, kind in KINDS.items())
     assert all(kind.tries > 0 and kind.lease_ms > 0 for kind in KINDS.values())
     assert all(msgspec.json.decode(kind.first) == {} for kind in KINDS.values() if kind.every_s is not None)
@@ -95,7 +95,7 @@ FULL_PARTS = {
     },
     PRUNE_IMPORT: {"imports.prune": True},
 }  # fmt: skip
-"""What a deletion returns that found as many rows as it deletes at once, by task and name of the deletion."""
+"""What a deletion returns if it found as many rows as it deletes at once, by task and deletion."""
 
 
 class PartTx:
@@ -113,7 +113,7 @@ class PartTx:
         return 0
 
     def delete(self, name: str) -> int:
-        """Delete one part."""
+        """Delete one part of the rows."""
         self.calls[name] += 1
         return self._full[name] if self.calls[name] <= 2 else 0
 
@@ -144,7 +144,9 @@ class PartContext:
 
 @pytest.mark.parametrize("kind", FULL_PARTS)
 def test_a_deletion_goes_on_while_its_parts_are_full(kind: str) -> None:
-    """A task that deletes a limited number of rows at once deletes the rest in the same run, by each deletion of it."""
+    """A task that deletes a limited number of rows at once repeats each of its deletions in the same run until no full
+    part is found.
+    """
     tx = PartTx(FULL_PARTS[kind])
     payload = '{"import_id": 1}' if kind == PRUNE_IMPORT else KINDS[kind].first
 

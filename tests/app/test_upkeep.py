@@ -21,7 +21,7 @@ WITHIN_S = 300
 
 
 def test_idle_node_takes_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is due: looking for tasks, counting them and telling changes are reads alone."""
+    """If nothing is due, the search for tasks, their count and the delivery of changes only read."""
     with node_at(tmp_path / "data") as node:
         upkeep, run = node.built.upkeep, node.runner.run
         run(upkeep.sweep())
@@ -39,7 +39,7 @@ def test_idle_node_takes_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_sweep_goes_on_until_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trash is swept in parts, all of them in one sweep, however many there are."""
+    """One sweep deletes all expired objects of the trash in parts, however many there are."""
     monkeypatch.setattr(trash, "SWEPT_MAX", 2)
     with node_at(tmp_path / "data") as node:
         for number in range(5):
@@ -54,7 +54,7 @@ def test_a_sweep_goes_on_until_nothing_is_left(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_sweep_finishes_audit_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Old audit lines are deleted in parts, and names of an older release are folded in parts: all in one sweep."""
+    """One sweep deletes all old audit records and folds all names of an older release, in parts."""
     for module in (audit, upkeep):
         monkeypatch.setattr(module, "EXPIRED_AT_ONCE", 2)
     for module in (name_search, upkeep):
@@ -79,7 +79,7 @@ def test_a_sweep_finishes_audit_and_names(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_loop_sweeps(tmp_path: Path) -> None:
-    """The task that runs beside requests sweeps by itself when it begins, and looks for work when it is woken."""
+    """The background task sweeps when it starts, and searches for work when it is woken."""
     with node_at(tmp_path / "data") as node:
         make_space(node, "n")
         assert node.delete(space_path("n")).status == 204

@@ -1,4 +1,4 @@
-"""The work poller ends when it is cancelled, at whatever moment."""
+"""The work poller ends when it is cancelled, at any moment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class IdlePoller(WorkPoller):
 
 
 def test_a_cancellation_counts_though_the_poller_was_just_woken() -> None:
-    """Both in the same turn of the event loop: the poller ends. The ten seconds only end a test that fails."""
+    """A poller that is woken and cancelled in the same turn of the event loop ends. The timeout only ends a failing
+    test.
+    """
 
     async def has_ended() -> bool:
         poller = IdlePoller()
@@ -66,7 +68,9 @@ class LeasePoller(WorkPoller):
 
 @pytest.mark.parametrize("turns", range(2, 16))
 def test_leased_work_is_released_at_whatever_moment_the_poller_is_cancelled(turns: int) -> None:
-    """Also while the lease is being taken, and before the first step of the work."""
+    """Leased work is released also if the poller is cancelled while it takes the lease, or before the work's first
+    step.
+    """
 
     async def poller_after() -> LeasePoller:
         poller = LeasePoller()

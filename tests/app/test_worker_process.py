@@ -1,4 +1,4 @@
-"""A worker process that cannot be started leaves nothing behind."""
+"""A worker process that cannot be started leaves no resources behind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from limnos.app.worker_process import WorkerProcess
 
 
 def test_a_process_that_cannot_be_started_leaves_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that has no room for another process does not lose a socket by each attempt."""
+    """If the machine cannot start another process, no socket leaks."""
 
     def fails(*_: object, **__: object) -> int:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")

@@ -1,4 +1,4 @@
-"""Several workers at one address: one ready line, all serve, dead ones are restarted, and all stop together."""
+"""Several workers on one address: one ready line, all serve, dead ones are restarted, and all stop together."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ worker_supervisor.BEATS_MISSED_MAX = 5
 
 @dataclass
 class Running:
-    """A supervisor and how to ask its workers."""
+    """A supervisor, with methods for requests to its workers."""
 
     process: subprocess.Popen[str]
     uri: str
@@ -50,12 +50,14 @@ class Running:
     log: Path
 
     def ask(self, path: str) -> tuple[str, bytes]:
-        """Ask on a connection of its own; gives the part of the request id that names the process, and the body."""
+        """Send a request on its own connection. Returns the part of the request id that names the process, and the
+        body.
+        """
         with urllib.request.urlopen(f"{self.uri}{path}", timeout=WITHIN_S) as answer:
             return answer.headers["x-request-id"][:12], answer.read()
 
     def answering(self, count: int) -> set[str]:
-        """Ask until so many processes have answered."""
+        """Send requests until this number of processes has answered."""
         found: set[str] = set()
         until = time.monotonic() + WITHIN_S
         while len(found) < count:
@@ -64,18 +66,18 @@ class Running:
         return found
 
     def pids(self) -> dict[int, int]:
-        """The process that each worker was last started as."""
+        """Return the process id with which each worker was last started."""
         started = [json.loads(line) for line in self.log.read_text().splitlines() if '"worker started"' in line]
         return {line["worker"]: line["pid"] for line in started}
 
     def lines(self) -> list[dict]:
-        """The log."""
+        """Return the lines of the log."""
         return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
 
 
 @contextmanager
 def workers(tmp_path: Path, count: int = 2, *, planted: str = "") -> Iterator[Running]:
-    """Start so many workers; whatever happens, none is left."""
+    """Start this number of workers. At the end none remains, whatever happens."""
     data, log = tmp_path / "data", tmp_path / "log"
     command = [sys.executable, "-c", f"{planted}\nimport sys\nfrom limnos.cli.main import main\nsys.exit(main())"]
     command += ["server", "start", "--data", str(data), "--listen", "127.0.0.1:0", "--workers", str(count)]
@@ -96,7 +98,7 @@ def workers(tmp_path: Path, count: int = 2, *, planted: str = "") -> Iterator[Ru
 
 
 def wait_gone(pids: list[int]) -> None:
-    """Wait until none of the processes is there."""
+    """Wait until none of the processes exists."""
     until = time.monotonic() + WITHIN_S
     while any(Path(f"/proc/{pid}").exists() and "Z" not in state(pid) for pid in pids):
         assert time.monotonic() < until, f"still there: {pids}"
@@ -104,7 +106,7 @@ def wait_gone(pids: list[int]) -> None:
 
 
 def state(pid: int) -> str:
-    """The state letter of a process; Z when it is gone and not yet seen off."""
+    """Return the state letter of a process. Z means that it has ended and was not reaped yet."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
@@ -112,7 +114,9 @@ def state(pid: int) -> str:
 
 
 def test_all_serve_and_stop_together(tmp_path: Path) -> None:
-    """One ready line, every worker answers, logs and metrics say which one; a stop ends all with exit code 0."""
+    """The supervisor prints one ready line, every worker answers, and logs and metrics have its number. A stop ends all
+    with exit code 0.
+    """
     with workers(tmp_path) as running:
         seen = running.answering(2)
         metrics = running.ask("/metrics")[1].decode()
@@ -128,7 +132,7 @@ def test_all_serve_and_stop_together(tmp_path: Path) -> None:
 
 
 def test_the_store_is_migrated_and_filled_once(tmp_path: Path) -> None:
-    """A first start of several workers makes one metalake, one catalog and one token for the admin."""
+    """The first start of several workers creates one metalake, one catalog and one token for the admin."""
     with workers(tmp_path, 3) as running:
         token = (running.data / "admin.token").read_text().strip()
         headers = {"authorization": f"Bearer {token}"}
@@ -140,9 +144,7 @@ def test_the_store_is_migrated_and_filled_once(tmp_path: Path) -> None:
 
 
 def test_a_killed_worker_comes_back_and_nobody_is_refused(tmp_path: Path) -> None:
-    """While a worker that was killed is started again, every new connection is answered, and then the new one
-    serves.
-    """
+    """While a killed worker is restarted, every new connection is answered, and then the new worker serves."""
     with workers(tmp_path) as running:
         before = running.answering(2)
         os.kill(running.pids()[2], signal.SIGKILL)
@@ -150,7 +152,7 @@ def test_a_killed_worker_comes_back_and_nobody_is_refused(tmp_path: Path) -> Non
         until = time.monotonic() + WITHIN_S
         while not after - before:
             assert time.monotonic() < until, running.log.read_text()
-            # A connection that the killed one had accepted already is reset; a refused one would be another error.
+            # A connection that the killed worker had accepted is reset. A refused connection would be another error.
             with suppress(ConnectionResetError, http.client.RemoteDisconnected):
                 after.add(running.ask("/health/live")[0])
         deaths = [line for line in running.lines() if "died" in line["event"]]
@@ -159,8 +161,8 @@ def test_a_killed_worker_comes_back_and_nobody_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_hung_worker_is_ended_and_replaced(tmp_path: Path) -> None:
-    """A worker that neither serves nor dies is ended after some beats; log and metrics say so, and its place is
-    taken.
+    """A hanging worker is ended after some missed heartbeats, log and metrics report that, and a new worker replaces
+    it.
     """
     with workers(tmp_path, planted=IMPATIENT) as running:
         before = running.answering(2)
@@ -183,7 +185,7 @@ def test_a_hung_worker_is_ended_and_replaced(tmp_path: Path) -> None:
 
 
 def test_a_hung_worker_does_not_keep_the_others_from_stopping(tmp_path: Path) -> None:
-    """SIGTERM to the supervisor ends a worker that stands still, too, when the drain time is over."""
+    """After SIGTERM to the supervisor, a hanging worker is ended at the end of the drain time."""
     with workers(tmp_path) as running:
         running.answering(2)
         pids = running.pids()
@@ -196,7 +198,7 @@ def test_a_hung_worker_does_not_keep_the_others_from_stopping(tmp_path: Path) ->
 
 
 def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
-    """Workers whose supervisor was killed stop by themselves."""
+    """The workers of a killed supervisor stop by themselves."""
     with workers(tmp_path) as running:
         pids = list(running.pids().values())
         running.process.kill()
@@ -206,8 +208,8 @@ def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_cannot_start_ends_all(tmp_path: Path) -> None:
-    """When the first worker fails before it ever served, nothing is tried for ever: exit code 1, and the log says
-    why.
+    """If the first worker fails before it has served, the supervisor does not retry forever: it exits with code 1, and
+    the log has the reason.
     """
     code = f"{BROKEN}\nimport sys\nfrom limnos.cli.main import main\nsys.exit(main())"
     command = [sys.executable, "-c", code, "server", "start", "--data", str(tmp_path / "data"), "--workers", "2"]
@@ -222,7 +224,7 @@ def test_a_worker_that_cannot_start_ends_all(tmp_path: Path) -> None:
 
 
 def test_an_address_of_workers_is_taken(tmp_path: Path) -> None:
-    """A second server cannot share the address by mistake, however many workers it wants."""
+    """A second server with any number of workers cannot bind the same address."""
     with workers(tmp_path) as running:
         address = running.uri.removeprefix("http://")
         with pytest.raises(CannotListen):

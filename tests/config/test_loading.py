@@ -15,14 +15,14 @@ from limnos.model.secrets import Secret
 
 
 def toml(folder: Path, text: str) -> Path:
-    """Write a settings file and return its path."""
+    """Write a settings file. Returns its path."""
     file = folder / "limnos.toml"
     file.write_text(text, encoding="utf-8")
     return file
 
 
 def refusal(**layers: object) -> str:
-    """Load layers that must be refused and return the message."""
+    """Load invalid layers of settings. Returns the message of the refusal."""
     given: dict[str, object] = {"flags": {}, "file": None, "environ": {}} | layers
     with pytest.raises(ConfigError) as caught:
         load(**given)  # type: ignore[arg-type]
@@ -30,7 +30,7 @@ def refusal(**layers: object) -> str:
 
 
 def test_defaults_are_in_effect_without_layers() -> None:
-    """With no layer at all every setting has its default and says so."""
+    """Without any layer every setting has its default, with the default as origin."""
     loaded = load(flags={}, file=None, environ={})
 
     assert loaded.settings == Settings()
@@ -42,7 +42,7 @@ def test_defaults_are_in_effect_without_layers() -> None:
 
 
 def test_flag_beats_environment_beats_file(tmp_path: Path) -> None:
-    """For one key set in every layer the flag wins, then the environment, then the file."""
+    """If every layer sets a key, the flag has precedence, then the environment, then the file."""
     file = toml(tmp_path, '[server]\ndata = "file"\nadmin = "file"\nmetalake = "file"\n')
     environ = {"LIMNOS__SERVER__DATA": "environment", "LIMNOS__SERVER__ADMIN": "environment"}
 
@@ -57,7 +57,7 @@ def test_flag_beats_environment_beats_file(tmp_path: Path) -> None:
 
 
 def test_file_of_every_type_is_read(tmp_path: Path) -> None:
-    """TOML numbers, booleans, texts and lists reach the settings as they are."""
+    """TOML numbers, booleans, texts and lists are read as such."""
     file = toml(
         tmp_path,
         """
@@ -82,7 +82,7 @@ def test_file_of_every_type_is_read(tmp_path: Path) -> None:
 
 
 def test_environment_texts_become_values() -> None:
-    """What the environment can only say as text becomes numbers, switches and lists."""
+    """Texts in environment variables are converted to numbers, booleans and lists."""
     environ = {
         "LIMNOS__ACCESS__ENABLED": "off",
         "LIMNOS__ACCESS__SERVICE_ADMINS": "ana, ben,",
@@ -101,7 +101,7 @@ def test_environment_texts_become_values() -> None:
 
 
 def test_empty_variable_counts_as_unset() -> None:
-    """A variable that is there but empty, as compose files leave them, changes nothing."""
+    """An empty variable, as compose files produce it, counts as unset."""
     loaded = load(flags={}, file=None, environ={"LIMNOS__DATABASE__URL": ""})
 
     assert loaded.settings.database.url is None
@@ -109,14 +109,14 @@ def test_empty_variable_counts_as_unset() -> None:
 
 
 def test_other_variables_are_left_alone() -> None:
-    """The command line's own variables, with one underscore, are no settings."""
+    """Variables of the command line itself, with one underscore, are not settings."""
     loaded = load(flags={}, file=None, environ={"LIMNOS_URI": "http://h", "LIMNOS_TOKEN": "t", "PATH": "/bin"})
 
     assert loaded.settings == Settings()
 
 
 def test_settings_never_read_the_process_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the mapping given to `load` counts, not what the process happens to have."""
+    """Only the mapping given to `load` is used, not the environment of the process."""
     monkeypatch.setenv("SERVER", '{"data": "elsewhere"}')
     monkeypatch.setenv("LIMNOS__SERVER__DATA", "elsewhere")
 
@@ -125,7 +125,7 @@ def test_settings_never_read_the_process_environment(monkeypatch: pytest.MonkeyP
 
 
 def test_settings_are_frozen() -> None:
-    """Nobody changes a setting once it is loaded."""
+    """A loaded setting cannot be changed."""
     settings = Settings()
 
     with pytest.raises(ValidationError, match="frozen"):
@@ -144,7 +144,7 @@ def test_settings_are_frozen() -> None:
     ],
 )
 def test_unknown_variable_is_refused_with_nearest(environ: dict[str, str], expected: str) -> None:
-    """A variable that is no setting is refused by name, with the nearest one that is."""
+    """An unknown variable is refused by name, with the most similar setting."""
     message = refusal(environ=environ)
 
     assert next(iter(environ)) in message
@@ -164,7 +164,7 @@ def test_every_unknown_key_is_told_at_once(tmp_path: Path) -> None:
 
 
 def test_key_outside_a_section_is_refused(tmp_path: Path) -> None:
-    """A key at the top of the file is refused with where it belongs."""
+    """A key at the top level of a file is refused with the section to which it belongs."""
     message = refusal(file=toml(tmp_path, 'listen = "127.0.0.1:1"\n'))
 
     assert "'listen' is outside of a section" in message
@@ -172,17 +172,17 @@ def test_key_outside_a_section_is_refused(tmp_path: Path) -> None:
 
 
 def test_missing_file_is_told(tmp_path: Path) -> None:
-    """A settings file that is not there is an error that names the flag."""
+    """The error for a missing settings file names the flag."""
     assert "check --config" in refusal(file=tmp_path / "none.toml")
 
 
 def test_folder_instead_of_file_is_told(tmp_path: Path) -> None:
-    """A directory given as settings file is an error with its path."""
+    """If the settings file is a directory, the error has its path."""
     assert f"'{tmp_path}' cannot be read" in refusal(file=tmp_path)
 
 
 def test_broken_toml_is_told_with_its_line(tmp_path: Path) -> None:
-    """A file that is no TOML is an error with the parser's line."""
+    """The error for an invalid TOML file has the line that the parser reports."""
     assert "line 2" in refusal(file=toml(tmp_path, "[server]\ndata = = 1\n"))
 
 
@@ -213,14 +213,14 @@ def test_broken_toml_is_told_with_its_line(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_value_is_refused(name: str, value: str, expected: str) -> None:
-    """A value that cannot be used is refused with what would do."""
+    """An invalid value is refused with a description of the valid ones."""
     assert expected in refusal(environ={f"LIMNOS__{name}": value})
 
 
 @pytest.mark.parametrize("value,fits", [("450m", True), ("600m", True), ("601m", False), ("1g", True), ("2g", False)])
 def test_the_heap_of_an_engine_fits_the_machine(value: str, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between what Spark needs and what the machine has, edges included; the default is there on small machines,
-    too.
+    """The engine's heap is between Spark's minimum and the machine's memory, inclusive. The default is valid on small
+    machines, too.
     """
     monkeypatch.setattr("limnos.config.engine.memory_bytes", lambda: 600 << 20)
 
@@ -236,12 +236,12 @@ def test_the_heap_of_an_engine_fits_the_machine(value: str, fits: bool, monkeypa
 
 
 def test_password_of_a_wrong_url_is_not_repeated() -> None:
-    """The message about a database URL that is refused does not show its password."""
+    """The message about an invalid database URL does not contain its password."""
     assert "hunter2" not in refusal(environ={"LIMNOS__DATABASE__URL": "mysql://u:hunter2@h/d"})
 
 
 def test_policy_widens_the_separator() -> None:
-    """Under the policy `unrestricted` a separator beyond the short list is accepted."""
+    """Under the policy `unrestricted`, a separator outside of the short list is accepted."""
     environ = {"LIMNOS__NAMES__SEPARATOR": "-", "LIMNOS__NAMES__SEPARATOR_POLICY": "unrestricted"}
 
     assert load(flags={}, file=None, environ=environ).settings.names.separator == "-"
@@ -253,7 +253,7 @@ def test_policy_widens_the_separator() -> None:
     ids=["simple", "off"],
 )
 def test_open_address_needs_proof_or_the_insecure_flag(more: dict[str, object]) -> None:
-    """Listening beyond loopback is refused while callers need not prove who they are, and the way out is told."""
+    """Listening beyond loopback is refused while callers need not authenticate, and the message has the remedy."""
     message = refusal(flags={"server.listen": "0.0.0.0:8090"} | more)
 
     assert "--insecure-listen" in message
@@ -269,7 +269,9 @@ def test_open_address_needs_proof_or_the_insecure_flag(more: dict[str, object]) 
     ],
 )
 def test_safe_address_is_accepted(flags: dict[str, object]) -> None:
-    """Loopback, token authentication, or the flag with `insecure` in its name each let the server listen."""
+    """The server can listen on loopback, or with token authentication, or with the flag that has `insecure` in its
+    name.
+    """
     assert load(flags=flags, file=None, environ={}).settings.server.listen == flags["server.listen"]
 
 
@@ -278,7 +280,7 @@ def test_safe_address_is_accepted(flags: dict[str, object]) -> None:
     [("127.0.0.1:8090", "127.0.0.1", 8090), ("[::1]:0", "::1", 0), ("example.org:65535", "example.org", 65535)],
 )
 def test_listen_is_taken_apart(text: str, host: str, port: int) -> None:
-    """HOST:PORT gives its two halves, the brackets of IPv6 removed."""
+    """HOST:PORT is split into its parts, without the brackets of IPv6."""
     assert split_listen(text) == (host, port)
 
 
@@ -287,12 +289,12 @@ def test_listen_is_taken_apart(text: str, host: str, port: int) -> None:
     [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("LOCALHOST", True), ("0.0.0.0", False), ("h", False)],
 )
 def test_loopback_is_recognised(host: str, expected: bool) -> None:
-    """Only addresses that no other machine can reach count as loopback."""
+    """Only addresses that no other machine can reach are loopback."""
     assert is_loopback(host) is expected
 
 
 def test_short_scheme_of_postgresql_is_taken() -> None:
-    """What others call `postgres://` is the same as `postgresql://`."""
+    """`postgres://` is accepted as `postgresql://`."""
     found = load(flags={"database.url": "postgres://u@h/d"}, file=None, environ={})
 
     assert found.settings.database.url == Secret("postgresql://u@h/d")
@@ -300,13 +302,13 @@ def test_short_scheme_of_postgresql_is_taken() -> None:
 
 @pytest.mark.parametrize("wrong", ["tables", "s3://", "file:///", "/", "file:", "file:/"])
 def test_warehouse_must_name_a_place(wrong: str) -> None:
-    """A warehouse without scheme, bucket or directory is refused before any table is."""
+    """A warehouse without scheme, bucket or directory is refused."""
     with pytest.raises(ConfigError, match=r"storage\.warehouse"):
         load(flags={"storage.warehouse": wrong}, file=None, environ={})
 
 
 def test_storages_are_tables_below_their_section(tmp_path: Path) -> None:
-    """`[storage.NAME]` stands beside the section's own settings; the environment has the same as JSON."""
+    """`[storage.NAME]` tables stand beside the section's own settings. The environment has them as JSON."""
     file = tmp_path / "limnos.toml"
     file.write_text('[storage]\ntimeout_s = 7\n[storage.big]\nlocations = "s3://b"\n"s3.path-style-access" = true\n')
     found = load(flags={}, file=file, environ={}).settings.storage
@@ -329,7 +331,7 @@ def test_storages_are_tables_below_their_section(tmp_path: Path) -> None:
     ],
 )
 def test_secrets_in_settings_are_in_no_words(name: str, value: str, said: str) -> None:
-    """What is wrong with a key or a storage is told without its value, and what is right is not shown."""
+    """Errors about keys and storages do not contain their values, nor do representations of valid ones."""
     with pytest.raises(ConfigError) as refused:
         load(flags={}, file=None, environ={f"LIMNOS__STORAGE__{name}": value})
     assert said in str(refused.value)

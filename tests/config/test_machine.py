@@ -14,7 +14,9 @@ from limnos.config import machine
 def test_memory_is_what_a_container_may_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, limited: bool
 ) -> None:
-    """A limit counts where it is less than the machine has; none, or one beyond it, does not."""
+    """A container's memory limit counts if it is lower than the machine's memory. Otherwise the machine's memory
+    counts.
+    """
     (tmp_path / "limit").write_text(text)
     monkeypatch.setattr(machine, "CGROUP_LIMITS", (str(tmp_path / "none"), str(tmp_path / "limit")))
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

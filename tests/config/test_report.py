@@ -41,5 +41,5 @@ def test_password_is_masked_in_the_report() -> None:
     ],
 )
 def test_mask_hides_secrets_only(value: object, expected: object) -> None:
-    """Passwords in URLs are hidden, everything else is shown as it is."""
+    """Passwords in URLs are masked, and all other text is unchanged."""
     assert mask_value(value) == expected

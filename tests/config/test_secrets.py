@@ -25,29 +25,29 @@ PLANTED: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("planted-storage",),
     ),
 }
-"""For each setting that holds secrets a value, and what of it is secret."""
+"""For each setting that can contain secrets: a value, and the secret parts of it."""
 SHOWN = {"oidc.console_secret_file", "storage.key_file", "tls.key", "access.session_refresh_s"}
-"""Settings that sound like secrets: names of files, and times."""
+"""Settings whose names suggest secrets but whose values are file names or times."""
 LOOKS_SECRET = re.compile(r"secret|passw|token|credential|(?:^|[._])keys?(?:$|_)|database\.url|dsn|private")
 
 
 def planted() -> LoadedSettings:
-    """Settings with a secret in each that holds one."""
+    """Settings with a secret value in each setting that can contain one."""
     return load(flags={}, file=None, environ={variable_name(key): value for key, (value, _) in PLANTED.items()})
 
 
 def test_every_secret_setting_is_planted() -> None:
-    """A setting that gets the type of secrets is looked at here by itself."""
+    """The test covers every setting with the secret type, including future ones."""
     assert {key for key in keys() if is_secret(key)} == set(PLANTED)
 
 
 def test_what_sounds_secret_has_the_type() -> None:
-    """A setting with the name of a secret that prints its value is found."""
+    """A setting whose name suggests a secret has the secret type."""
     assert [key for key in keys() if LOOKS_SECRET.search(key) and not is_secret(key) and key not in SHOWN] == []
 
 
 def test_settings_show_no_secret() -> None:
-    """Neither `repr`, dumps nor the report hold one; they cannot be pickled."""
+    """Neither `repr`, nor dumps, nor the report contain a secret, and the settings cannot be pickled."""
     loaded = planted()
     settings = loaded.settings
     shown = [
@@ -67,7 +67,7 @@ def test_settings_show_no_secret() -> None:
 
 
 def test_the_texts_of_secrets_are_known() -> None:
-    """What logs must not hold is every secret, and nothing that is none, such as a region."""
+    """The texts to be hidden in logs are all secrets, and nothing that is not secret, such as a region."""
     found = secrets_of(planted().settings)
 
     assert set(found) == {each for _, parts in PLANTED.values() for each in parts}
@@ -75,7 +75,7 @@ def test_the_texts_of_secrets_are_known() -> None:
 
 @pytest.mark.parametrize("key", [key for key in keys() if key not in PLANTED])
 def test_a_password_in_a_url_is_refused_where_it_would_show(key: str) -> None:
-    """No setting whose value is shown takes one; the refusal does not repeat it."""
+    """A setting whose value is shown refuses a URL with a password, and the message does not contain it."""
     with pytest.raises(ConfigError) as refused:
         load(flags={key: "https://ana:planted-password@h.example.com"}, file=None, environ={})
 
@@ -93,7 +93,7 @@ def test_a_password_in_a_url_is_refused_where_it_would_show(key: str) -> None:
     ],
 )
 def test_a_wrong_database_url_is_not_repeated(value: object) -> None:
-    """What is wrong with a URL is told without its password, and no exception behind the refusal holds it."""
+    """The error about an invalid URL, and the exceptions that caused it, do not contain its password."""
     with pytest.raises(ConfigError) as refused:
         load(flags={"database.url": value}, file=None, environ={})
 
@@ -103,7 +103,7 @@ def test_a_wrong_database_url_is_not_repeated(value: object) -> None:
 
 
 def test_sections_have_no_default_secret() -> None:
-    """A default is documented, so it is none."""
+    """No default of a setting is a secret, because defaults are documented."""
     defaults = [model.model_fields[name].default for model in sections().values() for name in model.model_fields]
 
     assert [each for each in defaults if isinstance(each, Secret)] == []

@@ -1,4 +1,4 @@
-"""Fixtures of the fault tests: a PostgreSQL server for them alone, and a node per module and backend."""
+"""Fixtures of the fault tests: a PostgreSQL server for these tests only, and a node per module and database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.nodes.stores import PostgresCluster
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresCluster]:
-    """One PostgreSQL for all tests that do not kill it."""
+    """A PostgreSQL for all tests that do not kill it."""
     found = PostgresCluster()
     yield found
     found.stop()
@@ -20,7 +20,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresCluste
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    """One node for a module's tests on each backend; each test uses names of its own."""
+    """A node for a module's tests, for each database. Each test uses its own names."""
     database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
     with Rig(tmp_path_factory.mktemp(request.param), database) as running:
         yield running

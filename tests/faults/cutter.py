@@ -32,7 +32,9 @@ class CutterRequest(NamedTuple):
 
 
 class Cutter:
-    """Listens on loopback and forwards requests to a node, one connection each. `cut` selects the next one to lose."""
+    """A proxy that listens on loopback and forwards requests to a node, one connection each. `cut` selects the next one
+    to lose.
+    """
 
     def __init__(self, uri: str) -> None:
         parts = urlsplit(uri)
@@ -59,7 +61,7 @@ class Cutter:
 
     @property
     def pending(self) -> int:
-        """Number of cuts that no request has met yet."""
+        """The number of cuts that no request has met yet."""
         return len(self._cuts)
 
     def _accept(self) -> None:

@@ -1,4 +1,4 @@
-"""Every operation for which an `Idempotency-Key` counts: how it is prepared and sent."""
+"""Every operation that accepts an `Idempotency-Key`: how it is prepared and sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.nodes.wire import (
 )
 
 Asked = tuple[str, str, object]
-"""Method, path and body."""
+"""Method, path and body of a request."""
 
 
 def _space(rig: Rig) -> str:
@@ -34,7 +34,7 @@ def _table(rig: Rig) -> str:
 
 
 def namespace_create(rig: Rig) -> Asked:
-    """Make a namespace and the one above it."""
+    """Create a namespace and its parent."""
     return "POST", f"{PREFIX}/namespaces", namespace_body(rig.tag(), "b")
 
 
@@ -49,12 +49,12 @@ def properties_update(rig: Rig) -> Asked:
 
 
 def table_create(rig: Rig) -> Asked:
-    """Make a table."""
+    """Create a table."""
     return "POST", f"{namespace_path(_space(rig))}/tables", table_body("t")
 
 
 def table_register(rig: Rig) -> Asked:
-    """Make a table of a metadata file that a dropped one left."""
+    """Register a table from the metadata file of a dropped one."""
     tag = _table(rig)
     location = file_of(rig, tag, "t").as_uri()
     rig.admin.do("DELETE", table_path(tag, "t"))
@@ -73,7 +73,7 @@ def table_drop(rig: Rig) -> Asked:
 
 
 def table_unregister(rig: Rig) -> Asked:
-    """Forget a table."""
+    """Unregister a table."""
     return "POST", f"{table_path(_table(rig), 't')}/unregister", None
 
 
@@ -84,7 +84,7 @@ def table_rename(rig: Rig) -> Asked:
 
 
 def tables_commit(rig: Rig) -> Asked:
-    """Commit to two tables and make a third."""
+    """Commit to two tables and create a third."""
     tag = _table(rig)
     rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("u"))
     location = str(rig.admin.do("GET", table_path(tag, "t")).body["metadata"]["location"])  # type: ignore[index]
@@ -103,12 +103,12 @@ def _view(rig: Rig) -> str:
 
 
 def view_create(rig: Rig) -> Asked:
-    """Make a view."""
+    """Create a view."""
     return "POST", _views(_space(rig)), view_body("v")
 
 
 def view_register(rig: Rig) -> Asked:
-    """Make a view of a metadata file that a dropped one left."""
+    """Register a view from the metadata file of a dropped one."""
     tag = _view(rig)
     location = rig.admin.do("GET", f"{_views(tag)}/v").body["metadata-location"]
     rig.admin.do("DELETE", f"{_views(tag)}/v")
@@ -116,7 +116,7 @@ def view_register(rig: Rig) -> Asked:
 
 
 def view_replace(rig: Rig) -> Asked:
-    """Give a view another text."""
+    """Replace the text of a view."""
     return "POST", f"{_views(_view(rig))}/v", replaced_by(view_version("select 2 as id"))
 
 
@@ -132,7 +132,7 @@ def view_rename(rig: Rig) -> Asked:
 
 
 def published_run(rig: Rig) -> Asked:
-    """Move two tables and publish the run that made them."""
+    """Commit to two tables and publish the run that wrote them."""
     case = run_publish(rig)
     return case.method, case.path, case.body
 

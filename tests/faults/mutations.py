@@ -1,4 +1,4 @@
-"""The mutations of the kill tests: how each is prepared and sent, and how to see whether it was committed."""
+"""The mutations of the kill tests: how each is prepared and sent, and how to check whether it was committed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ PIPELINES, RUNS = f"{OWN}/metalakes/lake/pipelines", f"{OWN}/metalakes/lake/runs
 
 
 class Case(NamedTuple):
-    """A prepared mutation by the admin. `is_done` raises if it is half done; `again`: the statuses of a repetition."""
+    """A prepared mutation by the admin. `is_done` raises if only a part is committed. `again` has the expected statuses
+    of a repetition.
+    """
 
     method: str
     path: str
@@ -42,7 +44,7 @@ class Case(NamedTuple):
 
 
 def namespace_chain(rig: Rig) -> Case:
-    """Make a namespace three deep, parents and all."""
+    """Create a namespace of depth three with its parents."""
     tag = rig.tag()
 
     def is_done() -> bool:
@@ -74,7 +76,7 @@ def _is_there(rig: Rig, *parts: str) -> bool:
 
 
 def table_create(rig: Rig) -> Case:
-    """Make a table."""
+    """Create a table."""
     tag = _namespace(rig)
     return Case("POST", f"{namespace_path(tag)}/tables", table_body("t"), lambda: _is_there(rig, tag, "t"), (409,))
 
@@ -101,7 +103,7 @@ def file_of(rig: Rig, *parts: str) -> Path:
 
 
 def tables_commit(rig: Rig) -> Case:
-    """Commit to two tables together and make a third."""
+    """Commit to two tables together and create a third."""
     tag = _table(rig)
     rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("u"))
     warehouse = str(rig.admin.do("GET", table_path(tag, "t")).body["metadata"]["location"]).rpartition("/")[0]  # type: ignore[index]
@@ -110,7 +112,7 @@ def tables_commit(rig: Rig) -> Case:
     def is_done() -> bool:
         made = _is_there(rig, tag, "made")
         found = [properties_of(rig, tag, name).get("mark") == tag for name in ("t", "u")]
-        assert found == [made] * 2, f"a part of a set: {found}, made: {made}"
+        assert found == [made] * 2, f"only a part of the commit: {found}, made: {made}"
         return made
 
     return Case("POST", f"{PREFIX}/transactions/commit", body, is_done, (409,))
@@ -124,8 +126,8 @@ def set_body(tag: str, body: dict[str, object], location: str) -> dict[str, obje
 
 
 def transaction(rig: Rig) -> Case:
-    """Make a namespace and a table in it, commit to two tables, move one there, drop another one for a view of its
-    name.
+    """Create a namespace with a table, commit to two tables, move one there, and drop another one to create a view
+    under its name.
     """
     tag = _table(rig)
     for name in ("u", "v"):
@@ -150,7 +152,7 @@ def transaction(rig: Rig) -> Case:
             properties_of(rig, tag, "t").get("mark") == tag,
             rig.admin.ask("HEAD", f"{namespace_path(tag)}/views/v").status == 204,
         ]  # fmt: skip
-        assert found == [made] * 6, f"a part of a transaction: {found}, made: {made}"
+        assert found == [made] * 6, f"only a part of the transaction: {found}, made: {made}"
         return made
 
     path = f"{OWN}/metalakes/lake/catalogs/main/transactions"
@@ -158,7 +160,7 @@ def transaction(rig: Rig) -> Case:
 
 
 def _pipeline(rig: Rig) -> tuple[str, str]:
-    """Declare a pipeline; returns its name, and the id of a run of it that was started."""
+    """Declare a pipeline and start a run. Returns the pipeline's name and the run's id."""
     tag, run = rig.tag(), str(uuid4())
     rig.admin.do("PUT", f"{PIPELINES}/{tag}", {"declaration": {"steps": []}})
     rig.admin.do(
@@ -172,7 +174,7 @@ def _state(rig: Rig, run: str) -> object:
 
 
 def run_publish(rig: Rig) -> Case:
-    """Move two tables and publish the run that made them."""
+    """Commit to two tables and publish the run that wrote them."""
     tag, (_, run) = _table(rig), _pipeline(rig)
     rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("u"))
     marked = properties_body(mark=tag)
@@ -185,7 +187,7 @@ def run_publish(rig: Rig) -> Case:
         found = [properties_of(rig, tag, name).get("mark") == tag for name in ("t", "u")] + [
             _state(rig, run) == "published"
         ]
-        assert found in ([True] * 3, [False] * 3), f"a run was published by half: {found}"
+        assert found in ([True] * 3, [False] * 3), f"only a part of the publish: {found}"
         return found[0]
 
     return Case("POST", f"{OWN}/metalakes/lake/catalogs/main/transactions", {"operations": operations}, is_done, (409,))
@@ -219,7 +221,7 @@ def run_start(rig: Rig) -> Case:
 
 
 def step_put(rig: Rig) -> Case:
-    """Tell of a step, with what its rules found."""
+    """Report a step with the findings of its expectations."""
     _, run = _pipeline(rig)
     found = {"rule": "r", "kind": "row", "action": "warn", "broken": 1, "checked": 2}
 
@@ -233,7 +235,7 @@ def step_put(rig: Rig) -> Case:
 
 
 def run_resume(rig: Rig) -> Case:
-    """Begin the next attempt."""
+    """Begin the next attempt of a run."""
     _, run = _pipeline(rig)
     rig.admin.do("POST", f"{RUNS}/{run}/finish", {"attempt": 1, "state": "failed"})
 
@@ -252,7 +254,7 @@ def table_purge(rig: Rig) -> Case:
 
     def is_done() -> bool:
         if _is_there(rig, tag, "t"):
-            assert file.exists(), "the table is there, its file is not"
+            assert file.exists(), "the table exists and its file does not"
             return False
         until = time.monotonic() + PURGED_WITHIN_S
         while file.exists() or rig.rows("SELECT 1 FROM task WHERE kind = 'purge-table'"):
@@ -264,7 +266,7 @@ def table_purge(rig: Rig) -> Case:
 
 
 def namespace_protect(rig: Rig) -> Case:
-    """Protect a namespace with everything below it."""
+    """Protect a namespace and everything below it."""
     tag = _table(rig)
     path = f"{OWN}/metalakes/lake/objects/SCHEMA/main.{tag}/protection"
 
@@ -275,7 +277,7 @@ def namespace_protect(rig: Rig) -> Case:
 
 
 def names_migrate(rig: Rig) -> Case:
-    """Change a name that holds a separator, as planned."""
+    """Change a name that contains the separator, as planned."""
     tag = rig.tag()
     changes = f"{OWN}/metalakes/lake/catalogs/main/names/changes"
     rig.admin.ask("POST", changes, {"to": "migrated"})
@@ -292,7 +294,7 @@ def names_migrate(rig: Rig) -> Case:
 
 
 def _names_at(rig: Rig, state: str, *, to: str) -> Case:
-    """Bring the change of names of a catalog of its own to a state; the next step on the way is what is killed."""
+    """Migrate the names of a separate catalog to a state. The following step is the one that is killed."""
     tag = rig.tag()
     catalog = {
         "name": tag,
@@ -321,27 +323,27 @@ def _names_at(rig: Rig, state: str, *, to: str) -> Case:
 
 
 def names_switch(rig: Rig) -> Case:
-    """Have namespaces nest, after the names that were in the way were changed."""
+    """Make the catalog nested, after the conflicting names were changed."""
     return _names_at(rig, "switching", to="migrated")
 
 
 def names_nest(rig: Rig) -> Case:
-    """Move namespaces to their paths."""
+    """Move namespaces to their paths in the nested catalog."""
     return _names_at(rig, "nesting", to="migrated")
 
 
 def names_unnest(rig: Rig) -> Case:
-    """Move them back."""
+    """Move the namespaces back."""
     return _names_at(rig, "migrated", to="undone")
 
 
 def names_unswitch(rig: Rig) -> Case:
-    """Have namespaces nest no more."""
+    """Make the catalog flat again."""
     return _names_at(rig, "unswitching", to="undone")
 
 
 def names_unrename(rig: Rig) -> Case:
-    """Give back the names."""
+    """Restore the original names."""
     return _names_at(rig, "unrenaming", to="undone")
 
 
@@ -358,7 +360,7 @@ _HEADER = {"header": {"version": _VERSION, "metalake": "lake"}}
 
 
 def import_feed(rig: Rig) -> Case:
-    """Take a record of an import."""
+    """Send a record to an import."""
     path = _import(rig, rig.tag(), _HEADER)
 
     def is_done() -> bool:
@@ -370,7 +372,7 @@ def import_feed(rig: Rig) -> Case:
 
 
 def import_finish(rig: Rig) -> Case:
-    """Show an imported metalake."""
+    """Publish an imported metalake."""
     name = rig.tag()
     path = _import(
         rig, name, _HEADER, {"metalake": {"id": 5, "name": "lake", "in_use": True, "version": _VERSION}}, {"trailer": {"records": 3}}
@@ -385,7 +387,7 @@ def import_finish(rig: Rig) -> Case:
 
 
 def table_undrop(rig: Rig) -> Case:
-    """Bring a dropped table back."""
+    """Restore a dropped table."""
     tag = _table(rig)
     rig.admin.do("DELETE", table_path(tag, "t"))
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
@@ -395,32 +397,32 @@ def table_undrop(rig: Rig) -> Case:
 
     def is_done() -> bool:
         there = _is_there(rig, tag, "t")
-        assert bool(dropped()) is not there, "it is both there and in the trash, or neither"
+        assert bool(dropped()) is not there, "both existing and in the trash, or neither"
         return there and properties_of(rig, tag, "t") is not None
 
     return Case("POST", f"{trash}/{dropped()[0]['id']}/undrop", {}, is_done, (404,))  # type: ignore[index]
 
 
 def table_drop(rig: Rig) -> Case:
-    """Drop a table that can be brought back."""
+    """Drop a table to the trash."""
     tag = _table(rig)
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash?below={tag}"
 
     def is_done() -> bool:
         gone = not _is_there(rig, tag, "t")
-        assert bool(rig.admin.do("GET", trash).body["trash"]) is gone, "it is both there and in the trash, or neither"
+        assert bool(rig.admin.do("GET", trash).body["trash"]) is gone, "both existing and in the trash, or neither"
         return gone
 
     return Case("DELETE", table_path(tag, "t"), None, is_done, (404,))
 
 
 def table_unregister(rig: Rig) -> Case:
-    """Forget a table and keep its files."""
+    """Unregister a table and keep its files."""
     tag = _table(rig)
     file = file_of(rig, tag, "t")
 
     def is_done() -> bool:
-        assert file.exists(), "its file is gone"
+        assert file.exists(), "the table's file is deleted"
         gone = not _is_there(rig, tag, "t")
         assert bool(rig.rows(f"SELECT 1 FROM document WHERE metadata_location LIKE '%{file.name}'")) is not gone, "half"
         return gone
@@ -457,7 +459,7 @@ def _view(rig: Rig) -> str:
 
 
 def view_create(rig: Rig) -> Case:
-    """Make a view."""
+    """Create a view."""
     tag = _namespace(rig)
     there = lambda: _view_is_there(rig, tag, "v")  # noqa: E731 - short
     return Case("POST", f"{namespace_path(tag)}/views", view_body("v"), there, (409,))
@@ -495,7 +497,7 @@ def view_drop(rig: Rig) -> Case:
 
 
 def _reader(rig: Rig, tag: str, *, holds: bool = True) -> str:
-    """Make a user who may use the catalog and a namespace, once they hold their role."""
+    """Create a user whose role may use the catalog and a namespace. With `holds`, grant the role."""
     user, role = f"user_{tag}", f"role_{tag}"
     rig.admin.do("POST", f"{GRAVITINO}/users", {"name": user})
     rig.admin.do("POST", f"{GRAVITINO}/roles", {"name": role, "properties": {}, "securableObjects": []})
@@ -521,7 +523,7 @@ def privilege_grant(rig: Rig) -> Case:
 
 
 def role_give(rig: Rig) -> Case:
-    """Give a role to a user."""
+    """Grant a role to a user."""
     tag = _table(rig)
     user = _reader(rig, tag, holds=False)
     grant = rights_path(f"role_{tag}", "table", f"main.{tag}.t", "grant")
@@ -531,7 +533,7 @@ def role_give(rig: Rig) -> Case:
 
 
 def owner_set(rig: Rig) -> Case:
-    """Hand a table to a user."""
+    """Transfer a table to a user."""
     tag = _table(rig)
     user = _reader(rig, tag)
     path = f"{GRAVITINO}/owners/table/main.{tag}.t"
@@ -548,7 +550,7 @@ def user_disable(rig: Rig) -> Case:
 
 
 def token_create(rig: Rig) -> Case:
-    """Make a token."""
+    """Create a token."""
     tag = rig.tag()
 
     def is_done() -> bool:
@@ -558,7 +560,7 @@ def token_create(rig: Rig) -> Case:
 
 
 def tags_associate(rig: Rig) -> Case:
-    """Attach two tags to a table at once."""
+    """Attach two tags to a table in one request."""
     tag = _table(rig)
     names = [f"one_{tag}", f"two_{tag}"]
     for name in names:
@@ -574,7 +576,7 @@ def tags_associate(rig: Rig) -> Case:
 
 
 def lineage_take(rig: Rig) -> Case:
-    """Say what two tables come from, columns and a dataset outside among it."""
+    """Record lineage of two tables, with columns and an external dataset."""
     tag = _table(rig)
     for name in ("one", "two"):
         rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body(name))
@@ -600,9 +602,7 @@ def lineage_take(rig: Rig) -> Case:
 
 
 def _kept(rig: Rig, *names: str) -> list[dict[str, object]]:
-    """Make Lance tables whose versions the server keeps, and stage the first one of each: what a client would
-    commit.
-    """
+    """Create Lance tables with managed versions, and stage the first version of each, as a client does."""
     entries: list[dict[str, object]] = []
     for name in names:
         body = {"properties": {"managed_versioning": "true"}}
@@ -615,7 +615,7 @@ def _kept(rig: Rig, *names: str) -> list[dict[str, object]]:
 
 
 def _has_version(rig: Rig, name: str) -> bool:
-    """Say whether a table has its first version; then its manifest is there, too."""
+    """Return whether a table has its first version. Fails if the version has no manifest."""
     found = rig.admin.do("POST", f"{LANCE}/lance%24{name}/version/list", {}).body["versions"]
     assert len(found) <= 1, found  # type: ignore[arg-type]
     assert all(Path(f"/{each['manifest_path']}").read_bytes() == b"LANC" for each in found)  # type: ignore[union-attr,index]
@@ -623,7 +623,7 @@ def _has_version(rig: Rig, name: str) -> bool:
 
 
 def lance_version(rig: Rig) -> Case:
-    """Commit a version to a Lance table; the same again is what it was."""
+    """Commit a version to a Lance table. A repetition returns the same version."""
     name = rig.tag()
     (entry,) = _kept(rig, name)
     return Case("POST", f"{LANCE}/lance%24{name}/version/create", entry, lambda: _has_version(rig, name))
@@ -644,12 +644,12 @@ def lance_versions(rig: Rig) -> Case:
 
 
 def _sqlpp(rig: Rig, statement: str) -> list[object]:
-    """Ask the query service for something that is taken for granted."""
+    """Execute a statement that must succeed."""
     return rig.admin.do("POST", SQLPP, {"statement": statement}).body.get("results", [])  # type: ignore[return-value]
 
 
 def sqlpp_dataset(rig: Rig) -> Case:
-    """Make a dataset of SQL++: its table with a file, what it needs, and what is told of it."""
+    """Create a SQL++ dataset: its table with a file, and its metadata."""
     tag = rig.tag()
     _sqlpp(rig, f"create dataverse `{tag}`; create type `{tag}`.t as {{ id: int }}")
 
@@ -671,7 +671,7 @@ def sqlpp_dataset(rig: Rig) -> Case:
 
 
 def sqlpp_dataverse_drop(rig: Rig) -> Case:
-    """Drop a dataverse with all that SQL++ made in it, and the parent that is left empty."""
+    """Drop a dataverse with all of its SQL++ objects, and its empty parent."""
     tag = rig.tag()
     _sqlpp(
         rig,
@@ -693,7 +693,7 @@ def sqlpp_dataverse_drop(rig: Rig) -> Case:
 
 
 def _leaf(rig: Rig, kind: str) -> str:
-    """The routes of a kind, in a schema of its own."""
+    """Return the routes of a kind in a new schema."""
     tag, catalogs = rig.tag(), f"{GRAVITINO}/catalogs"
     rig.admin.do("POST", catalogs, {"name": f"c{tag}", "type": kind})
     rig.admin.do("POST", f"{catalogs}/c{tag}/schemas", {"name": "a"})
@@ -701,7 +701,7 @@ def _leaf(rig: Rig, kind: str) -> str:
 
 
 def model_link(rig: Rig) -> Case:
-    """Link a version of a model: the row, its aliases, and the number of the next one."""
+    """Link a version of a model: its row, its aliases, and the number of the next version."""
     models = _leaf(rig, "model")
     rig.admin.do("POST", models, {"name": "m"})
 
@@ -716,7 +716,7 @@ def model_link(rig: Rig) -> Case:
 
 
 def fileset_create(rig: Rig) -> Case:
-    """Make a fileset, and its directory."""
+    """Create a fileset and its directory."""
     filesets = _leaf(rig, "fileset")
     return Case(
         "POST", filesets, {"name": "f"}, lambda: rig.admin.ask("GET", f"{filesets}/f").status == 200, (409,)
@@ -752,7 +752,7 @@ def statistics_update(rig: Rig) -> Case:
 
 
 def tag_values(rig: Rig) -> Case:
-    """Put two values of a tag, and another tag, on a column."""
+    """Attach two values of a tag, and another tag, to a column."""
     tag, lake = _table(rig), GRAVITINO
     for name in ("one", "two"):
         rig.admin.do("POST", f"{lake}/tags", {"name": f"{name}{tag}"})
@@ -790,10 +790,10 @@ WITH_FILE = (
     view_create,
     view_replace,
 )
-"""They write a metadata file before their transaction."""
+"""Mutations that write a metadata file before their transaction."""
 MUTATIONS = (
     namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, names_migrate, names_switch, names_nest, names_unnest, names_unswitch, names_unrename, import_finish, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
     sqlpp_dataset, sqlpp_dataverse_drop, lance_version, lance_versions, user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish, policies_associate, model_link, fileset_create, tag_values,
 )  # fmt: skip
 WITHOUT_CHANGES = (lineage_take, step_put, import_feed, statistics_update, column_statistics)
-"""They leave nothing in the feed, and move no clock."""
+"""Mutations that leave no change in the feed and move no clock."""

@@ -1,5 +1,6 @@
-"""Mutations of placeholder nodes for the kill tests: created, created with the external object, moved and dropped. The
-source keeps running.
+"""Mutations of placeholder nodes for the kill tests: created, created with the external object, moved and dropped.
+
+The external source keeps running.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ TABLES = "/v1/namespaces/a/tables"
 
 
 def _far(rig: Rig) -> str:
-    """A catalog that shows a source with table `a.t`; it takes every change."""
+    """Create a connector catalog with a source that has table `a.t` and accepts every change. Returns its name."""
     name, source = f"far{rig.tag()}", rig.source
     there = ScriptedAnswer(body={"metadata-location": "x", "metadata": {}})
     source.answers |= {
@@ -29,7 +30,7 @@ def _far(rig: Rig) -> str:
 
 
 def _owned(rig: Rig) -> str:
-    """Prepare the same, with a placeholder node of the table."""
+    """Create the same catalog, with a placeholder node for the table."""
     far = _far(rig)
     rig.admin.do("PUT", f"{GRAVITINO}/owners/table/{far}.a.t", {"name": "admin", "type": "USER"})
     return far
@@ -50,7 +51,7 @@ def _is(rig: Rig, far: str, *, before: list[str], after: list[str]) -> bool:
 
 
 def shadow_insert(rig: Rig) -> Case:
-    """Let something stand for a table and its namespace, to be owned."""
+    """Create placeholder nodes for a table and its namespace by setting an owner."""
     far = _far(rig)
     body = {"name": "admin", "type": "USER"}
     done = lambda: _is(rig, far, before=[], after=["a", "t"])  # noqa: E731 - short
@@ -58,18 +59,18 @@ def shadow_insert(rig: Rig) -> Case:
 
 
 def shadow_create(rig: Rig) -> Case:
-    """Make a table in the source, which its maker owns."""
+    """Create a table in the source; its creator becomes the owner of its placeholder node."""
     far = _far(rig)
     done = lambda: _is(rig, far, before=[], after=["a", "t"])  # noqa: E731 - short
     return Case("POST", f"/iceberg/v1/lake.{far}/namespaces/a/tables", table_body("t"), done)
 
 
 def shadow_move(rig: Rig) -> Case:
-    """Rename a table in the source; what stands for it follows."""
+    """Rename a table in the source; its placeholder node is renamed, too."""
     far = _owned(rig)
 
     def done() -> bool:
-        """A source that has renamed the table does not know it by its old name."""
+        """Return whether the rename is done. After it, the source answers 404 for the old name."""
         is_done = _is(rig, far, before=["a", "t"], after=["a", "u"])
         if is_done:
             lost = {"error": {"message": "Table does not exist: a.t", "type": "NoSuchTableException", "code": 404}}
@@ -80,7 +81,7 @@ def shadow_move(rig: Rig) -> Case:
 
 
 def shadow_drop(rig: Rig) -> Case:
-    """Drop a table in the source, and what stands for it."""
+    """Drop a table in the source, with its placeholder node."""
     far = _owned(rig)
     done = lambda: _is(rig, far, before=["a", "t"], after=["a"])  # noqa: E731 - short
     return Case("DELETE", f"/iceberg/v1/lake.{far}/namespaces/a/tables/t", None, done, (204,))

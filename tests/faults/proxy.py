@@ -1,4 +1,4 @@
-"""A TCP proxy to PostgreSQL, in its own threads, that can fall silent, be cut, or lead nowhere."""
+"""A TCP proxy to PostgreSQL in its own threads, which can stop forwarding, close connections, or refuse them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ BYTES = 65536
 
 
 class Proxy:
-    """Listens on loopback and passes on to a database. What it does to connections can be changed at any time."""
+    """A proxy that listens on loopback and forwards to a database. Its treatment of connections can be changed at any
+    time.
+    """
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -56,19 +58,17 @@ class Proxy:
             pair.start()
 
     def silence(self, *, new: bool = False) -> None:
-        """From now on nothing more comes through the connections that are open; with `new`, through none that is
-        made.
-        """
+        """Stop forwarding on all open connections; with `new`, also on all later ones."""
         self._silent_to_new = new
         for pair in self._pairs:
             pair.silent.set()
 
     def hear(self) -> None:
-        """Let connections that are made from now on through again; those that went silent stay so."""
+        """Forward again on connections that are opened from now on. Those that were silenced stay so."""
         self._silent_to_new = False
 
     def cut(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         for pair in self._pairs:
             pair.close()
         self._pairs.clear()
@@ -88,7 +88,7 @@ class _Pair(threading.Thread):
             self.far = socket.create_connection(target)
 
     def run(self) -> None:
-        """Pass on what comes, either way, until one side ends or silence falls."""
+        """Forward in both directions until one side ends or forwarding stops."""
         with suppress(OSError, ValueError), selectors.DefaultSelector() as ready:
             ready.register(self.near, selectors.EVENT_READ, self.far)
             ready.register(self.far, selectors.EVENT_READ, self.near)
@@ -96,14 +96,14 @@ class _Pair(threading.Thread):
                 for key, _ in ready.select():
                     data = key.fileobj.recv(BYTES)  # type: ignore[union-attr]
                     if self.silent.is_set():
-                        return  # both ends stay open, and nobody reads
+                        return  # both ends stay open and nothing is read
                     if not data:
                         self.close()
                         return
                     key.data.sendall(data)
 
     def close(self) -> None:
-        """End both sides."""
+        """Close both sides."""
         for end in (self.near, self.far):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

@@ -35,27 +35,27 @@ def _is(rig: Rig, tag: str, *, before: list[object], after: list[object]) -> boo
 
 
 def restriction_set(rig: Rig) -> Case:
-    """Restrict a table."""
+    """Set a restriction on a table."""
     tag = _table(rig)
     return Case("PUT", restriction_path(tag), FIRST, lambda: _is(rig, tag, before=[], after=[(False, 0)]))
 
 
 def restriction_change(rig: Rig) -> Case:
-    """Set a restriction anew: the older terms or the newer, never some of each."""
+    """Replace a restriction: afterwards it has either the old or the new terms, never a mixture."""
     tag = _table(rig)
     rig.admin.do("PUT", restriction_path(tag), FIRST)
     return Case("PUT", restriction_path(tag), SECOND, lambda: _is(rig, tag, before=[(False, 0)], after=[(True, 1)]))
 
 
 def restriction_remove(rig: Rig) -> Case:
-    """Take a restriction away."""
+    """Remove a restriction."""
     tag = _table(rig)
     rig.admin.do("PUT", restriction_path(tag), FIRST)
     return Case("DELETE", restriction_path(tag), None, lambda: _is(rig, tag, before=[(False, 0)], after=[]))
 
 
 def plan_begin(rig: Rig) -> Case:
-    """Begin a plan that is told in parts."""
+    """Begin a plan whose result has several parts."""
     path = table_with_parts(rig.admin, rig.tag())
     kept = "SELECT count(*) FROM scan_plan WHERE parts <> ''"
     ((before,),) = rig.rows(kept)
@@ -77,4 +77,4 @@ def plan_cancel(rig: Rig) -> Case:
 
 MUTATIONS = (restriction_set, restriction_change, restriction_remove)
 WITHOUT_CHANGES = (plan_begin, plan_cancel)
-"""They leave nothing in the feed, and move no clock."""
+"""Mutations that leave no change in the feed and move no clock."""

@@ -20,7 +20,7 @@ from tests.scripted_server import ScriptedServer
 
 Case = TypeVar("Case")
 FULL = os.environ.get("LIMNOS_TEST_FAULTS", "") == "all"
-"""Try the whole matrices, not samples of them."""
+"""Whether the tests run the complete matrices, not samples of them."""
 BACKENDS = ("sqlite", "postgresql")
 SETTLED_WITHIN_S = 300
 _MARK = "INSERT INTO access_grant (role_id, object_id, privilege, object_kind, allowed) VALUES (0, -1, 1, 4, TRUE)"
@@ -28,7 +28,7 @@ _MARKED = "SELECT 1 FROM access_grant WHERE object_id = -1"
 
 
 def on_backends(cases: Sequence[tuple[Case, str]]) -> list[tuple[str, Case, str]]:
-    """Put each case before both backends, or in a sample before one of them in turn; the first word is the
+    """Combine each case with both databases or, in a sample, with one of them alternately. The first element is the
     parameter of `rig`.
     """
     return [
@@ -52,7 +52,7 @@ class Rig:
         self.database = database or str(data / "limnos.db")
         self._armed = directory / f"{name}.fault"
         self.source = ScriptedServer()
-        """An outside system that catalogs may show; it outlives the node."""
+        """An external source for connector catalogs. It keeps running when the node is killed."""
         allowed = f"127.0.0.1:{self.source.port}"
         self._env = env or {}
         env = {"LIMNOS_FAULT_FILE": str(self._armed), "LIMNOS__SOURCES__ALLOWED_ADDRESSES": allowed} | self._env
@@ -62,7 +62,7 @@ class Rig:
         migrate(self.database)
 
     def beside(self) -> Rig:
-        """Return another node over the same store, not yet started."""
+        """Return another node on the same store, not yet started."""
         return Rig(self.directory, None if self.is_sqlite else self.database, env=self._env, name="other")
 
     def __enter__(self) -> Self:
@@ -77,31 +77,31 @@ class Rig:
         self.source.close()
 
     def start(self) -> None:
-        """Start the node and wait until the work it does on its own at start is done: faults count callers' mutations.
+        """Start the node and wait until its own startup work is done, because faults count only callers' mutations.
 
-        The last of that work sweeps rules about objects that are gone; one is planted to see it happen.
+        The last part of that work sweeps rules on dropped objects. Such a rule is inserted to detect it.
         """
         self.reconnect()
         self.sql(_MARK)
         self.node.start()
         until = time.monotonic() + SETTLED_WITHIN_S
         while self.rows(_MARKED):
-            assert time.monotonic() < until, "the node's own work at start did not end"
+            assert time.monotonic() < until, "the node's startup work did not end"
             time.sleep(0.01)
         for _ in range(2):
             assert self.admin.ask("GET", "/api/limnos/v1/whoami").status == 200
 
     def tag(self) -> str:
-        """Return a name that nothing has yet."""
+        """Return an unused name."""
         self._count += 1
         return f"n{self._count}"
 
     # -- faults ----------------------------------------------------------------------------------------------------
 
     def arm(self, point: str, *, count: int = 1, stop: bool = False, after_audit: bool = True) -> None:
-        """Let the node kill itself, or stop, the count-th time that it reaches a point from now on.
+        """Let the node kill itself, or stop, when it reaches a point for the count-th time from now on.
 
-        What the audit has still to tell is told before, lest the node's own work be the first to reach the point.
+        Pending audit records are written first, because the node's own work must not be the first to reach the point.
         """
         if after_audit and self.node.is_ready:
             assert self.admin.ask("GET", "/api/limnos/v1/audit?limit=1").status == 200
@@ -113,33 +113,33 @@ class Rig:
 
     @property
     def admin(self) -> Wire:
-        """The admin's connection to the node that runs now."""
+        """Return the admin's connection to the running node."""
         return self.wire("admin")
 
     def wire(self, user: str) -> Wire:
-        """Return a user's connection to the node that runs now."""
+        """Return a user's connection to the running node."""
         found = self._wires.get(user)
         if found is None:
             found = self._wires[user] = Wire(self.node.uri, user=user)
         return found
 
     def try_to(self, method: str, path: str, body: object | None) -> WireAnswer | None:
-        """Send a mutation once; None when the connection broke."""
+        """Send a mutation once. Returns None if the connection broke."""
         try:
             return self.admin.ask(method, path, body)
         except ConnectionLost:
             return None
 
     def reconnect(self) -> None:
-        """Let every caller's next request begin a connection of its own: the node closes those that stand idle."""
+        """Let every caller's next request open a new connection, because the node closes idle ones."""
         for wire in self._wires.values():
             wire.close()
         self._wires.clear()
 
-    # -- the store, past the node ----------------------------------------------------------------------------------
+    # -- the store, without the node -----------------------------------------------------------------------------------
 
     def sql(self, statement: str) -> None:
-        """Run a statement of the test's own."""
+        """Execute a statement of the test."""
         if self.is_sqlite:
             with closing(sqlite3.connect(self.database, timeout=30)) as connection, connection:
                 connection.execute(statement)
@@ -148,7 +148,7 @@ class Rig:
                 other.execute(statement.encode())
 
     def rows(self, statement: str) -> list[tuple[object, ...]]:
-        """Read rows."""
+        """Query rows."""
         if self.is_sqlite:
             with closing(sqlite3.connect(self.database, timeout=30)) as connection:
                 return connection.execute(statement).fetchall()

@@ -1,4 +1,4 @@
-"""Checks whether a store is consistent, by SQL of this module alone, without caches and services, on either backend.
+"""Checks whether a store is consistent, by this module's own SQL, without caches and services, on both databases.
 
 `complaints` returns the violations, an empty list for a consistent store: the clock and the feed agree, the replayed
 feed equals the tree, every object has its parent, owner, document and file, and no name, location or id occurs twice.
@@ -20,13 +20,13 @@ from limnos.model.kinds import Kind
 Rows = list[tuple[object, ...]]
 CATALOG, NAMESPACE, TABLE, VIEW, USER = 2, 3, 4, 5, 20
 STAGED = "name_space = 'import'"
-"""A metalake that is being imported: it has no name that leads to it, and neither owner nor line in the feed,
-until it is shown.
+"""A metalake that is being imported. Until it is published no name leads to it, and it has neither an owner nor a
+change in the feed.
 """
 
 
 class ExaminedStore:
-    """A store to be looked at: the path of an SQLite file, or a `postgresql://` URL."""
+    """A store under examination: the path of an SQLite file, or a `postgresql://` URL."""
 
     def __init__(self, database: str) -> None:
         self.is_postgres = "://" in database
@@ -46,13 +46,15 @@ class ExaminedStore:
 
 
 def complaints(database: str) -> list[str]:
-    """Return everything that is not as it must be between two mutations, whatever happened before."""
+    """Return all violations of what must be true between any two mutations."""
     with closing(ExaminedStore(database)) as store:
         return [f"{check.__name__}: {text}" for check in CHECKS for text in check(store)]
 
 
 def clocks_are_dense(store: ExaminedStore) -> Iterator[str]:
-    """Each zone's feed has every revision after what was pruned, up to the clock's, and ordinals from 0."""
+    """Check that each zone's feed has every revision from after the pruned one up to the clock's, with ordinals
+    from 0.
+    """
     feed: dict[object, dict[int, list[int]]] = {}
     for zone, revision, ordinal in store.rows("SELECT zone, revision, ordinal FROM change"):
         feed.setdefault(zone, {}).setdefault(int(str(revision)), []).append(int(str(ordinal)))
@@ -72,7 +74,9 @@ def clocks_are_dense(store: ExaminedStore) -> Iterator[str]:
 
 
 def zones_have_clocks(store: ExaminedStore) -> Iterator[str]:
-    """The server, every metalake and every catalog has a clock; nothing in a zone is newer than it."""
+    """Check that the server, every metalake and every catalog have a clock, and that nothing in a zone is newer than
+    its clock.
+    """
     for (node,) in store.rows(
         "SELECT n.id FROM node n WHERE n.kind IN (1, 2) AND NOT EXISTS (SELECT 1 FROM clock c WHERE c.zone = n.id)"
     ):
@@ -86,7 +90,7 @@ def zones_have_clocks(store: ExaminedStore) -> Iterator[str]:
 
 
 def tree_holds(store: ExaminedStore) -> Iterator[str]:
-    """Every live node hangs below live nodes, up to the root, in its catalog's zone."""
+    """Check that every existing node has existing ancestors up to the root, in its catalog's zone."""
     rows = store.rows("SELECT id, parent_id, kind, zone FROM node WHERE deleted = 0")
     live = {row[0]: row for row in rows}
     for node, parent, kind, zone in rows:
@@ -108,7 +112,7 @@ def tree_holds(store: ExaminedStore) -> Iterator[str]:
 
 
 def names_are_unique(store: ExaminedStore) -> Iterator[str]:
-    """No two live nodes share parent, name space and name; no two principals or roles share a name."""
+    """Check that no two existing nodes share parent, name space and name, and no two principals or roles a name."""
     for what in (
         "SELECT parent_id, name_space, name, count(*) FROM node WHERE deleted = 0 GROUP BY 1, 2, 3",
         "SELECT metalake_id, kind, name, count(*) FROM principal WHERE deleted = 0 GROUP BY 1, 2, 3",
@@ -121,7 +125,7 @@ def names_are_unique(store: ExaminedStore) -> Iterator[str]:
 
 
 def ids_are_unique(store: ExaminedStore) -> Iterator[str]:
-    """No id was given twice, and the next one is beyond all of them."""
+    """Check that no id was assigned twice, and that the next id is greater than all."""
     everything = " UNION ALL ".join(f"SELECT id FROM {name}" for name in ("node", "principal", "role", "token"))
     for found, count in store.rows(f"SELECT id, count(*) FROM ({everything}) AS x GROUP BY id"):
         if count != 1:
@@ -134,7 +138,7 @@ def ids_are_unique(store: ExaminedStore) -> Iterator[str]:
 
 
 def owners_are_there(store: ExaminedStore) -> Iterator[str]:
-    """Every live node has an owner who exists, but what stands for another system's; nothing dropped has one,
+    """Check that every existing node, except placeholders, has an existing owner, and that no dropped node has one,
     unless it is in the trash.
     """
     for (node,) in store.rows(
@@ -156,7 +160,7 @@ def owners_are_there(store: ExaminedStore) -> Iterator[str]:
 
 
 def graph_holds(store: ExaminedStore) -> Iterator[str]:
-    """Memberships, role holders and rules join live rows at both ends."""
+    """Check that memberships, assignments of roles, and rules refer to existing rows at both ends."""
     live = {
         "user": "SELECT id FROM principal WHERE deleted = 0 AND kind = 20",
         "group": "SELECT id FROM principal WHERE deleted = 0 AND kind = 21",
@@ -175,8 +179,8 @@ def graph_holds(store: ExaminedStore) -> Iterator[str]:
 
 
 def documents_are_there(store: ExaminedStore) -> Iterator[str]:
-    """Every live table and view of the tree's own has a document, and no document is without its own, live or in
-    the trash.
+    """Check that every existing table and view of a non-connector catalog has a document, and that each document
+    belongs to a node that exists or is in the trash.
     """
     for (node,) in store.rows(
         f"SELECT n.id FROM node n WHERE n.deleted = 0 AND n.kind IN ({TABLE}, {VIEW}) AND n.format <> 'source'"
@@ -192,7 +196,7 @@ def documents_are_there(store: ExaminedStore) -> Iterator[str]:
 
 
 def files_are_there(store: ExaminedStore) -> Iterator[str]:
-    """The local metadata file of every document holds the document's bytes."""
+    """Check that the local metadata file of every document has the document's bytes."""
     for node, location, body in store.rows("SELECT node_id, metadata_location, body FROM document"):
         if not str(location).startswith("file:"):
             continue
@@ -207,7 +211,9 @@ def files_are_there(store: ExaminedStore) -> Iterator[str]:
 
 
 def feed_tells_the_tree(store: ExaminedStore) -> Iterator[str]:
-    """The feed, replayed from the beginning, leads to just the live nodes, with their parents and names."""
+    """Check that the feed, replayed from the beginning, leads to exactly the existing nodes, with their parents and
+    names.
+    """
     told: dict[object, tuple[object, object]] = {}
     for operation, node, old_parent, old_name, parent, name in store.rows(
         "SELECT operation, node_id, old_parent, old_name, new_parent, new_name FROM change"
@@ -241,7 +247,7 @@ def imports_hold(store: ExaminedStore) -> Iterator[str]:
 
 
 def tasks_are_readable(store: ExaminedStore) -> Iterator[str]:
-    """Check that open tasks are about dropped tables only: no live document lies where files will be deleted."""
+    """Check that purge tasks are about dropped tables only, and name no file of an existing document."""
     places = {str(row[0]) for row in store.rows("SELECT metadata_location FROM document")}
     for task, payload in store.rows("SELECT id, payload FROM task WHERE kind = 'purge-table'"):
         if any(place in str(payload) for place in places):
@@ -249,7 +255,9 @@ def tasks_are_readable(store: ExaminedStore) -> Iterator[str]:
 
 
 def lineage_holds(store: ExaminedStore) -> Iterator[str]:
-    """Each pair of columns has its edge, and an edge with an end that is no object has a dataset there."""
+    """Check that each pair of columns has its edge, and that each end of an edge that is no object is an external
+    dataset.
+    """
     pairs = store.rows(
         "SELECT c.target_id, c.source_id FROM lineage_column c WHERE NOT EXISTS (SELECT 1 FROM lineage_edge e"
         " WHERE e.target_id = c.target_id AND e.source_id = c.source_id AND e.job_digest = c.job_digest)"
@@ -262,9 +270,10 @@ def lineage_holds(store: ExaminedStore) -> Iterator[str]:
 
 
 def runs_are_whole(store: ExaminedStore) -> Iterator[str]:
-    """Each live pipeline has its newest declaration; each of its runs has an owner, a state that is one, one live
-    run at most, and was published in a revision that its catalog's clock has reached. Steps and findings are of
-    runs.
+    """Check that each existing pipeline has its newest declaration, and that each run has an owner and a valid state.
+
+    A pipeline has at most one running run, the revision of a published run is not after its catalog's clock, and steps
+    and findings belong to runs.
     """
     for node, record in store.rows(
         "SELECT n.id, n.record FROM node n WHERE n.deleted = 0 AND n.kind = 13"  # a job template
@@ -289,8 +298,8 @@ def runs_are_whole(store: ExaminedStore) -> Iterator[str]:
 
 
 def jobs_are_whole(store: ExaminedStore) -> Iterator[str]:
-    """Each job has an owner, a state that is one, a holder once it was taken, and an end if it has ended; one that
-    has not ended keeps its template.
+    """Check that each job has an owner and a valid state, a holder once it was leased, and an end if it has ended. A
+    job that has not ended keeps its template.
     """
     for (job,) in store.rows(
         "SELECT j.id FROM template_job j WHERE j.state NOT IN ('queued', 'started', 'cancelling', 'succeeded', 'failed', 'cancelled')"
@@ -303,8 +312,8 @@ def jobs_are_whole(store: ExaminedStore) -> Iterator[str]:
 
 
 def lance_versions_hold(store: ExaminedStore) -> Iterator[str]:
-    """Versions are of Lance tables, live or in the trash; those that may still be on their way come after all that
-    are not.
+    """Check that versions belong to Lance tables that exist or are in the trash, and that unsettled versions are after
+    all settled ones.
     """
     for (node,) in store.rows(
         "SELECT DISTINCT v.node_id FROM lance_version v WHERE NOT EXISTS"
@@ -320,7 +329,9 @@ def lance_versions_hold(store: ExaminedStore) -> Iterator[str]:
 
 
 def model_versions_hold(store: ExaminedStore) -> Iterator[str]:
-    """Every version hangs on a model that is there or in the trash, and every alias on a version of its model."""
+    """Check that every version belongs to a model that exists or is in the trash, and every alias to a version of its
+    model.
+    """
     kept = "SELECT 1 FROM node n WHERE n.id = v.model_id AND n.kind = 8"
     for model, version in store.rows(f"SELECT v.model_id, v.version FROM model_version v WHERE NOT EXISTS ({kept})"):
         yield f"version {version} of model {model}: the model is not there"
@@ -334,7 +345,7 @@ def model_versions_hold(store: ExaminedStore) -> Iterator[str]:
 def attachments_hold(store: ExaminedStore) -> Iterator[str]:
     """Check that attachments refer to objects that existed, of the right kind, except for swept rows.
 
-    A tag's value is attached where the tag is.
+    A tag's value is attached only where the tag is.
     """
     tables = (
         ("tag_object", "tag_id", "11"), ("policy_object", "policy_id", "12"), ("statistic", "object_id", str(TABLE)),

@@ -1,4 +1,4 @@
-"""Kill -9 of a busy node at a random moment: every acknowledged change is there, and the store is consistent."""
+"""Kill -9 of a busy node at a random moment: every acknowledged change exists, and the store is consistent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUSY_S = (0.1, 0.8)
 
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_busy_node_is_killed(rig: Rig, number: int) -> None:
-    """Whatever moment the kill meets, nothing that was acknowledged is lost, and nothing is there by half."""
+    """After a kill at any moment no acknowledged change is lost, and none is committed partially."""
     traffic = Traffic(rig)
 
     with traffic.running():

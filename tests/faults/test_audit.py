@@ -43,14 +43,14 @@ WHOLE = {
 LANCE_SPACE = "told"
 PIPELINES = f"{OWN}/metalakes/lake/pipelines"
 RUNS = 12
-"""Pipelines with a run each that is there to be published."""
+"""The number of pipelines, each with a run to be published."""
 POINTS = ("before-commit", "after-commit", "permitted", "written", "drafted")
 Change = tuple[str, str, str, str]
-"""The change's word, the kind, the path, the new path."""
+"""The change's operation, the kind, the path, and the new path."""
 
 
 class Deed(NamedTuple):
-    """One action of a user: the request, the change that it makes, and a check whether it was made."""
+    """An action of one user: the request, the change that it makes, and a check whether it was made."""
 
     method: str
     path: str
@@ -59,16 +59,16 @@ class Deed(NamedTuple):
     seen_at: str = ""
     seen_as: str = ""
     also: tuple[Change, ...] = ()
-    """What else it changes, in the same transaction."""
+    """Further changes in the same transaction."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """All that it changes."""
+        """Return all changes that the action makes."""
         return () if self.change is None else (self.change, *self.also)
 
 
 class Done(NamedTuple):
-    """A deed that was answered: by whom it was asked, and how it ended."""
+    """An answered action: its user and its outcome."""
 
     user: str
     status: int
@@ -77,7 +77,7 @@ class Done(NamedTuple):
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    """A node of its own on each backend, whose audit tells everything."""
+    """A node with all audit settings on, for each database."""
     database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
     with Rig(tmp_path_factory.mktemp(f"audit-{request.param}"), database, env=WHOLE) as running:
         yield running
@@ -96,16 +96,16 @@ class Model:
         self.done: dict[str, Done] = {}
         self.lost: list[tuple[str, Deed]] = []
         self.sure: set[str] = set()
-        """Requests that the audit was read after, by the same node: their lines are surely there."""
+        """Requests after which the same node has answered the audit, so that their records are certainly stored."""
         self.read: list[dict[str, object]] = []
-        """What was read so far, page after page: a line never comes before one that was read."""
+        """The records read so far. A record never appears before one that was read."""
         self.doomed: set[str] = set()
-        """Requests whose lines a node may have had in its hands when it was killed; those of changes it had not."""
+        """Requests without changes whose records a killed node may not have stored."""
 
-    # -- what somebody does ------------------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------------------
 
     def deed(self) -> Deed:
-        """Think of something to do."""
+        """Choose a random action."""
         self.count += 1
         kinds = [
             self.space,
@@ -123,25 +123,25 @@ class Model:
         )()
 
     def others(self) -> list[Callable[[], Deed]]:
-        """Return actions over other protocols than Iceberg's and Gravitino's, and of pipelines."""
+        """Return actions of other protocols than Iceberg's and Gravitino's, and of pipelines."""
         return [self.dataverse, self.view, self.synonym, self.query, self.lance_table, self.lance_list, self.publish]
 
     def space(self) -> Deed:
-        """Make a namespace."""
+        """Create a namespace."""
         name = f"n{self.count}"
         self.spaces.append(name)
         change = ("create", "namespace", f"main.{name}", "")
         return Deed("POST", f"{PREFIX}/namespaces", namespace_body(name), change, namespace_path(name))
 
     def table(self) -> Deed:
-        """Make a table."""
+        """Create a table."""
         space, name = self.chance.choice(self.spaces), f"t{self.count}"
         self.tables.append((space, name))
         change = ("create", "table", f"main.{space}.{name}", "")
         return Deed("POST", f"{namespace_path(space)}/tables", table_body(name), change, table_path(space, name))
 
     def load(self) -> Deed:
-        """Load a table that may be gone."""
+        """Load a table that may have been dropped."""
         return Deed("GET", table_path(*self.chance.choice(self.tables)))
 
     def tables_list(self) -> Deed:
@@ -155,7 +155,7 @@ class Model:
         return Deed("POST", table_path(*table), properties_body(**{mark: "1"}), change, table_path(*table), mark)
 
     def move(self) -> Deed:
-        """Give a table another name."""
+        """Rename a table."""
         source = self.chance.choice(self.tables)
         target = (source[0], f"m{self.count}")
         self.tables.append(target)
@@ -163,46 +163,46 @@ class Model:
         return Deed("POST", f"{PREFIX}/tables/rename", rename_body(source, target), change, table_path(*target))
 
     def drop(self) -> Deed:
-        """Drop a table, whose name comes never again."""
+        """Drop a table whose name is never used again."""
         table = self.chance.choice(self.tables)
         change = ("drop", "table", f"main.{'.'.join(table)}", "")
         return Deed("DELETE", table_path(*table), None, change, f"!{table_path(*table)}")
 
     def tag(self) -> Deed:
-        """Make a tag."""
+        """Create a tag."""
         name = f"g{self.count}"
         change = ("create", "tag", name, "")
         return Deed("POST", f"{GRAVITINO}/tags", {"name": name}, change, f"{GRAVITINO}/tags/{name}")
 
     def allow(self) -> Deed:
-        """Grant something on a namespace to the readers."""
+        """Grant a privilege on a namespace to the readers."""
         space = self.chance.choice(self.spaces)
         change = ("alter", "role", "readers", "")
         path = rights_path("readers", "schema", f"main.{space}", "grant")
         return Deed("PUT", path, rights_body("CREATE_TABLE"), change)
 
     def token(self) -> Deed:
-        """Make a token for oneself."""
+        """Create a token for the user itself."""
         name = f"k{self.count}"
         change = ("create", "token", "", "")
         return Deed("POST", f"{OWN}/tokens", {"name": name}, change, f"{OWN}/tokens?all=true", name)
 
     def statistic(self) -> Deed:
-        """Write a statistic of a table: what leaves no change in the feed."""
+        """Write a statistic of a table, which leaves no change in the feed."""
         table, name = self.chance.choice(self.tables), f"custom-{self.count}"
         path = f"{GRAVITINO}/objects/table/main.{'.'.join(table)}/statistics"
         change = ("other", "table", f"main.{'.'.join(table)}", "")
         return Deed("PUT", path, {"updates": {name: 1}}, change, path, name)
 
     def dataverse(self) -> Deed:
-        """Make a dataverse by a statement of SQL++, which is a namespace to all others."""
+        """Create a dataverse by a SQL++ statement; it is a namespace for other protocols."""
         name = f"d{self.count}"
         return self.statement(
             f"create dataverse {name}", ("create", "namespace", f"main.{name}", ""), namespace_path(name)
         )
 
     def view(self) -> Deed:
-        """Make a view of SQL++."""
+        """Create a SQL++ view."""
         space, name = self.chance.choice(self.spaces), f"v{self.count}"
         change = ("create", "view", f"main.{space}.{name}", "")
         return self.statement(
@@ -210,21 +210,21 @@ class Model:
         )
 
     def synonym(self) -> Deed:
-        """Make a synonym; only who asks for all of them sees it."""
+        """Create a synonym, which only the list of all synonyms shows."""
         space, name = self.chance.choice(self.spaces), f"s{self.count}"
         return self.statement(
             f"create synonym {space}.{name} for {space}.t", ("create", "synonym", f"main.{space}.{name}", "")
         )
 
     def query(self) -> Deed:
-        """Ask for what needs no table: one that is answered, or one that is none."""
+        """Send a query that needs no table: a valid or an invalid one."""
         return self.statement(
             self.chance.choice(("select value 1 + 1", "select value from", "select value x from nowhere x"))
         )
 
     @staticmethod
     def statement(text: str, change: Change | None = None, seen_at: str = "") -> Deed:
-        """Send a statement of SQL++."""
+        """Send a SQL++ statement."""
         return Deed("POST", "/query/service", {"statement": text}, change, seen_at)
 
     def lance_table(self) -> Deed:
@@ -241,8 +241,8 @@ class Model:
         return Deed("GET", f"/lance/v1/namespace/lance%24{LANCE_SPACE}/table/list")
 
     def publish(self) -> Deed:
-        """Commit a table and publish the run of a pipeline that wrote it, in one transaction; the run may be
-        published already.
+        """Commit a table and publish the run of a pipeline that wrote it, in one transaction. The run may be published
+        already.
         """
         table, (pipeline, run), mark = self.chance.choice(self.tables), self.chance.choice(self.runs), f"p{self.count}"
         operations = [
@@ -261,10 +261,10 @@ class Model:
         body = {"id": run, "holder": "h:1", "lease_s": 3600, "steps": [{"name": "s"}]}
         self.must(Deed("POST", f"{PIPELINES}/{pipeline}/runs", body, ("start", "job", f"{pipeline}.`{run}`", "")))
 
-    # -- doing it ----------------------------------------------------------------------------------------------
+    # -- execution ---------------------------------------------------------------------------------------------
 
     def ask(self, user: str, deed: Deed) -> WireAnswer | None:
-        """Carry a deed out once, and write down what the asker was told."""
+        """Execute an action once, and record the answer."""
         try:
             answer = self.rig.wire(user).ask(deed.method, deed.path, deed.body)
         except ConnectionLost:
@@ -275,41 +275,41 @@ class Model:
         return answer
 
     def must(self, deed: Deed) -> None:
-        """Carry out what the story needs, as the admin."""
+        """Execute an action that must succeed, as the admin."""
         assert self.answer(deed).status < 300, deed
 
     def answer(self, deed: Deed) -> WireAnswer:
-        """Return what the admin is answered by a node that lives."""
+        """Return the answer to a request of the admin, from a running node."""
         answer = self.ask("admin", deed)
         assert answer is not None, deed
         return answer
 
     def step(self, *, to_be_seen: bool = False) -> None:
-        """Let somebody do something; `to_be_seen`: of which one can tell later whether it was done."""
+        """Let a random user execute an action. With `to_be_seen`, choose one whose effect can be checked later."""
         deed = self.deed()
         while to_be_seen and deed.change is not None and not deed.seen_at:
             deed = self.deed()
         self.ask(self.chance.choice((*USERS, "admin")), deed)
 
     def is_done(self, deed: Deed) -> bool:
-        """Say whether a deed whose answer was lost was carried out."""
+        """Return whether an action whose answer was lost was executed."""
         gone, path = deed.seen_at.startswith("!"), deed.seen_at.removeprefix("!")
         answer = self.answer(Deed("GET", path))
         assert answer.status in (200, 404), answer
         return (answer.status == 404) if gone else answer.status == 200 and deed.seen_as in str(answer.body)
 
     def killed(self) -> None:
-        """Remember what a node that was killed may not have written."""
+        """Record the requests whose audit records a killed node may not have written."""
         self.doomed |= set(self.done) - self.sure
 
     def look(self) -> None:
-        """Read what the audit tells since the last look; from here on it can lose nothing that was before."""
+        """Read new audit records. No record of an earlier request can be lost from here on."""
         sure = set(self.done)
         self.read += self.lines(after=int(str(self.read[-1]["id"])) if self.read else 0)
         self.sure |= sure - self.doomed
 
     def lines(self, *, after: int = 0) -> list[dict[str, object]]:
-        """Read all lines after one."""
+        """Read all records after one."""
         found: list[dict[str, object]] = []
         page: dict[str, object] = {"next": after, "more": True}
         while page["more"]:
@@ -321,14 +321,14 @@ class Model:
 
 
 def _spoken(deed: Deed, user: str) -> Deed:
-    """A token is told by the name of the user whom it speaks for."""
+    """A token's audit records have the name of the token's user."""
     if deed.change is None or deed.change[1] != "token":
         return deed
     return deed._replace(change=("create", "token", user, ""))
 
 
 def begin(model: Model) -> None:
-    """Make the lake's users: eight who write, six who read, six who may do nothing."""
+    """Create the lake's users: eight who write, six who read, six without privileges."""
     for user in USERS:
         model.must(Deed("POST", f"{GRAVITINO}/users", {"name": user}, ("create", "user", user, "")))
     for role, rights, holders in (("writers", WRITES, USERS[:8]), ("readers", READS, USERS[8:14])):
@@ -355,7 +355,7 @@ def change_of(line: dict[str, object]) -> Change:
 
 
 def complaints(model: Model, lines: list[dict[str, object]], lost: Counter[tuple[str, Change]]) -> list[str]:
-    """Say where the audit and the model differ."""
+    """Return the differences between the audit and the model."""
     told: dict[str, list[dict[str, object]]] = {}
     for line in lines:
         told.setdefault(str(line["request_id"]), []).append(line)
@@ -372,7 +372,7 @@ def complaints(model: Model, lines: list[dict[str, object]], lost: Counter[tuple
 
 
 def _differs(done: Done, told: list[dict[str, object]], *, is_sure: bool) -> str:
-    """Say how the lines of one request are not those of what came of it."""
+    """Return how the audit records of one request differ from its outcome, or an empty text."""
     changes = [change_of(each) for each in told if each["change"]]
     if sorted(changes) != sorted(done.changes):
         return f"{done}: changes told {changes}"
@@ -387,8 +387,8 @@ def _differs(done: Done, told: list[dict[str, object]], *, is_sure: bool) -> str
 
 
 def test_nothing_is_missing_and_nothing_invented(rig: Rig) -> None:
-    """Every change has its line and only its line, also when the node dies in it; reads and refusals are told
-    until the last look.
+    """Every change has exactly one record, also if the node dies during the change. Reads and refusals have theirs up
+    to the last check.
     """
     model = Model(rig, seed=ACTIONS)
     begin(model)

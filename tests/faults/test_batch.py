@@ -22,7 +22,9 @@ MATRIX = [*POINTS, "before-commit", "after-commit"]
 SAMPLE = MATRIX if FULL else ["permitted:3", "written:2", "before-commit", "after-commit"]
 QUEUED_WITHIN_S = 300
 ON_THE_WAY_S = 0.3
-"""From the metadata file, or the arrival of a request without one, to its place in the queue: microseconds."""
+"""Seconds from the metadata file, or from the arrival of a request without one, to the queue; in reality
+microseconds.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 @contextmanager
 def held(database: str) -> Iterator[None]:
-    """Hold the file's write lock: what is sent meanwhile queues up and becomes one batch."""
+    """Hold the file's write lock, so that mutations sent meanwhile are queued and become one batch."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         yield
@@ -47,7 +49,7 @@ def metadata_files(rig: Rig) -> set[Path]:
 
 
 def send_together(rig: Rig, cases: list[Case]) -> list[int | None]:
-    """Send mutations so that they stand in one batch; the status of each, None when its connection broke."""
+    """Send mutations so that they share one batch. Returns the status of each, None if its connection broke."""
 
     def send(case: Case) -> int | None:
         wire = Wire(rig.node.uri, user="admin")
@@ -72,7 +74,9 @@ def send_together(rig: Rig, cases: list[Case]) -> list[int | None]:
 
 @pytest.mark.parametrize("point", SAMPLE)
 def test_killed_batch_is_whole_or_absent(rig: Rig, point: str) -> None:
-    """A node killed inside a batch of three leaves all three after the commit, none before; each can be done again."""
+    """After a kill inside a batch of three, all three are committed if it was after the commit, and none if it was
+    before. Each can be repeated.
+    """
     cases = [mutation(rig) for mutation in BATCH]
     name, _, count = point.partition(":")
     rig.arm(name, count=int(count or 1))
@@ -87,13 +91,13 @@ def test_killed_batch_is_whole_or_absent(rig: Rig, point: str) -> None:
     for case in cases:
         done = case.is_done()
         again = rig.admin.ask(case.method, case.path, case.body)
-        assert again.status in (case.again if done else (200,)), f"done again: {again}"
+        assert again.status in (case.again if done else (200,)), f"repeated: {again}"
         assert case.is_done()
     assert complaints(rig.database) == []
 
 
 def test_batch_commits_together(rig: Rig) -> None:
-    """What queues up during another process's write becomes one batch: three mutations with one time of commit."""
+    """Mutations that are queued during another process's write become one batch with one commit time."""
     cases = [mutation(rig) for mutation in BATCH]
     ((catalog, before),) = rig.rows(
         "SELECT zone, revision FROM clock WHERE zone = (SELECT id FROM node WHERE kind = 2 AND name = 'main')"

@@ -38,13 +38,13 @@ def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresCl
 
 @pytest.fixture(scope="module")
 def rig(own_cluster: PostgresCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    """One node over it."""
+    """A node on that PostgreSQL."""
     with Rig(tmp_path_factory.mktemp("node"), own_cluster.database()) as running:
         yield running
 
 
 def wait_for_success(told: list[WriteAttempt], since: int) -> None:
-    """Wait until a writer was told of a success after so many answers."""
+    """Wait until a writer gets a success after this number of answers."""
     until = time.monotonic() + RECOVERS_WITHIN_S
     while not any(one.status == 200 for one in told[since:]):
         assert time.monotonic() < until, f"the node did not recover; it answers {told[-3:]}"
@@ -52,7 +52,9 @@ def wait_for_success(told: list[WriteAttempt], since: int) -> None:
 
 
 def test_node_survives_killed_database(rig: Rig, own_cluster: PostgresCluster) -> None:
-    """While the database is dead, writes get 503 or 500; what was acknowledged is there, what got a 503 is not."""
+    """While the database is down, writes get 503 or 500. Every acknowledged write exists, and no write with 503
+    does.
+    """
     traffic = Traffic(rig)
 
     with traffic.running():
@@ -68,12 +70,12 @@ def test_node_survives_killed_database(rig: Rig, own_cluster: PostgresCluster) -
     statuses = {one.status for one in traffic.answers()}
     assert traffic.untrue() == []
     assert None not in statuses, "the node broke connections of its callers"
-    assert statuses & {CERTAIN, UNKNOWN}, "the database was not missed"
+    assert statuses & {CERTAIN, UNKNOWN}, "the node did not notice that the database was down"
     assert complaints(rig.database) == []
 
 
 def stopped_then_killed(rig: Rig, cluster: PostgresCluster, point: str, path: str, body: object) -> WireAnswer:
-    """Send a mutation, kill the database while the node stands at a point, and return what the caller is told."""
+    """Send a mutation, and kill the database while the node is stopped at a point. Returns the answer."""
     wire = Wire(rig.node.uri, user="admin")
     rig.arm(point, stop=True)
     wire.send("POST", path, body)
@@ -88,7 +90,9 @@ def stopped_then_killed(rig: Rig, cluster: PostgresCluster, point: str, path: st
 
 @pytest.mark.parametrize("kind", ["table", "commit"])
 def test_commit_that_gets_no_answer_is_unknown(rig: Rig, own_cluster: PostgresCluster, kind: str) -> None:
-    """A database that dies under the COMMIT leaves the state unknown: 500 of that type, and the file is kept."""
+    """If the database dies during the COMMIT, the answer is 500 with the type for an unknown state, and the metadata
+    file is kept.
+    """
     home = rig.tag()
     rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(home))
     rig.admin.do("POST", f"{namespace_path(home)}/tables", table_body("t"))
@@ -109,7 +113,9 @@ def test_commit_that_gets_no_answer_is_unknown(rig: Rig, own_cluster: PostgresCl
 
 
 def test_mutation_before_its_commit_is_certainly_nothing(rig: Rig, own_cluster: PostgresCluster) -> None:
-    """A database that dies inside the transaction, and stays away, gives 503 with Retry-After, and no file is left."""
+    """If the database dies inside the transaction and stays down, the answer is 503 with Retry-After, and no file
+    remains.
+    """
     home = rig.tag()
     rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(home))
     rig.admin.do("POST", f"{namespace_path(home)}/tables", table_body("t"))
@@ -126,7 +132,7 @@ def test_mutation_before_its_commit_is_certainly_nothing(rig: Rig, own_cluster: 
 
 
 def wait_until_served(rig: Rig) -> None:
-    """Wait until the node reads and writes again; until then it must say 503, and nothing else."""
+    """Wait until the node reads and writes again. Until then it must answer only 503."""
     until = time.monotonic() + RECOVERS_WITHIN_S
     tag = rig.tag()
     for method, path, body in (

@@ -37,8 +37,9 @@ def die(connection, cursor, statement, *_):
 migrate(sys.argv[1])
 """
 STATEMENTS = range(1, 100) if FULL else (6, 13, 29)
-"""The writing statement before which the migration dies; by default two indexes without which names are not unique, and
-a first row."""
+"""The numbers of the writing statements before which the migration is killed. The default has two indexes that make
+names unique, and a first row.
+"""
 FIRST_MUTATIONS = ("metalake", "catalog", "token")
 POINTS = ("locked", "written", "before-commit", "after-commit")
 BOOT_MATRIX = [(mutation, point) for mutation in FIRST_MUTATIONS for point in POINTS]
@@ -54,7 +55,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
 
 
 def schema_of(database: str) -> set[tuple[object, ...]]:
-    """Return the tables, columns and indexes of a store, as its own catalog has them."""
+    """Return the tables, columns and indexes of a store according to its system catalog."""
     if "://" not in database:
         with closing(sqlite3.connect(database)) as connection:
             return set(connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall())
@@ -70,7 +71,7 @@ def schema_of(database: str) -> set[tuple[object, ...]]:
 def test_killed_migration_leaves_nothing_half_made(
     database: str | None, cluster: PostgresCluster, tmp_path: Path
 ) -> None:
-    """A migration that is killed before any of its statements is done completely by the next one: same tables and
+    """If a migration is killed before any of its statements, the next one completes it, with the same tables and
     indexes.
     """
     sound = str(tmp_path / "sound.db") if database is None else cluster.database()
@@ -81,7 +82,7 @@ def test_killed_migration_leaves_nothing_half_made(
         store = str(tmp_path / f"{number}.db") if database is None else cluster.database()
         killed = subprocess.run([sys.executable, "-c", DIES_MIGRATING, store, str(number)], check=False)
         if killed.returncode == 0:
-            break  # it has no more statements
+            break  # the migration has no more statements
         died += 1
         assert killed.returncode == -signal.SIGKILL
         migrate(store)
@@ -93,8 +94,8 @@ def test_killed_migration_leaves_nothing_half_made(
 
 @pytest.mark.parametrize("mutation,point", BOOT_SAMPLE)
 def test_killed_first_start_is_finished(database: str | None, tmp_path: Path, mutation: str, point: str) -> None:
-    """A node killed while it fills an empty store: the next start makes what is missing, once, and writes a valid
-    token.
+    """If a node is killed while it fills an empty store, the next start creates what is missing, once, and writes a
+    valid token.
     """
     data = tmp_path / "data"
     fault = {"LIMNOS_FAULT": f"{point}:{FIRST_MUTATIONS.index(mutation) + 1}"}
@@ -118,7 +119,7 @@ def test_killed_first_start_is_finished(database: str | None, tmp_path: Path, mu
 
 
 def test_dropped_catalog_stays_dropped(tmp_path: Path) -> None:
-    """A start makes what a killed first start left out, not what somebody took away."""
+    """A start creates what a killed first start did not, but no object that a user has dropped."""
     node = Process(tmp_path / "data", log=tmp_path / "node.log").start()
     wire = Wire(node.uri, token=node.token)
     wire.do("DELETE", "/api/metalakes/lake/catalogs/main?force=true")

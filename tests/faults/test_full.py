@@ -1,5 +1,5 @@
 """A full disk, and a database file that another process has locked, on SQLite: requests are refused with a message and
-leave nothing.
+leave no changes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tests.nodes.wire import PREFIX, Wire, namespace_body, namespace_path, prope
 HASTY = {"LIMNOS__SERVER__REQUEST_TIMEOUT_S": "1"}
 IN_REACH = {"PYTHONPATH": str(Path(__file__).parent / "disk")}
 MARK = "full"
-"""While a file of this name is there, the disk of the node's database is full."""
+"""While a file of this name exists, the disk of the node's database is full."""
 Full = Callable[[Rig], AbstractContextManager[None]]
 
 
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    """One node on SQLite."""
+    """A node on SQLite."""
     directory = tmp_path_factory.mktemp("full")
     with Rig(directory, None, env={**HASTY, **IN_REACH, "LIMNOS_TEST_FULL": str(directory / MARK)}) as running:
         yield running
@@ -37,7 +37,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 @contextmanager
 def no_space(rig: Rig) -> Iterator[None]:
-    """Let the database's disk be full, as the kernel says it: SQLITE_FULL."""
+    """Let writes of the database fail as on a full disk, with SQLITE_FULL."""
     mark = rig.directory / MARK
     mark.touch()
     try:
@@ -48,7 +48,7 @@ def no_space(rig: Rig) -> Iterator[None]:
 
 @contextmanager
 def no_larger_files(rig: Rig) -> Iterator[None]:
-    """Let no file of the node grow beyond what its write-ahead log has now."""
+    """Let no file of the node grow beyond the present size of its write-ahead log."""
     pid = rig.node.running.pid
     size = Path(f"{rig.database}-wal").stat().st_size
     before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
@@ -61,9 +61,7 @@ def no_larger_files(rig: Rig) -> Iterator[None]:
 
 @pytest.mark.parametrize("full", [no_space, no_larger_files])
 def test_full_disk_at_the_commit_is_a_certain_refusal(rig: Rig, full: Full) -> None:
-    """A COMMIT for which there is no room is 503 and says so; no file of it is left, and once there is room all is
-    well.
-    """
+    """A COMMIT without disk space is 503 with that reason and leaves no file. With free space, writes succeed."""
     tag = rig.tag()
     rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(tag))
     rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("t"))
@@ -89,8 +87,8 @@ def test_full_disk_at_the_commit_is_a_certain_refusal(rig: Rig, full: Full) -> N
 
 
 def test_writes_that_never_began_are_not_in_doubt(rig: Rig) -> None:
-    """While another program holds the file's write lock, every write that waits too long is 503, the last as the
-    first.
+    """While another program holds the file's write lock, every write that waits too long is 503, and none is executed
+    later.
     """
     tag = rig.tag()
     wires = [Wire(rig.node.uri, user="admin") for _ in range(6)]
@@ -107,7 +105,7 @@ def test_writes_that_never_began_are_not_in_doubt(rig: Rig) -> None:
     assert [answer.status for answer in answers] == [503] * 6
     rig.admin.do(
         "POST", f"{PREFIX}/namespaces", namespace_body(tag)
-    )  # writes come one after another: those before are over
+    )  # writes are executed in order: the earlier ones have ended
     there = [rig.admin.ask("HEAD", namespace_path(f"{tag}{number}")).status for number in range(6)]
     assert there == [404] * 6
     for wire in wires:

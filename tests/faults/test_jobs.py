@@ -1,5 +1,5 @@
-"""Jobs of a killed server: a job is requested or not, started at most once, shown as ended, and its processes are
-gone.
+"""Jobs of a killed server: a job is requested or not, is started at most once, is shown as ended, and none of its
+processes remains.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ echo "$LIMNOS_JOB_ID" >> "$1/done"
 
 
 class Place(NamedTuple):
-    """A node that runs jobs, and where its programs write what they have done."""
+    """A node that runs jobs, and a directory in which their programs record what they do."""
 
     rig: Rig
     folder: Path
 
     def lines(self, name: str) -> list[list[str]]:
-        """The lines of a file that jobs write, as words."""
+        """Return the lines of a file that jobs write, as words."""
         path = self.folder / name
         return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
     def close(self) -> None:
-        """Let what begins from now on wait."""
+        """Let jobs that start from now on wait."""
         (self.folder / "closed").touch()
 
     def open(self) -> None:
-        """Let all that waits go on."""
+        """Let all waiting jobs continue."""
         (self.folder / "closed").unlink(missing_ok=True)
 
     def template(self) -> str:
-        """Register a template under a name of its own."""
+        """Register a template under a unique name."""
         name = self.rig.tag()
         body = {
             "jobType": "shell", "name": name, "comment": None, "executable": str(self.folder / "program.sh"),
@@ -57,37 +57,39 @@ class Place(NamedTuple):
         return name
 
     def ask(self, template: str) -> str:
-        """Ask for a job."""
+        """Request a job. Returns its id."""
         told = self.rig.admin.do("POST", f"{API}/runs", {"jobTemplateName": template, "jobConf": {}})
         return str(told.body["job"]["jobId"])  # type: ignore[index]
 
     def jobs(self, template: str) -> dict[str, str]:
-        """The jobs of a template, with their states."""
+        """Return the jobs of a template with their states."""
         told = self.rig.admin.do("GET", f"{API}/runs?jobTemplateName={template}").body["jobs"]
         return {each["jobId"]: each["status"] for each in told}  # type: ignore[attr-defined,index]
 
     def until(self, look: Callable[[], object], *, what: str) -> None:
-        """Wait until something is so."""
+        """Wait until a condition is true."""
         until = time.monotonic() + SETTLED_WITHIN_S
         while not look():
             assert time.monotonic() < until, f"never: {what}"
             time.sleep(0.02)
 
     def ended(self, template: str) -> dict[str, str]:
-        """Wait until all jobs of a template have ended, and return their states."""
+        """Wait until all jobs of a template have ended. Returns their states."""
         self.until(lambda: set(self.jobs(template).values()) <= {*ENDED}, what="all jobs have ended")
         return self.jobs(template)
 
     def begun(self, job: str) -> bool:
-        """Say whether a job's program has begun."""
+        """Return whether a job's program has begun."""
         return job in {line[0] for line in self.lines("begun")}
 
     def leases_run_out(self) -> None:
-        """Let the leases of all jobs end now, as they would after a while."""
+        """Let the leases of all jobs expire now."""
         self.rig.sql("UPDATE template_job SET beat_at = 0 WHERE state IN ('started', 'cancelling')")
 
     def dead(self) -> None:
-        """See the node die by its fault, all its jobs with it, and the store whole; nobody holds a job any more."""
+        """Wait until the node has died by its fault. Check that its job processes have ended and the store is
+        consistent, and let the leases expire.
+        """
         self.rig.node.wait_killed()
         for _, pid in self.lines("begun"):
             self.until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), what="what the dead server ran has ended")  # type: ignore[misc]
@@ -95,7 +97,7 @@ class Place(NamedTuple):
         self.leases_run_out()
 
     def whole(self) -> None:
-        """See that no job ever began twice, and the store is whole."""
+        """Check that no job began twice and the store is consistent."""
         begun = [line[0] for line in self.lines("begun")]
         assert len(begun) == len(set(begun)), begun
         assert complaints(self.rig.database) == []
@@ -103,7 +105,7 @@ class Place(NamedTuple):
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """One node for the module's tests on each backend."""
+    """A node for the module's tests, for each database."""
     database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
     folder = tmp_path_factory.mktemp("programs")
     (folder / "program.sh").write_text(PROGRAM)
@@ -118,12 +120,14 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 BOUNDARIES = tuple(point for point in POINTS if point != "file-written")
 STEPS = ("asked for", "looked at", "taken", "seen alive", "ended")
-"""The writes of one job's life, in their order: each passes the boundaries of a mutation."""
+"""The writes of one job's life in their order. Each passes the boundaries of a mutation."""
 LIFE = [(step, point) for step in STEPS for point in BOUNDARIES if point != "drafted" or step in ("asked for", "ended")]
 ALWAYS = {
     ("asked for", "before-commit"), ("asked for", "after-commit"), ("taken", "after-commit"), ("ended", "before-commit"),
 }  # fmt: skip
-"""Before each of them something else is so than after it; the others are cut with the whole matrix."""
+"""Steps and points that every run tests, because the state before each differs from the state after it. The others run
+with the complete matrix only.
+"""
 SAMPLE = [pair for pair in LIFE if FULL or pair in ALWAYS]
 ENDS = [
     (waits, point)
@@ -135,7 +139,9 @@ ENDS = [
 
 @pytest.mark.parametrize("place,step,point", on_backends(SAMPLE), indirect=["place"])
 def test_a_job_is_killed_with_its_server(place: Place, step: str, point: str) -> None:
-    """Whichever write of its life is cut: who was told of it finds it, it ended, and no program ran twice."""
+    """If the node is killed at any write of a job's life, an acknowledged job exists and has ended, and no program ran
+    twice.
+    """
     template = place.template()
     count = STEPS.index(step) + 1
     place.rig.arm(point, count=count if point != "drafted" or count == 1 else 2)
@@ -146,7 +152,7 @@ def test_a_job_is_killed_with_its_server(place: Place, step: str, point: str) ->
     place.rig.start()
     states = place.ended(template)
     if answer is not None or (step, point) == ("asked for", "after-commit") or step != "asked for":
-        assert len(states) == 1, "it was committed, so it is there"
+        assert len(states) == 1, "the request was committed, so the job exists"
     else:
         assert states == {}, "nothing was committed"
     done = {line[0] for line in place.lines("done")}
@@ -163,8 +169,8 @@ def test_a_job_is_killed_with_its_server(place: Place, step: str, point: str) ->
 
 @pytest.mark.parametrize("place,waits,point", on_backends(ENDS), indirect=["place"])
 def test_a_cancel_is_killed(place: Place, waits: bool, point: str) -> None:
-    """A cancel that was committed holds, one that was not leaves the job; what ran under the dead server has ended
-    either way.
+    """A committed cancel is effective and an uncommitted one is not. The processes of the killed server have ended in
+    both cases.
     """
     template = place.template()
     place.close()
@@ -179,7 +185,7 @@ def test_a_cancel_is_killed(place: Place, waits: bool, point: str) -> None:
     place.rig.start()
     states = place.ended(template)
     cancelled = states[jobs[-1]] == "cancelled"
-    assert cancelled or answer is None, "who was told of it finds it cancelled"
+    assert cancelled or answer is None, "an acknowledged cancel is effective"
     if waits:
         assert states[jobs[0]] == "failed"
         assert states[jobs[1]] in ("cancelled", "succeeded")
@@ -189,7 +195,7 @@ def test_a_cancel_is_killed(place: Place, waits: bool, point: str) -> None:
 
 @pytest.mark.parametrize("point", BOUNDARIES if FULL else ("after-commit",))
 def test_a_drop_of_a_template_is_killed(place: Place, point: str) -> None:
-    """The template is there with its job, or neither; and it can be dropped."""
+    """After the kill, the template exists with its job, or neither exists. A remaining template can be dropped."""
     template = place.template()
     job = place.ask(template)
     assert place.ended(template) == {job: "succeeded"}
@@ -207,8 +213,8 @@ def test_a_drop_of_a_template_is_killed(place: Place, point: str) -> None:
 
 
 def test_a_node_that_was_away_has_lost_its_job(place: Place) -> None:
-    """A node stands still until another one has told its job as lost: when it goes on it ends the program, and
-    tells nothing any more.
+    """A node is suspended until another node has marked its job as lost. When it resumes, it ends the program and does
+    not change the job.
     """
     template = place.template()
     place.close()
@@ -230,8 +236,8 @@ def test_a_node_that_was_away_has_lost_its_job(place: Place) -> None:
 
 
 def test_two_nodes_share_jobs_and_one_dies(place: Place) -> None:
-    """Of many jobs each is begun once; that of a node that dies is told as lost, all others are done by the one
-    that is left.
+    """Of many jobs each is started once. Those of a node that dies are marked as lost, and all others are done by the
+    other node.
     """
     template = place.template()
     place.close()
@@ -242,7 +248,7 @@ def test_two_nodes_share_jobs_and_one_dies(place: Place) -> None:
     with place.rig.beside() as other:
         here = Place(other, place.folder)
         place.until(lambda: any(map(place.begun, others)), what="another node has taken one")
-        assert sum(map(place.begun, others)) == 1, "as many as a node runs at once"
+        assert sum(map(place.begun, others)) == 1, "the number of jobs that a node runs concurrently"
         place.rig.node.kill()
         other.sql(f"UPDATE template_job SET beat_at = 0 WHERE holder = '{holder}'")
         place.open()
@@ -256,8 +262,8 @@ def test_two_nodes_share_jobs_and_one_dies(place: Place) -> None:
 
 
 def test_rights_to_jobs_bind_the_next_request_on_the_other_node(place: Place) -> None:
-    """Whoever is given a template, or the right to run it, or loses it on one node, is told so on the other at
-    once: of the template, its jobs, and new ones.
+    """A grant or revoke of a template's ownership or use on one node affects the next request on the other: for the
+    template, its jobs, and new jobs.
     """
     admin, template = place.rig.admin, place.template()
     job = place.ask(template)

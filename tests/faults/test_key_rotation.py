@@ -1,5 +1,5 @@
 """Rotation of encryption keys while nodes die and callers write: no secret is lost, and a repeated rotation puts all
-under the newest key.
+secrets under the newest key.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEYS = f"{OWN}/storage/keys"
 CATALOGS, WEBHOOKS = 3, 2
 SEALED = CATALOGS + WEBHOOKS
 PASSED = tuple(point for point in POINTS if point not in ("file-written", "drafted"))
-"""A rotation writes no file, and a webhook's secret leaves nothing in the feed."""
+"""Points that a rotation does not pass: it writes no file, and a webhook's secret leaves no change in the feed."""
 KILLS = [(point, at) for point in PASSED for at in range(1, SEALED + 1)]
 TRIED = KILLS if FULL else [("before-commit", CATALOGS), ("after-commit", CATALOGS + 1)]
 CALLERS = 64 if FULL else 12
@@ -33,8 +33,8 @@ CALLERS = 64 if FULL else 12
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    """A node whose keys are in a file that the test adds to, with catalogs that have secrets, and webhooks of an
-    earlier release's.
+    """A node whose keys are in a file that the test extends, with catalogs that have secrets, and webhooks of an
+    earlier release.
     """
     database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
     directory = tmp_path_factory.mktemp(request.param)
@@ -56,7 +56,7 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def add_key(file: Path) -> None:
-    """Add a key, as whoever keeps the file does on every node."""
+    """Add a key to the file, as an operator does on every node."""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as lines:
         lines.write(base64.b64encode(os.urandom(32)).decode() + "\n")
 
@@ -72,7 +72,7 @@ def webhook_secret(number: int) -> str:
 
 
 def check_secrets(rig: Rig) -> None:
-    """Every secret comes back as it was, whichever keys it is under."""
+    """Check that every secret can be read unchanged, whatever its key is."""
     request = urllib.request.Request(f"{rig.node.uri}{OWN}/metalakes/lake/export?format=json&secrets=true")
     request.add_header("authorization", f"Basic {base64.b64encode(b'admin:').decode()}")
     with urllib.request.urlopen(request) as answer:
@@ -88,7 +88,7 @@ def check_secrets(rig: Rig) -> None:
 
 
 def check_rotated(rig: Rig) -> None:
-    """All are under the newest key, and under no other."""
+    """Check that all secrets are under the newest key, and under no other."""
     told = rig.admin.do("GET", KEYS).body
     assert (told["lacking"], told["plain"]) == ([], 0)
     keys = told["keys"]
@@ -102,8 +102,8 @@ def check_rotated(rig: Rig) -> None:
 
 @pytest.mark.parametrize("point, at", TRIED)
 def test_a_killed_rotation_goes_on(rig: Rig, point: str, at: int) -> None:
-    """Killed at any boundary of any of its transactions it leaves every secret under a key that is there, and goes
-    on when it is asked again.
+    """If the node is killed at any boundary of any transaction of a rotation, every secret is under an existing key,
+    and a repeated rotation continues.
     """
     add_key(rig.directory / "keys")
     rig.arm(point, count=at)
@@ -120,8 +120,8 @@ def test_a_killed_rotation_goes_on(rig: Rig, point: str, at: int) -> None:
 
 
 def test_a_crowd_rotates_while_others_write(rig: Rig) -> None:
-    """Many ask at once, under one new key, while each catalog's properties are altered: what was acknowledged is
-    there, and nothing is under an older key.
+    """Concurrent rotations to one new key, while the properties of each catalog are altered, lose no acknowledged
+    change and leave no secret under an older key.
     """
     add_key(rig.directory / "keys")
 

@@ -24,9 +24,9 @@ from tests.faults.rig import BACKENDS, FULL, Rig, on_backends
 from tests.faults.store_integrity import complaints
 
 EVERY = 1 if FULL else 6
-"""Of the whole matrix, a run takes each sixth: every kind and every point is among them."""
+"""Without the complete matrix, a run has every sixth case: all kinds and all points are among them."""
 TOLD = (*MUTATIONS, *placeholder_mutations.MUTATIONS, *restriction_mutations.MUTATIONS)
-"""They leave something in the feed."""
+"""Mutations that leave a change in the feed."""
 UNTOLD = (*WITHOUT_CHANGES, *restriction_mutations.WITHOUT_CHANGES)
 KILLED = (
     *MUTATIONS,
@@ -44,7 +44,7 @@ MATRIX = [
 ALWAYS = {(mutation, "file-written") for mutation in WITH_FILE} | {(mutation, "before-commit") for mutation in UNTOLD}
 SAMPLE = [
     (mutation, point)
-    for point in POINTS  # point by point, so that both backends have each
+    for point in POINTS  # ordered by point, so that each database has every point
     for mutation in KILLED
     if (mutation, point) in MATRIX
     and ((KILLED.index(mutation) + POINTS.index(point)) % EVERY == 0 or (mutation, point) in ALWAYS)
@@ -52,33 +52,35 @@ SAMPLE = [
 
 
 def test_sample_has_every_kind_and_point() -> None:
-    """However few of the matrix are tried, each mutation and each point is among them."""
+    """The sample of the matrix has each mutation, and on each database each point."""
     assert {mutation for mutation, _ in SAMPLE} == set(KILLED)
     for backend in BACKENDS:
         assert {point for on, _, point in on_backends(SAMPLE) if on == backend} == set(POINTS)
 
 
 def named(value: object) -> str:
-    """Tell a parameter in the name of a test."""
+    """Return the name of a parameter for the test's id."""
     return str(getattr(value, "__name__", value))
 
 
 @pytest.mark.parametrize("rig,mutation,point", on_backends(SAMPLE), ids=named, indirect=["rig"])
 def test_killed_mutation_is_whole_or_absent(rig: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
-    """A node killed inside a mutation leaves all of it after the commit, nothing before; and it can be done again."""
+    """A mutation in which the node is killed is complete if the kill is after the commit, and absent if it is before.
+    It can be repeated.
+    """
     case = mutation(rig)
     rig.arm(point)
 
     answer = rig.try_to(case.method, case.path, case.body)
 
     rig.node.wait_killed()
-    assert answer is None, f"a node that was killed before its answer gave one: {answer}"
+    assert answer is None, f"a killed node answered: {answer}"
     assert complaints(rig.database) == []
     rig.start()
     done = case.is_done()
     assert done == (point == "after-commit")
     again = rig.admin.ask(case.method, case.path, case.body)
-    assert again.status in (case.again if done else (200, 201, 204)), f"done again: {again}"
+    assert again.status in (case.again if done else (200, 201, 204)), f"repeated: {again}"
     assert case.is_done()
     assert complaints(rig.database) == []
 
@@ -92,7 +94,9 @@ BETWEEN = [
 
 @pytest.mark.parametrize("rig,mutation,point", on_backends(BETWEEN), ids=named, indirect=["rig"])
 def test_killed_between_operations(rig: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
-    """A node killed between the operations of one transaction, or between its files, leaves nothing of it."""
+    """If a node is killed between the operations of one transaction, or between its files, nothing of the transaction
+    is committed, and it can be repeated.
+    """
     case = mutation(rig)
     name, _, count = point.partition(":")
     rig.arm(name, count=int(count))

@@ -1,4 +1,4 @@
-"""The caller disconnects during a mutation: the store is consistent, the node keeps serving, and nothing is done
+"""The caller disconnects during a mutation: the store is consistent, the node keeps serving, and nothing is executed
 twice.
 """
 
@@ -21,7 +21,9 @@ REVISIONS = "SELECT sum(revision) FROM clock"
 @pytest.mark.parametrize("point", ["locked", "before-commit", "after-commit"])
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
 def test_lost_answer_leaves_no_doubt(rig: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
-    """A mutation whose caller hangs up while it runs is carried out once, completely; to repeat it says so."""
+    """A mutation whose caller disconnects while it runs is executed once and completely. A repetition is answered
+    accordingly.
+    """
     case = mutation(rig)
     leaver = Wire(rig.node.uri, user="admin")
     before = rig.rows(REVISIONS)
@@ -33,10 +35,10 @@ def test_lost_answer_leaves_no_doubt(rig: Rig, mutation: Callable[[Rig], Case], 
     rig.node.go_on()
     until = time.monotonic() + DONE_WITHIN_S
     while rig.rows(REVISIONS) == before:
-        assert time.monotonic() < until, "the mutation went away with its caller"
+        assert time.monotonic() < until, "the mutation was aborted with its caller"
         time.sleep(0.005)
     again = rig.admin.ask(case.method, case.path, case.body)
 
-    assert again.status in case.again, f"repeated, it was answered as if it had not been done: {again}"
+    assert again.status in case.again, f"the repetition was answered as if the mutation was not done: {again}"
     assert case.is_done()
     assert complaints(rig.database) == []

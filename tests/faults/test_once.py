@@ -1,4 +1,4 @@
-"""Lost answers: a request with an idempotency key is repeated until an answer arrives, and is carried out once."""
+"""Lost answers: a request with an idempotency key is repeated until an answer arrives, and is executed once."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ KILLED_AT = [
     for turn, point in enumerate(("before-commit", "after-commit"))
     if FULL or number % 2 == turn or each == "commit-table"
 ]
-"""In a sample each operation is killed at one of the points in turn, and a commit at both."""
+"""In a sample each operation is killed at one of the points, alternately, and a commit at both."""
 
 PAIRED = sorted(CASES) if FULL else ["commit-table", "create-table", "drop-table", "update-properties"]
 
 
 def key() -> str:
-    """A new key."""
+    """Return a new key."""
     return new_uuid(1_900_000_000_000)
 
 
@@ -47,7 +47,7 @@ def changes(rig: Rig) -> int:
 
 
 def repeated(wire: Wire, asked: Asked, text: str) -> WireAnswer:
-    """Ask until an answer comes, as clients do."""
+    """Repeat a request until an answer arrives, as clients do."""
     for _ in range(5):
         try:
             return wire.ask(*asked, key=text)
@@ -58,27 +58,27 @@ def repeated(wire: Wire, asked: Asked, text: str) -> WireAnswer:
 
 @contextmanager
 def wires_to(*uris: str) -> Iterator[list[Wire]]:
-    """Connections of the admin."""
+    """Return connections of the admin to a node."""
     with ExitStack() as closes:
         yield [closes.enter_context(closing(Wire(uri, user="admin"))) for uri in uris]
 
 
 @pytest.fixture(scope="module")
 def cutter(rig: Rig) -> Iterator[Cutter]:
-    """The proxy before the node."""
+    """The proxy in front of the node."""
     with Cutter(rig.node.uri) as running:
         yield running
 
 
 def test_every_operation_is_tried() -> None:
-    """Whatever looks at keys is cut here."""
+    """The tests cover every operation that accepts idempotency keys."""
     assert set(CASES) == set(KEYED)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("operation", sorted(CASES))
 def test_lost_answer_is_given_again(rig: Rig, cutter: Cutter, operation: str, when: When) -> None:
-    """Cut before it arrived or after it was done, a request that is repeated under its key was carried out once."""
+    """A request that is cut before its arrival or after its execution, and repeated with its key, is executed once."""
     asked, text = CASES[operation](rig), key()
     before = changes(rig)
     wire = Wire(cutter.uri, user="admin")
@@ -104,8 +104,8 @@ def test_lost_answer_is_given_again(rig: Rig, cutter: Cutter, operation: str, wh
     indirect=["rig"],
 )
 def test_key_outlives_the_node(rig: Rig, operation: str, point: str) -> None:
-    """A node that is killed before or after its commit: the next one answers the repeated request, which was
-    carried out once.
+    """If a node is killed before or after the commit, the next node answers the repeated request, which is executed
+    once.
     """
     asked, text = CASES[operation](rig), key()
     before = changes(rig)
@@ -126,9 +126,7 @@ def test_key_outlives_the_node(rig: Rig, operation: str, point: str) -> None:
 
 @pytest.mark.parametrize("operation", PAIRED)
 def test_two_nodes_with_one_key(rig: Rig, operation: str) -> None:
-    """The same request at two nodes at once, pair after pair: both are answered the same, and it was carried out
-    once.
-    """
+    """The same request with one key at two nodes concurrently gets the same answer from both, and is executed once."""
     pairs = PAIRS if operation in ("commit-table", "update-properties") or FULL else PAIRS // 5
     with rig.beside() as other, wires_to(rig.node.uri, other.node.uri) as wires, ThreadPoolExecutor(2) as hands:
         for _ in range(pairs):
@@ -143,8 +141,8 @@ def test_two_nodes_with_one_key(rig: Rig, operation: str) -> None:
 
 
 def test_owners_drop_at_two_nodes(rig: Rig) -> None:
-    """Whose right to drop a table went with it is not refused at the other node: that one looks again what became
-    of the key.
+    """An owner's drop that is repeated at another node is not refused there, although the owner's privilege ended with
+    the table: the node reads the key's outcome again.
     """
     with rig.beside() as other, ThreadPoolExecutor(2) as hands:
         for _ in range(PAIRS // 5):
@@ -159,13 +157,13 @@ def test_owners_drop_at_two_nodes(rig: Rig) -> None:
 
 
 def dropped(uri: str, user: str, path: str, text: str) -> int:
-    """Drop something under a key, on a connection of its own; returns the status."""
+    """Drop an object with a key on a separate connection. Returns the status."""
     with closing(Wire(uri, user=user)) as wire:
         return wire.ask("DELETE", path, key=text).status
 
 
 def test_one_node_with_one_key(rig: Rig) -> None:
-    """Ten of the same request at one node at once: the others wait for the first, and are answered as it is."""
+    """Of ten equal requests at one node, nine wait for the first and get its answer."""
     with wires_to(*[rig.node.uri] * 10) as wires, ThreadPoolExecutor(10) as hands:
         for prepare in (table_create, table_commit):
             asked, text = prepare(rig), key()

@@ -1,5 +1,5 @@
-"""Kill -9 during the removal of orphan files, between mark and deletion and between deletions: it resumes, and live
-files stay.
+"""Kill -9 during the removal of orphan files, between mark and deletion and between deletions: the removal is resumed,
+and live files are not deleted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.faults.test_purge import listed_files, make_table, path_of
 pytestmark = pytest.mark.heavy
 OPERATIONS = "/api/limnos/v1/metalakes/lake/catalogs/main/maintenance/operations"
 ENDED_WITHIN_S = 600
-"""A removal waits for 100 s between mark and deletion."""
+"""Seconds for a removal, which waits 100 s between mark and deletion."""
 
 
 @pytest.fixture(scope="module", params=BACKENDS if FULL else ("sqlite",))
@@ -42,13 +42,15 @@ def wait_dead(rig: Rig) -> None:
     """Wait until the node has killed itself."""
     until = time.monotonic() + ENDED_WITHIN_S
     while rig.node.running.poll() is None:
-        assert time.monotonic() < until, "the node lives"
+        assert time.monotonic() < until, "the node has not ended"
         time.sleep(0.2)
     rig.node.wait_killed()
 
 
 def test_a_removal_that_is_killed(rig: Rig) -> None:
-    """Killed after the marks, and after two deletions: in the end the orphans are gone, each with a line of audit."""
+    """After kills between the marks and the deletions, and after two deletions, all orphan files are deleted at the
+    end, each with an audit record.
+    """
     table = make_table(rig, rig.tag())
     live = listed_files(table)
     orphans: list[Path] = []

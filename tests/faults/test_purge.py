@@ -1,5 +1,5 @@
 """Kill -9 during a purge, more than once: the resumed purge deletes exactly the files that the table's metadata
-listed.
+names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.nodes.wire import GRAVITINO, PREFIX, namespace_body, table_path
 
 APPENDS = 4
 KILLED_AFTER = (1, 4)
-"""Files deleted by each worker that dies."""
+"""Numbers of files that each worker deletes before it dies."""
 
 
 def path_of(location: str) -> Path:
@@ -28,7 +28,7 @@ def path_of(location: str) -> Path:
 
 
 def make_table(rig: Rig, tag: str) -> Table:
-    """Make a table with some snapshots, through PyIceberg."""
+    """Create a table with some snapshots, through PyIceberg."""
     rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(tag))
     catalog = load_catalog("main", type="rest", uri=f"{rig.node.uri}/iceberg", warehouse="main", token=rig.node.token)
     rows = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
@@ -39,7 +39,7 @@ def make_table(rig: Rig, tag: str) -> Table:
 
 
 def listed_files(table: Table) -> set[Path]:
-    """Return every file that a table's metadata leads to, as PyIceberg reads it."""
+    """Return every file that a table's metadata names, as PyIceberg reads it."""
     found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
     for snapshot in table.metadata.snapshots:
         found.add(snapshot.manifest_list)
@@ -50,7 +50,7 @@ def listed_files(table: Table) -> set[Path]:
 
 
 def decoys(table: Table) -> set[Path]:
-    """Put files that nobody lists beside the listed ones."""
+    """Put unnamed files beside the named ones."""
     home = path_of(table.location())
     made = {home / "stray", home / "data" / "stray.parquet", home / "metadata" / "stray.metadata.json"}
     for path in made:
@@ -59,7 +59,9 @@ def decoys(table: Table) -> set[Path]:
 
 
 def test_killed_purge_goes_on(rig: Rig) -> None:
-    """Workers die after some files; the last one finishes: all listed files are gone, all others are there."""
+    """Several workers die after some files, and the last one completes the purge: all named files are deleted, and all
+    others exist.
+    """
     table = make_table(rig, rig.tag())
     (tag, name), metadata_file = table.name(), path_of(table.metadata_location)
     listed, strays = listed_files(table), decoys(table)
@@ -70,7 +72,7 @@ def test_killed_purge_goes_on(rig: Rig) -> None:
     rig.node.wait_killed()
     left = [sum(path.exists() for path in listed)]
     for count in KILLED_AFTER[1:]:
-        rig.sql("UPDATE task SET leased_until = 0, due_at = 0")  # as when the time of the dead one's lease is over
+        rig.sql("UPDATE task SET leased_until = 0, due_at = 0")  # as if the dead worker's lease had expired
         rig.arm(PURGE_POINT, count=count)
         rig.node.spawn()
         rig.node.wait_killed()
@@ -82,7 +84,7 @@ def test_killed_purge_goes_on(rig: Rig) -> None:
     assert dropped.status == 204
     assert left == sorted(left, reverse=True)
     assert left[0] == len(listed) - KILLED_AFTER[0]
-    assert kept, "the metadata file went before the files that it leads to"
+    assert kept, "the metadata file was deleted before the files that it names"
     assert not [path for path in listed if path.exists()]
     assert all(path.exists() for path in strays)
     assert rig.rows("SELECT 1 FROM task WHERE kind = 'purge-table'") == []
@@ -91,7 +93,9 @@ def test_killed_purge_goes_on(rig: Rig) -> None:
 
 
 def test_leased_purge_is_left_alone(rig: Rig) -> None:
-    """While a dead worker's lease lasts, another node does not take its task: a slow one might still be at it."""
+    """While the lease of a dead worker is valid, another node does not lease its task, because a slow worker might
+    still be running.
+    """
     table = make_table(rig, rig.tag())
     tag, name = table.name()
     listed = listed_files(table)
@@ -111,8 +115,8 @@ def test_leased_purge_is_left_alone(rig: Rig) -> None:
 
 @pytest.mark.parametrize("rig", BACKENDS if FULL else ("postgresql",), indirect=True)
 def test_a_dataset_that_leaves_the_trash(rig: Rig) -> None:
-    """Killed when it left, when its purge was begun and after a file: in the end its files are gone, and nothing
-    else is.
+    """A dataset leaves the trash, and the node is killed before and after that commit, and after a deleted file. At the
+    end exactly its files are deleted.
     """
     tag = rig.tag()
     text = f"create type `{tag}` as {{ id: bigint }}; create dataset `{tag}`(`{tag}`) primary key id"
@@ -125,7 +129,7 @@ def test_a_dataset_that_leaves_the_trash(rig: Rig) -> None:
     rig.sql("UPDATE trash SET expires_at = 0")
 
     for point in ("before-commit", "after-commit"):
-        rig.node.stop()  # first, for a node that stops writes, too
+        rig.node.stop()  # before arming, because a stopping node writes, too
         rig.arm(point)
         rig.node.spawn()
         rig.node.wait_killed()
@@ -146,8 +150,8 @@ def test_a_dataset_that_leaves_the_trash(rig: Rig) -> None:
 
 @pytest.mark.parametrize("rig", BACKENDS if FULL else ("sqlite",), indirect=True)
 def test_a_fileset_that_leaves_the_trash(rig: Rig) -> None:
-    """Killed when a managed fileset left, when its purge was begun and after a file: in the end its files are
-    gone, its neighbour's are there, and its place is free.
+    """A managed fileset leaves the trash, and the node is killed before and after that commit, and after each deleted
+    file. At the end its files are deleted, those of another fileset are not, and its location is free.
     """
     tag = rig.tag()
     catalogs = f"{GRAVITINO}/catalogs"
@@ -177,7 +181,7 @@ def test_a_fileset_that_leaves_the_trash(rig: Rig) -> None:
         rig.arm(PURGE_POINT)
         rig.node.spawn()
         rig.node.wait_killed()
-        assert files_of(homes["gone"]) < left, "one more is gone"
+        assert files_of(homes["gone"]) < left, "one more file is deleted"
         left = files_of(homes["gone"])
         rig.sql("UPDATE task SET leased_until = 0, due_at = 0")
     rig.start()
@@ -191,5 +195,5 @@ def test_a_fileset_that_leaves_the_trash(rig: Rig) -> None:
 
 
 def files_of(home: Path) -> set[Path]:
-    """The files below a directory."""
+    """Return the files below a directory."""
     return {each for each in home.rglob("*") if each.is_file()}

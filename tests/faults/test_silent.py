@@ -29,20 +29,20 @@ from tests.nodes.wire import (
 ANSWERS_WITHIN_S = 5.0
 REPORT_WITHIN_S = 2.0
 DRAINED_WITHIN_S = 10.0
-"""The node's drain time."""
+"""The drain time of the node."""
 GIVEN_UP_S = 40.0
 
 
 @pytest.fixture(scope="module")
 def proxy(cluster: PostgresCluster) -> Iterator[Proxy]:
-    """The wire between the node and its database."""
+    """The proxy between the node and its database."""
     with Proxy(cluster.database()) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def rig(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    """One node behind the proxy."""
+    """A node behind the proxy."""
     drain = {"LIMNOS__SERVER__DRAIN_TIMEOUT_S": str(DRAINED_WITHIN_S)}
     with Rig(tmp_path_factory.mktemp("silent"), proxy.url, env=drain) as running:
         yield running
@@ -50,7 +50,7 @@ def rig(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]
 
 @pytest.fixture
 def home(rig: Rig) -> str:
-    """A namespace with a table, and connections of every kind that rest."""
+    """A namespace with a table, and idle connections of every kind."""
     tag = rig.tag()
     rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(tag))
     rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("t"))
@@ -59,7 +59,7 @@ def home(rig: Rig) -> str:
 
 
 def until_answered(ask: Callable[[], WireAnswer]) -> float:
-    """Ask until the answer is a success, and return after how long it was; 503 is all that may be said meanwhile."""
+    """Repeat a request until it succeeds. Returns the seconds until then; other answers than 503 fail."""
     began = time.monotonic()
     while (answer := ask()).status != 200:
         assert answer.status == 503, answer
@@ -68,7 +68,7 @@ def until_answered(ask: Callable[[], WireAnswer]) -> float:
 
 
 def readiness(rig: Rig) -> tuple[int, float]:
-    """Ask a node whether it is ready, on a connection of its own; returns the status and how long it took."""
+    """Request the readiness of a node on a new connection. Returns the status and the duration."""
     wire = Wire(rig.node.uri, user="admin")
     answer, seconds = timed(lambda: wire.ask("GET", "/api/health/ready"))
     wire.close()
@@ -76,7 +76,7 @@ def readiness(rig: Rig) -> tuple[int, float]:
 
 
 def test_reads_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: str) -> None:
-    """Every connection that is open falls silent, new ones would work: reads are answered again within five seconds."""
+    """If all open connections are silent and new ones work, reads are answered within five seconds."""
     proxy.silence()
 
     took = until_answered(lambda: rig.admin.ask("GET", table_path(home, "t")))
@@ -87,7 +87,7 @@ def test_reads_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: 
 
 
 def test_writes_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: str) -> None:
-    """A write that meets silent connections is done, once, within five seconds."""
+    """A write that uses silent connections is executed once, within five seconds."""
     proxy.silence()
 
     took = until_answered(lambda: rig.admin.ask("POST", table_path(home, "t"), properties_body(mark=home)))
@@ -99,7 +99,7 @@ def test_writes_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, home:
 
 
 def test_cold_reads_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: str) -> None:
-    """What the view lacks is read again on a fresh connection: silence behind the gate is found, too."""
+    """A fact that the view lacks is loaded again on a new connection, if the load's connection is silent."""
     role = f"role_{home}"
     rig.admin.do("POST", "/api/metalakes/lake/roles", {"name": role, "properties": {}, "securableObjects": []})
     proxy.silence()
@@ -111,8 +111,8 @@ def test_cold_reads_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, h
 
 
 def test_readiness_tells_the_truth(rig: Rig, proxy: Proxy, home: str) -> None:
-    """While nothing comes through, the node says within two seconds that it is not ready; as soon as it is, it
-    says that.
+    """While the database is unreachable, the node reports within two seconds that it is not ready. It reports when it
+    is ready again.
     """
     proxy.silence(new=True)
     down, down_s = readiness(rig)
@@ -135,7 +135,7 @@ def test_readiness_tells_the_truth(rig: Rig, proxy: Proxy, home: str) -> None:
 
 
 def test_read_asks_again_when_its_connection_died(rig: Rig, proxy: Proxy, home: str) -> None:
-    """A read that meets dead connections is answered, not refused: it asks again on a fresh one."""
+    """A read whose connections were closed is sent again on a new connection, and answered."""
     role = f"dead_{home}"
     rig.admin.do("POST", "/api/metalakes/lake/roles", {"name": role, "properties": {}, "securableObjects": []})
     statuses = []
@@ -148,7 +148,7 @@ def test_read_asks_again_when_its_connection_died(rig: Rig, proxy: Proxy, home: 
 
 
 def test_paused_database(rig: Rig, cluster: PostgresCluster, home: str) -> None:
-    """A database that stands still is out of reach, and 503; when it goes on, so does the node, within five seconds."""
+    """While the database is paused, requests get 503. After it continues, the node succeeds within five seconds."""
     family = cluster.family()
     for each in family:
         os.kill(each, signal.SIGSTOP)
@@ -168,7 +168,7 @@ def test_paused_database(rig: Rig, cluster: PostgresCluster, home: str) -> None:
 
 
 def test_node_ends_although_its_connections_are_silent(rig: Rig, proxy: Proxy, home: str) -> None:
-    """SIGTERM with a write, a read and everything else silent: the node is gone soon, and starts again."""
+    """After SIGTERM during a write and a read on silent connections, the node ends soon and can be started again."""
     wires = [Wire(rig.node.uri, user="admin") for _ in range(2)]
     proxy.silence(new=True)
     wires[0].send("POST", table_path(home, "t"), properties_body(mark="x"))

@@ -17,9 +17,9 @@ from tests.faults.store_integrity import complaints
 from tests.nodes.wire import PREFIX, Wire, namespace_body, namespace_path, properties_body, table_body, table_path
 
 SLOW_S = 0.7
-"""So long a write is held up."""
+"""Seconds by which a write is delayed."""
 DEADLINE_S = "0.5"
-"""So long the node of the second test waits for itself."""
+"""Deadline of requests to the node of the second test, in seconds."""
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -33,7 +33,7 @@ def hasty_rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @contextmanager
 def held(rig: Rig) -> Iterator[None]:
-    """Hold up every write to the catalogs: by the file's write lock, or by the locks on the clocks' rows."""
+    """Delay every write to the catalogs: by the file's write lock, or by locks on the clocks' rows."""
     if rig.is_sqlite:
         with closing(sqlite3.connect(rig.database, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -47,7 +47,7 @@ def held(rig: Rig) -> Iterator[None]:
 
 
 def test_reads_do_not_wait_for_slow_writes(rig: Rig) -> None:
-    """While writes are held up, reads of the same node are answered; then the writes are done and acknowledged."""
+    """While writes are delayed, the same node answers reads. Afterwards the writes are executed and acknowledged."""
     case = table_create(rig)
     writer = Wire(rig.node.uri, user="admin")
 
@@ -68,8 +68,8 @@ def test_reads_do_not_wait_for_slow_writes(rig: Rig) -> None:
 
 
 def test_late_write_is_not_called_undone(hasty_rig: Rig) -> None:
-    """A write that misses the node's deadline is answered 503 only if it never comes; else its state is unknown:
-    500.
+    """A write that exceeds the node's deadline gets 503 only if it is never executed, and else 500 for an unknown
+    state.
     """
     rig = hasty_rig
     tag = rig.tag()
@@ -87,7 +87,7 @@ def test_late_write_is_not_called_undone(hasty_rig: Rig) -> None:
             wire.send(*request)
         answers = [wire.receive() for wire in wires]
     while rig.admin.ask("POST", f"{PREFIX}/namespaces", namespace_body(rig.tag())).status != 200:
-        time.sleep(0.05)  # writes come one after another: when this one is done, so are those before it
+        time.sleep(0.05)  # writes are executed in order: the earlier ones have ended
 
     there = (
         rig.admin.ask("HEAD", namespace_path(tag, "n")).status == 204,
@@ -96,7 +96,7 @@ def test_late_write_is_not_called_undone(hasty_rig: Rig) -> None:
     )
     for answer, done in zip(answers, there, strict=True):
         assert answer.status in (500, 503)
-        assert answer.status == 500 or not done, f"told that nothing was done, but it was: {answer}"
+        assert answer.status == 500 or not done, f"reported as not done although it was: {answer}"
     assert complaints(rig.database) == []
     for wire in wires:
         wire.close()

@@ -1,5 +1,5 @@
 """Kill -9 at each boundary of each kind of SQL++ definition: afterwards the metadata has the state before or after it,
-and the tree agrees.
+and all protocols agree.
 
 A statement first runs on a second dataverse that was prepared in the same way: its result there is the expected state.
 By default a sample runs; `LIMNOS_TEST_FAULTS=all` runs all.
@@ -20,7 +20,7 @@ from tests.nodes.wire import GRAVITINO, namespace_path
 SERVICE = "/query/service"
 RECORDS = ("Dataverse", "Datatype", "Dataset", "Index", "Function", "Synonym")
 CHANGING = ("Timestamp", "LastRefreshTime", "DatasetId", "GroupName")
-"""What two datasets that are made in the same way differ in."""
+"""Fields in which two equally defined datasets differ."""
 MADE = """create dataverse `{0}`; create dataverse `{0}`.low; create type `{0}`.t as {{ id: bigint, word: string? }}; create type `{0}`.unused as {{ n: bigint }};
 create dataset `{0}`.d(t) primary key id; create index i on `{0}`.d(word); create dataset `{0}`.spare(t) primary key id; create view `{0}`.v as select value 1;
 create function `{0}`.f(a) {{ a + 1 }}; create synonym `{0}`.s for `{0}`.d;
@@ -47,9 +47,9 @@ STATEMENTS = {
     "unmark-dataverse": (MADE, "drop dataverse `{0}`"),
     "drop-dataverse": (MADE, "drop dataverse `{0}`.low"),
 }  # fmt: skip
-"""What is there, and what is done; a name that nothing has yet stands for {0}."""
+"""The prepared state, and the statement. `{0}` stands for an unused name."""
 WITH_FILE = ("create-dataset", "create-view", "replace-view")
-"""They write a metadata file before their transaction."""
+"""Statements that write a metadata file before their transaction."""
 MATRIX = [(name, point) for name in STATEMENTS for point in POINTS if point != "file-written" or name in WITH_FILE]
 SAMPLE = MATRIX if FULL else MATRIX[:: len(MATRIX) // 3]
 
@@ -65,7 +65,7 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def said(rig: Rig, text: str) -> tuple[int, list[object]]:
-    """Send a statement: status and results."""
+    """Send a statement. Returns status and results."""
     answer = rig.admin.ask("POST", SERVICE, {"statement": text})
     results = answer.body.get("results", [])
     assert isinstance(results, list)
@@ -73,7 +73,7 @@ def said(rig: Rig, text: str) -> tuple[int, list[object]]:
 
 
 def spelled(rig: Rig, text: str, tag: str) -> str:
-    """A statement about the dataverse of a name."""
+    """Return a statement about the dataverse of a name."""
     return text.format(tag).replace("{files}", str(rig.directory))
 
 
@@ -99,7 +99,7 @@ def picture(rig: Rig, tag: str) -> str:
 
 
 def plain(value: object) -> object:
-    """A record without what differs from one making to the next."""
+    """Return a record without the fields that differ between two equal definitions."""
     if isinstance(value, dict):
         return {name: plain(inner) for name, inner in value.items() if name not in CHANGING}
     return [plain(each) for each in value] if isinstance(value, list) else value
@@ -107,7 +107,9 @@ def plain(value: object) -> object:
 
 @pytest.mark.parametrize("name,point", SAMPLE)
 def test_a_definition_is_whole_or_absent(rig: Rig, name: str, point: str) -> None:
-    """A node killed inside a definition leaves all of it after the commit, nothing before; and it can be sent again."""
+    """A definition in which the node is killed is complete if the kill is after the commit, and absent if it is before.
+    It can be repeated.
+    """
     before, text = STATEMENTS[name]
     beside, tag = rig.tag(), rig.tag()
     for each in (beside, tag):
@@ -121,7 +123,7 @@ def test_a_definition_is_whole_or_absent(rig: Rig, name: str, point: str) -> Non
     answer = rig.try_to("POST", SERVICE, {"statement": spelled(rig, text, tag)})
 
     rig.node.wait_killed()
-    assert answer is None, f"a node that was killed before its answer gave one: {answer}"
+    assert answer is None, f"a killed node answered: {answer}"
     assert complaints(rig.database) == []
     rig.start()
     assert wanted != there

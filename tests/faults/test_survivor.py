@@ -1,4 +1,4 @@
-"""One of two nodes is killed inside a mutation: the other node answers truly and can write at once."""
+"""One of two nodes is killed inside a mutation: the other node's answers are true, and it can write at once."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SAMPLE = MATRIX if FULL else [(table_commit, "before-commit"), (privilege_grant,
 
 @pytest.fixture(scope="module")
 def victim(rig: Rig) -> Iterator[Rig]:
-    """A second node over the rig's store, to be killed."""
+    """A second node on the rig's store, to be killed."""
     with rig.beside() as other:
         yield other
 
 
 @pytest.mark.parametrize("mutation,point", SAMPLE, ids=lambda value: getattr(value, "__name__", value))
 def test_survivor_knows_at_once(rig: Rig, victim: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
-    """The node that lives on tells what the dead one left: all of a mutation after its commit, else nothing."""
+    """The other node returns the mutation completely if the kill was after its commit, and else not at all."""
     case = mutation(rig)
     assert not case.is_done()
     victim.arm(point)
@@ -36,7 +36,7 @@ def test_survivor_knows_at_once(rig: Rig, victim: Rig, mutation: Callable[[Rig],
 
     assert answer is None
     assert done == (point == "after-commit")
-    assert again.status in (case.again if done else (200, 204)), f"done again: {again}"
+    assert again.status in (case.again if done else (200, 204)), f"repeated: {again}"
     assert case.is_done()
     assert complaints(rig.database) == []
     victim.start()

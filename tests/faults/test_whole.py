@@ -31,7 +31,7 @@ A_CATALOG = "(SELECT id FROM node WHERE kind = 2)"
 def job(
     state: str = "'queued'", *, of: str = A_TABLE, holder: str = "''", started: str = "NULL", ended: str = "NULL"
 ) -> str:
-    """A row of a job, whole as it comes; its owner and template are those of the table."""
+    """Return a complete row of a job, with the table's owner and template."""
     return (
         f"INSERT INTO template_job VALUES ({of}, 1, {A_TABLE}, 'u', 'a', 1, {state}, {holder}, 0, 0, '{{}}', '', NULL, NULL, '', '', 0, 0, 0,"
         f" {started}, {ended})"
@@ -121,7 +121,7 @@ WOUNDS = {
         "INSERT INTO task (id, kind, payload, created_at, due_at, attempts, leased_until) SELECT node_id, 'purge-table', metadata_location, 0, 0, 0, 0 FROM document",
     ),
 }
-"""What is wrong, the check that must say so, and how it is done."""
+"""The check that must report the inconsistency, and the statements that cause it, by name."""
 RUN = {
     "id": "0f7a4a52-5f0b-4c4e-9f3a-2f8f5d2b8d10", "holder": "here:1", "lease_s": 30, "parameters": {}, "options": {},
     "steps": [{"name": "a.b.t", "reads": [], "output": "main.a.b.t"}],
@@ -137,7 +137,7 @@ EVENT = {
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Make a store with a little of everything."""
+    """Create a consistent store with objects of every kind."""
     with Rig(tmp_path_factory.mktemp("sound"), None) as rig:
         admin = rig.admin
         admin.do("POST", f"{PREFIX}/namespaces", namespace_body("a", "b"))
@@ -158,13 +158,13 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def test_sound_store_has_no_complaints(sound: Path) -> None:
-    """A store that was only used has nothing to complain about."""
+    """A store that was only used has no violations."""
     assert complaints(str(sound)) == []
 
 
 @pytest.mark.parametrize("wound", WOUNDS)
 def test_wound_is_told(sound: Path, tmp_path: Path, wound: str) -> None:
-    """The check that is about a planted wound names it."""
+    """The check for a planted inconsistency reports it."""
     check, statement = WOUNDS[wound]
     copy = tmp_path / "limnos.db"
     shutil.copyfile(sound, copy)
@@ -177,12 +177,12 @@ def test_wound_is_told(sound: Path, tmp_path: Path, wound: str) -> None:
 
 
 def test_every_check_is_wounded() -> None:
-    """No check goes untried."""
+    """Every check has a planted inconsistency."""
     assert {check for check, _ in WOUNDS.values()} == {check.__name__ for check in CHECKS}
 
 
 def test_a_whole_job_is_no_wound(sound: Path, tmp_path: Path) -> None:
-    """What the wounds of jobs are made from is whole, so each is told for what it lacks."""
+    """The row from which the inconsistent jobs are made is consistent, so each is reported for its own defect."""
     copy = tmp_path / "limnos.db"
     shutil.copyfile(sound, copy)
     with closing(sqlite3.connect(copy)) as connection:

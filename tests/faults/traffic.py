@@ -24,12 +24,12 @@ from tests.nodes.wire import (
 
 WRITERS = 3
 PAUSE_S = 0.02
-"""After an answer that was no success."""
+"""Seconds between an answer without success and the next request."""
 CERTAIN, UNKNOWN = 503, 500
 
 
 class WriteAttempt(NamedTuple):
-    """A writer's request, under a unique name, and its answer; no status if the answer was lost."""
+    """A writer's request with a unique name, and its answer; no status if the answer was lost."""
 
     kind: str
     home: str
@@ -38,7 +38,7 @@ class WriteAttempt(NamedTuple):
     message: str = ""
 
     def is_true(self, *, there: bool) -> bool:
-        """Say whether the answer fits what is in the store."""
+        """Return whether the answer is consistent with the store."""
         if self.status is None:
             return True
         if self.status == UNKNOWN:
@@ -47,7 +47,7 @@ class WriteAttempt(NamedTuple):
 
 
 class Traffic:
-    """A few writers at one node, each in a namespace of its own."""
+    """A few writers on one node, each in its own namespace."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
@@ -60,7 +60,7 @@ class Traffic:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Write until the body ends, or until the node does not answer any more."""
+        """Write until the body ends, or until the node no longer answers."""
         threads = [threading.Thread(target=self._write, args=each) for each in zip(self._homes, self.told, strict=True)]
         for thread in threads:
             thread.start()
@@ -72,7 +72,7 @@ class Traffic:
                 thread.join()
 
     def _write(self, home: str, told: list[WriteAttempt]) -> None:
-        """Make namespaces and tables and commit to one table, each under a new name."""
+        """Create namespaces and tables and commit to one table, each with a new name."""
         wire = Wire(self.rig.node.uri, user="admin")
         for number in itertools.count():
             name = f"x{number}"
@@ -94,11 +94,11 @@ class Traffic:
                     return
 
     def answers(self) -> list[WriteAttempt]:
-        """Return everything that anybody was told."""
+        """Return all answers that the writers got."""
         return [one for told in self.told for one in told]
 
     def untrue(self) -> list[str]:
-        """Hold every answer against what is in the store now, and return those that were wrong."""
+        """Compare every answer with the present state of the store. Returns those that were wrong."""
         properties = {home: properties_of(self.rig, home, "busy") for home in self._homes}
         there: dict[str, Callable[[WriteAttempt], bool]] = {
             "commit": lambda one: one.name in properties[one.home],

@@ -30,9 +30,9 @@ from tests.freshness.harness import LateStore
 Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]
 WIDE: dict[str, Plant] = {}
-"""Bugs that stories with all kinds of mutations reveal."""
+"""Bugs that sequences with all kinds of mutations detect."""
 FOCUS: dict[str, Plant] = {}
-"""Bugs that only stories concentrated on a few tables reveal."""
+"""Bugs that only sequences concentrated on a few tables detect."""
 
 
 def plant(bug: Plant) -> Plant:

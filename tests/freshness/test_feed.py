@@ -31,7 +31,7 @@ MUTATIONS = int(os.environ.get("LIMNOS_FEED_MUTATIONS", "0"))
 SEED = int(os.environ.get("LIMNOS_FRESHNESS_SEED", "1"))
 GONE = (NotFound, PermissionDenied, NotInUse, BadRequest, ServiceUnavailable)
 Row = tuple[int, int, int]
-"""Zone, revision, ordinal."""
+"""Zone, revision and ordinal."""
 
 
 @dataclass

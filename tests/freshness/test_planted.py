@@ -18,8 +18,8 @@ pytestmark = pytest.mark.heavy
 SEEDS = 40
 STEPS = 120
 SEEN_AT = {"own zone only": 8, "metalake only": 5}
-"""Stories that a bug was seen to break; they come first, where the ones before them broke nothing. The others
-follow, should stories change.
+"""The seeds of sequences in which a bug was detected. They run first if earlier ones do not detect it; the others
+follow, because sequences can change.
 """
 
 

@@ -63,11 +63,11 @@ TAGS = ("red", "blue")
 ROLES = ("r", "s", "q")
 CATALOGS = ("main", "side")
 LANCE = "lance"
-"""A catalog of Lance tables, in stories with Lance."""
+"""A catalog of Lance tables, in sequences with Lance."""
 NAMES = ("a", "b")
 TABLES = ("t", "u")
 VIEWS = ("v", "t")
-"""Names of views. One of them is also a table's, because tables and views share their names."""
+"""Names of views. One of them is also a table's name, because tables and views share their names."""
 Levels = tuple[str, ...]
 Work = Coroutine[Any, Any, object]
 REFUSALS = (LimnosError, InvalidName)

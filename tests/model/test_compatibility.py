@@ -1,7 +1,8 @@
-"""Bytes written by version 1.0 must be readable for ever: fixtures below `fixtures/records/v1.0` never change.
+"""Compatibility: bytes that version 1.0 wrote must always be readable, so fixtures below `fixtures/records/v1.0` never
+change.
 
-`expected.json` says what each file must read as: a record's fields, or a message in Protobuf's JSON. A new version adds
-a directory beside this one.
+`expected.json` has the expected content of each file: a record's fields, or a message in Protobuf's JSON. A new version
+adds a directory beside this one.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ LATER = {
     "JobTemplateRecord": {"job_type": "", "content": ""},
     "DeclaredRecord": {"definition": "", "dependencies": ()},
 }
-"""What records have had since, as it reads where version 1.0 wrote nothing."""
+"""Fields that records got after version 1.0, with the values that they have in its fixtures."""
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED["records"]))
 def test_a_stored_record_of_version_1_0_reads_as_it_was_written(name: str) -> None:
-    """Every field has the value it had when version 1.0 wrote it, and nothing is left over."""
+    """Every field of a stored record has the value that version 1.0 wrote, and no field is unknown."""
     record = record_class(name).read((HOME / f"{name}.bin").read_bytes())
 
     since = LATER.get(str(EXPECTED["records"][name]["kind"]), {})
@@ -44,7 +45,7 @@ def test_a_stored_record_of_version_1_0_reads_as_it_was_written(name: str) -> No
 
 @pytest.mark.parametrize("name", sorted(EXPECTED["messages"]))
 def test_an_exported_message_of_version_1_0_reads_as_it_was_written(name: str) -> None:
-    """Every field of an exported message has the value it had when version 1.0 wrote it."""
+    """Every field of an exported message has the value that version 1.0 wrote."""
     expected = EXPECTED["messages"][name]
     name_of_kind = str(expected["message"])
     kind = cast("type[Message]", getattr(schema_pb2, name_of_kind, None) or getattr(export_pb2, name_of_kind))
@@ -63,14 +64,16 @@ def test_a_new_fixture_has_the_bytes_of_its_fields(tmp_path: Path) -> None:
 
 
 def test_every_fixture_is_described() -> None:
-    """No file lies here that no test reads, and none that is described is gone."""
+    """The described fixtures are exactly the existing files."""
     files = {path.stem for path in HOME.glob("*.bin")}
 
     assert files == set(EXPECTED["records"]) | set(EXPECTED["messages"])
 
 
 def test_every_message_has_a_fixture() -> None:
-    """Each message of seed 2, each other one of an export, and each stored record was written down by version 1.0."""
+    """Each message of seed 2, each further message of an export, and each stored record has a fixture of version
+    1.0.
+    """
     described = {entry["message"] for entry in EXPECTED["messages"].values()}
     kinds = {entry["kind"] for entry in EXPECTED["records"].values()}
 

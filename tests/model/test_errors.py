@@ -1,4 +1,4 @@
-"""Errors of the taxonomy: each class can be copied, sent to another process and given another message."""
+"""Errors of the taxonomy: each can be copied, pickled and given another message."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUES: dict[str, object] = {
 
 
 def _error(cls: type[LimnosError]) -> LimnosError:
-    """Make an error with every field set, and a context where the class takes one."""
+    """Return an error with every field set, and with a context if the class has one."""
     parameters = inspect.signature(cls).parameters.values()
     named = {each.name: VALUES[each.name] for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
     takes_context = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
@@ -35,7 +35,7 @@ def _error(cls: type[LimnosError]) -> LimnosError:
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_another_message_keeps_class_and_fields(cls: type[LimnosError]) -> None:
-    """A copy with another message is of the same class and keeps every other field; the error itself stays."""
+    """A copy with another message has the same class and all other fields; the original is unchanged."""
     error = _error(cls)
     fields = dict(vars(error))
 
@@ -49,7 +49,7 @@ def test_another_message_keeps_class_and_fields(cls: type[LimnosError]) -> None:
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_copies_are_whole(cls: type[LimnosError]) -> None:
-    """Copied, deep-copied or pickled, an error keeps its class, its message and every field."""
+    """A copied, deep-copied or pickled error keeps its class, its message and every field."""
     error = _error(cls)
 
     copies = [copy(error), deepcopy(error), pickle.loads(pickle.dumps(error))]
@@ -59,7 +59,7 @@ def test_copies_are_whole(cls: type[LimnosError]) -> None:
 
 
 def test_the_context_of_a_copy_is_its_own() -> None:
-    """What is added to the context of a copy is not in the context of the original."""
+    """A change of the context of a copy does not change the original's."""
     error = LimnosError("What is wrong", operation=3)
 
     error.with_message("Other words").context["subject"] = "a table"

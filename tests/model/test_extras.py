@@ -1,4 +1,4 @@
-"""Hints for missing packages: correct for a wheel and for a checkout, and only with existing extras."""
+"""Hints for missing packages: correct for a wheel and for a checkout, with existing extras only."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from limnos.model.extras import MODULE_EXTRAS, SCHEME_EXTRAS, checkout_of, extra
 ROOT = Path(__file__).parents[2]
 STATED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 BROUGHT = {"azure", "google.protobuf", "google.auth", "hive_metastore", "lance_namespace", "pyarrow"}
-"""Libraries that share a package's name with others, or come with what an extra states."""
+"""Libraries that share a top-level package with others, or that are dependencies of an extra's packages."""
 
 
 def test_an_installed_wheel_is_told_of_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has no checkout is told to install the package's extras, and of no checkout."""
+    """For an installed wheel the hint names the package's extras and no checkout."""
     installed = tmp_path / "lib" / "python3.11" / "site-packages" / "limnos" / "model" / "extras.py"
     monkeypatch.setattr(extras, "__file__", str(installed))
 
@@ -30,7 +30,7 @@ def test_an_installed_wheel_is_told_of_the_wheel(tmp_path: Path, monkeypatch: py
 
 
 def test_a_checkout_is_told_of_its_make() -> None:
-    """Who runs a checkout is told where it is and that `make setup` brings everything."""
+    """For a checkout the hint names its path and `make setup`, which installs everything."""
     told = f"in the checkout {ROOT} run: pip install -e '.[s3]' (or 'make setup', which installs everything)"
 
     assert checkout_of(ROOT / "src" / "limnos" / "model" / "extras.py") == ROOT
@@ -38,7 +38,7 @@ def test_a_checkout_is_told_of_its_make() -> None:
 
 
 def test_every_library_is_of_the_extra_that_states_it() -> None:
-    """Each library of the table is stated by the extra that the table names."""
+    """Each library of the table belongs to the extra that the table names."""
     owners = packages_distributions()
     stated = {extra: {re.split(r"[\[><=]", each)[0].lower() for each in STATED[extra]} for extra in STATED}
     wrong = [
@@ -62,12 +62,12 @@ def test_every_library_is_of_the_extra_that_states_it() -> None:
     ],
 )
 def test_the_extra_of_a_module_is_found(module: str, expected: str | None) -> None:
-    """The longest known name counts."""
+    """The extra of a module is that of the longest known module name."""
     assert extra_of(module) == expected
 
 
 def test_nobody_words_such_a_hint_alone() -> None:
-    """A hint to install an extra of the product is worded in one place."""
+    """No other module has its own text of a hint to install an extra."""
     own = ROOT / "src" / "limnos" / "model" / "extras.py"
     files = [file for file in (ROOT / "src" / "limnos").rglob("*.py") if file != own]
     worded = re.compile(r"install (?:-e )?'(?:limnos|\.)\[")

@@ -1,4 +1,4 @@
-"""Messages with length prefixes: each is decoded again, however the bytes are split."""
+"""Messages with length prefixes: each is decoded, however the bytes are split."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from limnos.model.frames import BrokenFrame, frame_at, frame_message
 
 @given(st.lists(st.binary(max_size=300)))
 def test_what_was_framed_comes_back(messages: list[bytes]) -> None:
-    """One after the other, and no frame ends before it is all there."""
+    """Framed messages are decoded one after the other, and none before its frame is complete."""
     data = b"".join(frame_message(each) for each in messages)
     at, found = 0, []
     while at < len(data):
@@ -26,7 +26,7 @@ def test_what_was_framed_comes_back(messages: list[bytes]) -> None:
 
 
 def test_a_length_has_ten_bytes_at_most() -> None:
-    """What is longer is no frame, not one that is still to come."""
+    """A length prefix of more than ten bytes is refused, not treated as incomplete."""
     assert frame_at(b"\xff" * 9, 0) is None
     with pytest.raises(BrokenFrame):
         frame_at(b"\xff" * 11, 0)

@@ -10,14 +10,14 @@ from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER, SHARED_SPACE,
 
 
 def test_an_exclusion_is_false_and_has_a_reason() -> None:
-    """A row's `no` counts as nothing where sets are derived, and keeps its reason for readers."""
+    """A row's `no` is false when sets are derived, and contains the reason."""
     assert not no("it has no files")
     assert no("it has no files").reason == "it has no files"
     assert all(not value for value in KindRow())
 
 
 def test_kinds_are_found_by_aspect_in_the_order_of_their_numbers() -> None:
-    """Who derives a set asks for an aspect; a kind that is excluded is not in it."""
+    """The kinds with an aspect are listed in the order of their numbers, without excluded kinds."""
     assert kinds_with(lambda row: row.attached_as) == (Kind.TAG, Kind.POLICY)
     assert kinds_with(lambda row: row.locations) == (Kind.CATALOG, Kind.TABLE, Kind.VIEW, Kind.FILESET)
 
@@ -28,7 +28,7 @@ def test_a_catalog_without_tables_holds_one_kind() -> None:
 
 
 def test_catalogs_hold_the_kinds_whose_rows_name_their_provider() -> None:
-    """A row names one provider, several, or all."""
+    """A catalog contains the kinds whose rows name its provider. A row can name one provider, several, or all."""
     providers = (ICEBERG_PROVIDER, GENERIC_PROVIDER, "model")
     holding = {
         kind: [provider for provider in providers if may_contain(kind, provider)]
@@ -42,7 +42,7 @@ def test_catalogs_hold_the_kinds_whose_rows_name_their_provider() -> None:
 
 
 def test_names_are_shared_as_the_rows_say() -> None:
-    """Views share the names of tables in an Iceberg catalog; all kinds in a catalog share them in a Lance catalog."""
+    """In an Iceberg catalog views share the name space of tables. In a Lance catalog all kinds share one."""
     assert name_space_of(Kind.VIEW, ICEBERG_PROVIDER) == name_space_of(Kind.EXTERNAL_DATASET) == "table"
     assert name_space_of(Kind.FUNCTION, ICEBERG_PROVIDER) == "function"
     assert {name_space_of(kind, GENERIC_PROVIDER) for kind in (Kind.NAMESPACE, Kind.TABLE)} == {SHARED_SPACE}
@@ -50,7 +50,7 @@ def test_names_are_shared_as_the_rows_say() -> None:
 
 
 def test_a_missing_row_is_told_by_the_name_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rooms that need the row of a kind without one say which kind that is; sets leave it out."""
+    """Looking up the row of a kind without one raises an error with the kind's name. Derived sets omit the kind."""
     rows = {kind: row for kind, row in KIND_TABLE.items() if kind is not Kind.TAG}
     monkeypatch.setattr(kind_table, "KIND_TABLE", rows)
 

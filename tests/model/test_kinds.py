@@ -1,4 +1,4 @@
-"""Kinds: each is defined by one line, and no other module has its own list of kinds."""
+"""Kinds: one line defines each, and no other module has its own list of kinds."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ STORED = {
 
 
 def test_numbers_never_change() -> None:
-    """They are stored: a kind that got another number would turn tables into views."""
+    """The numbers of kinds are fixed, because they are stored."""
     assert {kind.name: kind.value for kind in Kind} == STORED
     assert {number: kind.name for number, kind in KINDS.items()} == {number: name for name, number in STORED.items()}
 
 
 def test_groups_follow_from_the_table() -> None:
-    """A kind is in just the groups that its line says."""
+    """A kind is in exactly the groups that its line states."""
     assert CONTAINERS == (Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE)
     assert set(NAMESPACE_OBJECTS) == {kind for kind in Kind if kind.form is KindGroup.LEAF}
     assert all(kind.home is ZoneKind.CATALOG and kind.is_node for kind in NAMESPACE_OBJECTS)
@@ -40,7 +40,9 @@ def test_groups_follow_from_the_table() -> None:
 
 
 def test_nobody_orders_kinds_by_number() -> None:
-    """A comparison by number, in Python or in SQL, would give a new kind a meaning that its line does not say."""
+    """No code compares kinds by number, in Python or in SQL, because that would give a new kind a meaning that its line
+    does not state.
+    """
     ranges = re.compile(r"[<>]=?\s*Kind\.|Kind\.\w+\s*[<>]=?\s|\bkind (?:[<>]=? ?[:\d]|BETWEEN)")
     found = [
         f"{path.name}: {line.strip()}"

@@ -26,13 +26,13 @@ CONTAINERS = {Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE}
 
 
 def test_numbers_never_change() -> None:
-    """Grants are stored by number, so each privilege keeps the number it was given."""
+    """The numbers of privileges are fixed, because grants are stored by number."""
     assert {p.name: int(p) for p in Privilege} == {name: i for i, name in enumerate(STORED.split(), 1)}
 
 
 @pytest.mark.parametrize("privilege", Privilege)
 def test_words_are_read_in_any_case(privilege: Privilege) -> None:
-    """Each privilege is read back from its word, in lower, upper and mixed case."""
+    """The name of a privilege is parsed in lower, upper and mixed case."""
     assert {parse_privilege(t) for t in (privilege.word, privilege.name, privilege.word.title())} == {privilege}
 
 
@@ -41,7 +41,7 @@ def test_words_are_read_in_any_case(privilege: Privilege) -> None:
     [("CREATE_MODEL", Privilege.REGISTER_MODEL), ("create_model_version", Privilege.LINK_MODEL_VERSION)],
 )
 def test_deprecated_aliases_are_understood(text: str, meant: Privilege) -> None:
-    """Old clients' words mean the current privileges, and are never sent back."""
+    """Names of older clients mean the current privileges, and are never returned."""
     found = parse_privilege(text)
 
     assert found is meant
@@ -49,7 +49,7 @@ def test_deprecated_aliases_are_understood(text: str, meant: Privilege) -> None:
 
 
 def test_unknown_privilege_names_the_known() -> None:
-    """A wrong word is answered with the words there are, and without a bare percent sign."""
+    """The error for an unknown privilege lists the valid ones, without a bare percent sign."""
     with pytest.raises(IllegalPrivilege, match="SELECT_TABLE") as raised:
         parse_privilege("READ%TABLE")
 
@@ -57,7 +57,7 @@ def test_unknown_privilege_names_the_known() -> None:
 
 
 def test_conditions_are_read_in_any_case() -> None:
-    """Allow and deny are read in any case; anything else is refused."""
+    """ALLOW and DENY are case-insensitive, and other conditions are refused."""
     assert (parse_condition("ALLOW"), parse_condition("deny")) == (GrantCondition.ALLOW, GrantCondition.DENY)
     with pytest.raises(IllegalPrivilege, match="use ALLOW or DENY"):
         parse_condition("maybe")
@@ -86,19 +86,19 @@ def test_conditions_are_read_in_any_case() -> None:
     ],
 )
 def test_bindings(privilege: Privilege, kinds: set[Kind]) -> None:
-    """Each privilege binds to the kinds that Gravitino's does."""
+    """Each privilege can be granted on the same kinds as in Gravitino."""
     assert BINDS[privilege] == kinds
 
 
 def test_everything_binds_to_the_metalake() -> None:
-    """Every privilege can be granted on the whole metalake, and none on roles, jobs or columns."""
+    """Every privilege can be granted on a metalake, and none on roles, jobs or columns."""
     assert set(BINDS) == set(Privilege)
     assert all(Kind.METALAKE in kinds for kinds in BINDS.values())
     assert not set().union(*BINDS.values()) & {Kind.ROLE, Kind.JOB, Kind.COLUMN, Kind.USER, Kind.GROUP}
 
 
 def test_wrong_binding_says_where_it_would_fit() -> None:
-    """A privilege on the wrong kind is refused in the words of Gravitino's users: a namespace is a SCHEMA."""
+    """A privilege on a wrong kind is refused with Gravitino's names of kinds: a namespace is a SCHEMA."""
     with pytest.raises(
         IllegalPrivilege, match=r"SELECT_TABLE cannot be granted on a FILESET, only on .*SCHEMA or TABLE"
     ):
@@ -117,7 +117,7 @@ def test_wrong_binding_says_where_it_would_fit() -> None:
     ],
 )
 def test_other_catalog_type_is_refused(privilege: Privilege, catalog_type: str, kind: Kind) -> None:
-    """A privilege for things that the catalog cannot hold is refused on it and on its namespaces."""
+    """A privilege on objects that the catalog cannot contain is refused on the catalog and on its namespaces."""
     with pytest.raises(IllegalPrivilege, match="only of a"):
         check_binding(privilege, kind, catalog_type)
 
@@ -136,13 +136,15 @@ def test_other_catalog_type_is_refused(privilege: Privilege, catalog_type: str, 
     ],
 )
 def test_fitting_bindings_pass(privilege: Privilege, kind: Kind, catalog_type: str | None) -> None:
-    """What fits is accepted, in either spelling of the catalog types."""
+    """A valid privilege is accepted with both spellings of catalog types."""
     assert kind in BINDS[privilege]
     check_binding(privilege, kind, catalog_type)
 
 
 def test_both_conditions_on_one_object_are_refused() -> None:
-    """The same privilege allowed and denied on one object is a mistake; said twice alike it is not."""
+    """A request that both allows and denies a privilege on one object is refused. Repeating the same condition is
+    accepted.
+    """
     check_conditions([(Privilege.USE_SCHEMA, GrantCondition.ALLOW)] * 2, "main.a")
     with pytest.raises(IllegalPrivilege, match=r"USE_SCHEMA is both allowed and denied on main\.a"):
         check_conditions([(Privilege.USE_SCHEMA, c) for c in GrantCondition], "main.a")

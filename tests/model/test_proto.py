@@ -1,4 +1,4 @@
-"""The definitions: their names follow seed 2, and the committed code is generated from them."""
+"""Protobuf definitions: names follow seed 2, and the committed code is generated from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIELD_NAME = re.compile(r"[a-z](?:_?[a-z0-9]+)*")
 
 
 def messages() -> Iterator[Descriptor]:
-    """Give every message of ours, nested ones included."""
+    """Return all of our messages, including nested ones."""
     todo = [
         *schema_pb2.DESCRIPTOR.message_types_by_name.values(),
         *records_pb2.DESCRIPTOR.message_types_by_name.values(),
@@ -39,7 +39,7 @@ def test_field_names_follow_the_rule_of_seed_2(message: Descriptor) -> None:
 
 
 def test_the_messages_of_seed_2_are_there() -> None:
-    """Seed 2 names these messages, and four types of catalog."""
+    """The messages and the four catalog types that seed 2 names exist."""
     names = set(schema_pb2.DESCRIPTOR.message_types_by_name)
     types = [name for name in schema_pb2.Catalog.Type.keys() if name != "UNSPECIFIED"]  # noqa: SIM118 - no mapping
 
@@ -48,7 +48,7 @@ def test_the_messages_of_seed_2_are_there() -> None:
 
 
 def test_the_committed_code_is_what_the_definitions_say(tmp_path: Path) -> None:
-    """Generating anew gives the committed files, byte for byte; run scripts/generate_proto.py when this fails."""
+    """Generating the code again gives the committed files, byte for byte. Otherwise run scripts/generate_proto.py."""
     command = [sys.executable, str(HOME / "scripts" / "generate_proto.py"), "--into", str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True)
     patterns = ("*_pb2.py", "*_pb2.pyi")

@@ -1,4 +1,4 @@
-"""Quiet hours: which moments lie within them, the time until they begin, and invalid texts."""
+"""Quiet hours: the times within them, the time until they begin, and invalid texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HOUR_MS = 3_600_000
 
 
 def at(text: str) -> int:
-    """A moment in UTC, in milliseconds since 1970."""
+    """Return a time in UTC, in milliseconds since 1970."""
     return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
 
 
@@ -31,7 +31,7 @@ def at(text: str) -> int:
     ],
 )
 def test_which_moments(text: str, moment: str, *, is_within: bool) -> None:
-    """The first minute belongs to them and the last does not, over midnight too, in the zone's own time."""
+    """The first minute is within quiet hours and the last is not, also over midnight, in local time of the zone."""
     assert parse_quiet_hours(text).contains(at(moment)) is is_within
 
 
@@ -41,16 +41,16 @@ def test_which_moments(text: str, moment: str, *, is_within: bool) -> None:
         ("22:00-06:00", "2026-01-10 12:00", 10),
         ("22:00-06:00", "2026-01-10 23:00", 0),
         ("01:00-02:00", "2026-01-10 02:00", 23),
-        ("04:00-05:00 Europe/Berlin", "2026-03-28 12:00", 14),  # the clocks go forward that night
+        ("04:00-05:00 Europe/Berlin", "2026-03-28 12:00", 14),  # clocks are set forward that night
     ],
 )
 def test_how_long_until(text: str, moment: str, hours: int) -> None:
-    """The time until they begin, today or tomorrow, also over a change of the clocks; 0 within them."""
+    """The time until quiet hours begin, today or tomorrow, is correct over a clock change, and is 0 within them."""
     assert parse_quiet_hours(text).begins_in_ms(at(moment)) == hours * HOUR_MS
 
 
 def test_several() -> None:
-    """The first of several hours counts; without any there is nothing to wait for."""
+    """Of several quiet hours the next ones count. Without quiet hours the time is 0."""
     both = [parse_quiet_hours("22:00-06:00"), parse_quiet_hours("12:00-13:00")]
 
     assert quiet_hours_wait_ms(both, at("2026-01-10 11:00")) == HOUR_MS
@@ -62,6 +62,6 @@ def test_several() -> None:
     "text", ["", "22-6", "24:00-06:00", "22:00-22:00", "22:00-06:60", "22:00-06:00 Mars/Base", "22:00-06:00 ../etc"]
 )
 def test_what_is_none(text: str) -> None:
-    """Such a text is refused with a message that shows the form or the field's fault."""
+    """An invalid text is refused with a message that shows the format or the wrong field."""
     with pytest.raises(ValueError, match=r"form|zone|same time"):
         parse_quiet_hours(text)

@@ -75,12 +75,12 @@ PLAIN: list[Record] = [
 
 
 def test_every_record_has_an_example() -> None:
-    """No record is left out of the tests below."""
+    """Every record class has an example for the tests below."""
     assert {type(each) for each in PLAIN} == set(DECODERS)
 
 
 def other_version(*fields: tuple[str, int, int]) -> type[Message]:
-    """Build a message as another version of the code would know it: (name, number, Protobuf type) per field.
+    """Build a message as another version of the code defines it, with (name, number, Protobuf type) per field.
 
     A field of type message is a version of two numbers and a note, as a newer SchemaVersion might be.
     """
@@ -101,7 +101,7 @@ def other_version(*fields: tuple[str, int, int]) -> type[Message]:
 
 @given(RECORDS)
 def test_any_record_round_trips(record: Record) -> None:
-    """What is written is read back equal, and writing it again gives the same bytes."""
+    """An encoded record decodes to an equal one, which encodes to the same bytes."""
     data = records.encode(record)
     read = DECODERS[type(record)](data)
 
@@ -110,9 +110,7 @@ def test_any_record_round_trips(record: Record) -> None:
 
 
 def test_short_equal_bytes_are_one_record_and_never_that_of_another_kind() -> None:
-    """Short equal bytes are decoded once for each kind of record; other bytes, and long ones, give records of their
-    own.
-    """
+    """Short equal bytes are decoded once for each kind of record. Other bytes, and long ones, give separate records."""
     bare, named, long = (records.encode(TableRecord(comment, {})) for comment in (None, "x", "x" * SHARED_BYTES_MAX))
 
     assert TableRecord.read(bare) is TableRecord.read(bytes(bytearray(bare)))
@@ -122,7 +120,7 @@ def test_short_equal_bytes_are_one_record_and_never_that_of_another_kind() -> No
 
 
 def test_no_comment_is_not_an_empty_comment() -> None:
-    """None and the empty string stay apart."""
+    """None and an empty comment are distinguished."""
     without = records.TableRecord.read(records.encode(TableRecord(None, {})))
     empty = records.TableRecord.read(records.encode(TableRecord("", {})))
 
@@ -131,7 +129,7 @@ def test_no_comment_is_not_an_empty_comment() -> None:
 
 
 def test_equal_properties_give_equal_bytes() -> None:
-    """The order in which properties were set does not show in the bytes."""
+    """The order in which properties were set does not change the bytes."""
     one = records.encode(RoleRecord({"a": "1", "b": "2", "c": "3"}))
     other = records.encode(RoleRecord({"c": "3", "b": "2", "a": "1"}))
 
@@ -149,7 +147,7 @@ def test_every_record_carries_its_version(record: Record) -> None:
 
 @pytest.mark.parametrize("record", PLAIN, ids=lambda record: type(record).__name__)
 def test_unknown_fields_survive_a_read_modify_write(record: Record) -> None:
-    """A newer minor version finds its own field and its version unharmed after this version changed the record."""
+    """If this version changes a record of a newer minor version, its unknown field and its version are kept."""
     newer = other_version(("version", 1, 11), ("color", 99, 9))
     addition = newer(version={"major_version": 1, "minor_version": 7, "note": "kept"}, color="green")
     stored = records.encode(record) + addition.SerializeToString()  # concatenation merges Protobuf messages
@@ -164,7 +162,7 @@ def test_unknown_fields_survive_a_read_modify_write(record: Record) -> None:
 
 
 def test_old_code_reads_new_bytes_and_keeps_what_it_does_not_know() -> None:
-    """Code that knows only version and comment reads ours, changes the comment, and loses nothing of the rest."""
+    """A version of the code that defines only version and comment can change the comment and keeps all other fields."""
     old = other_version(("version", 1, 11), ("comment", 2, 9))
     read = old.FromString(records.encode(MetalakeRecord("lake", {"a": "1"}, in_use=True)))
     before = read.comment  # type: ignore[attr-defined]
@@ -176,7 +174,7 @@ def test_old_code_reads_new_bytes_and_keeps_what_it_does_not_know() -> None:
 
 
 def test_a_catalog_type_of_a_newer_version_survives() -> None:
-    """A type number we do not know reads as UNKNOWN_<number>, and is written back when the type is not changed."""
+    """An unknown catalog type reads as UNKNOWN_<number>, and is written back unchanged."""
     newer = other_version(("version", 1, 11), ("type", 5, 13))
     stored = newer(version={"major_version": 1, "minor_version": 1}, type=42).SerializeToString()
     read = records.CatalogRecord.read(stored)
@@ -189,14 +187,14 @@ def test_a_catalog_type_of_a_newer_version_survives() -> None:
 
 
 def test_an_illegal_catalog_type_is_refused_with_the_legal_ones() -> None:
-    """The refusal of a type that was never stored lists the types."""
+    """The refusal of an invalid catalog type lists the valid ones."""
     with pytest.raises(BadRequest, match=r"'UNKNOWN_42' is unknown\. Use one of RELATIONAL, FILE, STREAM, ML"):
         records.encode(CatalogRecord("UNKNOWN_42", "p", None, {}, in_use=True))
 
 
 @pytest.mark.parametrize("record", PLAIN, ids=lambda record: type(record).__name__)
 def test_a_newer_major_version_is_refused_by_name(record: Record) -> None:
-    """The refusal names the kind, the version found, the version known and what to do."""
+    """The refusal of a newer major version names the kind of record, both versions, and what to do."""
     newer = other_version(("version", 1, 11))
     data = records.encode(record) + newer(version={"major_version": 2, "minor_version": 3}).SerializeToString()
     kind = re.sub(r"(?<!^)([A-Z])", r" \1", type(record).MESSAGE.DESCRIPTOR.name.removesuffix("Record")).lower()
@@ -216,7 +214,7 @@ def test_a_newer_major_version_is_refused_by_name(record: Record) -> None:
     [(b"", "has no version"), (b"\x12\x01a", "has no version"), (b"\xff\xff\xff", "is damaged")],
 )
 def test_bytes_that_are_no_record_are_refused(data: bytes, reason: str) -> None:
-    """Empty, unversioned and damaged bytes are refused with what to do about it."""
+    """Empty, unversioned and damaged bytes are refused with a message that says what to do."""
     with pytest.raises(UnreadableRecord, match=f"namespace .*{reason}.*Restore it") as caught:
         records.NamespaceRecord.read(data)
     assert caught.value.stored_version is None
@@ -226,13 +224,13 @@ def test_bytes_that_are_no_record_are_refused(data: bytes, reason: str) -> None:
     "record", [TableRecord("\ud800", {}), TableRecord(None, {"k": "\udfff"}), RoleRecord({"\ud800": ""})]
 )
 def test_a_lone_surrogate_is_a_bad_request(record: Record) -> None:
-    """Text that is no Unicode is the caller's mistake, said so, not an internal failure."""
+    """Text with a lone surrogate is BadRequest, not an internal error."""
     with pytest.raises(BadRequest, match="not valid Unicode"):
         records.encode(record)
 
 
 def test_what_is_not_understood_stays_out_of_the_representation() -> None:
-    """Logs that show a record do not show bytes that nobody can read."""
+    """The text representation of a record does not show unknown fields."""
     newer = other_version(("version", 1, 11), ("color", 99, 9))
     stored = newer(version={"major_version": 1}, color="green").SerializeToString()
     shown = repr(records.RoleRecord.read(stored))
@@ -241,7 +239,7 @@ def test_what_is_not_understood_stays_out_of_the_representation() -> None:
 
 
 def test_records_py_reads_every_field_that_the_definitions_have() -> None:
-    """A field added to a stored message without code that reads it is noticed here."""
+    """The code reads every field that the definitions of stored messages have."""
     message_fields = {
         name: {field.name for field in message.fields} - {"version"}
         for name, message in records_pb2.DESCRIPTOR.message_types_by_name.items()

@@ -12,7 +12,7 @@ from limnos.model.secrets import Secret, hide_secrets, passwords_of_url
 
 
 def test_a_secret_shows_itself_to_nobody() -> None:
-    """However it is formatted, alone or inside of other values, a secret is `***`; only `reveal` returns it."""
+    """In every format, alone or inside other values, a secret is shown as `***`. Only `reveal` returns it."""
     secret = Secret("hunter2")
 
     shown = [repr(secret), str(secret), f"{secret}", f"{secret!r:>9}", f"{secret:x}", repr([secret])]
@@ -23,7 +23,7 @@ def test_a_secret_shows_itself_to_nobody() -> None:
 
 
 def test_a_secret_is_not_pickled() -> None:
-    """A secret leaves the process by `reveal` alone; copies within it are the secret itself."""
+    """A secret cannot be pickled. A copy within the process is the secret itself."""
     secret = Secret("hunter2")
 
     with pytest.raises(TypeError, match="reveal"):
@@ -33,7 +33,7 @@ def test_a_secret_is_not_pickled() -> None:
 
 
 def test_secrets_are_compared_by_their_texts() -> None:
-    """Two secrets of one text are equal and count once; a text is no secret."""
+    """Two secrets with the same text are equal and have the same hash. A secret does not equal a text."""
     assert {Secret("a"), Secret("a")} == {Secret("a")}
     assert Secret("a") != Secret("b")
     assert Secret("a") != "a"
@@ -53,8 +53,8 @@ def test_secrets_are_compared_by_their_texts() -> None:
     ],
 )
 def test_passwords_of_a_url_are_found(url: str, expected: tuple[str, ...]) -> None:
-    """A password is found as it is spelled and decoded, in a URL that is not well-formed, too; one that is a name
-    as well is no secret.
+    """Passwords in a URL are found in encoded and decoded form, also in malformed URLs. A password that equals the user
+    name is not a secret.
     """
     assert passwords_of_url(url) == expected
 
@@ -80,10 +80,10 @@ def test_passwords_of_a_url_are_found(url: str, expected: tuple[str, ...]) -> No
     ],
 )
 def test_secrets_are_hidden_by_their_form(text: str, expected: str) -> None:
-    """Passwords, signatures and credentials are recognized; what only sounds like one stays."""
+    """Passwords, signatures and credentials are recognized by their form and hidden. Similar text is not."""
     assert hide_secrets(text) == expected
 
 
 def test_known_secrets_are_hidden_wherever_they_stand() -> None:
-    """A known secret is replaced inside of any word, the longer one first; one of three letters is not looked for."""
+    """A known secret is replaced also within words, the longer one first. Secrets of three letters are not searched."""
     assert hide_secrets("xhunter2000y hunter2 abc", ["hunter2", "hunter2000", "abc"]) == "x***y *** abc"

@@ -1,4 +1,4 @@
-"""UUIDs: well-formed, ascending with time, unique, also in a forked process."""
+"""UUIDs: valid, ascending in time, unique, also in a forked process."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ NOW_MS = 1_790_000_000_000
 
 
 def test_they_are_version_7_in_canonical_spelling() -> None:
-    """What the standard library reads and writes back unchanged."""
+    """Each UUID is of version 7, and the standard library parses and prints it unchanged."""
     for text in (new_uuid(NOW_MS + i) for i in range(1000)):
         parsed = UUID(text)
         assert (parsed.version, parsed.variant, str(parsed)) == (7, RFC_4122, text)
 
 
 def test_they_grow_with_time() -> None:
-    """A later millisecond sorts behind, and the time can be read off."""
+    """A UUID of a later millisecond sorts after an earlier one, and contains the time."""
     first, second = new_uuid(NOW_MS), new_uuid(NOW_MS + 1)
 
     assert first < second
@@ -26,12 +26,12 @@ def test_they_grow_with_time() -> None:
 
 
 def test_no_two_are_equal() -> None:
-    """Also across the edge of what is drawn at once."""
+    """UUIDs are unique, also across the blocks in which random bytes are drawn."""
     assert len({new_uuid(NOW_MS) for _ in range(10_000)}) == 10_000
 
 
 def test_a_forked_child_draws_its_own() -> None:
-    """A child does not continue with what its parent had drawn."""
+    """A forked child does not continue with random bytes that its parent has drawn."""
     new_uuid(NOW_MS)
     reading, writing = os.pipe()
     child = os.fork()

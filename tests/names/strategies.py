@@ -1,4 +1,6 @@
-"""Generated names: every kind of part that the tree allows, with many of the characters that are difficult to spell."""
+"""Generated names: every kind of part that is allowed, with many of the characters that need escapes in some
+spelling.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,19 @@ def _legal(part: str) -> bool:
 
 
 def parts(*, without: str = "") -> st.SearchStrategy[str]:
-    """Legal parts, none of which holds a character of `without`."""
+    """Return a strategy of valid parts without the characters in `without`."""
     characters = st.sampled_from(_TRICKY) | _ANY
     allowed = characters.filter(lambda character: character not in without)
     return st.text(allowed, min_size=1, max_size=12).filter(_legal)
 
 
 def levels(*, without: str = "", size_max: int = 5) -> st.SearchStrategy[tuple[str, ...]]:
-    """One to `size_max` legal parts."""
+    """Return a strategy of one to `size_max` valid parts."""
     return st.lists(parts(without=without), min_size=1, max_size=size_max).map(tuple)
 
 
 def refusal(call: Callable[..., object], *args: object, **keywords: object) -> InvalidName:
-    """The InvalidName that the call raises; the test fails when it raises none."""
+    """Return the InvalidName that the call raises. The test fails if it raises none."""
     with pytest.raises(InvalidName) as caught:
         call(*args, **keywords)
     return caught.value

@@ -1,4 +1,4 @@
-"""The canonical form of SQL++ metadata: `@` escapes `@` and `.`; strict decoding."""
+"""The canonical form of SQL++ metadata: `@` escapes `@` and `.`, and decoding is strict."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from limnos.names import InvalidName, canonical
 from tests.names.strategies import attempt, levels, refusal
 
-# reference vectors 1 to 34 of the first generation, without 10 and 13, whose parts the tree refuses
+# reference vectors 1 to 34 of the first generation, without 10 and 13, whose parts are not allowed
 VECTORS = [
     (["Default"], "Default"),
     (["a", "b", "c"], "a.b.c"),
@@ -51,14 +51,14 @@ VECTORS = [
 
 @pytest.mark.parametrize("name,text", VECTORS)
 def test_vectors(name: list[str], text: str) -> None:
-    """Each name has the canonical form of the rule, and the form decodes to the name."""
+    """Each name has the canonical form of the vector, and the form decodes to the name."""
     assert canonical.encode(tuple(name)) == text
     assert canonical.decode(text) == tuple(name)
 
 
 @pytest.mark.parametrize("part,text", [(".", "@."), ("..", "@.@."), ("", ""), ("a\x00", "a\x00")])
 def test_a_part_of_any_text_can_be_encoded(part: str, text: str) -> None:
-    """The rule itself covers parts that the tree refuses."""
+    """Encoding also works for parts that are not allowed in names."""
     assert canonical.encode_part(part) == text
 
 
@@ -72,7 +72,9 @@ def test_a_part_of_any_text_can_be_encoded(part: str, text: str) -> None:
 def test_wrong_examples_of_the_seed_are_not_made(
     name: tuple[str, ...], printed: str, means: tuple[str, ...] | None
 ) -> None:
-    """Two examples printed in seed 4 break its own rule: they are never produced, and do not decode to their name."""
+    """Two examples printed in seed 4 contradict its own rule: encoding never produces them, and they do not decode to
+    their name.
+    """
     assert canonical.encode(name) != printed
     if means is None:
         assert refusal(canonical.decode, printed).reason == "bad-escape"
@@ -101,13 +103,13 @@ def test_wrong_examples_of_the_seed_are_not_made(
     ],
 )
 def test_malformed_forms_are_refused(text: str, reason: str) -> None:
-    """A lone or stray escape and an empty part are refused, where AsterixDB once read them leniently."""
+    """A stray escape and an empty part are refused, although AsterixDB once accepted them."""
     assert refusal(canonical.decode, text).reason == reason
 
 
 @pytest.mark.parametrize("name", [("",), ("", "b"), ("a", "", "c"), ("a", ""), ("", "")])
 def test_empty_parts_are_refused(name: tuple[str, ...]) -> None:
-    """An empty part has no canonical form that would decode to it."""
+    """An empty part is refused, because its canonical form would not decode to it."""
     assert refusal(canonical.encode, name).reason == "empty-part"
 
 
@@ -118,13 +120,13 @@ def test_no_part_is_refused() -> None:
 
 @given(levels())
 def test_round_trip(name: tuple[str, ...]) -> None:
-    """Every name comes back from its canonical form."""
+    """Every name decodes from its canonical form."""
     assert canonical.decode(canonical.encode(name)) == name
 
 
 @given(st.text(st.sampled_from("ab@.é\n"), max_size=12))
 def test_decoding_is_strict(text: str) -> None:
-    """What decodes at all is exactly what encoding makes: a bijection."""
+    """Decoding accepts exactly the texts that encoding produces."""
     name = attempt(canonical.decode, text)
 
     if isinstance(name, InvalidName):

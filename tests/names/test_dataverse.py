@@ -1,4 +1,4 @@
-"""`DataverseName`: the seed's interface, its limits, its order, and the forms it is shown in."""
+"""`DataverseName`: the interface of the specification, its limits, its order, and its display forms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDEST = "a" * 251
 
 
 def name_of(*parts: str) -> DataverseName:
-    """The dataverse name of these parts."""
+    """Return the dataverse name of these parts."""
     return DataverseName.create(parts)
 
 
@@ -32,7 +32,7 @@ def name_of(*parts: str) -> DataverseName:
     ],
 )
 def test_a_name_and_its_canonical_form(parts: tuple[str, ...], form: str) -> None:
-    """A name made of parts, and one read from the canonical form, are the same name."""
+    """A name made of parts equals the name read from the canonical form."""
     made, read = DataverseName.create(list(parts)), DataverseName.from_canonical_form(form)
 
     assert made == read
@@ -43,7 +43,7 @@ def test_a_name_and_its_canonical_form(parts: tuple[str, ...], form: str) -> Non
 
 @pytest.mark.parametrize("parts,printed", [(("a.b", "c.d"), "a@.b.c@d"), (("a@.b", "c@d"), "a@@@.b.c@@@@d")])
 def test_the_misprinted_examples_are_other_names(parts: tuple[str, ...], printed: str) -> None:
-    """What seed 4 prints for two names is neither's canonical form."""
+    """The forms that seed 4 prints for two names are not the canonical form of either."""
     read = attempt(DataverseName.from_canonical_form, printed)
 
     assert name_of(*parts).canonical_form != printed
@@ -51,7 +51,7 @@ def test_the_misprinted_examples_are_other_names(parts: tuple[str, ...], printed
 
 
 def test_a_single_part_is_never_split() -> None:
-    """A dot in the one part stays in it."""
+    """A dot in a single part does not split the name."""
     name = DataverseName.create_single_part("sales.east")
 
     assert name.parts == ("sales.east",)
@@ -60,7 +60,7 @@ def test_a_single_part_is_never_split() -> None:
 
 
 def test_built_in_names() -> None:
-    """The four built-in names are their own canonical forms, two of them in lower case."""
+    """The four built-in names equal their canonical forms, two of them in lower case."""
     names = [DataverseName.DEFAULT, DataverseName.METADATA, DataverseName.ASTERIX, DataverseName.ALGEBRICKS]
 
     assert [name.canonical_form for name in names] == ["Default", "Metadata", "asterix", "algebricks"]
@@ -69,7 +69,7 @@ def test_built_in_names() -> None:
 
 @pytest.mark.parametrize("part", ["a.b", "a@b", "."])
 def test_a_built_in_name_needs_no_escape(part: str) -> None:
-    """What would be escaped is no built-in name."""
+    """A text that needs an escape is not a built-in name."""
     assert isinstance(attempt(DataverseName.create_builtin, part), InvalidName)
 
 
@@ -89,7 +89,7 @@ def test_a_built_in_name_needs_no_escape(part: str) -> None:
     ],
 )
 def test_names_at_the_limit(parts: tuple[str, ...]) -> None:
-    """The longest parts and the oddest characters are allowed."""
+    """Parts of the maximal length and with unusual characters are allowed."""
     assert name_of(*parts).parts == parts
 
 
@@ -116,7 +116,7 @@ def test_names_at_the_limit(parts: tuple[str, ...]) -> None:
     ],
 )
 def test_names_beyond_the_limit(parts: tuple[str, ...], reason: str) -> None:
-    """Each rule refuses by its reason, and a canonical form is held to the same rules."""
+    """A name or a canonical form that breaks a rule is refused with the rule's reason."""
     assert refusal(DataverseName.create, parts).reason == reason
     if "" not in parts:
         form = ".".join(map(canonical.encode_part, parts))
@@ -125,12 +125,12 @@ def test_names_beyond_the_limit(parts: tuple[str, ...], reason: str) -> None:
 
 @pytest.mark.parametrize("form", ["a@x", "a@", "@", "a.@", "a@@@", "", ".", "..", ".a", "a.", "a..b", "@."])
 def test_malformed_forms_are_refused(form: str) -> None:
-    """A canonical form is decoded strictly."""
+    """A malformed canonical form is refused."""
     assert isinstance(attempt(DataverseName.from_canonical_form, form), InvalidName)
 
 
 def test_order_is_that_of_the_canonical_form() -> None:
-    """Names sort by their canonical forms, so a child need not follow its parent."""
+    """Names sort by their canonical forms, so a child does not always directly follow its parent."""
     forms = ["A", "a", "a!", "a-b", "a.a", "a0", "a@.", "aa", "b"]
     names = [DataverseName.from_canonical_form(form) for form in forms]
     shuffled = random.Random(7).sample(names, len(names))
@@ -141,12 +141,12 @@ def test_order_is_that_of_the_canonical_form() -> None:
 
 
 def test_order_is_by_code_units() -> None:
-    """A character beyond U+FFFF sorts below U+FFFD, as its first code unit does."""
+    """A character beyond U+FFFF sorts before U+FFFD, because its first UTF-16 code unit does."""
     assert name_of("\U0001f600") < name_of("\ufffd")
 
 
 def test_names_compare_with_names_only() -> None:
-    """A string is no dataverse name."""
+    """Comparing a dataverse name with a string is an error."""
     assert name_of("a") != "a"
     with pytest.raises(TypeError):
         _ = name_of("a") < "b"
@@ -165,18 +165,18 @@ def test_names_compare_with_names_only() -> None:
     ],
 )
 def test_display(parts: tuple[str, ...], shown: str) -> None:
-    """Messages show the parts, back-quoted where they need it."""
+    """Messages show the parts, with backquotes where necessary."""
     assert str(name_of(*parts)) == shown
 
 
 def test_case_matters() -> None:
-    """Two names that differ in case are two names."""
+    """Names are case-sensitive."""
     assert name_of("Sales") != name_of("sales")
 
 
 @given(levels())
 def test_round_trip(parts: tuple[str, ...]) -> None:
-    """Every name that is allowed comes back from its canonical form and from JSON."""
+    """Every allowed name is restored from its canonical form and from JSON."""
     name = attempt(DataverseName.create, parts)
 
     if not isinstance(name, InvalidName):

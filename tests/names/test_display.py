@@ -1,4 +1,4 @@
-"""The display form: back-quoted where needed, parses back."""
+"""The display form: parts are backquoted where necessary, and the text parses back to the name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VECTORS = [
 
 @pytest.mark.parametrize("name,text", VECTORS)
 def test_vectors(name: list[str], text: str) -> None:
-    """Each part is quoted by itself where needed, and the text parses back."""
+    """Each part is quoted separately where necessary, and the text parses back."""
     assert display.render(name) == text
     assert display.parse(text) == tuple(name)
 
@@ -53,7 +53,7 @@ def test_vectors(name: list[str], text: str) -> None:
     ],
 )
 def test_other_spellings_are_read(text: str, name: tuple[str, ...]) -> None:
-    """Doubled back-quotes, escapes, needless quotes and bare words that would be quoted are understood."""
+    """Doubled backquotes, escapes, unnecessary quotes and bare words that would be quoted are accepted when parsing."""
     assert display.parse(text) == name
 
 
@@ -81,7 +81,7 @@ def test_other_spellings_are_read(text: str, name: tuple[str, ...]) -> None:
     ],
 )
 def test_malformed_text_is_refused(text: str, reason: str) -> None:
-    """What is no display form is refused with its reason and a message of one line."""
+    """An invalid display form is refused with a reason and a message of one line."""
     error = refusal(display.parse, text)
 
     assert error.reason == reason
@@ -96,7 +96,7 @@ def test_round_trip(name: tuple[str, ...]) -> None:
 
 @given(st.text())
 def test_any_text_can_be_shown_on_one_line(part: str) -> None:
-    """A message can show a part that is not allowed, and no part breaks the line or ends the quotes."""
+    """A message can show a part that is not allowed: no part breaks the line or ends the quotes."""
     shown = display.render_part(part)
 
     assert shown.splitlines() in ([shown], [])

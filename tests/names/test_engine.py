@@ -1,4 +1,4 @@
-"""How Spark, Flink and Trino spell names."""
+"""Spellings of names in Spark, Flink and Trino."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from tests.names.strategies import attempt, levels, parts, refusal
     ],
 )
 def test_spark(name: tuple[str, ...], text: str) -> None:
-    """Spark's parts are bare when they are plain words it does not reserve, else back-quoted."""
+    """In Spark, a part is unquoted if it is a plain word that is not reserved, else backquoted."""
     assert engine.render_spark(name) == text
     assert engine.parse_spark(text) == name
 
 
 def test_spark_cannot_carry_variables() -> None:
-    """Spark replaces `${…}` even inside quotes, so such a part is refused."""
+    """A part with `${…}` is refused for Spark, which replaces variables even inside quotes."""
     error = refusal(engine.render_spark, ("a", "x${spark.app.name}"))
 
     assert error.reason == "forbidden-character"
@@ -43,7 +43,7 @@ def test_spark_cannot_carry_variables() -> None:
 
 @pytest.mark.parametrize("text,name", [("`a`.`b`.c", ("a", "b", "c")), ("1a.b", ("1a", "b")), ("````", ("`",))])
 def test_spark_reads_other_spellings(text: str, name: tuple[str, ...]) -> None:
-    """Needless quotes, and bare parts that start with a digit, are read."""
+    """Unnecessary quotes, and unquoted parts that start with a digit, are accepted from Spark."""
     assert engine.parse_spark(text) == name
 
 
@@ -52,7 +52,7 @@ def test_spark_reads_other_spellings(text: str, name: tuple[str, ...]) -> None:
 )
 @pytest.mark.parametrize("text", ["", "a.", ".a", "a..b", "a b", "a-b", "`a", '"a', "`a`b", '"a"b', "``", '""', "é"])
 def test_malformed_identifiers_are_refused(parse: Callable[[str], Levels], text: str) -> None:
-    """What no engine reads is refused, with the place in the text."""
+    """A malformed identifier is refused with the position in the text."""
     error = refusal(parse, text)
 
     assert error.reason == "bad-quotes"
@@ -67,7 +67,7 @@ def test_flink_quotes_everything() -> None:
 
 @pytest.mark.parametrize("part", ["a\nb", "a\rb"])
 def test_flink_cannot_carry_line_breaks(part: str) -> None:
-    """Flink's quoted identifiers end at a line break."""
+    """A part with a line break is refused for Flink, because it ends a quoted identifier there."""
     assert refusal(engine.render_flink, (part,)).reason == "forbidden-character"
 
 
@@ -92,7 +92,7 @@ def test_trino(name: tuple[str, ...], text: str) -> None:
     ],
 )
 def test_trino_cannot_carry(name: tuple[str, ...], reason: str, word: str) -> None:
-    """A dot inside a level, upper case, and Trino's own schema are refused with the reason."""
+    """A level with a dot or upper case, and Trino's own schema, are refused for Trino with the reason."""
     error = refusal(engine.render_trino, name)
 
     assert error.reason == reason
@@ -100,7 +100,7 @@ def test_trino_cannot_carry(name: tuple[str, ...], reason: str, word: str) -> No
 
 
 def test_trino_tables() -> None:
-    """A table follows its schema as a second identifier, and may hold dots."""
+    """A table is a second identifier after its schema, and its name may contain dots."""
     assert engine.render_trino_table(("a", "b"), name="t.x") == '"a.b"."t.x"'
     assert engine.parse_trino_table('"a.b"."t.x"') == (("a", "b"), "t.x")
 
@@ -109,18 +109,18 @@ def test_trino_tables() -> None:
     "name,reason", [("t$files", "forbidden-character"), ("t@1", "forbidden-character"), ("T", "case-folded")]
 )
 def test_trino_cannot_carry_tables(name: str, reason: str) -> None:
-    """Marks of metadata tables and upper case are refused in a table's name."""
+    """A table name with the characters of metadata tables or with upper case is refused for Trino."""
     assert refusal(engine.render_trino_table, ("a",), name=name).reason == reason
 
 
 def test_trino_folds_what_it_reads() -> None:
-    """Trino reads every identifier in lower case, quoted or not."""
+    """Identifiers from Trino are converted to lower case, quoted or not."""
     assert engine.parse_trino("Sales") == ("sales",)
     assert engine.parse_trino('"A.b"') == ("a", "b")
 
 
 def test_trino_identifiers_are_counted() -> None:
-    """A schema is one identifier, a table two."""
+    """A schema must be one identifier, a table two."""
     assert refusal(engine.parse_trino, '"a"."b"').reason == "too-many-parts"
     assert refusal(engine.parse_trino_table, '"a"').reason == "too-few-parts"
     assert refusal(engine.parse_trino, '"a..b"').reason == "empty-part"
@@ -138,7 +138,7 @@ CODECS = [
 def test_rendering_refuses_or_comes_back(
     render: Callable[[Levels], str], parse: Callable[[str], Levels], name: tuple[str, ...]
 ) -> None:
-    """An engine's spelling reads back as the name, or the name is refused; never another name."""
+    """An engine's spelling either parses back to the same name, or the name is refused."""
     text = attempt(render, name)
 
     if isinstance(text, InvalidName):
@@ -149,19 +149,19 @@ def test_rendering_refuses_or_comes_back(
 
 @given(levels(without="$"))
 def test_spark_carries_everything_without_variables(name: tuple[str, ...]) -> None:
-    """Spark carries every name without a dollar sign."""
+    """Spark can represent every name without a dollar sign."""
     assert engine.parse_spark(engine.render_spark(name)) == name
 
 
 @given(levels(without="\n\r"))
 def test_flink_carries_everything_on_one_line(name: tuple[str, ...]) -> None:
-    """Flink carries every name without line breaks."""
+    """Flink can represent every name without line breaks."""
     assert engine.parse_flink(engine.render_flink(name)) == name
 
 
 @given(levels(without="."), parts(without="$@"))
 def test_trino_tables_refuse_or_come_back(name: tuple[str, ...], table: str) -> None:
-    """A Trino table reads back unless case would be lost."""
+    """Trino's spelling of a table parses back to the same name, or the name is refused because case would be lost."""
     text = attempt(engine.render_trino_table, name, name=table)
 
     if isinstance(text, InvalidName):

@@ -1,4 +1,4 @@
-"""The room's exception."""
+"""The exception of this package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from limnos.names import InvalidName
 
 
 def test_text_is_the_message_and_reason_is_a_word() -> None:
-    """An InvalidName reads as its message, is a ValueError, and keeps the machine word apart."""
+    """The text of an InvalidName is its message. It is a ValueError and has the reason as a separate word."""
     error = InvalidName("empty-part", "A part is empty.")
 
     assert isinstance(error, ValueError)
@@ -16,7 +16,7 @@ def test_text_is_the_message_and_reason_is_a_word() -> None:
 
 
 def test_survives_pickling() -> None:
-    """An InvalidName raised in a Spark worker arrives at the driver whole."""
+    """An InvalidName is unpickled with all of its fields, as when a Spark worker sends it to the driver."""
     error = InvalidName("ambiguous", "Two fit.")
 
     copy = pickle.loads(pickle.dumps(error))

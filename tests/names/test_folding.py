@@ -1,4 +1,4 @@
-"""Folded names: the same for every case and composition of a name."""
+"""Folded names: equal for all cases and Unicode compositions of a name."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from limnos.names.folding import fold
     [("Flights", "fLIGHTS"), ("Straße", "STRASSE"), ("Zürich", "Zu\u0308RICH"), ("ΣΊΣΥΦΟΣ", "σίσυφος"), ("été", "ÉTÉ")],
 )
 def test_names_that_differ_by_case_fold_alike(one: str, other: str) -> None:
-    """Case and composition make no difference, and folding twice changes nothing."""
+    """Names that differ only in case and composition fold to the same text, and folding twice changes nothing."""
     assert fold(one) == fold(other)
     assert fold(fold(one)) == fold(one)
 
 
 def test_other_differences_stay() -> None:
-    """Accents, digits and punctuation count."""
+    """Names that differ in accents, digits or punctuation fold to different texts."""
     assert len({fold(text) for text in ("a", "á", "a_", "a1", "b")}) == 5

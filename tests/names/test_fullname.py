@@ -1,4 +1,6 @@
-"""Gravitino's `fullName`: every split is tried, a single existing object wins, back-quotes are always accepted."""
+"""Gravitino's `fullName`: every split is tried, a single existing object is chosen, and backquotes are always
+accepted.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ CODEC = LogicalCodec()
 
 
 def readings(text: str, kind_levels: int, codec: LogicalCodec = CODEC) -> list[FullName]:
-    """All candidates of a full name."""
+    """Return all candidates of a full name."""
     return list(candidates(text, kind_levels, codec=codec))
 
 
@@ -37,24 +39,24 @@ def readings(text: str, kind_levels: int, codec: LogicalCodec = CODEC) -> list[F
     ],
 )
 def test_texts_with_one_reading(text: str, kind_levels: int, name: FullName) -> None:
-    """Where only one split is possible there is one candidate."""
+    """A text with only one possible split has one candidate."""
     assert readings(text, kind_levels) == [name]
 
 
 def test_every_split_of_an_object_is_a_candidate() -> None:
-    """Dots below the catalog may belong to the schema or to the object."""
+    """Dots below the catalog may belong to the schema's name or to the object's."""
     assert readings("main.a.b.t", OBJECT) == [FullName("main", ("a",), "b.t"), FullName("main", ("a.b",), "t")]
 
 
 def test_every_split_of_a_column_is_a_candidate() -> None:
-    """A column has two boundaries, each at any dot."""
+    """A column's full name has two boundaries, each at any dot."""
     found = {(name.levels, name.name, name.column) for name in readings("main.a.b.c.d", COLUMN)}
 
     assert found == {(("a",), "b", "c.d"), (("a",), "b.c", "d"), (("a.b",), "c", "d")}
 
 
 def test_quoted_components_cut_the_splits() -> None:
-    """A back-quoted component never joins its neighbours; the others still may."""
+    """A backquoted component is never joined with its neighbors. Other components may be."""
     assert readings("main.a.b.`t`.c", COLUMN) == [FullName("main", ("a.b",), "t", "c")]
     assert readings("main.`a`.b.c.d", COLUMN) == [
         FullName("main", ("a",), "b", "c.d"),
@@ -63,7 +65,7 @@ def test_quoted_components_cut_the_splits() -> None:
 
 
 def test_illegal_readings_are_left_out() -> None:
-    """A split that makes an empty or refused name is no candidate while another is."""
+    """A split with an empty or invalid name is not a candidate if another split is valid."""
     assert readings("main.a..t", OBJECT) == [FullName("main", ("a",), ".t"), FullName("main", ("a.",), "t")]
     assert readings("main.a.:b.t", OBJECT) == [FullName("main", ("a",), ":b.t"), FullName("main", ("a.", "b"), "t")]
 
@@ -89,38 +91,38 @@ def test_illegal_readings_are_left_out() -> None:
     ],
 )
 def test_malformed_texts_are_refused(text: str, kind_levels: int, reason: str) -> None:
-    """A text without any legal reading is refused with the first reason."""
+    """A text without any valid reading is refused with the first reason."""
     assert refusal(readings, text, kind_levels).reason == reason
 
 
 def test_empty_segment_has_upstreams_words() -> None:
-    """The refusal of a schema's empty segment is the logical codec's."""
+    """The refusal of an empty segment in a schema's name is that of the logical spelling."""
     error = refusal(readings, "main.A::B", SCHEMA)
 
     assert error.message == "The SCHEMA name 'A::B' contains an empty segment after splitting by ':'."
 
 
 def test_flat_catalog_keeps_the_separator() -> None:
-    """In a flat catalog under `unrestricted` a schema's colon is text."""
+    """In a flat catalog under `unrestricted`, a colon is part of the schema's name."""
     flat = LogicalCodec(policy="unrestricted", nested=False)
 
     assert readings("hive.a:b.t", OBJECT, flat) == [FullName("hive", ("a:b",), "t")]
 
 
 def test_the_live_reading_wins() -> None:
-    """One live hit is the answer, wherever its dots are."""
+    """If exactly one reading exists, it is the result, wherever its dots are."""
     live = {FullName("main", ("a.b",), "t")}
 
     assert resolve("main.a.b.t", live.__contains__, kind_levels=OBJECT, codec=CODEC) == FullName("main", ("a.b",), "t")
 
 
 def test_nothing_live_is_none() -> None:
-    """No live hit is no error here: the caller says what was not found."""
+    """If no reading exists, the result is None and the caller raises the error."""
     assert resolve("main.a.b.t", lambda _: False, kind_levels=OBJECT, codec=CODEC) is None
 
 
 def test_two_live_readings_are_ambiguous() -> None:
-    """More than one hit is refused, and the message offers spellings with one reading each."""
+    """If more than one reading exists, the name is refused, and the message has an unambiguous spelling of each."""
     error = refusal(resolve, "main.a.b.t", lambda _: True, kind_levels=OBJECT, codec=CODEC)
 
     assert error.reason == "ambiguous"
@@ -128,7 +130,7 @@ def test_two_live_readings_are_ambiguous() -> None:
 
 
 def test_caller_may_ask_the_tree_itself() -> None:
-    """`choose` decides over hits that were found elsewhere."""
+    """`choose` decides among existing readings that the caller has looked up."""
     hit = FullName("main", ("a",))
 
     assert choose("main.a", [hit], codec=CODEC) == hit
@@ -136,7 +138,7 @@ def test_caller_may_ask_the_tree_itself() -> None:
 
 
 def test_catalog_is_what_stands_before_the_first_dot() -> None:
-    """The catalog can be read before its codec is known."""
+    """The catalog's name can be read before the rules of its names are known."""
     assert catalog_of("main.a.b:c") == "main"
     assert catalog_of("`main`.a") == "main"
     assert catalog_of("main") == "main"
@@ -153,7 +155,9 @@ def test_catalog_is_what_stands_before_the_first_dot() -> None:
     ],
 )
 def test_parents(text: str, kind_levels: int, above: list[str]) -> None:
-    """Parents run from the innermost out, a nested schema's own parents included (reference vectors 11 and 12)."""
+    """Parents are listed from the innermost to the outermost, including those of a nested schema (reference vectors 11
+    and 12).
+    """
     (name,) = readings(text, kind_levels)
 
     assert [fullname.render(parent, codec=CODEC) for parent in name.parents] == above
@@ -170,7 +174,7 @@ names = st.builds(
 
 @given(names)
 def test_quoted_spelling_has_exactly_one_reading(name: FullName) -> None:
-    """A full name with back-quotes where needed reads as itself and nothing else."""
+    """A full name with the necessary backquotes has exactly one reading, the name itself."""
     text = fullname.render_quoted(name, codec=CODEC)
 
     assert readings(text, OBJECT if name.column is None else COLUMN) == [name]
@@ -178,7 +182,7 @@ def test_quoted_spelling_has_exactly_one_reading(name: FullName) -> None:
 
 @given(names)
 def test_plain_spelling_has_the_name_among_its_readings(name: FullName) -> None:
-    """The spelling that clients expect reads as the name, perhaps among others."""
+    """The readings of the spelling that clients expect include the name."""
     text = fullname.render(name, codec=CODEC)
 
     assert name in readings(text, OBJECT if name.column is None else COLUMN)

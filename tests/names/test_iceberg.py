@@ -1,4 +1,4 @@
-"""Iceberg REST's paths, parents, bodies and prefixes, with the habits of its clients."""
+"""Iceberg REST's paths, parents, bodies and prefixes, as its clients encode them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.names.strategies import attempt, levels, parts, refusal
     ],
 )
 def test_paths(raw: bytes, name: tuple[str, ...]) -> None:
-    """The raw segment is split first, then each level decoded once; `+` is a space."""
+    """The raw path segment is split first, then each level is decoded once, with `+` as space."""
     assert iceberg.decode_path(raw) == name
 
 
@@ -92,7 +92,7 @@ def test_path_round_trip(name: tuple[str, ...]) -> None:
 
 @given(levels())
 def test_paths_of_java_clients(name: tuple[str, ...]) -> None:
-    """A form-encoding client, which joins by the separator as advertised, is understood."""
+    """A path of a client that form-encodes and joins with the advertised separator is decoded to the name."""
     sent = "%1F".join(quote_plus(level, safe="") for level in name)
 
     assert iceberg.decode_path(sent.encode()) == name
@@ -100,7 +100,9 @@ def test_paths_of_java_clients(name: tuple[str, ...]) -> None:
 
 @given(levels())
 def test_paths_of_pyiceberg(name: tuple[str, ...]) -> None:
-    """PyIceberg quotes the levels and joins them by the bare separator, which its HTTP library escapes."""
+    """A path of PyIceberg is decoded to the name: it quotes the levels and joins them by the bare separator, which its
+    HTTP library escapes.
+    """
     sent = "\x1f".join(quote(level, safe="") for level in name)
 
     assert iceberg.decode_path(sent.encode()) == name
@@ -109,18 +111,18 @@ def test_paths_of_pyiceberg(name: tuple[str, ...]) -> None:
 
 @given(parts())
 def test_single_names_round_trip(part: str) -> None:
-    """A table's name in a path is one part, whatever it holds."""
+    """A table's name in a path is one part, whatever characters it contains."""
     assert iceberg.decode_name(iceberg.encode_name(part).encode()) == part
     assert iceberg.decode_name(quote_plus(part, safe="").encode()) == part
 
 
 def test_separator_means_nothing_in_a_table_name() -> None:
-    """U+001F in a table's name is refused, not split at."""
+    """A table name that contains U+001F is refused, not split."""
     assert refusal(iceberg.decode_name, b"a%1Fb").reason == "forbidden-character"
 
 
 def test_parent_of_nothing_is_the_catalog() -> None:
-    """An empty `parent` lists the top level."""
+    """An empty `parent` means the top level."""
     assert iceberg.decode_parent(b"") == ((), None)
 
 
@@ -140,13 +142,13 @@ def test_parent_of_nothing_is_the_catalog() -> None:
     ],
 )
 def test_parents(raw: bytes, first: tuple[str, ...], second: tuple[str, ...] | None) -> None:
-    """The second reading is there only where decoding again gives another legal name."""
+    """A second reading of `parent` exists only if decoding it again gives another valid name."""
     assert iceberg.decode_parent(raw) == (first, second)
 
 
 @given(levels())
 def test_parent_of_java_clients(name: tuple[str, ...]) -> None:
-    """Java joins the levels by U+001F and encodes the whole: the first reading is the name."""
+    """Java clients join the levels by U+001F and encode the whole: the first reading is the name."""
     sent = quote_plus("\x1f".join(name), safe="")
 
     assert iceberg.decode_parent(sent.encode())[0] == name
@@ -154,7 +156,7 @@ def test_parent_of_java_clients(name: tuple[str, ...]) -> None:
 
 @given(levels())
 def test_parent_of_pyiceberg(name: tuple[str, ...]) -> None:
-    """PyIceberg quotes each level, then the whole: one of the two readings is the name."""
+    """PyIceberg quotes each level and then the whole: one of the two readings is the name."""
     sent = quote_plus("\x1f".join(quote(level, safe="") for level in name), safe="")
 
     first, second = iceberg.decode_parent(sent.encode())
@@ -174,18 +176,18 @@ def test_parent_of_pyiceberg(name: tuple[str, ...]) -> None:
     ],
 )
 def test_bodies_are_checked(value: object, reason: str) -> None:
-    """A body that is no array of legal parts is refused."""
+    """A namespace in a body that is not an array of valid parts is refused."""
     assert refusal(iceberg.decode_body, value).reason == reason
 
 
 @pytest.mark.parametrize("raw", [b"lake.main", b"lake%2Emain", b"l%61ke.main"])
 def test_prefix(raw: bytes) -> None:
-    """The prefix is metalake and catalog around the only dot, escaped or not."""
+    """The prefix consists of metalake and catalog, joined by its only dot, escaped or not."""
     assert iceberg.decode_prefix(raw) == ("lake", "main")
 
 
 def test_prefix_round_trip() -> None:
-    """A prefix decodes to what it was made of."""
+    """A prefix decodes to the metalake and catalog from which it was made."""
     assert iceberg.encode_prefix("lake", "my-cat") == "lake.my-cat"
     assert iceberg.decode_prefix(b"lake.my-cat") == ("lake", "my-cat")
 
@@ -212,25 +214,25 @@ def test_malformed_prefixes_are_refused(raw: bytes) -> None:
 
 
 def test_prefix_is_made_of_legal_names() -> None:
-    """A catalog with a dot has no prefix."""
+    """A catalog whose name contains a dot has no prefix."""
     assert refusal(iceberg.encode_prefix, "lake", "a.b").reason == "name-pattern"
 
 
 @pytest.mark.parametrize("text,names", [("main", (None, "main")), ("lake/main", ("lake", "main"))])
 def test_warehouse(text: str, names: tuple[str | None, str]) -> None:
-    """A warehouse is a catalog, or metalake and catalog."""
+    """A warehouse parameter is a catalog, or a metalake and a catalog."""
     assert iceberg.decode_warehouse(text) == names
 
 
 @pytest.mark.parametrize("text", ["", "/", "lake/", "/main", "a/b/c", "s3://bucket/x"])
 def test_malformed_warehouses_are_refused(text: str) -> None:
-    """Anything else is no warehouse of ours."""
+    """Any other warehouse parameter is refused."""
     assert refusal(iceberg.decode_warehouse, text).reason == "name-pattern"
 
 
 @given(st.binary(max_size=12))
 def test_any_bytes_decode_or_are_refused(raw: bytes) -> None:
-    """No byte sequence makes the decoders fail in another way, and what decodes encodes to the same name."""
+    """For any bytes the decoders return a name that encodes to itself, or raise InvalidName."""
     name = attempt(iceberg.decode_path, raw)
 
     if isinstance(name, InvalidName):
@@ -256,7 +258,9 @@ def test_advertised_separator_is_url_encoded() -> None:
     ],
 )
 def test_message_form(levels: tuple[str, ...], text: str) -> None:
-    """A message shows levels as Iceberg's clients do, and quotes only what would be ambiguous or hidden."""
+    """A message shows levels as Iceberg's clients do, and quotes only where the text would be ambiguous or
+    invisible.
+    """
     assert iceberg.render(levels) == text
 
 
@@ -272,7 +276,7 @@ def test_message_form(levels: tuple[str, ...], text: str) -> None:
     ],
 )
 def test_plus_beside_an_escaped_space_is_a_plus(raw: bytes, levels: tuple[str, ...]) -> None:
-    """`+` is a space, as form-encoding clients write it, unless the same segment shows a client that does not
+    """`+` is a space, as form-encoding clients write it, unless the same segment shows that the client does not
     form-encode.
     """
     assert iceberg.decode_path(raw) == levels
@@ -280,11 +284,11 @@ def test_plus_beside_an_escaped_space_is_a_plus(raw: bytes, levels: tuple[str, .
 
 @pytest.mark.parametrize("raw, name", [(b"a+b", "a b"), (b"a+b%20c", "a+b c")])
 def test_plus_in_a_name(raw: bytes, name: str) -> None:
-    """A table's name follows the same rule as a level."""
+    """In a table's name, `+` follows the same rule as in a level."""
     assert iceberg.decode_name(raw) == name
 
 
 def test_prefix_keeps_its_case() -> None:
-    """Metalakes and catalogs are told apart by case, so a prefix is taken as it is spelled, escaped or not."""
+    """A prefix is case-sensitive, escaped or not, because names of metalakes and catalogs are."""
     assert iceberg.decode_prefix(b"Lake.Main") == ("Lake", "Main")
     assert iceberg.decode_prefix(b"Lake%2EMain") == ("Lake", "Main")

@@ -21,7 +21,7 @@ from tests.names.strategies import levels, refusal
     ],
 )
 def test_vectors(name: tuple[str, ...], value: object) -> None:
-    """One part is a string, which is never split; several are an array."""
+    """A name of one part is a string, which is never split. Several parts are an array."""
     assert jsonform.encode(name) == value
     assert jsonform.decode(value) == name
 
@@ -47,7 +47,7 @@ def test_an_array_of_one_is_one_part() -> None:
     ],
 )
 def test_other_values_are_refused(value: object, reason: str, word: str) -> None:
-    """Anything but text or a list of text is refused, and the message says what was sent."""
+    """A value that is neither text nor a list of texts is refused, and the message says what was sent."""
     error = refusal(jsonform.decode, value)
 
     assert error.reason == reason
@@ -55,11 +55,11 @@ def test_other_values_are_refused(value: object, reason: str, word: str) -> None
 
 
 def test_where_an_array_is_needed_text_is_refused() -> None:
-    """A protocol that knows arrays only refuses text."""
+    """If the protocol requires an array, text is refused."""
     assert refusal(jsonform.decode_array, "a").reason == "bad-type"
 
 
 @given(levels())
 def test_round_trip(name: tuple[str, ...]) -> None:
-    """Every name comes back through JSON text."""
+    """Every name is restored from its JSON text."""
     assert jsonform.decode(json.loads(json.dumps(jsonform.encode(name)))) == name

@@ -27,25 +27,25 @@ delimiters = st.sampled_from(["$", ".", "::", "__delim__", "a", "aa", "→"])
     ],
 )
 def test_vectors(name: tuple[str, ...], text: str, delimiter: str) -> None:
-    """A string identifier is the names joined by the delimiter; the root is the delimiter itself (seed 3)."""
+    """A string identifier consists of the names joined by the delimiter. The root is the delimiter itself (seed 3)."""
     assert lance.join(name, delimiter=delimiter) == text
     assert lance.split(text, delimiter=delimiter) == name
 
 
 def test_default_delimiter_is_a_dollar_sign() -> None:
-    """Without a delimiter identifiers are joined by `$`."""
+    """The default delimiter is `$`."""
     assert lance.join(("a", "b")) == "a$b"
     assert lance.split("a$b") == ("a", "b")
 
 
 def test_nothing_is_the_root() -> None:
-    """The seed writes the root as an empty string."""
+    """The empty string is the root, too, as in the specification."""
     assert lance.split("") == ()
 
 
 @pytest.mark.parametrize("text", ["a$", "$a", "$$", "a$$b"])
 def test_empty_parts_are_refused(text: str) -> None:
-    """A delimiter at an end, or twice, is refused."""
+    """An identifier that begins or ends with the delimiter, or has it twice in a row, is refused."""
     error = refusal(lance.split, text)
 
     assert error.reason == "empty-part"
@@ -54,12 +54,12 @@ def test_empty_parts_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", [".", "a$.", "a$.."])
 def test_dot_parts_are_refused(text: str) -> None:
-    """`.` and `..` are no names."""
+    """The names `.` and `..` are refused."""
     assert refusal(lance.split, text).reason == "dot-part"
 
 
 def test_a_part_with_the_delimiter_needs_another_one() -> None:
-    """A name that holds the delimiter cannot be joined by it, but by another."""
+    """A name that contains the delimiter cannot be joined with it, but with another one."""
     error = refusal(lance.join, ("a$b", "t"))
 
     assert error.reason == "separator-in-part"
@@ -68,13 +68,13 @@ def test_a_part_with_the_delimiter_needs_another_one() -> None:
 
 
 def test_parts_that_meet_in_a_delimiter_are_refused() -> None:
-    """A long delimiter must not appear where two parts meet."""
+    """Parts are refused if a long delimiter would occur where one part meets the next."""
     assert refusal(lance.join, ("a:", "b"), delimiter="::").reason == "separator-in-part"
 
 
 @pytest.mark.parametrize("delimiter", ["", "\x00", "\n", "$\x1f", "\ud800"])
 def test_unusable_delimiters_are_refused(delimiter: str) -> None:
-    """A delimiter has at least one character, all of them visible."""
+    """A delimiter must have at least one character, and only visible ones."""
     assert refusal(lance.split, "a", delimiter=delimiter).reason == "bad-separator"
     assert refusal(lance.join, ("a",), delimiter=delimiter).reason == "bad-separator"
 
@@ -91,12 +91,12 @@ def test_unusable_delimiters_are_refused(delimiter: str) -> None:
     ],
 )
 def test_paths(raw: bytes, delimiter: str, name: tuple[str, ...]) -> None:
-    """A path's identifier may have its delimiter escaped or bare; `+` stays a plus."""
+    """In a path the delimiter may be escaped or bare, and `+` is a plus."""
     assert lance.decode_path(raw, delimiter=delimiter) == name
 
 
 def test_body_tells_what_a_plus_meant() -> None:
-    """A path equals its body when they are equal, or equal once plus is read as space."""
+    """A path matches the identifier in the body if they are equal, also with `+` read as space."""
     assert lance.same(("a+b",), ("a b",))
     assert lance.same(("a+b",), ("a+b",))
     assert not lance.same(("a b",), ("a+b",))
@@ -105,7 +105,7 @@ def test_body_tells_what_a_plus_meant() -> None:
 
 @given(levels(), delimiters)
 def test_joining_refuses_or_comes_back(name: tuple[str, ...], delimiter: str) -> None:
-    """A name is joined so that it splits back, or refused; never read as another name."""
+    """A joined name splits to the same name, or the name is refused."""
     text = attempt(lance.join, name, delimiter=delimiter)
 
     if isinstance(text, InvalidName):
@@ -117,13 +117,13 @@ def test_joining_refuses_or_comes_back(name: tuple[str, ...], delimiter: str) ->
 
 @given(levels(without="$"))
 def test_default_delimiter_carries_every_name_without_it(name: tuple[str, ...]) -> None:
-    """Every name whose parts lack the dollar sign comes back."""
+    """Every name without a dollar sign is restored with the default delimiter."""
     assert lance.split(lance.join(name)) == name
 
 
 @given(st.text(st.sampled_from("ab:$"), max_size=10), delimiters)
 def test_text_that_splits_joins_to_itself(text: str, delimiter: str) -> None:
-    """What splits at all joins to the same text; only the root has a second spelling, nothing."""
+    """A text that can be split joins to the same text. Only the root has a second spelling, the empty string."""
     name = attempt(lance.split, text, delimiter=delimiter)
 
     if isinstance(name, InvalidName):

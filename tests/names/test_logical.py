@@ -1,4 +1,4 @@
-"""The logical spelling: separator rules, policies, vectors of seed 1 and of Gravitino's own tests, error texts."""
+"""The logical spelling: separators, policies, vectors of seed 1 and of Gravitino's own tests, and error messages."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ FLAT_OPEN = LogicalCodec(nested=False, policy="unrestricted")
 
 
 def test_default_separator_is_a_colon() -> None:
-    """Without configuration parts are joined by `:`."""
+    """The default separator is `:`."""
     assert NESTED.join(("A", "B", "C")) == "A:B:C"
 
 
 @pytest.mark.parametrize("separator", [":", ";", "$"])
 def test_restricted_policy_has_three_separators(separator: str) -> None:
-    """The allow-list is `: ; $`."""
+    """Under the policy `restricted`, the separators are `:`, `;` and `$`."""
     assert LogicalCodec(separator).split(f"a{separator}b") == ("a", "b")
 
 
 @pytest.mark.parametrize("separator", ["|", "~", "^", "-", "_", "=", "@", "→", "x"])
 def test_unrestricted_policy_takes_any_safe_character(separator: str) -> None:
-    """A character off the list is allowed under `unrestricted`, and refused under `restricted` with the reason."""
+    """Another safe character is allowed as separator under `unrestricted`, and refused under `restricted` with the
+    reason.
+    """
     assert LogicalCodec(separator, policy="unrestricted").join(("a", "b")) == f"a{separator}b"
 
     error = refusal(LogicalCodec, separator)
@@ -38,7 +40,7 @@ def test_unrestricted_policy_takes_any_safe_character(separator: str) -> None:
 
 
 def test_refusal_of_the_slash_is_the_seeds_example() -> None:
-    """The message has the rejected separator, the reason, and alternatives, as seed 1 prints it."""
+    """The refusal of `/` has the separator, the reason and alternatives, as printed in seed 1."""
     error = refusal(check_separator, "/", policy="unrestricted")
 
     assert str(error) == "Delimiter '/' is not allowed because it conflicts with path parsing. Try ':', ';', or '$'."
@@ -70,7 +72,7 @@ def test_refusal_of_the_slash_is_the_seeds_example() -> None:
 )
 @pytest.mark.parametrize("policy", ["restricted", "unrestricted"])
 def test_unsafe_separators_are_refused_under_both_policies(separator: str, why: str, policy: Policy) -> None:
-    """No policy allows what paths, URLs or identifiers could read otherwise."""
+    """A separator that paths, URLs or identifiers could misinterpret is refused under both policies."""
     error = refusal(LogicalCodec, separator, policy)
 
     assert error.reason == "bad-separator"
@@ -91,14 +93,14 @@ def test_unsafe_separators_are_refused_under_both_policies(separator: str, why: 
     ],
 )
 def test_vectors(text: str, name: tuple[str, ...]) -> None:
-    """Join and split are direct, and a dot is a plain character."""
+    """A name is joined and split at the separator. A dot is an ordinary character."""
     assert NESTED.split(text) == name
     assert NESTED.join(name) == text
 
 
 @pytest.mark.parametrize("text", ["team::sales", ":sales", "sales:", ":", "::"])
 def test_empty_segments_are_refused_as_upstream_says_it(text: str) -> None:
-    """An empty segment is refused in the words that Gravitino's clients know."""
+    """The refusal of an empty segment has the message of Gravitino."""
     error = refusal(NESTED.split, text)
 
     assert error.reason == "empty-part"
@@ -106,7 +108,7 @@ def test_empty_segments_are_refused_as_upstream_says_it(text: str) -> None:
 
 
 def test_caller_names_what_is_split() -> None:
-    """The message speaks of the query parameter when that is what was split."""
+    """The message names the query parameter if that was split."""
     error = refusal(NESTED.split, "A::B", what="parentSchema")
 
     assert error.message == "The parentSchema 'A::B' contains an empty segment after splitting by ':'."
@@ -122,7 +124,7 @@ def test_empty_name_is_refused() -> None:
     "text,reason", [("a:..", "dot-part"), ("a:b\x1fc", "forbidden-character"), ("a:" + "b" * 256, "part-too-long")]
 )
 def test_illegal_segments_are_named(text: str, reason: str) -> None:
-    """A segment that the tree refuses is shown, with the reason of the refusal."""
+    """A segment that is not allowed is shown with the reason."""
     error = refusal(NESTED.split, text)
 
     assert error.reason == reason
@@ -136,7 +138,7 @@ def test_depth_is_limited() -> None:
 
 
 def test_separator_is_reserved_inside_a_namespace_part() -> None:
-    """In a catalog with nested namespaces no part may hold the separator, by whichever spelling it arrives."""
+    """In a catalog with nested namespaces no part may contain the separator, in any spelling."""
     error = refusal(NESTED.join, ("a:b", "c"))
 
     assert error.reason == "separator-in-part"
@@ -147,32 +149,32 @@ def test_separator_is_reserved_inside_a_namespace_part() -> None:
 
 
 def test_flat_catalog_under_unrestricted_takes_the_separator_as_text() -> None:
-    """Without nesting an unrestricted separator is a plain character."""
+    """In a flat catalog under `unrestricted`, the separator is an ordinary character."""
     assert FLAT_OPEN.split("a::b") == ("a::b",)
     assert FLAT_OPEN.join(("a:b",)) == "a:b"
     assert FLAT_OPEN.check_namespace_part("a:b") == "a:b"
 
 
 def test_flat_catalog_under_restricted_refuses_the_separator() -> None:
-    """Under the restricted policy the separator is reserved in flat catalogs as well."""
+    """In a flat catalog under `restricted`, the separator is reserved, too."""
     assert refusal(FLAT.split, "a:b").reason == "separator-in-part"
     assert refusal(FLAT.join, ("a:b",)).reason == "separator-in-part"
     assert FLAT.split("a.b") == ("a.b",)
 
 
 def test_flat_catalog_has_one_level() -> None:
-    """Two levels cannot be spelled in a flat catalog."""
+    """A flat catalog has no spelling for two levels."""
     assert refusal(FLAT_OPEN.join, ("a", "b")).reason == "not-nested"
 
 
 def test_the_catalog_itself_has_no_logical_name() -> None:
-    """No level at all is refused."""
+    """A name without levels is refused."""
     assert refusal(NESTED.join, ()).reason == "empty-name"
 
 
 def test_ancestors_and_scopes() -> None:
-    """Ancestors run outermost first, scopes innermost first, and seed 1's parent scopes outermost first with the
-    name.
+    """Ancestors are listed from the outermost, scopes from the innermost, and the parent scopes of seed 1 from the
+    outermost with the name itself.
     """
     assert NESTED.ancestors("A:B:C") == ("A", "A:B")
     assert NESTED.ancestors("A") == ()
@@ -182,7 +184,7 @@ def test_ancestors_and_scopes() -> None:
 
 
 def test_scopes_do_not_confuse_neighbours() -> None:
-    """`raw:events2` and `raw2:events` do not lie below `raw:events`."""
+    """`raw:events2` and `raw2:events` are not below `raw:events`."""
     assert "raw:events" in NESTED.scopes("raw:events:2024")
     assert "raw:events" not in NESTED.scopes("raw:events2")
     assert "raw:events" not in NESTED.scopes("raw2:events")
@@ -190,13 +192,15 @@ def test_scopes_do_not_confuse_neighbours() -> None:
 
 
 def test_conflicts_are_the_stored_parts_that_hold_the_separator() -> None:
-    """The re-check returns conflicting names in the order given."""
+    """The check of stored names returns the conflicting ones in the given order."""
     assert separator_conflicts(":", ["b:c", "plain", "a:"]) == ["b:c", "a:"]
     assert separator_conflicts(";", ["b:c"]) == []
 
 
 def test_taken_separator_is_refused_with_what_is_free() -> None:
-    """The message names conflicting parts and suggests only separators that no stored part holds."""
+    """The message about a conflicting separator names the parts and suggests only separators that no stored part
+    contains.
+    """
     error = refusal(check_separator_free, ":", ["a:b", "c;d", "plain"])
 
     assert error.reason == "separator-taken"
@@ -207,7 +211,7 @@ def test_taken_separator_is_refused_with_what_is_free() -> None:
 
 
 def test_taken_separator_without_alternative() -> None:
-    """When every listed separator is taken the message suggests none; more than five names are cut."""
+    """If stored parts contain every listed separator, the message suggests none. It shows at most five names."""
     error = refusal(check_separator_free, ":", [f"{number}:;$" for number in range(7)])
 
     assert "7 stored" in error.message
@@ -216,12 +220,12 @@ def test_taken_separator_without_alternative() -> None:
 
 
 def test_two_free_separators_are_joined_by_or() -> None:
-    """Two alternatives read as a sentence."""
+    """Two suggested separators are joined by "or"."""
     assert refusal(check_separator_free, ":", ["a:b"]).message.endswith("(';' or '$').")
 
 
 def test_free_separator_passes() -> None:
-    """No stored part holds the separator: nothing is raised."""
+    """If no stored part contains the separator, the check passes."""
     stored = ["a", "b.c"]
 
     check_separator_free(":", stored)
@@ -231,19 +235,19 @@ def test_free_separator_passes() -> None:
 
 @given(levels(without=":"))
 def test_round_trip(name: tuple[str, ...]) -> None:
-    """Every name without the separator in a part comes back."""
+    """Every name whose parts do not contain the separator is restored."""
     assert NESTED.split(NESTED.join(name)) == name
 
 
 @given(parts())
 def test_round_trip_flat(part: str) -> None:
-    """In a flat catalog under `unrestricted` every part is a name."""
+    """In a flat catalog under `unrestricted`, every part is restored."""
     assert FLAT_OPEN.split(FLAT_OPEN.join((part,))) == (part,)
 
 
 @given(st.text(st.sampled_from("ab:."), max_size=12))
 def test_text_that_splits_joins_to_itself(text: str) -> None:
-    """What splits at all is exactly what joining makes."""
+    """Splitting accepts exactly the texts that joining produces."""
     name = attempt(NESTED.split, text)
 
     if isinstance(name, InvalidName):
@@ -254,7 +258,7 @@ def test_text_that_splits_joins_to_itself(text: str) -> None:
 
 @given(levels())
 def test_joining_refuses_or_comes_back(name: tuple[str, ...]) -> None:
-    """A name with the separator in a part is refused, never read as another name."""
+    """A name with the separator in a part is refused, and never reads as another name."""
     text = attempt(NESTED.join, name)
 
     if isinstance(text, InvalidName):

@@ -1,4 +1,4 @@
-"""What a part may be, and Gravitino's stricter patterns."""
+"""Rules for parts of names, and Gravitino's stricter patterns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REFUSED = [
 
 @pytest.mark.parametrize("part,reason", REFUSED)
 def test_part_is_refused(part: str, reason: str) -> None:
-    """Each refusal of the tree has its own reason, and a message of one line."""
+    """Each refusal of a part has its own reason and a message of one line."""
     error = refusal(check_part, part)
 
     assert error.reason == reason
@@ -64,13 +64,13 @@ def test_part_is_refused(part: str, reason: str) -> None:
     ],
 )
 def test_part_is_kept_as_it_is(part: str) -> None:
-    """Everything else is allowed, and neither normalised nor trimmed."""
+    """Every other part is allowed, and is neither normalized nor trimmed."""
     assert check_part(part) == part
 
 
 @given(parts())
 def test_generated_parts_are_allowed(part: str) -> None:
-    """Any text without the forbidden characters, up to 255 bytes, is a part."""
+    """Any text without the forbidden characters, up to 255 bytes, is a valid part."""
     assert check_part(part) is part
 
 
@@ -81,19 +81,19 @@ def test_levels_have_at_most_32_parts() -> None:
 
 
 def test_no_level_is_the_catalog_itself() -> None:
-    """No part at all is a name only where the spelling can say so."""
+    """A name without parts is allowed only in spellings that can represent it."""
     assert check_levels([]) == ()
     assert refusal(check_some_levels, []).reason == "empty-name"
 
 
 def test_every_level_is_checked() -> None:
-    """One refused part refuses the name."""
+    """One invalid part makes the name invalid."""
     assert refusal(check_levels, ("a", "", "b")).reason == "empty-part"
 
 
 @given(levels(size_max=32))
 def test_generated_levels_are_allowed(name: tuple[str, ...]) -> None:
-    """Legal parts make legal levels."""
+    """Valid parts make a valid name."""
     assert check_levels(list(name)) == name
 
 
@@ -118,7 +118,7 @@ def test_metalake_names(name: str) -> None:
     ],
 )
 def test_metalake_names_refused(name: str, reason: str) -> None:
-    """What Gravitino refuses as a metalake is refused, a final newline included."""
+    """Names that Gravitino refuses for metalakes are refused, also with a final newline."""
     error = refusal(check_metalake_name, name)
 
     assert error.reason == reason
@@ -142,19 +142,19 @@ def test_catalog_names(name: str) -> None:
     ],
 )
 def test_catalog_names_refused(name: str, reason: str) -> None:
-    """A catalog's name holds no dot, does not start with `-`, and `system` is reserved."""
+    """A catalog's name contains no dot, does not start with `-`, and is not `system`."""
     assert refusal(check_catalog_name, name).reason == reason
 
 
 @pytest.mark.parametrize("name", ["a", "a/b", "a=b", "a-b", "a.b", "my.schema", "a" * 64])
 def test_gravitino_names(name: str) -> None:
-    """Names created through Gravitino REST keep its default pattern, extended by the dot."""
+    """Names created through Gravitino's API follow its default pattern, with dots allowed."""
     assert check_gravitino_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "/a", ".a", "=a", "-a", "a b", "a:b", "table:name", "*", "é", "a%b", "a" * 65])
 def test_gravitino_names_refused(name: str) -> None:
-    """What Gravitino's pattern refuses is refused with the kind in the message."""
+    """The refusal of a name by Gravitino's pattern names the kind."""
     error = refusal(check_gravitino_name, name, kind="TABLE")
 
     assert error.reason == "name-pattern"
@@ -162,7 +162,7 @@ def test_gravitino_names_refused(name: str) -> None:
 
 
 def test_text_is_shown_on_one_line() -> None:
-    """A message shows control characters escaped and cuts long text."""
+    """A message shows control characters escaped and truncates long text."""
     assert quote_for_message("a b") == "'a b'"
     assert quote_for_message("a\nb\x1f") == r"'a\nb\x1f'"
     assert quote_for_message("\ud800") == r"'\ud800'"

@@ -11,7 +11,7 @@ from tests.names.strategies import levels, refusal
 
 
 def test_walks_up_to_the_metalake() -> None:
-    """Each parent is one part shorter, and nothing is above a metalake."""
+    """Each parent is one part shorter, and a metalake has no parent."""
     path = Path.of("lake", "main", ["a", "b"])
 
     chain = [path]
@@ -28,7 +28,7 @@ def test_walks_up_to_the_metalake() -> None:
 
 
 def test_child_is_checked_by_what_it_is() -> None:
-    """A catalog's name follows the catalog pattern, a level the tree's rules."""
+    """A catalog's name is checked by the pattern of catalogs, a level by the rules for parts."""
     metalake = Path.of("lake")
 
     assert metalake.child("main").child("a.b") == Path("lake", "main", ("a.b",))
@@ -57,7 +57,9 @@ def test_of_checks_every_part() -> None:
 
 
 def test_order_is_by_code_point_part_by_part() -> None:
-    """What lies below a name follows it directly, upper case comes before lower, U+FFFD before U+1F600."""
+    """Paths sort part by part by code point: a name is directly followed by its descendants, upper case sorts before
+    lower, and U+FFFD before U+1F600.
+    """
     names = [("a", "b"), ("a-b",), ("a",), ("B",), ("\U0001f600",), ("\ufffd",)]
     paths = [Path("lake", "main", name) for name in names] + [Path("lake", "main"), Path("lake")]
 
@@ -67,13 +69,13 @@ def test_order_is_by_code_point_part_by_part() -> None:
 
 
 def test_order_with_something_else_is_an_error() -> None:
-    """A path compares with paths only."""
+    """Comparing a path with another type is an error."""
     with pytest.raises(TypeError):
         assert Path("lake") < "lake"
 
 
 def test_is_a_value() -> None:
-    """Equal paths are one key."""
+    """Equal paths are the same dictionary key."""
     assert {Path("lake", "main", ("a",)): 1}[Path.of("lake", "main", ["a"])] == 1
 
 
@@ -86,7 +88,7 @@ def test_display_parses_back(name: tuple[str, ...]) -> None:
 
 
 def test_display_of_a_plain_path() -> None:
-    """A path of plain words needs no quotes, whole words do not change."""
+    """The display of a path of plain words has no quotes."""
     assert str(Path.of("lake", "main", ["raw", "nyc", "flights"])) == "lake.main.raw.nyc.flights"
     assert str(Path.of("lake", "my-cat", ["a.b"])) == "lake.`my-cat`.`a.b`"
 

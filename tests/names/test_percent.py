@@ -12,7 +12,7 @@ from tests.names.strategies import parts, refusal
 
 @given(parts())
 def test_quote_and_unquote_are_inverse(part: str) -> None:
-    """What is quoted is plain ASCII and comes back."""
+    """A quoted text is ASCII and unquotes to the original."""
     encoded = quote(part)
 
     assert encoded.isascii()
@@ -27,7 +27,7 @@ def test_quote_and_unquote_are_inverse(part: str) -> None:
     [("a%20b", "a b"), ("a+b", "a+b"), ("%41", "A"), ("%e6%97%a5", "日"), ("日", "日"), ("%2525", "%25"), ("", "")],
 )
 def test_unquote_strict(raw: str | bytes, text: str) -> None:
-    """Escapes in either case are read once; `+` stays."""
+    """Escapes in upper and lower case are decoded once, and `+` is unchanged."""
     assert unquote_strict(raw) == text
 
 
@@ -42,18 +42,18 @@ def test_bad_escapes_are_refused(raw: str | bytes) -> None:
 
 @pytest.mark.parametrize("raw", [b"%FF", b"\xff", b"%C3%28", b"%ED%A0%80", b"%C0%AF"])
 def test_what_is_not_utf8_is_refused(raw: str | bytes) -> None:
-    """Broken sequences, encoded surrogates and overlong forms are refused, escaped or raw."""
+    """Invalid UTF-8, encoded surrogates and overlong forms are refused, escaped or raw."""
     assert refusal(unquote_strict, raw).reason == "bad-utf8"
 
 
 def test_lone_surrogates_have_no_encoding() -> None:
-    """Text without a UTF-8 form is refused in both directions."""
+    """Text with lone surrogates is refused in both directions."""
     assert refusal(quote, "\ud800").reason == "bad-utf8"
     assert refusal(unquote_strict, "\ud800").reason == "bad-utf8"
 
 
 def test_form_reads_plus_as_space() -> None:
-    """Form-encoding clients write a space as `+` and a plus as `%2B`."""
+    """With form encoding, `+` is a space and `%2B` a plus."""
     assert unquote_form(b"a+b%2Bc") == "a b+c"
 
 
@@ -74,7 +74,7 @@ def test_form_reads_plus_as_space() -> None:
     ],
 )
 def test_unquote_once(text: str, decoded: str) -> None:
-    """Valid escapes are decoded once; what is none stays."""
+    """Valid escapes are decoded once, and invalid ones are kept."""
     assert unquote_once_if_encoded(text) == decoded
 
 

@@ -27,7 +27,7 @@ class Process:
         self.env = env or {}
         self.uri = ""
         self.is_ready = False
-        """Whether it was seen to serve and has not been ended since."""
+        """Whether the node has served requests and has not been ended since."""
         self._running: subprocess.Popen[str] | None = None
 
     @property

@@ -20,7 +20,7 @@ from tests.nodes.wire import OWN, PREFIX, Wire, namespace_body, properties_body,
 
 HOUR_S = 3600
 NEAR_MS = 5_000
-"""So far a node may be wrong about the store's clock; an hour is something else."""
+"""Milliseconds by which a node may be wrong about the store's clock, far less than an hour."""
 GIVEN_UP_S = 30
 
 

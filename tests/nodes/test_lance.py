@@ -26,7 +26,7 @@ from tests.nodes.world import NodesWorld
 WRITERS = 16
 COMMITS = max(2, int(os.environ.get("LIMNOS_TEST_ROUNDS", "0")) // 5)
 KILLS, KILL_EVERY_S = (1, 0.3) if COMMITS < 10 else (10_000, 3.0)
-"""A short story has one node killed, a long one a node every few seconds, to its end."""
+"""In a short run one node is killed, in a long run a node every few seconds until the end."""
 ROGUE = "rogue"
 TABLE = "/lance/v1/table"
 END = b"LANC"

@@ -26,7 +26,7 @@ from tests.nodes.process import Process
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 KILLS = int(os.environ.get("LIMNOS_TEST_CUTS", "2"))
-"""How often the server is killed, turn by turn with a body for each of the two tables."""
+"""The number of kills of the server, alternately during a body for each of the two tables."""
 BATCHES = 4
 WITHIN_S = 300
 

@@ -32,7 +32,7 @@ NAMES = 110_000 if IS_WHOLE else 3_000
 EVERYBODY = 20_000 if IS_WHOLE else 1_000
 PAGE = 1_000
 FAR = 1 << 52
-"""Ids from here on are drawn by nobody."""
+"""No ids from here on are assigned by the store."""
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])

@@ -14,7 +14,7 @@ from tests.nodes.lance_change_stories import LANCE_STORIES
 from tests.nodes.world import NodesWorld
 
 ROUNDS = int(os.environ.get("LIMNOS_TEST_ROUNDS", "100"))
-"""Mutations per kind: a thousand for the ten kinds, on each backend."""
+"""Mutations per kind. A complete check has a thousand for the ten kinds, on each database."""
 LANCE_ROUNDS = int(os.environ.get("LIMNOS_TEST_ROUNDS", "30"))
 SHOWN_MAX = 5
 

@@ -19,7 +19,7 @@ from tests.nodes.wire import OWN, PREFIX, Wire, properties_body, table_path
 from tests.nodes.world import NodesWorld
 
 ROUNDS = int(os.environ.get("LIMNOS_TEST_ROUNDS", "96"))
-"""Sets of the model, by all writers together."""
+"""Commits of the model by all writers together."""
 WRITERS = 8
 TABLES = [f"t{number}" for number in range(10)]
 NEW = [f"new{number}" for number in range(6)]

@@ -22,7 +22,7 @@ ROUNDS = int(os.environ.get("LIMNOS_TEST_ROUNDS", "10"))
 SHOWN_MAX = 5
 TRIES = 500
 PROCESS_LETTERS = 12
-"""Of a request id: they say which process answered."""
+"""The number of characters of a request id that identify the process."""
 
 
 class Workers(NodesWorld):

@@ -15,7 +15,7 @@ from tests.nodes.wire import PREFIX, Wire, namespace_body, namespace_path, prope
 PAUSE_S = 0.002
 TURNS_MAX = 200_000
 TABLES = 200
-"""Number of tables that are created and then dropped, in turn."""
+"""Number of tables that are created and dropped, alternately."""
 FINE = (409, 503)
 """Expected statuses: lost races and a busy server."""
 

@@ -32,7 +32,7 @@ OPENS = {
     "credential-providers": "s3-token",
     "s3-role-arn": "arn:aws:iam::123456789012:role/lake",
 }
-"""Properties of a catalog that gives out credentials and signatures."""
+"""Properties of a catalog that vends credentials and signs requests."""
 CATALOGS = f"{API}/lake/catalogs"
 
 

@@ -59,7 +59,9 @@ TOLD = (
         "narrow the catalog's warehouse, or that of the other metalake's catalog",
     ),
 )  # fmt: skip
-"""What breaks a rule: the problem, its location and the other one's below the lake, what follows, how to mend it."""
+"""Violations in the report: the problem, its location and the other one's below the lake, the consequence, and the
+remedy.
+"""
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ CATALOG = CatalogRecord(type="RELATIONAL", provider="lakehouse-iceberg", comment
 NAMESPACE = NamespaceRecord(comment=None, properties={})
 TABLE = TableRecord(comment=None, properties={})
 ASTRAL = "\N{GRINNING FACE}"
-"""A character above the basic plane: UTF-16 sorts it before U+FFFD, code points after."""
+"""A character beyond the basic plane: UTF-16 sorts it before U+FFFD, code points after it."""
 
 
 @dataclass(frozen=True)

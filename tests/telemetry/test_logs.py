@@ -1,4 +1,4 @@
-"""Logs: one line per event, with its request's id and without secrets, from our loggers and everyone else's."""
+"""Logs: one line per event, with its request's id and without secrets, for our loggers and those of libraries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from limnos.telemetry.request_ids import current_request_id
 
 @pytest.fixture(autouse=True)
 def undo() -> Iterator[None]:
-    """Leave logging as it was found."""
+    """Restore the logging configuration after the test."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -27,12 +27,12 @@ def undo() -> Iterator[None]:
 
 
 def lines(stream: io.StringIO) -> list[dict[str, object]]:
-    """Read what was logged as JSON."""
+    """Read the log lines as JSON."""
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
 def test_an_event_is_one_json_object() -> None:
-    """Message, level, logger, time and values stand in one object on one line."""
+    """Message, level, logger, time and values are in one JSON object on one line."""
     stream = io.StringIO()
     configure("info", "json", stream=stream)
     get_logger("limnos.test").info("table created", table_id=7, name="a\nb", who="é")
@@ -51,7 +51,7 @@ def test_an_event_is_one_json_object() -> None:
 
 
 def test_other_libraries_log_the_same_way() -> None:
-    """A logger of the standard library comes out as JSON too, its arguments filled in."""
+    """A logger of the standard library also logs JSON, with its arguments formatted."""
     stream = io.StringIO()
     configure("info", "json", stream=stream)
     logging.getLogger("uvicorn.error").warning("port %d is %s", 80, "taken")
@@ -61,7 +61,7 @@ def test_other_libraries_log_the_same_way() -> None:
 
 
 def test_lines_carry_the_id_of_their_request() -> None:
-    """Tasks served at the same time log under their own ids, nested calls included; outside there is none."""
+    """Concurrent tasks log with their own request ids, including nested calls. Outside of requests there is no id."""
     stream = io.StringIO()
     configure("info", "json", stream=stream)
     log = get_logger("limnos.test")
@@ -84,7 +84,7 @@ def test_lines_carry_the_id_of_their_request() -> None:
 
 
 def test_lower_levels_are_left_out() -> None:
-    """Below the level nothing is written, whoever logs."""
+    """Events below the level are not logged, for every logger."""
     stream = io.StringIO()
     configure("warning", "json", stream=stream)
     get_logger("limnos.test").info("quiet")
@@ -96,7 +96,7 @@ def test_lower_levels_are_left_out() -> None:
 
 @pytest.mark.parametrize("name", ["token", "authorization", "password", "secret", "credential"])
 def test_secrets_are_blotted_out(name: str) -> None:
-    """A value under a name that holds secrets is not written."""
+    """A value with the name of a secret is not logged."""
     stream = io.StringIO()
     configure("info", "json", stream=stream)
     get_logger("limnos.test").info("login", **{name: "hunter2"})
@@ -107,7 +107,7 @@ def test_secrets_are_blotted_out(name: str) -> None:
 
 @pytest.mark.parametrize("format", ["json", "console"])
 def test_a_traceback_is_written_without_local_variables(format: str) -> None:
-    """An exception's place is logged, the values around it are not."""
+    """A traceback has the code locations and no local variables."""
     stream = io.StringIO()
     configure("info", format, stream=stream)  # type: ignore[arg-type]
     secret = "hunter" + "2"
@@ -122,7 +122,7 @@ def test_a_traceback_is_written_without_local_variables(format: str) -> None:
 
 
 def test_the_console_form_is_for_reading() -> None:
-    """Without a terminal there are no colour codes; message and values are in the line."""
+    """The console format has message and values in the line. Without a terminal it has no color codes."""
     stream = io.StringIO()
     configure("info", "console", stream=stream)
     get_logger("limnos.test").info("table created", table_id=7)
@@ -134,14 +134,14 @@ def test_the_console_form_is_for_reading() -> None:
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 def test_auto_is_for_reading_on_a_terminal_and_json_elsewhere() -> None:
-    """The form follows what the stream is."""
+    """The format `auto` is the console format on a terminal and JSON elsewhere."""
     terminal, file = Terminal(), io.StringIO()
     for stream in (terminal, file):
         configure("info", "auto", stream=stream)
@@ -153,7 +153,9 @@ def test_auto_is_for_reading_on_a_terminal_and_json_elsewhere() -> None:
 
 
 def test_the_last_configuration_counts() -> None:
-    """A second call moves every logger to its stream, also one that has logged before, and nothing is doubled."""
+    """A second configuration moves every logger to its stream, also one that has logged before, and no line is
+    doubled.
+    """
     first, second = io.StringIO(), io.StringIO()
     configure("info", "json", stream=first)
     log = get_logger("limnos.test")
@@ -166,7 +168,7 @@ def test_the_last_configuration_counts() -> None:
 
 
 def test_logs_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    """Standard output stays free for what commands print."""
+    """Logs go to standard error, so that standard output has only the output of commands."""
     configure("info", "json")
     get_logger("limnos.test").info("hello")
     captured = capsys.readouterr()
@@ -177,6 +179,6 @@ def test_logs_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("level, format", [("loud", "json"), ("info", "xml"), ("INFO", "json")])
 def test_unknown_words_are_refused_with_the_known_ones(level: str, format: str) -> None:
-    """The refusal lists levels and formats."""
+    """The refusal of an unknown level or format lists the valid ones."""
     with pytest.raises(ValueError, match=r"debug, info, warning, error .* auto, json, console"):
         configure(level, format)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Metrics: increments come out as Prometheus text that Prometheus' own parser reads."""
+"""Metrics: counts are rendered as Prometheus text that Prometheus' own parser accepts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from limnos.telemetry.metrics import Counter, Histogram, MetricRegistry, all_met
 
 
 def samples(registry: MetricRegistry) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Render and parse again: (sample name, labels) to value."""
+    """Render and parse the metrics. Returns the values by sample name and labels."""
     families = text_string_to_metric_families(render(registry).decode("utf-8"))
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
@@ -20,7 +20,7 @@ def samples(registry: MetricRegistry) -> dict[tuple[str, frozenset[tuple[str, st
 
 
 def test_a_counter_counts_per_labels() -> None:
-    """Each combination of labels has its own count; numbers become text."""
+    """Each combination of labels has its own count, and numbers become text."""
     registry = MetricRegistry()
     counter = Counter("limnos_things_total", "Things.", ("kind", "status"), registry=registry)
     counter["table", 200] += 1
@@ -34,7 +34,7 @@ def test_a_counter_counts_per_labels() -> None:
 
 
 def test_reading_a_count_that_was_never_made_leaves_no_trace() -> None:
-    """An unknown key counts 0 and is not rendered."""
+    """Reading an unknown key returns 0, and the key is not rendered."""
     registry = MetricRegistry()
     counter = Counter("limnos_things_total", "Things.", ("kind",), registry=registry)
 
@@ -43,7 +43,7 @@ def test_reading_a_count_that_was_never_made_leaves_no_trace() -> None:
 
 
 def test_a_counter_without_labels_has_the_empty_key() -> None:
-    """No labels, one count."""
+    """A counter without labels has one count."""
     registry = MetricRegistry()
     counter = Counter("limnos_things_total", "Things.", registry=registry)
     counter[()] += 1
@@ -52,7 +52,9 @@ def test_a_counter_without_labels_has_the_empty_key() -> None:
 
 
 def test_a_histogram_cumulates_its_buckets() -> None:
-    """A value on a bound belongs to the bound; above all bounds counts under +Inf; count and sum are given."""
+    """A value equal to a bound counts in that bucket, and a value above all bounds under +Inf. Count and sum are
+    rendered.
+    """
     registry = MetricRegistry()
     histogram = Histogram("limnos_wait_seconds", "Waiting.", ("what",), bounds=(1, 2), registry=registry)
     for value in (0.5, 1.0, 1.5, 9.0):
@@ -70,7 +72,7 @@ def test_a_histogram_cumulates_its_buckets() -> None:
 
 
 def test_label_values_of_any_text_are_escaped() -> None:
-    """Quotes, backslashes and line ends in a label survive the text format."""
+    """Quotes, backslashes and line ends in labels are escaped."""
     registry = MetricRegistry()
     counter = Counter("limnos_things_total", "Things.", ("kind",), registry=registry)
     counter['a"b\\c\nd',] += 1
@@ -79,7 +81,7 @@ def test_label_values_of_any_text_are_escaped() -> None:
 
 
 def test_metrics_of_mixed_label_types_are_rendered_in_order() -> None:
-    """Labels of numbers and text sort as text."""
+    """Labels of numbers and texts are sorted as text."""
     registry = MetricRegistry()
     counter = Counter("limnos_things_total", "Things.", ("status",), registry=registry)
     counter["unknown",] += 1
@@ -91,19 +93,19 @@ def test_metrics_of_mixed_label_types_are_rendered_in_order() -> None:
 
 @pytest.mark.parametrize("name", ["things_total", "limnos_Things_total", "limnos__total", "limnos_a-b_total"])
 def test_a_name_that_breaks_the_rule_is_refused(name: str) -> None:
-    """Names begin with limnos_ and are lower case."""
+    """A metric's name must begin with `limnos_` and be in lower case."""
     with pytest.raises(ValueError, match="names begin with limnos_"):
         Counter(name, "Things.", registry=MetricRegistry())
 
 
 def test_a_counter_says_so_in_its_name() -> None:
-    """Prometheus' clients append _total, so the name must have it."""
+    """A counter's name must end with `_total`, because Prometheus clients append it."""
     with pytest.raises(ValueError, match="ends in _total"):
         Counter("limnos_things", "Things.", registry=MetricRegistry())
 
 
 def test_a_name_is_used_once() -> None:
-    """A second metric of the same name is a mistake, not a second series."""
+    """A second metric of the same name is an error."""
     registry = MetricRegistry()
     Counter("limnos_things_total", "Things.", registry=registry)
 
@@ -112,7 +114,7 @@ def test_a_name_is_used_once() -> None:
 
 
 def test_the_process_knows_all_its_metrics() -> None:
-    """The request metrics are registered, each with a help text and its labels."""
+    """The request metrics are registered in the process, each with a help text and its labels."""
     known = {metric.name: metric for metric in all_metrics()}
 
     assert known["limnos_requests_total"] is metrics.requests
@@ -121,7 +123,7 @@ def test_the_process_knows_all_its_metrics() -> None:
 
 
 def test_rendering_the_process_names_its_metrics() -> None:
-    """The text of the process's own registry holds the request metrics, counted or not."""
+    """The rendered text of the process's registry has the request metrics, counted or not."""
     text = render().decode("utf-8")
 
     assert "# TYPE limnos_requests_total counter" in text

@@ -11,7 +11,7 @@ from limnos.telemetry.request_ids import PREFIX_LENGTH, next_request_id
 
 
 def test_ids_are_unique_across_threads() -> None:
-    """No id is given twice, however many threads ask."""
+    """No id is assigned twice, with any number of threads."""
     with ThreadPoolExecutor(8) as pool:
         ids = list(pool.map(lambda _: next_request_id(), range(5_000)))
 
@@ -19,7 +19,7 @@ def test_ids_are_unique_across_threads() -> None:
 
 
 def test_ids_are_plain_and_sort_as_they_were_given() -> None:
-    """An id is safe in a header and a log line; ids of one process sort in order."""
+    """An id is safe in headers and log lines, and the ids of one process sort in the order of their assignment."""
     ids = [next_request_id() for _ in range(300)]
 
     assert all(re.fullmatch("[0-9a-f]{18,}", each) for each in ids)
@@ -35,7 +35,7 @@ def test_another_process_has_another_prefix() -> None:
 
 
 def test_a_forked_child_has_another_prefix() -> None:
-    """A child made by fork does not repeat its parent's ids."""
+    """A forked child does not repeat its parent's ids."""
     code = (
         "import os; from limnos.telemetry.request_ids import next_request_id; next_request_id()\n"
         "child = os.fork()\n"

@@ -1,6 +1,4 @@
-"""The request log by itself: what a line says, who is left out, and that nobody waits for a reader that does not
-read.
-"""
+"""The request log: content of a line, selection of requests, and no waiting for a reader that does not read."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ REFUSED = GOOD._replace(request_id="abc2", status=403, reason="ana may not\nseco
 
 
 def lines_of(text: str) -> list[dict]:
-    """Lines as JSON."""
+    """Return lines parsed as JSON."""
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -44,8 +42,8 @@ def written(*entries: RequestLogEntry, json: bool = True, **settings: object) ->
 
 
 def test_a_line_says_what_happened() -> None:
-    """Method, operation, path, status, user, client, duration, bytes and id; the reason of a refusal, its first
-    line.
+    """A line has method, operation, path, status, user, client, duration, bytes and id, and for a refusal the first
+    line of its reason.
     """
     good, refused = lines_of(written(GOOD, REFUSED))
 
@@ -60,7 +58,7 @@ def test_a_line_says_what_happened() -> None:
 
 
 def test_a_line_for_people() -> None:
-    """The same on one line for a terminal, which takes no command from a name."""
+    """The format for terminals has the same fields on one line, with control characters of names escaped."""
     (good, refused) = written(
         GOOD, REFUSED._replace(user="x\x1b]0;own\x07", reason="\u202eno\x1b[2J"), json=False
     ).splitlines()
@@ -72,19 +70,19 @@ def test_a_line_for_people() -> None:
 
 @pytest.mark.parametrize("wanted, ids", [("all", ["abc1", "abc2"]), ("refusals", ["abc2"]), ("none", [])])
 def test_who_gets_a_line(wanted: str, ids: list[str]) -> None:
-    """All, the refused, or nobody."""
+    """Depending on the setting, all requests have a line, or only refused ones, or none."""
     assert [line["request_id"] for line in lines_of(written(GOOD, REFUSED, mode=wanted))] == ids
 
 
 def test_a_sample() -> None:
-    """A part of those that were not refused, evenly, and every refusal."""
+    """With a sample rate, an even part of the successful requests and every refused one have a line."""
     found = lines_of(written(*[GOOD] * 100, *[REFUSED] * 10, sample=0.25))
 
     assert [line["status"] for line in found] == [200] * 25 + [403] * 10
 
 
 def test_long_texts_are_cut() -> None:
-    """No line is longer than a pipe takes at once, whatever a client sends."""
+    """No line is longer than what a pipe accepts at once, whatever a client sends."""
     (line,) = written(GOOD._replace(path=b"/" + b"\xff" * 60_000, reason="\x00" * 5_000)).splitlines()
 
     assert len(line) < 4096
@@ -92,8 +90,8 @@ def test_long_texts_are_cut() -> None:
 
 
 def test_a_reader_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full pipe holds up nobody: lines wait up to a bound, then are counted, and the count is told when it is
-    read again.
+    """A full pipe delays no request: lines are queued up to a limit, further ones are counted, and the count is written
+    when the pipe is read again.
     """
     monkeypatch.setattr(request_log, "LINES_MAX", 1_000)
     reading, writing = os.pipe()
@@ -126,7 +124,7 @@ def test_a_reader_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stream_that_is_closed() -> None:
-    """Nobody fails because there is no log any more."""
+    """Requests do not fail if the log's stream is closed."""
     out = io.StringIO()
     log = RequestLog(out, json=True)
     out.close()
@@ -139,7 +137,9 @@ def test_a_stream_that_is_closed() -> None:
 
 
 def test_the_configured_log(tmp_path: Path) -> None:
-    """It goes where the other lines go, in their format; not above `info`, and not where it is silenced."""
+    """The request log goes to the same stream as other lines, in their format. It is off at levels above `info` and if
+    it is disabled.
+    """
     try:
         with (tmp_path / "log").open("w") as stream:
             configure("info", "json", stream=stream)

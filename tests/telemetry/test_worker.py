@@ -1,4 +1,4 @@
-"""Which worker a process is stands in its log lines and metrics, and in neither where there is only one."""
+"""The number of a worker is in its log lines and metrics. A single process has none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from limnos.telemetry.metrics import Counter, MetricRegistry, render
 
 @pytest.mark.parametrize("number", [None, 3])
 def test_worker_is_told(monkeypatch: pytest.MonkeyPatch, number: int | None) -> None:
-    """A worker's lines and series carry its number; a process alone carries none."""
+    """The log lines and series of a worker have its number. Those of a single process do not."""
     monkeypatch.setattr(worker, "number", number)
     registry, stream = MetricRegistry(), io.StringIO()
     Counter("limnos_things_total", "Things.", ("kind",), registry=registry)["a",] += 1

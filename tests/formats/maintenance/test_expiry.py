@@ -14,7 +14,7 @@ from tests.formats.maintenance.tables import DAY_MS, NOW_MS, body, chain, snapsh
 
 NONE = ExpiryGuards()
 TODAY = ExpiryRules(older_than_ms=0, recent_ms=0)
-"""Everything that nothing keeps goes."""
+"""Rules by which every snapshot expires that no other rule keeps."""
 
 
 def plan(

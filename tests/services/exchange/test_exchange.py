@@ -118,7 +118,7 @@ IN_URLS = {
     "homepage": f"https://ana:{SECRET}@h.example.com/x",
     "report": f"https://h.example.com/x?access_token={SECRET}&y=1",
 }
-"""Properties with harmless names whose values hold a secret."""
+"""Properties with ordinary names whose values contain a secret."""
 
 
 def furnish(desk: ServiceDesk) -> None:

@@ -17,7 +17,7 @@ from tests.store.world import make_world
 
 WRITERS = 4
 PATHS = (("a", "t"), ("a", "u"), ("a", "t"))
-"""Every writer creates these, in its own order: the same names, and names with the same parent."""
+"""Every writer creates these, in its own order: equal names, and names with the same parent."""
 
 
 @pytest.mark.parametrize("renews", [False, True])

@@ -22,11 +22,11 @@ from tests.inprocess import LAKE, Node
 from tests.services.conftest import ServiceDesk
 
 MANY = 300
-"""More than a read may have rounds."""
+"""More than the number of rounds that one read may have."""
 STATEMENTS_MAX = 20
 MASSES = 20_000
 FAR = 1 << 52
-"""Ids from here on are drawn by nobody."""
+"""No ids from here on are assigned by the store."""
 NUMBERS = f"WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {MASSES})"
 
 

@@ -27,7 +27,7 @@ from tests.services.conftest import ServiceDesk
 from tests.services.identity.test_issuer_sign_in import Vouching
 
 DOUBLE = "admin\u200b"
-"""Looks like `admin`: a zero width space at its end."""
+"""Looks like `admin`, but has a zero-width space at its end."""
 
 
 Door = Callable[[Context, str], Coroutine[Any, Any, object]]

@@ -37,9 +37,9 @@ class NodeDeath:
     """A simulated crash of a node at one of the next steps of its work."""
 
     steps: int
-    """The number of the step at which it dies."""
+    """The number of the step at which the node crashes."""
     moment: str
-    """When it dies, if the step is a transaction: before it, within it, or after its commit."""
+    """The moment of the crash if the step is a transaction: before it, within it, or after its commit."""
     happened: bool = False
 
     def passed(self) -> bool:

@@ -44,7 +44,7 @@ class HistoryTable(WrittenTable):
         super().__init__(node, name, **more)
         self.manifests: list[dict[str, Any]] = []
         self.elsewhere = 0
-        """How many snapshots were committed to other branches than `main`."""
+        """The number of snapshots that were committed to other branches than `main`."""
 
     def append(self, count: int = 1, *, size: int = 1_000, **summary: str) -> None:
         """Commit snapshots, and write one more data file for each."""

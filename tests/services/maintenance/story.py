@@ -33,19 +33,19 @@ class ModelTable:
 
     writer: HistoryTable
     times: dict[int, int] = field(default_factory=dict)
-    """When each snapshot was made, by its number."""
+    """The creation time of each snapshot, by its number."""
     parents: dict[int, int | None] = field(default_factory=dict)
     replaced: dict[int, int] = field(default_factory=dict)
-    """When each snapshot of `main` was replaced by the next one."""
+    """The time at which the next snapshot replaced each snapshot of `main`."""
     refs: dict[str, dict[str, Any]] = field(default_factory=dict)
     checkpoints: dict[str, int] = field(default_factory=dict)
     """The newest snapshot of `main` with each checkpoint key."""
     read: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """By reader: the snapshot that it has read last, and when it said so."""
+    """By reader: the snapshot that it has read last, and when it reported that."""
     shared: bool = False
     dropped: bool = False
     location: str = ""
-    """The metadata file that was acknowledged last."""
+    """The metadata file of the last acknowledged commit."""
 
 
 class Story:
@@ -53,7 +53,7 @@ class Story:
 
     start_ms = START_MS
     often: tuple[str, ...] = ()
-    """Steps that happen more often in this story."""
+    """Steps that are more frequent in this sequence."""
 
     def __init__(self, node: DriverNode, seed: int) -> None:
         self.node = node
@@ -63,7 +63,7 @@ class Story:
         self.runs: dict[str, tuple[str, int]] = {}
         """By run: the table and the snapshot that it pinned."""
         self.plans: list[tuple[str, int, int]] = []
-        """Table, snapshot, and until when the plan is alive."""
+        """Table, snapshot, and the expiry of the plan."""
         self.policy_days: int | None = None
         self.present: dict[str, set[int]] = {}
         """The snapshots of each table after the last step."""

@@ -19,9 +19,9 @@ from tests.services.maintenance.story import Story
 
 pytestmark = pytest.mark.heavy
 STEPS: Final = int(os.environ.get("LIMNOS_TEST_MAINTENANCE", "150"))
-"""Steps of the story on each store; 10,000 are the whole proof."""
+"""Steps on each database; the full check runs 10,000."""
 SEARCH: Final = 300
-"""Steps of each of the stories in one of which a planted bug must be found."""
+"""Steps of each of the sequences, in one of which the planted bug must be detected."""
 SEARCHES: Final = 12
 
 

@@ -19,7 +19,7 @@ from tests.services.maintenance.rewriting.test_planning import COMPACTION, WHOLE
 TYPES = (COMPACTION, WHOLE, "system_iceberg_snapshot_expiration", "system_iceberg_orphan_file_removal")
 WHOLE_CONTENTS = ("{}", '{"compact":false}', '{"manifests":false}', '{"compact":false,"manifests":false}')
 CHAIN = (40, 30, 20, 10)
-"""A table, its two namespaces from the inside out, and its catalog."""
+"""A table, its two namespaces from the inner to the outer one, and its catalog."""
 
 
 def policy_node(number: int, random_: random.Random) -> Any:  # noqa: ANN401 - a node as the index sees it

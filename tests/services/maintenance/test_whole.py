@@ -16,12 +16,12 @@ from tests.services.maintenance.whole_story import WholeStory
 
 pytestmark = pytest.mark.heavy
 STEPS: Final = int(os.environ.get("LIMNOS_TEST_MAINTENANCE", "300"))
-"""Steps of the story on each store; `make test-maintenance` does 10,000."""
+"""Steps on each database; `make test-maintenance` runs 10,000."""
 SEED: Final = int(os.environ.get("LIMNOS_TEST_MAINTENANCE_SEED", "71"))
 LONG: Final = 2_000
-"""Steps in which snapshots expire and orphan files are deleted, whatever the seed."""
+"""Steps after which snapshots have expired and orphan files were deleted, for every seed."""
 KILLS_OF_WHOLE: Final = 200
-"""The least number of deaths of the node in 10,000 steps."""
+"""The minimal number of crashes of the node in 10,000 steps."""
 
 
 def test_nothing_is_lost(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:

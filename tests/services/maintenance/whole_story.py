@@ -45,7 +45,7 @@ class WholeStory(OrphanStory):
         self.dead_leases: list[Compaction] = []
         """Compactions whose executors lost their leases."""
         self.wrong: list[str] = []
-        """What the server did and should not have done, since the last check."""
+        """Violations by the server since the last check."""
         super().__init__(node, seed)
 
     def weights(self) -> dict[Callable[[], None], int]:

@@ -42,7 +42,7 @@ from tests.services.conftest import ServiceDesk
 
 REFUSED = (PermissionDenied, NotFound)
 ROLES = {"yes": True, "no": False, "ours": True}
-"""Roles of the story; `ours` comes through the group."""
+"""Roles of the test; ana has `ours` through the group."""
 RIGHTS = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE)
 
 

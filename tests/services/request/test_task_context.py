@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tests.services.conftest import ServiceDesk
 
 SHORT_MS = 60
-"""A lease that a thread without a beat has lost in no time."""
+"""A lease that expires immediately without a heartbeat."""
 LONG_MS = 30_000
-"""One that nothing here comes near to losing."""
+"""A lease that no test lets expire."""
 GIVEN_UP_S = 30
 KEPT = "SELECT progress, leased_until FROM task WHERE progress IS NOT NULL"
 

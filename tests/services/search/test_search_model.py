@@ -25,7 +25,7 @@ LAKES = int(os.environ.get("LIMNOS_TEST_SEARCHES", "2"))
 CHANGES = 12
 WORDS = ("air", "airport", "bay", "bayou", "day", "delta", "flights", "harbour")
 Lake = dict[tuple[str, str], tuple[str, str]]
-"""Tables by namespace and name: a column's name, and the comment."""
+"""Tables by namespace and name, each with a column's name and a comment."""
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.http.driver import API, OWN, DriverNode, grant, node_at
 
 LAKES = 2_000
 EACH = 20
-"""Lakes of a test, which share a node."""
+"""The number of lakes of a test, which share a node."""
 WORDS = ("airport", "bayou", "delta", "flights", "harbour", "island")
 MARKS = "bcdfghjklmnpqrstvwxz"
 RULES = (

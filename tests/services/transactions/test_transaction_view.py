@@ -18,7 +18,7 @@ from tests.inprocess import MAIN
 from tests.services.conftest import ServiceDesk
 
 READ_NAMES = {"name_key", "node_key", "owner_key"}
-"""Facts that an operation may alter for those after it."""
+"""Kinds of facts that an operation may change for later operations."""
 
 
 def looked(desk: ServiceDesk, story: Callable[[TransactionView], None], user: str = "admin") -> None:

@@ -28,7 +28,7 @@ print(before, after)
 
 FULL_TEXT_COLUMNS = {("search_text", "name_vector"), ("search_text", "all_vector")}
 FULL_TEXT_INDEXES = {"search_text_name", "search_text_all"}
-"""What the full-text index adds on PostgreSQL, and the tables `search_words` on SQLite: SQL alone declares them."""
+"""Objects of the full-text index on PostgreSQL, and the tables `search_words` on SQLite, which only SQL declares."""
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])

@@ -16,7 +16,9 @@ from tests.store.test_clock import move_access, touch
 
 WRITERS, ROUNDS = 4, 12
 COMMIT_S, RETURN_S, PAUSE_S = 0.012, 0.002, 0.006
-"""A commit, a caller's way there and back, and the pause between the two: far apart, for slow machines."""
+"""Durations of a commit, of a caller's way to the next request, and of the pause between commits: far apart, for slow
+machines.
+"""
 
 
 @pytest.fixture

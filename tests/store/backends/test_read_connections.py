@@ -11,7 +11,7 @@ from tests.store.world import add_namespace, make_world
 
 TABLES = ("change", "node")
 ROUNDS = 120
-"""A plan is kept for good after five; the table has several pages by then."""
+"""PostgreSQL keeps a plan after five executions. By this number of rounds the table has several pages."""
 
 
 @pytest.mark.integration

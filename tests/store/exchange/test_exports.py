@@ -53,9 +53,9 @@ LEFT_OUT = {
     "trash": "what was dropped; only what is live goes out",
     "webhook": "addresses outside, with secrets, that would be told twice",
 }
-"""Tables whose rows stay behind, and why."""
+"""Tables that are not exported, and the reasons."""
 CLOCKS = {"store", "clock"}
-"""Read for the moment that the export is of."""
+"""Tables that are read only for the moment of the export."""
 
 
 def tables_in(*texts: str) -> set[str]:

@@ -9,7 +9,7 @@ from tests.backends import StoreLab
 from tests.store.world import StoreWorld, add_namespace
 
 PARTITIONS = ("B", "a", "b", "ä")
-"""In the order of their code points."""
+"""Names in the order of their code points."""
 
 
 def test_written_read_and_deleted(lab: StoreLab, world: StoreWorld) -> None:

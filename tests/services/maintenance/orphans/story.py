@@ -33,7 +33,9 @@ from tests.services.maintenance.story import ModelTable, Story
 
 POINTS = ("orphans-checked", "orphans-marked", "orphans-fenced", "orphan-deleted", "orphans-recorded")
 MOMENTS: Final = ("marking", "marked", "listing", "deleting")
-"""When a slow writer may commit during a removal: before the mark, after it, during the search, before the deletion."""
+"""When a slow writer may commit during a removal: before the mark, after it, during the search, or before the
+deletion.
+"""
 AGE_MS: Final = 3 * DAY_MS
 
 
@@ -63,11 +65,11 @@ class OrphanStory(Story):
 
     def __init__(self, node: DriverNode, seed: int) -> None:
         self.young: dict[str, int] = {}
-        """Files that nobody has committed, each with the time at which it began to wait (`forward_ms`)."""
+        """Uncommitted files, each with the time at which its waiting time began (`forward_ms`)."""
         self.forward_ms = 0
-        """How far the clock went forward; what it goes back does not count."""
+        """Milliseconds by which the clock has advanced; setting it back does not count."""
         self.neighbour: str | None = None
-        """The table that names a file of its neighbour."""
+        """The table that names a file of its neighbor."""
         self._seen_ms = self.start_ms
         self.held: list[HeldFile] = []
         self.clones: dict[str, str] = {}

@@ -30,10 +30,10 @@ from tests.services.maintenance.orphans.story import OrphanStory
 
 pytestmark = pytest.mark.heavy
 STEPS: Final = int(os.environ.get("LIMNOS_TEST_ORPHANS", "250"))
-"""Steps of the story on each store; `make test-orphans` does 10,000."""
+"""Steps on each database; `make test-orphans` runs 10,000."""
 SEED: Final = int(os.environ.get("LIMNOS_TEST_ORPHANS_SEED", "53"))
 SEARCH: Final = 300
-"""Steps of each of the stories in one of which a planted bug must be found."""
+"""Steps of each of the sequences, in one of which the planted bug must be detected."""
 SEARCHES: Final = 12
 
 
@@ -207,7 +207,7 @@ def often(*steps: str) -> tuple[Any, str, Any]:
 
 
 NO_MARKS = (orphan_fence, "fenced_files_read", deleted_files)
-"""A fence that refuses what was deleted, and not what is marked."""
+"""Planted bug: the fence refuses commits of deleted files only, not of marked ones."""
 BUGS: Final[dict[str, tuple[tuple[Any, str, Any], ...]]] = {
     "metadata read before the listing": (often("write_early"),
         (removal, "orphans_search", metadata_first), NO_MARKS, (OrphanStory, "moments", ("listing",)),

@@ -363,14 +363,14 @@ def test_the_token_of_the_servers_own_executor(node: DriverNode) -> None:
 
 
 PUBLIC = AdminProtocol().anonymous
-"""Operations that need no token at all."""
+"""Operations that need no token."""
 EMPTY = {
     "list-catalog-changes": "changes", "list-maintenance-findings": "findings",
     "list-maintenance-operations": "operations", "list-trash": "trash",
 }  # fmt: skip
-"""Operations that leave out what their caller may not see, with the lists of their answers."""
+"""Operations that omit what their caller may not see, each with the name of the list in its answer."""
 OWN_READS = {"load-table", "load-credentials", "list-reports", "list-statistics", "preview-table"}
-"""What the token reads of its own table."""
+"""Operations by which the token can read its own table."""
 
 
 def get_targets(table: str) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,7 @@ from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow
 READ, EXCLUSIVE, UPGRADED = LockMode.READ, LockMode.EXCLUSIVE_MODIFY, LockMode.UPGRADED_WRITE
 A, B = (LockKey(1, LockKind.DATASET, DataverseName.create(("v",)), name) for name in "ab")
 _TOGETHER = {(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (3, 1), (4, 1), (2, 2), (3, 3)}
-"""The table again, by the numbers of the modes, so that nothing here leans on what is tested."""
+"""The table of compatible modes by their numbers, written again so that the tests do not depend on the tested code."""
 Rows = frozenset[LockRow]
 
 

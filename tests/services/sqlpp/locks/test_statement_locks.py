@@ -25,7 +25,7 @@ WORKLOADS = int(os.environ.get("LIMNOS_TEST_LOCKS", "15"))
 READ, MODIFY, BUILD = LockMode.READ, LockMode.MODIFY, LockMode.INDEX_BUILD
 EXCLUSIVE, UPGRADED, WRITE = LockMode.EXCLUSIVE_MODIFY, LockMode.UPGRADED_WRITE, LockMode.WRITE
 LONG_S = 60.0
-"""Longer than anything here takes: whoever waits so long waits for ever."""
+"""Longer than anything takes here: whoever waits this long waits forever."""
 
 
 def key(name: str) -> LockKey:
