@@ -51,8 +51,8 @@ def test_an_empty_directory_may_be_there(tmp_path: Path) -> None:
 
 
 def test_files_are_not_mixed(tmp_path: Path) -> None:
-    """A directory with files is refused, at the begin of the export or at its end if they were added meanwhile. A file
-    with the target's name is refused, too.
+    """A directory with files is refused, at the beginning of the export or at its end if they were added meanwhile. A
+    file with the target's name is refused, too.
     """
     (tmp_path / "file").write_bytes(b"x")
     with pytest.raises(NotEmpty):

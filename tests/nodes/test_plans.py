@@ -93,7 +93,7 @@ def test_a_plan_is_gone_on_with_elsewhere(pair: Pair) -> None:
 
 def test_a_restriction_binds_plans_elsewhere(pair: Pair) -> None:
     """After a restriction at one node, the other refuses older plans and their tasks at its next request, and a new
-    plan has only visible columns. Removing the restriction restores the access.
+    plan has only visible rows. Removing the restriction restores the access.
     """
     for number in range(ROUNDS):
         pair.hang_up()

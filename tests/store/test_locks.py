@@ -144,8 +144,8 @@ def test_reads_wait_for_nobody(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_rival_for_a_location_is_told_in_clear_words(lab: StoreLab, world: StoreWorld) -> None:
-    """A create that waits for another catalog's table at the same location is refused after that table's commit, with
-    the same message as a later create.
+    """A change that waits for another catalog's table at the same location is refused with BadRequest after that
+    table's commit.
     """
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     lab.write(lambda tx: tx.documents.create(document(8)), zone=world.side.id)

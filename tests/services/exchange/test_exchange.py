@@ -279,9 +279,7 @@ def without(fields: list[dict[str, Any]], word: str, name: str) -> list[dict[str
 
 @pytest.mark.parametrize("form", ["proto", "json"])
 def test_a_metalake_comes_back_as_it_was(source: ServiceDesk, target: ServiceDesk, form: Form) -> None:
-    """An import restores all objects with new ids, and with their owners, rules, tags, versions and times. Imported
-    tables can be read.
-    """
+    """An import restores all objects with new ids, owners, rules, tags, versions and times, and tables can be read."""
     data = exported(source, form=form)
     masked = imported(target, data, form=form)
 
@@ -309,8 +307,8 @@ def test_a_metalake_comes_back_as_it_was(source: ServiceDesk, target: ServiceDes
 def test_an_export_is_kept_as_records_and_comes_out_again(
     kind: str, source: ServiceDesk, other: ServiceDesk, tmp_path: Path
 ) -> None:
-    """An export, loaded into a key-value database and dumped again, contains the same records. A later export replaces
-    them.
+    """An export that is loaded into a key-value database and dumped again has the same records. A later one replaces
+    it.
     """
     store = RecordStore(
         LmdbKeyValueStore(tmp_path / "records") if kind == "lmdb" else SqlKeyValueStore(str(tmp_path / "records.db"))
@@ -332,9 +330,7 @@ def test_an_export_is_kept_as_records_and_comes_out_again(
 
 
 def test_ids_can_be_kept(source: ServiceDesk, target: ServiceDesk) -> None:
-    """With `ids=keep`, an import into a store that has never used these ids keeps them, and later objects get other
-    ids.
-    """
+    """With `ids=keep`, a store that has never used the ids keeps them, and later objects get other ids."""
     data = exported(source)
     imported(target, data, ids="keep", name=LAKE)
 
@@ -668,8 +664,8 @@ def header() -> bytes:
 
 
 def test_a_name_that_is_taken_is_refused_first_and_last(source: ServiceDesk, other: ServiceDesk) -> None:
-    """A taken name is refused at the begin of the import, and at its end if it was taken meanwhile. The import can then
-    be abandoned.
+    """A taken name is refused at the beginning of the import, and at its end if it was taken meanwhile. The import can
+    then be abandoned.
     """
     other.run(fill(other.ctx()))
     with pytest.raises(AlreadyExists, match="Metalake lake already exists: import under another name"):
@@ -704,7 +700,7 @@ def test_a_metalake_without_an_owner_is_its_importers(source: ServiceDesk, other
         "SELECT operation, kind FROM change WHERE zone = 0 AND revision = (SELECT max(revision) FROM change WHERE zone = 0)"
         " ORDER BY ordinal"
     )
-    assert told == [("create", Kind.METALAKE)]  # first: the user must be older than the metalake's name
+    assert told == [("create", Kind.METALAKE)]  # and nothing else: the user existed already
 
 
 def test_an_export_is_of_one_moment(source: ServiceDesk) -> None:

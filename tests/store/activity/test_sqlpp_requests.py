@@ -43,8 +43,8 @@ def test_a_request_is_found_by_whose_it_is(lab: StoreLab, world: StoreWorld) -> 
 
 
 def test_parts_are_kept_while_it_runs(lab: StoreLab, world: StoreWorld) -> None:
-    """Result parts of a running request are readable for its user. After its end no part can be added, and a failed
-    request has none.
+    """Result parts of a running request are counted for its user. After its end no part can be added, and the parts of
+    a failed request are deleted.
     """
     for handle in ("a", "b"):
         row(lab, world, handle)

@@ -49,8 +49,8 @@ def keys(pairs: KeyValueStore, prefix: bytes = b"", after: bytes = b"") -> list[
 
 
 def test_what_was_written_is_read_and_outlives_the_handle(pairs: KeyValueStore, opens: Open) -> None:
-    """Any bytes can be stored as value, also none, and the longest key is accepted. Values survive a reopen, and a
-    missing key is None.
+    """Any bytes can be stored as a value, including the empty one, and the longest key is accepted. Values survive a
+    reopen, and a missing key is None.
     """
     longest, sample = b"k" * KEY_BYTES_MAX, bytes(range(256)) * 100
     with pairs.writing() as writing:
