@@ -50,9 +50,7 @@ def test_the_first_warehouse_stays_open(tmp_path: Path, warehouse: str) -> None:
 
 
 def test_nothing_that_can_be_closed_is_forgotten(tmp_path: Path) -> None:
-    """A node closes every part of its services that has a `close`. The watch is not checked here, because it is closed
-    first.
-    """
+    """A node closes every part of its services that has a `close`, except the watch, which the server closes before."""
 
     async def story() -> set[str]:
         built = build(Settings(server=ServerSection(data=str(tmp_path))))
