@@ -66,7 +66,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def limnos(run: Run, fake: FakeServer) -> Run:
-    """Run a command against the fake, as user ana, with JSON as output unless the words say otherwise."""
+    """Run a command against the fake as user ana, with JSON output unless the arguments name another format."""
 
     def call(*words: str) -> CommandResult:
         return run(*words, "--uri", fake.uri, *([] if "--user" in words or "--token" in words else ["--user", "ana"]))

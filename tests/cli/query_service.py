@@ -1,5 +1,5 @@
-"""A fake query service: it follows the documented protocol, evaluates constants, and has a statement that ends only
-when it is cancelled.
+"""A fake query service. It implements the documented protocol, evaluates constants, and has a statement that runs until
+it is cancelled.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Body = dict[str, object]
 
 @dataclass
 class FakeQueryService:
-    """The received requests, and those that wait to be cancelled."""
+    """The received requests, and the requests that wait to be cancelled."""
 
     uri: str = ""
     asked: list[Body] = field(default_factory=list)
@@ -36,7 +36,7 @@ class FakeQueryService:
     waiting: dict[str, threading.Event] = field(default_factory=dict)
 
     def answer(self, body: Body) -> tuple[int, Body]:
-        """Run statements."""
+        """Run the statements of a request."""
         text = str(body["statement"])
         if "Metadata." in text:
             return 200, {"results": NAMES, "status": "success"}
@@ -52,7 +52,7 @@ class FakeQueryService:
         return 200, {**results, "status": "success", "metrics": {"elapsedTime": "1ms"}}
 
     def cancel(self, own_id: str) -> int:
-        """End a request that waits."""
+        """Cancel a waiting request."""
         if own_id not in self.waiting:
             return 404
         self.cancelled.append(own_id)
@@ -62,7 +62,7 @@ class FakeQueryService:
 
 @contextmanager
 def serving() -> Iterator[FakeQueryService]:
-    """Serve on a free port of loopback until the block ends."""
+    """Serve on a free loopback port for the body of a `with`."""
     service = FakeQueryService()
 
     class Handler(BaseHTTPRequestHandler):
@@ -84,7 +84,7 @@ def serving() -> Iterator[FakeQueryService]:
             self.wfile.write(payload)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Stay silent."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

@@ -26,7 +26,7 @@ SOURCE = Path(limnos.__file__).parent
     ids=str,
 )
 def test_options_stand_before_or_after_a_groups_command(fake: FakeServer, limnos: Run, words: tuple[str, ...]) -> None:
-    """Each order asks the same and answers the same."""
+    """Options before and after a group's command send the same request and give the same output."""
     fake.on("GET", "/api/metalakes/lake/users?details=true", {"users": []})
 
     done = limnos(*words)
@@ -43,7 +43,9 @@ def test_options_stand_before_or_after_a_groups_command(fake: FakeServer, limnos
     ids=str,
 )
 def test_options_without_a_command_are_told_where_they_go(run: Run, words: tuple[str, ...], hint: str) -> None:
-    """It is a mistake of usage that names the group's commands, not an unknown command of the option's name."""
+    """Options of a group without a command are a usage error that names the group's commands, not an unknown
+    command.
+    """
     done = run(*words)
 
     assert done.code == 2
@@ -53,13 +55,15 @@ def test_options_without_a_command_are_told_where_they_go(run: Run, words: tuple
 
 
 def test_a_groups_help_is_still_its_help(run: Run) -> None:
-    """`--help` asks for the group's page, wherever it stands."""
+    """`--help` in any position shows the group's help page."""
     assert run("access", "--help").code == 0
     assert run("access", "--output", "table", "--help").code == 0
 
 
 def test_a_misspelt_variable_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the nearest name that is read; the command goes on. What is near none is somebody's own."""
+    """An unread variable causes a warning with the nearest name, and the command continues. Variables that resemble no
+    name are ignored.
+    """
     monkeypatch.setenv("LIMNOS_URL", "http://elsewhere")
     monkeypatch.setenv("LIMNOS_BACKUP_DIRECTORY", "x")
 
@@ -73,7 +77,7 @@ def test_a_misspelt_variable_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_every_variable_that_is_read_is_known() -> None:
-    """No name that the sources spell is told as unread."""
+    """No variable that the sources name is reported as unread."""
     texts = [file.read_text(encoding="utf-8") for file in SOURCE.rglob("*.py") if file.name != "words.py"]
     named = {name for text in texts for name in re.findall(r"\bLIMNOS_[A-Z][A-Z_]*[A-Z]\b", text)}
 

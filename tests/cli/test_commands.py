@@ -55,18 +55,18 @@ TABLE = {"metadata-location": "file:/w/1/m.json", "metadata": METADATA}
 
 
 def is_namespace(fake: FakeServer, *levels: str) -> None:
-    """Make a path a namespace and nothing else."""
+    """Add routes that make a path a namespace only."""
     fake.on("GET", f"{I}/namespaces/{'%1F'.join(levels)}", {"namespace": levels, "properties": {"k": "v"}})
 
 
 def is_table(fake: FakeServer, *levels: str) -> None:
-    """Make a path a table and nothing else."""
+    """Add routes that make a path a table only."""
     url = f"{I}/namespaces/{'%1F'.join(levels[:-1])}/tables/{levels[-1]}"
     fake.on("GET", f"{url}?snapshots=refs", TABLE).on("GET", url, TABLE)
 
 
 def test_ls_lists_catalogs(fake: FakeServer, limnos: Run) -> None:
-    """Without a path `ls` lists the catalogs; one that only holds something for the caller is a name."""
+    """Without a path `ls` lists the catalogs. Of a catalog that the caller may not load, only the name is listed."""
     fake.on("GET", f"{M}/catalogs?details=true", {
         "catalogs": [{"name": "main", "type": "relational", "provider": "lakehouse-iceberg", "comment": "sales"}]
     })  # fmt: skip
@@ -89,7 +89,7 @@ def test_ls_lists_metalakes(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_ls_lists_namespaces_tables_and_views(fake: FakeServer, limnos: Run) -> None:
-    """In a namespace `ls` lists child namespaces, then tables, then views, in a form that can be typed again."""
+    """`ls` of a namespace lists child namespaces, then tables, then views, with paths that can be typed again."""
     fake.on("GET", f"{I}/namespaces?parent=raw&{PAGE}", {"namespaces": [["raw", "new york"]]})
     fake.on("GET", f"{I}/namespaces/raw/tables?{PAGE}", {"identifiers": [{"namespace": ["raw"], "name": "t"}]})
     fake.on("GET", f"{I}/namespaces/raw/views?{PAGE}", {"identifiers": [{"namespace": ["raw"], "name": "v"}]})
@@ -103,15 +103,15 @@ def test_ls_lists_namespaces_tables_and_views(fake: FakeServer, limnos: Run) -> 
 
 
 def test_ls_of_a_catalog_asks_for_no_tables(fake: FakeServer, limnos: Run) -> None:
-    """A catalog holds namespaces, and only Lance tables beside them; an empty one is told on standard error, so
-    that pipes see nothing.
+    """`ls` of a catalog sends no request for Iceberg tables, only for Lance tables. If it is empty, the message is on
+    standard error, not in pipes.
     """
     fake.on("GET", f"{I}/namespaces?{PAGE}", {"namespaces": []})
 
     done = limnos("ls", "main", "--output", "table")
 
     assert (done.code, done.out, done.err) == (0, "", "nothing\n")
-    assert len(fake.asked) == 3  # and what the catalog is, for one that shows another system has no nodes
+    assert len(fake.asked) == 3  # and the catalog itself, because catalogs over external systems have no nodes
 
 
 STEERING = "\x1b]0;owned\x07\u202egpj.exe\u200b\x9b2J\x7f"
@@ -119,13 +119,13 @@ STEERING = "\x1b]0;owned\x07\u202egpj.exe\u200b\x9b2J\x7f"
 
 
 def harmless(text: str) -> bool:
-    """Say whether a terminal would only print the text."""
+    """Return whether a text has no control and bidi characters, which a terminal would interpret."""
     return all(char == "\n" or char.isprintable() for char in text)
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
 def test_nothing_shown_steers_the_terminal(fake: FakeServer, limnos: Run, output: str) -> None:
-    """Properties, names, refusals and what was done are shown with control and bidi characters as escapes."""
+    """Properties, names, errors and results are printed with control and bidi characters as escapes."""
     told = {"name": "lake", "comment": STEERING, "properties": {f"k{STEERING}": f"v{STEERING}\nforged = yes"}}
     fake.on("GET", M, {"metalake": told | {"audit": AUDIT}})
     fake.on("GET", "/api/metalakes", {"metalakes": [{"name": f"lake\n{STEERING}"}]})
@@ -194,7 +194,7 @@ def test_describe_namespace(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_describe_table(fake: FakeServer, limnos: Run) -> None:
-    """A table is shown with its current columns, contents, owner and place; JSON has the whole metadata."""
+    """A table is shown with its current columns, row counts, owner and location; JSON has the complete metadata."""
     is_table(fake, "raw", "t")
     fake.on("GET", f"{M}/owners/table/main.raw.t", {"owner": {"name": "ana", "type": "user"}})
 
@@ -261,7 +261,7 @@ def test_create(  # noqa: PLR0917 - one column per part of the case
     answer: object,
     message: str,
 ) -> None:
-    """`create` makes what it names and says so."""
+    """`create` creates the named object and reports it."""
     fake.on(method, target, answer)
 
     done = limnos("create", *words, "--output", "table")
@@ -271,7 +271,7 @@ def test_create(  # noqa: PLR0917 - one column per part of the case
 
 
 def test_create_namespace_with_parents(fake: FakeServer, limnos: Run) -> None:
-    """`--parents` makes the whole chain at once."""
+    """`--parents` creates all missing ancestors in one request."""
     fake.on("GET", "/configs", {"gravitino.schema.separator": ":"})
     fake.on("POST", f"{M}/catalogs/main/schemas", {"schema": {"name": "a:b"}})
 
@@ -293,7 +293,7 @@ def test_create_namespace_with_parents(fake: FakeServer, limnos: Run) -> None:
     ],
 )
 def test_drop(fake: FakeServer, limnos: Run, words: list[str], call: str) -> None:
-    """`drop` drops what it names through the protocol that can, and says so."""
+    """`drop` drops the named object over the protocol for its kind and reports it."""
     method, _, target = call.partition(" ")
     fake.on(method, target, {"dropped": True})
 
@@ -306,7 +306,7 @@ def test_drop(fake: FakeServer, limnos: Run, words: list[str], call: str) -> Non
 
 
 def test_drop_asks_the_server_what_a_path_is(fake: FakeServer, limnos: Run) -> None:
-    """Without a kind `drop` finds out whether a path is a namespace or a table."""
+    """Without a kind `drop` detects whether a path is a namespace or a table."""
     is_table(fake, "raw", "t")
     fake.on("GET", f"{I}/namespaces/raw%1Ft", NO, status=404)
     fake.on("DELETE", f"{I}/namespaces/raw/tables/t", status=204)
@@ -320,7 +320,7 @@ IN_USE = {"code": 1010, "type": "CatalogInUseException", "message": "Failed to o
 
 
 def test_empty_catalog_is_taken_out_of_use_first(fake: FakeServer, limnos: Run) -> None:
-    """A catalog in use that is empty is disabled and then dropped, so that nothing gets into it meanwhile."""
+    """An enabled, empty catalog is disabled before the drop, so that nothing can be created in it meanwhile."""
     fake.on("DELETE", f"{M}/catalogs/lab", IN_USE, status=409).on("DELETE", f"{M}/catalogs/lab", {"dropped": True})
     fake.on("GET", f"/iceberg/v1/lake.lab/namespaces?{PAGE}", {"namespaces": []})
     fake.on("PATCH", f"{M}/catalogs/lab", {"code": 0})
@@ -333,7 +333,7 @@ def test_empty_catalog_is_taken_out_of_use_first(fake: FakeServer, limnos: Run) 
 
 
 def test_full_catalog_is_left_alone(fake: FakeServer, limnos: Run) -> None:
-    """A catalog in use that holds something is neither disabled nor dropped."""
+    """An enabled catalog with children is neither disabled nor dropped."""
     fake.on("DELETE", f"{M}/catalogs/lab", IN_USE, status=409)
     fake.on("GET", f"/iceberg/v1/lake.lab/namespaces?{PAGE}", {"namespaces": [["a"]]})
 
@@ -345,7 +345,7 @@ def test_full_catalog_is_left_alone(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_catalog_is_put_to_use_again_when_the_drop_fails(fake: FakeServer, limnos: Run) -> None:
-    """When the drop of a disabled catalog is refused after all, it is enabled again."""
+    """If the drop of a disabled catalog is refused, the catalog is enabled again."""
     fake.on("DELETE", f"{M}/catalogs/lab", IN_USE, status=409)
     fake.on("DELETE", f"{M}/catalogs/lab", {"code": 1005, "message": "not empty"}, status=409)
     fake.on("GET", f"/iceberg/v1/lake.lab/namespaces?{PAGE}", {"namespaces": []})
@@ -358,7 +358,7 @@ def test_catalog_is_put_to_use_again_when_the_drop_fails(fake: FakeServer, limno
 
 
 def test_drop_of_nothing_is_not_found(fake: FakeServer, limnos: Run) -> None:
-    """Where Gravitino says that there was nothing to drop, the exit code says not found."""
+    """If Gravitino answers `"dropped": false`, the exit code is that of missing objects."""
     fake.on("DELETE", f"{M}/catalogs/lab", {"dropped": False})
 
     done = limnos("drop", "lab")
@@ -368,7 +368,7 @@ def test_drop_of_nothing_is_not_found(fake: FakeServer, limnos: Run) -> None:
 
 @pytest.mark.parametrize("words", [["lab", "--purge"], ["main.raw", "--kind", "namespace", "--force"]])
 def test_flag_that_does_not_fit_is_refused(fake: FakeServer, limnos: Run, words: list[str]) -> None:
-    """`--purge` is for tables, `--force` for catalogs and metalakes; nothing is dropped otherwise."""
+    """`--purge` is refused except for tables, `--force` except for catalogs and metalakes, and nothing is dropped."""
     done = limnos("drop", *words)
 
     assert done.code == 2
@@ -376,7 +376,7 @@ def test_flag_that_does_not_fit_is_refused(fake: FakeServer, limnos: Run, words:
 
 
 def test_mv_moves_a_namespace(fake: FakeServer, limnos: Run) -> None:
-    """`mv` finds out what the source is and moves it within its catalog."""
+    """`mv` detects the kind of the source and moves it within its catalog."""
     is_namespace(fake, "raw", "nyc")
     fake.on("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "namespace", "path": ["main", "old", "nyc"]})
 
@@ -390,7 +390,7 @@ def test_mv_moves_a_namespace(fake: FakeServer, limnos: Run) -> None:
 
 @pytest.mark.parametrize("words", [["main.a", "other.a", "--kind", "namespace"], ["main", "other"]])
 def test_mv_stays_in_its_catalog(fake: FakeServer, limnos: Run, words: list[str]) -> None:
-    """Moving across catalogs, or a catalog itself, is refused before anything is sent."""
+    """Moves across catalogs, and moves of a catalog, are refused before a request is sent."""
     assert limnos("mv", *words).code == 2
     assert fake.asked == []
 
@@ -420,7 +420,7 @@ def test_mv_stays_in_its_catalog(fake: FakeServer, limnos: Run, words: list[str]
 def test_user_verbs(  # noqa: PLR0917 - one column per part of the case
     fake: FakeServer, limnos: Run, words: list[str], call: str, body: object, answer: object, message: str
 ) -> None:
-    """Each verb of `user` asks for one thing and says that it is done."""
+    """Each command of `user` sends one request and reports success."""
     method, _, target = call.partition(" ")
     fake.on(method, target, answer)
 
@@ -448,7 +448,7 @@ def test_users_are_listed(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_groups_are_made_listed_and_deleted(fake: FakeServer, limnos: Run) -> None:
-    """The verbs of `group` for groups themselves."""
+    """The commands of `group` create, list, describe and delete groups."""
     group = {"name": "staff", "roles": ["r"]}
     fake.on("POST", f"{M}/groups", {"group": group})
     fake.on("GET", f"{M}/groups?details=true", {"groups": [group]})
@@ -463,7 +463,7 @@ def test_groups_are_made_listed_and_deleted(fake: FakeServer, limnos: Run) -> No
 
 
 def test_members_come_and_go(fake: FakeServer, limnos: Run) -> None:
-    """`group add` puts users in with one call; `group remove` takes them out and tells who was not in."""
+    """`group add` adds users in one request; `group remove` removes them and reports users who were not members."""
     url = f"{OWN}/metalakes/lake/groups/staff/members"
     fake.on("POST", url, {"members": ["ana", "ben"]})
     fake.on("DELETE", f"{url}/ana", {"removed": True})
@@ -479,7 +479,7 @@ def test_members_come_and_go(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_members_must_be_named(fake: FakeServer, limnos: Run) -> None:
-    """`group add` without users is a mistake, and the hint shows how it is written."""
+    """`group add` without users is a usage error, and the hint shows the syntax."""
     done = limnos("group", "add", "staff")
 
     assert (done.code, done.error["code"]) == (2, "usage")
@@ -487,7 +487,7 @@ def test_members_must_be_named(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_tags_are_made_attached_and_shown(fake: FakeServer, limnos: Run) -> None:
-    """The verbs of `tag`: of the tag itself, of what it is on, and of what an object has."""
+    """The commands of `tag` create tags, attach them, and show the objects of a tag and the tags of an object."""
     tag, row = {"name": "red", "comment": "c"}, {"name": "red", "comment": "c", "properties": {}}
     on = f"{M}/objects/catalog/main/tags"
     fake.on("POST", f"{M}/tags", {"tag": tag}).on("GET", f"{M}/tags?details=true", {"tags": [tag]})
@@ -507,7 +507,9 @@ def test_tags_are_made_attached_and_shown(fake: FakeServer, limnos: Run) -> None
 
 
 def test_roles_are_made_shown_and_deleted(fake: FakeServer, limnos: Run) -> None:
-    """The verbs of `role`; a role is described by one row per privilege and object."""
+    """The commands of `role` create, describe and delete roles; a role is described by one row per privilege and
+    object.
+    """
     privileges = [{"name": "USE_SCHEMA", "condition": "allow"}, {"name": "select_table", "condition": "deny"}]
     role = {"name": "r", "securableObjects": [{"fullName": "main.a", "type": "SCHEMA", "privileges": privileges}]}
     fake.on("POST", f"{M}/roles", {"role": {"name": "r"}})
@@ -587,7 +589,7 @@ def test_roles_are_made_shown_and_deleted(fake: FakeServer, limnos: Run) -> None
 def test_grant_and_revoke(  # noqa: PLR0917 - one column per part of the case
     fake: FakeServer, limnos: Run, words: str, call: str, body: object, message: str
 ) -> None:
-    """Roles go to users and groups, privileges on objects to roles, and back."""
+    """Roles are granted to users and groups, privileges on objects to roles, and both are revoked."""
     method, _, target = call.partition(" ")
     role = {"role": {"name": "r"}, "user": USER, "group": {"name": "staff"}}
     fake.on(method, target, role)
@@ -595,7 +597,7 @@ def test_grant_and_revoke(  # noqa: PLR0917 - one column per part of the case
     done = limnos(*words.split(), "--output", "table")
 
     assert (done.code, done.out) == (0, f"{message}\n")
-    reads = ["GET"] if words.startswith("revoke") else []  # what the holder had, which this caller may not read
+    reads = ["GET"] if words.startswith("revoke") else []  # the previous grants, which this caller may not read
     assert [each.method for each in fake.asked] == [*reads, "PUT"]
     assert (fake.calls[-1], fake.asked[-1].body) == (call, body)
 
@@ -618,7 +620,9 @@ def test_grant_and_revoke(  # noqa: PLR0917 - one column per part of the case
     ],
 )
 def test_senseless_grant_is_refused(fake: FakeServer, limnos: Run, words: str, expected: str) -> None:
-    """What cannot be meant is told with what is missing, and nothing is sent."""
+    """Incomplete or contradictory arguments are refused with a message that names what is missing, and no request is
+    sent.
+    """
     done = limnos(*words.split())
 
     assert done.code == 2
@@ -627,12 +631,12 @@ def test_senseless_grant_is_refused(fake: FakeServer, limnos: Run, words: str, e
 
 
 def test_nearest_privilege_is_suggested(limnos: Run) -> None:
-    """A misspelt privilege is answered with the nearest ones."""
+    """The error for a misspelled privilege suggests the nearest ones."""
     assert "select_table" in str(limnos("grant", "select_tabel", "--on", "main", "--to", "r").error["hint"])
 
 
 def test_owner_is_shown_and_set(fake: FakeServer, limnos: Run) -> None:
-    """`owner show` and `owner set` speak of any object, roles and the metalake included."""
+    """`owner show` and `owner set` work for every kind of object, including roles and the metalake."""
     fake.on("GET", f"{M}/owners/catalog/main", {"owner": {"name": "ana", "type": "USER"}})
     fake.on("PUT", f"{M}/owners/role/r", {"set": True})
     fake.on("GET", f"{M}/owners/metalake/lake", {"code": 0})
@@ -648,7 +652,7 @@ def test_owner_is_shown_and_set(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_token_is_made_once_and_shown(fake: FakeServer, limnos: Run) -> None:
-    """`token create` sends name and lifetime and shows the secret."""
+    """`token create` sends name and lifetime and prints the secret."""
     fake.on("POST", f"{OWN}/tokens", {"id": 7, "token": "s3cret", "user": "ben", "expires_at": 99})
 
     done = limnos("token", "create", "--for", "ben", "--name", "ci", "--expires-in", "2d")
@@ -658,7 +662,7 @@ def test_token_is_made_once_and_shown(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_token_is_saved_instead_of_shown(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
-    """With `--save` the secret goes to a new file that only its owner can read, and nowhere else."""
+    """With `--save` the secret is written to a new file that only its owner can read, and is not printed."""
     fake.on("POST", f"{OWN}/tokens", {"id": 7, "token": "s3cret", "user": "ana"})
     file = tmp_path / "token"
 
@@ -674,7 +678,7 @@ def test_token_is_saved_instead_of_shown(fake: FakeServer, limnos: Run, tmp_path
 
 @pytest.mark.parametrize("text", ["soon", "0d", "-1d", "3", "1.5h"])
 def test_wrong_duration_is_refused(fake: FakeServer, limnos: Run, text: str) -> None:
-    """A lifetime must be a positive number with a unit; nothing is made otherwise."""
+    """A lifetime must be a positive number with a unit; otherwise no token is created."""
     done = limnos("token", "create", f"--expires-in={text}")
 
     assert (done.code, fake.asked) == (2, [])
@@ -682,7 +686,7 @@ def test_wrong_duration_is_refused(fake: FakeServer, limnos: Run, text: str) -> 
 
 
 def test_tokens_are_listed_and_revoked(fake: FakeServer, limnos: Run) -> None:
-    """`token list` shows no secrets; `token revoke` tells when there was nothing in force."""
+    """`token list` shows no secrets; `token revoke` reports a token that is no longer valid."""
     token = {
         "id": 7,
         "user": "ana",
@@ -701,7 +705,7 @@ def test_tokens_are_listed_and_revoked(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_tasks_are_listed_shown_and_tried_again(fake: FakeServer, limnos: Run) -> None:
-    """`task list` shows what was given up unless another state is asked for."""
+    """`task list` shows the tasks that were given up, unless another state is requested."""
     task = {"id": 7, "kind": "purge-table", "state": "dead", "attempts": 5, "error": "no", "payload": {"a": 1}}
     fake.on("GET", f"{OWN}/tasks?state=dead", {"tasks": [task]}).on("GET", f"{OWN}/tasks?state=waiting", {"tasks": []})
     fake.on("GET", f"{OWN}/tasks/7", task).on("POST", f"{OWN}/tasks/7/retry", {"retried": 7})
@@ -713,7 +717,9 @@ def test_tasks_are_listed_shown_and_tried_again(fake: FakeServer, limnos: Run) -
 
 
 def test_webhooks_are_made_listed_and_dropped(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
-    """`webhook create` shows the secret once or puts it into a file; `list` shows what is behind."""
+    """`webhook create` prints the secret once or writes it to a file; `list` shows how many changes are not delivered
+    yet.
+    """
     hooks = f"{OWN}/metalakes/lake/webhooks"
     made = {"id": 7, "url": "https://h", "user": "ana", "state": "well"}
     fake.on("POST", hooks, {**made, "secret": "whsec_x"}).on("POST", hooks, {**made, "secret": "whsec_y"})
@@ -736,7 +742,7 @@ CHANGE = {
 
 
 def test_changes_are_shown_to_the_end(fake: FakeServer, limnos: Run) -> None:
-    """`changes` goes on while there is more; as JSON each line is an answer with its position."""
+    """`changes` requests all pages; as JSON each line is one page with its position."""
     feed = f"{OWN}/metalakes/lake/changes"
     fake.on("GET", feed, {"changes": [CHANGE], "next": "x", "more": True})
     fake.on("GET", f"{feed}?after=x", {"changes": [], "next": "y", "more": False})
@@ -747,7 +753,7 @@ def test_changes_are_shown_to_the_end(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_changes_for_people(fake: FakeServer, limnos: Run) -> None:
-    """In a terminal a change is a line: when, who, what, where from and where to, and `?` for what is out of sight."""
+    """As a table each change is a line with time, user, operation, old path and new path; a hidden path is `?`."""
     feed = f"{OWN}/metalakes/lake/catalogs/main/changes?after=now"
     moved = CHANGE | {"old": ["main", "a.b", "t"]}
     fake.on("GET", feed, {"changes": [moved], "next": "y", "more": False})
@@ -759,7 +765,7 @@ def test_changes_for_people(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_tokens_of_one_or_all(fake: FakeServer, limnos: Run) -> None:
-    """`--for` and `--all` ask for different tokens: one of them, or nothing is sent."""
+    """`--for` and `--all` exclude each other; with both, no request is sent."""
     fake.on("GET", f"{OWN}/tokens?all=true", {"tokens": []})
 
     assert limnos("token", "list", "--all").result == []
@@ -768,14 +774,14 @@ def test_tokens_of_one_or_all(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_whoami_names_the_user(fake: FakeServer, limnos: Run) -> None:
-    """`whoami` shows the name the server goes by."""
+    """`whoami` prints the user name that the server answers."""
     fake.on("GET", f"{OWN}/whoami", {"user": "ana"})
 
     assert limnos("whoami").result == {"user": "ana"}
 
 
 def test_other_metalake_is_used_everywhere(fake: FakeServer, limnos: Run) -> None:
-    """`--metalake` moves names and paths to another metalake."""
+    """`--metalake` changes the metalake of all names and paths."""
     fake.on("GET", f"/iceberg/v1/sea.main/namespaces?{PAGE}", {"namespaces": []})
     fake.on("GET", "/api/metalakes/sea/roles", {"names": []})
 

@@ -24,7 +24,7 @@ WHO = "/api/limnos/v1/whoami"
 
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
-    """A running issuer at which ana says yes."""
+    """A running issuer at which ana approves the sign-in."""
     with issuing() as running:
         running.answers = [("ana", True)]
         yield running
@@ -40,20 +40,20 @@ def paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture
 def lake(fake: FakeServer, issuer: Issuer) -> FakeServer:
-    """A server that names the issuer."""
+    """A fake server that names the issuer."""
     told = {"provider": "oidc", "authority": issuer.url, "clientId": TERMINAL, "scope": "openid offline_access"}
     fake.on("GET", "/configs", {f"gravitino.authenticator.oauth.{name}": value for name, value in told.items()})
     return fake.on("GET", WHO, {"user": "ana"})
 
 
 def kept() -> dict:
-    """The one profile there is."""
+    """Return the only profile of the profiles file."""
     (profile,) = json.loads(Path(os.environ["LIMNOS_PROFILES"]).read_text())["profiles"].values()
     return profile
 
 
 def over() -> None:
-    """Let the session be over by this machine's clock."""
+    """Set the end of the session into the past."""
     file = Path(os.environ["LIMNOS_PROFILES"])
     told = json.loads(file.read_text())
     for profile in told["profiles"].values():
@@ -62,7 +62,9 @@ def over() -> None:
 
 
 def test_a_session_is_had_in_a_browser(lake: FakeServer, run: Run, issuer: Issuer, paused: list[float]) -> None:
-    """The code is shown, the issuer is asked no faster than it says, and the token goes to the server alone."""
+    """The command prints the code and polls the issuer at the requested interval. The token is sent to the server
+    only.
+    """
     issuer.answers = [None, "slow_down", None, ("ana", True)]
 
     done = run("login", "--device", "--uri", lake.uri)
@@ -84,7 +86,7 @@ def test_a_session_is_had_in_a_browser(lake: FakeServer, run: Run, issuer: Issue
 def test_who_says_no_is_not_signed_in(
     lake: FakeServer, run: Run, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor whoever is too late; nothing is kept."""
+    """If the user declines, or the code expires, the login fails and no profile is stored."""
     issuer.answers = [("ana", False)]
     no = run("login", "--device", "--uri", lake.uri)
     issuer.answers = [None]
@@ -98,7 +100,7 @@ def test_who_says_no_is_not_signed_in(
 
 
 def test_a_session_is_refreshed_on_use(lake: FakeServer, run: Run, issuer: Issuer) -> None:
-    """The issuer gives the next token, and what the one after it is had with: each is good once."""
+    """A refresh returns a new access token and a new refresh token; each refresh token is valid once."""
     run("login", "--device", "--uri", lake.uri)
     before = kept()
     over()
@@ -114,7 +116,9 @@ def test_a_session_is_refreshed_on_use(lake: FakeServer, run: Run, issuer: Issue
 
 
 def test_commands_at_once_refresh_once(lake: FakeServer, run: Run, issuer: Issuer) -> None:
-    """Eight commands whose session is over: one asks the issuer, the others use what it got."""
+    """Of eight concurrent commands with an expired session, one refreshes it at the issuer, and the others use its
+    result.
+    """
     run("login", "--device", "--uri", lake.uri)
     over()
 
@@ -126,7 +130,7 @@ def test_commands_at_once_refresh_once(lake: FakeServer, run: Run, issuer: Issue
 
 
 def test_a_session_that_the_issuer_ended_is_told(lake: FakeServer, run: Run, issuer: Issuer) -> None:
-    """With what to do; the profile stays for whoever wants to know where it was."""
+    """If the issuer has ended the session, the error says what to do, and the profile is kept."""
     run("login", "--device", "--uri", lake.uri)
     issuer.kept.clear()
     over()
@@ -139,7 +143,7 @@ def test_a_session_that_the_issuer_ended_is_told(lake: FakeServer, run: Run, iss
 
 
 def test_logging_out_ends_it_at_the_issuer(lake: FakeServer, run: Run, issuer: Issuer) -> None:
-    """What refreshes it is revoked there, and forgotten here; an issuer that is away does not hold that up."""
+    """`logout` revokes the refresh token at the issuer and deletes the profile, also if the issuer does not answer."""
     run("login", "--device", "--uri", lake.uri)
     assert issuer.kept
 
@@ -155,8 +159,8 @@ def test_logging_out_ends_it_at_the_issuer(lake: FakeServer, run: Run, issuer: I
 
 
 def test_what_makes_no_sense_is_said(fake: FakeServer, run: Run, issuer: Issuer) -> None:
-    """A user and a browser, neither, a server without an issuer, an issuer that is not what it says, one without
-    TLS.
+    """Refused with a message: a user together with `--device`, neither of both, a server without an issuer, an issuer
+    with another identity, an issuer without TLS.
     """
     fake.on("GET", "/configs", {})
     assert run("login", "ana", "--device", "--uri", fake.uri).code == 2

@@ -18,7 +18,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text(e
 
 
 def commands_of(tree: App, before: str = "") -> Iterator[tuple[str, App]]:
-    """Yield the words of each command that can be run."""
+    """Yield the words of each command."""
     for name in tree:
         if name.startswith("-"):
             continue
@@ -32,7 +32,7 @@ COMMANDS = dict(commands_of(app))
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_command_is_told(words: str) -> None:
-    """Every command stands in the page at the beginning of a row, and has a sentence of help."""
+    """Every command is the beginning of a row of the page, and has a sentence of help."""
     told = re.search(rf"^\| `{words}\b[^`]*` \|", PAGE, flags=re.MULTILINE)
 
     assert told
@@ -41,7 +41,7 @@ def test_command_is_told(words: str) -> None:
 
 @pytest.mark.parametrize("words", COMMANDS)
 def test_every_flag_is_told(words: str) -> None:
-    """Every flag of every command stands in the page, and has words of help."""
+    """Every flag of every command is on the page, and has a help text."""
     arguments = list(COMMANDS[words].assemble_argument_collection(parse_docstring=True))
     flags = {name: argument for argument in arguments for name in argument.names if name.startswith("--")}
 
@@ -50,14 +50,14 @@ def test_every_flag_is_told(words: str) -> None:
 
 
 def test_every_exit_code_is_told() -> None:
-    """Each exit code has its row."""
+    """Each exit code has a row."""
     told = {int(found) for found in re.findall(r"^\| (\d+) \|", PAGE, flags=re.MULTILINE)}
 
     assert told == {int(code) for code in ExitCode}
 
 
 def test_every_variable_is_told() -> None:
-    """Each environment variable of the command line stands in the page."""
+    """Each environment variable of the command line is on the page."""
     sources = Path(__file__).parents[2] / "src" / "limnos" / "cli"
     named = {
         name for file in sources.glob("*.py") for name in re.findall(r"LIMNOS_[A-Z]+(?:_[A-Z]+)*", file.read_text())

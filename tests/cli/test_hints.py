@@ -1,4 +1,4 @@
-"""Hints without a server: which parts of the command line they repeat, and which they must not."""
+"""Hints without a server: the parts of the command line that they repeat, and those that they must omit."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.cli.test_docs import commands_of
 
 
 def test_switches_are_known() -> None:
-    """The flags taken for ones without a value are those of the commands: else a value would be read as a path, or
-    a path as a value.
+    """The set of flags without a value equals that of the commands. Otherwise hints would take a value for a path, or a
+    path for a value.
     """
     switches = {
         name
@@ -32,12 +32,12 @@ def test_switches_are_known() -> None:
     (["ls", "--metalake=sea", "main"], ("ls", "main")),
 ])  # fmt: skip
 def test_words_are_told_from_flags(tokens: list[str], words: tuple[str, ...]) -> None:
-    """A flag's value is no word of the command, and a switch has none."""
+    """The value of a flag is not a word of the command, and a switch has no value."""
     assert TypedCommand(tokens).words == words
 
 
 def test_whom_one_talks_to_is_repeated() -> None:
-    """The next command goes to the same server, metalake and caller, quoted for a shell; a token is not shown again."""
+    """The hint repeats server, metalake and caller, quoted for a shell, and omits the token."""
     typed = TypedCommand(
         ["drop", "main.`a b`", "--uri", "http://h:1", "--metalake=sea", "--token", "s3cret", "--token-file", "my file"]
     )
@@ -50,14 +50,14 @@ def test_whom_one_talks_to_is_repeated() -> None:
 
 
 def test_path_that_is_none_is_left_out() -> None:
-    """A path that cannot be read gives a hint without it."""
+    """An invalid path is omitted from the hint."""
     error = NotFoundError("no such thing", status=404, code="not-found")
 
     assert hint_for(error, TypedCommand(["ls", "main..a"])) == "'limnos ls' lists the existing objects"
 
 
 def test_full_metalake_is_looked_into_by_name() -> None:
-    """What is in a metalake is listed with that metalake as the one that is meant."""
+    """The hint for a metalake that is not empty lists its catalogs, with `--metalake`."""
     error = ConflictError("in use", status=409, code="in-use")
 
     hint = str(hint_for(error, TypedCommand(["drop", "sea", "--kind", "metalake"])))
@@ -68,12 +68,12 @@ def test_full_metalake_is_looked_into_by_name() -> None:
 
 @pytest.mark.parametrize("sent,expected", [(True, "in a moment"), (False, "limnos server start")])
 def test_silence_is_told_apart(sent: bool, expected: str) -> None:
-    """Whether nobody listens or somebody was too busy leads to different steps."""
+    """The hint for a server that does not listen differs from that for a server that is too slow."""
     assert expected in str(hint_for(UnavailableError("x", sent=sent), TypedCommand()))
 
 
 def test_refusal_without_a_decision_says_who_one_is() -> None:
-    """A refusal that names no action points to the caller."""
+    """The hint for a refusal without a decision refers to the caller's identity."""
     hint = hint_for(DeniedError("User ana is disabled", status=403), TypedCommand(["ls", "--user", "ana"]))
 
     assert hint == "'limnos whoami --user ana' shows who you are"
@@ -106,8 +106,8 @@ def test_refusal_without_a_decision_says_who_one_is() -> None:
     ("webhook retry 7", "Webhook 7 does not exist", "not-found", "'limnos webhook list' lists the existing ones"),
 ])  # fmt: skip
 def test_the_next_command_is_about_what_failed(line: str, message: str, code: str, hint: str) -> None:
-    """A hint names the place that the message speaks of: the target where that is at fault, the trash where the
-    trash is.
+    """A hint is about the object that the message names: the target of a move or restore if that is at fault, or the
+    trash.
     """
     error = (ConflictError if code == "already-exists" else NotFoundError)(message, status=404, code=code)
 
@@ -116,14 +116,16 @@ def test_the_next_command_is_about_what_failed(line: str, message: str, code: st
 
 @pytest.mark.parametrize("line", ["drop main --force", "drop main", "drop sea --kind metalake --force"])
 def test_what_is_protected_is_not_to_be_forced(line: str) -> None:
-    """Who is told that something is protected, and how that is ended, is not told to force it."""
+    """The hint for a protected object explains how to end the protection and does not suggest `--force`."""
     error = ConflictError("Catalog main is protected: end that with 'limnos unprotect main'", status=409, code="in-use")
 
     assert hint_for(error, TypedCommand(line.split())) is None
 
 
 def test_a_path_of_two_meanings_is_typed_again() -> None:
-    """Where a namespace and a view have one path, both commands are spelled; of other arguments nobody knows better."""
+    """If a path is both a namespace and a view, the hint has both commands. For other argument errors there is no
+    hint.
+    """
     typed = TypedCommand(["drop", "main.a.v", "--yes"])
 
     hint = hint_for_argument("'main.a.v' is both a namespace and a view; name its kind", typed)

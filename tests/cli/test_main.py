@@ -1,4 +1,4 @@
-"""Failures, questions and credentials of commands: exit codes, both output formats, help."""
+"""Errors, confirmations and credentials of commands: exit codes, both output formats, help."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WHO = f"{OWN}/whoami"
 
 
 def failing(status: int, code: str = "", **more: object) -> dict[str, object]:
-    """An error body of the own API."""
+    """An error body of the admin API."""
     return {"error": {"code": code, "message": f"answered {status}", "request_id": "r-1", **more}}
 
 
@@ -41,7 +41,7 @@ def failing(status: int, code: str = "", **more: object) -> dict[str, object]:
 def test_exit_code_tells_the_kind_of_failure(
     fake: FakeServer, limnos: Run, status: int, code: str, expected: int
 ) -> None:
-    """Each kind of refusal has its exit code; the error on standard error is JSON and carries the request id."""
+    """Each kind of error has its exit code; on standard error it is JSON with the request id."""
     fake.on("GET", WHO, failing(status, code), status=status)
 
     done = limnos("whoami")
@@ -52,7 +52,7 @@ def test_exit_code_tells_the_kind_of_failure(
 
 
 def test_error_of_a_table_is_text(fake: FakeServer, limnos: Run) -> None:
-    """With tables the error is two lines: what is wrong, what to do next."""
+    """In table format an error has two lines: the problem and the next step."""
     fake.on("GET", WHO, failing(404, "not-found"), status=404)
 
     done = limnos("whoami", "--output", "table")
@@ -63,7 +63,7 @@ def test_error_of_a_table_is_text(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_unreachable_server_tells_how_to_start_one(run: Run) -> None:
-    """Where no server listens the exit code is 6 and the hint is the command that starts one."""
+    """If no server listens, the exit code is 6 and the hint is the command that starts one."""
     done = run("ls", "--uri", f"http://127.0.0.1:{free_port()}")
 
     assert done.code == 6
@@ -71,7 +71,7 @@ def test_unreachable_server_tells_how_to_start_one(run: Run) -> None:
 
 
 def test_refusal_points_to_explain(fake: FakeServer, limnos: Run) -> None:
-    """A refusal with a decision says how to ask for its reasons, and JSON carries the decision."""
+    """The hint for a refusal with a decision is the command that explains it, and JSON has the decision."""
     decision = {"allowed": False, "action": "table_load", "target": {"name": "main.a.t"}, "user": "ana"}
     fake.on("GET", WHO, failing(403, "forbidden", decision=decision), status=403)
 
@@ -82,14 +82,14 @@ def test_refusal_points_to_explain(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_wrong_credential_tells_what_to_pass(fake: FakeServer, limnos: Run) -> None:
-    """A credential that is refused says where a token comes from."""
+    """The hint for an invalid credential says how to get a token."""
     fake.on("GET", WHO, failing(401, "unauthenticated"), status=401)
 
     assert "--token-file" in str(limnos("whoami", "--token", "old").error["hint"])
 
 
 def test_not_empty_points_to_ls(fake: FakeServer, limnos: Run) -> None:
-    """A namespace that is not empty says how to see what is in it."""
+    """The hint for a namespace that is not empty is the command that lists its children."""
     body = {"error": {"message": "not empty", "type": "NamespaceNotEmptyException", "code": 409}}
     fake.on("DELETE", "/iceberg/v1/lake.main/namespaces/a", body, status=409)
 
@@ -117,7 +117,7 @@ def test_not_empty_points_to_ls(fake: FakeServer, limnos: Run) -> None:
     ],
 )
 def test_wrong_command_line_is_usage(run: Run, words: list[str], expected: str) -> None:
-    """A command line that makes no sense gives exit code 2 and names what is wrong."""
+    """An invalid command line gives exit code 2 and names the problem."""
     done = run(*words)
 
     assert done.code == 2
@@ -132,7 +132,7 @@ def test_wrong_command_line_is_usage(run: Run, words: list[str], expected: str) 
     (["nope"], "limnos --help"),
 ])  # fmt: skip
 def test_the_page_that_helps_is_that_of_the_command(run: Run, words: list[str], page: str) -> None:
-    """Who mistypes is led to the help of the very command, and that page is there."""
+    """The hint for a usage error names the help page of that command, and the page exists."""
     assert f"'{page}' shows" in run(*words, "--output", "table").err
     assert run(*page.split()[1:]).code == 0
 
@@ -159,7 +159,7 @@ def test_credential_is_chosen(  # noqa: PLR0917 - fixtures and one column per pa
     environ: dict[str, str],
     expected: str | None,
 ) -> None:
-    """A flag wins over the environment, and there a token over a user."""
+    """A flag overrides the environment; within the environment a token overrides a user."""
     file = tmp_path / "token"
     file.write_text("filed\n", encoding="utf-8")
     for name, value in environ.items():
@@ -173,7 +173,7 @@ def test_credential_is_chosen(  # noqa: PLR0917 - fixtures and one column per pa
 
 
 def test_empty_token_file_is_told(run: Run, tmp_path: Path) -> None:
-    """A token file without a token is a mistake, not an anonymous call."""
+    """A token file without a token is a usage error, not an anonymous request."""
     file = tmp_path / "token"
     file.write_text("\n", encoding="utf-8")
 
@@ -187,7 +187,7 @@ def test_empty_token_file_is_told(run: Run, tmp_path: Path) -> None:
 def test_empty_token_is_told(
     fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
 ) -> None:
-    """An empty token is a mistake, not an anonymous call, and no request is sent."""
+    """An empty token is a usage error, not an anonymous request, and no request is sent."""
     if not flags:
         monkeypatch.setenv("LIMNOS_TOKEN", "")
     done = run("whoami", "--uri", fake.uri, *flags)
@@ -197,10 +197,10 @@ def test_empty_token_is_told(
 
 
 class Terminal(io.StringIO):
-    """Text that says it is a terminal."""
+    """A text buffer that claims to be a terminal."""
 
     def isatty(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
 
@@ -208,7 +208,7 @@ class Terminal(io.StringIO):
 def test_terminal_is_asked_before_destruction(  # noqa: PLR0917 - fixtures and one column per part of the case
     fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, asked: int
 ) -> None:
-    """On a terminal `drop` asks, and only a yes drops."""
+    """On a terminal `drop` asks for confirmation, and drops only after a yes."""
     fake.on("DELETE", "/api/metalakes/lake/users/ben", {"removed": True})
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
@@ -248,13 +248,15 @@ def test_yes_skips_the_question(fake: FakeServer, limnos: Run, monkeypatch: pyte
     ],
 )
 def test_format_is_chosen(tokens: list[str], environ: dict[str, str], *, terminal: bool, expected: str) -> None:
-    """A flag wins over the environment; else a terminal gets tables and a pipe JSON; a server speaks to people."""
+    """A flag overrides the environment. By default a terminal gets tables and a pipe gets JSON; `server start` prints
+    text.
+    """
     assert format_of(tokens, environ, terminal=terminal) == expected
 
 
 def test_bug_is_not_dressed_up(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exception that nobody foresaw keeps its traceback, without local variables and secrets, and asks for a
-    report.
+    """An unexpected exception is printed with its traceback, without local variables and secrets, and with a request to
+    report it.
     """
 
     def broken(text: str) -> tuple[str, ...]:
@@ -279,7 +281,7 @@ def test_version_is_told(run: Run) -> None:
 
 
 def test_help_names_every_command(run: Run) -> None:
-    """The help page names every command and how to start a server."""
+    """The help page lists every command and the command that starts a server."""
     page = run("--help").out
 
     assert [name for name in entry.COMMANDS if f" {name} " not in page] == []
@@ -287,7 +289,7 @@ def test_help_names_every_command(run: Run) -> None:
 
 
 def test_help_of_a_command_speaks_for_itself(run: Run) -> None:
-    """A command's own help has its arguments and an example."""
+    """The help of a command has its arguments and an example."""
     page = run("grant", "--help").out
 
     assert "limnos grant role analyst --to ana" in page
@@ -295,7 +297,9 @@ def test_help_of_a_command_speaks_for_itself(run: Run) -> None:
 
 
 def test_process_behaves_as_the_function(tmp_path: Path) -> None:
-    """The installed program exits with the code, and loads neither settings nor tables it does not need."""
+    """The process exits with the code of `main`, and `ls` does not import pydantic, rich tables, SQLAlchemy, uvicorn
+    and PySpark.
+    """
     code = (
         "import sys\nfrom limnos.cli.main import main\n"
         f"code = main(['ls', '--uri', 'http://127.0.0.1:{free_port()}'])\n"
@@ -313,7 +317,7 @@ def test_process_behaves_as_the_function(tmp_path: Path) -> None:
 
 
 def test_closed_pipe_is_no_drama(fake: FakeServer, tmp_path: Path) -> None:
-    """When the reader of the output goes away, no trace is printed."""
+    """If the reader of the output closes the pipe, no traceback is printed."""
     rows = [{"name": f"user-{number}", "roles": [], "enabled": True} for number in range(5000)]
     fake.on("GET", "/api/metalakes/lake/users?details=true", {"users": rows})
     code = "import sys; from limnos.cli.main import main; sys.exit(main())"

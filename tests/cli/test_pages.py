@@ -1,8 +1,7 @@
-"""The user pages are true: their snippets run, and the things that they name exist.
+"""The user documentation is correct: its snippets run, and the commands, settings and links that it names exist.
 
-A block is run unless the paragraph before it says "Example". Shell and Python blocks of a page run in order, in
-one empty directory with an empty HOME, against the server that the page itself starts; only the port is another
-one.
+A block is run unless the paragraph before it contains "Example". Shell and Python blocks of a page run in order, in one
+empty directory with an empty HOME, against the server that the page starts; only the port is replaced.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class Block:
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """Every fenced block of a page."""
+    """Return every fenced block of a page."""
     found: list[Block] = []
     before, fresh, inside = "", True, None
     for line in page.read_text(encoding="utf-8").splitlines():
@@ -75,16 +74,16 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def commands_of(text: str) -> Iterator[list[str]]:
-    """The command lines of `limnos` in a text, as words."""
+    """Return the command lines of `limnos` in a text, as words."""
     for found in COMMAND.findall(text):
         try:
             yield shlex.split(found.strip())
-        except ValueError:  # a quote that a sentence ends in
+        except ValueError:  # the closing quote of a sentence
             yield found.split()
 
 
 def resolve(words: list[str]) -> tuple[App | None, list[str]]:
-    """Find the command that words name; returns it and what follows its words."""
+    """Return the command that words name, and the remaining words; None if there is no such command."""
     tree: App = app
     for at, word in enumerate(words):
         names = [name for name in tree if not name.startswith("-")]
@@ -99,7 +98,7 @@ def resolve(words: list[str]) -> tuple[App | None, list[str]]:
 
 
 def flags_of(command: App) -> set[str]:
-    """Every flag a command takes."""
+    """Return every flag of a command."""
     arguments = command.assemble_argument_collection(parse_docstring=True) if command.default_command else ()
     return {"--help", "--version"} | {
         name for argument in arguments for name in argument.names if name.startswith("--")
@@ -108,7 +107,7 @@ def flags_of(command: App) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_of_a_page_exist(page: Path) -> None:
-    """Every `limnos …` that a page names is a command, with flags that it takes."""
+    """Every `limnos …` command that a page names exists, and accepts the named flags."""
     wrong = []
     for words in commands_of(page.read_text(encoding="utf-8")):
         command, rest = resolve(words)
@@ -123,7 +122,7 @@ def test_commands_of_a_page_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_settings_of_a_page_exist(page: Path) -> None:
-    """Every setting and every variable of one that a page names exists, and so does every target of make."""
+    """Every setting, environment variable of a setting, and make target that a page names exists."""
     text = page.read_text(encoding="utf-8")
     known = set(keys())
     variables = {variable_name(key) for key in known}
@@ -143,7 +142,7 @@ def test_settings_of_a_page_exist(page: Path) -> None:
     "page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
 )
 def test_links_of_a_page_lead_somewhere(page: Path) -> None:
-    """Every link within the repository leads to a file, and to a heading of it where it names one."""
+    """Every link within the repository leads to an existing file and, if it has an anchor, to a heading."""
     lost = []
     for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
         file = (page.parent / target).resolve() if target else page
@@ -154,13 +153,13 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
 
 
 def anchors_of(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub spells them."""
+    """Return the anchors of a page's headings, as GitHub spells them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_planted_mistakes_are_seen() -> None:
-    """The tests above see a command, a flag and a heading that do not exist."""
+    """The checks above find a command, a flag and a heading that do not exist."""
     assert resolve(["lss"])[0] is None
     assert resolve(["access", "explain"])[0] is not None
     assert "--nope" not in flags_of(app["ls"])
@@ -173,7 +172,7 @@ def test_planted_mistakes_are_seen() -> None:
 
 @pytest.mark.parametrize("name", [*RUN, "docs/reference/settings.md"])
 def test_blocks_say_what_they_are(name: str) -> None:
-    """Each fenced block names its language, so that none escapes being run; settings in TOML can be loaded."""
+    """Each fenced block names its language, so that none is skipped; TOML blocks can be loaded."""
     for block in blocks_of(ROOT / name):
         assert block.language in LANGUAGES, block
         if block.language == "toml":
@@ -182,7 +181,7 @@ def test_blocks_say_what_they_are(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*RUN, "docs/reference/settings.md"])
 def test_settings_in_blocks_can_be_used(name: str, tmp_path: Path) -> None:
-    """A settings file that a page shows is one that a server takes."""
+    """A settings file on a page is accepted by a server."""
     for block in blocks_of(ROOT / name):
         if block.language == "toml":
             (tmp_path / "limnos.toml").write_text(block.text, encoding="utf-8")
@@ -190,7 +189,7 @@ def test_settings_in_blocks_can_be_used(name: str, tmp_path: Path) -> None:
 
 
 def test_statements_in_blocks_can_be_run(tmp_path: Path) -> None:
-    """What a page asks the store in SQL is understood by a store."""
+    """SQL statements on a page are valid in the store."""
     migrate(str(tmp_path / "limnos.db"))
     statements = [
         line
@@ -208,9 +207,7 @@ def test_statements_in_blocks_can_be_run(tmp_path: Path) -> None:
 
 
 def test_extras_exist() -> None:
-    """Every extra that a page or a hint tells to install is one of the package, and the package is installed from
-    a checkout.
-    """
+    """Every extra that a page or a hint names belongs to the package, and the package is installed from a checkout."""
     known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
     texts += [install_hint(extra) for extra in MODULE_EXTRAS.values()]
@@ -224,7 +221,7 @@ def test_extras_exist() -> None:
 
 @pytest.mark.parametrize("file", sorted((ROOT / "src" / "limnos").rglob("*.py")), ids=lambda file: file.name)
 def test_commands_in_messages_exist(file: Path) -> None:
-    """A message or hint in the code names no command that there is not."""
+    """Messages and hints in the code name only existing commands."""
     told = [
         node.value for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
@@ -239,7 +236,7 @@ def test_commands_in_messages_exist(file: Path) -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("name", RUN)
 def test_snippets_run(name: str, tmp_path: Path) -> None:
-    """What a page tells the reader to type works, from the first line to the last, with nothing there before."""
+    """All commands of a page succeed in order, in an empty directory."""
     port = _free_port()
     script = tmp_path / "script.sh"
     script.write_text(script_of(blocks_of(ROOT / name), port), encoding="utf-8")
@@ -270,7 +267,7 @@ serve() {{
 
 
 def script_of(blocks: list[Block], port: int) -> str:
-    """Make one script of a page's blocks: servers go to the background, what make does is another test's."""
+    """Return one shell script of a page's blocks. Servers run in the background; make, git and cd are omitted."""
     parts = [HEAD]
     for block in blocks:
         if block.is_example or block.language not in {"sh", "python"}:

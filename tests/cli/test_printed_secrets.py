@@ -1,6 +1,6 @@
-"""No command prints a secret that it was given, however it fails. Expected failures print no traceback.
+"""No command prints a secret, in any of its failures. Expected failures print no traceback.
 
-Each command fails in one way here; with LIMNOS_TEST_SECRETS=all every command in every way.
+Each command fails in one way here; with LIMNOS_TEST_SECRETS=all every command fails in every way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Break = Callable[[pytest.MonkeyPatch, Path], list[str]]
 
 
 def commands() -> list[tuple[str, ...]]:
-    """Every command that does something, by its words."""
+    """Every executable command, by its words."""
     found: list[tuple[str, ...]] = []
 
     def walk(app: App, words: tuple[str, ...]) -> None:
@@ -72,7 +72,7 @@ def arguments(words: tuple[str, ...]) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _logs() -> Iterator[None]:
-    """A command that sets up its log writes to the streams of this test alone."""
+    """Restore the log handlers, which commands replace."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -83,11 +83,11 @@ def _logs() -> Iterator[None]:
 
 @contextmanager
 def answering(answer: Callable[[BaseHTTPRequestHandler], tuple[int, bytes]]) -> Iterator[str]:
-    """A server that answers everything in one way."""
+    """Serve the same answer for every request."""
 
     class Handler(BaseHTTPRequestHandler):
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
         def _answer(self) -> None:
             self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -110,7 +110,7 @@ def answering(answer: Callable[[BaseHTTPRequestHandler], tuple[int, bytes]]) -> 
 
 
 def echo(asked: BaseHTTPRequestHandler) -> tuple[int, bytes]:
-    """Fail, with everything in the answer that was sent."""
+    """Answer with an error that contains the whole request."""
     said = f"no: {asked.path} {dict(asked.headers)} postgresql://u:planted-password@h/d"
     return 500, json.dumps(
         {"code": 1002, "type": "RuntimeException", "message": said, "error": {"message": said, "code": 500}}
@@ -119,14 +119,14 @@ def echo(asked: BaseHTTPRequestHandler) -> tuple[int, bytes]:
 
 @pytest.fixture(scope="module")
 def echoing() -> Iterator[str]:
-    """A server that repeats what it is sent."""
+    """A server whose answers repeat the request."""
     with answering(echo) as uri:
         yield uri
 
 
 @pytest.fixture(scope="module")
 def babbling() -> Iterator[str]:
-    """A server that is none of ours, and repeats the credential."""
+    """A server that is not Limnos, and repeats the credential."""
     with answering(lambda asked: (200, f"<html>{asked.headers['authorization']}".encode())) as uri:
         yield uri
 
@@ -139,7 +139,7 @@ def _raise(error: Exception) -> Callable[..., object]:
 
 
 def _both(patch: pytest.MonkeyPatch, error: Exception) -> None:
-    """Let clients and settings fail, whichever a command asks for."""
+    """Replace a function with one that raises, for clients and for settings."""
     patch.setattr(common.CommonFlags, "client", _raise(error))
     patch.setattr("limnos.config.load", _raise(error))
 
@@ -217,11 +217,11 @@ def test_a_failing_command_prints_no_secret(  # noqa: PLR0917 - of pytest
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Whatever a command says of a failure, to whichever stream, holds no secret; only what nobody foresaw has a
+    """The output of a failing command contains no secret, on any stream. Only unexpected exceptions print a
     traceback.
     """
     if words == ("export",) and how == "server babbles":
-        how = "server echoes"  # what the server sends is written as it is
+        how = "server echoes"  # `export` writes the server's answer unchanged
     if words in ALONE and how not in {"unknown flag", "too many words"}:
         how = "unknown flag"
     monkeypatch.chdir(tmp_path)
@@ -240,7 +240,7 @@ def test_a_failing_command_prints_no_secret(  # noqa: PLR0917 - of pytest
         monkeypatch.setenv("LIMNOS_URI", uris[more.pop()])
 
     code = main.main([*words, *arguments(words), *more])
-    if words == ("server", "start"):  # sockets that the end of the process would close
+    if words == ("server", "start"):  # sockets that would otherwise be closed at the end of the process
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()
@@ -253,6 +253,6 @@ def test_a_failing_command_prints_no_secret(  # noqa: PLR0917 - of pytest
 
 
 def test_every_command_is_tried() -> None:
-    """The walk finds the commands of every group."""
+    """The list of commands contains the commands of every group."""
     assert len(COMMANDS) > 90
     assert {words[0] for words in COMMANDS} == set(main.COMMANDS)

@@ -1,4 +1,4 @@
-"""Client calls about access: the exact request of each, and an answer to it."""
+"""Client calls about access: the exact request of each, and an answer."""
 
 from __future__ import annotations
 

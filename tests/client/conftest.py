@@ -19,6 +19,6 @@ def fake() -> Iterator[FakeServer]:
 
 @pytest.fixture
 def client(fake: FakeServer) -> Iterator[Client]:
-    """A client of the fake, believed to be ana, in the metalake `lake`."""
+    """A client of the fake as user ana, in the metalake `lake`."""
     with Client(fake.uri, user="ana") as client:
         yield client

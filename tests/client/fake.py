@@ -1,4 +1,4 @@
-"""A server with scripted answers over real sockets, which records its requests."""
+"""A server with scripted answers over real sockets; it records its requests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class FakeServer:
 
     @property
     def calls(self) -> list[str]:
-        """The requests so far, as `METHOD target`."""
+        """Return the requests so far, as `METHOD target`."""
         return [f"{asked.method} {asked.target}" for asked in self.asked]
 
     def answer(self, method: str, target: str) -> FakeAnswer:

@@ -62,7 +62,7 @@ PAGE = "pageToken=&pageSize=1000"
 
 Call = Callable[[Client], object]
 
-# Name of the case; the call; then method, raw target and body that it sends, and the answer it gets.
+# Name of the case; the call; then method, raw target and body of the expected request, and the answer.
 CALLS: list[tuple[str, Call, str, str, object, object]] = [
     ("metalakes", lambda c: c.metalakes.list()[0].name, "GET", "/api/metalakes", None, {"metalakes": [METALAKE]}),
     ("metalake", lambda c: c.metalakes.get("lake").comment, "GET", M, None, {"metalake": METALAKE}),
@@ -612,7 +612,9 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
 def test_call_sends_its_request(
     fake: FakeServer, client: Client, row: tuple[str, Call, str, str, object, object]
 ) -> None:
-    """Each call sends exactly one request: this method, this raw target, this body without fields that are None."""
+    """Each call sends exactly one request, with this method, this raw target, and this body without fields that are
+    None.
+    """
     _, call, method, target, body, answer = row
     fake.on(method, target, answer, status=204 if answer is None else 200)
 
@@ -624,7 +626,7 @@ def test_call_sends_its_request(
 
 
 def test_every_page_of_a_list_is_read(fake: FakeServer, client: Client) -> None:
-    """Lists follow page tokens, which are opaque, to the end and give whole paths."""
+    """Lists follow opaque page tokens to the last page and return full paths."""
     url = f"{I}/namespaces/a/tables"
     fake.on("GET", f"{url}?{PAGE}", {"identifiers": [{"namespace": ["a"], "name": "t1"}], "next-page-token": "x+/= "})
     second = f"{url}?pageToken=x%2B%2F%3D%20&pageSize=1000"
@@ -636,7 +638,7 @@ def test_every_page_of_a_list_is_read(fake: FakeServer, client: Client) -> None:
 
 
 def test_separator_is_asked_for_once_and_used(fake: FakeServer, client: Client) -> None:
-    """A nested namespace in a full name is joined as the server says, and the server is asked once."""
+    """Levels of a nested namespace in a full name are joined with the server's separator, which is requested once."""
     fake.on("GET", "/configs", {"gravitino.schema.separator": ";"})
     fake.on("GET", f"{M}/owners/schema/main.a%3Bb", {"owner": {"name": "ana", "type": "user"}})
     fake.on("GET", f"{M}/owners/table/main.a%3Bb.t", {"owner": {"name": "ana", "type": "user"}})
@@ -650,7 +652,7 @@ def test_separator_is_asked_for_once_and_used(fake: FakeServer, client: Client) 
 
 
 def test_chain_of_namespaces_is_made_in_one_call(fake: FakeServer, client: Client) -> None:
-    """With `parents` the whole chain is one create of Gravitino's, so it is made or not made as a whole."""
+    """With `parents` all namespaces are created by one request of Gravitino's, which is atomic."""
     fake.on("GET", "/configs", {"gravitino.schema.separator": ":"})
     fake.on("POST", f"{M}/catalogs/main/schemas", {"schema": {"name": "a:b:c"}})
 
@@ -661,7 +663,7 @@ def test_chain_of_namespaces_is_made_in_one_call(fake: FakeServer, client: Clien
 
 
 def test_move_answers_the_whole_target(fake: FakeServer, client: Client) -> None:
-    """What was moved is named by its path with the catalog."""
+    """A move returns the full path of the target, including the catalog."""
     fake.on("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "namespace", "path": ["main", "x"]})
 
     assert client.namespaces.move("main.a", "main.x") == MoveResult(kind="namespace", path=("main", "x"))
@@ -678,7 +680,7 @@ def test_move_answers_the_whole_target(fake: FakeServer, client: Client) -> None
     ],
 )
 def test_senseless_call_sends_nothing(fake: FakeServer, client: Client, call: Call, expected: str) -> None:
-    """A path that cannot be meant is refused with advice before anything is sent."""
+    """A path of the wrong length is refused with advice before a request is sent."""
     with pytest.raises(ArgumentError, match=expected):
         call(client)
 
@@ -686,7 +688,7 @@ def test_senseless_call_sends_nothing(fake: FakeServer, client: Client, call: Ca
 
 
 def test_malformed_path_sends_nothing(fake: FakeServer, client: Client) -> None:
-    """A path that breaks the display form is refused before anything is sent."""
+    """A malformed path is refused before a request is sent."""
     with pytest.raises(InvalidName, match="empty part"):
         client.namespaces.load("main..a")
 
@@ -694,7 +696,7 @@ def test_malformed_path_sends_nothing(fake: FakeServer, client: Client) -> None:
 
 
 def test_kind_is_found_by_asking(fake: FakeServer, client: Client) -> None:
-    """A path is a catalog by its length, else what the server knows by it."""
+    """A path of one part is a catalog; the kind of a longer path is requested from the server."""
     fake.on("GET", f"{I}/namespaces/a%1Ft", {"error": {"message": "no", "code": 404}}, status=404)
     fake.on("GET", f"{I}/namespaces/a/tables/t?snapshots=refs", TABLE)
     fake.on("GET", f"{I}/namespaces/a", {"namespace": ["a"], "properties": {}})
@@ -705,7 +707,7 @@ def test_kind_is_found_by_asking(fake: FakeServer, client: Client) -> None:
 
 
 def test_kind_of_two_things_is_refused(fake: FakeServer, client: Client) -> None:
-    """Where a namespace and a table share a path the caller is asked which one."""
+    """If a namespace and a table have the same path, the error asks for the kind."""
     fake.on("GET", f"{I}/namespaces/a%1Ft", {"namespace": ["a", "t"], "properties": {}})
     fake.on("GET", f"{I}/namespaces/a/tables/t?snapshots=refs", TABLE)
 
@@ -714,7 +716,7 @@ def test_kind_of_two_things_is_refused(fake: FakeServer, client: Client) -> None
 
 
 def test_kind_prefers_the_refusal_with_a_reason(fake: FakeServer, client: Client) -> None:
-    """When one answer is a refusal and the other not found, the refusal is told."""
+    """If one request is denied and the other not found, the denial is raised."""
     fake.on("GET", f"{I}/namespaces/a%1Ft", {"error": {"message": "no such", "code": 404}}, status=404)
     fake.on(
         "GET", f"{I}/namespaces/a/tables/t?snapshots=refs", {"error": {"message": "needs X", "code": 403}}, status=403
@@ -725,13 +727,13 @@ def test_kind_prefers_the_refusal_with_a_reason(fake: FakeServer, client: Client
 
 
 def test_kind_of_nothing_is_not_found(fake: FakeServer, client: Client) -> None:
-    """When nothing is there the error names all kinds."""
+    """If no object has the path, the error names all kinds."""
     with pytest.raises(NotFoundError, match=r"no namespace, table or view 'main\.a\.t'"):
         client.objects.kind("main.a.t")
 
 
 def test_existence_is_a_yes_or_no(fake: FakeServer, client: Client) -> None:
-    """A table that is there exists; one that the server answers 404 for does not."""
+    """`exists` returns True for an existing table and False if the server answers 404."""
     fake.on("HEAD", f"{I}/namespaces/a/tables/t", status=204)
 
     assert client.tables.exists("main.a.t") is True
@@ -739,7 +741,7 @@ def test_existence_is_a_yes_or_no(fake: FakeServer, client: Client) -> None:
 
 
 def test_role_is_read_with_its_grants(fake: FakeServer, client: Client) -> None:
-    """A role comes with its objects as Gravitino spells them and the privileges on each."""
+    """A role is returned with its objects, spelled as in Gravitino, and the privileges on each."""
     fake.on("GET", f"{M}/roles/r", {"role": ROLE})
 
     role = client.roles.get("r")
@@ -749,7 +751,7 @@ def test_role_is_read_with_its_grants(fake: FakeServer, client: Client) -> None:
 
 
 def test_user_is_read_with_audit(fake: FakeServer, client: Client) -> None:
-    """A user comes with roles, state and who made it; what a server leaves out has its default."""
+    """A user is returned with roles, state and creator; fields that the server omits have defaults."""
     fake.on("GET", f"{M}/users/ben", {"user": USER})
 
     user = client.users.get("ben")

@@ -1,4 +1,4 @@
-"""Error bodies of every protocol become the same few exceptions with the same few codes."""
+"""Error bodies of every protocol are mapped to the same exceptions and codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from limnos.client.errors import NoSpaceError, error_from
 
 
 def made(status: int, body: object, *, request_id: str | None = None, retry_after: str | None = None) -> ClientError:
-    """The exception for an answer."""
+    """Return the exception for an answer."""
     raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
     return error_from(status, raw, request_id=request_id, retry_after=retry_after)
 
@@ -31,7 +31,7 @@ def gravitino(code: int, message: str = "m") -> dict[str, object]:
 
 
 def own(code: str) -> dict[str, object]:
-    """An error body of the own API."""
+    """An error body of the admin API."""
     return {"error": {"code": code, "message": "m", "request_id": "r"}}
 
 
@@ -70,7 +70,7 @@ def iceberg(kind: str, code: int) -> dict[str, object]:
     ],
 )
 def test_body_becomes_exception(status: int, body: object, expected: type[ClientError], code: str) -> None:
-    """Status and body of each protocol give the class and the stable code."""
+    """Status and body of each protocol determine the class and the stable code."""
     error = made(status, body)
 
     assert type(error) is expected
@@ -78,7 +78,7 @@ def test_body_becomes_exception(status: int, body: object, expected: type[Client
 
 
 def test_decision_and_request_id_are_carried() -> None:
-    """A refusal keeps the decision that the server sent, and the id that finds it in the log."""
+    """A refusal has the decision that the server sent, and the request id."""
     decision = {
         "allowed": False,
         "action": "table_load",
@@ -105,12 +105,12 @@ def test_decision_and_request_id_are_carried() -> None:
 
 
 def test_header_gives_the_request_id() -> None:
-    """Where the body has no request id, that of the header counts."""
+    """If the body has no request id, that of the header is used."""
     assert made(404, gravitino(1003), request_id="r-2").request_id == "r-2"
 
 
 def test_doubled_percent_of_gravitino_is_read_back() -> None:
-    """Gravitino's messages, which double percent signs for its own client, are shown as they were meant."""
+    """Percent signs, which Gravitino's messages double for its own client, are shown once."""
     assert made(404, gravitino(1003, "no schema a%%b")).message == "no schema a%b"
 
 
@@ -127,19 +127,19 @@ def test_doubled_percent_of_gravitino_is_read_back() -> None:
     ],
 )
 def test_frame_of_gravitino_is_taken_off(message: str, expected: str) -> None:
-    """Of Gravitino's wording the reason is kept; any other message stays whole."""
+    """Of Gravitino's standard message only the reason is kept; any other message is unchanged."""
     assert made(409, gravitino(1010, message)).message == expected
 
 
 def test_silent_failure_still_says_something() -> None:
-    """An empty body gives a message with the status; a foreign body gives its beginning."""
+    """For an empty body the message is the status; for a body of another kind, its beginning."""
     assert made(500, "").message == "the server answered 500 without a reason"
     assert made(500, "<html>\n  oops</html>").message == "<html> oops</html>"
 
 
 @pytest.mark.parametrize("header,expected", [("7", 7.0), (None, None), ("Wed, 21 Oct 2026 07:28:00 GMT", None)])
 def test_retry_after_is_read_in_seconds(header: str | None, expected: float | None) -> None:
-    """Retry-After in seconds is kept; its date form, which servers of ours never send, is ignored."""
+    """Retry-After in seconds is parsed; its date form is ignored."""
     error = made(503, {"error": {"message": "busy"}}, retry_after=header)
 
     assert isinstance(error, UnavailableError)

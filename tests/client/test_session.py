@@ -1,4 +1,6 @@
-"""How the client sends requests: credentials, retries, the blocking and the asynchronous client, and broken servers."""
+"""How the client sends requests: credentials, retries, the blocking and the asynchronous client, and invalid
+answers.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,14 @@ WHO = "/api/limnos/v1/whoami"
 
 
 def free_port() -> int:
-    """A port of loopback on which nothing listens."""
+    """Return a loopback port on which no process listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def test_user_travels_as_basic(fake: FakeServer) -> None:
-    """A user name goes out as Basic with an empty password, in UTF-8."""
+    """A user name is sent as Basic authentication with an empty password, in UTF-8."""
     fake.on("GET", WHO, {"user": "zoë"})
 
     with Client(fake.uri, user="zoë") as client:
@@ -48,7 +50,7 @@ def test_user_travels_as_basic(fake: FakeServer) -> None:
 
 
 def test_token_travels_as_bearer(fake: FakeServer) -> None:
-    """A token goes out as Bearer."""
+    """A token is sent as Bearer."""
     fake.on("GET", WHO, {"user": "ana"})
 
     with Client(fake.uri, token="s3cret") as client:
@@ -58,7 +60,7 @@ def test_token_travels_as_bearer(fake: FakeServer) -> None:
 
 
 def test_nobody_sends_no_credential(fake: FakeServer) -> None:
-    """Without token and user there is no Authorization header at all."""
+    """Without token and user no Authorization header is sent."""
     fake.on("GET", WHO, {"user": "anonymous"})
 
     with Client(f"{fake.uri}/") as client:
@@ -78,13 +80,13 @@ def test_nobody_sends_no_credential(fake: FakeServer) -> None:
     ],
 )
 def test_impossible_client_is_refused(uri: str, who: dict[str, str], expected: str) -> None:
-    """An address or credential that cannot work is refused before anything is sent."""
+    """An invalid address or credential is refused before a request is sent."""
     with pytest.raises(ArgumentError, match=expected):
         Client(uri, **who)  # type: ignore[arg-type]
 
 
 def test_own_machine_is_reached_without_a_proxy(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy of the environment never sees what is sent to loopback, tokens least of all; both twins keep to it."""
+    """Requests to loopback do not use the proxy of the environment, in the blocking and the asynchronous client."""
     with running() as proxy:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
             monkeypatch.setenv(name, proxy.uri)
@@ -104,7 +106,7 @@ def test_own_machine_is_reached_without_a_proxy(fake: FakeServer, monkeypatch: p
 
 
 def test_unreachable_server_is_unavailable() -> None:
-    """Where nothing listens, the error says so, names the address, and knows that nothing was sent."""
+    """If no process listens, the error names the address and states that nothing was sent."""
     uri = f"http://127.0.0.1:{free_port()}"
 
     with Client(uri) as client, pytest.raises(UnavailableError) as caught:
@@ -116,7 +118,7 @@ def test_unreachable_server_is_unavailable() -> None:
 
 
 def test_read_is_repeated_after_retry_after(fake: FakeServer) -> None:
-    """A GET that is answered 503 with Retry-After comes again, and its answer counts."""
+    """A GET that is answered 503 with Retry-After is repeated, and the next answer is returned."""
     fake.on(
         "GET", WHO, {"error": {"code": "unavailable", "message": "busy"}}, status=503, headers=(("Retry-After", "0"),)
     )
@@ -129,7 +131,7 @@ def test_read_is_repeated_after_retry_after(fake: FakeServer) -> None:
 
 
 def test_read_is_repeated_after_a_hang_up(fake: FakeServer) -> None:
-    """A GET whose connection broke comes again."""
+    """A GET whose connection broke is repeated."""
     fake.on("GET", WHO, hang_up=True).on("GET", WHO, {"user": "ana"})
 
     with Client(fake.uri) as client:
@@ -137,7 +139,7 @@ def test_read_is_repeated_after_a_hang_up(fake: FakeServer) -> None:
 
 
 def test_create_is_never_repeated(fake: FakeServer, client: Client) -> None:
-    """A POST goes out once, whatever becomes of it."""
+    """A POST is sent once, even if it fails."""
     url = "/api/metalakes/lake/users"
     fake.on("POST", url, {"code": 1002, "message": "busy"}, status=503, headers=(("Retry-After", "0"),))
 
@@ -148,7 +150,7 @@ def test_create_is_never_repeated(fake: FakeServer, client: Client) -> None:
 
 
 def test_patience_ends(fake: FakeServer) -> None:
-    """After three attempts the last failure is raised."""
+    """After three attempts the last error is raised."""
     fake.on("GET", WHO, {"error": {"message": "busy"}}, status=503, headers=(("Retry-After", "0"),))
 
     with Client(fake.uri) as client, pytest.raises(UnavailableError, match="busy"):
@@ -176,12 +178,14 @@ def test_patience_ends(fake: FakeServer) -> None:
     ],
 )
 def test_pause_before_another_attempt(method: str, error: Exception, attempt: int, pause: float | None) -> None:
-    """Only what does no harm twice is repeated, only when nothing was answered or the server asks, and not for long."""
+    """Only idempotent requests are repeated, only if there was no answer or the server asks for it, and with a limited
+    pause.
+    """
     assert retry_pause_s(Request(method, "/"), error, attempt) == pause
 
 
 def test_a_key_travels_and_makes_a_transaction_repeatable(fake: FakeServer) -> None:
-    """A transaction whose answer was lost is sent again under the same key; without a key it is not."""
+    """A transaction without an answer is repeated under its idempotency key; without a key it is not."""
     url = "/api/limnos/v1/metalakes/lake/catalogs/main/transactions"
     key = "01912345-0000-7000-8000-000000000001"
     done = {"revision": 7, "operations": []}
@@ -196,8 +200,8 @@ def test_a_key_travels_and_makes_a_transaction_repeatable(fake: FakeServer) -> N
 
 
 def test_what_a_runner_tells_is_sent_again(fake: FakeServer) -> None:
-    """A beat whose answer was lost is sent again, as twice is the same; a resume only when it says which attempt
-    it follows.
+    """A heartbeat without an answer is repeated, because it is idempotent; a resume only if it names the preceding
+    attempt.
     """
     runs = "/api/limnos/v1/metalakes/lake/runs/r-1"
     run = {"id": "r-1", "pipeline": "nyc", "state": "running", "attempt": 2, "user": "ana", "holder": "h:1"}
@@ -214,7 +218,7 @@ def test_what_a_runner_tells_is_sent_again(fake: FakeServer) -> None:
 
 
 def test_slow_server_is_unavailable(fake: FakeServer) -> None:
-    """No answer within the time given is told as that, without another attempt."""
+    """If the server does not answer within the timeout, UnavailableError is raised without another attempt."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
 
@@ -224,7 +228,7 @@ def test_slow_server_is_unavailable(fake: FakeServer) -> None:
 
 @pytest.mark.parametrize("body", ["<html>hello</html>", {"nobody": 1}, [1]])
 def test_foreign_answer_is_told(fake: FakeServer, body: object) -> None:
-    """An answer of another shape is an error that suggests a wrong address."""
+    """The error for an answer of another shape suggests a wrong address."""
     fake.on("GET", WHO, body)
 
     with Client(fake.uri) as client, pytest.raises(UnexpectedAnswerError, match="check that the URI"):
@@ -232,7 +236,7 @@ def test_foreign_answer_is_told(fake: FakeServer, body: object) -> None:
 
 
 def test_redirect_is_no_success(fake: FakeServer) -> None:
-    """A redirect, as a login page in front of a server gives, is not followed and not taken for an answer."""
+    """A redirect, for instance to a login page, is an error and is not followed."""
     fake.on("GET", WHO, "moved", status=302, headers=(("Location", "http://127.0.0.1:1/"),))
 
     with Client(fake.uri) as client, pytest.raises(UnexpectedAnswerError, match="302"):
@@ -240,7 +244,9 @@ def test_redirect_is_no_success(fake: FakeServer) -> None:
 
 
 def test_awaited_twin_does_the_same(fake: FakeServer) -> None:
-    """The asynchronous client sends the same requests, pages, repeats and raises like the blocking one."""
+    """The asynchronous client sends the same requests, reads the same pages, and repeats and raises as the blocking
+    one.
+    """
     busy = {"error": {"message": "busy"}}
     fake.on("GET", WHO, busy, status=503, headers=(("Retry-After", "0"),)).on("GET", WHO, {"user": "ana"})
     first = "/iceberg/v1/lake.main/namespaces?pageToken=&pageSize=1000"
@@ -263,7 +269,7 @@ def test_awaited_twin_does_the_same(fake: FakeServer) -> None:
 
 
 def test_awaited_twin_knows_unreachable_servers() -> None:
-    """The asynchronous client tells an unreachable server like the blocking one."""
+    """The asynchronous client reports an unreachable server as the blocking one does."""
 
     async def scenario() -> None:
         async with AsyncClient(f"http://127.0.0.1:{free_port()}") as client:
@@ -282,12 +288,14 @@ def test_iceberg_properties_connect_pyiceberg() -> None:
 
 
 def test_method_of_the_class_can_be_read() -> None:
-    """On the class itself a call keeps its documentation."""
+    """On the class a call has its docstring."""
     assert "Return the user" in (type(Client("http://h").server).whoami.__doc__ or "")
 
 
 def test_authorities_of_ones_own_are_handed_on(tmp_path: Path) -> None:
-    """PyIceberg is told of the file that the client believes; what is no such file is told before anything is sent."""
+    """The properties for PyIceberg contain the client's CA file. A file that is not PEM is refused before a request is
+    sent.
+    """
     authority = Authority(tmp_path)
     with Client("https://h:1", ca_file=authority.file) as client:
         found: Mapping[str, object] = client.iceberg_properties("main")

@@ -1,8 +1,8 @@
 """A pure model of a table that is altered at random: its columns and rows, and the alters in Gravitino's and in
 PyIceberg's form.
 
-The model has the rules of the two specifications and knows nothing of the server: fields keep their ids, new ones get
-the next, types are only widened.
+The model follows the rules of the two specifications and knows nothing of the server: fields keep their ids, new fields
+get the next ids, types are only widened.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ KEY = "n"
 
 @dataclass
 class ModelColumn:
-    """A column or a part of one."""
+    """A column, or a field of a struct column."""
 
     id: int
     name: str
@@ -68,7 +68,7 @@ class ModelColumn:
     parts: list[ModelColumn] = field(default_factory=list)
 
     def gravitino(self) -> Json:
-        """Tell it as Gravitino does."""
+        """Return the column in Gravitino's form."""
         told: Json = {"name": self.name, "type": self._word(), "nullable": self.nullable}
         return told if self.comment is None else told | {"comment": self.comment}
 
@@ -82,7 +82,7 @@ class ModelColumn:
         return self.kind
 
     def iceberg(self) -> Json:
-        """Tell it as Iceberg's metadata does."""
+        """Return the column in the form of Iceberg's metadata."""
         told: Json = {"id": self.id, "name": self.name, "required": not self.nullable, "type": self._stored()}
         return told if self.comment is None else told | {"doc": self.comment}
 
@@ -97,7 +97,7 @@ class ModelColumn:
         return ICEBERG[self.kind]
 
     def value(self, number: int) -> object:
-        """Make what a row of this number holds."""
+        """Return the value of the column in the row of this number."""
         if self.kind == "struct":
             return {part.id: part.value(number) for part in self.parts}
         values = {
@@ -109,7 +109,7 @@ class ModelColumn:
         return values.get(self.kind, f"v{number}")
 
     def read(self, row: dict[int, object]) -> object:
-        """Tell what a reader finds in a row that was written by ids."""
+        """Return the value that a reader finds in a row, which is stored by field ids."""
         found = row.get(self.id)
         if self.kind == "struct" and isinstance(found, dict):
             return {part.name: part.read(found) for part in self.parts}
@@ -127,7 +127,7 @@ class Alter(NamedTuple):
 
 
 class AlterRefused(Exception):
-    """The table can't be altered so."""
+    """The alter is not allowed."""
 
 
 class TableModel:
@@ -145,46 +145,46 @@ class TableModel:
         self.rows: list[dict[int, object]] = []
 
     def write(self) -> Json:
-        """Add a row; returns it by the names that columns have now."""
+        """Add a row; returns it by the current column names."""
         number = len(self.rows) + 1
         row = {column.id: column.value(number) for column in self.columns}
         self.rows.append(row)
         return {column.name: column.read(row) for column in self.columns}
 
     def read(self) -> list[Json]:
-        """Tell all rows, in their order, by the names that columns have now."""
+        """Return all rows, in their order, by the current column names."""
         return [{column.name: column.read(row) for column in self.columns} for row in self.rows]
 
-    # -- what is there -------------------------------------------------------------------------------------------
+    # -- lookups ------------------------------------------------------------------------------------------------
 
     def beside(self, path: Path) -> list[ModelColumn]:
-        """The columns among which a path ends."""
+        """Return the columns among which the last part of a path is."""
         found = self.columns
         for name in path[:-1]:
             found = next(each for each in found if each.name == name).parts
         return found
 
     def find(self, path: Path) -> ModelColumn:
-        """The column of a path. Raises Refused."""
+        """Return the column of a path."""
         for each in self.beside(path):
             if each.name == path[-1]:
                 return each
         raise AlterRefused(path)
 
     def paths(self) -> Iterator[Path]:
-        """The paths of all columns and parts."""
+        """Return the paths of all columns and fields."""
         for column in self.columns:
             yield (column.name,)
             yield from ((column.name, part.name) for part in column.parts)
 
-    # -- what is changed -----------------------------------------------------------------------------------------
+    # -- changes ------------------------------------------------------------------------------------------------
 
     def apply(self, alter: Alter) -> None:
-        """Alter the table. Raises Refused, and then nothing may be left of the change."""
+        """Alter the table. Raises AlterRefused; the caller must then discard the model."""
         getattr(self, f"_{alter.does}")(alter)
 
     def settle(self, before: int) -> None:
-        """End changes that are made at once: an id that no column has kept was never given."""
+        """Finish the alters of one request: an id that no remaining column has was not assigned."""
         there = [each.id + SLOTS.get(each.kind, 0) for column in self.columns for each in (column, *column.parts)]
         self.last_id = max(before, *there)
 
@@ -247,11 +247,11 @@ class TableModel:
         self.comment = alter.word
 
 
-# ---------------------------------------------------------------------------------------------- what may be done
+# -------------------------------------------------------------------------------------------------- random alters
 
 
 def drawn(model: TableModel, dice: random.Random, *, over_gravitino: bool) -> Alter:
-    """Draw a change that is allowed."""
+    """Return a random alter that is allowed."""
     does = dice.choice(("add", "add", "add", "part", "rename", "rename", "retype", "comment", "loosen", "move", "delete", "property", "forget", "about"))  # fmt: skip
     serial, paths = dice.randrange(10**6), list(model.paths())
     path = dice.choice(paths)
@@ -283,20 +283,22 @@ def drawn(model: TableModel, dice: random.Random, *, over_gravitino: bool) -> Al
 
 
 def _wider(kind: str, *, over_gravitino: bool) -> list[str]:
-    """The types that a column can get; to Iceberg a varchar is a string, and to become one no change."""
+    """Return the types to which a column can be changed. To Iceberg a varchar is a string, so that change is left
+    out.
+    """
     return [
         word for word in WIDER.get(kind, ()) if over_gravitino or (word in PYICEBERG and ICEBERG[word] != ICEBERG[kind])
     ]
 
 
 def _place(model: TableModel, path: Path, dice: random.Random) -> str | None:
-    """Draw where a column is put: the front, behind another one, or no place at all."""
+    """Return a random position of a column: first, after another column, or none."""
     others = [each.name for each in model.beside(path) if each.name != path[-1]]
     return dice.choice(("first", None, *others))
 
 
 def wrong(model: TableModel, dice: random.Random) -> Alter:
-    """Draw a change that is not allowed."""
+    """Return a random alter that is not allowed."""
     narrow = [path for path in model.paths() if model.find(path).kind in NARROWER]
     nullable = [path for path in model.paths() if model.find(path).nullable]
     taken = [column.name for column in model.columns if column.name != KEY]
@@ -306,7 +308,7 @@ def wrong(model: TableModel, dice: random.Random) -> Alter:
     return dice.choice(found)
 
 
-# ---------------------------------------------------------------------------------------------- how it is spelled
+# ---------------------------------------------------------------------------------------- forms of the protocols
 
 
 def _position(after: str | None) -> object:
@@ -314,7 +316,7 @@ def _position(after: str | None) -> object:
 
 
 def for_gravitino(alter: Alter) -> Json:
-    """Spell a change as one of an update of Gravitino's."""
+    """Return an alter as an update of Gravitino's request."""
     path = list(alter.path)
     if alter.does == "add":
         kind = ModelColumn(0, "", alter.word, parts=[ModelColumn(0, name, "integer") for name in PARTS]).gravitino()[
@@ -353,7 +355,7 @@ def _new_type(word: str) -> IcebergType:
 
 
 def for_pyiceberg(alter: Alter, update: UpdateSchema) -> None:
-    """Carry out a change of columns as PyIceberg does."""
+    """Apply an alter of columns with PyIceberg."""
     path = alter.path
     if alter.does == "add":
         update.add_column(path, _new_type(alter.word))

@@ -1,4 +1,4 @@
-"""A Chromium without a window, for tests of the console; `LIMNOS_CHROMIUM` names one that is not on the path."""
+"""A headless Chromium for tests of the console; `LIMNOS_CHROMIUM` names one that is not on the path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ARGUMENTS: Final = [
 
 @contextmanager
 def running_chromium() -> Iterator[Browser]:
-    """Start a Chromium, and close it afterwards."""
+    """Start a Chromium, and close it at the end."""
     path = os.environ.get("LIMNOS_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     assert path is not None, INSTALL
     with sync_playwright() as playwright:

@@ -23,13 +23,13 @@ STEERING = ("JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP")
 
 
 def pytest_report_header() -> str:
-    """Say how to install a Chromium if the browser tests are left out."""
+    """Say how to install a Chromium if the browser tests are deselected."""
     return "no Chromium: the console's browser tests are left out; apt-get install chromium" if collect_ignore else ""
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """One server for the whole run: SQLite, access control on; tests use their own namespaces.
+    """One server for the whole test run: SQLite, access control on; tests use their own namespaces.
 
     Catalogs may have warehouses below any test's directory.
     """
@@ -40,13 +40,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="session")
 def environment() -> dict[str, str | None]:
-    """The variables that steer a Spark start, before any."""
+    """The environment variables that affect a start of Spark, as they are before any start."""
     return {name: os.environ.get(name) for name in STEERING}
 
 
 @pytest.fixture(scope="session")
 def spark(server: LiveServer, environment: dict[str, str | None]) -> Iterator[SparkSession]:
-    """One Spark for the whole run, as the server's administrator."""
+    """One Spark for the whole test run, as the server's administrator."""
     running = session(server.uri, token=server.token, config={"spark.sql.session.timeZone": "UTC"})
     running.sparkContext.setLogLevel("OFF")
     yield running

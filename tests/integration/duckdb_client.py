@@ -17,10 +17,10 @@ EXTENSIONS = ("avro", "httpfs", "iceberg")
 def attached(
     server: LiveServer, *, catalog: str = "main", secret: str | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Give DuckDB with a catalog of the server's attached as `lake`, by the administrator's token, or a secret of
-    DuckDB's.
+    """Yield DuckDB with a catalog of the server attached as `lake`, by the administrator's token or by a DuckDB
+    secret.
     """
-    # Nothing may be fetched at run time: what is loaded is what the lock file pins.
+    # Nothing is downloaded at run time: the lock file pins the loaded extensions.
     with duckdb.connect() as connection:
         connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
         for name in EXTENSIONS:

@@ -1,8 +1,8 @@
-"""A user of Gravitino lets a table be maintained, step by step; run by an interpreter that has the official client.
+"""A user of Gravitino has a table maintained, step by step; run by an interpreter that has the official client.
 
 Usage: gravitino_maintenance_script.py URI METALAKE CATALOG TABLE, where TABLE is a path such as raw.trips. The client
-runs the job. It has no methods for policies, so these requests are those of Gravitino's web pages, as its dialogs
-build them. Prints one JSON object. Imports nothing of Limnos: the released client pins libraries of its own.
+runs the job. It has no methods for policies, so these requests are those of Gravitino's web pages, as its dialogs build
+them. Prints one JSON object. Imports nothing of Limnos, because the released client pins its own libraries.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TEMPLATE = "builtin-iceberg-rewrite-data-files"
 
 
 def ask(method: str, path: str, body: object = None) -> dict:
-    """Send a request of a web page as the administrator. Returns its answer."""
+    """Send a request of a web page as the administrator. Returns the answer."""
     sent = Request(
         f"{URI}/api/metalakes/{quote(LAKE)}/{path}", None if body is None else json.dumps(body).encode(), method=method
     )
@@ -34,7 +34,7 @@ def ask(method: str, path: str, body: object = None) -> dict:
 
 
 def policies_page() -> dict[str, object]:
-    """What the page of policies does: create, list, load, edit, disable, enable and delete a policy of its own kind."""
+    """The requests of the policies page: create, list, load, edit, disable, enable and delete a custom policy."""
     content = {"customRules": {"keep": "7"}, "supportedObjectTypes": ["catalog", "table"], "properties": {"k": "v"}}
     made = {"name": "ui", "comment": "c", "enabled": True, "policyType": "custom", "content": content}
     seen: dict[str, object] = {"created": ask("POST", "policies", made)["policy"]["name"]}
@@ -58,7 +58,7 @@ def policies_page() -> dict[str, object]:
 
 
 def objects_page() -> dict[str, object]:
-    """What the pages of a catalog, a schema and a table do: attach a policy of compaction, show it where it is
+    """The requests of the pages of a catalog, a schema and a table: attach a compaction policy, show it where it is
     inherited.
     """
     policy = {
@@ -78,13 +78,13 @@ def objects_page() -> dict[str, object]:
 
 
 def policies_of(kind: str, path: str) -> list[list[object]]:
-    """Return the policies that a page shows for an object, with whether they are inherited."""
+    """Return the policies of an object's page, with whether they are inherited."""
     policies = ask("GET", f"objects/{kind}/{path}/policies?details=true")["policies"]
     return [[each["name"], each["policyType"], each["inherited"]] for each in policies]
 
 
 def job() -> dict[str, object]:
-    """What a script with the client does: run the built-in job and wait for its end."""
+    """Run the built-in job with the client and wait for its end."""
     lake = GravitinoClient(uri=URI, metalake_name=LAKE, auth_data_provider=BasicAuthProvider("admin", "x"))
     handle = lake.run_job(TEMPLATE, {"catalog_name": CATALOG, "table_identifier": TABLE})
     began = handle.job_status().value

@@ -43,7 +43,7 @@ seen: dict[str, object] = {}
 
 
 def see(step: str, call: Callable[[], object]) -> object:
-    """Do a step and keep what it gave: a value, or the exception's class and message."""
+    """Run a step and store its result: a value, or the exception's class and message."""
     try:
         found = call()
     except Exception as error:
@@ -54,12 +54,12 @@ def see(step: str, call: Callable[[], object]) -> object:
 
 
 def client(user: str, lake: str = LAKE) -> GravitinoClient:
-    """A client of one user; Basic's password is not looked at."""
+    """Return a client of one user; the Basic password is ignored."""
     return GravitinoClient(uri=URI, metalake_name=lake, auth_data_provider=BasicAuthProvider(user, "x"))
 
 
 def metalakes(admin: GravitinoAdminClient) -> None:
-    """Make, load, alter, disable, drop."""
+    """Create, load, alter, disable and drop metalakes."""
     see("metalake-create", lambda: admin.create_metalake(LAKE, "c", {"k": "v"}))
     see("metalake-again", lambda: admin.create_metalake(LAKE, "c", {}))
     see("metalakes", lambda: sorted(lake.name() for lake in admin.list_metalakes()))
@@ -74,7 +74,7 @@ def metalakes(admin: GravitinoAdminClient) -> None:
 
 
 def catalogs(lake: GravitinoClient) -> None:
-    """Make, list, load, alter, test, disable, drop."""
+    """Create, list, load, alter, test, disable and drop catalogs."""
     properties = {"catalog-backend": "jdbc", "warehouse": WAREHOUSE}
 
     def create(name: str) -> Catalog:
@@ -104,7 +104,7 @@ def catalogs(lake: GravitinoClient) -> None:
 
 
 def schemas(lake: GravitinoClient) -> None:
-    """Create a chain of schemas in one call; list by parent; alter, drop."""
+    """Create nested schemas in one call; list by parent; alter, drop."""
     main = lake.load_catalog("main").as_schemas()
     made = see("schema-create", lambda: main.create_schema("A:B:C", "deep", {"k": "v"}))
     seen["schema"] = [made.name(), made.comment(), made.properties()]
@@ -121,7 +121,7 @@ def schemas(lake: GravitinoClient) -> None:
 
 
 def people(lake: GravitinoClient) -> None:
-    """Users, groups, and messages with percent signs."""
+    """Users, groups, and errors with percent signs."""
     see("user-add", lambda: lake.add_user("ana").name())
     see("user-again", lambda: lake.add_user("ana"))
     see("user-percent", lambda: [lake.add_user("50%").name(), lake.get_user("50%").name(), lake.remove_user("50%")])
@@ -134,7 +134,7 @@ def people(lake: GravitinoClient) -> None:
 
 
 def grants(lake: GravitinoClient) -> None:
-    """Roles, what they grant, refusals before and after."""
+    """Roles and their privileges, with refused and allowed calls."""
     catalog = SecurableObjects.of_catalog("main", [UseCatalog.allow()])
     schema = SecurableObjects.of_schema(catalog, "A:B", [UseSchema.allow(), CreateSchema.allow()])
     see("role-create", lambda: lake.create_role("r", {"k": "v"}, [catalog]).name())
@@ -175,7 +175,7 @@ def grants(lake: GravitinoClient) -> None:
 
 
 def tags(lake: GravitinoClient, schema: MetadataObject) -> None:
-    """Tags, what they are on, and what came down to it."""
+    """Tags, their objects, and inherited tags."""
     on = MetadataObjectTagOperations(LAKE, schema, lake._rest_client)
     above = MetadataObjectTagOperations(LAKE, SecurableObjects.of_catalog("main", []), lake._rest_client)
     see("tag-create", lambda: [lake.create_tag(name, "c", {"k": "v"}).name() for name in ("red", "blue")])
@@ -195,7 +195,7 @@ def tags(lake: GravitinoClient, schema: MetadataObject) -> None:
 
 
 def own(method: str, path: str, body: object) -> None:
-    """Ask the server's own API, where pipelines are declared and run."""
+    """Send a request to the admin API, which declares and runs pipelines."""
     sent = Request(f"{URI}/api/limnos/v1/metalakes/{LAKE}/{path}", json.dumps(body).encode(), method=method)
     sent.add_header("Authorization", "Basic YWRtaW46eA==")
     sent.add_header("Content-Type", "application/json")
@@ -204,7 +204,7 @@ def own(method: str, path: str, body: object) -> None:
 
 
 def jobs(lake: GravitinoMetalake) -> None:
-    """Templates and jobs, which are pipelines and their runs."""
+    """Job templates and jobs, which are pipelines and their runs."""
     runs = [f"01234567-0123-4567-89ab-00000000000{number}" for number in (1, 2)]
     for name, run in zip(("nyc", "idle"), runs, strict=True):
         own("PUT", f"pipelines/{name}", {"declaration": {"steps": []}, "comment": "c"})
@@ -231,7 +231,7 @@ def jobs(lake: GravitinoMetalake) -> None:
 
 
 def maintenance(lake: GravitinoMetalake) -> None:
-    """Built-in templates: a job that the server ends by itself, one that waits for an executor, and bad ones."""
+    """Built-in templates: a job that the server finishes itself, one that waits for an executor, and invalid ones."""
     table = {"name": "kept", "schema": {"type": "struct", "fields": []}}
     iceberg("namespaces", {"namespace": ["jobs"]})
     iceberg("namespaces/jobs/tables", table)
@@ -253,12 +253,12 @@ def maintenance(lake: GravitinoMetalake) -> None:
 
 
 def iceberg(path: str, body: object) -> None:
-    """Send a request of Iceberg REST."""
+    """Send a request over Iceberg REST."""
     send("POST", f"{URI}/iceberg/v1/{LAKE}.main/{path}", body)
 
 
 def gravitino(method: str, path: str, body: object = None) -> dict:
-    """Send a request that the client has no method for."""
+    """Send a Gravitino request that the client has no method for."""
     return send(method, f"{URI}/api/metalakes/{LAKE}/{path}", body)
 
 
@@ -268,7 +268,7 @@ def inherited(path: str) -> object:
 
 
 def send(method: str, url: str, body: object) -> dict:
-    """Send a request as the administrator. Returns its answer."""
+    """Send a request as the administrator. Returns the answer."""
     sent = Request(url, None if body is None else json.dumps(body).encode(), method=method)
     sent.add_header("Authorization", "Basic YWRtaW46eA==")
     sent.add_header("Content-Type", "application/json")
@@ -287,7 +287,7 @@ def ended(lake: GravitinoMetalake, job: str) -> str:
 
 
 def owners(lake: GravitinoClient, ana: GravitinoClient) -> None:
-    """Load owners of created objects, and change one."""
+    """Load owners of created objects, and change one of them."""
     names = {name: MetadataObjects.of(name, MetadataObject.Type.SCHEMA, "main") for name in ("A", "A:B", "A:B:D", "Z")}
     see("owners", lambda: [lake.get_owner(names[name]).name() for name in ("A", "A:B", "A:B:D")])
     see("refused-drop", lambda: ana.load_catalog("main").as_schemas().drop_schema("A:B:C", False))
@@ -299,8 +299,8 @@ def owners(lake: GravitinoClient, ana: GravitinoClient) -> None:
 
 
 def tables() -> None:
-    """List and load tables that others have made, in the server's own metalake: one of Lance's, one directly in
-    its catalog, one of Iceberg's.
+    """List and load tables that the test created, in the metalake `lake`: a Lance table in a schema, one directly in
+    its catalog, and an Iceberg table.
     """
     lake = client("admin", "lake")
 
@@ -359,7 +359,7 @@ def models(lake: GravitinoClient) -> None:
 
 
 def filesets(lake: GravitinoClient) -> None:
-    """Filesets with one location, and where their files lie."""
+    """Filesets with one location, and the location of a file."""
     catalog = lake.create_catalog("files", Catalog.Type.FILESET, None, "c", {})
     catalog.as_schemas().create_schema("raw", "", {})
     on, name = catalog.as_fileset_catalog(), NameIdentifier.of("raw", "f")
@@ -374,7 +374,7 @@ def filesets(lake: GravitinoClient) -> None:
 
 
 def changed_tables(lake: GravitinoClient) -> None:
-    """Tables made, changed, renamed and dropped."""
+    """Tables that are created, altered, renamed and dropped."""
     on, name = lake.load_catalog("main").as_table_catalog(), NameIdentifier.of("A:B", "t")
     columns = [Column.of("id", Types.LongType.get(), "key", False), Column.of("n", Types.VarCharType.of(20), None)]
     see(
@@ -396,7 +396,7 @@ def changed_tables(lake: GravitinoClient) -> None:
 
 
 def main() -> None:
-    """Do everything in order, then tell."""
+    """Run all steps in order, then print the results."""
     admin = GravitinoAdminClient(uri=URI, auth_data_provider=BasicAuthProvider("admin", "x"))
     metalakes(admin)
     lake = client("admin")

@@ -36,7 +36,7 @@ def press_enter(page: Page, wanted: str, *, leads_to: str) -> None:
 
 
 def type_into(page: Page, label: str, *, text: str) -> None:
-    """Press Tab to an input and type, in place of what it has."""
+    """Press Tab to an input and type, replacing its content."""
     press_to(page, label, tag="input")
     page.keyboard.press("Control+a")
     page.keyboard.type(text)

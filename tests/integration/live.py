@@ -1,4 +1,4 @@
-"""Real server processes for tests: started by the user's command, always stopped."""
+"""Real server processes for tests: started by the user's command, always stopped at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMNOS = (sys.executable, "-c", "import sys; from limnos.cli.main import main; s
 
 @dataclass(frozen=True)
 class LiveServer:
-    """A server that serves: its address, the admin's token, its data directory and its process."""
+    """A running server: its address, the admin's token, its data directory and its process."""
 
     uri: str
     token: str
@@ -26,7 +26,7 @@ class LiveServer:
 
 @contextmanager
 def serving(data: Path, *flags: str, env: Mapping[str, str] | None = None) -> Iterator[LiveServer]:
-    """Serve `data` on a free loopback port with further flags and settings; the log is `DATA.log`."""
+    """Serve `data` on a free loopback port with additional flags and settings; the log is `DATA.log`."""
     log = data.with_suffix(f".{len(list(data.parent.glob('*.log')))}.log")
     command = [*LIMNOS, "server", "start", "--data", str(data), "--listen", "127.0.0.1:0", *flags]
     with (

@@ -1,4 +1,4 @@
-"""Executors of maintenance as processes, and a search of every place where one of their tokens could appear."""
+"""Executors of maintenance as processes, and a search for their tokens in every place where they could appear."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class ExecutorProcess:
     errors: str = ""
 
     def ended(self) -> dict[str, int]:
-        """Wait for its end. Returns how many operations ended how."""
+        """Wait for its end. Returns the count of operations by outcome."""
         self.out, self.errors = self.process.communicate(timeout=WITHIN_S)
         assert self.process.returncode == 0, self.errors
         return json.loads(self.out)  # type: ignore[no-any-return]
 
     def kill(self) -> None:
-        """Kill it and its Java with SIGKILL, as a machine that loses its power does."""
+        """Kill it and its Java with SIGKILL, as in a power failure."""
         below = psutil.Process(self.process.pid).children(recursive=True)
         self.process.kill()
         for each in below:
@@ -51,7 +51,7 @@ class ExecutorProcess:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stop it and its Java with SIGSTOP for the body of a `with`, as a machine that is suspended does."""
+        """Stop it and its Java with SIGSTOP for the body of a `with`, as a suspended machine."""
         processes = [psutil.Process(self.process.pid)]
         processes += processes[0].children(recursive=True)
         for each in processes:
@@ -77,7 +77,7 @@ def working(server: LiveServer, *flags: str, idle: float = 1.0) -> Iterator[Exec
 
 
 def wait_for(found: Callable[[], Any]) -> Any:  # noqa: ANN401 - what was looked for
-    """Look until something is found. Returns it."""
+    """Call `found` until it returns a result. Returns it."""
     until = time.monotonic() + WITHIN_S
     while time.monotonic() < until:
         if value := found():
@@ -87,14 +87,14 @@ def wait_for(found: Callable[[], Any]) -> Any:  # noqa: ANN401 - what was looked
 
 
 def operation_of(admin: Client, operation: int) -> MaintenanceOperation:
-    """The present row of an operation."""
+    """Return the current row of an operation."""
     rows = admin.maintenance.status("main").operations
     return next(each for each in rows if each.id == operation)
 
 
 @dataclass
 class TokenWatch:
-    """Looks again and again at the command lines of all processes below this one, and at web pages."""
+    """Checks the command lines of all child processes, and web pages, for tokens repeatedly."""
 
     pages: Sequence[str] = ()
     shown: list[str] = field(default_factory=list)
@@ -113,12 +113,12 @@ class TokenWatch:
         self._thread.join()
 
     def read(self, text: str, where: str) -> None:
-        """Note whether a token stands in a text."""
+        """Record whether a text contains a token."""
         if TOKEN.search(text):
             self.shown.append(where)
 
     def read_files(self, directory: Path) -> int:
-        """Read all files of a directory. Returns their number."""
+        """Check all files of a directory. Returns their count."""
         files = [each for each in directory.rglob("*") if each.is_file() and each.suffix not in (".jar", ".parquet")]
         for each in files:
             self.read(each.read_text(errors="replace"), str(each))

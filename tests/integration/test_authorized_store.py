@@ -1,4 +1,4 @@
-"""PyIceberg on an object store with authorization on: credentials of one table, their expiry and renewal, and signed
+"""PyIceberg on an object store with authorization: credentials for one table, their expiry and renewal, and signed
 requests, without keys of its own.
 """
 
@@ -29,14 +29,14 @@ SIGNED = {"header.X-Iceberg-Access-Delegation": "remote-signing", "py-io-impl": 
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
-    """The store."""
+    """The object store."""
     with authorized() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def server(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server with a catalog there that gives out credentials, and signs; ana may read its tables."""
+    """A server with a catalog in the store that vends credentials and signs requests; ana may read its tables."""
     data = tmp_path_factory.mktemp("authorized") / "data"
     flags = ("--allow-root", "s3://lake", "--allow-endpoint", store.uri)
     with serving(data, *flags) as running, Client(running.uri, token=running.token) as client:
@@ -51,7 +51,7 @@ def server(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(autouse=True)
 def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients find no keys of their own anywhere."""
+    """Remove all credentials of the environment."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -69,7 +69,7 @@ def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def catalog(server: LiveServer, *, user: str | None = None, **more: str) -> RestCatalog:
-    """A client, as the administrator unless it is somebody else."""
+    """Return a client, by default as the administrator."""
     with Client(server.uri, token=server.token) as client:
         token = server.token if user is None else client.tokens.create(user=user).token
     found = load_catalog("ice", type="rest", uri=f"{server.uri}/iceberg", warehouse="ice", token=token, **more)
@@ -79,8 +79,8 @@ def catalog(server: LiveServer, *, user: str | None = None, **more: str) -> Rest
 
 @pytest.mark.parametrize("more", [{}, SIGNED], ids=["vended", "signed"])
 def test_pyiceberg_has_no_keys_of_its_own(server: LiveServer, store: ObjectStoreServer, more: dict[str, str]) -> None:
-    """Tables are made, written, read, overwritten and read by who may only read, by credentials or signatures
-    alone; each of these is the store's to look at.
+    """With vended credentials or signatures alone, tables are created, written, read and overwritten, and read by a
+    reader. The store checks each request.
     """
     space = "signed" if more else "vended"
     client = catalog(server, **more)
@@ -99,8 +99,8 @@ def test_pyiceberg_has_no_keys_of_its_own(server: LiveServer, store: ObjectStore
 
 
 def test_credentials_end_and_are_renewed(server: LiveServer, store: ObjectStoreServer) -> None:
-    """One table's open it alone: not the sibling whose place only begins alike, nor another's; ended ones open
-    nothing, renewed ones do.
+    """Credentials open one table only: neither a sibling with the same prefix nor another table. Expired ones open
+    nothing; renewed ones work.
     """
     client = catalog(server)
     client.create_namespace("ends")
@@ -125,7 +125,7 @@ def test_credentials_end_and_are_renewed(server: LiveServer, store: ObjectStoreS
     assert int(config["s3.session-token-expires-at-ms"]) > time.time() * 1000
     store.end_all()
     assert outcome(config, "ice/ends/t/data/") == "AccessDenied"
-    with Client(server.uri, token=server.token) as own:  # a new right, so that nothing that is kept serves
+    with Client(server.uri, token=server.token) as own:  # a new grant, so that no cached answer is used
         own.catalogs.alter("ice", updates={"s3.token-expire-in-secs": "1800"})
     renewed = client._load_credentials("ends.t").storage_credentials
     assert outcome(dict(renewed[0].config), "ice/ends/t/data/") == "ok"

@@ -23,7 +23,7 @@ ON_POSTGRESQL = [
 
 
 def carry_out(command: str, names: dict[str, str], *flags: str) -> str:
-    """Run a command of the page with its capitals replaced; returns what it printed."""
+    """Run a command of the page with its placeholders replaced; returns its output."""
     words = [names.get(word, word) for word in shlex.split(command)]
     done = subprocess.run([*LIMNOS, *words[1:], *flags], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
@@ -31,14 +31,14 @@ def carry_out(command: str, names: dict[str, str], *flags: str) -> str:
 
 
 def postgresql(server: PostgresServer, command: str, names: dict[str, str]) -> None:
-    """Run a command of PostgreSQL's own, by its program of the server's release."""
+    """Run a command of PostgreSQL, by the program of the server's version."""
     program, *words = [names.get(word, word) for word in shlex.split(command)]
     done = subprocess.run([server.program(program), *words], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, ""), command
 
 
 def make(node: Process, name: str) -> int:
-    """Make a namespace on a node that runs; returns the id of a token that was made with it."""
+    """Create a namespace on a running node; returns the id of a token that was created with it."""
     wire = Wire(node.uri, user="admin")
     wire.do("POST", f"{PREFIX}/namespaces", namespace_body(name))
     found = wire.do("POST", f"{OWN}/tokens", {"name": name}).body["id"]
@@ -47,7 +47,7 @@ def make(node: Process, name: str) -> int:
 
 
 def there(node: Process) -> list[int]:
-    """Say which of both namespaces is there, by the status of a look at it."""
+    """Return the statuses of a request for each of both namespaces."""
     wire = Wire(node.uri, user="admin")
     found = [wire.ask("HEAD", namespace_path(name)).status for name in ("before", "after")]
     wire.close()
@@ -55,12 +55,12 @@ def there(node: Process) -> list[int]:
 
 
 def test_every_command_is_carried_out() -> None:
-    """The page has no command that no test here runs."""
+    """The tests here run every command of the page."""
     assert COMMANDS == ON_SQLITE + ON_POSTGRESQL
 
 
 def test_sqlite(tmp_path: Path) -> None:
-    """A backup of a running server is refused its place while that runs, and brought back when it has stopped."""
+    """A backup cannot be restored over a running server's store; after the server has stopped, it is restored."""
     data, names = tmp_path / "data", {"BACKUP": str(tmp_path / "b.db")}
     node = Process(data, log=tmp_path / "log").start()
     make(node, "before")
@@ -85,7 +85,9 @@ def test_sqlite(tmp_path: Path) -> None:
 
 
 def test_postgresql(postgres_server: PostgresServer, tmp_path: Path) -> None:
-    """A dump of a running server's database, put back into an empty one, is served as it was; its tokens are void."""
+    """A dump of a running server's database, restored into an empty database, is served unchanged; its tokens are
+    invalid.
+    """
     source, back = postgres_server.empty_database(), postgres_server.empty_database()
     dump = str(tmp_path / "dump")
     node = Process(tmp_path / "data", log=tmp_path / "log", database=source).start()

@@ -1,4 +1,4 @@
-"""The command line with a real server process: every verb, and the messages for a user with few rights."""
+"""The command line with a real server process: every command, and the errors for a user with few rights."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ Run = Callable[..., Done]
 
 @pytest.fixture(scope="module")
 def node(server: LiveServer) -> LiveServer:
-    """The server of the run; tests keep to names of their own."""
+    """The shared server; tests use names of their own."""
     return server
 
 
 @pytest.fixture(autouse=True)
 def _environment(node: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands talk to the server as its admin, unless a test says otherwise."""
+    """Commands are sent as the administrator, unless a test states otherwise."""
     for name in [name for name in os.environ if name.upper().startswith("LIMNOS")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("LIMNOS_URI", node.uri)
@@ -70,7 +70,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def make_table(node: LiveServer, namespace: str, name: str, *, catalog: str = "main") -> None:
-    """Make an Iceberg table as an engine would."""
+    """Create an Iceberg table, as an engine does."""
     answer = httpx2.post(
         f"{node.uri}/iceberg/v1/lake.{catalog}/namespaces/{namespace}/tables",
         json={"name": name, "schema": SCHEMA},
@@ -81,20 +81,20 @@ def make_table(node: LiveServer, namespace: str, name: str, *, catalog: str = "m
 
 
 def names(done: Done) -> list[str]:
-    """The names of a list."""
+    """Return the names of a list."""
     assert isinstance(done.result, list)
     return [row["name"] for row in done.result]
 
 
 def test_admin_is_known_and_sees_the_first_catalog(run: Run) -> None:
-    """The admin's token works at once, and the store begins with metalake `lake` and catalog `main`."""
+    """The admin's token works at once, and a new store has metalake `lake` and catalog `main`."""
     assert run("whoami").result == {"user": "admin"}
     assert "main" in names(run("ls"))
     assert "lake" in names(run("ls --kind metalake"))
 
 
 def test_metalake_and_catalog_come_and_go(run: Run, tmp_path: Path) -> None:
-    """A metalake and a catalog are made, described, refused to drop while they hold something, and dropped."""
+    """A metalake and a catalog are created, described, not dropped while they have children, and dropped."""
     assert run("create metalake sea --comment deep --property k=v").code == 0
     assert run(f"create catalog lab --warehouse {tmp_path} --metalake sea --comment trial").code == 0
 
@@ -112,11 +112,13 @@ def test_metalake_and_catalog_come_and_go(run: Run, tmp_path: Path) -> None:
     assert emptied.code == 0
     assert run("drop lab --metalake sea").code == 0
     assert run("drop sea --kind metalake").code == 0
-    assert run("drop sea --kind metalake").code == 4  # as Gravitino: nobody is a member of what is not there
+    assert run("drop sea --kind metalake").code == 4  # as in Gravitino: a metalake that does not exist has no users
 
 
 def test_namespaces_nest_move_and_drop(run: Run) -> None:
-    """A chain of namespaces is made at once, listed level by level, moved with what is below it, and dropped empty."""
+    """Nested namespaces are created in one command, listed by level, moved with their descendants, and dropped when
+    empty.
+    """
     assert run("create namespace main.tree.a.b --parents --property k=v").code == 0
     assert run("create namespace main.tree.other").code == 0
     assert names(run("ls main.tree")) == ["main.tree.a", "main.tree.other"]
@@ -142,7 +144,7 @@ def test_namespaces_nest_move_and_drop(run: Run) -> None:
 
 
 def test_names_of_any_kind_work(run: Run) -> None:
-    """Names with dots, slashes, spaces, percent signs and letters of any script go through in back-quotes."""
+    """Names with dots, slashes, spaces, percent signs and letters of any script are accepted in back-quotes."""
     wild = ["a.b", "c/d", "e f", "50%", "größe", "`tick`"]
     run("create", "namespace", "main.wild")
     for name in wild:
@@ -159,7 +161,7 @@ def test_names_of_any_kind_work(run: Run) -> None:
 
 
 def test_table_is_shown_moved_and_dropped(run: Run, node: LiveServer) -> None:
-    """A table that an engine made is listed, described, moved and dropped."""
+    """A table of an engine is listed, described, moved and dropped."""
     run("create namespace main.shop")
     make_table(node, "shop", "orders")
 
@@ -177,7 +179,7 @@ def test_table_is_shown_moved_and_dropped(run: Run, node: LiveServer) -> None:
 
 
 def test_users_groups_and_roles(run: Run) -> None:
-    """Users, groups with members, and roles are made, listed, shown and removed."""
+    """Users, groups with members, and roles are created, listed, described and removed."""
     assert run("user add ana").code == 0
     assert run("user add ana").code == 5
     assert run("group create staff").code == 0
@@ -207,7 +209,9 @@ def test_users_groups_and_roles(run: Run) -> None:
 
 
 def test_grants_decide_the_very_next_request(run: Run, node: LiveServer) -> None:
-    """A user is refused with the missing privilege, granted and allowed at the next request, revoked and refused."""
+    """A user is denied with the missing privilege named, allowed at the next request after the grant, and denied after
+    the revoke.
+    """
     run("create namespace main.hall")
     make_table(node, "hall", "things")
     run("user add ben")
@@ -240,7 +244,7 @@ def test_grants_decide_the_very_next_request(run: Run, node: LiveServer) -> None
 
 
 def test_denial_beats_allowance(run: Run, node: LiveServer) -> None:
-    """A denied privilege refuses although a wider grant allows, until the denial is taken back."""
+    """A denied privilege overrides a wider grant, until the denial is revoked."""
     run("create namespace main.vault.inner --parents")
     make_table(node, "vault%1Finner", "gold")
     run("user add dan")
@@ -259,7 +263,9 @@ def test_denial_beats_allowance(run: Run, node: LiveServer) -> None:
 
 
 def test_explain_tells_what_is_missing(run: Run, node: LiveServer) -> None:
-    """Explain names the missing privilege and what would help, for oneself and, to an admin, for others."""
+    """`access explain` names the missing privilege and suggests a change, for the caller and, to an admin, for other
+    users.
+    """
     run("create namespace main.maze")
     make_table(node, "maze", "exit")
     run("user add max")
@@ -280,7 +286,7 @@ def test_explain_tells_what_is_missing(run: Run, node: LiveServer) -> None:
 
 
 def test_owners_are_shown_and_changed(run: Run) -> None:
-    """Whoever makes something owns it; the owner can be changed to a user or a group, for every kind."""
+    """The creator owns an object; the owner can be changed to a user or a group, for every kind."""
     run("create namespace main.estate.east --parents")
     run("user add olga")
     run("group create heirs")
@@ -304,7 +310,7 @@ def test_owners_are_shown_and_changed(run: Run) -> None:
 
 
 def test_disabled_user_is_refused_everywhere(run: Run) -> None:
-    """A disabled user is refused with any credential until enabled again."""
+    """A disabled user is refused with any credential until the user is enabled again."""
     run("user add tom")
     secret = run("token create --for tom --name t").result
     assert isinstance(secret, dict)
@@ -327,7 +333,7 @@ def test_disabled_user_is_refused_everywhere(run: Run) -> None:
 
 
 def test_tokens_are_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
-    """A token works from the moment it is made until it is revoked; its secret is told once."""
+    """A token works until it is revoked; its secret is shown once."""
     file = tmp_path / "my.token"
     made = run("token", "create", "--name", "ci", "--expires-in", "1h", "--save", str(file)).result
     assert isinstance(made, dict)
@@ -352,7 +358,7 @@ def test_tokens_are_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
 
 
 def test_stranger_has_no_rights(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a credential one is `anonymous`, who may do nothing, and is told to say who one is."""
+    """Without a credential the caller is `anonymous`, has no rights, and is asked to authenticate."""
     monkeypatch.delenv("LIMNOS_TOKEN_FILE")
 
     who = run("whoami")
@@ -366,7 +372,7 @@ def test_stranger_has_no_rights(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_server_verbs_work_beside_a_server(run: Run, node: LiveServer) -> None:
-    """`server config` and `server migrate` work on the directory of a running server."""
+    """`server config` and `server migrate` work on the data directory of a running server."""
     config = run("server", "config", "--data", str(node.data)).result
     migrated = run("server", "migrate", "--data", str(node.data))
 
@@ -376,8 +382,8 @@ def test_server_verbs_work_beside_a_server(run: Run, node: LiveServer) -> None:
 
 
 def test_restored_store_is_served_on_with_ids_that_never_were(run: Run, node: LiveServer) -> None:
-    """After `server migrate --restored` a server that lived through it serves what is there, and its next id is
-    far above.
+    """After `server migrate --restored` a running server serves the restored objects, and its next id is far above the
+    old ones.
     """
     run("create", "namespace", "main.before_restore")
     told = run("server", "migrate", "--restored", "--keep-tokens", "--data", str(node.data))
@@ -394,15 +400,15 @@ def test_restored_store_is_served_on_with_ids_that_never_were(run: Run, node: Li
 
 
 def test_check_finds_nothing_wrong_with_a_fresh_directory(run: Run, tmp_path: Path) -> None:
-    """`server check` has nothing to say about a directory that can be made, and exits with 0."""
+    """`server check` reports no problem for a directory that can be created, and exits with 0."""
     done = run("server", "check", "--data", str(tmp_path / "fresh"), "--listen", "127.0.0.1:0")
 
     assert (done.code, done.out.strip()) == (0, "[]")
 
 
 def test_filesets_and_models(run: Run) -> None:
-    """Both are found by their paths alone; a fileset tells its places, a model its versions; a second drop says
-    that there is none.
+    """The kinds of filesets and models are detected by path. A fileset shows its locations, a model its versions. A
+    second drop fails.
     """
     for name, kind in (("files", "fileset"), ("learned", "model")):
         assert run("create", "catalog", name, "--type", kind, "--provider", kind).code == 0

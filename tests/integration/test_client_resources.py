@@ -13,7 +13,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_models_by_number_and_alias(server: LiveServer) -> None:
-    """A model gets versions, which are found by both, and goes with them."""
+    """Model versions are found by number and by alias, and are deleted with the model."""
     with Client(server.uri, token=server.token) as client:
         client.catalogs.create("client_models", type="model", provider="model")
         client.namespaces.create("client_models.a")
@@ -31,7 +31,7 @@ def test_models_by_number_and_alias(server: LiveServer) -> None:
 
 
 def test_filesets_and_what_lies_in_them(server: LiveServer) -> None:
-    """A managed fileset has a directory; what is put there is listed."""
+    """A managed fileset has a directory; its files are listed."""
     with Client(server.uri, token=server.token) as client:
         client.catalogs.create("client_files", type="fileset", provider="fileset")
         client.namespaces.create("client_files.a")
@@ -49,7 +49,7 @@ def test_filesets_and_what_lies_in_them(server: LiveServer) -> None:
 
 
 def test_functions_in_nested_namespaces(server: LiveServer) -> None:
-    """A function is registered, found by its path however deep, and dropped once."""
+    """A function is registered in a nested namespace, loaded by its path, and dropped once."""
     definition = {
         "parameters": [],
         "returnType": "integer",
@@ -68,9 +68,7 @@ def test_functions_in_nested_namespaces(server: LiveServer) -> None:
 
 
 def test_policies_and_values_of_tags(server: LiveServer) -> None:
-    """A policy is attached, told below with `inherited`, switched off and deleted; a tag has the values that it
-    was given.
-    """
+    """A policy is attached, inherited by a child, disabled and deleted; a tag has the assigned values."""
     content = {"customRules": {"days": 7}, "supportedObjectTypes": ["CATALOG", "SCHEMA"], "properties": {}}
     with Client(server.uri, token=server.token) as client:
         client.namespaces.create("main.client_p")

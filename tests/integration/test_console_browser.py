@@ -1,7 +1,7 @@
-"""The console in a real Chromium: accessibility of every page, the way by keyboard alone, and reads without scripts.
+"""The console in a real Chromium: accessibility of every page, use by keyboard only, and reads without scripts.
 
-A Chromium is found by `LIMNOS_CHROMIUM` or on the path. Without one, `tests/integration/conftest.py`
-leaves the module out.
+A Chromium is found by `LIMNOS_CHROMIUM` or on the path. Without one, `tests/integration/conftest.py` deselects the
+module.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TRIPS: Final = "/console/o/table/lake/main/raw/trips"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeServer]:
-    """A server with a lake, a pipeline, lineage and rows."""
+    """A server with tables, rows, a pipeline and lineage."""
     running = LakeServer(tmp_path_factory.mktemp("lake"))
     try:
         fill(running)
@@ -37,13 +37,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeServer]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium without a window."""
+    """A headless Chromium."""
     with running_chromium() as running:
         yield running
 
 
 def signed_in(server: LakeServer, context: BrowserContext, user: str = "admin") -> Page:
-    """Sign in by the form."""
+    """Sign in with the form."""
     page = context.new_page()
     page.goto(f"{server.url}/console/")
     page.fill("#user", user)
@@ -54,7 +54,9 @@ def signed_in(server: LakeServer, context: BrowserContext, user: str = "admin") 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_accessible(server: LakeServer, browser: Browser, scheme: str, width: int) -> None:
-    """Axe finds no violation of any weight, nothing scrolls sideways but tables, and the policy blocks nothing."""
+    """Axe finds no violation of any severity, only tables scroll sideways, and the content security policy blocks
+    nothing.
+    """
     context = browser.new_context(
         color_scheme="dark" if scheme == "dark" else "light", viewport={"width": width, "height": 900}, bypass_csp=True
     )
@@ -75,7 +77,7 @@ def test_every_page_is_accessible(server: LakeServer, browser: Browser, scheme: 
 
 @pytest.mark.parametrize("user", [each for each in USER_PAGES if each != "admin"])
 def test_pages_of_users_with_few_rights_are_accessible(server: LakeServer, browser: Browser, user: str) -> None:
-    """Empty lists and refusals have no violation either, and do not scroll sideways on a phone."""
+    """Empty lists and refusals have no axe violation either, and do not scroll sideways on a phone."""
     context = browser.new_context(viewport={"width": 390, "height": 900}, bypass_csp=True)
     page = signed_in(server, context, user)
     complaints: list[str] = []
@@ -90,13 +92,13 @@ def test_pages_of_users_with_few_rights_are_accessible(server: LakeServer, brows
 
 
 def violations(page: Page, name: str) -> list[str]:
-    """Return what axe finds on a page, with the elements."""
+    """Return the violations that axe finds on a page, with the elements."""
     found = Axe().run(page).response["violations"]
     return [f"{name}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
 
 
 def test_sign_in_search_table_preview_by_keyboard(server: LakeServer, browser: Browser) -> None:
-    """Name, Enter; `/`, words, Enter; Tab to the table, Enter; Tab to Preview, Enter: rows."""
+    """By keyboard alone, a user signs in, searches, opens the table, and previews its rows."""
     context = browser.new_context()
     page = context.new_page()
     page.goto(f"{server.url}/console/")
@@ -123,7 +125,9 @@ def test_sign_in_search_table_preview_by_keyboard(server: LakeServer, browser: B
 
 
 def test_palette_goes_to_a_table_by_keyboard(server: LakeServer, browser: Browser) -> None:
-    """Ctrl-K, the start of a name, Enter: the table, under the real policy; Escape closes the palette."""
+    """Ctrl-K, the start of a name and Enter open the table, under the real content security policy; Escape closes the
+    palette.
+    """
     context = browser.new_context()
     page = signed_in(server, context)
     page.keyboard.press("Control+k")
@@ -141,7 +145,7 @@ def test_palette_goes_to_a_table_by_keyboard(server: LakeServer, browser: Browse
 
 
 def test_reads_work_without_scripts(server: LakeServer, browser: Browser) -> None:
-    """With JavaScript off every page has its heading and its rows, and sign-in works."""
+    """Without JavaScript every page has its heading and its rows, and sign-in works."""
     context = browser.new_context(java_script_enabled=False)
     page = signed_in(server, context)
 
@@ -158,7 +162,7 @@ def test_reads_work_without_scripts(server: LakeServer, browser: Browser) -> Non
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_answers_of_forms_are_accessible(server: LakeServer, browser: Browser, scheme: str, width: int) -> None:
-    """Results and an error of the worksheet, and a storage check, have no violation and do not scroll sideways."""
+    """Results and an error of the worksheet, and a storage check, have no axe violation and do not scroll sideways."""
     context = browser.new_context(
         color_scheme="dark" if scheme == "dark" else "light", viewport={"width": width, "height": 900}, bypass_csp=True
     )
@@ -185,7 +189,7 @@ def test_answers_of_forms_are_accessible(server: LakeServer, browser: Browser, s
 
 
 def test_worksheet_runs_without_scripts(server: LakeServer, browser: Browser) -> None:
-    """The form is posted and its answer has the rows, with JavaScript off."""
+    """Without JavaScript the worksheet's form is posted, and its answer has the rows."""
     context = browser.new_context(java_script_enabled=False)
     page = signed_in(server, context)
     page.goto(f"{server.url}/console/worksheet")
@@ -197,7 +201,7 @@ def test_worksheet_runs_without_scripts(server: LakeServer, browser: Browser) ->
 
 
 def test_policy_blocks_nothing_of_the_consoles_own(server: LakeServer, browser: Browser) -> None:
-    """Under the real content security policy no page reports an error, and no request leaves the server."""
+    """Under the real content security policy no page reports an error, and no request goes to another server."""
     context = browser.new_context()
     told: list[str] = []
     page = signed_in(server, context)
@@ -206,7 +210,7 @@ def test_policy_blocks_nothing_of_the_consoles_own(server: LakeServer, browser: 
     page.on("request", lambda request: None if request.url.startswith(server.url) else told.append(request.url))
 
     for name, path in PAGES.items():
-        if name != "missing":  # the browser itself reports its 404
+        if name != "missing":  # the browser itself reports the 404
             page.goto(server.url + path)
 
     assert told == []

@@ -1,7 +1,7 @@
-"""A newcomer's hour in the console, in a real Chromium and without a mouse: from the line that `limnos server start`
-prints to a table that was restored.
+"""A newcomer's first hour in the console, in a real Chromium and without a mouse: from the line that `limnos server
+start` prints to a restored table.
 
-Without a Chromium, `tests/integration/conftest.py` leaves the module out.
+Without a Chromium, `tests/integration/conftest.py` deselects the module.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROWS: Final = pa.table({"id": [1, 2, 3], "city": ["Oslo", "Rome", "Turin"], "far
 
 
 def fill(lake: LakeServer) -> None:
-    """Make trips from a file, a run that holds two further rows back, a user without the right to read, and a table to
+    """Create trips from a file, a held run with two further rows, a user without the right to read, and a table to
     drop.
     """
     catalog = iceberg_catalog(lake)
@@ -53,7 +53,7 @@ def _report_file(lake: LakeServer) -> None:
 
 
 def _hold_run(lake: LakeServer, trips: Table) -> None:
-    """Write two rows on the branch of a run, and hold the run for a look."""
+    """Write two rows on the branch of a run, and hold the run for approval."""
     base = trips.current_snapshot()
     assert base is not None
     trips.manage_snapshots().create_branch(base.snapshot_id, BRANCH).commit()
@@ -85,7 +85,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeServer]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium without a window."""
+    """A headless Chromium."""
     with running_chromium() as running:
         yield running
 
@@ -109,7 +109,9 @@ def search(page: Page, words: str, *, path: str) -> None:
 
 
 def test_newcomers_hour_by_keyboard(lake: LakeServer, browser: Browser) -> None:
-    """Each step is a question of a newcomer, and ends with what the console, and at the end the lake, says."""
+    """A newcomer finds a column, reads a refusal, grants a role, masks a column, follows lineage, publishes a run and
+    restores a table.
+    """
     context, hers = browser.new_context(), browser.new_context()
     page, her_page = context.new_page(), hers.new_page()
     sign_in(lake, page, user="admin")
@@ -127,7 +129,7 @@ def test_newcomers_hour_by_keyboard(lake: LakeServer, browser: Browser) -> None:
 
 
 def find_column(page: Page) -> None:
-    """The name of a column leads to its table."""
+    """Search a column by name, and open its table."""
     search(page, "fare_eur", path="main.raw.trips")
 
     assert page.inner_text("h1") == "trips"
@@ -135,7 +137,7 @@ def find_column(page: Page) -> None:
 
 
 def see_refusal(lake: LakeServer, page: Page, her_page: Page) -> None:
-    """Ana is refused; the administrator reads which right she lacks."""
+    """Ana's request is refused; the administrator reads the missing privilege."""
     refused = her_page.goto(f"{lake.console}o/table/lake/main/raw/trips")
     press_enter(page, "Access", leads_to="**/console/access/**")
     type_into(page, "User", text="ana")
@@ -150,7 +152,7 @@ def see_refusal(lake: LakeServer, page: Page, her_page: Page) -> None:
 
 
 def grant(page: Page) -> None:
-    """Before the grant the console says how many users gain what; afterwards that it is done."""
+    """Before the grant the console shows how many users gain which access; afterwards it confirms the grant."""
     type_into(page, "Role", text="analysts")
     press_to(page, "Privileges", tag="select")
     page.keyboard.type("select table")
@@ -163,7 +165,7 @@ def grant(page: Page) -> None:
 
 
 def preview_with_mask(lake: LakeServer, page: Page, her_page: Page) -> None:
-    """A mask on cities holds at ana's next request, and not for the owner."""
+    """A mask on cities applies to ana's next request, and not to the owner's."""
     press_enter(page, "Mask columns or leave out rows for some readers", leads_to="**/console/restrictions/**")
     type_into(page, "Name", text="cities")
     type_into(page, "Column to mask", text="city")
@@ -180,7 +182,7 @@ def preview_with_mask(lake: LakeServer, page: Page, her_page: Page) -> None:
 
 
 def follow_lineage(page: Page) -> None:
-    """The lineage of the table leads to the file."""
+    """The lineage of the table links to the file."""
     press_enter(page, "Lineage", leads_to="**/console/lineage/**")
 
     assert "trips/2026-11.csv" in page.inner_text("main")
@@ -188,7 +190,7 @@ def follow_lineage(page: Page) -> None:
 
 
 def publish_run(lake: LakeServer, page: Page) -> None:
-    """The held run shows rows before and after, and its publication makes them readable."""
+    """The held run shows rows before and after, and publishing it makes the new rows readable."""
     press_enter(page, "Pipelines", leads_to="**/console/pipelines**")
     press_enter(page, RUN[:8], leads_to="**/console/run?**")
     held = page.inner_text("main")

@@ -30,7 +30,9 @@ PROCESSES = 2
 
 
 class Forwarder(ThreadingHTTPServer):
-    """One address for two nodes: the way back from the issuer leads to the second node, all else to the first."""
+    """One address for two nodes: the redirect from the issuer goes to the second node, every other request to the
+    first.
+    """
 
     daemon_threads = True
 
@@ -101,7 +103,7 @@ def forwarder() -> Iterator[Forwarder]:
 def nodes(
     issuer: Issuer, forwarder: Forwarder, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Process, Process]]:
-    """Two nodes over PostgreSQL that take the issuer's word, each with two processes."""
+    """Two nodes over PostgreSQL that accept the issuer's tokens, each with two processes."""
     cluster = PostgresCluster()
     directory = tmp_path_factory.mktemp("nodes")
     settings = {
@@ -129,14 +131,14 @@ def _port(node: Process) -> int:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium without a window."""
+    """A headless Chromium."""
     with running_chromium() as running:
         yield running
 
 
 @pytest.fixture
 def context(nodes: tuple[Process, Process], forwarder: Forwarder, browser: Browser) -> Iterator[BrowserContext]:
-    """A browser without cookies, and nothing forwarded yet."""
+    """A browser context without cookies; the record of forwarded requests is empty."""
     assert nodes
     forwarder.forwarded.clear()
     opened = browser.new_context()
@@ -159,7 +161,9 @@ def begun(context: BrowserContext, forwarder: Forwarder, path: str = "/console/s
 def test_sign_in_starts_at_one_node_and_ends_at_the_other(
     context: BrowserContext, forwarder: Forwarder, issuer: Issuer
 ) -> None:
-    """The page that was asked for opens as the person, at both nodes; no script can read a cookie or a token."""
+    """After the sign-in the requested page opens for the user, at both nodes; scripts can read no cookie and no
+    token.
+    """
     issuer.person = "ana"
     page = begun(context, forwarder)
 
@@ -174,7 +178,7 @@ def test_sign_in_starts_at_one_node_and_ends_at_the_other(
 
 
 def test_way_back_is_no_way_in_twice(context: BrowserContext, forwarder: Forwarder, issuer: Issuer) -> None:
-    """The issuer's answer opens no second session, not in the same browser and not in another one."""
+    """The issuer's redirect opens no second session, neither in the same browser nor in another one."""
     issuer.person = "ana"
     answers: list[str] = []
     context.on("request", lambda request: answers.append(request.url) if "/from-issuer?" in request.url else None)
@@ -192,7 +196,7 @@ def test_way_back_is_no_way_in_twice(context: BrowserContext, forwarder: Forward
 
 
 def test_refusal_of_the_issuer_is_told(context: BrowserContext, forwarder: Forwarder, issuer: Issuer) -> None:
-    """A person whom the issuer does not sign in is back at the sign-in page, with the reason and no session."""
+    """If the issuer refuses the user, the sign-in page shows the reason, and there is no session."""
     issuer.person = None
     page = begun(context, forwarder)
 
@@ -203,14 +207,14 @@ def test_refusal_of_the_issuer_is_told(context: BrowserContext, forwarder: Forwa
 
 
 def test_sign_out_holds_at_the_other_node(context: BrowserContext, forwarder: Forwarder, issuer: Issuer) -> None:
-    """A session that the second node opened and the first one ended opens nothing at the second one."""
+    """A session that the second node opened and the first one ended is invalid at the second one."""
     issuer.person = "ana"
     page = begun(context, forwarder)
     cookies = context.cookies()
     page.click(".who form button")
     page.wait_for_load_state("load")
     forwarder.ports = (forwarder.ports[1], forwarder.ports[0])
-    context.add_cookies(cookies)  # a copy that somebody made before
+    context.add_cookies(cookies)  # an earlier copy of the cookie
     try:
         page.goto(f"{forwarder.url}/console/sessions")
     finally:
@@ -221,8 +225,8 @@ def test_sign_out_holds_at_the_other_node(context: BrowserContext, forwarder: Fo
 
 
 def test_nodes_page_knows_every_process(nodes: tuple[Process, Process]) -> None:
-    """Each process of each node gives a sign of life in PostgreSQL soon after its start, and one process calls itself
-    the one that answers, at both nodes.
+    """Soon after its start every process of both nodes is listed, and exactly one is marked as the process that
+    answers.
     """
     for node in nodes:
         admin = Wire(node.uri, token=node.token)

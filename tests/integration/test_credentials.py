@@ -1,5 +1,5 @@
-"""Programs sign in by their own `credential` setting and a service account's secret: PyIceberg in both of its ways,
-DuckDB. A token and the secret end while they run.
+"""Programs authenticate by their own `credential` setting and a service account's secret: PyIceberg in both of its
+ways, DuckDB. A token and the secret are revoked while they run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server that takes tokens only, and a program etl that owns the catalog."""
+    """A server that accepts only tokens, and a service account `etl` that owns the catalog."""
     folder = tmp_path_factory.mktemp("credentials")
     settings = folder / "lake.toml"
     settings.write_text('[access]\nauthentication = "token"\n')
@@ -36,7 +36,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 @pytest.fixture
 def admin(lake: LiveServer) -> Iterator[Client]:
-    """The administrator's client; the program has no secret before a test, and none after it."""
+    """The administrator's client; the service account has no secret before and after a test."""
     with Client(lake.uri, token=lake.token) as client:
         yield client
         for secret in client.service_accounts.list_secrets("etl"):
@@ -44,7 +44,7 @@ def admin(lake: LiveServer) -> Iterator[Client]:
 
 
 def pyiceberg(lake: LiveServer, **properties: object) -> RestCatalog:
-    """PyIceberg with what its user writes."""
+    """Return PyIceberg with a user's configuration."""
     told = {"type": "rest", "uri": f"{lake.uri}/iceberg", "warehouse": "main", **properties}
     catalog = load_catalog("lake", **told)  # type: ignore[arg-type]
     assert isinstance(catalog, RestCatalog)
@@ -52,7 +52,7 @@ def pyiceberg(lake: LiveServer, **properties: object) -> RestCatalog:
 
 
 def by_credential(lake: LiveServer, secret: NewSecret) -> dict[str, object]:
-    """The properties `credential` and `oauth2-server-uri`."""
+    """Return the properties `credential` and `oauth2-server-uri`."""
     return {
         "credential": f"{secret.client_id}:{secret.client_secret}",
         "oauth2-server-uri": f"{lake.uri}/iceberg/v1/oauth/tokens",
@@ -60,7 +60,7 @@ def by_credential(lake: LiveServer, secret: NewSecret) -> dict[str, object]:
 
 
 def by_manager(lake: LiveServer, secret: NewSecret) -> dict[str, object]:
-    """The property `auth`, whose manager sends id and secret in a header."""
+    """Return the property `auth`, whose manager sends id and secret in a header."""
     told = {
         "client_id": secret.client_id, "client_secret": secret.client_secret, "token_url": f"{lake.uri}/iceberg/v1/oauth/tokens",
     }  # fmt: skip
@@ -69,7 +69,7 @@ def by_manager(lake: LiveServer, secret: NewSecret) -> dict[str, object]:
 
 @pytest.mark.parametrize("way", [by_credential, by_manager])
 def test_pyiceberg_writes_and_reads(lake: LiveServer, admin: Client, way) -> None:  # noqa: ANN001
-    """By its own settings alone; a secret that is wrong is told as such."""
+    """PyIceberg writes and reads with its own settings alone; a wrong secret is an authentication error."""
     secret = admin.service_accounts.create_secret("etl")
     catalog = pyiceberg(lake, **way(lake, secret))
     namespace = way.__name__
@@ -85,8 +85,8 @@ def test_pyiceberg_writes_and_reads(lake: LiveServer, admin: Client, way) -> Non
 
 
 def test_pyiceberg_goes_on_over_the_end_of_a_token(lake: LiveServer, admin: Client) -> None:
-    """Whose token is void asks for the next one by itself; whose secret was ended is refused, and the new secret's
-    program goes on.
+    """After its token is revoked, PyIceberg requests the next one. After its secret is revoked it is refused, and a
+    program with the new secret works.
     """
     old = admin.service_accounts.create_secret("etl")
     catalog = pyiceberg(lake, **by_credential(lake, old))
@@ -105,7 +105,7 @@ def test_pyiceberg_goes_on_over_the_end_of_a_token(lake: LiveServer, admin: Clie
 
 
 def test_duckdb_writes_and_reads(lake: LiveServer, admin: Client) -> None:
-    """By CLIENT_ID, CLIENT_SECRET and OAUTH2_SERVER_URI; a wrong secret attaches nothing."""
+    """DuckDB writes and reads with CLIENT_ID, CLIENT_SECRET and OAUTH2_SERVER_URI; with a wrong secret ATTACH fails."""
     made = admin.service_accounts.create_secret("etl")
 
     def secret(text: str) -> str:

@@ -29,7 +29,7 @@ def duck(server: LiveServer) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.fixture
 def table(server: LiveServer, request: pytest.FixtureRequest) -> Iterator[Table]:
-    """A table `towns` with two rows in a namespace that has the test's name, made by PyIceberg."""
+    """A table `towns` with two rows, created by PyIceberg in a namespace with the test's name."""
     catalog = load_catalog("limnos", type="rest", uri=f"{server.uri}/iceberg", warehouse="main", token=server.token)
     space = str(request.node.name)
     catalog.create_namespace((space,))
@@ -40,7 +40,7 @@ def table(server: LiveServer, request: pytest.FixtureRequest) -> Iterator[Table]
 
 
 def test_reads_a_table(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
-    """A table is read by its name below the attached catalog."""
+    """A table is read by its name in the attached catalog."""
     assert duck.sql("SELECT id, city FROM lake.test_reads_a_table.towns ORDER BY id").fetchall() == [
         (1, "Oslo"),
         (2, "Rome"),
@@ -48,7 +48,7 @@ def test_reads_a_table(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
 
 
 def test_sees_the_next_commit(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
-    """Rows that another client commits are there at the next query."""
+    """Rows that another client commits are visible at the next query."""
     query = "SELECT count(*) FROM lake.test_sees_the_next_commit.towns"
     before = duck.sql(query).fetchall()
 
@@ -87,7 +87,7 @@ def test_reads_a_nested_namespace(duck: duckdb.DuckDBPyConnection, table: Table)
 
 
 def test_creates_changes_and_drops(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
-    """A table that DuckDB makes, updates, deletes from and alters is what PyIceberg reads; dropped, it is gone."""
+    """PyIceberg reads a table that DuckDB creates, updates, deletes from and alters; after a drop it does not exist."""
     for statement in (
         "CREATE SCHEMA lake.test_of_duck",
         "CREATE TABLE lake.test_of_duck.n (id BIGINT, city VARCHAR)",
@@ -106,7 +106,7 @@ def test_creates_changes_and_drops(duck: duckdb.DuckDBPyConnection, table: Table
 
 
 def transactions(server: LiveServer) -> int:
-    """Return the number of commits of several tables that the server has answered."""
+    """Return the number of multi-table commits that the server has answered."""
     with urllib.request.urlopen(f"{server.uri}/metrics") as answer:
         lines = answer.read().decode().splitlines()
     counted = [line for line in lines if line.startswith("limnos_requests_total") and '"commit-transaction"' in line]
@@ -114,8 +114,8 @@ def transactions(server: LiveServer) -> int:
 
 
 def test_two_tables_in_one_transaction(server: LiveServer, duck: duckdb.DuckDBPyConnection, table: Table) -> None:
-    """What DuckDB writes to two tables between BEGIN and COMMIT is one request; when one table has moved, neither
-    is written.
+    """Writes to two tables between BEGIN and COMMIT are one request; if one table has changed meanwhile, neither is
+    written.
     """
     space = "lake.test_two_tables_in_one_transaction"
     duck.execute(f"CREATE TABLE {space}.other (id BIGINT)")

@@ -34,7 +34,7 @@ MANY = 300
 
 
 class Pair(NamedTuple):
-    """A server with a metalake, and one with nothing."""
+    """A server with a metalake, and an empty one."""
 
     old: LiveServer
     new: LiveServer
@@ -53,7 +53,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def fill(server: LiveServer) -> None:
-    """Make a table with rows that ana may read by a role, and a tag, a model, a view and topics beside it."""
+    """Create a table with rows that ana may read by a role, and a tag, a model, a view and topics."""
     with closing(Wire(server.uri, token=server.token)) as admin, closing(connect(server)) as catalog:
         admin.do("POST", f"{PREFIX}/namespaces", namespace_body("a", "b"))
         admin.do("POST", f"{namespace_path('a', 'b')}/tables", table_body("t"))
@@ -83,14 +83,14 @@ def environment(server: LiveServer) -> dict[str, str]:
 
 
 def said(server: LiveServer, *words: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Type a command."""
+    """Run a command."""
     return subprocess.run(
         [*LIMNOS, *words], input=given, env=environment(server), capture_output=True, timeout=120, check=False
     )
 
 
 def piped(pair: Pair, *words: str, format: str) -> subprocess.CompletedProcess[bytes]:
-    """`limnos export lake | limnos import -`, each to its server."""
+    """Run `limnos export lake | limnos import -`, each with its server."""
     export = [*LIMNOS, "export", "lake", "--format", format]
     with subprocess.Popen(export, stdout=subprocess.PIPE, env=environment(pair.old)) as source:
         done = subprocess.run(
@@ -104,7 +104,7 @@ def piped(pair: Pair, *words: str, format: str) -> subprocess.CompletedProcess[b
 
 
 def records(server: LiveServer, metalake: str) -> list[Record]:
-    """Everything that a metalake's export has, as JSON."""
+    """Return all records of a metalake's export, as JSON."""
     done = said(server, "export", metalake, "--format", "json")
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -112,15 +112,15 @@ def records(server: LiveServer, metalake: str) -> list[Record]:
 
 @pytest.fixture(scope="module")
 def copied(pair: Pair) -> Pair:
-    """The servers with a copy of the metalake that has its ids."""
+    """The servers, with a copy of the metalake that has the original ids."""
     done = piped(pair, "--as", "copy", "--ids", "keep", format="proto")
     assert done.returncode == 0, done.stderr
     return pair
 
 
 def test_what_goes_through_the_pipe_is_the_same_there(copied: Pair) -> None:
-    """With ids kept the copy's export has the same records; only the metalake has another name, and the header
-    another time.
+    """With ids kept, the export of the copy has the same records, except for the metalake's name and the header's
+    time.
     """
     pair = copied
     old, new = records(pair.old, "lake"), records(pair.new, "copy")
@@ -131,13 +131,13 @@ def test_what_goes_through_the_pipe_is_the_same_there(copied: Pair) -> None:
 
 
 def test_rights_and_rows_are_there(copied: Pair) -> None:
-    """In a copy ana reads the rows by the role that she had, somebody else does not; a second copy finds its place
-    taken.
+    """In a copy ana reads the rows by her role, and another user does not. A second copy is refused, because its
+    locations are taken.
     """
     pair = copied
     done = piped(pair, "--as", "mapped", format="json")
 
-    assert done.returncode != 0, "two tables lie at one place"
+    assert done.returncode != 0, "two tables have the same location"
     assert b"lies" in done.stderr or b"location" in done.stderr, done.stderr
     found = re.search(rb"import (\d+) is open", done.stderr)
     assert found is not None, done.stderr
@@ -149,8 +149,8 @@ def test_rights_and_rows_are_there(copied: Pair) -> None:
 
 
 def test_a_cut_file_goes_on_where_it_was_cut(tmp_path: Path) -> None:
-    """Half a file is refused with the import's number; the whole file goes on from there, and then the metalake is
-    there.
+    """The import of a truncated export is refused with its number; resuming it with the complete file finishes it, and
+    the metalake exists.
     """
     with (
         serving(tmp_path / "old") as old,

@@ -1,6 +1,4 @@
-"""A catalog of one server shown by another: PyIceberg and DuckDB as clients, the commands of the page, and two
-nodes.
-"""
+"""A catalog of one server shown by another: PyIceberg and DuckDB as clients, and the commands of the documentation."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ ROWS = pa.Table.from_pylist([{"id": 1, "city": "Oslo"}, {"id": 2, "city": "Rome"
 
 
 class Pair(NamedTuple):
-    """A server, and the one whose catalog it shows as `far`."""
+    """A server, and the server whose catalog it shows as `far`."""
 
     near: LiveServer
     away: LiveServer
@@ -40,7 +38,7 @@ class Pair(NamedTuple):
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Both servers; the catalog is made by the commands of the page."""
+    """Both servers; the catalog is created by the commands of the documentation."""
     base = tmp_path_factory.mktemp("federation")
     with serving(base / "away") as away:
         source = load_catalog("away", type="rest", uri=f"{away.uri}/iceberg", warehouse="main", token=away.token)
@@ -55,7 +53,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def _commands(address: str, token: str) -> tuple[list[str], list[list[str]]]:
-    """Return the commands of the page's part on Iceberg REST, with addresses and token put in."""
+    """Return the commands of the documentation's section on Iceberg REST, with addresses and token inserted."""
     part = PAGE.read_text(encoding="utf-8").partition("\n## Iceberg REST\n")[2].partition("\n## ")[0]
     text = part.replace("other.example.com:8181", address).replace("SECRET", token)
     blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
@@ -78,14 +76,16 @@ def _catalog(server: LiveServer, token: str) -> Catalog:
 
 
 def test_the_pages_commands_show_what_the_source_has(pair: Pair) -> None:
-    """The catalog that they made lists the source's namespace and table, and no word of its secret was printed."""
+    """The created catalog lists the source's namespace and table, and the commands print no part of its secret."""
     assert "sales" in pair.made
     assert "orders" in pair.made
     assert pair.away.token not in pair.made
 
 
 def test_pyiceberg_works_through_it(pair: Pair) -> None:
-    """Rows are read, written and seen by both; what a user has no right to is refused, and after a revoke at once."""
+    """Rows are read and written through the catalog. A user is refused without the privilege, and immediately after a
+    revoke.
+    """
     with Client(pair.near.uri, token=pair.near.token) as client:
         client.users.add("bea")
         token = client.tokens.create(user="bea").token
@@ -119,6 +119,6 @@ def test_pyiceberg_works_through_it(pair: Pair) -> None:
 
 
 def test_duckdb_reads_through_it(pair: Pair) -> None:
-    """DuckDB attaches the catalog as any other."""
+    """DuckDB attaches the catalog like any other and reads it."""
     with attached(pair.near, catalog="far") as duck:
         assert duck.sql("SELECT id, city FROM lake.sales.orders ORDER BY id").fetchall() == [(1, "Oslo"), (2, "Rome")]

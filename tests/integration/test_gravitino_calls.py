@@ -1,5 +1,5 @@
-"""`conformance/run gravitino`: every public method of the official Python client, as an admin, as a worker and as an
-outsider.
+"""`conformance/run gravitino`: every public method of the official Python client, for an admin, a user with privileges
+and a user without.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 
 def test_every_step_ends_as_it_should(told: Told) -> None:
-    """Each call gives what it should to who may make it, and is refused to who may not."""
+    """Each call succeeds for users with the privilege, and is refused to users without it."""
     assert told.failed == []
     assert {each["who"] for each in told.steps} == {"admin", "worker", "outsider"}
 
 
 def test_no_method_is_forgotten(told: Told) -> None:
-    """Each public method of the client's classes is called, but for a few with a reason."""
+    """Each public method of the client's classes is called, except for a few with a stated reason."""
     assert told.forgotten == []
     assert len(told.known) > 300

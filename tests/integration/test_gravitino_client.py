@@ -43,7 +43,7 @@ def seen(server: LiveServer) -> Seen:
 
 
 def _make_tables(server: LiveServer) -> None:
-    """Make tables by the protocols of their formats: the client only reads them."""
+    """Create tables over the protocols of their formats, because the client only reads them."""
     ours = RestNamespace(**{"uri": f"{server.uri}/lance", "header.Authorization": f"Bearer {server.token}"})
     for path in (["lance", "grav"], ["lance", "grav", "text"]):
         ours.create_namespace(CreateNamespaceRequest(id=path))
@@ -52,7 +52,7 @@ def _make_tables(server: LiveServer) -> None:
         lance.write_dataset(rows, namespace_client=ours, table_id=path, mode="create")
         ours.describe_table(
             DescribeTableRequest(id=path)
-        )  # a worker is there then, and answers within the client's patience
+        )  # so that a worker process runs, and answers within the client's timeout
     with Client(server.uri, token=server.token) as admin:
         admin.namespaces.create("main.grav")
         catalog = load_catalog("main", **admin.iceberg_properties("main"))
@@ -62,7 +62,7 @@ def _make_tables(server: LiveServer) -> None:
 
 
 def starts(seen: Seen, expected: dict[str, str]) -> dict[str, object]:
-    """The steps that did not end as expected: with an exception of that class, and those words in its message."""
+    """Return the steps that did not end as expected: with an exception of that class and those words in its message."""
     wrong = {}
     for step, words in expected.items():
         name, _, rest = words.partition(" ")
@@ -73,7 +73,9 @@ def starts(seen: Seen, expected: dict[str, str]) -> dict[str, object]:
 
 
 def test_metalakes(seen: Seen) -> None:
-    """A metalake is made, altered, refused while in use, dropped; a missing one is refused like one of others."""
+    """A metalake is created, altered, not dropped while in use, and dropped; a missing one is refused like one of
+    another user.
+    """
     expected = {
         "metalake-again": "MetalakeAlreadyExistsException grav_py",
         "metalake-drop-in-use": "MetalakeInUseException disable it first",
@@ -88,7 +90,7 @@ def test_metalakes(seen: Seen) -> None:
 
 
 def test_catalogs(seen: Seen) -> None:
-    """A catalog with upstream's backend properties is made, listed, renamed, tested both ways, dropped."""
+    """A catalog with Gravitino's backend properties is created, listed, renamed, tested in both ways, and dropped."""
     expected = {
         "catalog-again": "CatalogAlreadyExistsException main",
         "catalog-bad": "IllegalArgumentException a.b",
@@ -107,7 +109,9 @@ def test_catalogs(seen: Seen) -> None:
 
 
 def test_one_call_makes_nested_schemas(seen: Seen) -> None:
-    """`create_schema("A:B:C")`, whose name the client encodes in the body, makes all three; lists go by parent."""
+    """`create_schema("A:B:C")`, whose name the client encodes in the body, creates all three schemas; lists are by
+    parent.
+    """
     assert seen["schema"] == ["A:B:C", "deep", {"k": "v"}]
     assert seen["schemas"] == [["A"], ["A:B"], ["A:B:C"]]
     assert seen["schema-exists"] == [True, False]
@@ -116,7 +120,7 @@ def test_one_call_makes_nested_schemas(seen: Seen) -> None:
 
 
 def test_schema_failures(seen: Seen) -> None:
-    """Each failure arrives as the exception that users of the client catch."""
+    """Each failure raises the exception that users of the client catch."""
     expected = {
         "schema-again": "SchemaAlreadyExistsException A.B.C",
         "schema-empty-segment": "IllegalArgumentException contains an empty segment after splitting by ':'.",
@@ -129,7 +133,7 @@ def test_schema_failures(seen: Seen) -> None:
 
 
 def test_tables_of_both_formats(seen: Seen) -> None:
-    """Lance's tables list and load with their columns, also those directly in a catalog; Iceberg's with their
+    """Lance tables, including those directly in a catalog, are listed and loaded with columns; Iceberg tables with
     partitioning.
     """
     vector = seen["lance-table"][1][1] if isinstance(seen["lance-table"], list) else seen["lance-table"]
@@ -144,7 +148,7 @@ def test_tables_of_both_formats(seen: Seen) -> None:
 
 
 def test_users_and_groups(seen: Seen) -> None:
-    """Users and groups come and go; a percent sign in a message does not break the client."""
+    """Users and groups are added and removed; a percent sign in a message does not break the client."""
     expected = {
         "user-again": "UserAlreadyExistsException ana",
         "user-percent-missing": "NoSuchUserException 50%",
@@ -160,7 +164,7 @@ def test_users_and_groups(seen: Seen) -> None:
 
 
 def test_grants(seen: Seen) -> None:
-    """Roles are made, given, widened, narrowed and taken; what they allow counts at the very next call."""
+    """Roles are created, granted, altered and revoked; each change applies to the next call."""
     assert seen["role-create"] == "r"
     assert seen["grant-role"] == ["r"]
     assert seen["allowed-catalog"] == "main"
@@ -178,8 +182,8 @@ def test_grants(seen: Seen) -> None:
 
 
 def test_jobs(seen: Seen) -> None:
-    """Pipelines are listed, loaded, renamed and dropped as templates, and their runs listed, loaded and cancelled
-    as jobs.
+    """Pipelines are listed, loaded, renamed and dropped as job templates, and their runs are listed, loaded and
+    cancelled as jobs.
     """
     runs = [f"01234567-0123-4567-89ab-00000000000{number}" for number in (1, 2)]
     builtin = [f"builtin-iceberg-{each}" for each in (
@@ -203,7 +207,7 @@ def test_jobs(seen: Seen) -> None:
 
 
 def test_maintenance(seen: Seen) -> None:
-    """A policy of the catalog is inherited by a table; jobs of built-in templates are run, end, and are cancelled."""
+    """A table inherits a policy of the catalog; jobs of built-in templates run to the end, and are cancelled."""
     assert seen["policy-inherited"] is True
     assert seen["builtin-template"] == "spark"
     assert seen["builtin-ended"] in ("succeeded", "failed")
@@ -213,7 +217,7 @@ def test_maintenance(seen: Seen) -> None:
 
 
 def test_tags(seen: Seen) -> None:
-    """Tags are made, renamed, attached, inherited and dropped as the client calls it."""
+    """Tags are created, renamed, attached, inherited and dropped by the client."""
     assert seen["tag-create"] == ["red", "blue"]
     assert seen["tag-alter"] == {"k": "w"}
     assert seen["tag-associate"] == [["rot"], ["blue"]]
@@ -231,7 +235,7 @@ def test_tags(seen: Seen) -> None:
 
 
 def test_models(seen: Seen) -> None:
-    """Models and their versions are registered, linked, found, changed and deleted as the client calls it."""
+    """Models and their versions are registered, linked, loaded, altered and deleted by the client."""
     assert seen["model-register"] == "c"
     assert seen["model-link"] is seen["model-link-two"] is None
     assert seen["models"] == [["churn"], 2]
@@ -250,7 +254,7 @@ def test_models(seen: Seen) -> None:
 
 
 def test_filesets(seen: Seen) -> None:
-    """Filesets are made, found, changed and dropped, and tell where their files lie."""
+    """Filesets are created, loaded, altered and dropped by the client, and return the locations of their files."""
     assert seen["fileset"] == ["f", "managed", ["unknown"]]
     assert (seen["filesets"], seen["fileset-load"], seen["file-location"]) == (["f"], "c", True)
     assert (seen["fileset-alter"], seen["fileset-drop"]) == ("1", [True, False])
@@ -258,7 +262,7 @@ def test_filesets(seen: Seen) -> None:
 
 
 def test_changed_tables(seen: Seen) -> None:
-    """Tables are made, changed, renamed and dropped; types that Iceberg lacks come back as they were sent."""
+    """Tables are created, altered, renamed and dropped; types that Iceberg lacks are returned as sent."""
     assert seen["table-create"] == "c"
     assert seen["table-altered"] == [["x", "short"], ["id", "long"], ["m", "varchar(20)"]]
     assert (seen["tables"], seen["table-rename"], seen["table-drop"]) == (["t"], "u", [True, False])
@@ -266,7 +270,7 @@ def test_changed_tables(seen: Seen) -> None:
 
 
 def test_refusals(seen: Seen) -> None:
-    """A refusal arrives with the missing privilege and its object; a mistake as its own exception."""
+    """A refusal names the missing privilege and its object; an invalid request raises its own exception."""
     expected = {
         "stranger": "ForbiddenException zoe doesn't exist in the metalake grav_py",
         "refused-catalog": "ForbiddenException needs USE_CATALOG on main",
@@ -284,7 +288,9 @@ def test_refusals(seen: Seen) -> None:
 
 
 def test_owners(seen: Seen) -> None:
-    """The maker of the leaf owns the levels the call made; an owner of an ancestor may drop what is below."""
+    """The creator of a nested schema owns the levels that the call created; the owner of an ancestor may drop its
+    descendants.
+    """
     assert seen["owners"] == ["admin", "admin", "ana"]
     assert seen["owner-set"] is None
     assert seen["owner"] == ["ana", "USER"]
@@ -294,7 +300,7 @@ def test_owners(seen: Seen) -> None:
 
 
 def test_the_page_on_lance_tables_runs(server: LiveServer, seen: Seen) -> None:
-    """What docs/guides/lance.md shows of Gravitino's client names the table's place and its columns."""
+    """The Gravitino example of docs/guides/lance.md prints the table's location and columns."""
     page = (ROOT / "docs" / "guides" / "lance.md").read_text(encoding="utf-8").partition("\n## Gravitino\n")[2]
     block = page.partition("```python\n")[2].partition("```")[0].replace("ml:text", "grav:text")
     script = f"import sys\nuri = sys.argv[1]\n{block}"

@@ -1,5 +1,5 @@
-"""`conformance/run gravitino_java`: Gravitino's Java client on its main paths, as an admin, as a worker and as an
-outsider.
+"""`conformance/run gravitino_java`: the main calls of Gravitino's Java client, for an admin, a user with privileges and
+a user without.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 
 def test_every_step_ends_as_it_should(java: Told) -> None:
-    """Each call gives what it should to who may make it, and ends with the client's own exception for who may not."""
+    """Each call succeeds for users with the privilege, and raises the client's own exception for users without it."""
     assert java.failed == []
     assert {each["who"] for each in java.steps} == {"admin", "worker", "outsider"}
 
 
 def test_no_method_is_forgotten(java: Told) -> None:
-    """Each public method of the client's classes has its step."""
+    """Each public method of the client's classes has a step."""
     assert java.forgotten == []
     assert len(java.known) > 90
 
 
 def test_what_the_clients_age_changes_is_said(java: Told) -> None:
-    """A step that an older client ends otherwise says how; they are few."""
+    """Steps with another outcome in an older client are marked as such, and are few."""
     assert 0 < len(aged(java)) < 20

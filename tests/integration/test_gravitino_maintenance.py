@@ -1,4 +1,4 @@
-"""A user of Gravitino sets a policy, sees it inherited, and runs a built-in job that an executor carries out."""
+"""A user of Gravitino sets a policy, finds it inherited, and runs a built-in job that an executor executes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILES = 9
 
 
 def test_a_policy_and_a_job(server: LiveServer) -> None:
-    """The job of `builtin-iceberg-rewrite-data-files` ends, and its table has fewer files with the same rows."""
+    """The job of `builtin-iceberg-rewrite-data-files` ends, and the table has fewer files with the same rows."""
     with Client(server.uri, token=server.token) as admin:
         admin.namespaces.create("main.grav_jobs")
         catalog = load_catalog("main", **admin.iceberg_properties("main"))
@@ -41,7 +41,7 @@ def test_a_policy_and_a_job(server: LiveServer) -> None:
     seen = json.loads(done.stdout)
     table.refresh()
 
-    assert "ui" in seen["policies"].pop("listed"), "other tests of this server have policies, too"
+    assert "ui" in seen["policies"].pop("listed"), "other tests of this server also have policies"
     assert seen["policies"] == {
         "created": "ui", "loaded": [{"keep": "7"}, {"k": "v"}, True], "edited": ["ui2", "d", {"keep": "8"}],
         "disabled": False, "enabled": True, "deleted": True,

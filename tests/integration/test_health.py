@@ -10,7 +10,7 @@ from tests.integration.live import LiveServer
 
 @pytest.mark.parametrize("path", ["/health", "/health/live", "/health/ready", "/api/health/ready"])
 def test_server_that_serves_says_so(server: LiveServer, path: str) -> None:
-    """A server whose store answers is UP, under every name of the question."""
+    """A server whose store answers is UP, under every path of the health check."""
     answer = httpx2.get(f"{server.uri}{path}", trust_env=False)
 
     assert (answer.status_code, answer.json()["status"]) == (200, "UP"), answer.text

@@ -1,4 +1,4 @@
-"""Hints of error messages: each names the next command in full, and running that command has the promised effect."""
+"""Hints of error messages: each is a complete next command that has the promised effect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Typed = Callable[[str], Done]
 
 @pytest.fixture
 def typed(server: LiveServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
-    """Type a command line as the admin, unless it says otherwise; errors come as JSON."""
+    """Run a command line, by default as the admin; errors are JSON."""
     for name in [name for name in os.environ if name.upper().startswith("LIMNOS")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("LIMNOS_URI", server.uri)
@@ -35,7 +35,7 @@ def typed(server: LiveServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 @pytest.fixture(scope="module")
 def furnished(server: LiveServer) -> None:
-    """A catalog `hints` with a table, a role, and `nil`, a user who may do nothing."""
+    """A catalog `hints` with a table, a role, and `nil`, a user without rights."""
     flags = ["--uri", server.uri, "--token-file", str(server.data / "admin.token")]
     for line in (
         "create catalog hints", "create namespace hints.a", "create namespace hints.a.b", "user add nil", "role create hinted",
@@ -85,14 +85,14 @@ def furnished(server: LiveServer) -> None:
     ("ls --user stranger", ["limnos user add stranger --metalake lake"]),
 ])  # fmt: skip
 def test_hint_is_a_command_that_runs(typed: Typed, line: str, expected: list[str]) -> None:
-    """What a failure advises is spelled in full, and running it word by word succeeds."""
+    """The hint of an error is a complete command, which succeeds when it is run unchanged."""
     failed = typed(line)
 
     hint = str(failed.error.get("hint"))
     assert failed.code in {1, 3, 4, 5}, failed
     assert COMMAND.findall(hint) == expected, failed.error
     for command in expected:
-        refused = 7 if "access explain" in command else 0  # what is explained is a refusal
+        refused = 7 if "access explain" in command else 0  # `access explain` explains a refusal
         assert typed(command.removeprefix("limnos ")).code == refused, command
 
 
@@ -101,13 +101,13 @@ def test_hint_is_a_command_that_runs(typed: Typed, line: str, expected: list[str
     "line", ["describe hints.gone", "ls hints.gone", "create namespace hints.a", "create namespace hints.x.y"]
 )
 def test_message_names_the_catalog(typed: Typed, line: str) -> None:
-    """Iceberg's words for a namespace leave out its catalog; the command line adds it."""
+    """Iceberg's error for a namespace omits the catalog; the command line adds it."""
     assert str(typed(line).error["message"]).endswith(" in catalog hints")
 
 
 @pytest.mark.usefixtures("furnished")
 def test_explained_misspelling_advises_no_grant(typed: Typed) -> None:
-    """An admin who misspells a path learns that nothing is there, not what to grant on it."""
+    """If an admin misspells a path, the explanation says that the object does not exist, and suggests no grant."""
     shown = typed("access explain table_load hints.a.tt --for nil --output table").out
 
     assert "There is no table hints.a.tt" in shown

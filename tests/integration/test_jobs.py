@@ -19,8 +19,8 @@ PROGRAM = "#!/bin/sh\ntrap '' TERM\necho $$ > \"$1/pid\"\nwhile :; do sleep 0.1;
 
 
 def test_a_job_goes_with_its_server(tmp_path: Path) -> None:
-    """Whoever kills the server ends its jobs, also one that hears no signal; the next server tells them as failed,
-    and runs what waited.
+    """Killing the server ends its jobs, also one that ignores signals. The next server reports them as failed and runs
+    the waiting ones.
     """
     programs, out = tmp_path / "programs", tmp_path / "out"
     programs.mkdir()
@@ -72,7 +72,7 @@ def _is_there(pid: int) -> bool:
 
 
 def _until(look: Callable[[], object]) -> str:
-    """Wait until something is so, and return what was seen."""
+    """Wait until a condition is true, and return its value."""
     until = time.monotonic() + WITHIN_S
     while time.monotonic() < until:
         found = look()

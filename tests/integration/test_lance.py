@@ -51,7 +51,7 @@ ROWS = pa.table(
 
 
 def rest(server: LiveServer, token: str | None = None) -> RestNamespace:
-    """The namespace as its native client has it."""
+    """The namespace in Lance's native client."""
     return RestNamespace(**{"uri": f"{server.uri}/lance", "header.Authorization": f"Bearer {token or server.token}"})
 
 
@@ -66,7 +66,7 @@ def deep(server: LiveServer, request: pytest.FixtureRequest) -> list[str]:
 
 
 def test_pylance_from_declare_to_drop(server: LiveServer, deep: list[str]) -> None:
-    """A table is declared, written by path, opened, listed, renamed and dropped, four namespaces deep."""
+    """Four namespaces deep, a table is declared, written by path, opened, listed, renamed and dropped."""
     client, table = rest(server), [*deep, "t"]
     client.declare_table(DeclareTableRequest(id=table))
     assert client.describe_table(DescribeTableRequest(id=table)).is_only_declared
@@ -89,7 +89,7 @@ def test_pylance_from_declare_to_drop(server: LiveServer, deep: list[str]) -> No
 
 
 def test_lancedb_in_namespace_mode(server: LiveServer, deep: list[str]) -> None:
-    """LanceDB makes, fills, searches, renames and drops a table by the namespace."""
+    """LanceDB creates, fills, searches, renames and drops a table through the namespace."""
     properties = {"uri": f"{server.uri}/lance", "header.Authorization": f"Bearer {server.token}"}
     db = lancedb.connect_namespace("rest", properties)
     table = db.create_table("t", ROWS, namespace_path=deep)
@@ -105,7 +105,7 @@ def test_lancedb_in_namespace_mode(server: LiveServer, deep: list[str]) -> None:
 
 
 def test_lancedb_as_a_remote_database(server: LiveServer, deep: list[str]) -> None:
-    """`db://lance` is the catalog: names are relative to it, the schema has the types that LanceDB knows."""
+    """With `db://lance`, names are relative to the catalog, and the schema has LanceDB's types."""
     lance.write_dataset(ROWS, namespace_client=rest(server), table_id=[*deep, "t"], mode="create")
     db = lancedb.connect("db://lance", api_key=server.token, host_override=f"{server.uri}/lance")
     inner = deep[1:]
@@ -121,9 +121,7 @@ def test_lancedb_as_a_remote_database(server: LiveServer, deep: list[str]) -> No
 
 
 def test_the_generated_client(server: LiveServer, deep: list[str]) -> None:
-    """The client generated from the protocol's document calls each operation that is served, with ids in the path
-    alone.
-    """
+    """The client generated from the OpenAPI document calls each served operation, with ids in the path only."""
     api = generated.ApiClient(generated.Configuration(host=f"{server.uri}/lance"))
     api.set_default_header("Authorization", f"Bearer {server.token}")
     spaces, tables = generated.NamespaceApi(api), generated.TableApi(api)
@@ -151,7 +149,9 @@ def test_the_generated_client(server: LiveServer, deep: list[str]) -> None:
 
 
 def test_who_may_not_is_refused(server: LiveServer, deep: list[str]) -> None:
-    """A user without rights is refused at every door, by name; granted the right, the table opens."""
+    """A user without rights is refused by each client; the native client's error names the privilege. After the grant
+    the table opens.
+    """
     user = deep[1]
     table = [*deep, "t"]
     lance.write_dataset(ROWS, namespace_client=rest(server), table_id=table, mode="create")
@@ -183,7 +183,7 @@ def test_who_may_not_is_refused(server: LiveServer, deep: list[str]) -> None:
 
 
 def test_our_clients_open_tables(server: LiveServer, deep: list[str]) -> None:
-    """Both clients give pylance's and LanceDB's objects, of the metalake they are for, as the user they are for."""
+    """Both clients return pylance's and LanceDB's objects, for the client's metalake and user."""
     name = deep[1]
     with Client(server.uri, token=server.token) as admin:
         admin.metalakes.create(name)
@@ -215,7 +215,7 @@ def test_our_clients_open_tables(server: LiveServer, deep: list[str]) -> None:
 
 
 def test_the_command_line(server: LiveServer, deep: list[str]) -> None:
-    """ls, describe, mv and drop know Lance tables, in namespaces and directly in the catalog."""
+    """`ls`, `describe`, `mv` and `drop` support Lance tables, in namespaces and directly in the catalog."""
     place = [*deep, "t"]
     lance.write_dataset(ROWS, namespace_client=rest(server), table_id=place, mode="create")
     rest(server).declare_table(DeclareTableRequest(id=["lance", f"{deep[1]}_t"]))
@@ -245,8 +245,8 @@ def test_the_command_line(server: LiveServer, deep: list[str]) -> None:
 
 
 def test_rights_by_the_command_line(server: LiveServer, deep: list[str]) -> None:
-    """Each command on a Lance table is refused to who lacks a right, in words that name it, works with it, and is
-    refused again when it is revoked.
+    """Each command on a Lance table is refused with the missing right named, works after the grant, and is refused
+    after the revoke.
     """
     lance.write_dataset(ROWS, namespace_client=rest(server), table_id=[*deep, "t"], mode="create")
     home, user = f"lance.{deep[1]}.b.`c d`", "ida"
@@ -258,7 +258,7 @@ def test_rights_by_the_command_line(server: LiveServer, deep: list[str]) -> None
         tokens = {"admin": server.token, user: admin.tokens.create(user=user, name="t").token}
 
     def limnos(who: str, *words: str) -> str:
-        """Return the output of a command: its answer, or its refusal."""
+        """Return the output of a command: its result, or its error."""
         environment = {**os.environ, "LIMNOS_TOKEN": tokens[who]}
         command = [*LIMNOS, *words, "--uri", server.uri, "--output", "json"]
         done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
@@ -286,8 +286,8 @@ def test_rights_by_the_command_line(server: LiveServer, deep: list[str]) -> None
 
 
 def test_the_page_runs(server: LiveServer) -> None:
-    """What docs/guides/lance.md shows in Python does what it says; what it shows of Spark and of Gravitino runs
-    with their tests.
+    """The Python examples of docs/guides/lance.md run. Its Spark and Gravitino examples run in the tests of these
+    clients.
     """
     names: dict[str, object] = {"uri": server.uri, "token": server.token}
     with warnings.catch_warnings():

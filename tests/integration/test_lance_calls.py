@@ -1,4 +1,4 @@
-"""A sample of `conformance/run lance`: every operation by two of Lance's clients, each refused to a user without
+"""A sample of `conformance/run lance`: every operation by two of Lance's clients, each denied to a user without
 rights.
 """
 
@@ -22,7 +22,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def lake(server: LiveServer) -> Lake:
-    """The server with a worker and an outsider of its own."""
+    """The server, with two users of its own: one with rights and one without."""
     return furnished(server.uri, server.token, mark="_calls")
 
 
@@ -32,7 +32,7 @@ def lake(server: LiveServer) -> Lake:
     ids=["generated", "lancedb remote"],
 )  # fmt: skip
 def test_every_operation(lake: Lake, make: Callable[[str, str], clients.Client], depth: int, lacks: set[str]) -> None:
-    """Each operation that the client has a call for is answered rightly to who may, and refused to who may not."""
+    """Each operation that a client supports succeeds for a user with the right, and is denied to a user without it."""
     who, outsider = make(lake.lance, lake.worker), make(lake.lance, lake.outsider)
     mark = f"sample{depth}"
 

@@ -1,5 +1,5 @@
-"""`limnos lance import`: tables of a directory in a server's catalog, at their locations; and a catalog that shows the
-directory.
+"""`limnos lance import` registers the tables of a directory at their locations; a catalog can also show a directory
+directly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROWS = pa.table({"id": [1, 2, 3]})
 
 
 def limnos(server: LiveServer, *words: str) -> tuple[int, list[dict[str, object]]]:
-    """Run a command; its exit code and what it printed."""
+    """Run a command; returns its exit code and its output."""
     done = subprocess.run(
         [*LIMNOS, *words, "--uri", server.uri, "--output", "json"],
         check=False, capture_output=True, text=True, env={**os.environ, "LIMNOS_TOKEN": server.token},
@@ -33,8 +33,8 @@ def limnos(server: LiveServer, *words: str) -> tuple[int, list[dict[str, object]
 
 
 def test_a_directory_is_imported_and_shown(server: LiveServer, tmp_path: Path) -> None:
-    """What Lance's own namespace wrote is registered in place, a second time nothing is left to do; a copy of the
-    directory is a catalog too: not the same, whose tables are another catalog's.
+    """Tables that Lance's own namespace wrote are registered in place; a second import changes nothing. A catalog shows
+    a copy of the directory, because the original's locations are taken.
     """
     root, copy = tmp_path / "theirs", tmp_path / "copy"
     theirs = DirectoryNamespace(root=str(root))

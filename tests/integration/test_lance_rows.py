@@ -1,5 +1,5 @@
-"""Rows of Lance tables through a server, by Lance's own clients with access control on, and by a connection that
-breaks.
+"""Rows of Lance tables through a server, by Lance's own clients with access control on, and over connections that
+break.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def stream(table: pa.Table = ROWS, *, batches: int = 3) -> bytes:
 
 @pytest.fixture
 def home(server: LiveServer, request: pytest.FixtureRequest) -> list[str]:
-    """A namespace two deep, of the test's own."""
+    """A namespace two levels deep, of the test's own."""
     path = ["lance", re.sub(r"\W", "_", request.node.name), "in ner"]
     namespace = RestNamespace(**{"uri": f"{server.uri}/lance", "header.Authorization": f"Bearer {server.token}"})
     for depth in (2, 3):
@@ -62,13 +62,13 @@ def home(server: LiveServer, request: pytest.FixtureRequest) -> list[str]:
 
 
 def remote(server: LiveServer, token: str | None = None) -> Any:  # noqa: ANN401 - LanceDB's
-    """The catalog as LanceDB's remote client has it."""
+    """The catalog as a database of LanceDB's remote client."""
     return lancedb.connect("db://lance", api_key=token or server.token, host_override=f"{server.uri}/lance")
 
 
 def test_lancedb_does_all_its_work_on_the_server(server: LiveServer, home: list[str]) -> None:
-    """Created, added, searched in every way, updated, merged, deleted, indexed, altered, restored: no file is
-    touched by the client.
+    """The server creates, adds, searches, updates, merges, deletes, indexes, alters and restores; the client accesses
+    no file.
     """
     db, inner = remote(server), home[1:]
     table = db.create_table("t", ROWS, namespace_path=inner)
@@ -106,7 +106,7 @@ def test_lancedb_does_all_its_work_on_the_server(server: LiveServer, home: list[
 
 
 def test_the_generated_client_and_rows(server: LiveServer, home: list[str]) -> None:
-    """The client generated from the protocol's document calls each operation on rows."""
+    """The client generated from the OpenAPI document calls each operation on rows."""
     api = generated.ApiClient(generated.Configuration(host=f"{server.uri}/lance"))
     api.set_default_header("Authorization", f"Bearer {server.token}")
     tables, data, indices = generated.TableApi(api), generated.DataApi(api), generated.IndexApi(api)
@@ -146,7 +146,7 @@ def test_the_generated_client_and_rows(server: LiveServer, home: list[str]) -> N
 
 
 def test_who_may_read_and_who_may_write(server: LiveServer, home: list[str]) -> None:
-    """A user who may only read is refused to write, at LanceDB's door, and one without rights everything."""
+    """A user who may only read is denied writes by LanceDB; a user without rights is denied everything."""
     user = home[1]
     table = remote(server).create_table("t", ROWS, namespace_path=home[1:])
     assert table.count_rows() == 300
@@ -172,7 +172,7 @@ def test_who_may_read_and_who_may_write(server: LiveServer, home: list[str]) -> 
 
 
 def send(server: LiveServer, path: str, body: bytes, *, headers: str, end: bytes = b"") -> bytes:
-    """Send a request in chunks or plainly over a socket of its own, and hang up without waiting for an answer."""
+    """Send a request, chunked or with a length, over its own socket, and close it without waiting for an answer."""
     address = urlsplit(server.uri)
     with socket.create_connection((address.hostname, address.port), timeout=10) as wire:
         head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.token}\r\n{headers}\r\n\r\n"
@@ -188,8 +188,8 @@ def send(server: LiveServer, path: str, body: bytes, *, headers: str, end: bytes
 
 
 def test_a_body_that_breaks_off_is_never_committed(server: LiveServer, home: list[str]) -> None:
-    """Chunked or with a length, cut behind a batch, behind the whole stream, in the middle: no version, no row,
-    and the next insert goes on.
+    """A truncated body, chunked or with a length, after a batch, after the stream or in the middle, adds no version and
+    no row; the next insert works.
     """
     remote(server).create_table("t", ROWS, namespace_path=home[1:])
     data = stream()

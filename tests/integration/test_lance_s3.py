@@ -44,8 +44,8 @@ def store() -> Iterator[ObjectStoreServer]:
 
 @pytest.fixture(scope="module")
 def cloud(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server with an Iceberg and a Lance catalog in the store, which give out credentials; what is dropped there
-    is gone at once.
+    """A server with an Iceberg and a Lance catalog in the store, which vend credentials; dropped tables are deleted at
+    once.
     """
     data = tmp_path_factory.mktemp("cloud") / "data"
     flags = ("--allow-root", "s3://lake", "--allow-endpoint", store.uri)
@@ -60,7 +60,7 @@ def cloud(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(autouse=True)
 def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients find no keys of their own anywhere."""
+    """Remove all credentials of the environment."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -83,7 +83,7 @@ def namespace_of(cloud: LiveServer, token: str | None = None) -> RestNamespace:
 
 
 def until(done: Callable[[], bool]) -> None:
-    """Wait for what the server does beside requests."""
+    """Wait for background work of the server."""
     end = time.monotonic() + WAIT_S
     while not done():
         assert time.monotonic() < end
@@ -91,8 +91,8 @@ def until(done: Callable[[], bool]) -> None:
 
 
 def test_pyiceberg_works_with_what_it_is_given(store: ObjectStoreServer, cloud: LiveServer) -> None:
-    """Create, append and scan with vended credentials alone; a reader's append is refused by the store, and
-    commits nothing.
+    """With vended credentials alone, PyIceberg creates, appends and scans. The store refuses a reader's append, and
+    nothing is committed.
     """
     admin = load_catalog("ice", type="rest", uri=f"{cloud.uri}/iceberg", warehouse="ice", token=cloud.token)
     admin.create_namespace("shop")
@@ -110,8 +110,8 @@ def test_pyiceberg_works_with_what_it_is_given(store: ObjectStoreServer, cloud: 
 
 
 def test_lance_works_with_what_it_is_given(store: ObjectStoreServer, cloud: LiveServer) -> None:
-    """Pylance and lancedb write and read a storage-managed table and a managed one with vended credentials alone;
-    a reader can't write.
+    """With vended credentials alone, pylance and lancedb write and read a storage-managed and a server-managed table; a
+    reader cannot write.
     """
     namespace = namespace_of(cloud)
     namespace.create_namespace(CreateNamespaceRequest(id=["vec", "own"]))
@@ -138,7 +138,9 @@ def test_lance_works_with_what_it_is_given(store: ObjectStoreServer, cloud: Live
 
 
 def test_rows_by_way_of_the_server(store: ObjectStoreServer, cloud: LiveServer) -> None:
-    """Created, inserted, merged, indexed, updated, deleted and queried in the store, by clients that never touch it."""
+    """The server creates, inserts, merges, indexes, updates, deletes and queries in the store; the clients do not
+    access it.
+    """
     namespace_of(cloud).create_namespace(CreateNamespaceRequest(id=["vec", "far"]))
     before = sum(number for name, number in store.asked.items() if name != "sts")
     db = lancedb.connect("db://vec", api_key=cloud.token, host_override=f"{cloud.uri}/lance")
@@ -163,8 +165,8 @@ def test_rows_by_way_of_the_server(store: ObjectStoreServer, cloud: LiveServer) 
 
 
 def test_what_went_past_the_server_is_moved_aside(store: ObjectStoreServer, cloud: LiveServer) -> None:
-    """A managed table's versions are final once committed; a version written by path with the owner's keys is
-    never shown.
+    """The committed versions of a managed table are final. A version that was written by path with the owner's keys is
+    moved aside and not shown.
     """
     namespace = namespace_of(cloud)
     namespace.create_namespace(CreateNamespaceRequest(id=["vec", "strict"]))

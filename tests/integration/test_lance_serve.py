@@ -54,7 +54,7 @@ ROWS = pa.table({"id": [1, 2, 3], "vector": pa.array([[0.0, 1.0], [1.0, 0.0], [1
 
 @contextmanager
 def adapter(*words: str) -> Iterator[str]:
-    """Serve, and give the address; it must end with exit code 0."""
+    """Serve, and yield the address; the process must exit with code 0."""
     command = [*LIMNOS, "lance", "serve", *words, "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -74,7 +74,9 @@ def rest(uri: str) -> RestNamespace:
 
 
 def test_a_directory_is_served_from_names_to_rows(tmp_path: Path) -> None:
-    """Namespaces, tables, rows, queries, versions and all modes, for pylance, lancedb and the generated client."""
+    """A directory serves namespaces, tables, rows, queries, versions and all modes to pylance, lancedb and the
+    generated client.
+    """
     with adapter(str(tmp_path)) as uri:
         client = rest(uri)
         client.create_namespace(CreateNamespaceRequest(id=["a"], properties={"k": "v"}))
@@ -131,7 +133,7 @@ def _names(client: RestNamespace, root: Path) -> None:
 
 
 def _others(uri: str) -> None:
-    """LanceDB in namespace mode, and the client generated from the protocol's document with another delimiter."""
+    """LanceDB in namespace mode, and the generated client with another delimiter."""
     db = lancedb.connect_namespace("rest", {"uri": uri})
     table = db.create_table("items", ROWS, namespace_path=["a"])
     assert table.search([1.0, 0.0]).limit(1).to_list()[0]["id"] == 2
@@ -146,8 +148,8 @@ def _others(uri: str) -> None:
 
 
 def test_a_directory_of_the_first_layout_has_names_and_rows(tmp_path: Path) -> None:
-    """A folder exists even when it is empty; loading it fails in words; a table's place is told, and opened there;
-    versions are not served.
+    """In layout V1 an empty folder exists, but describing it is an error. A table can be opened; versions and
+    namespaces are not supported.
     """
     lance.write_dataset(ROWS, str(tmp_path / "table1"))
     (tmp_path / "empty").mkdir()
@@ -169,8 +171,8 @@ def test_a_directory_of_the_first_layout_has_names_and_rows(tmp_path: Path) -> N
 
 
 def test_rows_are_the_work_of_processes(tmp_path: Path) -> None:
-    """Made, added, merged, updated, deleted, indexed, searched, altered, restored, as by a server; wrong ones have
-    its codes.
+    """Worker processes create, add, merge, update, delete, index, search, alter and restore; errors have the codes of a
+    server.
     """
     with adapter(str(tmp_path)) as uri:
         api = generated.ApiClient(generated.Configuration(host=uri))
@@ -201,7 +203,7 @@ def test_rows_are_the_work_of_processes(tmp_path: Path) -> None:
 
 
 def stream(rows: pa.Table) -> bytes:
-    """Rows as a body."""
+    """Return rows as a request body."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
@@ -209,8 +211,8 @@ def stream(rows: pa.Table) -> bytes:
 
 
 def test_bodies_that_break_off_and_batches_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind a batch, behind the stream, in the middle: nothing is committed and no name taken; the limits of a
-    file of settings hold, and the environment's over them.
+    """Truncated bodies commit nothing and create no table. The limits of a settings file apply, and the environment
+    overrides them.
     """
     limits = tmp_path / "limits.toml"
     limits.write_text("[lance]\nbatch_bytes_max = 10000\ndata_timeout_s = 0.001\n")
@@ -234,7 +236,7 @@ def test_bodies_that_break_off_and_batches_that_are_too_large(tmp_path: Path, mo
 
 
 def broken_off(uri: str, action: str, part: bytes) -> None:
-    """Send a part of a body in chunks and hang up; returns when the other side has, too."""
+    """Send a part of a chunked body and close the connection; returns after the server has closed it, too."""
     address = urlsplit(uri)
     with socket.create_connection((address.hostname, address.port), timeout=60) as wire:
         head = f"POST /v1/table/{action} HTTP/1.1\r\nHost: {address.netloc}\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -245,7 +247,9 @@ def broken_off(uri: str, action: str, part: bytes) -> None:
 
 
 def test_an_implementation_is_served_by_its_name(tmp_path: Path) -> None:
-    """Lance's own, and another server behind a second adapter: what it refuses keeps its code."""
+    """`--impl` serves Lance's own implementation, and another server through a second adapter; errors keep their
+    codes.
+    """
     with (
         adapter("--impl", "dir", "--property", f"root={tmp_path}") as first,
         adapter("--impl", "rest", "--property", f"uri={first}") as second,
@@ -270,7 +274,7 @@ def test_an_implementation_is_served_by_its_name(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_served_is_told(words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Before anything listens, with what to do."""
+    """Invalid arguments are refused with advice before the adapter listens."""
     from limnos.cli.main import main
 
     assert main(["lance", "serve", *words]) != 0

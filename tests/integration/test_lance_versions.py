@@ -43,13 +43,13 @@ for turn in range(int(appends)):
 
 
 def rest(server: LiveServer) -> RestNamespace:
-    """The namespace as its native client has it."""
+    """The namespace in Lance's native client."""
     return RestNamespace(**{"uri": f"{server.uri}/lance", "header.Authorization": f"Bearer {server.token}"})
 
 
 @pytest.fixture
 def path(server: LiveServer, request: pytest.FixtureRequest) -> list[str]:
-    """A managed table of the test's own, three deep, without data."""
+    """A managed table of the test's own, three levels deep, without data."""
     space = ["lance", re.sub(r"\W", "_", request.node.name)]
     rest(server).create_namespace(CreateNamespaceRequest(id=space))
     made = rest(server).declare_table(DeclareTableRequest(id=[*space, "t"], properties={"managed_versioning": "true"}))
@@ -58,18 +58,18 @@ def path(server: LiveServer, request: pytest.FixtureRequest) -> list[str]:
 
 
 def versions(server: LiveServer, path: list[str]) -> list[int]:
-    """The versions that the server tells."""
+    """Return the versions that the server lists."""
     return [each.version for each in rest(server).list_table_versions(ListTableVersionsRequest(id=path)).versions]
 
 
 def opened(server: LiveServer, path: list[str], version: int | None = None) -> lance.LanceDataset:
-    """The table as a client opens it."""
+    """Return the table as a client opens it."""
     return lance.dataset(namespace_client=rest(server), table_id=path, version=version)
 
 
 def test_every_kind_of_commit(server: LiveServer, path: list[str]) -> None:
-    """Pylance appends, deletes, updates, merges, indexes, adds a column, restores and compacts; each is a version
-    of the server's.
+    """Pylance appends, deletes, updates, merges, indexes, adds a column, restores and compacts; each commit is a
+    version of the server.
     """
     for _ in range(2):
         lance.write_dataset(ROWS, namespace_client=rest(server), table_id=path, mode="append")
@@ -94,7 +94,9 @@ def test_every_kind_of_commit(server: LiveServer, path: list[str]) -> None:
 
 
 def test_branches_tags_and_a_cleanup(server: LiveServer, path: list[str]) -> None:
-    """A branch that pylance makes has its versions at the server; what a cleanup deletes is not listed any more."""
+    """The server lists the versions of a branch that pylance creates, and no longer lists versions that a cleanup
+    deleted.
+    """
     for _ in range(3):
         lance.write_dataset(ROWS, namespace_client=rest(server), table_id=path, mode="append")
     table = opened(server, path)
@@ -121,7 +123,9 @@ def test_branches_tags_and_a_cleanup(server: LiveServer, path: list[str]) -> Non
 
 
 def test_what_went_past_the_server_is_never_read(server: LiveServer, path: list[str]) -> None:
-    """Rows that somebody wrote by path are seen by nobody who opens the table here, and whoever writes here goes on."""
+    """Rows that were written by path are not visible through the server, and the next commit through the server
+    succeeds.
+    """
     lance.write_dataset(ROWS, namespace_client=rest(server), table_id=path, mode="append")
     at = opened(server, path).uri
     for _ in range(2):
@@ -136,10 +140,10 @@ def test_what_went_past_the_server_is_never_read(server: LiveServer, path: list[
 
 
 def test_many_processes_append(server: LiveServer, path: list[str]) -> None:
-    """Processes that append to one table at once all succeed, and every row is there once.
+    """Processes that append to one table concurrently all succeed, and every row is added once.
 
-    It has a version before they begin: of several who make the first one, Lance refuses all but one ("Dataset
-    already exists").
+    The table has a version before they begin: of several writers of the first version, Lance refuses all but one
+    ("Dataset already exists").
     """
     lance.write_dataset(pa.table({"id": [-1]}), namespace_client=rest(server), table_id=path, mode="append")
     words = [sys.executable, "-c", APPEND, f"{server.uri}/lance", server.token]
@@ -153,7 +157,7 @@ def test_many_processes_append(server: LiveServer, path: list[str]) -> None:
 
 
 def test_the_server_inserts_at_once(server: LiveServer, path: list[str]) -> None:
-    """Inserts that the server does at the same time each make a version: who was second begins again by itself."""
+    """Concurrent inserts by the server each create a version: a conflicting insert is repeated by the server."""
     at = f"{server.uri}/lance/v1/table/{quote('$'.join(path), safe='')}/insert"
     headers = {"authorization": f"Bearer {server.token}", "content-type": "application/vnd.apache.arrow.stream"}
 
@@ -176,7 +180,7 @@ def test_the_server_inserts_at_once(server: LiveServer, path: list[str]) -> None
 
 
 def test_two_tables_are_committed_together(server: LiveServer, path: list[str], tmp_path: Path) -> None:
-    """What two clients have staged is committed at once by the generated client: both tables have it, or neither."""
+    """The generated client commits the staged versions of two tables atomically."""
     other = [*path[:-1], "other"]
     rest(server).declare_table(DeclareTableRequest(id=other, properties={"managed_versioning": "true"}))
     entries = []
@@ -195,7 +199,7 @@ def test_two_tables_are_committed_together(server: LiveServer, path: list[str], 
 
 
 def _staged(server: LiveServer, table: list[str], directory: Path) -> generated.CreateTableVersionEntry:
-    """Make the next version of a table in a copy of it, and stage its manifest and files where the table lies."""
+    """Create the next version of a table in a copy, and stage its manifest and files at the table's location."""
     at = Path(opened(server, table).uri.removeprefix("file://"))
     copy = directory / table[-1]
     subprocess.run(["cp", "-r", str(at), str(copy)], check=True)

@@ -29,7 +29,7 @@ COLUMNS = spark.StructType(
 
 
 def rows(*ids: int, length: int = 2) -> list[pa.RecordBatch]:
-    """Return the rows of one task: arrays, because Spark has no vectors."""
+    """Return the rows of one task, as arrays, because Spark has no vectors."""
     vectors = pa.array([[float(each)] * length for each in ids], pa.list_(pa.float32()))
     return [pa.record_batch({"id": pa.array(ids, pa.int64()), "vector": vectors})]
 
@@ -50,7 +50,7 @@ def space(admin: Client, request: pytest.FixtureRequest) -> str:
 
 
 def source(server: LiveServer, path: str, *, token: str | None = None, **options: str) -> LanceSource:
-    """A session's source, for one table."""
+    """Return a session's data source for one table."""
     home = ServerAccess(server.uri, "lake", token=token or server.token)
     return source_of(home)({"path": path, **options})
 
@@ -58,22 +58,22 @@ def source(server: LiveServer, path: str, *, token: str | None = None, **options
 def written(
     server: LiveServer, path: str, *tasks: Sequence[pa.RecordBatch], overwrite: bool = False, **options: str
 ) -> LanceWriter:
-    """Write as a job does: plan, run each task, commit."""
+    """Write as a Spark job does: plan, run each task, commit."""
     writer = source(server, path, **options).writer(COLUMNS, overwrite)
     writer.commit([writer.write(iter(task)) for task in tasks])
     return writer
 
 
 def read(server: LiveServer, path: str, **options: str) -> list[int]:
-    """The ids that a job reads."""
+    """Return the ids that a job reads."""
     found = source(server, path, **options)
     reader = found.reader(found.schema())
     return sorted(row["id"] for each in reader.partitions() for batch in reader.read(each) for row in batch.to_pylist())
 
 
 def test_a_table_is_made_added_to_and_replaced(server: LiveServer, admin: Client, space: str) -> None:
-    """Rows of all tasks are one version; its vectors have a size; older versions are read by number; nothing adds
-    no version.
+    """Rows of all tasks are one version, and vectors have a fixed size. Older versions are read by number; a write
+    without rows adds no version.
     """
     path = f"{space}.docs"
 
@@ -96,8 +96,8 @@ def test_a_table_is_made_added_to_and_replaced(server: LiveServer, admin: Client
 
 @pytest.mark.parametrize("managed", ["false", "true"])
 def test_a_tag_names_what_is_read(server: LiveServer, admin: Client, space: str, managed: str) -> None:
-    """A job reads what a tag names, whatever came later; a tag that is not there, and one beside a version, are
-    told.
+    """A job reads the version of a tag, also after later versions. A missing tag, and a tag together with a version,
+    are errors.
     """
     path = f"{space}.{managed}"
     admin.lance.declare(path, properties={"managed_versioning": managed})
@@ -114,7 +114,7 @@ def test_a_tag_names_what_is_read(server: LiveServer, admin: Client, space: str,
 
 
 def test_a_job_that_fails_leaves_nothing(server: LiveServer, admin: Client, space: str) -> None:
-    """A name that it took is free again; what was there is as it was."""
+    """A failed job releases the name that it declared, and leaves an existing table unchanged."""
     path = f"{space}.docs"
     writer = source(server, path, vectors="vector=2").writer(COLUMNS, False)
     assert admin.lance.load(path).version is None
@@ -136,7 +136,9 @@ def test_a_job_that_fails_leaves_nothing(server: LiveServer, admin: Client, spac
 
 
 def test_two_jobs_that_make_one_table_both_add_to_it(server: LiveServer, admin: Client, space: str) -> None:
-    """The first to commit makes it, the second adds to it; one with other columns is refused."""
+    """Of two jobs that create one table, the first to commit creates it and the second appends; a job with other
+    columns is refused.
+    """
     path = f"{space}.docs"
     admin.lance.declare(path)
     one, two = (source(server, path).writer(COLUMNS, False) for _ in range(2))
@@ -152,7 +154,9 @@ def test_two_jobs_that_make_one_table_both_add_to_it(server: LiveServer, admin: 
 
 
 def test_what_cannot_be_is_told_before_any_task(server: LiveServer, admin: Client, space: str) -> None:
-    """A missing namespace, columns that do not fit, a table without data, a version that is not there."""
+    """A missing namespace, columns that do not match, a table without data, and a missing version are errors before any
+    task runs.
+    """
     with pytest.raises(NotFoundError, match="nowhere"):
         source(server, "lance.nowhere.docs").writer(COLUMNS, False)
     admin.lance.declare(f"{space}.empty")
@@ -168,8 +172,8 @@ def test_what_cannot_be_is_told_before_any_task(server: LiveServer, admin: Clien
 
 
 def test_a_table_whose_versions_the_server_keeps(server: LiveServer, admin: Client, space: str) -> None:
-    """Each job's commit is the server's to take; what was written past it is not read, and two jobs at once both
-    count.
+    """On a server-managed table each job's commit goes to the server. Rows written by path are not read, and two
+    concurrent jobs both succeed.
     """
     path = f"{space}.docs"
     admin.lance.declare(path, properties={"managed_versioning": "true"})
@@ -193,7 +197,9 @@ def test_a_table_whose_versions_the_server_keeps(server: LiveServer, admin: Clie
 
 
 def test_who_may_read_may_not_write(server: LiveServer, admin: Client, space: str) -> None:
-    """Without a right both are refused; a reader reads, and is told why it may not write; a writer writes."""
+    """Without privileges both reads and writes are refused; a reader may read and the error for writes names the
+    reason; a writer may write.
+    """
     path, user = f"{space}.docs", space.partition(".")[2]
     written(server, path, rows(1))
     admin.users.add(user)

@@ -1,4 +1,4 @@
-"""Password sessions on two nodes over one store: a session of one is valid on the other, and ends there as well."""
+"""Password sessions on two nodes over one store: a session of one node is valid on the other, and is ended on both."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def limnos(file: Path, *words: str, typed: str = "") -> subprocess.CompletedProc
 
 
 def test_a_session_by_the_command_line_over_tls(tmp_path: Path) -> None:
-    """The administrator sets a password, ana signs in at one node, is known at the other, is disabled, and has the
-    password changed.
+    """A session of one node is valid at the other. Disabling the user blocks it at both, and a new password ends it at
+    both.
     """
     authority, pair = Authority(tmp_path), (tmp_path / "lake.pem", tmp_path / "lake.key")
     authority.give(*pair)

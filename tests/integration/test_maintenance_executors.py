@@ -1,4 +1,4 @@
-"""Executors of maintenance: on a standalone cluster, over Spark Connect, on a machine that dies, and started by the
+"""Executors of maintenance: on a standalone cluster, over Spark Connect, on a machine that fails, and started by the
 server.
 """
 
@@ -26,7 +26,7 @@ from tests.pipeline.cluster import cluster, command_line, connect_server, free_p
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -41,7 +41,7 @@ def admin(server: LiveServer) -> Iterator[Client]:
 
 
 def make_large(spark: SparkSession, name: str) -> None:
-    """Make a table of six files, whose rewrite takes some seconds."""
+    """Create a table of six files whose rewrite takes some seconds."""
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {name.rpartition('.')[0]}")
     spark.sql(f"CREATE TABLE {name} (id BIGINT, word STRING) USING iceberg")
     rows = spark.range(0, ROWS, 1, 6).selectExpr("id", "sha2(cast(id AS STRING), 256) AS word")
@@ -49,20 +49,22 @@ def make_large(spark: SparkSession, name: str) -> None:
 
 
 def of_application(pages: str, what: str) -> Any:  # noqa: ANN401 - JSON
-    """Return the JSON of the application's page; None before it answers."""
+    """Return the JSON of the application's page; None before the page answers."""
     try:
         with urlopen(f"{pages}/api/v1/applications", timeout=5) as answer:
             application = json.load(answer)[0]["id"]
         with urlopen(f"{pages}/api/v1/applications/{application}/{what}", timeout=5) as answer:
             return json.load(answer)
-    except (OSError, IndexError, ValueError):  # it has not begun, or says so in words
+    except (OSError, IndexError, ValueError):  # not started yet, or an answer in text
         return None
 
 
 def test_a_worker_killed_during_a_rewrite(
     server: LiveServer, spark: SparkSession, admin: Client, tmp_path: Path
 ) -> None:
-    """The other worker does the task again; the rows stay; no command line, page, log or event has a token."""
+    """If a worker is killed during a rewrite, the other one repeats the task and the rows are unchanged. No command
+    line, page, log or event contains a token.
+    """
     name = "main.care.on_cluster"
     make_large(spark, name)
     before = sum_of(spark, name)
@@ -101,7 +103,7 @@ def test_a_worker_killed_during_a_rewrite(
 
 
 def test_a_cluster_without_workers(server: LiveServer, spark: SparkSession, admin: Client, tmp_path: Path) -> None:
-    """It gives no executor: four operations go back after one wait, and the status says why."""
+    """Without Spark workers, four operations return to the queue after one wait, and the status names the reason."""
     names = [f"main.care.none{number}" for number in range(4)]
     for name in names:
         make_files(spark, name, 2)
@@ -119,11 +121,13 @@ def test_a_cluster_without_workers(server: LiveServer, spark: SparkSession, admi
     assert set(done) == {"yielded"}
     assert {each.state for each in told} == {"waiting"}
     assert all("allocated no executor within 3 s" in (each.result or "") for each in told), told
-    assert executor.errors.count("starts operation") == 0, "they wait five minutes before they are tried again"
+    assert executor.errors.count("starts operation") == 0, "they wait five minutes before the next attempt"
 
 
 def test_spark_connect(server: LiveServer, spark: SparkSession, admin: Client, tmp_path: Path) -> None:
-    """The procedures do what the actions do: each kind of operation, checkpoints kept, no token on any page."""
+    """The procedures do the same as the actions: each kind of operation runs, checkpoints are kept, and no page
+    contains a token.
+    """
     small, deletes = "main.care.by_connect", "main.care.connect_deletes"
     make_files(spark, small, 6)
     make_files(spark, deletes, 6)
@@ -162,7 +166,9 @@ def test_spark_connect(server: LiveServer, spark: SparkSession, admin: Client, t
 
 
 def test_a_machine_that_dies(server: LiveServer, spark: SparkSession, admin: Client) -> None:
-    """Killed during a rewrite: when its lease is over another executor does the operation, and the rows are right."""
+    """If an executor is killed during a rewrite, another one does the operation after the lease has expired, and the
+    rows are correct.
+    """
     name = "main.care.killed"
     make_large(spark, name)
     before = sum_of(spark, name)
@@ -172,8 +178,8 @@ def test_a_machine_that_dies(server: LiveServer, spark: SparkSession, admin: Cli
         wait_for(lambda: len(psutil.Process(first.process.pid).children(recursive=True)) > 0)
         first.kill()
     with working(server, "--master", "local[2]", idle=0) as second:
-        assert second.ended() == {"done": 0}, "the lease still lasts"
-    with closing(sqlite3.connect(server.data / DATABASE_FILE)) as store, store:  # a minute goes by
+        assert second.ended() == {"done": 0}, "the lease is still valid"
+    with closing(sqlite3.connect(server.data / DATABASE_FILE)) as store, store:  # simulates a minute
         assert store.execute("UPDATE maintenance_lease SET expires_at = 1").rowcount == 1
     with working(server, "--master", "local[2]") as third:
         done = third.ended()
@@ -184,8 +190,8 @@ def test_a_machine_that_dies(server: LiveServer, spark: SparkSession, admin: Cli
 
 
 def test_a_machine_that_stands_still(server: LiveServer, spark: SparkSession, admin: Client) -> None:
-    """Stopped during a rewrite for longer than its lease: another executor does the operation, and the first one, when
-    it goes on, commits nothing and says so.
+    """If an executor is stopped for longer than its lease, another one does the operation. The first one then commits
+    nothing and reports the lost lease.
     """
     name = "main.care.stopped"
     make_large(spark, name)
@@ -195,7 +201,7 @@ def test_a_machine_that_stands_still(server: LiveServer, spark: SparkSession, ad
         wait_for(lambda: operation_of(admin, operation).state == "running")
         wait_for(lambda: len(psutil.Process(first.process.pid).children(recursive=True)) > 0)
         with first.stopped():
-            with closing(sqlite3.connect(server.data / DATABASE_FILE)) as store, store:  # a minute goes by
+            with closing(sqlite3.connect(server.data / DATABASE_FILE)) as store, store:  # simulates a minute
                 assert store.execute("UPDATE maintenance_lease SET expires_at = 1").rowcount == 1
             with working(server, "--master", "local[1]") as second:
                 done = second.ended()
@@ -209,7 +215,9 @@ def test_a_machine_that_stands_still(server: LiveServer, spark: SparkSession, ad
 
 
 def test_the_servers_own_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
-    """It starts when an operation waits, has no token in its command line, and ends with the server."""
+    """The server's executor starts when an operation waits, has no token in its command line, and ends with the
+    server.
+    """
     monkeypatch.setenv("LIMNOS__MAINTENANCE__EXECUTOR", "local")
     monkeypatch.setenv("LIMNOS__MAINTENANCE__EXECUTOR_MASTER", "local[2]")
     with serving(tmp_path / "data") as server, Client(server.uri, token=server.token) as admin:
@@ -230,7 +238,7 @@ def test_the_servers_own_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert (row.state, row.result) == ("done", "6 files became 1")
         assert (len(executors), files(own, "main.care.own"), sum_of(own, "main.care.own")) == (1, 1, before)
         tokens = admin.tokens.list()
-        assert not [each for each in tokens if "maintenance" in (each.name or "")], "an executor's tokens are its own"
+        assert not [each for each in tokens if "maintenance" in (each.name or "")], "an executor has its own tokens"
     _, alive = psutil.wait_procs(children, timeout=30)
     watch.read((tmp_path / "data.0.log").read_text(), "the server's log")
     assert (alive, watch.shown) == ([], [])

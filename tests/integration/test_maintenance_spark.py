@@ -33,7 +33,7 @@ def admin(server: LiveServer) -> Iterator[Client]:
 
 
 def work(server: LiveServer, *flags: str) -> dict[str, int]:
-    """Run an executor until it is idle. Returns what it did."""
+    """Run an executor until it is idle. Returns the count of operations by outcome."""
     command = [*LIMNOS, "maintenance", "work", "--uri", server.uri, "--idle", "1", "--output", "json", *flags]
     environment = {**os.environ, "LIMNOS_TOKEN": server.token}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
@@ -43,7 +43,7 @@ def work(server: LiveServer, *flags: str) -> dict[str, int]:
 
 
 def make_files(spark: SparkSession, name: str, count: int, *, version: int = 2) -> None:
-    """Make a table of so many small files."""
+    """Create a table of the given number of small files."""
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {name.rpartition('.')[0]}")
     properties = f"'format-version'='{version}', 'write.delete.mode'='merge-on-read'"
     spark.sql(f"CREATE TABLE {name} (id BIGINT, word STRING) USING iceberg TBLPROPERTIES ({properties})")
@@ -54,7 +54,7 @@ def make_files(spark: SparkSession, name: str, count: int, *, version: int = 2) 
 
 
 def files(spark: SparkSession, name: str, content: str = "= 0") -> int:
-    """Count the files of the current snapshot, data files unless told."""
+    """Count the files of the current snapshot, by default the data files."""
     (row,) = spark.sql(f"SELECT count(*) FROM {name}.files WHERE content {content}").collect()
     return int(row[0])
 
@@ -65,13 +65,15 @@ def sum_of(spark: SparkSession, name: str) -> list[Any]:
 
 
 def ended(admin: Client, operations: Sequence[int]) -> list[tuple[str, str | None]]:
-    """State and result of operations."""
+    """Return state and result of operations."""
     rows = {each.id: each for each in admin.maintenance.status("main").operations}
     return [(rows[each].state, rows[each].result) for each in operations]
 
 
 def test_every_operation(server: LiveServer, spark: SparkSession, admin: Client) -> None:
-    """Small files, manifests and statistics: one application does them, the rows stay, and the status tells it."""
+    """One executor compacts small files, rewrites manifests and computes statistics; the rows are unchanged, and the
+    status reports the operations.
+    """
     name = "main.care.small"
     make_files(spark, name, 7)
     before = sum_of(spark, name)
@@ -89,7 +91,7 @@ def test_every_operation(server: LiveServer, spark: SparkSession, admin: Client)
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_delete_files(server: LiveServer, spark: SparkSession, admin: Client, version: int) -> None:
-    """Rows that were deleted by delete files stay deleted, and the delete files go."""
+    """Rows that delete files deleted remain deleted, and the delete files are removed."""
     name = f"main.care.deletes_v{version}"
     make_files(spark, name, 6, version=version)
     spark.sql(f"DELETE FROM {name} WHERE word = 'b'")
@@ -103,8 +105,8 @@ def test_delete_files(server: LiveServer, spark: SparkSession, admin: Client, ve
 
 
 def test_deletes_in_several_commits(server: LiveServer, spark: SparkSession, admin: Client) -> None:
-    """Groups of files are rewritten in a commit each, under one lease. Delete files of rewritten data files go, though
-    older data files without deletes stay: these have the target size.
+    """Each group of files is rewritten in its own commit, under one lease. Delete files of rewritten data files are
+    removed, although older data files of the target size remain.
     """
     name = "main.care.parts"
     make_files(spark, name, 8)
@@ -126,13 +128,13 @@ def test_deletes_in_several_commits(server: LiveServer, spark: SparkSession, adm
 
 
 def test_no_work_starts_no_spark(server: LiveServer) -> None:
-    """An executor without work starts no Spark, whatever its master is."""
+    """An executor without work does not start Spark, with any master."""
     assert work(server, "--master", "spark://127.0.0.1:1") == {"done": 0}
 
 
 @pytest.mark.parametrize("column, mode", [("at", "copy-on-write"), ("day", "merge-on-read"), ("wall", "copy-on-write")])
 def test_old_rows(server: LiveServer, spark: SparkSession, admin: Client, column: str, mode: str) -> None:
-    """Rows older than a policy allows are deleted by their date or time, once; rows without one stay."""
+    """Rows older than a policy's limit are deleted by their date or timestamp, once; rows with NULL there remain."""
     name = f"main.care.old_{column}"
     spark.sql("CREATE NAMESPACE IF NOT EXISTS main.care")
     layout = "PARTITIONED BY (days(at))" if column == "at" else ""

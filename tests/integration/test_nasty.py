@@ -1,7 +1,7 @@
-"""No request below 1 MB, of any caller, delays others: a catalogue of expensive bodies.
+"""No request below 1 MB, of any caller, delays others: a catalog of expensive bodies.
 
-The tests measure the CPU time that the server's process takes while another caller waits for `/health/live`, because
-wall time depends on the machine's load.
+The tests measure the CPU time of the server's process while another caller waits for `/health/live`, because wall time
+depends on the machine's load.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ SCHEMA = {"type": "struct", "fields": [FIELD]}
 
 
 def many(count: int, one: str) -> str:
-    """Repeat a JSON text, numbered at each `#`, as often as fits."""
+    """Repeat a JSON text, numbered at each `#`, up to the maximum size."""
     fit = min(count, (BYTES_MAX - 2_000) // (len(one) + 1 + 5 * one.count("#")))
     return ",".join(one.replace("#", str(number)) for number in range(1, fit + 1))
 
 
 def updates(*texts: str) -> str:
-    """The body of a commit."""
+    """Return the body of a commit."""
     return f'{{"requirements":[],"updates":[{",".join(texts)}]}}'
 
 
 def create(schema: str, more: str = "") -> str:
-    """The body of a create."""
+    """Return the body of a create."""
     return f'{{"name":"n","schema":{schema}{more}}}'
 
 
 def nested(depth: int, kind: str = "struct") -> str:
-    """A schema of so many levels."""
+    """Return a schema of the given depth."""
     inner = '"long"'
     for number in range(depth):
         if kind == "list":
@@ -134,7 +134,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server with a table, a group and Basic believed: `admin` may do everything, `nobody` nothing."""
+    """A server with a table, a group and unverified Basic users: `admin` may do everything, `nobody` nothing."""
     with serving(tmp_path_factory.mktemp("nasty") / "data") as running:
         for path, body in (
             (SPACES, {"namespace": ["a"]}),
@@ -147,7 +147,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def ask(node: LiveServer, method: str, path: str, body: str, *, user: str) -> int:
-    """Send one request on a connection of its own; 0 when the server closed it without an answer."""
+    """Send one request on its own connection; returns 0 if the server closed it without an answer."""
     parts = urlsplit(node.uri)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     credential = base64.b64encode(f"{user}:x".encode()).decode()
@@ -164,19 +164,19 @@ def ask(node: LiveServer, method: str, path: str, body: str, *, user: str) -> in
 
 
 def cpu_s(pid: int) -> float:
-    """CPU time of a process so far, all its threads together."""
+    """Return the CPU time of a process so far, of all its threads."""
     ran = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         try:
             ran += int((task / "schedstat").read_text().split()[0])
-        except FileNotFoundError:  # a thread that has just ended
+        except FileNotFoundError:  # the thread has just ended
             continue
     return ran / 1e9
 
 
 def dearest(node: LiveServer, asking: threading.Thread) -> float:
-    """Ask for health as long as a request is under way: the most CPU that the server took between question and
-    answer.
+    """Send health checks while a request runs. Returns the maximum CPU time that the server used between request and
+    answer of one check.
     """
     parts = urlsplit(node.uri)
     health = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
@@ -196,8 +196,8 @@ def dearest(node: LiveServer, asking: threading.Thread) -> float:
 @pytest.mark.parametrize("user", ["nobody", "admin"])
 @pytest.mark.parametrize("name", BODIES)
 def test_nobody_keeps_the_server_from_others(node: LiveServer, name: str, user: str) -> None:
-    """Whoever sends it, with rights or without: health is answered after little CPU, and no failure of ours comes
-    of it.
+    """During each expensive request, of callers with and without rights, health checks are answered after little CPU
+    time, and the request causes no 500.
     """
     method, path, body = BODIES[name]
     assert len(body) <= BYTES_MAX

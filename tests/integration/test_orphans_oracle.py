@@ -1,4 +1,4 @@
-"""Iceberg's own search for orphan files, as a dry run, is the oracle of the server's: on tables that nobody writes to,
+"""A dry run of Iceberg's own search for orphan files is the oracle of the server's search: on tables without writers,
 the server removes no file that Iceberg would keep.
 """
 
@@ -40,7 +40,7 @@ metadata files have a rule of their own.
 
 
 def make_table(spark: SparkSession, server: LiveServer) -> Path:
-    """Make a table with all kinds of files that metadata can name. Returns its directory."""
+    """Create a table with all kinds of files that metadata can name. Returns its directory."""
     create_table(spark, NAME, "'write.delete.mode'='merge-on-read', 'write.metadata.previous-versions-max'='3'")
     for number in range(4):
         spark.range(10 * number, 10 * number + 10).selectExpr("id", "id % 2 AS p").coalesce(1).writeTo(NAME).append()
@@ -53,7 +53,7 @@ def make_table(spark: SparkSession, server: LiveServer) -> Path:
     spark.sql(f"INSERT INTO {NAME} VALUES (2000, 1)")
     table = load(server, NAME)
     first = min(table.metadata.snapshots, key=lambda each: each.sequence_number or 0)
-    table.maintenance.expire_snapshots().by_id(first.snapshot_id).commit()  # its files stay, and only the list is free
+    table.maintenance.expire_snapshots().by_id(first.snapshot_id).commit()  # only its manifest list becomes an orphan
     return directory(table)
 
 
@@ -78,7 +78,7 @@ def directory(table: Table) -> Path:
 
 
 class RandomTable:
-    """A table with a random history, and files that no metadata names."""
+    """A table with a random history, and with files that no metadata names."""
 
     def __init__(self, spark: SparkSession, server: LiveServer, seed: int) -> None:
         self.random = random.Random(seed)
@@ -98,7 +98,7 @@ class RandomTable:
         rows.coalesce(1).writeTo(self.name).append()
 
     def delete(self) -> None:
-        """Delete some rows, by files of deletes or by rewritten files."""
+        """Delete some rows, by delete files or by rewritten files."""
         self.spark.sql(f"DELETE FROM {self.name} WHERE id % 5 = {self.random.randrange(5)}")
 
     def overwrite(self) -> None:
@@ -106,7 +106,7 @@ class RandomTable:
         self.spark.sql(f"INSERT OVERWRITE {self.name} SELECT id, p FROM {self.name} WHERE id % 3 <> 0")
 
     def branch(self) -> None:
-        """Write to a new branch, and name the current snapshot by a tag."""
+        """Write to a new branch, and tag the current snapshot."""
         self.refs += 1
         self.spark.sql(f"ALTER TABLE {self.name} CREATE BRANCH b{self.refs}")
         self.spark.sql(f"ALTER TABLE {self.name} CREATE TAG g{self.refs}")
@@ -117,13 +117,13 @@ class RandomTable:
         self.spark.sql(f"CALL main.system.compute_table_stats(table => '{self.name}')")
 
     def rewrite(self) -> None:
-        """Merge small files. The old ones stay as long as their snapshots."""
+        """Merge small files. The old files remain as long as their snapshots."""
         self.spark.sql(
             f"CALL main.system.rewrite_data_files(table => '{self.name}', options => map('min-input-files','2'))"
         )
 
     def expire(self) -> None:
-        """Expire a snapshot, whose files stay."""
+        """Expire a snapshot; its files remain."""
         table = load(self.server, self.name)
         kept = {ref.snapshot_id for ref in table.metadata.refs.values()}
         old = [each.snapshot_id for each in table.metadata.snapshots if each.snapshot_id not in kept]
@@ -144,14 +144,14 @@ class RandomTable:
         return names
 
     def live(self) -> None:
-        """Do a random number of random steps."""
+        """Run a random number of random steps."""
         steps = [self.append, self.append, self.delete, self.overwrite, self.branch, self.compute_statistics]
         for _ in range(self.random.randint(3, 7)):
             self.random.choice([*steps, self.rewrite, self.expire])()
 
 
 def age(folder: Path) -> None:
-    """Make all files of a table old."""
+    """Set the modification time of all files of a table into the past."""
     old = time.time() - OLD_S
     for path in folder.rglob("*"):
         os.utime(path, (old, old))
@@ -169,7 +169,7 @@ def searched(node: DriverNode, folder: Path) -> TableSearch:
 
 
 def orphans_by_iceberg(spark: SparkSession, name: str, folder: Path) -> set[str]:
-    """Return the files that Iceberg's dry run would remove, by name below the table's location."""
+    """Return the files that Iceberg's dry run would remove, as names below the table's location."""
     rows = spark.sql(f"CALL main.system.remove_orphan_files(table => '{name}', dry_run => true)").collect()
     return {row[0].removeprefix("file:").replace("//", "/").removeprefix(f"{folder}/") for row in rows}
 
@@ -184,8 +184,8 @@ def orphans_by_server(server: LiveServer, folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("seed", range(1, TABLES + 1))
 def test_random_tables_have_the_same_orphans(server: LiveServer, spark: SparkSession, seed: int) -> None:
-    """Whatever happened to a table that is quiet now, its orphans by the server are those by Iceberg, without metadata
-    files that left the log.
+    """For tables with a random history and without writers, the server finds the orphans that Iceberg finds, apart from
+    metadata files that are no longer in the metadata log.
     """
     table = RandomTable(spark, server, seed)
     table.live()
@@ -199,8 +199,8 @@ def test_random_tables_have_the_same_orphans(server: LiveServer, spark: SparkSes
 
 
 def test_iceberg_finds_the_same_files(server: LiveServer, spark: SparkSession) -> None:
-    """The orphans of the server are those of Iceberg, without files that no writer of Iceberg makes and old metadata
-    files.
+    """The server finds the orphans that Iceberg finds, except for files that Iceberg's writers do not create and old
+    metadata files.
     """
     folder = make_table(spark, server)
     for name in (*ORPHANS, *OTHERS):
@@ -211,7 +211,7 @@ def test_iceberg_finds_the_same_files(server: LiveServer, spark: SparkSession) -
     off_the_log = {name for name in by_iceberg if name.endswith(".metadata.json")}
 
     assert ours.issuperset(ORPHANS)
-    assert ours - set(ORPHANS), "the files that only the expired snapshot named"
-    assert ours <= by_iceberg, "the server would remove what Iceberg keeps"
+    assert ours - set(ORPHANS), "files that only the expired snapshot named"
+    assert ours <= by_iceberg, "the server would remove files that Iceberg keeps"
     assert by_iceberg - ours == off_the_log | {"data/notes.txt"}
     assert spark.sql(f"SELECT count(*), sum(id) FROM {NAME}").collect() == [(20, 2000 + sum(range(20)) - 3)]

@@ -1,4 +1,6 @@
-"""A plan of ten thousand files over HTTP: every file is in it once, and the server holds only a part at a time."""
+"""A scan plan of ten thousand files over HTTP: every file is in it once, and the server has only a part in memory at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="module")
 def path(server: LiveServer) -> str:
-    """The address of a table of ten thousand files, which have names and bounds and no bytes."""
+    """The URL of a table of ten thousand files, which have names and bounds but no content."""
     admin = Wire(server.uri, token=server.token)
     admin.do("POST", namespace_path("wide").rpartition("/")[0], namespace_body("wide"))
     admin.do("POST", f"{namespace_path('wide')}/tables", table_body("t"))
@@ -56,14 +58,14 @@ def path(server: LiveServer) -> str:
 
 
 def _held(server: LiveServer) -> int:
-    """The most memory that the server's process ever had, in bytes."""
+    """Return the peak memory of the server's process, in bytes."""
     lines = Path(f"/proc/{server.pid}/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
 
 
 def test_ten_thousand_files_are_told_in_parts(server: LiveServer, path: str) -> None:
-    """Five parts of two manifests name each file once; a filter that would come back ten thousand times is refused
-    in words, with no more held.
+    """Five tasks for two manifests name each file once. A filter that each file would repeat is refused with 406, and
+    peak memory stays bounded.
     """
     wire = Wire(server.uri, token=server.token, timeout_s=300)
     before = _held(server)

@@ -45,7 +45,7 @@ ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("city", 
 
 
 def connect(server: LiveServer, **properties: object) -> RestCatalog:
-    """A catalog client for the server; it asks for `main` and shows the admin's token unless told otherwise."""
+    """Return a catalog client for the server, by default of `main` with the admin's token."""
     given: dict[str, object] = {"warehouse": "main", "token": server.token, **properties}
     kept = {key: value for key, value in given.items() if value is not None}
     catalog = load_catalog("limnos", **{"type": "rest", "uri": f"{server.uri}/iceberg", **kept})  # type: ignore[arg-type]
@@ -54,7 +54,7 @@ def connect(server: LiveServer, **properties: object) -> RestCatalog:
 
 
 def basic(user: str) -> dict[str, object]:
-    """The properties with which PyIceberg says by Basic who it is."""
+    """Return the properties with which PyIceberg authenticates by Basic."""
     return {"token": None, "auth": {"type": "basic", "basic": {"username": user, "password": "unchecked"}}}
 
 
@@ -85,12 +85,12 @@ def content(table: Table) -> list[tuple[object, ...]]:
 
 
 def local_path(location: str) -> Path:
-    """The file that a `file:` location names."""
+    """Return the file of a `file:` location."""
     return Path(unquote(urlsplit(location).path))
 
 
 def wait_until(holds: Callable[[], bool]) -> bool:
-    """Return whether a condition becomes true: the purge worker runs beside the request that started it."""
+    """Return whether a condition becomes true in time: the purge runs in the background."""
     deadline = time.monotonic() + PURGE_WAIT_S
     while not holds():
         if time.monotonic() > deadline:
@@ -100,7 +100,7 @@ def wait_until(holds: Callable[[], bool]) -> bool:
 
 
 def test_namespaces_four_deep(catalog: RestCatalog, space: str) -> None:
-    """Namespaces nest; each level lists its direct children by their full path and keeps its own properties."""
+    """Namespaces nest; each level lists its children by full path and has its own properties."""
     for depth in range(1, 5):
         catalog.create_namespace((space, *"abcd"[:depth]), {"depth": str(depth)})
 
@@ -112,7 +112,7 @@ def test_namespaces_four_deep(catalog: RestCatalog, space: str) -> None:
 
 
 def test_namespace_that_is_not_empty_stays(catalog: RestCatalog, space: str) -> None:
-    """A namespace with a child or a table cannot be dropped; emptied it can, and then it is gone."""
+    """A namespace with a child or a table cannot be dropped; an empty one can, and then it does not exist."""
     catalog.create_namespace((space, "child"))
     with pytest.raises(NamespaceNotEmptyError):
         catalog.drop_namespace((space,))
@@ -129,7 +129,7 @@ def test_namespace_that_is_not_empty_stays(catalog: RestCatalog, space: str) -> 
 
 
 def test_namespace_properties(catalog: RestCatalog, space: str) -> None:
-    """Properties are set and removed in one request, which tells of each key what became of it."""
+    """Properties are set and removed in one request; the answer has the outcome of each key."""
     catalog.update_namespace_properties((space,), updates={"keep": "1", "drop": "2"})
 
     summary = catalog.update_namespace_properties((space,), removals={"drop", "never"}, updates={"keep": "3"})
@@ -142,7 +142,7 @@ def test_namespace_properties(catalog: RestCatalog, space: str) -> None:
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_odd_names(catalog: RestCatalog, space: str, name: str) -> None:
-    """A namespace and a table with that name can be made, listed, written, read, renamed and dropped."""
+    """Namespaces and tables with unusual names can be created, listed, written, read, renamed and dropped."""
     inner = (space, name, "in" + name)
     catalog.create_namespace(inner[:2])
     catalog.create_namespace(inner)
@@ -165,8 +165,8 @@ def test_odd_names(catalog: RestCatalog, space: str, name: str) -> None:
 
 
 def test_separator_in_a_name(catalog: RestCatalog, space: str) -> None:
-    """The separator of the logical spelling is refused in a namespace, by a message that names it; a table may
-    have it.
+    """A namespace name with the namespace separator is refused, and the message names the separator; a table name may
+    contain it.
     """
     with pytest.raises(BadRequestError, match="'a:b' holds ':'"):
         catalog.create_namespace((space, "a:b"))
@@ -177,7 +177,7 @@ def test_separator_in_a_name(catalog: RestCatalog, space: str) -> None:
 
 
 def test_encoded_name_is_another_name(catalog: RestCatalog, space: str) -> None:
-    """A name that looks percent-encoded is stored as it is, beside the name it would decode to."""
+    """A name that looks percent-encoded is stored unchanged, beside the name that it would decode to."""
     catalog.create_table((space, "a%20b"), SCHEMA)
     catalog.create_table((space, "a b"), SCHEMA)
 
@@ -185,7 +185,9 @@ def test_encoded_name_is_another_name(catalog: RestCatalog, space: str) -> None:
 
 
 def test_dotted_name_is_not_a_path(catalog: RestCatalog, space: str) -> None:
-    """One level `a.b` and two levels `a`, `b` are different namespaces, also for a table of the same name."""
+    """The name `a.b` of one level and the name `a`, `b` of two levels are different namespaces, also for tables of the
+    same name.
+    """
     catalog.create_namespace((space, "a"))
     catalog.create_namespace((space, "a", "b"))
     catalog.create_namespace((space, "a.b"))
@@ -196,7 +198,7 @@ def test_dotted_name_is_not_a_path(catalog: RestCatalog, space: str) -> None:
 
 
 def test_create_and_load(catalog: RestCatalog, space: str) -> None:
-    """A created table can be loaded by its name, and a second one of that name is refused."""
+    """A created table is loaded by its name, and a second create is refused."""
     made = catalog.create_table((space, "t"), SCHEMA, properties={"owner-team": "rail"})
 
     loaded = catalog.load_table((space, "t"))
@@ -208,7 +210,7 @@ def test_create_and_load(catalog: RestCatalog, space: str) -> None:
 
 
 def test_missing_things(catalog: RestCatalog, space: str) -> None:
-    """What does not exist is told apart: a table in a namespace, and the namespace itself."""
+    """The errors for a missing table and for a missing namespace differ."""
     with pytest.raises(NoSuchTableError):
         catalog.load_table((space, "nothing"))
     with pytest.raises(NoSuchTableError):
@@ -220,7 +222,7 @@ def test_missing_things(catalog: RestCatalog, space: str) -> None:
 
 
 def test_append_overwrite_delete(catalog: RestCatalog, space: str) -> None:
-    """Rows are appended, overwritten by a filter and deleted by a filter, each seen by the next load."""
+    """Rows are appended, overwritten by a filter and deleted by a filter; each change is visible at the next load."""
     table = catalog.create_table((space, "t"), SCHEMA)
 
     table.append(rows((1, "Oslo"), (2, "Rome"), (3, "Kyiv")))
@@ -231,7 +233,7 @@ def test_append_overwrite_delete(catalog: RestCatalog, space: str) -> None:
 
 
 def test_upsert(catalog: RestCatalog, space: str) -> None:
-    """An upsert changes the rows whose identifier is there and adds the others."""
+    """An upsert updates rows with existing identifiers and inserts the others."""
     table = catalog.create_table((space, "t"), SCHEMA)
     table.append(rows((1, "Oslo"), (2, "Rome")))
 
@@ -242,7 +244,7 @@ def test_upsert(catalog: RestCatalog, space: str) -> None:
 
 
 def test_schema_evolution(catalog: RestCatalog, space: str) -> None:
-    """Columns are added, renamed, widened, moved and dropped; older rows read back under the new schema."""
+    """Columns are added, renamed, widened, moved and dropped; older rows are read under the new schema."""
     table = catalog.create_table((space, "t"), Schema(*SCHEMA.fields, NestedField(3, "size", IntegerType())))
     table.append(rows((1, "Oslo")).append_column("size", pa.array([7], pa.int32())))
 
@@ -261,7 +263,7 @@ def test_schema_evolution(catalog: RestCatalog, space: str) -> None:
 
 
 def test_partition_evolution(catalog: RestCatalog, space: str) -> None:
-    """A partitioned table takes other specs; rows of each are found by a filter, and unused specs stay known."""
+    """A table's partition spec changes; rows of each spec are found by a filter, and unused specs are kept."""
     spec = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="city"))
     table = catalog.create_table((space, "t"), SCHEMA, partition_spec=spec)
     table.append(rows((1, "Oslo"), (2, "Rome")))
@@ -285,7 +287,7 @@ def test_partition_evolution(catalog: RestCatalog, space: str) -> None:
 
 
 def test_time_travel(catalog: RestCatalog, space: str) -> None:
-    """A table is read as it was at an earlier snapshot, by id and by tag; a branch takes its own writes."""
+    """A table is read at an earlier snapshot, by id and by tag; a branch has its own writes."""
     table = catalog.create_table((space, "t"), SCHEMA)
     table.append(rows((1, "Oslo")))
     first = table.current_snapshot()
@@ -315,7 +317,7 @@ def test_table_properties(catalog: RestCatalog, space: str) -> None:
 
 
 def test_staged_create(catalog: RestCatalog, space: str) -> None:
-    """A table made in a transaction exists only after its commit, with the rows written in it."""
+    """A table that is created in a transaction exists only after its commit, with the rows written in it."""
     with catalog.create_table_transaction((space, "t"), SCHEMA) as transaction:
         assert not catalog.table_exists((space, "t"))
         transaction.append(rows((1, "Oslo")))
@@ -324,7 +326,7 @@ def test_staged_create(catalog: RestCatalog, space: str) -> None:
 
 
 def test_concurrent_writers(catalog: RestCatalog, space: str) -> None:
-    """Appends through two handles of one table both land; a schema change built on an old schema is refused."""
+    """Concurrent appends to one table both succeed; a schema change based on an old schema is refused."""
     catalog.create_table((space, "t"), SCHEMA)
     one, two = catalog.load_table((space, "t")), catalog.load_table((space, "t"))
     one.append(rows((1, "Oslo")))
@@ -341,7 +343,9 @@ def test_concurrent_writers(catalog: RestCatalog, space: str) -> None:
 
 
 def test_rename_across_namespaces(catalog: RestCatalog, space: str) -> None:
-    """A renamed table is found under its new name only, with its rows, and keeps them after a new one takes the old."""
+    """A renamed table is found only under its new name, with its rows, and is unaffected by a new table with the old
+    name.
+    """
     catalog.create_namespace((space, "from"))
     catalog.create_namespace((space, "to"))
     catalog.create_table((space, "from", "t"), SCHEMA).append(rows((1, "Oslo")))
@@ -359,7 +363,7 @@ def test_rename_across_namespaces(catalog: RestCatalog, space: str) -> None:
 
 
 def test_rename_is_refused(catalog: RestCatalog, space: str) -> None:
-    """A rename onto an existing table, of a missing one, or into a missing namespace changes nothing."""
+    """A rename to an existing name, of a missing table, or to a missing namespace is refused and changes nothing."""
     catalog.create_table((space, "t"), SCHEMA)
     catalog.create_table((space, "u"), SCHEMA)
 
@@ -374,7 +378,7 @@ def test_rename_is_refused(catalog: RestCatalog, space: str) -> None:
 
 
 def test_drop_and_register(catalog: RestCatalog, space: str) -> None:
-    """A drop keeps the files, so that the table can be registered again by its last metadata file."""
+    """A drop keeps the files; the table can be registered again by its last metadata file."""
     table = catalog.create_table((space, "t"), SCHEMA)
     table.append(rows((1, "Oslo")))
     location = table.metadata_location
@@ -391,7 +395,7 @@ def test_drop_and_register(catalog: RestCatalog, space: str) -> None:
 
 
 def test_purge(catalog: RestCatalog, space: str) -> None:
-    """A purge deletes the files that the metadata lists and leaves a stranger's file beside them alone."""
+    """A purge deletes the files that the metadata lists, and keeps an unrelated file in the same directory."""
     table = catalog.create_table((space, "t"), SCHEMA)
     table.append(rows((1, "Oslo")))
     table.append(rows((2, "Rome")))
@@ -408,7 +412,7 @@ def test_purge(catalog: RestCatalog, space: str) -> None:
 
 
 def test_locations_outside_the_roots(catalog: RestCatalog, space: str, tmp_path: Path) -> None:
-    """A table cannot be made or registered outside the catalog's allowed roots; nothing is written there."""
+    """A table cannot be created or registered outside the catalog's allowed roots; no file is written there."""
     with pytest.raises((BadRequestError, ForbiddenError)):
         catalog.create_table((space, "t"), SCHEMA, location=f"file://{tmp_path}/elsewhere")
     with pytest.raises((BadRequestError, ForbiddenError)):
@@ -419,7 +423,7 @@ def test_locations_outside_the_roots(catalog: RestCatalog, space: str, tmp_path:
 
 
 def test_pages(server: LiveServer) -> None:
-    """Lists come whole, whether the client asks for pages or not."""
+    """Lists are complete with and without page requests."""
     whole, paged = connect(server), connect(server, **{"rest-page-size": "3"})
     whole.create_namespace(("test_pages",))
     for number in range(10):
@@ -436,7 +440,7 @@ def test_pages(server: LiveServer) -> None:
 
 @pytest.mark.parametrize("warehouse", [None, "main", "lake/main"])
 def test_spellings_of_the_warehouse(server: LiveServer, warehouse: str | None) -> None:
-    """A client finds the catalog by its name, by metalake and name, and without naming one."""
+    """A client finds the catalog by its name, by metalake and name, and without a name."""
     catalog = connect(server, warehouse=warehouse)
     name = f"warehouse_{(warehouse or 'none').replace('/', '_')}"
     catalog.create_namespace((name,))
@@ -446,27 +450,25 @@ def test_spellings_of_the_warehouse(server: LiveServer, warehouse: str | None) -
 
 
 def test_wrong_token(server: LiveServer) -> None:
-    """A token that the server does not know is refused at the first request."""
+    """An unknown token is refused at the first request."""
     with pytest.raises(UnauthorizedError):
         connect(server, token="made-up")
 
 
 def test_stranger_has_no_rights(server: LiveServer) -> None:
-    """To a user nobody has made, the catalog is not there."""
+    """For a user that does not exist, the catalog does not exist."""
     with pytest.raises(RESTError, match="NoSuchWarehouseException"):
         connect(server, **basic("stranger"))
 
 
 def test_nobody_is_told_what_to_send(server: LiveServer) -> None:
-    """A client that says not who it is reads that a token is missing, and how to get one."""
+    """The error for a client without a credential says that a token is missing, and how to get one."""
     with pytest.raises(UnauthorizedError, match="limnos token create"):
         connect(server, token=None)
 
 
 def test_oauth_credential_is_a_user_and_a_token(server: LiveServer) -> None:
-    """A client with credential=USER:TOKEN signs in; with anything else it reads, in OAuth's own error, what goes
-    there.
-    """
+    """A client with credential=USER:TOKEN is authenticated; for another value OAuth's error explains the format."""
     assert connect(server, token=None, credential=f"admin:{server.token}").list_namespaces() is not None
 
     with pytest.raises(OAuthError, match="limnos token create"):

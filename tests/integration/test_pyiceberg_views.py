@@ -14,7 +14,7 @@ from tests.integration.test_pyiceberg import ODD_NAMES, SCHEMA, connect
 
 
 def version(*levels: str) -> ViewVersion:
-    """A version in Spark's dialect."""
+    """A view version in Spark's dialect."""
     text = SQLViewRepresentation(type="sql", sql="select 1 as id, 'Oslo' as city", dialect="spark")
     return ViewVersion(
         version_id=1, schema_id=1, timestamp_ms=1_700_000_000_000, summary={"engine-name": "test"},
@@ -32,7 +32,7 @@ def catalog(server: LiveServer) -> Iterator[RestCatalog]:
 
 @pytest.mark.parametrize("name", ["plain", *ODD_NAMES])
 def test_views_four_deep(catalog: RestCatalog, name: str) -> None:
-    """A view of any name, four levels deep, is made, listed, loaded, found and dropped."""
+    """Views with unusual names, four levels deep, are created, listed, loaded and dropped."""
     levels = ("views", name, "c", "d")
     for depth in range(1, 5):
         catalog.create_namespace_if_not_exists(levels[:depth])

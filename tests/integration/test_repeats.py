@@ -1,4 +1,4 @@
-"""Real clients behind a proxy that loses answers: each append is in the table once."""
+"""Real clients behind a proxy that drops answers: each append is applied once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAYS: tuple[When, ...] = ("before", "after", "twice", "busy")
 
 @pytest.fixture
 def cutter(server: LiveServer) -> Iterator[Cutter]:
-    """The proxy before the server."""
+    """The proxy in front of the server."""
     with Cutter(server.uri) as running:
         yield running
 
@@ -35,8 +35,8 @@ def is_commit(method: str, path: str) -> bool:
 
 
 def test_pyiceberg_appends_are_never_doubled(server: LiveServer, cutter: Cutter) -> None:
-    """PyIceberg sends no keys; behind a client that repeats what gets lost each append is there once, and none is
-    an error.
+    """PyIceberg sends no idempotency keys. With an HTTP client that repeats lost requests, each append is applied once
+    and none fails.
     """
     through = replace(server, uri=cutter.uri)
     with connect(through) as catalog:
@@ -59,10 +59,9 @@ def test_pyiceberg_appends_are_never_doubled(server: LiveServer, cutter: Cutter)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_spark_appends_are_never_doubled(server: LiveServer, cutter: Cutter) -> None:
-    """Spark sends keys by itself. Where the request came twice it was carried out once; where Spark gives up, at most
-    once.
+    """Spark sends idempotency keys. A repeated request is applied once; if Spark gives up, at most once.
 
-    Whatever it does after a lost answer, the table can be read: no file of a snapshot was deleted.
+    After any lost answer the table can be read: no file of a snapshot was deleted.
     """
     spark = session(cutter.uri, token=server.token)
     try:

@@ -16,9 +16,7 @@ SPACES = "/iceberg/v1/lake.main/namespaces"
 
 
 def lines_with(data: Path, request_id: str) -> list[dict]:
-    """Return the lines that `grep` finds for a request id, as soon as the request's own line is there; a warning may
-    precede it.
-    """
+    """Return the log lines with a request id, as soon as the request's own line exists; a warning may precede it."""
     until = time.monotonic() + 300
     while time.monotonic() < until:
         texts = [file.read_text() for file in data.parent.glob("*.log")]
@@ -31,7 +29,7 @@ def lines_with(data: Path, request_id: str) -> list[dict]:
 
 
 def ask(server: LiveServer, method: str, path: str, **more: object) -> tuple[httpx2.Response, dict]:
-    """Ask, and look the answer's id up in the log."""
+    """Send a request, and return the answer and its log line."""
     headers = {"authorization": f"Bearer {server.token}", **more.pop("headers", {})}  # type: ignore[dict-item]
     answer = httpx2.request(method, server.uri + path, headers=headers, **more)  # type: ignore[arg-type]
     (line,) = lines_with(server.data, answer.headers["x-request-id"])
@@ -40,8 +38,8 @@ def ask(server: LiveServer, method: str, path: str, **more: object) -> tuple[htt
 
 @pytest.mark.parametrize("lane", [True, False])
 def test_grep_finds_the_request(tmp_path: Path, lane: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that was served, one that was refused, one that was let in nowhere: one line each, with the words
-    of the answer.
+    """Successful, failed, unauthenticated and misdirected requests each have one log line, with the reason of the
+    answer.
     """
     monkeypatch.setenv("LIMNOS__SERVER__LANE", str(lane).lower())
     with serving(tmp_path / "data") as server:

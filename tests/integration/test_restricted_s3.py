@@ -1,5 +1,5 @@
-"""A restricted table on an object store with authorization on: restricted users get credentials for their rewritten
-files, and none for the table's files.
+"""A restricted table on an object store with authorization: restricted users get credentials for their rewritten files,
+and none for the table's files.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ class Reader:
         catalog: str = "ice",
         table: str = "t",
     ) -> httpx2.Response:
-        """Ask about a table of `shop`, as who wants what opens its files."""
+        """Send a request about a table of `shop`, with the given access delegation."""
         at = f"/iceberg/v1/lake.{catalog}/namespaces/shop/tables/{table}{path}"
         return self.http.request(method, at, json=body, headers={"X-Iceberg-Access-Delegation": by})
 
     def planned(self, **asked: object) -> Json:
-        """A plan."""
+        """Return a scan plan."""
         answer = self.ask("POST", "/plan", asked)
         assert answer.status_code == 200, answer.text
         found: Json = answer.json()
         return found
 
     def outcome(self, plan: Json, verb: str, key: str, **more: object) -> Any:  # noqa: ANN401 - boto3 has no types
-        """Return the store's result for a plan's credentials: an error code, or the answer."""
+        """Return the store's result for a plan's credentials: an error code, or the content."""
         (entry,) = plan["storage-credentials"]
         config = entry["config"]
         client = self.store.client(
@@ -86,15 +86,15 @@ class Reader:
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
-    """The store."""
+    """The object store."""
     with authorized() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def server(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server with table `shop.t` in two catalogs: `ice` gives credentials out and signs, `signs` only signs. It
-    is restricted for ana and, otherwise, for bob.
+    """A server with table `shop.t` in two catalogs: `ice` vends credentials and signs, `signs` only signs. The table is
+    restricted for ana and, differently, for bob.
     """
     data = tmp_path_factory.mktemp("restricted") / "data"
     with pytest.MonkeyPatch.context() as patch:
@@ -151,7 +151,7 @@ def bob(server: LiveServer, store: ObjectStoreServer) -> Iterator[Reader]:
 
 
 def _own(store: ObjectStoreServer, catalog: str = "ice") -> list[str]:
-    """The names of everything that is the table's: metadata, lists, a manifest, data."""
+    """Return the names of all files of the table: metadata, manifest lists, a manifest, data."""
     found = [name for name in store.names(f"{catalog}/") if "restricted-reads" not in name]
     assert len(found) >= 5
     return found
@@ -162,7 +162,7 @@ def _files(plan: Json) -> list[str]:
 
 
 def test_a_plans_credentials_read_its_files(ana: Reader) -> None:
-    """What may be seen is read by the credentials that come with the plan, which are for the place of its files."""
+    """The plan's credentials, which are for the directory of its files, read the rewritten files."""
     plan = ana.planned()
     (file,) = _files(plan)
     data = ana.outcome(plan, "get_object", file)["Body"].read()
@@ -175,8 +175,8 @@ def test_a_plans_credentials_read_its_files(ana: Reader) -> None:
 
 
 def test_they_open_nothing_else(ana: Reader, bob: Reader, store: ObjectStoreServer) -> None:
-    """Neither the table's own files, nor what others may see of it, nor any writing: not even of the files that
-    they read.
+    """The plan's credentials open neither the table's own files nor files rewritten for other users, and allow no
+    writes.
     """
     plan, others = ana.planned(), _files(bob.planned())
     (own,) = _files(plan)
@@ -195,8 +195,8 @@ def test_they_open_nothing_else(ana: Reader, bob: Reader, store: ObjectStoreServ
 @pytest.mark.parametrize("by", [VENDED, SIGNED])
 @pytest.mark.parametrize("catalog", ["ice", "signs"])
 def test_no_door_gives_more(ana: Reader, store: ObjectStoreServer, catalog: str, by: str) -> None:
-    """Loading gives no credentials, refreshing is refused, and nothing is signed, for the table's files or for
-    those made for her.
+    """Loading returns no credentials, refreshing is refused, and no request is signed, for the table's files and for
+    the rewritten ones.
     """
     loaded = ana.ask("GET", by=by, catalog=catalog)
     assert loaded.status_code == 200
@@ -214,7 +214,7 @@ def test_no_door_gives_more(ana: Reader, store: ObjectStoreServer, catalog: str,
 
 
 def test_keys_of_the_catalog_are_in_no_answer(ana: Reader, store: ObjectStoreServer) -> None:
-    """No answer to whom a restriction binds has the catalog's own keys, its role, or a name of the table's files."""
+    """No answer to a restricted user contains the catalog's keys, its role, or a name of the table's files."""
     answers = [
         ana.ask("GET"),
         ana.ask("POST", "/plan", {}),
@@ -228,7 +228,7 @@ def test_keys_of_the_catalog_are_in_no_answer(ana: Reader, store: ObjectStoreSer
 
 
 def test_they_end(ana: Reader, store: ObjectStoreServer) -> None:
-    """Credentials of a plan that have ended open nothing; the next plan brings others, for the same file."""
+    """Expired credentials of a plan open nothing; the next plan has new ones for the same file."""
     plan = ana.planned()
     store.end_all()
     (file,) = _files(plan)
@@ -238,8 +238,8 @@ def test_they_end(ana: Reader, store: ObjectStoreServer) -> None:
 
 
 def test_no_place_of_hers_is_there(ana: Reader, store: ObjectStoreServer) -> None:
-    """No table of her own, staged or made, lies at the restricted one's place, in it, above it, or where files are
-    set aside: she would get credentials for it.
+    """A restricted user cannot create or stage a table at, in or above the restricted table's location or the directory
+    of rewritten files, because it would get credentials for them.
     """
     data = next(name for name in _own(store) if name.endswith(".parquet"))
     table = data.rpartition("/data/")[0]

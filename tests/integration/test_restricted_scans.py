@@ -1,7 +1,7 @@
 """Restricted tables through scan planning: over random filters, masks and scans PyIceberg shows exactly the rows of a
 model in plain Python.
 
-`LIMNOS_TEST_RESTRICTIONS` is the number of filters and masks; 1,000 are the whole proof.
+`LIMNOS_TEST_RESTRICTIONS` is the number of filters and masks; the complete check uses 1,000.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SPEC = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city"))
 
 
 class Shop:
-    """A table whose admin restricts it, and bob, who reads it as far as that lets."""
+    """A table that its admin restricts, and bob, a restricted user."""
 
     def __init__(self, server: LiveServer) -> None:
         self.http = httpx2.Client(base_url=server.uri, headers={"Authorization": f"Bearer {server.token}"}, timeout=120)
@@ -76,7 +76,7 @@ class Shop:
         self.do("PUT", "/api/metalakes/lake/permissions/users/bob/grant", {"roleNames": ["buyer"]})
 
     def do(self, method: str, path: str, body: object) -> dict[str, Any]:
-        """Ask as the admin."""
+        """Send a request as the admin."""
         answer = self.http.request(method, path, json=body)
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
@@ -103,7 +103,9 @@ class Shop:
 
 
 def patient(ask: Callable[[], pa.Table]) -> pa.Table:
-    """Ask again when the files were not all written in time: what was written stays, so each try has less to do."""
+    """Repeat the request while the rewritten files are not ready in time. Written files are kept, so each attempt has
+    less to do.
+    """
     for _ in range(20):
         with suppress(ServiceUnavailableError):
             return ask()
@@ -112,7 +114,7 @@ def patient(ask: Callable[[], pa.Table]) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """A server with the table, and patience."""
+    """A server with the table, and a long timeout."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LIMNOS__SERVER__REQUEST_TIMEOUT_S", "300")
         with serving(tmp_path_factory.mktemp("shop") / "data") as server:
@@ -122,8 +124,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def test_random_restrictions_show_what_the_model_says(shop: Shop) -> None:
-    """Filters and masks at random, read through filters of the reader's own at random: PyIceberg gets the rows of
-    the model, and no others.
+    """With random filters and masks, and random filters of the reader, PyIceberg reads exactly the rows of the
+    model.
     """
     dice = shop.dice
     for _ in range(COUNT):
@@ -155,7 +157,7 @@ def test_random_restrictions_show_what_the_model_says(shop: Shop) -> None:
 
 
 def test_deletes_evolution_and_time_travel(shop: Shop) -> None:
-    """Deleted rows stay deleted, renamed and added columns are read as they are now, an older snapshot is
+    """Deleted rows remain deleted, renamed and added columns have their current names, and an older snapshot is
     restricted as the newest is.
     """
     table = shop.table.refresh()
@@ -181,8 +183,8 @@ def test_deletes_evolution_and_time_travel(shop: Shop) -> None:
 
 
 def test_nothing_else_opens_it(shop: Shop) -> None:
-    """A client that plans by itself finds no file, and is told why by the file's name; it commits nothing, and its
-    metadata tables are empty-handed.
+    """A client that plans scans itself finds no file, and the file name tells why. It cannot commit, and metadata
+    tables cannot be read.
     """
     parted = shop.owner.create_table(("shop", "parted"), SCHEMA, partition_spec=SPEC)
     parted.append(pa.Table.from_pylist(shop.rows[:9], schema=SCHEMA.as_arrow()))
@@ -203,7 +205,7 @@ def test_nothing_else_opens_it(shop: Shop) -> None:
 
 
 def connect_alone(shop: Shop) -> RestCatalog:
-    """Bob with a client that plans scans by itself."""
+    """Connect bob with a client that plans scans itself."""
     properties = {**shop.bob.properties, "scan-planning-mode": "client"}
     properties.pop("prefix", None)
     return RestCatalog("alone", **properties)

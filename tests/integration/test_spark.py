@@ -19,7 +19,7 @@ from tests.integration.live import LiveServer
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -54,13 +54,13 @@ def quoted(name: str) -> str:
 
 
 def test_starting_spark_leaves_the_environment_alone(spark: SparkSession, environment: dict[str, str | None]) -> None:
-    """The variables that steer a Spark start are in this process as they were before it."""
+    """The environment variables that affect a start of Spark are unchanged after the start."""
     assert spark.range(3).count() == 3
     assert {name: os.environ.get(name) for name in STEERING} == environment
 
 
 def test_namespaces_four_deep(spark: SparkSession, space: str) -> None:
-    """Nested namespaces are made one by one, listed by their full path, and hold tables at any depth."""
+    """Nested namespaces are created one by one, listed by their full path, and have tables at any depth."""
     path = space
     for level in ("a", "b", "c", "d"):
         path += f".{level}"
@@ -75,7 +75,9 @@ def test_namespaces_four_deep(spark: SparkSession, space: str) -> None:
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_odd_names_work_for_namespaces_and_tables(spark: SparkSession, space: str, name: str) -> None:
-    """Dots, slashes, spaces, percent signs and Unicode go through create, insert, list, rename and drop unchanged."""
+    """Names with dots, slashes, spaces, percent signs and Unicode are unchanged by create, insert, list, rename and
+    drop.
+    """
     namespace = f"{space}.{quoted(name)}"
     table = f"{namespace}.{quoted(name)}"
     spark.sql(f"CREATE NAMESPACE {namespace}")
@@ -94,7 +96,7 @@ def test_odd_names_work_for_namespaces_and_tables(spark: SparkSession, space: st
 
 
 def test_the_separator_is_refused_in_namespaces_only(spark: SparkSession, space: str) -> None:
-    """A namespace part may not hold the separator of nested names, and is told so; a table may."""
+    """A namespace part with the separator of nested names is refused with a message; a table name may contain it."""
     with pytest.raises(REFUSAL, match=r"holds ':', which separates"):
         spark.sql(f"CREATE NAMESPACE {space}.`a:b`")
 
@@ -103,7 +105,7 @@ def test_the_separator_is_refused_in_namespaces_only(spark: SparkSession, space:
 
 
 def test_merge_updates_inserts_and_deletes(spark: SparkSession, space: str) -> None:
-    """MERGE changes matched rows, deletes those it is told to, and inserts the rest, in one commit."""
+    """MERGE updates matched rows, deletes the specified ones, and inserts the rest, in one commit."""
     spark.sql(f"CREATE TABLE {space}.t (id BIGINT, v STRING) USING iceberg")
     spark.sql(f"INSERT INTO {space}.t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
 
@@ -119,7 +121,7 @@ def test_merge_updates_inserts_and_deletes(spark: SparkSession, space: str) -> N
 
 
 def test_update_and_delete(spark: SparkSession, space: str) -> None:
-    """UPDATE and DELETE touch the rows they name."""
+    """UPDATE and DELETE change only the matching rows."""
     spark.sql(f"CREATE TABLE {space}.t AS SELECT id, id * 2 AS v FROM range(10)")
 
     spark.sql(f"UPDATE {space}.t SET v = 0 WHERE id < 5")
@@ -129,7 +131,7 @@ def test_update_and_delete(spark: SparkSession, space: str) -> None:
 
 
 def test_create_table_as_select_and_replace(spark: SparkSession, space: str) -> None:
-    """CTAS makes a table with rows at once; replacing it keeps the older snapshot reachable."""
+    """CTAS creates a table with rows in one step; replacing it keeps the older snapshot readable."""
     spark.sql(f"CREATE TABLE {space}.t USING iceberg AS SELECT 1 AS id")
     first = rows(spark, f"SELECT snapshot_id FROM {space}.t.snapshots")[0][0]
 
@@ -158,7 +160,7 @@ def test_schema_evolution(spark: SparkSession, space: str) -> None:
 
 
 def test_partition_evolution(spark: SparkSession, space: str) -> None:
-    """A table changes its partitioning between writes; rows of each layout are found."""
+    """The partitioning of a table changes between writes; rows of each spec are found."""
     spark.sql(f"CREATE TABLE {space}.t (day DATE, id BIGINT) USING iceberg PARTITIONED BY (months(day))")
     spark.sql(f"INSERT INTO {space}.t VALUES (DATE '2013-01-05', 1), (DATE '2013-02-05', 2)")
 
@@ -171,7 +173,7 @@ def test_partition_evolution(spark: SparkSession, space: str) -> None:
 
 
 def test_time_travel_tags_and_branches(spark: SparkSession, space: str) -> None:
-    """Older snapshots are read by id, by tag and by time; a branch is written without touching main."""
+    """Older snapshots are read by id, by tag and by timestamp; writes to a branch do not change main."""
     spark.sql(f"CREATE TABLE {space}.t (id BIGINT) USING iceberg")
     spark.sql(f"INSERT INTO {space}.t VALUES (1)")
     first, at = rows(spark, f"SELECT snapshot_id, CAST(committed_at AS STRING) FROM {space}.t.snapshots")[0]
@@ -188,7 +190,7 @@ def test_time_travel_tags_and_branches(spark: SparkSession, space: str) -> None:
 
 
 def test_rename_across_namespaces(spark: SparkSession, space: str) -> None:
-    """A table moves to another namespace with its rows and history; its old name is gone."""
+    """A table moves to another namespace with its rows and history; its old name no longer exists."""
     bare = space.removeprefix("main.")
     for level in ("x", "x.y"):
         spark.sql(f"CREATE NAMESPACE {space}.{level}")
@@ -201,7 +203,7 @@ def test_rename_across_namespaces(spark: SparkSession, space: str) -> None:
 
 
 def test_drop_of_a_full_namespace_is_refused(spark: SparkSession, space: str) -> None:
-    """A namespace with a table in it stays, and the refusal says that it is not empty."""
+    """A namespace with a table is not dropped, and the error says that it is not empty."""
     spark.sql(f"CREATE TABLE {space}.t (id BIGINT) USING iceberg")
 
     with pytest.raises(REFUSAL, match=r"(?i)not empty"):
@@ -211,13 +213,13 @@ def test_drop_of_a_full_namespace_is_refused(spark: SparkSession, space: str) ->
 
 
 def test_missing_table_is_the_usual_error(spark: SparkSession, space: str) -> None:
-    """A name that means nothing is Spark's own TABLE_OR_VIEW_NOT_FOUND, not a server error."""
+    """The error for a missing table is Spark's own TABLE_OR_VIEW_NOT_FOUND, not a server error."""
     with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.sql(f"SELECT * FROM {space}.nothing")
 
 
 def test_table_properties_and_comments_come_back(spark: SparkSession, space: str) -> None:
-    """Properties set at creation and later are shown; an unset one is gone."""
+    """Properties that are set at creation and later are shown; an unset one is not."""
     spark.sql(f"CREATE TABLE {space}.t (id INT COMMENT 'key') USING iceberg COMMENT 'things' TBLPROPERTIES ('k'='1')")
     spark.sql(f"ALTER TABLE {space}.t SET TBLPROPERTIES ('k2'='2')")
     spark.sql(f"ALTER TABLE {space}.t UNSET TBLPROPERTIES ('k')")
@@ -230,7 +232,7 @@ def test_table_properties_and_comments_come_back(spark: SparkSession, space: str
 
 
 def test_maintenance_procedures_run(spark: SparkSession, space: str) -> None:
-    """Small files are rewritten into one and old snapshots expire, with the rows unchanged."""
+    """Small files are rewritten into one and old snapshots expire; the rows are unchanged."""
     spark.sql(f"CREATE TABLE {space}.t (id BIGINT) USING iceberg")
     for number in range(3):
         spark.sql(f"INSERT INTO {space}.t VALUES ({number})")
@@ -244,7 +246,9 @@ def test_maintenance_procedures_run(spark: SparkSession, space: str) -> None:
 
 
 def test_a_second_session_is_another_caller(spark: SparkSession, space: str, server: LiveServer, admin: Client) -> None:
-    """In one process a second session has its own identity: refused, granted, allowed, revoked, refused."""
+    """A second session in one process has its own identity: it is refused, allowed after a grant, and refused after a
+    revoke.
+    """
     spark.sql(f"CREATE TABLE {space}.t AS SELECT 1 AS id")
     path = ("main", space.split("`")[1], "t")
     admin.users.add("bea")
@@ -269,8 +273,8 @@ def test_a_second_session_is_another_caller(spark: SparkSession, space: str, ser
 
 
 def test_refusals_say_why(spark: SparkSession, space: str, server: LiveServer, admin: Client) -> None:
-    """What Spark asks for by HEAD first (DROP TABLE, CREATE NAMESPACE) is refused with the reason, as everything
-    else is.
+    """Statements for which Spark first sends HEAD (DROP TABLE, CREATE NAMESPACE) are refused with the reason, as others
+    are.
     """
     spark.sql(f"CREATE TABLE {space}.t AS SELECT 1 AS id")
     admin.users.add("dan")
@@ -291,7 +295,7 @@ def test_refusals_say_why(spark: SparkSession, space: str, server: LiveServer, a
 def test_a_nested_namespace_is_found_by_its_parents(
     spark: SparkSession, space: str, server: LiveServer, admin: Client
 ) -> None:
-    """Who has a right on a nested namespace alone finds it from the root; what lies beside it stays hidden."""
+    """A user with a privilege on a nested namespace alone finds it from the root; its siblings are hidden."""
     for name in ("outer", "outer.inner", "outer.hidden", "other"):
         spark.sql(f"CREATE NAMESPACE {space}.{name}")
     home = space.split("`")[1]
@@ -308,7 +312,7 @@ def test_a_nested_namespace_is_found_by_its_parents(
 
 
 def test_a_new_name_with_the_catalog_before_it(spark: SparkSession, space: str) -> None:
-    """Who writes the catalog after RENAME TO is told to leave it out."""
+    """The error for a catalog name after RENAME TO says to omit it."""
     spark.sql(f"CREATE TABLE {space}.t AS SELECT 1 AS id")
 
     with pytest.raises(REFUSAL, match=r"relative to its catalog: write \S+\.u, without main before it"):
@@ -317,7 +321,7 @@ def test_a_new_name_with_the_catalog_before_it(spark: SparkSession, space: str) 
 
 @pytest.mark.usefixtures("spark")
 def test_catalogs_none_registers_what_the_caller_sees(server: LiveServer, admin: Client) -> None:
-    """Without names, every Iceberg catalog the caller may see is registered, and no other."""
+    """Without names, every Iceberg catalog that the caller may see is registered, and no other."""
     admin.catalogs.create("second_one", provider="lakehouse-iceberg")
     admin.users.add("cem")
 
@@ -329,8 +333,8 @@ def test_catalogs_none_registers_what_the_caller_sees(server: LiveServer, admin:
 
 
 def test_views_four_deep(spark: SparkSession, space: str) -> None:
-    """A view four deep is made, read by its full name, replaced, described, renamed, and dropped; its name is a
-    table's, too.
+    """A view four levels deep is created, read by its full name, replaced, described, renamed and dropped; a table may
+    have its name afterwards.
     """
     path = f"{space}.a.b.c"
     for depth in range(1, 4):
@@ -360,7 +364,7 @@ def test_views_four_deep(spark: SparkSession, space: str) -> None:
 
 
 def test_text_of_another_dialect_is_refused(spark: SparkSession, space: str, server: LiveServer) -> None:
-    """Spark tries the text of another dialect as its own; one that it cannot read is refused by the view's name."""
+    """Spark parses the text of another dialect as its own; if that fails, the error names the view."""
     level = space.split("`")[1]
     version = wire.view_version(
         "select cast(row(1) as row(x integer)) as id", dialect="trino", default_namespace=[level]

@@ -15,14 +15,14 @@ from tests.integration.live import serving
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 
 def written(client: Client, task: int) -> str:
-    """Wait until a task is done; returns what it says."""
+    """Wait until a task is done; returns its result."""
     while (found := client.tasks.load(task)).state == "waiting":
         pass
     assert found.state == "done", found
@@ -30,7 +30,9 @@ def written(client: Client, task: int) -> str:
 
 
 def test_spark_reads_the_audit(spark: SparkSession, tmp_path: Path) -> None:
-    """Lines of yesterday, written by a task of the server, are what the own API tells, a refusal among them."""
+    """Spark reads the audit lines of yesterday, written by a task of the server; they equal the records of the admin
+    API, including a refusal.
+    """
     data = tmp_path / "data"
     with serving(data) as server, Client(server.uri, token=server.token) as client:
         client.namespaces.create("main.told")

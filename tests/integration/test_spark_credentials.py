@@ -1,4 +1,4 @@
-"""Spark signs in by its own `credential` setting and a service account's secret, and exchanges its tokens while it
+"""Spark authenticates by its own `credential` setting and a service account's secret, and exchanges its tokens while it
 runs.
 """
 
@@ -29,7 +29,9 @@ GIVEN = 'limnos_requests_total{operation="issue-token",protocol="iceberg",status
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server that takes tokens only, whose access lasts some seconds, and a program etl that owns the catalog."""
+    """A server that accepts only tokens, whose access tokens are valid for some seconds, and a service account `etl`
+    that owns the catalog.
+    """
     folder = tmp_path_factory.mktemp("credentials")
     settings = folder / "lake.toml"
     settings.write_text(f'[access]\nauthentication = "token"\nsession_s = {LIFE_S}\n')
@@ -47,7 +49,7 @@ def given(lake: LiveServer) -> float:
 
 
 def use(spark: SparkSession, lake: LiveServer, *, name: str, credential: str) -> SparkSession:
-    """A session of the running Spark with the server as a catalog, by what a user of Spark writes."""
+    """Return a session of the running Spark with the server as a catalog, configured as by a user."""
     mine = spark.newSession()
     prefix = f"spark.sql.catalog.{name}"
     told = {
@@ -61,8 +63,8 @@ def use(spark: SparkSession, lake: LiveServer, *, name: str, credential: str) ->
 
 
 def test_spark_goes_on_over_the_ends_of_tokens(spark: SparkSession, lake: LiveServer) -> None:
-    """It writes and reads; its token is exchanged beside it, and it goes on after the first one's end; a wrong
-    secret opens nothing.
+    """Spark writes and reads. It exchanges its token in the background and works after the first one has expired; a
+    wrong secret is refused.
     """
     with Client(lake.uri, token=lake.token) as admin:
         secret = admin.service_accounts.create_secret("etl").client_secret
@@ -72,7 +74,7 @@ def test_spark_goes_on_over_the_ends_of_tokens(spark: SparkSession, lake: LiveSe
 
     began, first = time.monotonic(), given(lake)
     while given(lake) == first or time.monotonic() - began < LIFE_S:
-        assert time.monotonic() - began < PATIENCE_S, "Spark never asked for the next token"
+        assert time.monotonic() - began < PATIENCE_S, "Spark never requested the next token"
         time.sleep(0.2)
     mine.sql("INSERT INTO etl_lake.sea.t VALUES (2)")
 

@@ -17,7 +17,7 @@ from tests.integration.live import LiveServer
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -27,8 +27,8 @@ DOCS = "lance.search.docs"
 
 
 def test_a_lance_table_is_written_read_joined_and_refused(spark: SparkSession, server: LiveServer) -> None:
-    """What docs/guides/lance-spark.md and docs/guides/lance.md show does what it says; conditions reach the table;
-    a stranger is refused, then let in.
+    """The examples of docs/guides/lance-spark.md and docs/guides/lance.md run; filters are pushed down to the table; a
+    user is refused before a grant and allowed after it.
     """
     names: dict[str, Any] = {"uri": server.uri, "token": server.token}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):

@@ -1,7 +1,7 @@
-"""Scans that the server plans for Spark: the rows equal those of Spark's own planning, and of a restricted table the
-visible ones.
+"""Scans that the server plans for Spark: the rows equal those of Spark's own planning; of a restricted table only
+visible rows are returned.
 
-`LIMNOS_TEST_PLANS` is the number of random filters; 400 are the whole proof.
+`LIMNOS_TEST_PLANS` is the number of random filters; the complete check uses 400.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.integration.live import LiveServer, serving
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -47,7 +47,7 @@ STORY = (
 
 
 class Lake(NamedTuple):
-    """A server with the table, and two administrators in Spark: one plans by itself, one has the server do it."""
+    """A server with the table, and two administrators in Spark: for one Spark plans scans, for the other the server."""
 
     server: LiveServer
     own: SparkSession
@@ -62,7 +62,7 @@ class Lake(NamedTuple):
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    """A server whose table `main.plan.cards` went through the story."""
+    """A server whose table `main.plan.cards` has a history of commits."""
     dice = random.Random(20261122)
     with serving(tmp_path_factory.mktemp("planned") / "data") as server:
         own = session(server.uri, token=server.token)
@@ -70,9 +70,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
         own.sql("CREATE NAMESPACE main.plan")
         for first, statement in enumerate(STORY):
             own.sql(statement.format(rows=_rows(dice, first * 100)))
-        planned.sql(
-            "SHOW NAMESPACES IN main"
-        )  # whoever names a catalog first gives it the settings of the session that is active then
+        planned.sql("SHOW NAMESPACES IN main")  # the first session that names a catalog determines its settings
         yield Lake(server, own, planned, dice)
 
 
@@ -86,7 +84,7 @@ def _rows(dice: random.Random, first: int) -> str:
 
 
 def repr_of(text: str) -> str:
-    """A text as SQL writes it; quotes in it are doubled already."""
+    """Return a text as an SQL literal; quotes in it are doubled already."""
     return f"'{text}'"
 
 
@@ -120,7 +118,9 @@ def _kind(spark: SparkSession, name: str) -> str:
 
 
 def test_rows_are_those_of_sparks_own_planning(lake: Lake) -> None:
-    """Over random filters, versions and columns both plans give the same rows; one of them is the server's."""
+    """For random filters, versions and columns both ways of planning return the same rows, and one of them is the
+    server's.
+    """
     assert (_kind(lake.own, "main.plan.cards"), _kind(lake.planned, "main.plan.cards")) == (OWN, PLANNED)
     versions = [row[0] for row in lake.own.sql("SELECT snapshot_id FROM main.plan.cards.snapshots").collect()]
 
@@ -136,12 +136,12 @@ def test_rows_are_those_of_sparks_own_planning(lake: Lake) -> None:
         found += len(rows)
 
     assert found > COUNT
-    assert lake.plans() - before >= COUNT // 2  # a scan whose filter is always false is not begun
+    assert lake.plans() - before >= COUNT // 2  # Spark does not start a scan whose filter is always false
 
 
 @pytest.mark.parametrize("who", ["table", "catalog", "nobody"])
 def test_who_says_that_the_server_plans(lake: Lake, who: str) -> None:
-    """A table's property is obeyed against the session's own setting, a catalog's without one."""
+    """A table's planning mode overrides the session's setting; a catalog's mode applies without one."""
     with Client(lake.server.uri, token=lake.server.token) as client:
         client.catalogs.create(who)
         if who == "catalog":
@@ -160,9 +160,7 @@ def test_who_says_that_the_server_plans(lake: Lake, who: str) -> None:
 
 
 def test_a_restricted_table_shows_what_may_be_seen(lake: Lake) -> None:
-    """Whom a filter and a mask bind gets the rows that pass, masked, whatever their session says; the owner sees
-    all.
-    """
+    """Restricted users get the permitted rows, masked, with any setting of their session; the owner gets all rows."""
     lake.own.sql("CREATE TABLE main.plan.secret (id INT, city STRING, card STRING) USING iceberg PARTITIONED BY (city)")
     lake.own.sql(
         "INSERT INTO main.plan.secret VALUES (1, 'Rome', '1111-2222'), (2, 'Oslo', '3333-4444'), (3, 'Rome', NULL)"

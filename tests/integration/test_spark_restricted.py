@@ -2,7 +2,7 @@
 Python.
 
 Files are partitioned, with position deletes of format 2 and deletion vectors of format 3. `LIMNOS_TEST_RESTRICTIONS` is
-the number of filters and masks; 1,000 are the whole proof.
+the number of filters and masks; the complete check uses 1,000.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.integration.test_restricted_scans import SCHEMA, SPEC, Shop
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.integration,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -45,8 +45,8 @@ _COMPARED = {"eq": "=", "not-eq": "<>", "lt": "<", "lt-eq": "<=", "gt": ">", "gt
 
 
 class Spark(NamedTuple):
-    """The shop with its tables in two formats, the rows that are left in them, and bob in Spark, who says nothing
-    of where scans are planned.
+    """The tables in two formats, the rows that remain in them, and bob in Spark, without a setting for scan
+    planning.
     """
 
     shop: Shop
@@ -55,14 +55,14 @@ class Spark(NamedTuple):
     bob: SparkSession
 
     def seen(self, query: str) -> list[Row]:
-        """Return the rows that bob gets."""
+        """Return the rows that bob reads."""
         found: list[Row] = self.bob.sql(query).toArrow().to_pylist()
         return [{column: _in_utc(value) for column, value in row.items()} for row in found]
 
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
-    """A server with the tables, and patience."""
+    """A server with the tables, and a long timeout."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LIMNOS__SERVER__REQUEST_TIMEOUT_S", "300")
         with serving(tmp_path_factory.mktemp("shop") / "data") as server:
@@ -116,7 +116,7 @@ def _literal(column: str, written: Cell) -> str:
 
 
 def test_spark_shows_what_the_model_says(spark: Spark) -> None:
-    """Filters and masks at random, read through queries at random: Spark gives the rows of the model, and no others."""
+    """With random filters, masks and queries, Spark returns exactly the rows of the model."""
     dice, read = spark.shop.dice, 0
     for number in range(COUNT):
         name = TABLES[number % 2]
@@ -134,8 +134,8 @@ def test_spark_shows_what_the_model_says(spark: Spark) -> None:
 
 
 def test_what_else_a_query_may_ask(spark: Spark) -> None:
-    """Counts, joins and groups are of what may be seen; an older version is restricted as the newest, by the
-    columns of today.
+    """Counts, joins and groups see only permitted rows; an older version is restricted as the newest, with the current
+    columns.
     """
     versions = [row[0] for row in spark.owner.sql("SELECT snapshot_id FROM main.shop.two.snapshots ORDER BY committed_at").collect()]  # fmt: skip
     spark.shop.restrict({"type": "eq", "term": "city", "value": "Bonn"}, {"card": "replace-with-null"}, table="two")

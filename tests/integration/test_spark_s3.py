@@ -1,5 +1,5 @@
-"""Spark on an object store with authorization on, by credentials of one table and by signed requests, without keys of
-its own.
+"""Spark on an object store with authorization, by credentials of one table and by signed requests, without keys of its
+own.
 
 Spark reads settings for S3 only at its start. So it runs in a separate process, which reads requests and writes answers
 as lines.
@@ -50,13 +50,13 @@ ADMIN, ANA = 0, 1
 
 
 class Shell:
-    """A Spark that is asked line by line, as one of its users."""
+    """A Spark process that executes statements line by line, as one of its users."""
 
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self.process, self.log = process, log
 
     def ask(self, statement: str, *, user: int = ADMIN, held: str = "") -> dict[str, object]:
-        """Return what became of a statement; `held` is the name of a result that is worked out anew on the table
+        """Return the result of a statement, or its error. `held` names a DataFrame that is evaluated again on the table
         as it was first loaded.
         """
         asks: IO[str] | None = self.process.stdin
@@ -70,7 +70,7 @@ class Shell:
         raise AssertionError(self.log.read_text()[-3000:])
 
     def rows(self, statement: str, *, user: int = ADMIN, held: str = "") -> object:
-        """Return the rows of a statement that must succeed."""
+        """Return the rows of a statement, which must succeed."""
         told = self.ask(statement, user=user, held=held)
         assert "rows" in told, (statement, told)
         return told["rows"]
@@ -78,14 +78,14 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
-    """The store."""
+    """The object store."""
     with authorized() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def server(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server with two catalogs there: one gives out credentials, one signs; ana may read the tables of both."""
+    """A server with two catalogs in the store: one vends credentials, one signs; ana may read the tables of both."""
     data = tmp_path_factory.mktemp("spark-s3") / "data"
     keys = {key: value for key, value in store.properties.items() if key != "s3-role-arn"}
     with (
@@ -105,7 +105,7 @@ def server(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def shell(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """A Spark that finds no keys of its own anywhere."""
+    """A Spark process without credentials in its environment."""
     with Client(server.uri, token=server.token) as client:
         ana = client.tokens.create(user="ana").token
     own = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
@@ -132,8 +132,8 @@ def shell(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_spark_has_no_keys_of_its_own(shell: Shell, store: ObjectStoreServer, catalog: str) -> None:
-    """Tables are made, written, altered and read, by who may read only too, and each request to the store is under
-    this server's word.
+    """Tables are created, written, altered and read, also by a reader, and each request to the store is authorized by
+    this server.
     """
     shell.rows(f"CREATE NAMESPACE {catalog}.a")
     shell.rows(f"CREATE TABLE {catalog}.a.t (id BIGINT, text STRING) USING iceberg")
@@ -151,7 +151,7 @@ def test_spark_has_no_keys_of_its_own(shell: Shell, store: ObjectStoreServer, ca
 
 
 def test_a_table_made_of_rows(shell: Shell, store: ObjectStoreServer) -> None:
-    """A table that is made in one step with its rows has credentials before it is there."""
+    """A table that is created with its rows in one step has credentials before it exists."""
     shell.rows("CREATE NAMESPACE vended.made")
     shell.rows("CREATE TABLE vended.made.t USING iceberg AS SELECT id FROM range(100)")
 
@@ -160,8 +160,8 @@ def test_a_table_made_of_rows(shell: Shell, store: ObjectStoreServer) -> None:
 
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_files_beside_are_refused(shell: Shell, store: ObjectStoreServer, server: LiveServer, catalog: str) -> None:
-    """A table is not told to write its rows into the place of another one, whose name only begins alike; it goes
-    on where it lies.
+    """`write.data.path` cannot be set to the location of another table whose name has the same prefix; later writes go
+    to the table's own location.
     """
     shell.rows(f"CREATE NAMESPACE {catalog}.beside")
     for name in ("t", "t2"):
@@ -191,8 +191,8 @@ def renewed(server: LiveServer) -> float:
 
 
 def test_spark_renews_credentials(shell: Shell, store: ObjectStoreServer, server: LiveServer) -> None:
-    """A table that Spark has loaded once is read after the sessions of that time have ended, under credentials
-    that it asked for by the route that renews them.
+    """After the first credentials have expired, a table that Spark loaded once is still read, with credentials from the
+    refresh route.
     """
     store.life_s = LIFE_S
     try:

@@ -1,4 +1,4 @@
-"""COPY TO by a real server and its engine: formats, order and parts, masks, an object store, a kill."""
+"""COPY TO by a real server and its engine: formats, order and partitions, masks, an object store, a killed engine."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def server(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def post(server: LiveServer, path: str, body: object) -> None:
-    """A request of the administrator's that makes something."""
+    """Send a request of the administrator that creates an object."""
     request = urllib.request.Request(
         f"{server.uri}{path}",
         data=json.dumps(body).encode(),
@@ -85,7 +85,7 @@ def _out(server: LiveServer) -> Path:
 
 
 def test_each_format_is_read_back(server: LiveServer) -> None:
-    """By LOAD of the same server; ADM keeps every type, also of undeclared fields."""
+    """LOAD of the same server reads each format; ADM keeps every type, also of undeclared fields."""
     whole = rows(server, "select value s from shop.Sales s order by s.id", format="lossless-json")
     columns = "type ({id: bigint, city: string?, at_: datetime?})"
     for name, more, compression in (
@@ -112,7 +112,7 @@ def test_each_format_is_read_back(server: LiveServer) -> None:
 
 
 def test_results_of_the_command_line_are_loaded(server: LiveServer) -> None:
-    """`limnos sql --results adm` keeps every type; after JSON an UPDATE gives undeclared fields theirs again."""
+    """`limnos sql --results adm` keeps every type; after JSON an UPDATE restores the types of undeclared fields."""
     whole = rows(server, "select value s from shop.Sales s order by s.id", format="lossless-json")
     for results in ("adm", "json-lines"):
         done = subprocess.run(
@@ -135,7 +135,7 @@ def test_results_of_the_command_line_are_loaded(server: LiveServer) -> None:
 
 
 def test_parts_and_order(server: LiveServer) -> None:
-    """A directory for each value, the objects of each in the order of OVER; the answer warns of the others."""
+    """Each value has a directory, with objects in the order of OVER; the answer warns about other fields."""
     statement = (
         "copy (select s.id, case when s.id < 2990 then s.city end as city from shop.Sales s) as x to localfs"
         f" path ('{_out(server)}/parts', 'city=' || city) over (partition by x.city city order by x.id desc)"
@@ -154,7 +154,9 @@ def test_parts_and_order(server: LiveServer) -> None:
 
 
 def test_a_restricted_user_writes_nothing(server: LiveServer) -> None:
-    """Filters and masks hold: SQL++ is refused to users whom a restriction of the table concerns."""
+    """Filters and masks apply: COPY TO is refused to users whom a restriction of the table affects, and writes
+    nothing.
+    """
     with Client(server.uri, token=server.token) as client:
         client.users.add("ana")
         client.roles.create("readers")
@@ -173,7 +175,9 @@ def test_a_restricted_user_writes_nothing(server: LiveServer) -> None:
 
 
 def test_an_object_store(server: LiveServer, store: ObjectStoreServer) -> None:
-    """Through a fileset; the mark of success comes last, and a second export is refused."""
+    """COPY TO writes to an object store through a fileset. The success marker is written last, and a second export is
+    refused.
+    """
     statement = "copy shop.Sales to fileset path ('day') with {'format': 'json', 'fileset': 'files.raw.out', 'max-objects-per-file': 1000}"
     rows(server, statement)
     names = sorted(name.rpartition("/")[2] for name in store.names("files/") if "/day/" in name)
@@ -185,7 +189,7 @@ def test_an_object_store(server: LiveServer, store: ObjectStoreServer) -> None:
 
 
 def test_a_kill_leaves_no_directory(server: LiveServer) -> None:
-    """The engine ends in the middle: the caller is told to try again, nothing is there; the next attempt works."""
+    """If the engine is killed during COPY TO, the caller gets 503 and no directory remains; the next attempt works."""
     statement = (
         "copy (select a.id, b.id as other from shop.Sales a, shop.Sales b) as x"
         f" to localfs path ('{_out(server)}/killed') with {{'format': 'json'}}"
@@ -204,7 +208,7 @@ def test_a_kill_leaves_no_directory(server: LiveServer) -> None:
 
     assert answers == [503]
     assert not (_out(server) / "killed").exists()
-    while list(_out(server).glob(".limnos-export-*")):  # deleted behind the answer
+    while list(_out(server).glob(".limnos-export-*")):  # deleted after the answer
         time.sleep(0.05)
     rows(server, f"copy shop.Sales to localfs path ('{_out(server)}/killed') with {{'format': 'json'}}")
     assert len(list((_out(server) / "killed").iterdir())) == 1

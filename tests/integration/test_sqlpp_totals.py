@@ -1,4 +1,6 @@
-"""Totals by SQL++ over narrow columns of tables that PyIceberg and Spark wrote, beside those of the two engines."""
+"""Totals by SQL++ over narrow columns of tables that PyIceberg and Spark wrote, compared with those of the two
+engines.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def sqlpp(server: LiveServer, statement: str) -> list[object]:
 
 
 def test_totals_of_a_table_that_spark_wrote(server: LiveServer, spark: SparkSession) -> None:
-    """Sums of `smallint`, `int` and `float` are as wide as Spark's own."""
+    """Sums of `smallint`, `int` and `float` have the width of Spark's sums."""
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS main.{SPACE}")
     name = f"main.{SPACE}.by_spark"
     spark.sql(f"CREATE TABLE {name} (s SMALLINT, n INT, f FLOAT)")
@@ -59,7 +61,7 @@ def test_totals_of_a_table_that_spark_wrote(server: LiveServer, spark: SparkSess
 
 
 def test_totals_of_a_table_that_pyiceberg_wrote(server: LiveServer) -> None:
-    """Sums of `int` and `float` are those that Arrow gives for PyIceberg's own scan."""
+    """Sums of `int` and `float` equal those that Arrow computes for PyIceberg's scan."""
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
     catalog.create_namespace_if_not_exists((SPACE,))
     rows = pa.table(

@@ -1,4 +1,4 @@
-"""A stopping server exits, whatever it waits for."""
+"""A stopping server exits, even while requests are blocked."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from tests.integration.live import serving
 
 
 def test_stop_does_not_wait_for_stuck_storage(tmp_path: Path) -> None:
-    """With creates that hang at a silent object store, SIGTERM ends the process after the time for requests in
-    flight.
-    """
+    """With creates that are blocked by an unresponsive object store, SIGTERM ends the process after the drain time."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
         flags = ("--allow-root", "s3://b", "--allow-endpoint", endpoint)
@@ -44,7 +42,7 @@ def test_stop_does_not_wait_for_stuck_storage(tmp_path: Path) -> None:
 
 
 def ask(uri: str, token: str, path: str, body: object) -> None:
-    """Send a request to the stuck catalog; whether it is answered does not matter."""
+    """Send a request to the blocked catalog; whether it is answered does not matter."""
     request = urllib.request.Request(
         f"{uri}/iceberg/v1/lake.stuck/{path}", json.dumps(body).encode(),
         {"authorization": f"Bearer {token}", "content-type": "application/json"},

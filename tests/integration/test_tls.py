@@ -1,4 +1,4 @@
-"""TLS on the server's own address with real clients: clients that trust the authority are answered, also while the
+"""TLS on the server's own address with real clients: clients that trust the authority get answers, also while the
 certificate is replaced.
 """
 
@@ -49,7 +49,7 @@ class Lake:
         return urlsplit(self.server.uri).port or 0
 
     def shown(self) -> int:
-        """The serial number of the certificate that a new connection is shown."""
+        """Return the serial number of the certificate in a new connection."""
         with (
             socket.create_connection(("127.0.0.1", self.port), timeout=10) as plain,
             ssl.create_default_context(cafile=str(self.authority.file)).wrap_socket(
@@ -61,10 +61,10 @@ class Lake:
             return x509.load_der_x509_certificate(found).serial_number
 
     def wait_shown(self, serial: int, *, times: int = 1) -> None:
-        """Wait until so many connections in a row are shown a certificate: each worker has one of its own."""
+        """Wait until the given number of consecutive connections have a certificate: each worker has its own."""
         until, row = time.monotonic() + PATIENCE_S, 0
         while row < times:
-            assert time.monotonic() < until, "the new certificate was never shown"
+            assert time.monotonic() < until, "the new certificate was never served"
             row = row + 1 if self.shown() == serial else 0
 
 
@@ -77,7 +77,7 @@ def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_our_client_believes_the_authority_it_is_given(lake: Lake) -> None:
-    """With `ca_file` it is answered; without, it says that no server it believes answers."""
+    """With `ca_file` the client is answered; without it the error says that no trusted server answers."""
     assert lake.server.uri.startswith("https://")
     with Client(lake.server.uri, token=lake.server.token, ca_file=lake.authority.file) as client:
         assert client.whoami() == "admin"
@@ -89,9 +89,9 @@ def test_our_client_believes_the_authority_it_is_given(lake: Lake) -> None:
 
 
 def test_pyiceberg_and_requests_are_answered(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyIceberg by the properties that our client gives, requests by its own setting.
+    """PyIceberg connects with the properties of the client, requests with its own setting.
 
-    A bundle of the environment goes before a session's own with requests, so there must be none.
+    A CA bundle of the environment overrides that of a session in requests, so there must be none.
     """
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
@@ -104,7 +104,7 @@ def test_pyiceberg_and_requests_are_answered(lake: Lake, monkeypatch: pytest.Mon
 
 
 def test_curl_is_answered(lake: Lake) -> None:
-    """It believes the authority that it is told of."""
+    """With `--cacert`, curl trusts the given authority."""
     told = subprocess.run(
         [shutil.which("curl") or "curl", "-sS", "--cacert", str(lake.authority.file), f"{lake.server.uri}/metrics"],
         capture_output=True, text=True, timeout=30, check=True,
@@ -114,7 +114,7 @@ def test_curl_is_answered(lake: Lake) -> None:
 
 
 def test_what_is_longer_than_a_record_arrives_whole(lake: Lake) -> None:
-    """In both directions: a record of TLS has 16 KiB at most."""
+    """Bodies larger than a TLS record (16 KiB) arrive complete in both directions."""
     with requests.Session() as session:
         session.headers["Authorization"] = f"Bearer {lake.server.token}"
         url, believed = f"{lake.server.uri}/iceberg/v1/lake.main/namespaces", str(lake.authority.file)
@@ -127,7 +127,7 @@ def test_what_is_longer_than_a_record_arrives_whole(lake: Lake) -> None:
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 def test_old_tls_and_no_tls_are_not_answered(lake: Lake) -> None:
-    """TLS 1.1 ends in the handshake; a request in plain text gets not a byte of an answer."""
+    """A handshake with TLS 1.1 fails; a plain-text request gets no byte of an answer."""
     old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
     old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -141,7 +141,9 @@ def test_old_tls_and_no_tls_are_not_answered(lake: Lake) -> None:
 
 
 def test_certificate_is_replaced_under_load(lake: Lake) -> None:
-    """Sixty-four callers ask all the while, on connections that they keep and on new ones: no request fails."""
+    """While the certificate is replaced, no request of sixty-four callers fails, on kept-alive and on new
+    connections.
+    """
     failed: list[str] = []
     counts = [0] * CALLERS
     over = threading.Event()
@@ -178,14 +180,16 @@ def test_certificate_is_replaced_under_load(lake: Lake) -> None:
 
 
 def test_a_broken_pair_leaves_the_old_one(lake: Lake) -> None:
-    """The log says why, and the next good pair is taken without a start."""
+    """An invalid certificate and key leave the old pair in use; the log names the reason, and the next valid pair is
+    loaded without a restart.
+    """
     good = lake.authority.give(*lake.files)
     lake.wait_shown(good, times=IN_A_ROW)
     lake.files[1].write_bytes(b"no key")
     log = next(lake.data.parent.glob("data.*.log"))
     until = time.monotonic() + PATIENCE_S
     while "cannot be used; the old one stays in use" not in log.read_text():
-        assert time.monotonic() < until, "the broken pair was not told of"
+        assert time.monotonic() < until, "the invalid pair was not reported"
         time.sleep(0.1)
 
     assert lake.shown() == good
@@ -193,7 +197,7 @@ def test_a_broken_pair_leaves_the_old_one(lake: Lake) -> None:
 
 
 def test_a_certificate_that_is_over_is_told_at_the_start(tmp_path: Path) -> None:
-    """The server does not start, and `server check` finds it too."""
+    """With an expired certificate the server does not start, and `server check` reports it."""
     lake = Lake(tmp_path)
     lake.authority.give(*lake.files, starts=-2, ends=-1)
     with pytest.raises(AssertionError, match="has expired"), serving(lake.data, *lake.flags):

@@ -41,7 +41,7 @@ SCHEMAS = f"{GRAVITINO}/catalogs/main/schemas"
 
 
 class Faces(NamedTuple):
-    """A schema, as both clients have it."""
+    """A schema in both clients."""
 
     wire: Wire
     catalog: RestCatalog
@@ -65,7 +65,7 @@ def faces(server: LiveServer) -> Iterator[Faces]:
 
 
 def make(faces: Faces, table: str, model: TableModel, *, over_gravitino: bool) -> None:
-    """Make the table of a model, over one face or the other."""
+    """Create the table of a model, over one of the protocols."""
     if over_gravitino:
         body = {"name": table, "columns": [column.gravitino() for column in model.columns], "properties": {}}
         faces.wire.do("POST", f"{SCHEMAS}/{faces.space}/tables", body)
@@ -82,7 +82,7 @@ def append(faces: Faces, table: str, model: TableModel) -> None:
 
 
 def alter_over_gravitino(faces: Faces, table: str, model: TableModel, *, dice: random.Random) -> None:
-    """Send one to three changes at once; one of four such requests has something wrong in it, and changes nothing."""
+    """Send one to three alters in one request; one of four requests has an invalid alter, and changes nothing."""
     wanted, alters = copy.deepcopy(model), list[Alter]()
     for _ in range(dice.randint(1, 3)):
         alters.append(drawn(wanted, dice, over_gravitino=True))
@@ -101,7 +101,7 @@ def alter_over_gravitino(faces: Faces, table: str, model: TableModel, *, dice: r
 
 
 def alter_over_iceberg(faces: Faces, table: str, model: TableModel, *, dice: random.Random) -> None:
-    """Commit one change by PyIceberg."""
+    """Commit one alter by PyIceberg."""
     alter = drawn(model, dice, over_gravitino=False)
     there = faces.catalog.load_table((faces.space, table))
     if alter.does in ("property", "forget", "about"):
@@ -109,7 +109,7 @@ def alter_over_iceberg(faces: Faces, table: str, model: TableModel, *, dice: ran
             name = "".join(alter.path) or "comment"
             if alter.does != "forget":
                 change.set_properties({name: alter.word})
-            elif name in model.properties:  # PyIceberg can't take away what is not there
+            elif name in model.properties:  # PyIceberg cannot remove a missing property
                 change.remove_properties(name)
     else:
         with there.update_schema() as update:
@@ -118,7 +118,7 @@ def alter_over_iceberg(faces: Faces, table: str, model: TableModel, *, dice: ran
 
 
 def faces_agree(faces: Faces, table: str, model: TableModel) -> None:
-    """Both faces tell the columns, their ids, comments and properties of the model."""
+    """Check that both protocols return the model's columns, ids, comments and properties."""
     told = cast("Json", faces.wire.do("GET", faces.gravitino(table)).body["table"])
     columns = [
         {key: value for key, value in each.items() if key != "autoIncrement"}
@@ -138,7 +138,7 @@ def faces_agree(faces: Faces, table: str, model: TableModel) -> None:
 
 
 def told(faces: Faces, number: int) -> TableModel:
-    """Tell a story: make a table, alter it over both faces, with rows in between, and look at it after each alter."""
+    """Create a table, alter it over both protocols with rows in between, and check it after each alter."""
     dice, model, table = random.Random(number), TableModel(), f"t{number}"
     make(faces, table, model, over_gravitino=number % 2 == 0)
     for turn in range(TURNS):
@@ -153,8 +153,8 @@ def told(faces: Faces, number: int) -> TableModel:
 
 @pytest.mark.parametrize("number", range(STORIES))
 def test_alters_over_both_faces_agree_with_a_model(faces: Faces, number: int) -> None:
-    """After each alter both faces tell the model's columns with its ids; PyIceberg reads every row under today's
-    names.
+    """After each alter both protocols return the model's columns with their ids; PyIceberg reads every row under the
+    current names.
     """
     model = told(faces, number)
 
@@ -163,7 +163,9 @@ def test_alters_over_both_faces_agree_with_a_model(faces: Faces, number: int) ->
 
 
 def test_both_faces_at_once_lose_nothing(faces: Faces, server: LiveServer) -> None:
-    """Two writers over each face add columns to one table at once: every acknowledged column is there, no id twice."""
+    """If two writers per protocol add columns to one table concurrently, every acknowledged column exists, and no id
+    occurs twice.
+    """
     model = TableModel()
     make(faces, "both", model, over_gravitino=True)
 

@@ -17,7 +17,7 @@ from tests.nodes.wire import Wire
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -33,7 +33,7 @@ def faces(server: LiveServer) -> Iterator[Faces]:
 
 
 def test_spark_reads_what_both_faces_altered(faces: Faces, spark: SparkSession) -> None:
-    """Spark finds the model's columns in their order, and every row under today's names."""
+    """Spark returns the model's columns in their order, and every row under the current names."""
     for number in range(1000, 1000 + SPARK_STORIES):
         model = told(faces, number)
 

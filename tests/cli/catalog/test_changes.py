@@ -1,4 +1,4 @@
-"""`changes --follow`: it continues after restarts of the server, and its last line says how to resume."""
+"""`changes --follow` continues after a restart of the server, and its last line says how to resume."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_follows_outlives_a_restart(fake: FakeServer, limnos: Run) -> None:
-    """A server that is away is asked again from the same position, and an end that nobody can help says where one
-    was.
+    """If the server is unavailable, the command repeats the request with the same position. If the position is no
+    longer valid, the error names it.
     """
     waiting = f"{FEED}?after=x&wait_s=15"
     fake.on("GET", f"{FEED}?after=now", {"changes": [], "next": "x", "more": False})
@@ -44,7 +44,7 @@ def test_who_follows_outlives_a_restart(fake: FakeServer, limnos: Run) -> None:
 
 @pytest.mark.parametrize("flags", [("--follow",), ()])
 def test_a_server_that_was_never_there_is_told(fake: FakeServer, limnos: Run, flags: tuple[str, ...]) -> None:
-    """Who has read nothing yet is told at once that nobody answers."""
+    """If the first request fails, the command exits with the code for unreachable servers and names no position."""
     fake.on("GET", f"{FEED}?after=x", AWAY, status=503)
 
     done = limnos("changes", "--after", "x", *flags, "--output", "table")

@@ -9,7 +9,7 @@ from tests.client.fake import FakeServer
 
 
 def test_describe_tells_of_protection(fake: FakeServer, limnos: Run) -> None:
-    """What protects something from being dropped is shown, and nothing where nothing does."""
+    """`describe` shows the protection of an object; without protection it shows none."""
     fake.on("GET", "/iceberg/v1/lake.main/namespaces/raw", {"namespace": ["raw"], "properties": {}})
     where = "/api/limnos/v1/metalakes/lake/objects/schema/main.raw/protection"
     fake.on("GET", where, {"protected": True, "by": {"kind": "catalog", "name": "main"}, "below": True})
@@ -22,8 +22,8 @@ def test_describe_tells_of_protection(fake: FakeServer, limnos: Run) -> None:
 
 @pytest.mark.parametrize("verb,told", [("describe", "describe"), ("drop", "delete")])
 def test_a_tag_is_not_in_the_tree(fake: FakeServer, limnos: Run, verb: str, told: str) -> None:
-    """A tag is neither shown nor dropped as if it were a catalog of its name: the command for tags is named, and
-    nothing is sent.
+    """A tag is neither shown nor dropped as a catalog of the same name: the error names the command for tags, and no
+    request is sent.
     """
     done = limnos(verb, "main", "--kind", "tag")
 
@@ -33,7 +33,9 @@ def test_a_tag_is_not_in_the_tree(fake: FakeServer, limnos: Run, verb: str, told
 
 @pytest.mark.parametrize("kind", ["table", "view", "tag"])
 def test_what_holds_nothing_is_not_listed(fake: FakeServer, limnos: Run, kind: str) -> None:
-    """`--kind` says what the path is, and is no filter: what has nothing in it is refused before anything is asked."""
+    """`--kind` states the kind of the path and is not a filter: `ls` refuses kinds without children before it sends a
+    request.
+    """
     done = limnos("ls", "main.raw", "--kind", kind)
 
     assert (done.code, fake.calls) == (2, [])

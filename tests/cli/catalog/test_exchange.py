@@ -17,14 +17,14 @@ DONE = {"metalake": "copy", "records": 450, "masked": [f"main: key{at}" for at i
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """An export of 450 records, as far as a client can tell."""
+    """An export file of 450 records that the client can split into parts."""
     path = tmp_path / "lake.export"
     path.write_bytes(frame_message(b"record") * 450)
     return path
 
 
 def feeds(fake: FakeServer, *, total: int = 450, at: int = 0) -> None:
-    """Let the server take parts of 200 records."""
+    """Add routes that accept parts of 200 records."""
     while at < total:
         after, at = at, min(total, at + 200)
         fake.on("POST", f"{IMPORTS}/7/records?after={after}", {**FOUND, "records": at})
@@ -32,7 +32,7 @@ def feeds(fake: FakeServer, *, total: int = 450, at: int = 0) -> None:
 
 
 def test_export_writes_what_it_gets(fake: FakeServer, limnos: Run) -> None:
-    """To standard output, in the form that is asked for."""
+    """`export` writes to standard output, in the requested format."""
     fake.on("GET", "/api/limnos/v1/metalakes/lake/export?format=json&secrets=true", "lines\n")
 
     done = limnos("export", "lake", "--format", "json", "--secrets")
@@ -40,7 +40,9 @@ def test_export_writes_what_it_gets(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_import_feeds_a_file_in_parts(fake: FakeServer, limnos: Run, file: Path) -> None:
-    """Begun under the name, fed to the end, finished; secrets that the file left out are told."""
+    """`import` creates the metalake, sends all parts and finishes. The output names the secrets that the file does not
+    contain.
+    """
     fake.on("POST", IMPORTS, FOUND, status=201)
     feeds(fake)
 
@@ -58,7 +60,7 @@ def test_import_feeds_a_file_in_parts(fake: FakeServer, limnos: Run, file: Path)
 
 
 def test_an_import_that_was_cut_goes_on(fake: FakeServer, limnos: Run, file: Path) -> None:
-    """The command that goes on is told; parts that were taken are not sent again."""
+    """After an interruption the output names the command that resumes the import. Accepted parts are not sent again."""
     fake.on("POST", IMPORTS, FOUND, status=201)
     fake.on("POST", f"{IMPORTS}/7/records?after=0", {**FOUND, "records": 200})
     fake.on("POST", f"{IMPORTS}/7/records?after=200", hang_up=True)
@@ -76,9 +78,7 @@ def test_an_import_that_was_cut_goes_on(fake: FakeServer, limnos: Run, file: Pat
 
 
 def test_a_file_that_had_ended_within_a_part_goes_on(fake: FakeServer, limnos: Run, file: Path) -> None:
-    """What was cut off by another command may end anywhere: of a part that the server has a piece of, the rest is
-    sent.
-    """
+    """`--resume` works from any record: if the server has only some records of a part, the remaining ones are sent."""
     fake.on("GET", f"{IMPORTS}/7", {**FOUND, "records": 150})
     fake.on("POST", f"{IMPORTS}/7/records?after=150", {**FOUND, "records": 200})
     feeds(fake, at=200)
@@ -90,7 +90,7 @@ def test_a_file_that_had_ended_within_a_part_goes_on(fake: FakeServer, limnos: R
 
 
 def test_imports_are_listed_and_given_up(fake: FakeServer, limnos: Run) -> None:
-    """By their numbers."""
+    """Imports are listed and discarded by number."""
     fake.on("GET", IMPORTS, {"imports": [FOUND]}).on("DELETE", f"{IMPORTS}/7", {"given_up": 7})
 
     assert limnos("import", "--list").result[0]["id"] == 7  # type: ignore[index]
@@ -107,7 +107,7 @@ def test_imports_are_listed_and_given_up(fake: FakeServer, limnos: Run) -> None:
     ],
 )
 def test_what_makes_no_sense_is_told(limnos: Run, words: tuple[str, ...]) -> None:
-    """With exit code 2."""
+    """Missing, contradictory or unreadable arguments of `import` are refused with exit code 2."""
     done = limnos(*words)
 
     assert done.code == 2

@@ -13,7 +13,7 @@ HIT = {
 
 
 def test_find_asks_with_words_and_filters(fake: FakeServer, limnos: Run) -> None:
-    """Words of several parts are quoted; hits are shown as paths that can be typed, with what matched."""
+    """`find` quotes words that contain spaces, and shows hits as paths that can be typed, with the matched text."""
     fake.on("GET", f"{SEARCH}?q=%22my%20flights%22%20kind%3Atable&limit=5", {"hits": [HIT], "more": True})
 
     done = limnos("find", "my flights", "kind:table", "--limit", "5")
@@ -26,7 +26,7 @@ def test_find_asks_with_words_and_filters(fake: FakeServer, limnos: Run) -> None
 
 
 def test_find_tells_what_was_not_searched(fake: FakeServer, limnos: Run) -> None:
-    """A search that was cut, and one whose index is behind, say so on standard error."""
+    """A search that reached its limit, and one whose index is behind, are reported on standard error."""
     fake.on("GET", f"{SEARCH}?q=a&limit=50", {"hits": [HIT], "bounded": True})
     fake.on("GET", f"{SEARCH}?q=b&limit=50", {"hits": [], "behind": 12345, "meant": ["bay"]})
 
@@ -38,7 +38,7 @@ def test_find_tells_what_was_not_searched(fake: FakeServer, limnos: Run) -> None
 
 
 def test_find_counts_its_hits_by_filter(fake: FakeServer, limnos: Run) -> None:
-    """With --facets the counts of kinds, catalogs and formats follow the hits, each as the filter to add."""
+    """With `--facets` the counts of kinds, catalogs and formats follow the hits, each as a filter that can be added."""
     facets = [{"key": "kind", "value": "table", "count": 2}, {"key": "in", "value": "main", "count": 2}]
     fake.on("GET", f"{SEARCH}?q=a&limit=50&facets=true", {"hits": [HIT], "facets": facets})
 

@@ -20,7 +20,7 @@ def test_rows_are_objects_for_programs(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_people_read_what_was_left_out(fake: FakeServer, run: Run) -> None:
-    """Beside the rows: that there are more, columns that were left out, and the restriction."""
+    """The table output names further rows, omitted columns and the restriction."""
     fake.on("GET", f"{PREVIEW}&columns=id%2Ccard&snapshot=7", TOLD)
 
     done = run(
@@ -37,7 +37,7 @@ FILE = f"{FILES}/preview?fileset=raw.scans&file=a%2Fb.csv&rows=10"
 
 
 def test_rows_of_a_file(fake: FakeServer, limnos: Run) -> None:
-    """As of a table; the location is named if it is not the default one."""
+    """Rows of a file are shown as rows of a table. The location is sent only if it is not the default one."""
     told = {"kind": "rows", "size": 9, "complete": True, "columns": [{"name": "id", "type": ""}], "rows": [["1"]]}
     fake.on("GET", FILE, told)
     fake.on("GET", f"{FILES}/preview?fileset=raw.scans&file=a%2Fb.csv&location=old&rows=10", {**told, "rows": []})
@@ -47,7 +47,7 @@ def test_rows_of_a_file(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_text_of_a_file_cannot_control_the_terminal(fake: FakeServer, run: Run) -> None:
-    """Lines and indentation stay; other control characters are shown as such; what is left out is told."""
+    """Newlines and indentation are printed, other control characters as escapes. Omitted text is reported."""
     fake.on("GET", FILE, {"kind": "text", "size": 99, "complete": False, "text": "a\n\tb\x1b[2J"})
 
     done = run("head", "files.raw.scans", "--file", "a/b.csv", "--uri", fake.uri, "--output", "table")
@@ -57,7 +57,7 @@ def test_text_of_a_file_cannot_control_the_terminal(fake: FakeServer, run: Run) 
 
 
 def test_a_binary_file_has_a_size(fake: FakeServer, run: Run) -> None:
-    """Its bytes are not printed."""
+    """For a binary file the size is shown, not the bytes."""
     fake.on("GET", FILE, {"kind": "binary", "size": 99, "complete": False})
 
     done = run("head", "files.raw.scans", "--file", "a/b.csv", "--uri", fake.uri, "--output", "table")
@@ -66,14 +66,14 @@ def test_a_binary_file_has_a_size(fake: FakeServer, run: Run) -> None:
 
 
 def test_a_location_without_a_file_is_a_mistake(run: Run) -> None:
-    """It says what to add."""
+    """A location without a file is an error that names the missing argument."""
     done = run("head", "files.raw.scans", "--location", "old")
 
     assert (done.code, "--file" in done.err) == (2, True)
 
 
 def test_files_are_listed_by_page(fake: FakeServer, run: Run, limnos: Run) -> None:
-    """Directories have a slash; the next page is named as it can be typed."""
+    """Directories end with a slash. The command for the next page is shown in a form that can be typed."""
     entries = [
         {"name": "day=1", "directory": True},
         {"name": "a b.csv", "directory": False, "size": 3, "changed_at": "2026-01-01T00:00:00Z"},

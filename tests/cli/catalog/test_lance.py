@@ -17,8 +17,8 @@ SPACES = "/iceberg/v1/lake.lance/namespaces"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A V2 directory: a declared table in a namespace, one with data at the top as far as nobody looks, and a
-    foreign one.
+    """A V2 directory: a declared table in a namespace, a table at the top level with a versions directory, and an
+    unknown folder.
     """
     directory = LanceDirectory(str(tmp_path))
     directory.create_namespace(("text",), {"owner": "search"})
@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_ls_shows_what_is_in_a_directory(run: Run, root: Path) -> None:
-    """Namespaces and tables of the top; of a namespace; or every table."""
+    """`lance ls` lists namespaces and tables of the top level, or of one namespace, or all tables."""
     top, inner, every = (run("lance", "ls", str(root), *words).result for words in ((), ("text",), ("--all",)))
 
     assert [(row["name"], row["kind"]) for row in top] == [
@@ -40,7 +40,9 @@ def test_ls_shows_what_is_in_a_directory(run: Run, root: Path) -> None:
 
 
 def test_describe_tells_layout_and_table(run: Run, root: Path) -> None:
-    """A directory's layout; a table that was only declared; one that is no table, in words."""
+    """`lance describe` shows a directory's layout and a declared table; for a folder that is not a table it prints an
+    error.
+    """
     assert run("lance", "describe", str(root)).result == {"root": str(root), "layout": "v2", "tables": 3}
     found = run("lance", "describe", str(root), "text.docs").result
     assert (found["version"], found["properties"]) == (None, {"k": "v"})
@@ -51,14 +53,14 @@ def test_describe_tells_layout_and_table(run: Run, root: Path) -> None:
 
 
 def test_a_directory_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
-    """A misspelt path is no empty directory."""
+    """A path that does not exist is an error, not an empty directory."""
     done = run("lance", "ls", str(tmp_path / "nope"))
 
     assert (done.code, done.error["code"]) == (3, "not-found")
 
 
 def test_the_layout_can_be_said(run: Run, tmp_path: Path) -> None:
-    """Folders beside a table of V1 are tables when V0 is asked for."""
+    """With `--layout v0`, folders beside a V1 table are listed as tables."""
     (tmp_path / "a.lance").mkdir()
     (tmp_path / "b").mkdir()
 
@@ -67,7 +69,9 @@ def test_the_layout_can_be_said(run: Run, tmp_path: Path) -> None:
 
 
 def test_folders_that_are_no_tables_are_left_out_where_the_layout_is_guessed(run: Run, tmp_path: Path) -> None:
-    """Any directory of directories looks like one of layout v0: those without a table are told beside the list."""
+    """Any directory with subdirectories looks like layout v0. If the layout is guessed, folders without a table are
+    reported apart from the list.
+    """
     for folder in ("written/_versions", "photos", "notes"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "declared").mkdir()
@@ -82,8 +86,8 @@ def test_folders_that_are_no_tables_are_left_out_where_the_layout_is_guessed(run
 
 
 def test_import_registers_and_reports(fake: FakeServer, limnos: Run, root: Path) -> None:
-    """Namespaces are made, one that is there stays; tables are registered or declared; a foreign folder is told,
-    with exit code 1.
+    """Missing namespaces are created, existing ones are kept, tables are registered or declared. An unknown folder is
+    reported, and the exit code is 1.
     """
     fake.on("POST", f"{SPACES}?parents=false", {"error": {"code": 409, "message": "there", "type": "x"}}, status=409)
     fake.on("POST", f"{SPACES}?parents=false", {"namespace": ["ml", "text"], "properties": {}})
@@ -109,7 +113,9 @@ def test_import_registers_and_reports(fake: FakeServer, limnos: Run, root: Path)
 
 
 def test_an_import_that_is_refused_whole_leaves_no_namespace(fake: FakeServer, limnos: Run, root: Path) -> None:
-    """Namespaces that it made are dropped again, the innermost first; one that was there before stays."""
+    """If the import fails, the namespaces that it created are dropped again, the innermost first. Existing ones
+    remain.
+    """
     refused = {"error": "Location is not within the allowed roots", "code": 13}
     fake.on("POST", f"{SPACES}?parents=false", {"error": {"code": 409, "message": "there", "type": "x"}}, status=409)
     fake.on("POST", f"{SPACES}?parents=false", {"namespace": ["ml", "text"], "properties": {}})
@@ -124,8 +130,8 @@ def test_an_import_that_is_refused_whole_leaves_no_namespace(fake: FakeServer, l
 
 
 def test_a_dry_run_has_the_server_check(fake: FakeServer, limnos: Run, root: Path) -> None:
-    """Each table is asked for as by the run, to be checked alone; what the server refuses is told, and no
-    namespace is made.
+    """A dry run sends each table's request for a check only. Refusals of the server are reported, and no namespace is
+    created.
     """
     fake.on("POST", f"{TABLE}text%24docs/declare{QUERY}&dry_run=true", {"location": "file:///d", "properties": {}})
     refused = {"error": "Location is not within the allowed roots", "code": 13}
@@ -143,7 +149,7 @@ def test_a_dry_run_has_the_server_check(fake: FakeServer, limnos: Run, root: Pat
 
 
 def test_an_adapter_with_a_wrong_file_of_settings_does_not_start(run: Run, root: Path) -> None:
-    """A file that is not there, and a setting that does not exist: told before anything is served."""
+    """A missing settings file, or an unknown setting in it, is reported before the adapter serves."""
     missing = run("lance", "serve", str(root), "--config", str(root / "none.toml"))
     (root / "wrong.toml").write_text("[lance]\nworker_max = 2\n")
     wrong = run("lance", "serve", str(root), "--config", str(root / "wrong.toml"))

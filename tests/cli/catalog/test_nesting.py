@@ -17,7 +17,9 @@ ROWS = [
 
 
 def test_check_tells_names_and_exits_for_scripts(fake: FakeServer, limnos: Run) -> None:
-    """0 where no name holds it; else 1, with the names and the command that plans."""
+    """Exit code 0 if no name contains the separator; else 1, with the names and the command that plans their
+    migration.
+    """
     found = {"nested": False, "separator": ":", "conflicts": 1, "names": ["a:b"], "free": ["$"]}
     fake.on("GET", NAMES, {**found, "conflicts": 0, "names": [], "free": []}).on("GET", NAMES, found)
 
@@ -30,7 +32,7 @@ def test_check_tells_names_and_exits_for_scripts(fake: FakeServer, limnos: Run) 
 
 
 def test_plan_and_show_say_what_becomes_of_each(fake: FakeServer, limnos: Run) -> None:
-    """A plan that takes several batches is asked on until it is whole; names come by pages."""
+    """A plan that takes several batches is continued until it is complete. Names are listed by page."""
     fake.on("PUT", f"{NAMES}/changes", {**CHANGED, "state": "planning", "done": False})
     fake.on("POST", f"{NAMES}/changes", {**CHANGED, "state": "planning", "done": False}).on(
         "POST", f"{NAMES}/changes", CHANGED
@@ -47,7 +49,7 @@ def test_plan_and_show_say_what_becomes_of_each(fake: FakeServer, limnos: Run) -
 
 
 def test_changing_goes_on_until_it_is_done(fake: FakeServer, limnos: Run) -> None:
-    """Migrate and undo ask batch by batch; confirm forgets."""
+    """`migrate` and `undo` send one request per batch until they are complete; `confirm` deletes the plan."""
     fake.on("POST", f"{NAMES}/changes", {**CHANGED, "state": "renaming", "done": False})
     fake.on("POST", f"{NAMES}/changes", {**CHANGED, "state": "migrated", "nested": 1, "renamed": 0, "left": 1})
     fake.on("DELETE", f"{NAMES}/changes", {"confirmed": "main"})
@@ -59,7 +61,7 @@ def test_changing_goes_on_until_it_is_done(fake: FakeServer, limnos: Run) -> Non
 
 
 def test_an_undo_of_no_names_says_so(fake: FakeServer, limnos: Run) -> None:
-    """A plan that had no names gave none back."""
+    """The undo of a plan without names reports that nothing was restored."""
     fake.on(
         "POST", f"{NAMES}/changes", {**CHANGED, "state": "undone", "total": 0, "renamed": 0, "nested": 0, "left": 0}
     )

@@ -48,7 +48,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_an_export_goes_in_and_comes_out(run: Run, place: str, file: Path) -> None:
-    """Byte for byte, as this one is in order; a second time it takes its own place."""
+    """An export is loaded and dumped with all of its records. Loading it again replaces the metalake of that name."""
     first, again = (run("records", "load", place, str(file)) for _ in range(2))
 
     assert first.result == {"store": place, "metalake": "other", "records": 10, "revision": 1}
@@ -61,7 +61,7 @@ def test_an_export_goes_in_and_comes_out(run: Run, place: str, file: Path) -> No
 
 
 def test_records_are_listed_and_shown(run: Run, place: str, file: Path) -> None:
-    """By paths; what several have the name of is shown each; what hangs on an object stands with it."""
+    """Records are listed and described by path. A path of two kinds needs `--kind`. Rules are shown with their role."""
     run("records", "load", place, str(file))
 
     lake, inner = (run("records", "ls", place, *words).result for words in ((), ("main.a",)))
@@ -79,7 +79,9 @@ def test_records_are_listed_and_shown(run: Run, place: str, file: Path) -> None:
 
 
 def test_what_is_wrong_is_told(run: Run, place: str, file: Path, tmp_path: Path) -> None:
-    """A store that is not there is not made by looking; a path that leads nowhere; a file that was cut, or is none."""
+    """Reading a missing store is an error and does not create it. A missing path, a truncated file and a missing file
+    are errors, too.
+    """
     missing = run("records", "ls", place)
     assert (missing.code, missing.error["code"]) == (3, "not-found")
     assert not Path(place.removeprefix("lmdb:")).exists()

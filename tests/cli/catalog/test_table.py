@@ -14,8 +14,8 @@ OUTSIDE = {**GONE, "problem": "outside", "told": "check it with the storage's ow
 
 
 def test_slices_are_put_together(fake: FakeServer, limnos: Run) -> None:
-    """The next one begins where the last one ended; a missing file is exit code 1, and what to do is told beside
-    the rows.
+    """Each request begins where the previous one ended. For a missing file the exit code is 1, and standard error says
+    what to do.
     """
     fake.on("GET", f"{CHECK}current", {"files": 1000, "findings": [], "after": "5.7.1.0"})
     fake.on("GET", f"{CHECK}current&after=5.7.1.0", {"files": 20, "findings": [GONE], "after": None})
@@ -27,7 +27,7 @@ def test_slices_are_put_together(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_nothing_is_wrong(fake: FakeServer, run: Run) -> None:
-    """It says how many files it looked at; files where the server does not look are no failure."""
+    """The output counts the checked files. Files outside of the locations that the server reads are not a failure."""
     fake.on("GET", f"{CHECK}all", {"files": 12, "findings": [], "after": None})
     done = run("table", "check", "main.raw.trips", "--all", "--uri", fake.uri, "--output", "table")
     assert (done.code, "12 files were checked: nothing is missing" in done.out + done.err) == (0, True)

@@ -9,7 +9,7 @@ I = "/iceberg/v1/lake.main"  # noqa: E741 - the Iceberg prefix
 
 
 def test_views_are_told_dropped_and_moved(fake: FakeServer, limnos: Run) -> None:
-    """What a path means is found out; a view is described with its texts, moved and dropped as one."""
+    """The kind of a path is detected: a view is described with its SQL text, moved and dropped."""
     texts = [{"type": "sql", "dialect": "spark", "sql": "select 1"}]
     version = {"version-id": 2, "schema-id": 0, "representations": texts, "default-namespace": ["raw"]}
     columns = [{"id": 1, "name": "id", "type": "int", "required": True}]
@@ -39,7 +39,7 @@ SHOWN = "/iceberg/v1/lake.shop/namespaces"
 
 
 def test_another_system_is_listed_and_described(fake: FakeServer, limnos: Run) -> None:
-    """What a catalog shows of a database has no nodes of the tree: it is found over Gravitino REST."""
+    """Objects of an external database have no nodes in the tree: `ls` and `describe` read them over Gravitino REST."""
     page = "pageToken=&pageSize=1000"
     fake.on(
         "GET",
@@ -83,7 +83,7 @@ BUS = "/api/metalakes/lake/catalogs/bus"
 
 
 def test_topics_of_a_cluster_are_listed_described_and_owned(fake: FakeServer, limnos: Run) -> None:
-    """What is in the schemas of such a catalog is a topic, wherever a command has to know."""
+    """Objects in the schemas of a messaging catalog are listed, described and shown with owners as topics."""
     page = "pageToken=&pageSize=1000"
     catalog = {"name": "bus", "type": "messaging", "provider": "kafka", "properties": {}, "audit": {}}
     topics = f"{BUS}/schemas/default/topics"
@@ -105,7 +105,9 @@ def test_topics_of_a_cluster_are_listed_described_and_owned(fake: FakeServer, li
 
 
 def test_a_topic_is_not_dropped_and_its_catalog_neither(fake: FakeServer, limnos: Run) -> None:
-    """What has no drop of its own is refused before anything is asked for: nothing else goes instead."""
+    """`drop` refuses kinds that it does not support before it sends a request, so it drops no other object of the
+    path.
+    """
     for words in (("bus.default.orders", "--kind", "topic"), ("bus", "--kind", "job_template")):
         done = limnos("drop", *words)
 
@@ -115,7 +117,7 @@ def test_a_topic_is_not_dropped_and_its_catalog_neither(fake: FakeServer, limnos
 
 
 def test_a_kind_without_description_is_refused(fake: FakeServer, limnos: Run) -> None:
-    """`describe` refuses a kind that it does not show before it sends a request."""
+    """`describe` refuses a kind that it does not support before it sends a request."""
     done = limnos("describe", "nightly", "--kind", "job_template")
 
     assert done.code != 0
@@ -127,8 +129,8 @@ CHILDREN = "/api/limnos/v1/metalakes/lake/catalogs/main/children"
 
 
 def test_ls_long_shows_every_kind_with_details(fake: FakeServer, limnos: Run) -> None:
-    """With `--long` one request per page tells format, owner, last change and comment; what one may not load is a
-    name.
+    """With `--long` one request per page returns format, owner, last change and comment. For an object that the caller
+    may not load, only the name is shown.
     """
     table = {
         "kind": "table", "name": "t", "path": ["main", "raw", "t"], "id": 7, "format": "iceberg",
@@ -154,7 +156,7 @@ def test_ls_long_shows_every_kind_with_details(fake: FakeServer, limnos: Run) ->
 
 
 def test_ls_long_needs_a_path(fake: FakeServer, limnos: Run) -> None:
-    """Catalogs have no such page."""
+    """`ls --long` without a path is refused: the list of catalogs has no details."""
     done = limnos("ls", "--long")
 
     assert done.code == 2

@@ -18,9 +18,7 @@ REFUSED = {"decision": {"allowed": False, "action": "table_load"}, "suggestions"
 def test_a_refusal_has_an_exit_code_of_its_own(
     fake: FakeServer, limnos: Run, document: dict[str, object], code: int
 ) -> None:
-    """A script tells yes from no, and no from a question that could not be asked; the explanation is printed
-    either way.
-    """
+    """The exit code of a refused action differs from that of an allowed one. The explanation is printed for both."""
     fake.on("POST", EXPLAIN, document)
 
     done = limnos("access", "explain", "table_load", "main.raw.t")
@@ -31,7 +29,9 @@ def test_a_refusal_has_an_exit_code_of_its_own(
 
 
 def test_actions_are_listed_without_a_server(limnos: Run) -> None:
-    """Every action with the kinds that it is done to; without an action or the flag, the hint names the flag."""
+    """Every action is listed with the kinds of objects that it applies to. Without an action or the flag, the hint
+    names the flag.
+    """
     done = limnos("access", "explain", "--actions")
     nothing = limnos("access", "explain")
 
@@ -43,8 +43,8 @@ def test_actions_are_listed_without_a_server(limnos: Run) -> None:
 
 
 def test_a_chain_of_views_is_of_one_catalog(fake: FakeServer, limnos: Run) -> None:
-    """`--through` takes whole paths, as every flag does; one that lies elsewhere is told back with the catalog,
-    before anything is asked.
+    """`--through` takes full paths, as every flag. A path outside the catalog is refused before a request is sent, with
+    the path that is probably meant.
     """
     fake.on("POST", EXPLAIN, ALLOWED)
     words = ("access", "explain", "table_load", "main.raw.t", "--through", "main.raw.v", "--through")
@@ -79,7 +79,7 @@ EXPLANATION = {
 
 
 def test_explain_shows_the_reasons(fake: FakeServer, limnos: Run) -> None:
-    """`access explain` shows verdict, factors and what would change it."""
+    """`access explain` shows the decision, the factors, and suggested changes."""
     fake.on("POST", EXPLAIN, EXPLANATION)
 
     text = limnos("access", "explain", "table_load", "main.raw.t", "--for", "ben", "--output", "table").out
@@ -100,7 +100,7 @@ def test_explain_shows_the_reasons(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_holders_are_listed_over_all_pages(fake: FakeServer, limnos: Run) -> None:
-    """Each user is a row with levels, roles and restrictions; pages are followed to the end."""
+    """Each user is a row with access levels, roles and restrictions. All pages are read."""
     why = [
         {"kind": "allow", "privilege": "SELECT_TABLE", "role": "readers", "object": {"kind": "table", "name": "m.r.t"}}
     ]
@@ -124,7 +124,7 @@ def test_holders_are_listed_over_all_pages(fake: FakeServer, limnos: Run) -> Non
 
 
 def test_reach_is_listed_or_counted(fake: FakeServer, limnos: Run) -> None:
-    """Objects with what may be done to them, or with a flag their numbers."""
+    """`reach` lists objects with their access levels; with a flag it shows counts only."""
     found = {
         "user": "ana", "counts": {"read": {"table": 2}}, "objects": [{"kind": "table", "path": ["m", "t"], "may": ["read"]}],
     }  # fmt: skip
@@ -143,7 +143,7 @@ def test_reach_is_listed_or_counted(fake: FakeServer, limnos: Run) -> None:
     ],
 )
 def test_what_if_asks_and_changes_nothing(fake: FakeServer, limnos: Run, words: tuple[str, ...], change: str) -> None:
-    """With `--what-if` a grant or revoke sends the question alone."""
+    """With `--what-if`, `grant` and `revoke` request the consequences and change nothing."""
     line = {"level": "read", "kind": "table", "gains": True, "users": 2, "objects": 3}
     fake.on("POST", f"{ACCESS}/what-if", {"users": 2, "gaining": 2, "lines": [line]})
 

@@ -14,14 +14,14 @@ CODES = "/api/limnos/v1/console/codes"
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The addresses that a browser was asked to open."""
+    """The addresses that `webbrowser.open` received."""
     found: list[str] = []
     monkeypatch.setattr("webbrowser.open", found.append)
     return found
 
 
 def test_address_is_printed(fake: FakeServer, run: Run, opened: list[str]) -> None:
-    """The server's own address with the code; without a terminal no browser is opened."""
+    """The command prints the server's own address with the code. Without a terminal it does not open a browser."""
     fake.on("POST", CODES, {"code": "lim_7_a b", "expires_in_s": 120, "public_url": None})
 
     done = run("console", "--uri", fake.uri, "--output", "json")
@@ -31,7 +31,7 @@ def test_address_is_printed(fake: FakeServer, run: Run, opened: list[str]) -> No
 
 
 def test_public_address_goes_first(fake: FakeServer, run: Run, opened: list[str]) -> None:
-    """Behind a proxy the address is the one for browsers, and --open opens it."""
+    """Behind a proxy the printed address is the public URL, and `--open` opens it."""
     fake.on("POST", CODES, {"code": "lim_7_x", "expires_in_s": 120, "public_url": "https://data.example.com/lake"})
 
     done = run("console", "--uri", fake.uri, "--open")

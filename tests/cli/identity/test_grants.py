@@ -1,4 +1,4 @@
-"""What `limnos revoke` says of roles and privileges that the holder did not have."""
+"""The output of `limnos revoke` for roles and privileges that were not granted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ USER = {"name": "ben", "roles": ["r"], "enabled": True}
 def test_a_revocation_tells_what_was_not_held(  # noqa: PLR0917 - one column per part of the case
     fake: FakeServer, limnos: Run, words: str, held: tuple[str, ...], message: str, missing: list[str] | None
 ) -> None:
-    """Revoking is idempotent, as in Gravitino: the command succeeds, and says what the holder did not have."""
+    """Revoking is idempotent, as in Gravitino: the command succeeds, and reports the roles and privileges that were not
+    granted.
+    """
     rules = [{"name": name, "condition": "allow"} for name in held]
     objects = [{"fullName": "main.raw.t", "type": "table", "privileges": rules}]
     kept = [{**objects[0], "privileges": [each for each in rules if each["name"] == "select_table"]}]

@@ -1,4 +1,4 @@
-"""`limnos login`: what a profile stores, which servers get its token, and which options precede it."""
+"""`limnos login`: the stored profile, the servers that receive its token, and the options that override it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _typed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def file() -> Path:
-    """The file of profiles."""
+    """The path of the profiles file."""
     return Path(os.environ["LIMNOS_PROFILES"])
 
 
@@ -44,7 +44,7 @@ def signed_in(fake: FakeServer, run: Run, *flags: str) -> None:
 
 
 def test_a_session_is_kept_for_oneself(fake: FakeServer, run: Run, file: Path) -> None:
-    """The file has mode 600, in a directory of mode 700; the password is sent once and kept nowhere."""
+    """The profiles file has mode 600, in a directory of mode 700. The password is sent once and not stored."""
     signed_in(fake, run)
 
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -54,7 +54,7 @@ def test_a_session_is_kept_for_oneself(fake: FakeServer, run: Run, file: Path) -
 
 
 def test_commands_are_the_sessions(fake: FakeServer, run: Run) -> None:
-    """Without flags they go to the profile's server with its token."""
+    """Commands without flags are sent to the profile's server with its token."""
     signed_in(fake, run)
 
     assert run("whoami").code == 0
@@ -62,7 +62,7 @@ def test_commands_are_the_sessions(fake: FakeServer, run: Run) -> None:
 
 
 def test_flags_and_environment_win(fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A token or user that is named is sent in place of the session's."""
+    """A token or user from a flag or the environment is sent instead of the session's."""
     signed_in(fake, run)
 
     run("whoami", "--token", "lim_9_z")
@@ -73,7 +73,7 @@ def test_flags_and_environment_win(fake: FakeServer, run: Run, monkeypatch: pyte
 
 
 def test_a_session_is_sent_to_its_own_server_alone(fake: FakeServer, run: Run) -> None:
-    """With another address nothing of it is sent."""
+    """The session's token is not sent to another address."""
     signed_in(fake, run)
     with running() as other:
         other.on("GET", WHO, {"user": "anonymous"})
@@ -83,7 +83,9 @@ def test_a_session_is_sent_to_its_own_server_alone(fake: FakeServer, run: Run) -
 
 
 def test_a_session_that_ends_is_refreshed_first(fake: FakeServer, run: Run, file: Path) -> None:
-    """The next token is kept, what refreshes it stays."""
+    """A token that is about to expire is refreshed before the request. The new token is stored, and the refresh token
+    is kept.
+    """
     signed_in(fake, run)
     told = json.loads(file.read_text())
     (name,) = told["profiles"]
@@ -101,7 +103,7 @@ def test_a_session_that_ends_is_refreshed_first(fake: FakeServer, run: Run, file
 
 
 def test_profiles_that_others_can_read_are_not_used(fake: FakeServer, run: Run, file: Path) -> None:
-    """It says so, and what to do; nothing is sent."""
+    """A profiles file that other users can read is refused with advice, and no request is sent."""
     signed_in(fake, run)
     asked = len(fake.asked)
     file.chmod(0o640)
@@ -114,7 +116,7 @@ def test_profiles_that_others_can_read_are_not_used(fake: FakeServer, run: Run, 
 
 
 def test_what_is_no_file_of_profiles_is_told(run: Run, file: Path) -> None:
-    """It is not written over in silence."""
+    """A profiles file with unexpected content is reported as unreadable."""
     file.parent.mkdir()
     file.write_text("[1]")
     file.chmod(0o600)
@@ -123,7 +125,9 @@ def test_what_is_no_file_of_profiles_is_told(run: Run, file: Path) -> None:
 
 
 def test_profiles_are_listed_used_and_left(fake: FakeServer, run: Run) -> None:
-    """The one in use is the last that was signed in to, or chosen; logging out revokes and forgets."""
+    """The profile in use is the one of the last login, or the chosen one. Logging out revokes the token and deletes the
+    profile.
+    """
     signed_in(fake, run, "--profile", "one")
     with running() as other:
         signed_in(other, run_again(run), "--profile", "two")

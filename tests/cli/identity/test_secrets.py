@@ -1,4 +1,4 @@
-"""`limnos user secret`: a secret is shown once, listed without its text, and ended."""
+"""`limnos user secret`: a secret is shown once, listed without its text, and revoked."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ MADE = {"id": 7, "client_id": "etl", "client_secret": "lim_7_words", "expires_at
 
 
 def test_a_secret_is_shown_once_or_kept_for_its_owner(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
-    """With `--save` it goes to a new file of mode 600 and not to the screen; a file that is there already stops it
-    before anything is made.
+    """With `--save` the secret is written to a new file of mode 600 and not printed. If the file exists, no secret is
+    created.
     """
     fake.on("POST", SECRETS, MADE)
     file = tmp_path / "etl.secret"
@@ -31,7 +31,7 @@ def test_a_secret_is_shown_once_or_kept_for_its_owner(fake: FakeServer, limnos: 
 
 
 def test_secrets_are_listed_and_ended(fake: FakeServer, limnos: Run) -> None:
-    """`list` has no texts; `end` tells when there was nothing in force."""
+    """`list` has no secret texts; `end` reports a secret that is no longer valid."""
     listed = {"id": 7, "created_at": "2026-11-21T20:00:00Z", "expires_at": None, "ended": False}
     fake.on("GET", SECRETS, {"secrets": [listed]})
     fake.on("DELETE", f"{SECRETS}/7", {"ended": True}).on("DELETE", f"{SECRETS}/7", {"ended": False})

@@ -41,7 +41,7 @@ REPORT = {
 
 
 def test_the_plan(fake: FakeServer, limnos: Run) -> None:
-    """Pages are put together, the greatest need first; one kind is shown alone."""
+    """Pages are joined, with the greatest need first. With a kind, only findings of that kind are shown."""
     fake.on("GET", f"{BASE}/findings", {"findings": [SMALL], "after": 5})
     fake.on("GET", f"{BASE}/findings?after=5", {"findings": [OLD], "after": None})
 
@@ -51,7 +51,9 @@ def test_the_plan(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_an_explanation(fake: FakeServer, run: Run) -> None:
-    """Figures, needs, policies and what keeps each snapshot are lines for people, and one object as JSON."""
+    """Measurements, needs, policies and the reason why each snapshot is retained are text lines for people, and one
+    object as JSON.
+    """
     fake.on("GET", f"{BASE}/table?table=raw.trips", REPORT)
     shown = run("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output", "table").out
 
@@ -70,7 +72,7 @@ def test_an_explanation(fake: FakeServer, run: Run) -> None:
 
 
 def test_a_long_history_is_cut_as_text(fake: FakeServer, run: Run) -> None:
-    """The newest snapshots are shown, and how many there are beside them; JSON has all."""
+    """The text output shows the newest snapshots and counts the others; JSON has all."""
     history = [{"snapshot_id": each, "at": "2026-11-22T20:00:00Z", "kept_because": None} for each in range(200, 0, -1)]
     fake.on("GET", f"{BASE}/table?table=raw.trips", {**REPORT, "history": history, "snapshots": 200})
     longer = {**REPORT, "history": history, "snapshots": 401, "data_files": 1}
@@ -88,7 +90,9 @@ def test_a_long_history_is_cut_as_text(fake: FakeServer, run: Run) -> None:
 
 
 def test_an_operation(fake: FakeServer, limnos: Run) -> None:
-    """It is asked for by the table's path below the catalog, and its id is told; the status shows what became of it."""
+    """The request contains the table's path below the catalog. The output names the operation's id, and the status
+    shows its result.
+    """
     fake.on("POST", f"{BASE}/operations", {"operation": 7})
     assert limnos("maintenance", "run", "main.raw.trips").result == {"operation": 7}
     status = {"assess": True, "expire": False, "metadata_keep_s": 0, "operations": [OPERATION]}
@@ -99,8 +103,8 @@ def test_an_operation(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_the_status_of_operations_that_wait(fake: FakeServer, run: Run) -> None:
-    """Operations that have not ended are first; times are named for what they are, and nobody to carry them out is
-    told.
+    """Operations that have not ended come first. The column of times is named for its content, and the output says that
+    no executor runs.
     """
     waiting = {**OPERATION, "id": 5, "state": "waiting", "kind": "compact", "ended_at": None, "result": None}
     running = {**waiting, "id": 6, "state": "running", "leased_at": "2026-11-22T21:00:00Z"}
@@ -121,8 +125,8 @@ def test_the_status_of_operations_that_wait(fake: FakeServer, run: Run) -> None:
 
 
 def test_an_executor_that_runs(fake: FakeServer, run: Run) -> None:
-    """While an executor asks for operations, the status does not advise to start one; else it does not claim that none
-    runs.
+    """While an executor requests operations, the status does not advise to start one. Otherwise it does not claim that
+    none runs.
     """
     status = {"assess": True, "operations": [], "executor": "off", "waiting_for_executor": 2}
     fake.on("GET", f"{BASE}/operations", {**status, "executor_active": True}).on("GET", f"{BASE}/operations", status)
@@ -144,7 +148,9 @@ def test_the_status_of_lance_tables(fake: FakeServer, run: Run) -> None:
 
 @pytest.mark.parametrize("command", ["plan", "status"])
 def test_a_path_that_is_no_catalog(fake: FakeServer, run: Run, command: str) -> None:
-    """The path of a table, where a catalog is needed, leads to `explain`; a missing catalog keeps its own message."""
+    """If a table's path is given in place of a catalog, the error refers to `explain`. For a missing catalog the
+    message is unchanged.
+    """
     route = f"/api/limnos/v1/metalakes/lake/catalogs/%s/maintenance/{'findings' if command == 'plan' else 'operations'}"
     missing = {"error": {"code": "not-found", "message": "Catalog does not exist"}}
     fake.on("GET", route % "main.none", missing, status=404).on("GET", route % "none", missing, status=404)
@@ -156,7 +162,7 @@ def test_a_path_that_is_no_catalog(fake: FakeServer, run: Run, command: str) -> 
 
 
 def test_a_cancellation(fake: FakeServer, limnos: Run, run: Run) -> None:
-    """An operation is cancelled by its number alone; one that has ended is told."""
+    """An operation is cancelled by its number alone. For an operation that has already ended, the output says so."""
     route = "/api/limnos/v1/metalakes/lake/maintenance/operations/7/cancel"
     for state in ("cancelled", "done"):
         fake.on("POST", route, {"operation": 7, "state": state})
@@ -167,7 +173,7 @@ def test_a_cancellation(fake: FakeServer, limnos: Run, run: Run) -> None:
 
 
 def test_findings_on_which_nobody_acts(fake: FakeServer, run: Run) -> None:
-    """A finding without an operation has its reason, and a policy says which kinds its content turns off."""
+    """A finding without an operation has its reason, and a policy lists the kinds that its content turns off."""
     policy = {
         "type": "system_iceberg_table_maintenance", "name": "w", "on": "main", "enabled": True, "content": {},
         "not_applied": [], "decides": ["compact", "manifests"], "turned_off": ["compact"],
@@ -181,7 +187,7 @@ def test_findings_on_which_nobody_acts(fake: FakeServer, run: Run) -> None:
 
 
 def test_orphan_files(fake: FakeServer, run: Run) -> None:
-    """The bytes are those of the orphans, and waits are in days."""
+    """The sizes are those of the orphan files, and waiting times are in days."""
     file = {
         "name": "data/x.parquet", "size": 5, "state": "waiting", "first_seen_at": "2026-11-22T20:00:00Z",
         "waited_s": 129_600,
@@ -199,7 +205,9 @@ def test_orphan_files(fake: FakeServer, run: Run) -> None:
 
 @pytest.mark.parametrize("waiting", [[], [LeasedOperation(7, "compact", "main", ("raw", "trips"), "lim_1_x")]])
 def test_work(fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch, waiting: list[LeasedOperation]) -> None:
-    """The result has the number of finished operations, also of none; each one has a line on stderr."""
+    """The result has the count of finished operations, also if it is zero. Each operation has a line on standard
+    error.
+    """
     monkeypatch.setattr(runners, "runner_for", lambda *_, **__: FakeRunner())
     leases = "/api/limnos/v1/metalakes/lake/maintenance/leases"
     fake.on("POST", leases, {"lease_s": 60, "operations": [to_builtins(each) for each in waiting]})
@@ -226,7 +234,7 @@ class FakeRunner:
 
 
 def test_unknown_operations(fake: FakeServer, run: Run) -> None:
-    """An operation that does not exist is an error of usage, as in the plan."""
+    """An unknown kind of operation is a usage error, as for `plan`."""
     assert run("maintenance", "run", "main.raw.trips", "--kind", "vacuum", "--uri", fake.uri).code == 2
     assert fake.asked == []
 
@@ -241,7 +249,7 @@ def test_a_missing_table_is_named_with_its_catalog(fake: FakeServer, run: Run) -
 
 
 def test_waiting_for_an_operation(fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With --wait the result is shown when it is there; an operation that takes too long is an error."""
+    """With `--wait` the result is shown as soon as the operation has ended. If it takes too long, the command fails."""
     pauses: list[float] = []
     monkeypatch.setattr(maintenance, "pause", pauses.append)
     fake.on("POST", f"{BASE}/operations", {"operation": 7})
@@ -265,7 +273,7 @@ def test_waiting_for_an_operation_that_fails(fake: FakeServer, limnos: Run) -> N
 
 
 def test_waiting_for_an_operation_of_a_dropped_table(fake: FakeServer, limnos: Run) -> None:
-    """The server no longer lists the operation: the command fails with the code of missing objects."""
+    """If the server no longer lists the operation, the command fails with the exit code for missing objects."""
     fake.on("POST", f"{BASE}/operations", {"operation": 7})
     fake.on("GET", f"{BASE}/operations?before=8", {"assess": True, "operations": []})
     dropped = limnos("maintenance", "run", "main.raw.trips", "--wait")
@@ -273,7 +281,7 @@ def test_waiting_for_an_operation_of_a_dropped_table(fake: FakeServer, limnos: R
 
 
 def test_an_executor_sends_no_tokens_unencrypted(fake: FakeServer, run: Run) -> None:
-    """An address over HTTP of another machine is refused before any request, unless a flag allows it."""
+    """A plain HTTP address of another machine is refused before any request, unless a flag allows it."""
     refused = run("maintenance", "work", "--uri", "http://lake.example:8090", "--idle", "0")
     assert refused.code == 2
     assert "http://lake.example:8090 is not encrypted" in refused.err

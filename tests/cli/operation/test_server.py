@@ -1,4 +1,4 @@
-"""`server …`, `spark jars` and `demo`: the arguments that they pass to rooms which the base install may lack."""
+"""`server …`, `spark jars` and `demo`: the arguments that they pass to packages which the base install may lack."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.cli.conftest import Run
 
 @pytest.fixture
 def rooms(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Fakes of the rooms behind the command line that record their arguments."""
+    """Fakes of the functions that the commands call; they record their arguments."""
     seen = SimpleNamespace(given=[], problems=[], lacks=[], asked=[])
 
     def remember(answer: object) -> Callable[..., object]:
@@ -43,7 +43,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def settings_of(rooms: SimpleNamespace) -> Settings:
-    """The settings a room was last given."""
+    """The settings of the last call."""
     given = rooms.given[-1][0][0]
     settings = given.settings if isinstance(given, LoadedSettings) else given
     assert isinstance(settings, Settings)
@@ -51,7 +51,7 @@ def settings_of(rooms: SimpleNamespace) -> Settings:
 
 
 def test_start_hands_on_every_flag(run: Run, rooms: SimpleNamespace, tmp_path: Path) -> None:
-    """Each flag of `server start` reaches its setting, and the server's exit code is the command's."""
+    """Each flag of `server start` sets its setting, and the command exits with the server's exit code."""
     file = tmp_path / "limnos.toml"
     file.write_text('[log]\nlevel = "debug"\n', encoding="utf-8")
     words = "--data d --listen 0.0.0.0:1 --database postgresql://h/d --access off --admin root --bare --insecure-listen"
@@ -73,7 +73,7 @@ def test_start_hands_on_every_flag(run: Run, rooms: SimpleNamespace, tmp_path: P
 
 
 def test_allow_flags_may_be_repeated(run: Run, rooms: SimpleNamespace) -> None:
-    """Each root and endpoint that is given reaches the settings."""
+    """Repeated `--allow-root` and `--allow-endpoint` flags all reach the settings."""
     words = "--allow-root /a --allow-root s3://b/c --allow-endpoint http://h:1 --allow-endpoint https://i"
 
     done = run("server", "start", *words.split())
@@ -86,7 +86,9 @@ def test_allow_flags_may_be_repeated(run: Run, rooms: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("flag", ["--allow-root=here", "--allow-endpoint=host:9000", "--allow-endpoint=http://h/path"])
 def test_allowing_what_is_no_place_starts_nothing(run: Run, rooms: SimpleNamespace, flag: str) -> None:
-    """A root that is no location, or an endpoint that is more than an address, is told with what to write."""
+    """A root that is not a location, or an endpoint with more than an address, is refused with advice, and no server
+    starts.
+    """
     done = run("server", "start", flag)
 
     assert done.code != 0
@@ -97,7 +99,7 @@ def test_allowing_what_is_no_place_starts_nothing(run: Run, rooms: SimpleNamespa
 def test_start_without_flags_leaves_the_rest_to_other_layers(
     run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A switch that is not given does not override the environment."""
+    """A switch that is omitted does not override the environment."""
     monkeypatch.setenv("LIMNOS__SERVER__BARE", "true")
     monkeypatch.setenv("LIMNOS__ACCESS__ENABLED", "off")
 
@@ -108,7 +110,7 @@ def test_start_without_flags_leaves_the_rest_to_other_layers(
 
 
 def test_wrong_setting_starts_nothing(run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A setting that cannot be used stops the start with exit code 2 and words for people, also in a log."""
+    """An invalid setting ends the start with exit code 2 and a readable message, also in a log."""
     monkeypatch.setenv("LIMNOS__SERVER__DATE", "x")
 
     done = run("server", "start")
@@ -120,12 +122,12 @@ def test_wrong_setting_starts_nothing(run: Run, rooms: SimpleNamespace, monkeypa
 
 @pytest.mark.parametrize("value", ["yes", "ON "])
 def test_access_is_on_or_off(run: Run, value: str) -> None:
-    """`--access` takes `on` and `off` only."""
+    """`--access` accepts only `on` and `off`."""
     assert run("server", "start", "--access", value).code == 2
 
 
 def test_check_lists_problems(run: Run, rooms: SimpleNamespace) -> None:
-    """`server check` exits with 1 and the problems, or with 0 and none."""
+    """`server check` exits with 1 and lists problems, or exits with 0 and an empty list."""
     good = run("server", "check")
     rooms.problems = [CannotStart("no directory", why="it is a file", advice="name another")]
     bad = run("server", "check")
@@ -138,7 +140,7 @@ def test_check_lists_problems(run: Run, rooms: SimpleNamespace) -> None:
 
 
 def test_check_tells_what_a_server_would_lack(run: Run, rooms: SimpleNamespace) -> None:
-    """What keeps no server from starting is a note beside the result, and the exit code is 0."""
+    """A finding that does not prevent a start is a note beside the result, and the exit code is 0."""
     rooms.lacks = ["SQL++ over data needs an archive"]
 
     done = run("server", "check")
@@ -147,7 +149,7 @@ def test_check_tells_what_a_server_would_lack(run: Run, rooms: SimpleNamespace) 
 
 
 def test_migrate_tells_what_it_did(run: Run, rooms: SimpleNamespace) -> None:
-    """`server migrate` prints what the store says."""
+    """`server migrate` prints the store's report."""
     done = run("server", "migrate", "--data", "d")
 
     assert (done.code, done.out) == (0, "already at version 1\n")
@@ -156,7 +158,7 @@ def test_migrate_tells_what_it_did(run: Run, rooms: SimpleNamespace) -> None:
 
 
 def test_migrate_hands_on_that_the_store_was_restored(run: Run, rooms: SimpleNamespace) -> None:
-    """`server migrate --restored` says so to the room that does it."""
+    """`server migrate --restored` passes the flag to the migration."""
     done = run("server", "migrate", "--restored")
 
     assert done.code == 0, done.err
@@ -180,7 +182,7 @@ def test_config_shows_values_and_origins(run: Run, monkeypatch: pytest.MonkeyPat
 def test_jars_come_from_where_the_settings_say(
     run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`spark jars` hands on repository and cache, a flag over the environment, and prints the file."""
+    """`spark jars` passes repository and cache, where a flag overrides the environment, and prints the file."""
     monkeypatch.setenv("LIMNOS__SPARK__REPOSITORY", "https://other/maven2")
     monkeypatch.setenv("LIMNOS__SPARK__CACHE", "elsewhere")
 
@@ -191,14 +193,14 @@ def test_jars_come_from_where_the_settings_say(
 
 
 def test_spark_jars_for_s3_are_two(run: Run, rooms: SimpleNamespace) -> None:
-    """`spark jars --s3` fetches what reaches tables on S3 beside Iceberg's runtime."""
+    """`spark jars --s3` also fetches the JAR for tables on S3."""
     done = run("spark", "jars", "--s3", "--output", "table")
 
     assert (done.code, done.out) == (0, "iceberg.jar\ns3.jar\n")
 
 
 def test_demo_runs_in_its_directory(run: Run, rooms: SimpleNamespace) -> None:
-    """`demo` hands on its directory."""
+    """`demo` passes its directory to the demo."""
     done = run("demo", "here")
 
     assert done.code == 0
@@ -209,7 +211,7 @@ def test_demo_runs_in_its_directory(run: Run, rooms: SimpleNamespace) -> None:
 def test_installed_package_says_where_the_demo_is(
     run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`demo` of an installed package runs nothing and names the command of a checkout."""
+    """`demo` of an installed package runs nothing and prints the command for a checkout."""
     monkeypatch.setattr(spark, "checkout_of", lambda _file: None)
 
     done = run("demo", "here")
@@ -233,7 +235,7 @@ def test_missing_library_names_the_extra(run: Run, monkeypatch: pytest.MonkeyPat
 
 
 def test_library_missing_at_work_names_the_extra(run: Run, rooms: SimpleNamespace) -> None:
-    """A server that finds out late that it lacks a database driver says which extra brings it."""
+    """If a database driver is missing when the server starts, the error names the extra that has it."""
 
     def start(_loaded: LoadedSettings) -> int:
         raise ModuleNotFoundError("No module named 'psycopg'", name="psycopg")

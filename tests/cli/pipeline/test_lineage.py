@@ -26,7 +26,9 @@ COLUMN = {
 
 
 def test_a_tree_is_shown(fake: FakeServer, run: Run) -> None:
-    """Each source stands below what came from it, once; what is hidden has no name; a cycle ends."""
+    """Each source is shown once, below the objects that were derived from it. Hidden nodes have no name; a cycle
+    ends.
+    """
     fake.on("GET", f"{LINEAGE}?path=main.a.t&depth=2&direction=up", GRAPH)
 
     told = run("lineage", "up", "main.a.t", "--depth", "2", "--uri", fake.uri, "--output", "table")
@@ -41,7 +43,7 @@ def test_a_tree_is_shown(fake: FakeServer, run: Run) -> None:
 
 
 def test_json_is_the_whole_graph(fake: FakeServer, limnos: Run) -> None:
-    """Programs get nodes and edges."""
+    """JSON output has all nodes and edges."""
     fake.on("GET", f"{LINEAGE}?path=main.a.t&depth=3&direction=down", GRAPH)
 
     told = limnos("lineage", "down", "main.a.t").result
@@ -51,7 +53,9 @@ def test_json_is_the_whole_graph(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_the_last_part_may_be_a_column(fake: FakeServer, run: Run) -> None:
-    """What is no table is asked about as a column of the table above it; what is neither is told as it was first."""
+    """If the path is not a table, its last part is requested as a column of the table above. If that fails as well, the
+    first error is reported.
+    """
     missing = {"error": {"code": "not-found", "message": "Table does not exist: a.t.c"}}
     fake.on("GET", f"{LINEAGE}?path=main.a.t.c&depth=3&direction=up", missing, status=404)
     fake.on("GET", f"{LINEAGE}?path=main.a.t&column=c&depth=3&direction=up", COLUMN)
@@ -67,8 +71,8 @@ def test_the_last_part_may_be_a_column(fake: FakeServer, run: Run) -> None:
 
 
 def test_what_is_missing_is_told(fake: FakeServer, run: Run) -> None:
-    """Where there is the table, its column is missing, and what the table has can be seen; where there is none,
-    what was typed.
+    """If the table exists, the error names the missing column and the command that lists the columns; otherwise it
+    names the typed path.
     """
 
     def missing(path: str, message: str) -> None:

@@ -25,7 +25,7 @@ def _written(directory: Path, text: str) -> str:
 
 
 def test_the_schema_is_printed_as_it_is_committed(run: Run) -> None:
-    """An editor takes the output as it is."""
+    """`pipeline schema` prints the committed JSON schema unchanged, so that editors can use it."""
     told = run("pipeline", "schema")
 
     assert (told.code, told.out) == (0, schema_text())
@@ -33,7 +33,9 @@ def test_the_schema_is_printed_as_it_is_committed(run: Run) -> None:
 
 @pytest.mark.parametrize("command", ["check", "plan"])
 def test_what_is_wrong_with_a_file_is_told_with_places(run: Run, tmp_path: Path, command: str) -> None:
-    """Lines for people, fields for programs; either way the exit code of a command line that can't be used."""
+    """Problems have file, line and column, as lines for people and as fields in JSON. The exit code is that of a usage
+    error.
+    """
     file = _written(tmp_path, WRONG)
 
     table = run("pipeline", command, file, "--uri", NOBODY, "--output", "table")
@@ -48,7 +50,7 @@ def test_what_is_wrong_with_a_file_is_told_with_places(run: Run, tmp_path: Path,
 
 
 def test_a_server_that_is_not_there_leaves_tables_and_rights_unchecked(run: Run, tmp_path: Path) -> None:
-    """The rest is checked all the same, and it is told what was not."""
+    """If the server does not answer, the other checks run, and the output names the checks that did not."""
     told = run("pipeline", "check", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "json")
 
     document = json.loads(told.out)
@@ -61,7 +63,7 @@ def test_a_server_that_is_not_there_leaves_tables_and_rights_unchecked(run: Run,
 
 
 def test_sources_without_files_are_told(run: Run, tmp_path: Path) -> None:
-    """A run would fail without them, so it is said that they are not there; with them nothing is."""
+    """Sources that match no files are reported, because a run would fail; sources with files are not."""
     file = _written(tmp_path, RIGHT)
     before = run("pipeline", "check", file, "--uri", NOBODY, "--output", "json")
     (tmp_path / "data").mkdir()
@@ -78,7 +80,7 @@ def test_sources_without_files_are_told(run: Run, tmp_path: Path) -> None:
 def test_a_plan_that_refuses_a_step_does_not_say_that_nothing_is_wrong(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last line counts what is refused, and the exit code is that of a file that can't be run."""
+    """If a step is refused, the last line counts the refused steps, and the exit code is that of an invalid file."""
     refused = {"a.t": StepPreview(step="a.t", refused="no such column")}
     monkeypatch.setattr(pipeline_checks, "_previews", lambda *_args, **_more: refused)
     monkeypatch.setattr(pipeline_checks, "_can_compare_columns", lambda _found: True)
@@ -91,7 +93,7 @@ def test_a_plan_that_refuses_a_step_does_not_say_that_nothing_is_wrong(
 
 
 def test_a_plan_without_a_server_tells_what_the_file_says(run: Run, tmp_path: Path) -> None:
-    """No Spark is started where there is nothing to compare with."""
+    """Without a server the plan shows the declaration only and does not start Spark."""
     told = run("pipeline", "plan", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "table")
 
     assert told.code == 0

@@ -1,4 +1,4 @@
-"""`pipeline run` and `pipeline resume`: the effect of their flags."""
+"""The effect of the flags of `pipeline run` and `pipeline resume`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from tests.cli.conftest import Run
 def test_away_is_how_long_a_server_is_waited_for(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], flags: tuple[str, ...], away_s: float
 ) -> None:
-    """`--away` reaches the run's options, which its beginning and its steps go by; ten minutes unless told
-    otherwise.
-    """
+    """`--away` sets the option for how long the run waits for an unreachable server; the default is ten minutes."""
     seen: list[RunOptions] = []
 
     def note(*_: object, options: RunOptions, **__: object) -> SimpleNamespace:
@@ -38,7 +36,7 @@ def test_away_is_how_long_a_server_is_waited_for(
 def test_runs_trust_the_authorities_of_the_command(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    """`--ca-file` reaches the connection of the run to the server."""
+    """`--ca-file` is used for the run's connection to the server."""
     connections: list[ServerConnection] = []
 
     def note(*_: object, connection: ServerConnection, **__: object) -> SimpleNamespace:

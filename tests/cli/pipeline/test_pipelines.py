@@ -32,7 +32,7 @@ FOUND = {
 
 
 def test_pipelines_and_runs_are_listed(fake: FakeServer, limnos: Run) -> None:
-    """`list` shows pipelines, `runs` runs: of a pipeline, in a state, at most so many."""
+    """`list` shows pipelines; `runs` shows runs, filtered by pipeline and state and limited in number."""
     fake.on("GET", PIPES, {"pipelines": [PIPELINE]})
     fake.on("GET", f"{RUNS}?limit=20", {"runs": [RUN], "next": None})
     fake.on("GET", f"{RUNS}?pipeline=nyc&state=failed&limit=3", {"runs": [], "next": None})
@@ -43,7 +43,7 @@ def test_pipelines_and_runs_are_listed(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_runs_are_listed_over_pages(fake: FakeServer, limnos: Run) -> None:
-    """Pages are asked for until there are enough."""
+    """Pages are requested until the limit is reached."""
     fake.on("GET", f"{RUNS}?limit=3", {"runs": [RUN, RUN], "next": "40"})
     fake.on("GET", f"{RUNS}?page=40&limit=1", {"runs": [RUN], "next": "7"})
 
@@ -51,7 +51,9 @@ def test_runs_are_listed_over_pages(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_a_run_is_shown_whole(fake: FakeServer, limnos: Run) -> None:
-    """As JSON one document; as a table the run, its steps and what was found below each other."""
+    """A run is one document as JSON. As a table, the run, its steps and its findings are printed one below the
+    other.
+    """
     step = {**STEP, "phases_s": {"reading": 0.5, "writing": 1.25}}
     fake.on("GET", f"{RUNS}/r-1", {**RUN, "phases_s": {"steps": 2.0}, "steps": [step], "findings": [FOUND]})
 
@@ -65,8 +67,8 @@ def test_a_run_is_shown_whole(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_options_of_a_run_are_shown_as_its_caller_would_write_them(fake: FakeServer, limnos: Run) -> None:
-    """Tables by their names, those that a step only might have written left out; what is not set, and what a
-    runner notes for a resume, is in the JSON alone.
+    """Tables are shown by name, without those that a step only might have written. Options that are not set, and data
+    that a runner stores for a resume, are only in the JSON.
     """
     options = {
         "tables": [["main", "a", "t.u"], ["main", "b"]],
@@ -91,7 +93,7 @@ def test_options_of_a_run_are_shown_as_its_caller_would_write_them(fake: FakeSer
 
 
 def test_a_run_is_cancelled(fake: FakeServer, limnos: Run) -> None:
-    """It is told who is asked to stop, or that nobody held the run."""
+    """The output names the runner that was asked to stop, or reports the run as cancelled."""
     fake.on("POST", f"{RUNS}/r-1/cancel", {**RUN, "state": "cancelling"}).on(
         "POST", f"{RUNS}/r-1/cancel", {**RUN, "state": "cancelled"}
     )
@@ -103,7 +105,7 @@ def test_a_run_is_cancelled(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_findings_of_a_pipeline(fake: FakeServer, limnos: Run) -> None:
-    """What a rule found over the runs, each with its run."""
+    """Findings of a pipeline are listed with their runs."""
     fake.on(
         "GET",
         f"{PIPES}/nyc/findings?rule=not_empty&limit=100",
@@ -116,14 +118,14 @@ def test_findings_of_a_pipeline(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_a_pipeline_is_dropped(fake: FakeServer, limnos: Run) -> None:
-    """With its runs, when it is said with `--yes`."""
+    """`pipeline drop --yes` drops a pipeline."""
     fake.on("DELETE", f"{PIPES}/nyc", {"dropped": "nyc"})
 
     assert limnos("pipeline", "drop", "nyc", "--yes").result == {"dropped": "nyc"}
 
 
 def test_a_run_that_is_not_there(fake: FakeServer, limnos: Run) -> None:
-    """The hint says where runs are listed."""
+    """For a missing run the hint names the command that lists runs."""
     error = {"code": "not-found", "message": "Run r-9 does not exist in metalake lake: see 'limnos pipeline runs'"}
     fake.on("GET", f"{RUNS}/r-9", {"error": error}, status=404)
 
@@ -135,8 +137,8 @@ def test_a_run_that_is_not_there(fake: FakeServer, limnos: Run) -> None:
 
 @pytest.mark.parametrize("also", ["--hold", "--dry-run"])
 def test_a_backfill_publishes_run_after_run(limnos: Run, also: str) -> None:
-    """Held runs would stand in one another's way, and only the first could be shown: refused before anything is
-    read.
+    """`--backfill` is refused with `--hold` or `--dry-run` before the file is read, because each run needs the
+    published result of the run before.
     """
     refused = limnos("pipeline", "run", "nowhere.yaml", "--backfill", "day=2026-01-01..2026-01-02", also)
 

@@ -26,13 +26,13 @@ QUERY = "/query/service"
 
 @pytest.fixture
 def service() -> Iterator[FakeQueryService]:
-    """The stand-in."""
+    """The fake query service."""
     with serving() as found:
         yield found
 
 
 def sql(run: Run, service: FakeQueryService, *words: str) -> CommandResult:
-    """Run the command against the stand-in."""
+    """Run the command against the fake query service."""
     return run("sql", "--uri", service.uri, "--user", "ana", *words)
 
 
@@ -44,7 +44,7 @@ def _body(fake: FakeServer) -> dict[str, object]:
 
 
 def test_rows_as_json(run: Run, service: FakeQueryService) -> None:
-    """One document with every row, numbers as they came."""
+    """The output is one JSON document with all rows; numbers keep their notation."""
     done = sql(run, service, "-c", "select value x from [1.0, null, {'a': 1}] x")
 
     assert (done.code, done.result, done.err) == (0, [1.0, None, {"a": 1}], "")
@@ -52,14 +52,14 @@ def test_rows_as_json(run: Run, service: FakeQueryService) -> None:
 
 
 def test_rows_as_a_table(run: Run, service: FakeQueryService) -> None:
-    """Fields are columns under their own names; what is missing is empty, null is not, what nests is JSON."""
+    """Fields are columns with their own names. MISSING is an empty cell, NULL is not, nested values are JSON."""
     done = sql(run, service, "--output", "table", "-c", "select value x from [{'a_b': 'x', 'c': [1]}, {'a_b': null}] x")
 
     assert [line.split() for line in done.out.splitlines()] == [["a_b", "c"], ["x", "[1]"], ["null"]]
 
 
 def test_values_and_nothing_as_a_table(run: Run, service: FakeQueryService) -> None:
-    """What is no object stands under `value`; an empty result says so apart from the output."""
+    """Values that are not objects are in the column `value`. An empty result is reported on standard error."""
     values = sql(run, service, "--output", "table", "-c", "select value x from ['a', 2] x")
     nothing = sql(run, service, "--output", "table", "-c", "select value x from [] x")
 
@@ -68,7 +68,7 @@ def test_values_and_nothing_as_a_table(run: Run, service: FakeQueryService) -> N
 
 
 def test_commands_files_and_what_is_left_in_use(run: Run, service: FakeQueryService, tmp_path: Path) -> None:
-    """All are run in order, each with the dataverse that the one before left in use; the first has that of the
+    """Commands and files run in order. Each uses the dataverse of the preceding USE statement, the first that of the
     command line.
     """
     file = tmp_path / "s.sqlpp"
@@ -83,7 +83,7 @@ def test_commands_files_and_what_is_left_in_use(run: Run, service: FakeQueryServ
 
 
 def test_a_pipe(run: Run, service: FakeQueryService, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without anything else standard input is run as one request."""
+    """Without commands and files, standard input is run as one request."""
     monkeypatch.setattr("sys.stdin", io.StringIO("use a.b;\nselect value 1;\n"))
 
     done = sql(run, service)
@@ -103,7 +103,7 @@ def test_a_pipe(run: Run, service: FakeQueryService, monkeypatch: pytest.MonkeyP
 def test_results_as_the_server_writes_them(
     run: Run, fake: FakeServer, asked: tuple[str, str], sent: list[str], out: str
 ) -> None:
-    """A line for each result, without quotes of JSON; the server is asked for the format."""
+    """With `--results` each result is a line as the server formats it, without JSON quotes."""
     fake.on("POST", QUERY, f'{{"results": [{",".join(sent)}], "status": "success"}}')
 
     done = run("sql", "--uri", fake.uri, "--results", asked[0], "-c", "select 1;")
@@ -113,7 +113,7 @@ def test_results_as_the_server_writes_them(
 
 
 def test_a_plan_is_shown_as_text(run: Run, fake: FakeServer) -> None:
-    """For people the server is asked for text, whose lines are printed; programs get the plan as JSON."""
+    """As a table the plan is requested as text and its lines are printed; as JSON the plan is requested as JSON."""
     fake.on("POST", QUERY, {"results": ["Query\n  Block"], "status": "success"})
     people = run("sql", "--uri", fake.uri, "--output", "table", "-c", "explain select value 1;")
     formats = [_body(fake).get("plan-format")]
@@ -126,7 +126,7 @@ def test_a_plan_is_shown_as_text(run: Run, fake: FakeServer) -> None:
 
 
 def test_warnings_and_times(run: Run, fake: FakeServer) -> None:
-    """Warnings beyond the listed ones are counted; with --timing the server's own time is shown."""
+    """Warnings that are not listed are counted; with `--timing` the server's execution time is shown."""
     warnings = [{"code": 1, "msg": "ASX0004: Unsupported type"}]
     metrics = {"elapsedTime": "1.5ms", "warningCount": 3}
     fake.on("POST", QUERY, {"results": [1, 2], "status": "success", "warnings": warnings, "metrics": metrics})
@@ -139,7 +139,7 @@ def test_warnings_and_times(run: Run, fake: FakeServer) -> None:
 
 
 def test_an_error_has_its_place(run: Run, service: FakeQueryService) -> None:
-    """For people the word is underlined, for programs there are line and column; nothing after it is run."""
+    """The table output underlines the word; JSON has line and column. Statements after the error are not run."""
     text = "select value 1;\nselect value nope;"
     people = sql(run, service, "--output", "table", "-c", text, "-c", "select 2;")
     programs = sql(run, service, "-c", text)
@@ -155,7 +155,7 @@ def test_an_error_has_its_place(run: Run, service: FakeQueryService) -> None:
 
 
 def test_a_failure_behind_rows(run: Run, fake: FakeServer) -> None:
-    """Rows that came are shown, then what went wrong, which is how the command ends."""
+    """Rows of a failed statement are printed before the error, and the exit code is that of the error."""
     fake.on(
         "POST", QUERY,
         {"results": [1, 2], "errors": [{"code": 1, "msg": "ASX0007: Overflow"}], "status": "fatal", "warnings": [
@@ -170,7 +170,7 @@ def test_a_failure_behind_rows(run: Run, fake: FakeServer) -> None:
 
 
 def test_a_statement_that_took_too_long(run: Run, fake: FakeServer) -> None:
-    """What was ended at its time is told by the status, as its message has no code of the language."""
+    """A statement that reached its timeout is recognized by the HTTP status, because its message has no error code."""
     fake.on("POST", QUERY, {"errors": [{"code": 1, "msg": "The request took: too long"}], "status": "timeout"})
 
     done = run("sql", "--uri", fake.uri, "-c", "select 1;")
@@ -180,7 +180,7 @@ def test_a_statement_that_took_too_long(run: Run, fake: FakeServer) -> None:
 
 @pytest.mark.parametrize("status, code", [(401, 4), (403, 4), (503, 6), (500, 1), (404, 1)])
 def test_how_it_ends_when_the_server_refuses(run: Run, fake: FakeServer, status: int, code: int) -> None:
-    """A credential that is not in force, a right that is not there, a server that is busy: each has its exit code."""
+    """An invalid credential, a missing privilege and a busy server each have their exit code."""
     fake.on("POST", QUERY, {"errors": [{"code": 1, "msg": "no"}], "status": "fatal"}, status=status)
 
     done = run("sql", "--uri", fake.uri, "-c", "select 1;")
@@ -190,7 +190,7 @@ def test_how_it_ends_when_the_server_refuses(run: Run, fake: FakeServer, status:
 
 
 def test_nobody_there(run: Run) -> None:
-    """A server that does not answer is told as by every command."""
+    """If the server does not answer, the error is the same as that of every command."""
     done = run("sql", "--uri", "http://127.0.0.1:1", "-c", "select 1;")
 
     assert (done.code, done.error["code"]) == (6, "unavailable")
@@ -200,17 +200,17 @@ def test_nobody_there(run: Run) -> None:
     "words", [("--file", "/no/such"), ("--statement-timeout", "0", "-c", "1;"), ("--dataverse", "a..b", "-c", "1;")]
 )
 def test_flags_that_make_no_sense(run: Run, service: FakeQueryService, words: tuple[str, ...]) -> None:
-    """They are refused before anything is sent."""
+    """Invalid flags are refused before a request is sent."""
     done = sql(run, service, *words)
 
     assert (done.code, service.asked) == (2, [])
 
 
 def test_an_interrupt_ends_the_statement_on_the_server(run: Run, service: FakeQueryService) -> None:
-    """Ctrl-C cancels what runs by the id that was sent with it, waits for that, and the command says it was
-    interrupted.
+    """Ctrl-C cancels the running statement by its client context id, waits for the end, and exits with the code of an
+    interrupt.
     """
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is born deaf to it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores SIGINT from its start
 
     def interrupt() -> None:
         while not service.waiting:
@@ -231,7 +231,7 @@ def test_an_interrupt_ends_the_statement_on_the_server(run: Run, service: FakeQu
 def test_an_interrupt_while_the_statement_is_being_sent(
     run: Run, service: FakeQueryService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C that arrives before the command waits for the response cancels the statement as well."""
+    """Ctrl-C before the response begins cancels the statement as well."""
     start = threading.Thread.start
 
     def start_then_interrupt(thread: threading.Thread) -> None:
@@ -250,7 +250,9 @@ def test_an_interrupt_while_the_statement_is_being_sent(
 
 
 def test_the_client_runs_statements(service: FakeQueryService) -> None:
-    """The client gives rows as the JSON that came, sends parameters by name, and cancels what nobody runs in vain."""
+    """The client returns rows as received JSON and sends parameters by name. Cancelling an unknown request returns
+    False.
+    """
     with Client(service.uri, user="ana") as client:
         answer = client.sqlpp.run("select value 1.0;", dataverse=("a", "b"), parameters={"x": [1]}, timeout_s=2.5)
         found = client.sqlpp.cancel("nobody")
@@ -261,7 +263,9 @@ def test_the_client_runs_statements(service: FakeQueryService) -> None:
 
 
 def test_history_is_its_owners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The file can be read by nobody else, also when it was there before; where there can be none, that is said."""
+    """Only the owner can read the history file, also if it existed before. If it cannot be written, a message says
+    so.
+    """
     path = tmp_path / "new" / "history"
     path.parent.mkdir()
     path.write_text("")
@@ -280,7 +284,7 @@ def test_history_is_its_owners(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_names_come_from_canonical_forms() -> None:
-    """A dataverse of the metadata is read part by part; what cannot be one is passed over."""
+    """A dataverse name of the metadata is decoded part by part; names that are not canonical are skipped."""
     rows = tuple(json.dumps(row).encode() for row in (["a@.b.c", "t"], ["a@", "t"], ["d", ""]))
 
     assert list(names_of(rows)) == [(("a.b", "c"), "t"), (("d",), "")]  # type: ignore[arg-type]

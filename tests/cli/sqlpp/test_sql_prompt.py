@@ -1,5 +1,5 @@
-"""`limnos sql` on a terminal: multi-line input, completion, history, underlined errors, Ctrl-C and Ctrl-D, driven key
-by key.
+"""`limnos sql` on a terminal: multi-line input, completion, history, underlined errors, Ctrl-C and Ctrl-D, tested by
+key strokes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Shell = Callable[..., "pexpect.spawn[str]"]
 
 @pytest.fixture
 def service() -> Iterator[FakeQueryService]:
-    """The stand-in."""
+    """The fake query service."""
     with serving() as found:
         yield found
 
 
 @pytest.fixture
 def shell(service: FakeQueryService, tmp_path: Path) -> Iterator[Shell]:
-    """Starts shells in a terminal, whose home is the test's."""
+    """Start shells in a terminal, with a home directory of the test's own."""
     running: list[pexpect.spawn[str]] = []
 
     def start(*words: str) -> pexpect.spawn[str]:
@@ -43,7 +43,7 @@ def shell(service: FakeQueryService, tmp_path: Path) -> Iterator[Shell]:
         command = ["-m", "limnos.cli.main", "sql", "--uri", service.uri, "--user", "ana", *words]
         child = pexpect.spawn(
             sys.executable, command, env=environment, encoding="utf-8", timeout=PATIENCE_S, dimensions=(40, 160),
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background are deaf to it
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore SIGINT
         )  # fmt: skip
         running.append(child)
         child.expect_exact("Ctrl-D exits")
@@ -56,12 +56,14 @@ def shell(service: FakeQueryService, tmp_path: Path) -> Iterator[Shell]:
 
 
 def shown(child: Any) -> str:  # noqa: ANN401 - pexpect has no types
-    """Return the output before the last expected text, without colours."""
+    """Return the output before the last expected text, without colors."""
     return _PAINT.sub("", child.before)
 
 
 def test_a_statement_over_several_lines(shell: Shell, service: FakeQueryService) -> None:
-    """Enter goes on until there is a semicolon that ends it; then the rows are a table, and the next prompt comes."""
+    """Input continues over several lines until a semicolon ends the statement. Then the rows are printed as a table,
+    and the next prompt appears.
+    """
     child = shell()
 
     child.send("select value {'answer': x, 'text': ';'}\r")
@@ -77,7 +79,9 @@ def test_a_statement_over_several_lines(shell: Shell, service: FakeQueryService)
 
 
 def test_the_dataverse_in_use_is_in_the_prompt(shell: Shell, service: FakeQueryService) -> None:
-    """It is what the command line said, then what USE says, and every statement is sent with it."""
+    """The prompt shows the dataverse of the command line, later that of the last USE. Every statement is sent with
+    it.
+    """
     child = shell("--dataverse", "sales.west")
     child.send("use sales.east;\r")
     child.expect_exact("sales.east>")
@@ -99,8 +103,8 @@ COMPLETED = {
 
 
 def test_names_and_keywords_are_completed(shell: Shell, service: FakeQueryService) -> None:
-    """A dataset with its dataverse, one of the dataverse in use by itself, quoted where needed, a keyword in the
-    case it is typed in.
+    """Completion offers datasets with their dataverse, datasets of the dataverse in use by their name, quoted where
+    needed, and keywords in the typed case.
     """
     child = shell("--dataverse", "sales.east")
 
@@ -119,7 +123,7 @@ def test_names_and_keywords_are_completed(shell: Shell, service: FakeQueryServic
 
 
 def test_an_error_is_underlined_and_the_shell_goes_on(shell: Shell) -> None:
-    """The message, the line and a mark under the word."""
+    """An error is shown as message, line, and a mark under the word."""
     child = shell()
     child.send("select value 1 +\rnope;\r")
     child.expect_exact("^^^^")
@@ -131,7 +135,7 @@ def test_an_error_is_underlined_and_the_shell_goes_on(shell: Shell) -> None:
 
 
 def test_ctrl_c_ends_the_statement_and_not_the_shell(shell: Shell, service: FakeQueryService) -> None:
-    """The server is told by the statement's id, the shell says how it ended, and takes the next one."""
+    """Ctrl-C cancels the statement by its id. The shell prints the error and accepts the next statement."""
     child = shell()
     child.send("select forever();\r")
     while not service.waiting:
@@ -146,7 +150,7 @@ def test_ctrl_c_ends_the_statement_and_not_the_shell(shell: Shell, service: Fake
 
 
 def test_ctrl_c_forgets_a_line_and_ctrl_d_leaves(shell: Shell, service: FakeQueryService) -> None:
-    """What was typed is not sent; the exit code is that of a good end."""
+    """Ctrl-C discards the typed line. Ctrl-D exits with code 0."""
     child = shell()
     child.send("select 1")
     child.expect_exact("select 1")
@@ -160,7 +164,7 @@ def test_ctrl_c_forgets_a_line_and_ctrl_d_leaves(shell: Shell, service: FakeQuer
 
 
 def test_history_outlives_the_shell(shell: Shell, service: FakeQueryService, tmp_path: Path) -> None:
-    """The arrow key brings back what was typed in an earlier shell; nobody else can read the file."""
+    """The up arrow recalls a statement of an earlier shell. Only the owner can read the history file."""
     child = shell()
     child.send("select 123;\r")
     child.expect("1 rows")
@@ -178,7 +182,7 @@ def test_history_outlives_the_shell(shell: Shell, service: FakeQueryService, tmp
 
 
 def test_words_with_a_backslash(shell: Shell) -> None:
-    """Help, another format for rows, and a word that the shell does not know."""
+    """Backslash commands: help, another output format, and an error for an unknown command."""
     child = shell()
     child.send("\\help\r")
     child.expect_exact("\\format table|json ")

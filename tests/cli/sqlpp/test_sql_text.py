@@ -23,7 +23,9 @@ from limnos.sqlpp import SqlppError, TextPosition, parse
     ],
 )  # fmt: skip
 def test_whole(text: str) -> None:
-    """It ends with a semicolon, remarks aside; what is no language is sent to be refused."""
+    """A statement is complete if it ends with a semicolon, comments aside. Invalid text counts as complete, so that the
+    server reports it.
+    """
     assert is_whole(text)
 
 
@@ -33,13 +35,13 @@ def test_whole(text: str) -> None:
      "select 'a\n;", "select 'it''s;"],
 )  # fmt: skip
 def test_not_yet(text: str) -> None:
-    """A semicolon in a string, a name or a comment ends nothing."""
+    """A semicolon in a string, a quoted name or a comment does not end a statement."""
     assert not is_whole(text)
 
 
 @pytest.mark.parametrize("text, word", [("select value x fro y;", "fro"), ("select 'a", ""), ("select\n  ~;", "~")])
 def test_place_of_what_the_parser_says(text: str, word: str) -> None:
-    """Each form of a message of the language names its place, which is found and underlined."""
+    """Each form of a syntax error contains its position, which is parsed and underlined."""
     with pytest.raises(SqlppError) as told:
         parse(text)
 
@@ -59,7 +61,7 @@ def test_places_in_other_messages() -> None:
 
 
 def test_the_mark_stands_under_the_word() -> None:
-    """Tabs are one column and wide characters two; a long line is cut around the place."""
+    """A tab counts as one column and a wide character as two. A long line is truncated around the position."""
     assert (
         underline_position("select\t日本, orders x", TextPosition(1, 12))
         == "   1 | select 日本, orders x\n" + " " * 20 + "^^^^^^"
@@ -75,21 +77,21 @@ def test_the_mark_stands_under_the_word() -> None:
 
 
 def test_which_dataverse_is_in_use() -> None:
-    """The last USE counts, however it is spelled; without one it stays."""
+    """The last USE statement sets the dataverse, in any case and spelling. Without one it is unchanged."""
     assert active_dataverse("use a; USE `b.c`.d; select 1;", None) == ("b.c", "d")
     assert active_dataverse("select 'use x';", ("a",)) == ("a",)
     assert active_dataverse("not a statement", ("a",)) == ("a",)
 
 
 def test_where_words_can_be_completed() -> None:
-    """Not in strings, quoted names and comments."""
+    """Words are not completed in strings, quoted names and comments."""
     assert takes_words("select value ")
     assert takes_words("select 'a' from ")
     assert [takes_words(text) for text in ("select 'a", "-- a", "select 1 // ", "/* ", "select `a")] == [False] * 5
 
 
 def test_what_changes_names() -> None:
-    """Statements that make or drop something; a query does not."""
+    """Statements that create or drop objects change names; queries do not."""
     assert changes_names("CREATE dataverse a")
     assert changes_names("use a; drop dataset t;")
     assert not changes_names("select created from dropped;")

@@ -1,4 +1,4 @@
-"""Splitting an export into parts: each part has whole records, and the parts do not depend on how the file is read."""
+"""Splitting an export into parts: each part has complete records, and the parts do not depend on the read size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def pieces_of(data: bytes, size: int) -> list[bytes]:
 
 @given(st.lists(st.binary(min_size=1, max_size=2000), min_size=1, max_size=450), st.integers(1, 5000))
 def test_parts_are_whole_and_the_same_however_a_file_is_read(messages: list[bytes], size: int) -> None:
-    """So an import that was cut goes on where a part began."""
+    """The parts have complete records and are the same for every read size, so that an interrupted import can continue
+    at a part.
+    """
     data = b"".join(frame_message(each) for each in messages)
 
     parts = list(cut_into_parts(pieces_of(data, size), "proto"))
@@ -35,7 +37,9 @@ def test_parts_are_whole_and_the_same_however_a_file_is_read(messages: list[byte
 
 
 def test_lines_are_records_of_json() -> None:
-    """The last one may lack its end; what is no whole record goes to the server, which says so."""
+    """In JSON each line is a record; the last newline may be missing. Incomplete records are sent, so that the server
+    reports them.
+    """
     data = b'{"a": 1}\n' * 201 + b'{"b": 2}'
 
     assert [part.records for part in cut_into_parts([data], "json")] == [200, 1, 1]
@@ -46,7 +50,7 @@ def test_lines_are_records_of_json() -> None:
 
 
 def test_a_file_that_is_no_export_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record that no server takes is refused here."""
+    """A record larger than the server accepts is refused without reading the rest of the file."""
     monkeypatch.setattr(exchange, "RECORD_BYTES_MAX", 1000)
     endless = (b"x" * 100 for _ in range(10**9))
 
@@ -58,12 +62,14 @@ def test_a_file_that_is_no_export_is_not_read_to_its_end(monkeypatch: pytest.Mon
     "head,form", [(b'{"header"', "json"), (b"{\n\x0a", "proto"), (b"\x31\x0a", "proto"), (b"", "proto")]
 )
 def test_the_form_is_told_by_the_first_bytes(head: bytes, form: str) -> None:
-    """A message of 123 bytes begins as JSON does, and then with its first field."""
+    """The format is detected from the first bytes, also for a protobuf message of 123 bytes, whose first byte is
+    `{`.
+    """
     assert form_of(head) == form
 
 
 def test_an_export_comes_in_pieces(fake: FakeServer) -> None:
-    """From both clients; a refusal is the usual error."""
+    """Both clients return an export in pieces, and raise the usual error for a refusal."""
     path = "/api/limnos/v1/metalakes/my%20lake/export?format=json"
     fake.on("GET", path, "some lines\n").on(
         "GET", f"{path}&secrets=true", {"error": {"code": "not-found", "message": "gone"}}, status=404

@@ -1,4 +1,4 @@
-"""The client's lineage calls: pages are joined to one graph, and events are sent unchanged."""
+"""The client's lineage calls: pages are joined into one graph, and events are sent unchanged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LINEAGE = "/api/limnos/v1/metalakes/lake/lineage"
 
 
 def test_pages_become_one_graph(fake: FakeServer, client: Client) -> None:
-    """All pages are asked for; nodes that stand in several are one."""
+    """All pages are requested; a node on several pages occurs once."""
     root = {"id": "1", "kind": "table", "path": ["main", "a", "t"]}
     first = {
         "root": "1", "nodes": [root, {"id": "hidden-1", "kind": "hidden"}], "after": "1-x",
@@ -33,7 +33,7 @@ def test_pages_become_one_graph(fake: FakeServer, client: Client) -> None:
 
 
 def test_events_are_sent(fake: FakeServer, client: Client) -> None:
-    """The answer says what was kept and what was left out."""
+    """The answer names the stored and the ignored parts of the events."""
     fake.on("POST", LINEAGE, {"kept": 2, "left_out": [{"namespace": "n", "name": "d", "reason": "r"}]}, status=201)
 
     taken = client.lineage.send({"eventTime": "2026-01-31T00:00:00Z"})

@@ -1,4 +1,4 @@
-"""Lance's libraries used by the client: their arguments, refusals before a call, and the message if they are not
+"""Lance's libraries used by the client: their arguments, refusals before a call, and the error if they are not
 installed.
 """
 
@@ -17,7 +17,7 @@ DOCS = "lance.ml.docs"
 
 
 def test_lances_clients_are_told_who_asks_and_in_which_metalake() -> None:
-    """Every request of theirs carries the client's credential and metalake; nobody's carries no credential."""
+    """Requests of Lance's libraries carry the client's credential and metalake."""
     with Client("http://h:1/", token="lim_1_x", metalake="sea") as client, Client("http://h:1", user="ana") as ana:
         told, theirs = client.lance._connection, ana.lance._connection
 
@@ -29,8 +29,8 @@ def test_lances_clients_are_told_who_asks_and_in_which_metalake() -> None:
 
 
 def test_a_refusal_is_the_clients_own(fake: FakeServer) -> None:
-    """The server is asked first: who may not read is told so by the client's own error, and so is a table without
-    data.
+    """Opening a dataset requests its description first, so refusals, and tables without data, raise the client's own
+    errors.
     """
     fake.on("POST", DESCRIBE, {"error": "needs SELECT_TABLE", "code": 15}, status=403)
     fake.on("POST", DESCRIBE, {"location": "/w/docs"})
@@ -43,7 +43,7 @@ def test_a_refusal_is_the_clients_own(fake: FakeServer) -> None:
 
 
 def test_a_version_or_a_tag(fake: FakeServer) -> None:
-    """A dataset is of one version or of one tag, in both clients."""
+    """A dataset is opened at a version or at a tag, in both clients."""
     fake.on("POST", DESCRIBE, {"location": "/w/docs", "version": 3})
 
     async def both() -> None:
@@ -57,13 +57,13 @@ def test_a_version_or_a_tag(fake: FakeServer) -> None:
 
 
 def test_a_remote_database_needs_a_credential() -> None:
-    """LanceDB's remote clients do not connect as nobody, and the error says what to give."""
+    """LanceDB's remote clients do not connect anonymously, and the error names the missing credential."""
     with Client("http://h:1") as client, pytest.raises(ArgumentError, match="token or a user"):
         client.lance.remote("lance")
 
 
 def test_a_missing_library_is_named(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without Lance's libraries the rest works, and the error says what to install."""
+    """Without Lance's libraries the other calls work, and the error names the package to install."""
     fake.on("POST", DESCRIBE, {"location": "/w/docs", "version": 3})
     for name in ("lance", "lancedb"):
         monkeypatch.setitem(sys.modules, name, None)
@@ -77,9 +77,7 @@ def test_a_missing_library_is_named(fake: FakeServer, monkeypatch: pytest.Monkey
 
 
 def test_a_description_is_asked_for_again_when_the_server_says_so(fake: FakeServer) -> None:
-    """A server whose processes are all busy asks to come again: to describe a table is to read, so the client
-    does; to drop one is not.
-    """
+    """After a 503 with Retry-After the client repeats the description of a table, which is a read, but not its drop."""
     busy = {"error": "The request was not complete within 30 s, and nothing was changed: try again", "code": 17}
     fake.on("POST", DESCRIBE, busy, status=503, headers=(("Retry-After", "0"),))
     fake.on("POST", DESCRIBE, {"location": "/w/docs", "version": 3})
