@@ -16,7 +16,7 @@ Do = Callable[[Coroutine[Any, Any, Any]], Any]
 
 @pytest.fixture(scope="module")
 def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineDataverse]:
-    """Statements in the dataverse `sales.east`, worked out by an engine."""
+    """Statements in the dataverse `sales.east`, executed by an engine."""
     data = tmp_path_factory.mktemp("engine") / "data"
     with serving(data) as server:
         engine = engine_of(server, writable=[data / "warehouse"], closed=[data])
@@ -29,6 +29,6 @@ def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineDataverse
 
 @pytest.fixture(scope="module")
 def do(asking: EngineDataverse) -> Iterator[Do]:
-    """Run on one loop, as a server does."""
+    """Return a function that runs coroutines on one event loop, as a server does."""
     with asyncio.Runner() as runner:
         yield runner.run

@@ -1,6 +1,4 @@
-"""A fake engine without Spark: a job's target selects its behaviour. It starts and communicates like the real
-engine.
-"""
+"""A fake engine without Spark: a job's target selects its behavior. It starts and communicates like the real engine."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ START: wire.EngineStart
 
 
 def main() -> None:
-    """Serve until nobody is there."""
+    """Serve until the control socket is closed."""
     global START
     control = socket.socket(fileno=0)
     START = msgspec.msgpack.decode(wire.receive(control)[1], type=wire.EngineStart)

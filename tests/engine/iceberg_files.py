@@ -1,4 +1,4 @@
-"""Manifests and lists of manifests as Iceberg's writers make them, with few fields."""
+"""Manifests and manifest lists with few fields, as Iceberg's writers create them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Manifest(NamedTuple):
 
 
 def number(value: int) -> bytes:
-    """A bound of a column of type long."""
+    """Return a bound of a column of type long."""
     return value.to_bytes(8, "little", signed=True)
 
 

@@ -44,7 +44,7 @@ class EngineDataverse:
         return ref
 
     def rest(self, method: str, path: str, body: object = None) -> object:
-        """A request of the administrator's."""
+        """Send a request as the administrator."""
         request = urllib.request.Request(
             f"{self.server.uri}{path}",
             method=method,
@@ -55,11 +55,11 @@ class EngineDataverse:
             return json.loads(answer.read() or b"null")
 
     def table(self, name: str) -> Table:
-        """A dataset's table as PyIceberg has it."""
+        """Return a dataset's table in PyIceberg."""
         uri, token = f"{self.server.uri}/iceberg", self.server.token
         return load_catalog("lake", uri=uri, token=token, warehouse="lake/main").load_table((*self.dataverse, name))
 
-    # Names, as the binder asks for them.
+    # Names, for the binder.
 
     def has_dataverse(self, dataverse: tuple[str, ...]) -> bool:
         return dataverse == self.dataverse
@@ -73,11 +73,11 @@ class EngineDataverse:
     # Statements.
 
     def bound(self, text: str) -> BoundQuery:
-        """A statement whose names are resolved."""
+        """Return a statement with resolved names."""
         return bind(parse_body(text), self, dataverse=self.dataverse)
 
     def job(self, text: str, kind: JobKind = "query", *, target: str | None = None, returning: str | None = None, deadline_s: float = 300, credential: str | None = None) -> EngineJob:  # fmt: skip
-        """A statement as a job."""
+        """Return the job of a statement."""
         bound = self.bound(text)
         returned = None if returning is None else bind(parse_body(returning), self, variables=("o",))
         return EngineJob(
@@ -94,23 +94,23 @@ class EngineDataverse:
         )
 
     async def run(self, job: EngineJob) -> list[object]:
-        """The results of a job."""
+        """Return the results of a job."""
         return [json.loads(line) async for line in self.engine.run(job)]
 
     async def query(self, text: str) -> list[object]:
-        """The results of a query."""
+        """Return the results of a query."""
         return await self.run(self.job(text))
 
     async def insert(self, target: str, text: str, **more: object) -> list[object]:
-        """INSERT of what an expression gives."""
+        """Run INSERT of the values of an expression."""
         return await self.run(self.job(text, "insert", target=target, **more))  # type: ignore[arg-type]
 
     async def upsert(self, target: str, text: str, **more: object) -> list[object]:
-        """UPSERT of what an expression gives."""
+        """Run UPSERT of the values of an expression."""
         return await self.run(self.job(text, "upsert", target=target, **more))  # type: ignore[arg-type]
 
     async def delete(self, target: str, where: str) -> list[object]:
-        """DELETE of the objects for which a condition is true."""
+        """Run DELETE of the objects for which a condition is true."""
         return await self.run(self.job(f"select value t from {target} as t where {where}", "delete", target=target))
 
 

@@ -8,7 +8,7 @@ import urllib.request
 
 
 def answer_of(uri: str, token: str, statement: str) -> tuple[int, dict[str, object]]:
-    """Send statements; gives the status and the body. Raises OSError when the server has gone."""
+    """Send statements; returns the status and the body. Raises OSError if the server has ended."""
     request = urllib.request.Request(
         f"{uri}/query/service",
         data=json.dumps({"statement": statement}).encode(),

@@ -14,7 +14,7 @@ from tests.sqlpp.stored.test_rows import typed
 
 @pytest.mark.parametrize("seed", range(60))
 def test_objects_come_back(seed: int) -> None:
-    """Objects of random types go through Arrow's own types, dates beyond Python's too."""
+    """Objects of random types, including dates outside of Python's range, survive the conversion to Arrow and back."""
     of = random.Random(seed)
     form = values.form(of)
     given = [object_shaper(form)(values.fields(of, form.type)) for _ in range(3)]
@@ -26,7 +26,7 @@ def test_objects_come_back(seed: int) -> None:
 
 
 def test_some_columns_are_some_fields() -> None:
-    """A table of the columns that were asked for gives objects of those."""
+    """A table with the requested columns is converted to objects with those fields."""
     form = StorageForm(RecordType((FieldType("a", Scalar("date")), FieldType("b", Scalar("string")))), (("a",),))
     table = table_of(form, [object_shaper(form, lenient=True)({"a": "9999-12-31", "b": "x"})])
 
@@ -34,7 +34,7 @@ def test_some_columns_are_some_fields() -> None:
 
 
 def test_keys_are_never_empty() -> None:
-    """A key's column, and what is around it, says that it is never empty."""
+    """The column of a key, and the structs around it, are required."""
     record = RecordType(
         (FieldType("at", RecordType((FieldType("k", Scalar("bigint")),))), FieldType("b", Scalar("string")))
     )

@@ -1,4 +1,6 @@
-"""Compaction by an engine: the rows stay the same, files become few, and old snapshots and orphan files are removed."""
+"""Compaction by an engine: the rows are unchanged, the number of files decreases, and old snapshots and orphan files
+are removed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ OLD_S = 86_400
 def compact(
     asking: EngineDataverse, do: Do, name: str, *, expires: bool = False, debris: bool = False
 ) -> dict[str, int]:
-    """Compact a dataset; gives what the engine says that it did."""
+    """Compact a dataset; returns the engine's report."""
     now_ms = time.time_ns() // 1_000_000
     options = CompactionOptions(
         64 << 20, now_ms if expires else 0, retained_after_ms=0, states_max=100,
@@ -50,8 +52,8 @@ def directory_of(asking: EngineDataverse, name: str) -> Path:
 
 
 def test_rows_stay_and_files_become_few(asking: EngineDataverse, do: Do) -> None:
-    """After INSERT, UPSERT and DELETE one by one every row is there once, in one file without deletes; once more
-    there is nothing to do.
+    """After single INSERTs, UPSERTs and DELETEs a compaction leaves every row once, in one file without deletes; a
+    second one has nothing to do.
     """
     asking.make("many", TYPE, "id")
     for number in range(4):
@@ -76,8 +78,8 @@ def test_rows_stay_and_files_become_few(asking: EngineDataverse, do: Do) -> None
 
 
 def test_old_states_and_debris_go(asking: EngineDataverse, do: Do) -> None:
-    """Former states and the files of theirs go, and a file that a killed statement left long ago; one of just now
-    stays, and what is named.
+    """Old snapshots and their files are removed, and so is an old orphan file; a recent orphan and all files in use
+    remain.
     """
     asking.make("old", TYPE, "id")
     for number in range(3):
@@ -89,7 +91,7 @@ def test_old_states_and_debris_go(asking: EngineDataverse, do: Do) -> None:
     then = time.time() - OLD_S
     for each in directory_of(asking, "old").rglob("*"):
         if each != fresh:
-            os.utime(each, (then, then))  # the dataset's own, too: it is not their age that keeps them
+            os.utime(each, (then, then))  # the dataset's own files as well: not their age protects them
 
     told = compact(asking, do, "old", expires=True, debris=True)
 
@@ -121,12 +123,12 @@ def test_old_states_and_debris_go(asking: EngineDataverse, do: Do) -> None:
 def test_files_are_swept_once_a_day(
     marks: list[str], before_ms: int | None, expected: tuple[int | None, str | None]
 ) -> None:
-    """By what the states say; what is no number says nothing."""
+    """Orphan files are removed once a day, according to the snapshots' summaries; an invalid time there is ignored."""
     assert sweep_plan(marks, before_ms) == expected
 
 
 def test_a_dataset_without_rows(asking: EngineDataverse, do: Do) -> None:
-    """There is nothing to do."""
+    """Compacting a dataset without rows does nothing."""
     asking.make("empty", TYPE, "id")
 
     assert compact(asking, do, "empty", expires=True, debris=True) == {"rewritten": 0, "written": 0, "debris": 0}

@@ -1,4 +1,4 @@
-"""The files that a confined process can still open. The test runs in its own process, because confinement cannot be
+"""The files that a confined process can still open. The test uses a separate process, because confinement cannot be
 undone.
 """
 
@@ -36,7 +36,7 @@ print("child", os.system(f"cat {home}/data/admin.token 2>/dev/null") != 0)
 
 
 def test_what_a_confined_process_can_open(tmp_path: Path) -> None:
-    """Warehouse and scratch can be written, what is beside the data directory read, its secrets and the server's
+    """Warehouse and scratch can be written, files beside the data directory read, its secrets and the server's
     environment not.
     """
     for name in ("data/warehouse", "scratch"):
@@ -65,7 +65,9 @@ def test_what_a_confined_process_can_open(tmp_path: Path) -> None:
 
 
 def test_a_directory_around_a_closed_one_is_opened_in_parts(tmp_path: Path) -> None:
-    """What is closed stays so, and links that lead to it are no way around."""
+    """If a directory contains a closed one, its other parts are accessible; links do not give access to the closed
+    one.
+    """
     for name in ("a/data/inner", "a/other", "b"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "a" / "link").symlink_to(tmp_path / "a" / "data")
@@ -78,7 +80,7 @@ def test_a_directory_around_a_closed_one_is_opened_in_parts(tmp_path: Path) -> N
 
 
 def test_a_kernel_without_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing can be taken away, whoever calls learns of it."""
+    """On a kernel without Landlock, `confine` returns False."""
     monkeypatch.setattr("limnos.engine.confinement.version", lambda: 0)
 
     assert confine(readable=("/",), writable=(), closed=()) is False

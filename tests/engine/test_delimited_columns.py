@@ -1,4 +1,6 @@
-"""Delimited text read as columns gives what is given field by field, or is left to that."""
+"""Delimited text that is read as columns has the same rows as when it is read field by field, or is left to that
+reader.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,13 @@ OPEN_FORM = form("{ id: bigint, n: integer?, d: date? }", "id")
 
 
 def by_columns(text: str, form: StorageForm, **options: str) -> pa.Table:
-    """The rows of a text, as columns."""
+    """Return the rows of a text, read as columns."""
     tables = list(read_columns(io.BytesIO(text.encode()), form, options=text_options(options)))
     return pa.concat_tables(tables) if tables else table_of(form, [])
 
 
 def by_fields(text: str, form: StorageForm, **options: str) -> pa.Table:
-    """The rows of a text, one field at a time."""
+    """Return the rows of a text, read field by field."""
     check = ObjectChecker(form, from_file=True).check
     lines = io.StringIO(text, newline="")
     return table_of(form, [check(value) for value in read_lines(lines, form, options=options)])
@@ -61,7 +63,7 @@ def test_plain_lines(text: str, options: dict[str, str]) -> None:
 
 
 def test_an_empty_text_is_missing_in_an_optional_field() -> None:
-    """Its column is null, and there is no open part."""
+    """An empty optional field is null in its column, and there is no open part."""
     text = "1,,\n2,5,1970-01-01\n"
 
     assert by_columns(text, OPEN_FORM).equals(by_fields(text, OPEN_FORM))
@@ -77,13 +79,13 @@ def test_an_empty_text_is_missing_in_an_optional_field() -> None:
     ],
 )  # fmt: skip
 def test_other_lines_are_left(line: str) -> None:
-    """They have another meaning in Arrow, or none: the reader of single fields decides."""
+    """Lines that Arrow parses differently, or not at all, are left to the reader of single fields."""
     with pytest.raises(IrregularText):
         by_columns(f"{line}\n", FORM)
 
 
 def test_what_is_left_from_the_start() -> None:
-    """A text of NULL, other types, and a generated key."""
+    """A text for NULL, other types, and a generated key are left to the reader of single fields."""
     with pytest.raises(IrregularText):
         by_columns("1,a,2000-01-01,1,1\n", FORM, null="-")
     with pytest.raises(IrregularText):
@@ -91,7 +93,7 @@ def test_what_is_left_from_the_start() -> None:
 
 
 def test_rows_before_an_irregular_block_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks end at the end of a line."""
+    """Rows before an irregular line are returned in blocks that end at a line end."""
     monkeypatch.setattr(delimited_columns, "BLOCK_BYTES", 48)
     plain = [f"{number},n,2000-01-01,1,1\n" for number in range(10)]
     found = []
@@ -115,7 +117,7 @@ CELLS = st.text(st.sampled_from('0123456789-.eE+, \n\r"ax'), max_size=8) | st.sa
 
 @given(st.lists(st.lists(CELLS, min_size=4, max_size=6), max_size=4))
 def test_random_texts(rows: list[list[str]]) -> None:
-    """Whatever is read as columns is what single fields give."""
+    """For random texts, the rows read as columns equal those read field by field."""
     text = "\n".join(",".join(["1", *row]) for row in rows)
     try:
         found = by_columns(text, FORM)

@@ -17,7 +17,7 @@ def _is(path: str, value: Value, by: str = "=") -> Condition:
 
 
 def test_keys_of_one_field_are_a_set() -> None:
-    """One condition, however many keys; of a single key it is an equality."""
+    """Several keys become one `in` condition; a single key becomes an equality."""
     assert expression_of([[_is("a.id", 1)], [_is("a.id", Integer(2))]]) == {
         "type": "in", "term": "a.id", "values": [1, 2],
     }  # fmt: skip
@@ -25,7 +25,7 @@ def test_keys_of_one_field_are_a_set() -> None:
 
 
 def test_keys_of_several_fields() -> None:
-    """All of a key's conditions, of any key."""
+    """Several keys become an OR over the AND of each key's conditions."""
     found = expression_of([[_is("a", 1), _is("b", 2)], [_is("a", 3), _is("b", 4)]])
 
     one, other = (
@@ -40,7 +40,7 @@ def test_keys_of_several_fields() -> None:
 
 
 def test_many_keys_nest_little() -> None:
-    """No reader of JSON has to go down a step for each key."""
+    """The nesting depth of the filter grows logarithmically with the number of keys."""
 
     def depth(node: object) -> int:
         return 1 + max(map(depth, node.values()), default=0) if isinstance(node, dict) else 0
@@ -50,7 +50,7 @@ def test_many_keys_nest_little() -> None:
 
 @pytest.mark.parametrize("by, word", [("<", "lt"), ("<=", "lt-eq"), (">", "gt"), (">=", "gt-eq"), ("=", "eq")])
 def test_each_comparison_has_its_word(by: str, word: str) -> None:
-    """As Iceberg spells it."""
+    """Each comparison operator has Iceberg's name."""
     assert expression_of([[_is("n", 5, by)]]) == {"type": word, "term": "n", "value": 5}
 
 
@@ -64,13 +64,15 @@ def test_each_comparison_has_its_word(by: str, word: str) -> None:
     ],
 )
 def test_values_as_iceberg_writes_them(value: Value, said: object) -> None:
-    """Alone and in a set."""
+    """Values are spelled as by Iceberg, alone and in a set."""
     assert expression_of([[_is("k", value)]]) == {"type": "eq", "term": "k", "value": said}
     assert expression_of([[_is("k", (value, value), "in")]]) == {"type": "in", "term": "k", "values": [said, said]}
 
 
 def test_uuids_leave_out_no_file() -> None:
-    """The bounds of files are in another order than the library's, so only other parts of a key are compared."""
+    """UUIDs are not compared, because the order of file bounds differs from the library's; other fields of the key
+    are.
+    """
     own = uuid.UUID(int=1)
 
     assert expression_of([[_is("k", own)]]) is True
@@ -84,6 +86,6 @@ def test_uuids_leave_out_no_file() -> None:
 
 @pytest.mark.parametrize("value", [True, 0.5, b"x"])
 def test_what_has_no_word(value: Value) -> None:
-    """It goes the way of many objects."""
+    """Values without a JSON form raise NoSingleValue."""
     with pytest.raises(NoSingleValue):
         expression_of([[_is("k", value)]])

@@ -30,12 +30,12 @@ class ExportedFile:
 
 
 def exported(values: list[Value], form: ExportFormat) -> tuple[list[ExportedFile], list[str]]:
-    """The files of some values, and the texts of the warnings."""
+    """Return the files of some values, and the texts of the warnings."""
     budget, files = Budget(), []
     for text in export_lines(values, form, budget=budget):
         line: dict[str, Any] = json.loads(text)
         if "begin" in line:
-            assert all(file.objects >= 0 for file in files), "the file before has ended"
+            assert all(file.objects >= 0 for file in files), "the previous file has ended"
             files.append(ExportedFile(line["begin"]))
         elif "bytes" in line:
             files[-1].data += base64.b64decode(line["bytes"])
@@ -46,14 +46,14 @@ def exported(values: list[Value], form: ExportFormat) -> tuple[list[ExportedFile
 
 
 def text_of(values: list[Value], form: ExportFormat) -> str:
-    """The text of the only file."""
+    """Return the text of the only file."""
     ((file,), warnings) = exported(values, form)
     assert warnings == []
     return file.data.decode()
 
 
 def test_json_and_adm() -> None:
-    """A line for each value; ADM keeps types."""
+    """JSON and ADM have one line for each value; ADM keeps types."""
     values: list[Value] = [{"id": 1, "at": Date(0)}, "x\ny"]
 
     assert text_of(values, ExportFormat("json")) == '{"id":1,"at":"1970-01-01"}\n"x\\ny"\n'
@@ -61,7 +61,7 @@ def test_json_and_adm() -> None:
 
 
 def test_a_packed_file_is_read_by_gzip() -> None:
-    """Of any size; its bytes come in pieces."""
+    """A compressed file is readable by gzip, for any size; its bytes come in chunks."""
     values: list[Value] = [{"id": number, "text": "é" * 40} for number in range(5000)]
     ((file,), _) = exported(values, ExportFormat("json", compression="gzip", level=1))
 
@@ -71,7 +71,9 @@ def test_a_packed_file_is_read_by_gzip() -> None:
 
 
 def test_files_end_at_a_number_of_objects_and_at_a_size() -> None:
-    """And the last one has the rest; nothing makes no file."""
+    """A file ends at the maximum of objects or bytes, and the last file has the rest; without objects there is no
+    file.
+    """
     values: list[Value] = [{"id": number} for number in range(25)]
 
     assert [file.objects for file in exported(values, ExportFormat("json", objects_max=10))[0]] == [10, 10, 5]
@@ -80,7 +82,7 @@ def test_files_end_at_a_number_of_objects_and_at_a_size() -> None:
 
 
 def test_directories() -> None:
-    """Another directory begins another file; an object without one is left out with a warning."""
+    """Another directory begins another file; an object without one is skipped with a warning."""
     values: list[Value] = [
         {"path": ("car/x", 1), "of": {"id": 1}}, {"path": ("car/x", 1), "of": {"id": 2}}, {"path": ("car", None), "of": {"id": 3}},
         {"path": (Date(0), True), "of": {"id": 4}},
@@ -92,7 +94,9 @@ def test_directories() -> None:
 
 
 def test_delimited_text() -> None:
-    """Quotes where they are needed, an own text for NULL and MISSING, the fields in the order of the type."""
+    """Fields are quoted if necessary, NULL and MISSING have their own text, and the fields have the order of the
+    type.
+    """
     values: list[Value] = [
         {"pay": 1.5, "id": 1, "name": 'a"b,c'}, {"id": 2, "name": None, "pay": 2}, {"id": 3, "name": ""}, {"id": 4, "name": "x\ty"},
     ]  # fmt: skip
@@ -106,7 +110,9 @@ def test_delimited_text() -> None:
 
 
 def test_objects_of_another_type_are_left_out_of_delimited_text() -> None:
-    """With a warning each: a missing field that is needed, one too many, another type, no object."""
+    """Objects with a missing required field, an additional field or another type, and other values, are skipped with a
+    warning each.
+    """
     values: list[Value] = [
         {"id": 1},
         {"name": "x"},
@@ -124,7 +130,7 @@ def test_objects_of_another_type_are_left_out_of_delimited_text() -> None:
 
 
 def test_dates_by_patterns() -> None:
-    """Without a pattern a date is as in JSON."""
+    """Dates use the given pattern; without one they are formatted as in JSON."""
     form = ExportFormat(
         "csv", type="CLOSED {d: date, t: time, m: datetime}", dates={"date": "DD/MMM/YYYY", "time": "hh:mm a"}
     )
@@ -134,7 +140,7 @@ def test_dates_by_patterns() -> None:
 
 
 def test_parquet() -> None:
-    """Columns are those of the objects, or of the type; each file is whole."""
+    """Columns are those of the objects, or of the type; each file is complete."""
     values: list[Value] = [{"id": 1, "at": DateTime(1), "tags": ("a",)}, {"id": 2, "of": {"x": 1.5, "t": Time(1)}}]
     ((file,), _) = exported(values, ExportFormat("parquet"))
     table = pq.read_table(io.BytesIO(file.data))
@@ -166,13 +172,17 @@ def test_parquet() -> None:
     ],
 )
 def test_what_parquet_cannot_have(values: list[Value], form: ExportFormat) -> None:
-    """Fields of several types, no fields, other fields than the type's, values beyond a column."""
+    """Parquet refuses fields of several types, objects without fields, fields that the type lacks, and values outside
+    of a column's range.
+    """
     with pytest.raises(SqlppError, match="Parquet writer error"):
         exported(values, form)
 
 
 def test_a_parquet_file_ends_at_its_size() -> None:
-    """In an object store the server holds a file until it is complete, whatever number of objects it may have."""
+    """A Parquet file ends at its maximum size for any number of objects, because the server buffers files for an object
+    store.
+    """
     values: list[Value] = [{"id": number, "text": "x" * 1000} for number in range(100)]
     files, _ = exported(values, ExportFormat("parquet", bytes_max=10_000))
 

@@ -32,7 +32,7 @@ START = EngineStart("http://h", "lake", "local", "460m", 3, 2, "/scratch", (), (
     ],
 )
 def test_who_may_send_it_again_is_told(error: Exception, expected: tuple[int, bool, bool]) -> None:
-    """What was not worked on may be sent again, what went wrong unforeseen is the engine's failure, all else the
+    """Statements that were not executed may be repeated, unexpected errors are the engine's failure, and all others the
     statement's.
     """
     found = failure_of(error, "job")
@@ -42,7 +42,7 @@ def test_who_may_send_it_again_is_told(error: Exception, expected: tuple[int, bo
 
 
 def test_a_full_disk_is_told_with_a_time() -> None:
-    """Whoever comes at once meets it again."""
+    """A full disk is reported with a Retry-After time."""
     found: JobFailure = failure_of(RuntimeError("No space left on device"), "job")
 
     assert (found.retry_after_s, "No space is left on a disk that the engine writes to" in found.message) == (10, True)
@@ -58,13 +58,13 @@ def test_a_full_disk_is_told_with_a_time() -> None:
     ],
 )  # fmt: skip
 def test_why_an_engine_could_not_be_started(error: Exception, words: str) -> None:
-    """The cause in words, no trace of a library."""
+    """The message has the cause, without a library's traceback."""
     assert str(start_error(error, START)) == words
 
 
 @pytest.mark.parametrize("blocks,files,free", [(0, 0, 0), (100, 1000, 0)])
 def test_java_that_dies_on_a_full_disk(monkeypatch: pytest.MonkeyPatch, blocks: int, files: int, free: int) -> None:
-    """Without room, or without a place for one more file, Java only ends: the disk says why."""
+    """If Java ends without a message, a full disk or a full inode table is reported as the cause."""
     found = os.statvfs_result((4096, 4096, 1000, blocks, blocks, files, free, free, 0, 255))
     monkeypatch.setattr(failures.os, "statvfs", lambda _path: found)
 

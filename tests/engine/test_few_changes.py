@@ -1,4 +1,6 @@
-"""Changes of a few objects without Spark: commits of rows and positions, with the same results as Spark's MERGE."""
+"""Changes of a few objects without Spark: commits of rows and position deletes, with the same results as Spark's
+MERGE.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ TEXTS = (
 
 
 def last_summary(asking: EngineDataverse, name: str) -> dict[str, str]:
-    """The summary of a table's current snapshot."""
+    """Return the summary of a table's current snapshot."""
     snapshot = asking.table(name).current_snapshot()
     assert snapshot is not None
     assert snapshot.summary is not None
@@ -35,7 +37,9 @@ def last_summary(asking: EngineDataverse, name: str) -> dict[str, str]:
 
 
 def test_each_change_is_one_commit_of_positions(asking: EngineDataverse, do: Do) -> None:
-    """An UPSERT replaces and adds, an UPDATE changes what is there, a DELETE deletes; other objects stay."""
+    """UPSERT replaces and adds, UPDATE changes existing objects, DELETE deletes, each in one commit; other objects are
+    unchanged.
+    """
     asking.make("few", "{ id: bigint, name: string }", "id")
     do(asking.insert("few", "(select i as id, 'n' || to_string(i) as name, i as x from range(1, 1000) as i)"))
 
@@ -59,7 +63,7 @@ def test_each_change_is_one_commit_of_positions(asking: EngineDataverse, do: Do)
 
 
 def test_a_column_of_another_writer_keeps_its_values(asking: EngineDataverse, do: Do) -> None:
-    """Such a table is changed by Spark."""
+    """A table with a column of another writer is changed by Spark, and the column keeps its values."""
     asking.make("wider", "{ id: bigint, name: string }", "id")
     do(asking.insert("wider", "[{'id': 1, 'name': 'a'}, {'id': 2, 'name': 'b'}]"))
     with asking.table("wider").update_schema() as update:
@@ -74,7 +78,7 @@ def test_a_column_of_another_writer_keeps_its_values(asking: EngineDataverse, do
 
 
 def test_two_changes_of_one_object(asking: EngineDataverse, do: Do) -> None:
-    """Each sees the other's, however many there were."""
+    """Each of several changes of one object sees the previous ones."""
     asking.make("often", "{ id: bigint, n: bigint }", "id")
     do(asking.insert("often", "[{'id': 1, 'n': 0}, {'id': 2, 'n': 0}]"))
     for number in range(1, 6):
@@ -85,7 +89,7 @@ def test_two_changes_of_one_object(asking: EngineDataverse, do: Do) -> None:
 
 
 def test_large_files_are_staged(asking: EngineDataverse, do: Do) -> None:
-    """All of their objects, or none if a key exists or occurs twice; COPY takes the later of two."""
+    """All objects of large files are added, or none if a key exists or occurs twice; COPY uses the later of two."""
     folder = next(Path(one) for one in asking.engine._start.writable) / "staged"
     folder.mkdir(parents=True)
     asking.make("staged", "closed { id: bigint, name: string, day: date }", "id")
@@ -146,7 +150,7 @@ def test_generated_keys_need_no_merge(asking: EngineDataverse, do: Do) -> None:
 
 @pytest.mark.parametrize("part", ["year", "month", "day"])
 def test_parts_of_texts(asking: EngineDataverse, do: Do, part: str) -> None:
-    """Spark reads them from a text as the evaluator does; other texts give NULL."""
+    """Spark extracts date parts from strings as the evaluator does; other strings give NULL."""
     name = f"texts_{part}"
     asking.make(name, "{ id: bigint, t: string }", "id")
     do(asking.insert(name, str([{"id": at, "t": text} for at, text in enumerate(TEXTS)]).replace("\\xa0", "\u00a0")))

@@ -1,4 +1,4 @@
-"""SQL++ over data on a new machine, without archive, cache or Java; then after its engine has ended."""
+"""SQL++ over data on a new machine without archive, cache or Java; then after its engine was killed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LONG = "select value count(*) from things t, range(1, 2000) a, range(1, 2000) b 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server of a user with an empty home, on a path without a Java, beside a repository of archives."""
+    """A server of a user with an empty home, on a path without a Java, with a repository of archives."""
     base = tmp_path_factory.mktemp("fresh")
     artifact = runtime_for(installed_pyspark())
     published = base / "maven" / artifact.relative_path
@@ -51,7 +51,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def without_java(directory: Path) -> Path:
-    """A directory of the machine's programs but for Java's."""
+    """Return a directory of the machine's programs without Java."""
     directory.mkdir()
     for place in os.environ["PATH"].split(os.pathsep):
         for program in Path(place).iterdir() if Path(place).is_dir() else ():
@@ -61,7 +61,7 @@ def without_java(directory: Path) -> Path:
 
 
 def ask(server: LiveServer, statement: str) -> tuple[int, str | None, dict[str, Any]]:
-    """Send statements; gives the status, Retry-After and the body."""
+    """Send statements; returns the status, Retry-After and the body."""
     request = urllib.request.Request(
         f"{server.uri}/query/service",
         data=json.dumps({"statement": statement}).encode(),
@@ -75,14 +75,14 @@ def ask(server: LiveServer, statement: str) -> tuple[int, str | None, dict[str, 
 
 
 def engines(server: LiveServer) -> list[psutil.Process]:
-    """The engines of a server."""
+    """Return the engine processes of a server."""
     children = psutil.Process(server.pid).children()
     return [each for each in children if "limnos.engine.process" in each.cmdline()]
 
 
 def test_the_first_statement_over_data_works(server: LiveServer) -> None:
-    """The server has fetched the archive and made a launcher for the Java of the package, for its engine, which
-    can do neither.
+    """The first statement over data works: the server fetches the archive and creates the launcher, because the
+    confined engine can do neither.
     """
     status, _, answer = ask(server, MADE)
 
@@ -92,7 +92,7 @@ def test_the_first_statement_over_data_works(server: LiveServer) -> None:
 
 
 def test_a_query_whose_engine_is_killed_may_be_sent_again(server: LiveServer) -> None:
-    """503 with a time, and the next statement has another engine."""
+    """A query whose engine is killed gets 503 with Retry-After, and the next statement gets another engine."""
     assert ask(server, MADE)[0] == 200
     (engine,) = engines(server)
     with ThreadPoolExecutor(1) as pool:
@@ -109,8 +109,8 @@ def test_a_query_whose_engine_is_killed_may_be_sent_again(server: LiveServer) ->
 
 
 def wait_for_more(engine: psutil.Process, before: int) -> None:
-    """Wait until an engine serves a job, for which it has a socket more than before."""
+    """Wait until an engine runs a job, which is when it has an additional socket."""
     until = time.monotonic() + SLOW_S
     while engine.num_fds() <= before:
-        assert time.monotonic() < until, "no job came"
+        assert time.monotonic() < until, "no job arrived"
         time.sleep(0.01)

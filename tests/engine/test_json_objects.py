@@ -12,12 +12,12 @@ from limnos.sqlpp.values.model import Line, Point, Polygon, Value
 
 
 def converted(type_: str, value: Value) -> Value:
-    """A value as a type has it."""
+    """Return a value converted to a type."""
     return json_converter(storage_form_of_record(type_of(type_)).type)(value)
 
 
 def test_geometries_become_shapes() -> None:
-    """Of declared fields, also within arrays; others stay objects."""
+    """Geometries of declared fields become shapes, also within arrays; others remain objects."""
     point: Value = {"type": "Point", "coordinates": (10, 1.5)}
     line: Value = {"type": "LineString", "coordinates": ((0, 0), (1, 1))}
     polygon: Value = {"type": "Polygon", "coordinates": (((0, 0), (1, 1), (0, 0)),)}
@@ -28,7 +28,7 @@ def test_geometries_become_shapes() -> None:
 
 
 def test_doubles_become_integers() -> None:
-    """Without their fraction, as in AsterixDB; NULL and texts are left as they are."""
+    """Doubles are truncated to integers, as in AsterixDB; NULL and strings are unchanged."""
     given: Value = {"n": 150.11, "m": None, "at_": "2020-01-01", "of": {"n": -1.9}, "b": ("x",)}
     assert converted("{n: bigint, m: tinyint?, at_: date, of: {n: integer}, b: [string] }", given) == {
         "n": 150, "m": None, "at_": "2020-01-01", "of": {"n": -1}, "b": ("x",),
@@ -39,7 +39,7 @@ def test_doubles_become_integers() -> None:
     "name", ["circle", "rectangle", "point3d", "interval", "duration", "day_time_duration", "{{int}}"]
 )
 def test_types_without_values_in_json(name: str) -> None:
-    """They are refused before anything is read."""
+    """Types without a form in JSON are refused before anything is read."""
     with pytest.raises(SqlppError, match="ASX0004: Unsupported type"):
         json_converter(storage_form_of_record(type_of(f"{{a: [{{b: {name}?}}]}}")).type)
 
@@ -61,6 +61,6 @@ def test_types_without_values_in_json(name: str) -> None:
     ],
 )
 def test_values_of_another_type(type_: str, value: Value, says: str) -> None:
-    """Each is refused with what is expected."""
+    """A value of another type is refused with the expected type."""
     with pytest.raises(SqlppError, match=says):
         converted(type_, value)

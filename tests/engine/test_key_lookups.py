@@ -1,4 +1,4 @@
-"""Queries that look up objects without Spark, and queries that are left to it."""
+"""Queries that look up objects without Spark, and queries that Spark has to execute."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TYPE = "{ id: bigint, name: string, n: bigint? }"
 
 
 class Tables(TableClient):
-    """Tables that are there, and how often each was asked for."""
+    """The existing tables, and how often each was loaded."""
 
     def __init__(self, tables: Mapping[str, TableSnapshot]) -> None:
         super().__init__("http://127.0.0.1:1", metalake="lake")
@@ -46,7 +46,7 @@ class Tables(TableClient):
 
 @pytest.fixture
 def tables(tmp_path: Path) -> Tables:
-    """Birds of which each has an open field."""
+    """A table of birds, each with an open field."""
     schema = schema_of(storage_form_of_record(type_of(TYPE), (("id",),)))
     arrays = {
         "id": pa.array(range(5), pa.int64()),
@@ -76,13 +76,15 @@ def asking() -> EngineDataverse:
 
 
 def looked_up(asking: EngineDataverse, tables: Tables, text: str) -> list[object] | None:
-    """The results of a query; None if it is left."""
+    """Return the results of a query; None if it is left to Spark."""
     found = look_up(asking.job(text, credential="secret"), tables, budget=Budget())
     return None if found is None else [json.loads(line) for line in found]
 
 
 def test_an_object_by_its_key(asking: EngineDataverse, tables: Tables) -> None:
-    """With its undeclared fields, by the statement's credential; a key that does not exist gives nothing."""
+    """An object is found by its key, with its open fields, by the statement's credential; a missing key gives no
+    results.
+    """
     assert looked_up(asking, tables, "select value b from birds as b where b.id = 3") == [
         {"id": 3, "name": "bird 3", "n": 2, "x": 3}
     ]
@@ -92,7 +94,7 @@ def test_an_object_by_its_key(asking: EngineDataverse, tables: Tables) -> None:
 
 
 def test_objects_by_an_index(asking: EngineDataverse, tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too many of them are left to Spark."""
+    """Objects are found by an index; if there are too many, the query is left to Spark."""
     query = "select value b.id from birds as b where b.n = 2 order by b.id desc"
 
     assert looked_up(asking, tables, query) == [4, 3, 2]
@@ -101,7 +103,7 @@ def test_objects_by_an_index(asking: EngineDataverse, tables: Tables, monkeypatc
 
 
 def test_a_dataset_is_read_at_one_snapshot(asking: EngineDataverse, tables: Tables) -> None:
-    """Its table is loaded once, however often the query names it."""
+    """A table is loaded once per query, so that all references see one snapshot."""
     query = "select value [a.name, b.name] from birds as a, birds as b where a.id = 1 and b.id = 2"
 
     assert looked_up(asking, tables, query) == [["bird 1", "bird 2"]]
@@ -121,19 +123,21 @@ def test_a_dataset_is_read_at_one_snapshot(asking: EngineDataverse, tables: Tabl
     ],
 )
 def test_queries_that_are_left(asking: EngineDataverse, tables: Tables, query: str) -> None:
-    """Without a key, about files, about a table of others, or about one that is not supported."""
+    """Queries without a key, over files, over a table of another writer, or with unsupported parts are left to
+    Spark.
+    """
     assert looked_up(asking, tables, query) is None
 
 
 def test_statements_that_change_data_are_left(asking: EngineDataverse, tables: Tables) -> None:
-    """Whatever they read."""
+    """Statements that change data are left to Spark."""
     job = asking.job("select value b from birds as b where b.id = 1", "insert", target="birds", credential="x")
 
     assert look_up(job, tables, budget=Budget()) is None
 
 
 def test_an_error_of_the_query(asking: EngineDataverse, tables: Tables) -> None:
-    """It is raised as Spark's way raises it."""
+    """Errors of the query are raised as by Spark's execution."""
 
     def stop() -> None:
         raise SqlppError(41, "cancelled")
@@ -148,7 +152,7 @@ def test_an_error_of_the_query(asking: EngineDataverse, tables: Tables) -> None:
 
 
 def test_the_order_of_fields(tables: Tables, asking: EngineDataverse) -> None:
-    """Without ordered fields, declared ones come before those of which only the values tell the type."""
+    """If fields are not ordered, declared fields come before those whose type only the values determine."""
     job = asking.job("select b.x, b.name, b.n from birds b where b.id = 2", credential="none")
     lines = [
         list(look_up(structs.replace(job, ordered_fields=is_ordered), tables, budget=Budget()) or ())

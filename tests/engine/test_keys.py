@@ -1,8 +1,8 @@
 """Unique keys under concurrent writers: sixteen callers on two nodes write overlapping keys, another client appends,
 and engines are killed.
 
-A statement writes a contested key and a key of its own. A statement is carried out completely or not at all, so the
-second key shows whether it was. Files are compacted meanwhile. `LIMNOS_TEST_KEYS_S` is the duration in seconds;
+A statement writes a contested key and a key of its own. A statement is executed completely or not at all, so the second
+key shows whether it was executed. Files are compacted meanwhile. `LIMNOS_TEST_KEYS_S` is the duration in seconds;
 `LIMNOS_TEST_FAULTS=all` adds PostgreSQL.
 """
 
@@ -50,7 +50,7 @@ NOTHING = "nothing was changed"
 
 @dataclass
 class Crowd:
-    """The answers to the callers."""
+    """The callers, and the answers that they got."""
 
     nodes: list[Process]
     token: str
@@ -64,12 +64,12 @@ class Crowd:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def number(self) -> int:
-        """A key that nobody else writes."""
+        """Return a key that no other statement writes."""
         with self._lock:
             return next(self._numbers)
 
     def call(self, caller: int) -> None:
-        """Write until the time is over."""
+        """Send statements until the time is over."""
         source = random.Random(caller)
         node = self.nodes[caller % len(self.nodes)]
         while True:
@@ -93,11 +93,11 @@ class Crowd:
         return "unknown"
 
     def done(self) -> int:
-        """Return the number of statements that were carried out."""
+        """Return the number of executed statements."""
         return sum(became == "done" for _, _, became in list(self.told.values()))
 
     def kill(self) -> None:
-        """Kill an engine in the middle of things, each time that some statements have been carried out."""
+        """Kill an engine while statements run, each time that a number of statements were executed."""
         source, seen = random.Random(5), 0
         while time.monotonic() < self.until:
             time.sleep(source.uniform(1.0, 4.0))
@@ -108,26 +108,26 @@ class Crowd:
                 self.kills += 1
 
     def append(self, table: Table) -> None:
-        """Append keys that are there, as anybody with the right to write may try."""
+        """Append existing keys, as any user with the privilege to write may try."""
         row = pa.table({"id": [0], "maker": [1]}, schema=table.schema().select("id", "maker").as_arrow())
         while time.monotonic() < self.until:
             try:
                 with pytest.raises(BadRequestError, match="accepts rows only from SQL"):
                     table.refresh().append(row)
                 self.outsider += 1
-            except CommitFailedException:  # a statement was quicker, which is looked at first
+            except CommitFailedException:  # a statement committed first, and that conflict is checked first
                 pass
             time.sleep(0.5)
 
 
 def engines_of(node: Process) -> list[int]:
-    """The processes of a node's engine."""
+    """Return the engine processes of a node."""
     children = psutil.Process(node.running.pid).children()
     return [child.pid for child in children if child.status() != psutil.STATUS_ZOMBIE and "limnos.engine.process" in child.cmdline()]  # fmt: skip
 
 
 def await_compacted(node: Process) -> None:
-    """Wait until no compaction is on the list: nobody is in its way any more, and kills its engine."""
+    """Wait until no compaction is waiting. Its engine is not killed any more."""
     until = time.monotonic() + SETTLED_S
     request = urllib.request.Request(
         f"{node.uri}/api/limnos/v1/tasks?state=waiting", headers={"Authorization": f"Bearer {node.token}"}
@@ -157,13 +157,13 @@ def nodes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Proce
 
 
 def test_keys_hold_under_a_crowd(nodes: list[Process]) -> None:
-    """Every key is there once, every statement that was told to be done is there, none that was refused, and the
-    outsider wrote nothing.
+    """Every key exists once, every confirmed statement was executed, no refused one was, and the other client wrote
+    nothing.
     """
     crowd = Crowd(nodes, nodes[0].token)
     status, body = answer_of(nodes[0].uri, crowd.token, MADE)
     assert status == 200, body
-    with ThreadPoolExecutor(2) as pool:  # both engines are up before anything is killed
+    with ThreadPoolExecutor(2) as pool:  # both engines run before one is killed
         warm = [pool.submit(answer_of, node.uri, crowd.token, "select value e.id from entries e") for node in nodes]
         assert [each.result(WARM_S)[0] for each in warm] == [200, 200]
     catalog = load_catalog("lake", uri=f"{nodes[0].uri}/iceberg", token=crowd.token, warehouse="lake/main")

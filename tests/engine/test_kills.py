@@ -1,7 +1,7 @@
 """Statements over data and kill -9: the server is killed at each boundary of the commit, the engine during the commit.
 
-Sampled: one kill of the server, both of the engine, one in a compaction, over SQLite; all of them with
-`LIMNOS_TEST_FAULTS=all`.
+By default a sample over SQLite: one kill of the server, both of the engine, one during a compaction.
+`LIMNOS_TEST_FAULTS=all` runs all.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def told(rig: Rig, statement: str) -> Told:
-    """Send a statement to the node that runs now."""
+    """Send a statement to the running node."""
     return answer_of(rig.node.uri, rig.node.token, statement)
 
 
 def made(rig: Rig) -> str:
-    """Make a dataset, and have an engine that is up."""
+    """Create a dataset, and start an engine."""
     name = f"d_{rig.tag()}"
     assert told(rig, MADE % name)[0] == 200
     assert rows(rig, name) == []
@@ -81,7 +81,7 @@ def made(rig: Rig) -> str:
 
 
 def rows(rig: Rig, name: str) -> object:
-    """Return the objects of a dataset. The query is repeated while an engine that was just killed takes it."""
+    """Return the objects of a dataset. The query is repeated while it hits an engine that was just killed."""
     text = f"select value d from {name} as d order by d.id"
     status, body = told(rig, text)
     while ENDED in str(body):
@@ -91,8 +91,8 @@ def rows(rig: Rig, name: str) -> object:
 
 
 def begun(rig: Rig, pool: ThreadPoolExecutor, *, statement: str, commit: int = 1) -> Future[Told]:
-    """Send a statement, and have the node stop where its first commit, or `commit`, has written its metadata file."""
-    rig.reconnect()  # the node closes connections that stood idle while an engine started
+    """Send a statement, and stop the node after the given commit has written its metadata file."""
+    rig.reconnect()  # the node closes connections that were idle while an engine started
     rig.arm("file-written", count=commit, stop=True)
     answer = pool.submit(told, rig, statement)
     paused(rig, answer)
@@ -100,22 +100,22 @@ def begun(rig: Rig, pool: ThreadPoolExecutor, *, statement: str, commit: int = 1
 
 
 def paused(rig: Rig, answer: Future[Told] | None = None) -> None:
-    """Wait until the node has stopped at the armed point; `answer` must not be there before."""
+    """Wait until the node has stopped at the armed point, before an answer arrives."""
     node = psutil.Process(rig.node.running.pid)
     until = time.monotonic() + SLOW_S
     while node.status() != psutil.STATUS_STOPPED:
-        assert time.monotonic() < until, "it came to no commit"
+        assert time.monotonic() < until, "no commit was reached"
         assert answer is None or not answer.done(), answer.result()
         time.sleep(0.02)
 
 
 def go_on(rig: Rig) -> None:
-    """Let the node go on."""
+    """Continue the node."""
     os.kill(rig.node.running.pid, signal.SIGCONT)
 
 
 def text(statement: str, name: str, *, rig: Rig) -> str:
-    """A statement about a dataset."""
+    """Return a statement about a dataset."""
     return (statement % name).replace("{files}", str(rig.directory / "files"))
 
 
@@ -126,8 +126,8 @@ def called(value: str) -> str:
 
 @pytest.mark.parametrize("statement,point", SAMPLE, ids=called)
 def test_a_server_that_is_killed_in_the_commit(rig: Rig, statement: str, point: str) -> None:
-    """After it is started again the statement was carried out as a whole or not at all, the store is whole, and the
-    statement can be sent again.
+    """After a restart the statement was executed completely or not at all, the store is consistent, and the statement
+    can be repeated.
     """
     name = made(rig)
     before, after = CHANGES[statement]
@@ -140,7 +140,7 @@ def test_a_server_that_is_killed_in_the_commit(rig: Rig, statement: str, point: 
         if point == "file-written":
             rig.node.kill()
         else:
-            rig.arm(point, after_audit=False)  # it stands still, and answers nobody
+            rig.arm(point, after_audit=False)  # it is stopped and does not answer
             go_on(rig)
             rig.node.wait_killed()
         with suppress(OSError):
@@ -160,8 +160,8 @@ def test_a_server_that_is_killed_in_the_commit(rig: Rig, statement: str, point: 
 
 @pytest.mark.parametrize("point", POINTS if FULL else ["after-commit"])
 def test_a_dataset_with_a_query_and_a_server_that_is_killed(rig: Rig, point: str) -> None:
-    """The server is killed in the commit of the objects: nothing has the dataset's name, a task drops the rest, and the
-    statement can be sent again.
+    """If the server is killed in the commit of the objects, no dataset has the name, a task drops the rest, and the
+    statement can be repeated.
     """
     name = made(rig)
     assert told(rig, INSERT % name)[0] == 200
@@ -169,7 +169,7 @@ def test_a_dataset_with_a_query_and_a_server_that_is_killed(rig: Rig, point: str
     names = f"select value d.DatasetName from Metadata.`Dataset` as d where d.DatasetName like '{name}_all%'"
 
     with ThreadPoolExecutor(1) as pool:
-        answer = begun(rig, pool, statement=whole, commit=2)  # the first one makes the table
+        answer = begun(rig, pool, statement=whole, commit=2)  # the first one creates the table
         if point == "file-written":
             rig.node.kill()
         else:
@@ -197,7 +197,7 @@ def test_a_dataset_with_a_query_and_a_server_that_is_killed(rig: Rig, point: str
 
 @pytest.mark.parametrize("point", EXPORT_POINTS if FULL else [EXPORT_POINTS[1]])
 def test_an_export_whose_server_is_killed(rig: Rig, point: str) -> None:
-    """The directory of COPY TO has all files or does not exist. The statement can be sent again unless it has them."""
+    """The directory of COPY TO has all files or does not exist. In the second case the statement can be repeated."""
     name = made(rig)
     assert told(rig, INSERT % name)[0] == 200
     target = rig.directory / "exports" / name
@@ -229,8 +229,8 @@ def exported(target: Path) -> list[object] | None:
 
 @pytest.mark.parametrize("returning", ["", " returning 1"])
 def test_an_engine_that_is_killed_in_the_commit(rig: Rig, returning: str) -> None:
-    """Its commit goes on without it, and the caller is told that the statement was carried out, though not what it
-    returns.
+    """The commit proceeds without the engine, and the caller learns that the statement was executed, but gets no
+    results.
     """
     name = made(rig)
 
@@ -257,13 +257,13 @@ def test_an_engine_that_is_killed_in_the_commit(rig: Rig, returning: str) -> Non
 
 @pytest.mark.parametrize("dies", ["engine", "server"] if FULL else ["server"])
 def test_a_compaction_that_is_killed(rig: Rig, dies: str) -> None:
-    """Whoever dies while its commit is under way: every row is there once before and after, and in the end the
-    files are few.
+    """If engine or server is killed during the commit of a compaction, every row exists once, and finally there are few
+    files.
     """
     name = made(rig)
     for number in range(FEW):
         assert told(rig, f"insert into {name} ({{'id': {number}}})")[0] == 200
-    rig.arm("file-written", count=2, stop=True)  # the statement's own commit is the first
+    rig.arm("file-written", count=2, stop=True)  # the first commit is the statement's own
 
     status, body = told(rig, f"insert into {name} ({{'id': {FEW}}})")
     paused(rig)
@@ -274,7 +274,7 @@ def test_a_compaction_that_is_killed(rig: Rig, dies: str) -> None:
         go_on(rig)
     else:
         rig.node.kill()
-        rig.sql("UPDATE task SET leased_until = 0 WHERE kind = 'compact-dataset'")  # as if its minute were over
+        rig.sql("UPDATE task SET leased_until = 0 WHERE kind = 'compact-dataset'")  # as if its lease had expired
         rig.start()
     found = rows(rig, name)
     until = time.monotonic() + SLOW_S
@@ -285,7 +285,7 @@ def test_a_compaction_that_is_killed(rig: Rig, dies: str) -> None:
     assert (status, body.get("errors")) == (200, None)
     assert found == [{"id": number} for number in range(FEW + 1)]
     assert rows(rig, name) == found
-    with closing(Wire(rig.node.uri, user="admin")) as wire:  # the rig's own has been silent for long
+    with closing(Wire(rig.node.uri, user="admin")) as wire:  # the rig's own connection was idle for long
         table = wire.ask("GET", f"/iceberg/v1/lake.main/namespaces/Default/tables/{name}").body["metadata"]
     current = next(one for one in table["snapshots"] if one["snapshot-id"] == table["current-snapshot-id"])  # type: ignore[index]
     assert current["summary"]["total-data-files"] == "1"

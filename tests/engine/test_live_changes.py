@@ -21,14 +21,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def rows(server: LiveServer, statement: str) -> Any:  # noqa: ANN401 - results are any JSON
-    """The results of statements that succeed."""
+    """Return the results of statements, which must succeed."""
     status, body = answer_of(server.uri, server.token, statement)
     assert status == 200, body
     return body.get("results")
 
 
 def test_geometry_columns_are_stored_and_read(server: LiveServer) -> None:
-    """Shapes of a declared and of an undeclared field come back; functions and UPDATE work over them."""
+    """Geometries of declared and open fields are read back; functions and UPDATE work on them."""
     rows(
         server,
         "create type Shape as { id: bigint, g: geometry? }; create dataset shapes(Shape) primary key id;"
@@ -50,7 +50,7 @@ def test_geometry_columns_are_stored_and_read(server: LiveServer) -> None:
 
 
 def test_objects_of_the_metadata_are_inserted(server: LiveServer) -> None:
-    """An INSERT from Metadata writes them as objects, nested fields included, and they are read as data."""
+    """INSERT from Metadata writes objects with nested fields, which are read as data."""
     rows(
         server,
         "create type Kept as { name: string }; create dataset kept(Kept) primary key name;"
@@ -62,7 +62,7 @@ def test_objects_of_the_metadata_are_inserted(server: LiveServer) -> None:
 
 
 def test_update_changes_arrays(server: LiveServer) -> None:
-    """Items are inserted, deleted and updated in one statement, in a declared and in an undeclared array."""
+    """One UPDATE inserts, deletes and updates items of a declared and of an open array."""
     rows(
         server,
         "create type Order2 as { id: bigint, items: [{ n: bigint }]? }; create dataset orders2(Order2) primary key id;"

@@ -22,14 +22,14 @@ def test_every_type_is_told() -> None:
 
 
 def test_every_aggregate_is_told() -> None:
-    """Each aggregate with the types for which it is Spark's."""
+    """Each aggregate is listed with the types for which Spark computes it."""
     rows = [f"| `{name}` | {', '.join(f'`{type_}`' for type_ in sorted(types))} |" for name, types in KINDS.items()]
 
     assert [row for row in rows if row not in PAGE] == []
 
 
 def test_every_function_is_told() -> None:
-    """The functions that Spark carries, and no others."""
+    """The listed functions are exactly those that Spark computes."""
     (item,) = re.findall(r"^- these functions:(.*(?:\n  .*)*)", PAGE, flags=re.MULTILINE)
 
     assert set(re.findall(r"`(\w+)`", item)) == set(CARRIED)

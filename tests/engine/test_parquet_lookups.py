@@ -26,7 +26,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def with_id(name: str, type_: pa.DataType, number: int) -> pa.Field:
-    """A field with an Iceberg id."""
+    """Return a field with an Iceberg id."""
     return pa.field(name, type_, metadata={"PARQUET:field_id": str(number)})
 
 
@@ -38,34 +38,34 @@ def written(path: Path, columns: dict[tuple[str, int], pa.Array], *, rows_of_gro
 
 
 def numbers(path: Path, *, count: int = 10, rows_of_group: int = 4) -> FileWithDeletes:
-    """A file with ids from 0 and names."""
+    """Return a file with ids from 0 and names."""
     ids, names = pa.array(range(count), pa.int64()), pa.array([f"n{number}" for number in range(count)])
     return written(path, {("id", 1): ids, ("name", 2): names}, rows_of_group=rows_of_group)
 
 
 def deleting(path: Path, *pairs: tuple[str, int]) -> str:
-    """A position delete file."""
+    """Return a position delete file."""
     columns = {"file_path": [location for location, _ in pairs], "pos": pa.array([at for _, at in pairs], pa.int64())}
     pq.write_table(pa.table(columns), path)
     return str(path)
 
 
 def key(value: Value, path: str = "id", operator: str = "=") -> list[Condition]:
-    """A key of one field."""
+    """Return a key of one field."""
     return [Condition((path,), operator, value)]  # type: ignore[arg-type]
 
 
 def found(
     files: list[FileWithDeletes], *keys: list[Condition], schema: dict[str, Any] = SCHEMA, most: int | None = None
 ) -> list[tuple[int, dict[str, Any]]]:
-    """The rows, with their positions."""
+    """Return the rows, with their positions."""
     rows = read_rows(files, schema, keys=keys, most=most, cache=FileCache())
     assert rows is not None
     return [(one.position, one.row) for one in rows]
 
 
 def test_a_row_of_each_row_group(tmp_path: Path) -> None:
-    """Its position counts the rows of the groups before."""
+    """The position of a row includes the rows of preceding row groups."""
     file = numbers(tmp_path / "a.parquet")
 
     assert found([file], key(Integer(9))) == [(9, {"id": 9, "name": "n9"})]
@@ -76,7 +76,7 @@ def test_a_row_of_each_row_group(tmp_path: Path) -> None:
 
 
 def test_only_the_row_group_of_a_key_is_read(tmp_path: Path) -> None:
-    """By the statistics of the file; the next lookup finds its columns in the cache."""
+    """Statistics select the row group; the next lookup uses the cached columns."""
     file, cache = numbers(tmp_path / "a.parquet"), FileCache()
 
     read_rows([file], SCHEMA, keys=[key(5)], cache=cache)
@@ -89,7 +89,7 @@ def test_only_the_row_group_of_a_key_is_read(tmp_path: Path) -> None:
 
 
 def test_deleted_rows_are_not_found(tmp_path: Path) -> None:
-    """A delete file may name other files as well."""
+    """Deleted rows are not found; a delete file may name other files as well."""
     one, two = numbers(tmp_path / "a.parquet"), numbers(tmp_path / "b.parquet")
     deletes = (
         deleting(tmp_path / "d1.parquet", (one.location, 9), (two.location, 0)),
@@ -102,7 +102,7 @@ def test_deleted_rows_are_not_found(tmp_path: Path) -> None:
 
 
 def test_more_rows_than_wanted(tmp_path: Path) -> None:
-    """None of them then."""
+    """If more rows match than requested, the result is None."""
     file = numbers(tmp_path / "a.parquet")
 
     assert read_rows([file], SCHEMA, keys=[key(0, operator=">=")], most=9, cache=FileCache()) is None
@@ -110,7 +110,7 @@ def test_more_rows_than_wanted(tmp_path: Path) -> None:
 
 
 def test_values_of_each_type(tmp_path: Path) -> None:
-    """They are plain values, and conditions compare them as such."""
+    """Values of each type are plain values, and conditions compare them as such."""
     moment = datetime(2024, 2, 29, 1, 2, 3, 4000, tzinfo=UTC)
     own = uuid.UUID(int=7)
     values: dict[str, tuple[Any, pa.Array, Value, Any]] = {
@@ -132,7 +132,7 @@ def test_values_of_each_type(tmp_path: Path) -> None:
 
 
 def test_columns_are_found_by_their_ids(tmp_path: Path) -> None:
-    """A renamed column has its values, and one that came later has none."""
+    """Columns are found by field id: a renamed column has its values, and a later column is NULL in older files."""
     file = numbers(tmp_path / "a.parquet")
     schema = {"fields": [{"id": 1, "name": "key", "type": "long"}, {"id": 3, "name": "name", "type": "string"}]}
 
@@ -142,7 +142,7 @@ def test_columns_are_found_by_their_ids(tmp_path: Path) -> None:
 
 
 def test_records_and_arrays(tmp_path: Path) -> None:
-    """As they are in the file, if their parts have the same names and ids."""
+    """Records and arrays are read if their parts have the same names and ids."""
     record = pa.struct([with_id("x", pa.int64(), 4)])
     columns = {("id", 1): pa.array([1], pa.int64()), ("r", 2): pa.array([{"x": 5}], record)}
     file = written(tmp_path / "a.parquet", columns)
@@ -158,7 +158,7 @@ def test_records_and_arrays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("type_", ["decimal(3, 1)", "time", {"type": "map"}, {"type": "list", "element": "date"}])
 def test_other_types(tmp_path: Path, type_: object) -> None:
-    """They are left to another reader."""
+    """Columns of other types are left to another reader."""
     file = numbers(tmp_path / "a.parquet")
     schema = {"fields": [SCHEMA["fields"][0], {"id": 2, "name": "name", "type": type_}]}
 
@@ -167,7 +167,7 @@ def test_other_types(tmp_path: Path, type_: object) -> None:
 
 
 def test_files_that_are_not_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without ids, missing, no Parquet, or too large for one lookup."""
+    """Files without ids, missing files, other formats and files that are too large are unsupported."""
     pq.write_table(pa.table({"id": [1], "name": ["x"]}), tmp_path / "plain.parquet")
     (tmp_path / "text.parquet").write_text("x")
     for name in ("plain", "text", "missing"):
@@ -180,7 +180,7 @@ def test_files_that_are_not_supported(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_cache_is_bounded(tmp_path: Path) -> None:
-    """The columns used last stay."""
+    """The cache keeps the columns that were used last."""
     files = [numbers(tmp_path / f"{at}.parquet", count=1000, rows_of_group=1000) for at in range(5)]
     cache = FileCache(bytes_max=40_000)
 
@@ -192,7 +192,7 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
 
 
 def test_the_number_of_cached_columns_is_bounded(tmp_path: Path) -> None:
-    """Small columns take more memory than their values, so each counts."""
+    """The number of cached columns is bounded as well, because small columns have an overhead."""
     cache = FileCache(columns_max=4)
 
     for at in range(5):

@@ -1,4 +1,4 @@
-"""Rows written as one Parquet file of a table, and keys that exist."""
+"""Rows written as one Parquet file of a table, and a search for existing keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = pa.table({"id": pa.array([3, 5, 9], pa.int64()), "s": ["a", None, "c"]})
 
 
 def test_columns_have_the_ids_of_the_table(tmp_path: Path) -> None:
-    """A key is required."""
+    """Columns have the table's field ids, and key columns are required."""
     path = tmp_path / "data" / "a.parquet"
     write_rows(ROWS.cast(with_field_ids(ROWS.schema, FIELDS)), path)
 
@@ -38,20 +38,20 @@ def test_columns_have_the_ids_of_the_table(tmp_path: Path) -> None:
     [FIELDS[:1], FIELDS[::-1], [FIELDS[0], {**FIELDS[1], "type": "uuid"}], [FIELDS[0], {**FIELDS[1], "type": {"type": "list"}}]],
 )  # fmt: skip
 def test_other_tables_are_left(fields: list[dict[str, Any]]) -> None:
-    """Further columns, another order, and types that Arrow has otherwise."""
+    """Tables with additional columns, another order, or types that Arrow represents differently are unsupported."""
     with pytest.raises(UnsupportedFile):
         with_field_ids(ROWS.schema, fields)
 
 
 def test_a_file_that_cannot_be_written_is_removed(tmp_path: Path) -> None:
-    """Nothing of it stays."""
+    """A file that cannot be written completely is removed."""
     with pytest.raises(pa.ArrowException):
         write_rows(pa.table({"x": pa.array([1], pa.month_day_nano_interval())}), tmp_path / "a.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_range_of_keys() -> None:
-    """Of the first field; other types have none."""
+    """The range is that of the key's first field; other types are unsupported."""
     assert key_range(ROWS, [("id",), ("s",)]) == (Condition(("id",), ">=", 3), Condition(("id",), "<=", 9))
     assert key_range(ROWS, [("s",)])[0].value == "a"
     for key in ("r", "x"), ("d",):
@@ -60,7 +60,7 @@ def test_the_range_of_keys() -> None:
 
 
 def test_keys_that_exist(tmp_path: Path) -> None:
-    """A deleted row has none; keys of several fields are compared by Spark where files may have them."""
+    """The key of a deleted row does not exist; keys of several fields are left to Spark if a file may have them."""
     path, deletes = tmp_path / "a.parquet", tmp_path / "d.parquet"
     write_rows(ROWS.cast(with_field_ids(ROWS.schema, FIELDS)), path)
     pq.write_table(pa.table({"file_path": ["file:/a"], "pos": pa.array([1], pa.int64())}), deletes)

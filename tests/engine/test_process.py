@@ -24,26 +24,26 @@ JOB = EngineJob("job", "query", b"", 0, (), None, None, 0, "token", 60_000, "")
 
 
 class Open:
-    """Sessions without a Spark."""
+    """Sessions without Spark."""
 
     parts = 1
 
     @contextmanager
     def of(self, _job: EngineJob) -> Iterator[None]:
-        """No session."""
+        """Yield no session."""
         yield None
 
     def end(self, _job: str) -> None:
-        """Nothing is under way."""
+        """No-op: no job runs."""
 
     def is_alive(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
 
 @pytest.mark.parametrize("size,lines", [(9, 50), (40, 13), (400, 2), (600, 1)])
 def test_results_are_sent_in_batches_by_their_bytes(monkeypatch: pytest.MonkeyPatch, size: int, lines: int) -> None:
-    """A frame ends with the line that makes it large enough; a character that takes three bytes counts for three."""
+    """A frame ends with the row that exceeds its size; the size is counted in bytes of UTF-8."""
     monkeypatch.setattr(module, "BATCH_BYTES", 450 if size == 9 else 500)
     monkeypatch.setattr(
         statements,
@@ -79,8 +79,8 @@ LASTING = RuntimeError("java.lang.ExceptionInInitializerError: Cannot unpack lib
     ],
 )
 def test_an_engine_that_cannot_go_on_ends(monkeypatch: pytest.MonkeyPatch, error: Exception, ends: bool) -> None:
-    """A class that failed to load stays so in that Java machine: whoever met it is told, then the engine ends, so
-    that the next one heals.
+    """If a class could not be loaded, the caller gets the error and the engine ends, because that Java process cannot
+    recover.
     """
     killed = threading.Event()
     monkeypatch.setattr(module, "REPORT_WITHIN_S", 0.0)
@@ -110,9 +110,7 @@ def test_an_engine_that_cannot_go_on_ends(monkeypatch: pytest.MonkeyPatch, error
 
 @pytest.mark.spark
 def test_an_engine_whose_server_is_killed_leaves_nothing() -> None:
-    """It ends by itself when nobody holds its control socket any more, and what lay in its scratch directory is
-    gone.
-    """
+    """The engine ends when its control socket is closed, and its scratch directory is removed."""
     process = EngineProcess(EngineStart("http://127.0.0.1:1", "lake", "local", "256m", 3, 2, "", (), (), ()))
     spilled = Path(process.scratch, "blockmgr", "00")
     spilled.mkdir(parents=True)

@@ -76,7 +76,7 @@ spark.stop()
 
 
 def said(python: Path, script: str, server: LiveServer) -> object:
-    """Return the last output line of another engine's or client's program, parsed as JSON."""
+    """Return the last line that another engine's or client's program prints, parsed as JSON."""
     done = subprocess.run(
         [python, "-c", script, server.uri, server.token], check=True, stdout=subprocess.PIPE, text=True
     )
@@ -98,7 +98,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def ask(server: LiveServer, statement: str, token: str | None = None, **parameters: str) -> tuple[int, dict[str, Any]]:
-    """Send statements; gives the status and the body."""
+    """Send statements; returns the status and the body."""
     request = urllib.request.Request(
         f"{server.uri}/query/service",
         data=json.dumps({"statement": statement, **parameters}).encode(),
@@ -112,7 +112,7 @@ def ask(server: LiveServer, statement: str, token: str | None = None, **paramete
 
 
 def rows(server: LiveServer, statement: str, **parameters: str) -> list[Any]:
-    """The results of a statement that works."""
+    """Return the results of a statement, which must succeed."""
     status, answer = ask(server, statement, **parameters)
     assert status == 200, answer
     assert "errors" not in answer, answer
@@ -121,8 +121,8 @@ def rows(server: LiveServer, statement: str, **parameters: str) -> list[Any]:
 
 
 def test_the_first_statements(server: LiveServer) -> None:
-    """Each query gives its rows; then others read the same tables: PyIceberg, DuckDB, Spark SQL; Gravitino's
-    client lists them.
+    """Each query returns its rows; PyIceberg, DuckDB and Spark SQL then read the same tables, and Gravitino's client
+    lists them.
     """
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
     fetched = [rows(server, statement) for statement in SLIDES[8:]]
@@ -143,7 +143,7 @@ def test_the_first_statements(server: LiveServer) -> None:
 
 
 def test_a_deferred_result_of_data(server: LiveServer) -> None:
-    """What the engine works out is kept like anything else."""
+    """A deferred result of the engine is stored like other results."""
     request = urllib.request.Request(
         f"{server.uri}/query/service",
         data=json.dumps({"statement": SLIDES[8], "mode": "deferred"}).encode(),
@@ -157,7 +157,9 @@ def test_a_deferred_result_of_data(server: LiveServer) -> None:
 
 
 def test_a_query_over_what_was_inserted(server: LiveServer) -> None:
-    """Joins, unnesting, groups, a synonym, a name of several parts, a view over a function."""
+    """Joins, unnesting, groups, a synonym, a name of several parts, and a view over a function work over inserted
+    data.
+    """
     ask(server, "create function sales.east.big(x) { x > 1 }")
     ask(
         server,
@@ -183,7 +185,7 @@ def test_a_query_over_what_was_inserted(server: LiveServer) -> None:
 
 
 def test_changes(server: LiveServer) -> None:
-    """INSERT of a query, UPSERT, DELETE, RETURNING; a key that is there is refused with AsterixDB's words and
+    """INSERT of a query, UPSERT, DELETE and RETURNING work; an existing key is refused with AsterixDB's message, and
     nothing is written.
     """
     ask(server, "use sales.east; create dataset Copies(Sale) primary key id")
@@ -205,9 +207,7 @@ def test_changes(server: LiveServer) -> None:
 
 
 def test_totals_of_foreign_tables(server: LiveServer) -> None:
-    """Totals and means over narrow columns of a table that another engine wrote are those that the engine itself
-    gives.
-    """
+    """Totals and means over narrow columns of a table that another engine wrote equal those of that engine."""
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
     held = pa.table(
         {
@@ -229,7 +229,7 @@ def test_totals_of_foreign_tables(server: LiveServer) -> None:
 
 
 def test_files_are_loaded(server: LiveServer) -> None:
-    """LOAD reads files below the directory that the settings name, and no other."""
+    """LOAD reads files below the configured directory only."""
     files = server.data.parent / "files"
     (files / "orders.json").write_text('{"id": 1, "customer": "X", "at_": "2020-01-01T00:00:00"}\n{"id": 2}\n')
     ask(server, "use sales.east; create dataset Loaded(Sale) primary key id")
@@ -260,7 +260,7 @@ def test_files_are_loaded(server: LiveServer) -> None:
 
 
 def test_update(server: LiveServer) -> None:
-    """Objects that meet the condition get new fields, those of the open part too; RETURNING gives the new ones."""
+    """UPDATE sets fields of matching objects, including open fields; RETURNING returns the new objects."""
     rows(
         server,
         "use sales.east; create dataset Updated(Sale) primary key id; insert into Updated (select value o from Orders o)",
@@ -279,7 +279,7 @@ def test_update(server: LiveServer) -> None:
 
 
 def test_other_engines_see_the_same(server: LiveServer) -> None:
-    """PyIceberg reads the rows, the client lists the table."""
+    """PyIceberg reads the rows, and the client lists the table."""
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
 
     found = catalog.load_table(("sales", "east", "Orders")).scan().to_arrow().to_pylist()
@@ -293,8 +293,8 @@ def test_other_engines_see_the_same(server: LiveServer) -> None:
 
 
 def test_others_do_not_write_rows(server: LiveServer) -> None:
-    """PyIceberg cannot append to a dataset, whose keys it would not look at, unless the dataset is for others,
-    too; nor rename a column.
+    """PyIceberg cannot append to a dataset, because it would not check keys, unless the dataset allows other writers;
+    nor can it rename a column.
     """
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
     ask(server, "use sales.east; create dataset Shared(Sale) primary key id with {'outside-writers': 'allowed'}")
@@ -320,7 +320,7 @@ def test_others_do_not_write_rows(server: LiveServer) -> None:
 
 
 def test_rights_are_the_caller_s(server: LiveServer) -> None:
-    """Who has no right to a dataset is refused before the engine is asked."""
+    """A caller without a privilege on a dataset is refused before the engine receives a job."""
     with Client(server.uri, token=server.token) as client:
         client.users.add("ben")
         text = client.tokens.create(user="ben", name="t", expires_in_s=3600).token

@@ -28,12 +28,14 @@ def started_with(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def test_the_engine_writes_no_event_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark's own configuration may switch one on, and the tokens of statements would be in it."""
+    """Spark's event log is off even if its own configuration enables it, because the log would contain statements'
+    tokens.
+    """
     assert started_with(monkeypatch)["spark.eventLog.enabled"] == "false"
 
 
 def test_the_parsers_cache_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without both settings Spark keeps what it learnt about the structure of each statement, for ever."""
+    """Both settings that limit the cache of Spark's parser are set; without them it grows with each statement."""
     settings = started_with(monkeypatch)
 
     assert settings["spark.sql.parser.manageParserCaches"] == "true"
@@ -41,7 +43,7 @@ def test_the_parsers_cache_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_session_leaves_no_tag(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs that a thread runs later must not carry the tags of earlier ones, also if a job fails."""
+    """Jobs that a thread runs later do not have the tags of earlier jobs, also after a failure."""
     spark = MagicMock()
     monkeypatch.setattr(sessions, "session", lambda *_, **__: spark)
     monkeypatch.setattr(sessions, "another_session", lambda *_, **__: spark)

@@ -1,4 +1,4 @@
-"""`limnos sql` on a terminal with a real server and a real engine, driven key by key."""
+"""`limnos sql` on a terminal with a real server and a real engine, tested by key strokes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONG = "select value n from orders o, range(1, 1000000000) n where n < o.id;"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server whose engine is started by the first statement over data."""
+    """A server whose engine starts with the first statement over data."""
     with serving(tmp_path_factory.mktemp("shell") / "data") as running:
         yield running
 
@@ -43,7 +43,7 @@ def child(server: LiveServer, tmp_path: Path) -> Iterator[pexpect.spawn[str]]:
     command = ["-m", "limnos.cli.main", "sql", "--uri", server.uri, "--token-file", str(server.data / "admin.token")]
     running = pexpect.spawn(
         sys.executable, command, env=environment, encoding="utf-8", timeout=PATIENCE_S, dimensions=(40, 160),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background are deaf to it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore SIGINT
     )  # fmt: skip
     running.expect_exact("Ctrl-D exits")
     running.expect_exact("Default>")
@@ -61,8 +61,8 @@ def under_way(server: LiveServer) -> bool:
 
 
 def test_a_day_in_the_shell(child: pexpect.spawn[str], server: LiveServer) -> None:
-    """DDL and DML over several lines, a name completed, an error underlined, Ctrl-C that ends a query in the
-    engine and not the shell, history.
+    """DDL and DML over several lines, completion of a name, an underlined error, Ctrl-C that cancels a query but not
+    the shell, history.
     """
     child.send(f"{MADE}\r")
     child.expect(ENDED)
@@ -103,7 +103,7 @@ def test_a_day_in_the_shell(child: pexpect.spawn[str], server: LiveServer) -> No
         assert time.monotonic() < until
         time.sleep(0.05)
 
-    child.send("\x1b[A\x1b[A\x1b[A")  # before the long one and the wrong one
+    child.send("\x1b[A\x1b[A\x1b[A")  # before the long and the invalid statement
     child.expect(re.escape("o.id = 2;"))
     child.send("\r")
     child.expect("1 rows")

@@ -1,4 +1,4 @@
-"""Rows as JSON with field ids as keys, and back."""
+"""Rows as JSON with field ids as keys, encoded and decoded."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ ROW: Mapping[str, Plain] = {
 
 
 def test_a_row_comes_back() -> None:
-    """Every type that is taken, at its edges; what is empty is not in the text."""
+    """Values of every supported type, including extreme ones, are decoded to the same value; NULL is omitted in the
+    text.
+    """
     check(SCHEMA)
     text = encoded(ROW, SCHEMA)
 
@@ -54,7 +56,7 @@ def test_a_row_comes_back() -> None:
 
 
 def test_what_java_says_is_read() -> None:
-    """A float's shortest text, numbers that are none, moments without a fraction."""
+    """The shortest text of a float, NaN, and timestamps without a fraction, as Java writes them, are decoded."""
     found = decoded('{"1": 1, "3": "2020-01-02T03:04:05+00:00", "4": "NaN", "5": 1.1}', SCHEMA)
 
     assert str(found["x"]) == "nan"
@@ -64,7 +66,7 @@ def test_what_java_says_is_read() -> None:
 
 @pytest.mark.parametrize("row", [{"x": float("nan")}, {"f": float("inf")}, {"day": 5_000_000}, {"seen": 1 << 62}])
 def test_what_has_no_word_is_unfit(row: Mapping[str, float]) -> None:
-    """A value that the text cannot say is refused before anything is written."""
+    """A value that JSON cannot represent is refused before anything is written."""
     with pytest.raises(NoSingleValue):
         encoded({"id": 1, **row}, SCHEMA)
 
@@ -73,12 +75,12 @@ def test_what_has_no_word_is_unfit(row: Mapping[str, float]) -> None:
     "type_", ["decimal(9, 2)", "time", "variant", {"type": "map"}, {"type": "list", "element": "date"}]
 )
 def test_types_that_are_not_taken(type_: Json) -> None:
-    """A schema with another type is refused as a whole."""
+    """A schema with an unsupported type is refused as a whole."""
     with pytest.raises(NoSingleValue):
         check({"type": "struct", "fields": [{"id": 1, "name": "x", "type": type_}]})
 
 
 def test_a_day_beyond_pythons_own_is_unfit() -> None:
-    """What another engine wrote may be a day of the year 10000."""
+    """A date outside of Python's range, such as the year 10000 from another engine, is unsupported."""
     with pytest.raises(NoSingleValue):
         decoded('{"2": "+10000-01-01"}', SCHEMA)

@@ -24,7 +24,7 @@ def _text(query: str) -> tuple[str, dict[str, str]]:
 
 
 def test_text_of_a_user_is_a_parameter() -> None:
-    """Whatever stands in a string is given beside the statement; the same one once."""
+    """Strings of users are parameters, not text of the statement; equal strings share one."""
     nasty = "x') union all select * from text.`/etc/passwd` --"
 
     text, parameters = _text(
@@ -37,7 +37,7 @@ def test_text_of_a_user_is_a_parameter() -> None:
 
 
 def test_names_are_quoted() -> None:
-    """A column's name with a back quote does not end there."""
+    """A back quote in a column's name is escaped."""
     read = DatasetRead(("d",), "t", ((1, "a`b"),))
     found = rewritten("select value o.id from orders o")
 
@@ -47,7 +47,7 @@ def test_names_are_quoted() -> None:
 
 
 def test_hint_for_the_parts_of_a_dataset() -> None:
-    """A dataset is read by a few tasks, or its rows are distributed over many."""
+    """The COALESCE hint reads a dataset in a few tasks; with REPARTITION its rows are distributed over many."""
     found = rewritten("select value o.id from orders o")
 
     def text(*, is_spread: bool) -> str:
@@ -66,13 +66,15 @@ def test_hint_for_the_parts_of_a_dataset() -> None:
     ],
 )
 def test_joins_that_the_evaluator_filters(query: str, is_filtered: bool) -> None:
-    """Their rows are read in many small parts, because there may be many more of them than results."""
+    """Joins that the evaluator filters are read in many small parts, because they may have many more rows than
+    results.
+    """
     assert is_filtered_join(rewritten(query)) is is_filtered
 
 
 @pytest.mark.parametrize("query", CARRIED)
 def test_every_operation_has_its_text(query: str) -> None:
-    """What is carried can be written: parentheses fit, and every column that is read is there."""
+    """Every supported operation can be rendered: parentheses match, and every column that is read exists."""
     text, parameters = _text(query)
 
     assert text.count("(") == text.count(")")
@@ -82,8 +84,8 @@ def test_every_operation_has_its_text(query: str) -> None:
 
 
 def test_the_text_and_the_model_know_the_same_operations() -> None:
-    """An operation that Spark is asked for is one that the rewriting is held with in Python, but for those of time
-    of day.
+    """The operations that are rendered as SQL are those of the Python model, apart from a few such as time-of-day
+    functions.
     """
     apart = {"if", "exists", "get_hour", "get_minute", "get_second"}
 
@@ -91,7 +93,7 @@ def test_the_text_and_the_model_know_the_same_operations() -> None:
 
 
 def test_numbers_are_written_anew() -> None:
-    """The edges of each type."""
+    """The extreme numbers of each type are rendered exactly."""
     found = rewritten("select value o.id from orders o")
     told = [
         LiteralTerm(-(1 << 63), "bigint"),
@@ -107,7 +109,7 @@ def test_numbers_are_written_anew() -> None:
 
 
 def test_random_queries_can_be_written() -> None:
-    """Nothing that is carried has an operation without a text."""
+    """Every operation of random queries can be rendered."""
     queries = Queries(3)
     written = 0
     for _ in range(200):

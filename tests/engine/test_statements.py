@@ -50,7 +50,9 @@ def people(asking: EngineDataverse, do: Do) -> list[object]:
 
 
 def test_objects_come_back(people: list[object]) -> None:
-    """What was inserted is what is read: MISSING, NULL, what is not declared, whole numbers that no double holds."""
+    """Inserted objects are read unchanged, with MISSING, NULL, undeclared fields, and integers that a double cannot
+    represent.
+    """
     assert people == [
         {"id": 1, "name": "Ann", "n": 3, "tags": ["x", "y"], "home": {"zip": "1"}, "pay": 10.5},
         {"id": 2, "name": None, "n": -7, "seen": "2020-01-02T03:04:05.678", "more": {"of": ["2012-01-01", [1]]}},
@@ -85,7 +87,7 @@ QUERIES = [
     "select p.id from people p where p.name like '%nn' order by p.id desc",
     "array_count((select value p from people p))",
     "select value p from people p limit 0",
-    # Spark's own planner fails when it offers these conditions to a table: a part of each is always unknown.
+    # Spark's planner fails if it pushes these conditions to a table, because a part of each is always unknown.
     "select value p.id from people p where ((p.name < p.home.zip) and (p.name > p.n)) >= ((p.name is distinct from p.name) or (3.0 = 3.0))",
     "select value p.id from people p where not (not (p.n is distinct from 9007199254740992.0)) order by p.id limit 2 offset 1",
     "select k, count(p.n) as c from people p where ((date('2020-01-31') <= null) or (p.n >= -2.5)) is not null group by get_year(date('2020-01-31')) as k",
@@ -104,7 +106,9 @@ QUERIES = [
 def test_fields_of_declared_types_come_first_on_demand(
     asking: EngineDataverse, do: Do, people: list[object], text: str, names: str
 ) -> None:
-    """Without ordered fields the order is the same for results of Spark and of the evaluator; the values stay."""
+    """If fields are not ordered, results of Spark and of the evaluator have the same order of fields and the same
+    values.
+    """
     job = asking.job(text)
     (found,) = do(asking.run(structs.replace(job, ordered_fields=False)))
     (ordered,) = do(asking.run(job))
@@ -115,7 +119,7 @@ def test_fields_of_declared_types_come_first_on_demand(
 
 @pytest.mark.parametrize("text", QUERIES)
 def test_spark_gives_what_the_evaluator_gives(asking: EngineDataverse, do: Do, people: list[object], text: str) -> None:
-    """With what is pushed to Spark, a query gives what the evaluator gives over the same objects."""
+    """A query that is pushed down to Spark gives the same results as the evaluator over the same objects."""
     job = asking.job(text)
     (source,) = results_of(asking, PEOPLE)
     shape = object_shaper(storage_form_of_record(type_of(TYPE), (("id",),)))
@@ -134,8 +138,8 @@ RANDOM = int(os.environ.get("LIMNOS_TEST_SPARK_QUERIES", "15"))
 
 
 def test_random_queries_on_spark(asking: EngineDataverse, do: Do) -> None:
-    """Random queries that Spark carries give what the evaluator gives. `LIMNOS_TEST_SPARK_QUERIES` says how many;
-    2,000 are the whole proof.
+    """Random queries on Spark give the same results as the evaluator. `LIMNOS_TEST_SPARK_QUERIES` is their number; the
+    complete check uses 2,000.
     """
     for name, type_ in (("orders", relation_queries.ORDERS), ("people", relation_queries.PEOPLE)):
         asking.make(f"random_{name}", type_, "id")
@@ -164,8 +168,8 @@ def test_random_queries_on_spark(asking: EngineDataverse, do: Do) -> None:
 
 
 def test_what_spark_cannot_plan_even_in_parts_is_worked_out_by_the_evaluator(asking: EngineDataverse, do: Do) -> None:
-    """A condition that Spark's planner breaks down over, in the whole query and in the part that would be carried:
-    the objects are read and looked at one by one.
+    """If Spark's planner fails on a condition, in the query and in its pushed part, the evaluator reads the objects and
+    filters them.
     """
     asking.make("pairs", "{ id: bigint, age: integer? }", "id")
     do(asking.insert("pairs", "[{'id': 1, 'age': 3}, {'id': 3, 'age': 4}, {'id': 7}]"))
@@ -177,8 +181,8 @@ def test_what_spark_cannot_plan_even_in_parts_is_worked_out_by_the_evaluator(ask
 
 
 def test_many_results_come_in_their_order(asking: EngineDataverse, do: Do) -> None:
-    """More results than one partition or one batch holds, in the order that was asked for; one who leaves after
-    the first does no harm.
+    """More results than fit in one partition or batch keep the requested order; a reader that stops after the first has
+    no effect on others.
     """
     asking.make("many", "{ id: bigint, day: date, tags: [string]? }", "id")
     do(
@@ -197,13 +201,13 @@ def test_many_results_come_in_their_order(asking: EngineDataverse, do: Do) -> No
 
 
 async def _first(asking: EngineDataverse, text: str) -> bytes:
-    """The first result of a query, whose other results nobody takes."""
+    """Return the first result of a query, and discard the others."""
     async with contextlib.aclosing(asking.engine.run(asking.job(text))) as rows:
         return await anext(rows)
 
 
 def test_a_statement_that_takes_all_memory_is_refused(asking: EngineDataverse, do: Do, people: list[object]) -> None:
-    """It is told that it needs too much, and the same engine answers the next one."""
+    """The error for a statement that exceeds the memory says so, and the same engine executes the next statement."""
     before = asking.engine._process
 
     with pytest.raises(SqlppError, match="needs more memory"):
@@ -218,7 +222,7 @@ def test_a_statement_that_takes_all_memory_is_refused(asking: EngineDataverse, d
 
 
 def test_an_engine_without_its_java_machine_is_replaced(asking: EngineDataverse, do: Do, people: list[object]) -> None:
-    """Whoever meets that the Java machine has ended is told to try again, and then finds another engine."""
+    """If the Java process has ended, the caller is asked to retry, and the next statement gets another engine."""
     process = asking.engine._process
     assert process is not None
     (java,) = (pid for pid in descendants([process.pid]) if (Path("/proc") / str(pid) / "comm").read_text() == "java\n")
@@ -231,13 +235,13 @@ def test_an_engine_without_its_java_machine_is_replaced(asking: EngineDataverse,
 
 
 def test_what_does_not_fit_is_said_so(asking: EngineDataverse, do: Do, people: list[object]) -> None:
-    """A number that overflows on Spark has the language's own error."""
+    """A numeric overflow on Spark raises the error of SQL++."""
     with pytest.raises(SqlppError, match="ASX0007"):
         do(asking.query("select value p.id * 9007199254740993 from people p where p.id > 1000"))
 
 
 def results_of(asking: EngineDataverse, text: str) -> list[object]:
-    """A constant expression's value."""
+    """Return the value of a constant expression."""
     return list(results(asking.bound(text), lambda *_: ()))
 
 
@@ -249,8 +253,8 @@ FEW = """[{'id': 1, 'kind': 'a', 'day': date('2020-02-29'), 'seen': datetime('19
 
 
 def test_few_objects_are_added_and_found_the_short_way(asking: EngineDataverse, do: Do) -> None:
-    """Objects of every type that are added by Iceberg's own library are what Spark reads, and what is found by a
-    key is the same; a key that is there is refused.
+    """Objects of every type that Iceberg's library adds are read equally by Spark and by a key lookup; an existing key
+    is refused.
     """
     asking.make("few", FEW_TYPE, "id", "kind")
     do(asking.insert("few", FEW))
@@ -278,8 +282,8 @@ def test_few_objects_are_added_and_found_the_short_way(asking: EngineDataverse, 
 
 
 def test_files_are_queried_where_they_lie(asking: EngineDataverse, do: Do) -> None:
-    """An external dataset's files are read as its type says, joined with datasets, and put into one; what is
-    malformed in them is told.
+    """Files of an external dataset are read by its type, joined with datasets, and inserted into one; malformed lines
+    are reported.
     """
     folder = next(Path(one) for one in asking.engine._start.writable) / "files"
     folder.mkdir(parents=True)
@@ -304,9 +308,7 @@ def test_files_are_queried_where_they_lie(asking: EngineDataverse, do: Do) -> No
 
 
 def test_what_the_short_way_cannot_say_is_added(asking: EngineDataverse, do: Do) -> None:
-    """Numbers that are none, days of other eras, keys that are no numbers or texts, partitioned tables: the long
-    way adds and finds them.
-    """
+    """NaN, dates outside of Python's range, keys of other types and partitioned tables are added and found by Spark."""
     asking.make("strange", "{ id: double, day: date?, x: double? }", "id")
     do(asking.insert("strange", "{'id': 1.5, 'x': double('NaN'), 'day': date('-0044-03-15')}"))
     do(asking.insert("strange", "{'id': 2.0, 'x': double('INF')}"))
@@ -319,7 +321,7 @@ def test_what_the_short_way_cannot_say_is_added(asking: EngineDataverse, do: Do)
 
 
 def test_keys_hold(asking: EngineDataverse, do: Do) -> None:
-    """A key that is there, and one that comes twice, are refused and nothing is written; UPSERT takes the last."""
+    """An existing key, and a key that occurs twice, are refused and nothing is written; UPSERT uses the last object."""
     asking.make("keys", "{ id: bigint, box: { u: string } }", "id", "box.u")
     do(asking.insert("keys", "{'id': 1, 'box': {'u': 'a'}, 'v': 1}"))
 
@@ -339,7 +341,7 @@ def test_keys_hold(asking: EngineDataverse, do: Do) -> None:
 
 
 def test_two_callers_with_one_key(asking: EngineDataverse, do: Do) -> None:
-    """Of two statements that insert one key at once one is refused; both stand when their keys differ."""
+    """Of two concurrent statements that insert one key, one is refused; with different keys both succeed."""
     asking.make("raced", "{ id: bigint }", "id")
 
     async def race() -> list[object]:
@@ -355,7 +357,7 @@ def test_two_callers_with_one_key(asking: EngineDataverse, do: Do) -> None:
 
 
 def test_delete_and_returning(asking: EngineDataverse, do: Do) -> None:
-    """DELETE takes out what its condition is true for; RETURNING sees what was written; a key can be made."""
+    """DELETE deletes matching objects; RETURNING returns the written objects; a key can be generated."""
     asking.make("made", "{ id: uuid }", "id", autogenerated=True)
 
     told = do(asking.insert("made", "[{'v': 1}, {'v': 2}, {'v': 3}]", returning="{'v': o.v, 'known': o.id is known}"))
@@ -372,7 +374,9 @@ def test_delete_and_returning(asking: EngineDataverse, do: Do) -> None:
 
 
 def test_uuid_keys_are_compared_with_stored_ones(asking: EngineDataverse, do: Do) -> None:
-    """Parquet orders UUIDs as unsigned bytes, Iceberg's library as signed numbers: bounds of files must hide no key."""
+    """Parquet orders UUIDs as unsigned bytes, Iceberg's library as signed numbers: bounds of files must not hide a
+    key.
+    """
     asking.make("named", "{ id: uuid }", "id")
     keys = [f"{first}0000000-0000-4000-8000-000000000000" for first in "0379bf"]
     do(asking.insert("named", "[" + ", ".join(f"{{'id': uuid('{one}')}}" for one in keys) + "]"))
@@ -417,7 +421,7 @@ def test_uuid_keys_are_compared_with_stored_ones(asking: EngineDataverse, do: Do
     ],
 )
 def test_files_with_nan_are_read(asking: EngineDataverse, do: Do, condition: str) -> None:
-    """NaN is greater than any number, and Iceberg's bounds of files leave it out."""
+    """NaN is greater than any number, although Iceberg's file bounds exclude it."""
     if "reals" not in asking.refs:
         asking.make("reals", "{ id: bigint, price: double? }", "id")
         do(asking.insert("reals", "[{'id': 1, 'price': 1.5}, {'id': 2, 'price': double('NaN')}, {'id': 3}]"))
@@ -430,7 +434,7 @@ def test_files_with_nan_are_read(asking: EngineDataverse, do: Do, condition: str
 
 
 def test_what_does_not_fit_is_refused_and_nothing_is_written(asking: EngineDataverse, do: Do) -> None:
-    """The last object of many is wrong: none is there."""
+    """If the last of many objects is invalid, none is written."""
     asking.make("typed", "closed { id: bigint, n: tinyint? }", "id")
 
     for text, code in (
@@ -447,7 +451,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(asking: EngineDatav
 
 
 def test_tables_of_others(asking: EngineDataverse, do: Do) -> None:
-    """A table that SQL++ did not make is read and added to; it has no key to change objects by."""
+    """A table that SQL++ did not create can be read and appended to; without a key its objects cannot be changed."""
     schema = {
         "type": "struct",
         "fields": [
@@ -470,7 +474,7 @@ def test_tables_of_others(asking: EngineDataverse, do: Do) -> None:
 
 
 def test_other_engines_read_it(asking: EngineDataverse, do: Do, people: list[object]) -> None:
-    """PyIceberg reads the table: typed columns and the open part as text."""
+    """PyIceberg reads the table with typed columns and the open part as a string."""
     rows = asking.table("people").scan(row_filter="id < 3").to_arrow().to_pylist()
 
     assert [(row["id"], row["n"], row["tags"], row["_open"]) for row in sorted(rows, key=lambda row: row["id"])] == [
@@ -480,7 +484,7 @@ def test_other_engines_read_it(asking: EngineDataverse, do: Do, people: list[obj
 
 
 def test_a_credential_is_the_statement_s_own(asking: EngineDataverse, do: Do, people: list[object]) -> None:
-    """A statement with a credential that is worth nothing is refused while its neighbour works."""
+    """A statement with an invalid credential is refused while a concurrent one succeeds."""
     with pytest.raises(SqlppError, match="A privilege that the statement needs"):
         do(asking.run(asking.job("select value p from people p", credential="lim_1_nothing")))
 
@@ -488,7 +492,7 @@ def test_a_credential_is_the_statement_s_own(asking: EngineDataverse, do: Do, pe
 
 
 def test_a_deadline_ends_a_statement(asking: EngineDataverse, do: Do, people: list[object]) -> None:
-    """A statement past its deadline is told so; the engine lives and answers the next."""
+    """A statement that exceeds its timeout gets an error; the engine executes the next statement."""
     hog = "select value count(*) from range(1, 3000) as a, range(1, 3000) as b, people p where a + b + p.n = 0"
 
     with pytest.raises(SqlppError, match="ASX0030"):
@@ -498,7 +502,7 @@ def test_a_deadline_ends_a_statement(asking: EngineDataverse, do: Do, people: li
 
 
 def test_a_statement_is_cancelled(asking: EngineDataverse, do: Do, people: list[object]) -> None:
-    """A statement that somebody ends is told so, and a small one beside it is not held up."""
+    """A cancelled statement gets an error, and a concurrent small statement is not delayed."""
     hog = asking.job(
         "select value count(*) from range(1, 3000) as a, range(1, 3000) as b, people p where a + b + p.n = 0"
     )
@@ -515,9 +519,7 @@ def test_a_statement_is_cancelled(asking: EngineDataverse, do: Do, people: list[
 
 
 def test_an_engine_that_dies_leaves_nothing_half_done(asking: EngineDataverse, do: Do, people: list[object]) -> None:
-    """Killed in the middle of an INSERT, its caller is told what that means, and all of the objects are there or
-    none.
-    """
+    """If the engine is killed during an INSERT, the caller is told what that means, and all objects exist or none."""
     asking.make("killed", "{ id: bigint }", "id")
     long = "select value {'id': a} from range(1, 3000) as a, range(1, 3000) as b, people p where a = b + p.n - p.n and p.id = 4"
     writing = asking.job(f"({long})", "insert", target="killed")
@@ -540,9 +542,7 @@ def test_an_engine_that_dies_leaves_nothing_half_done(asking: EngineDataverse, d
 
 
 def test_an_index_is_asked(asking: EngineDataverse, do: Do) -> None:
-    """Objects are found by values and bounds of an index's fields, and by Spark where there are many of them: the
-    same ones.
-    """
+    """An index finds objects by values and bounds; for many objects Spark finds the same ones."""
     ref = asking.make("indexed", "{ id: bigint, n: integer?, name: string? }", "id")
     do(asking.insert("indexed", "(select i as id, i % 100 as n, 'n' || to_string(i) as name from range(1, 300) as i)"))
     do(asking.upsert("indexed", "[{'id': 7, 'n': 1000, 'name': 'x'}, {'id': 301, 'n': null}]"))
@@ -563,8 +563,8 @@ def test_an_index_is_asked(asking: EngineDataverse, do: Do) -> None:
 
 
 def test_an_open_part_as_variant(asking: EngineDataverse, do: Do) -> None:
-    """Objects of such a dataset come back as they were written, through all ways to read and to write; others see
-    a VARIANT.
+    """Objects with an open part of type VARIANT are unchanged for every way to read and write; other engines see a
+    VARIANT.
     """
     asking.make("loose", TYPE, "id", variant=True)
     do(asking.insert("loose", PEOPLE))

@@ -12,34 +12,34 @@ from limnos.sqlpp.jobs import CompactionOptions
 
 @dataclass
 class State:
-    """A state, made at a moment."""
+    """A snapshot with a timestamp."""
 
     ms: int
 
     def timestampMillis(self) -> int:  # noqa: N802 - as Iceberg calls it
-        """When it was made."""
+        """Return the timestamp."""
         return self.ms
 
 
 class Table:
-    """A table of states a second apart."""
+    """A table of snapshots that are one second apart."""
 
     def __init__(self, count: int) -> None:
         self._states = [State(1000 * number) for number in range(1, count + 1)]
 
     def snapshots(self) -> list[State]:
-        """All there are, in no order."""
+        """Return all snapshots, unordered."""
         return self._states[::-1]
 
 
 @pytest.mark.parametrize(
     "count,expires,keeps_after,found",
     [
-        (3, 0, 3000, 0),  # few and young: all stay
+        (3, 0, 3000, 0),  # few and recent: all are kept
         (3, 2500, 3000, 2500),  # by age
         (10, 0, 10_000, 6000),  # too many: those before the fifth from the end
-        (10, 7000, 10_000, 7000),  # age says more
-        (10, 0, 4000, 4000),  # too many, but current a moment ago
+        (10, 7000, 10_000, 7000),  # the age removes more
+        (10, 0, 4000, 4000),  # too many, but current until a moment ago
     ],
 )
 def test_which_states_go(count: int, expires: int, keeps_after: int, found: int) -> None:

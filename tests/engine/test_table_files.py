@@ -26,22 +26,24 @@ SCHEMA: dict[str, Any] = {
 
 
 def between(path: str, low: int, high: int, **more: Any) -> Entry:  # noqa: ANN401 - fields of an entry
-    """A data file with ids between two."""
+    """Return a data file with ids between two bounds."""
     return Entry(path, {1: number(low), 2: b"b"}, {1: number(high), 2: b"c"}, **more)
 
 
 def key(value: Value, path: str = "id", operator: str = "=") -> list[Condition]:
-    """A key of one field."""
+    """Return a key of one field."""
     return [Condition((path,), operator, value)]  # type: ignore[arg-type]
 
 
 def paths(location: str, *keys: list[Condition]) -> list[str]:
-    """The files that may have a row."""
+    """Return the files that may have a row."""
     return [file.path for file in files_of(TableSnapshot(SCHEMA, location), keys)]
 
 
 def test_files_are_skipped_by_their_bounds(tmp_path: Path) -> None:
-    """A file without bounds, and a condition on a column whose bounds are not compared, skip nothing."""
+    """Files are skipped by their bounds. A file without bounds, or a condition on a column without comparable bounds,
+    skips nothing.
+    """
     entries = [between("file:/a", 1, 9), between("file:/b", 10, 19), Entry("/c"), between("/d", 0, 99, status=2)]
     location = list_of(tmp_path, Manifest(entries[:1]), Manifest(entries[1:]))
 
@@ -55,7 +57,7 @@ def test_files_are_skipped_by_their_bounds(tmp_path: Path) -> None:
 
 
 def test_delete_files_of_each_file(tmp_path: Path) -> None:
-    """By their order of commits, by the paths that they may name, and by the file that they name alone."""
+    """Delete files apply by sequence number, by the paths in their bounds, and by the file that they reference."""
     deletes = [
         Entry("/all", content=1),
         Entry("/of-a", {PATHS: b"file:/a"}, {PATHS: b"file:/a"}, content=1),
@@ -92,13 +94,13 @@ def test_delete_files_of_each_file(tmp_path: Path) -> None:
     ids=["files", "orc", "s3", "equality", "vectors", "deletes", "sequence", "manifests"],
 )
 def test_tables_that_are_left(tmp_path: Path, manifests: list[Manifest]) -> None:
-    """Too many files, and files of other forms."""
+    """Tables with too many files, or with other file formats, are left to Iceberg's library."""
     with pytest.raises(UnsupportedFile):
         paths(list_of(tmp_path, *manifests), key(5))
 
 
 def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Missing, malformed, or too large."""
+    """Missing, malformed and too large files are left to Iceberg's library."""
     (tmp_path / "x.avro").write_bytes(b"Obj\x01no")
     for name in ("missing", "x"):
         with pytest.raises(UnsupportedFile):
@@ -110,7 +112,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_conditions_that_are_left(tmp_path: Path) -> None:
-    """About fields of records, other columns and other values."""
+    """Conditions on fields of records, on other columns and on other values are left to Iceberg's library."""
     location = list_of(tmp_path, Manifest([between("/a", 1, 9)]))
     for condition in (Condition(("r", "x"), "=", 1), Condition(("y",), "=", 1), Condition(("id",), "=", 0.5)):
         with pytest.raises(UnsupportedFile):
@@ -118,7 +120,7 @@ def test_conditions_that_are_left(tmp_path: Path) -> None:
 
 
 def test_locations_of_this_machine() -> None:
-    """As Iceberg's libraries write them."""
+    """Local locations are accepted in each spelling of Iceberg's libraries."""
     assert [local_path(one) for one in ("/a/b", "file:/a", "file:///a b", "file:////a")] == ["/a/b", "/a", "/a b", "/a"]
     for location in ("s3://a/b", "file://host/a", "a/b", "file:/a%20b", "hdfs:/a"):
         with pytest.raises(UnsupportedFile):
@@ -132,7 +134,7 @@ METADATA: dict[str, Any] = {
 
 
 class Table(BaseHTTPRequestHandler):
-    """A server of one answer."""
+    """A server with one answer."""
 
     protocol_version = "HTTP/1.1"
     answer: tuple[int, object] = (200, None)
@@ -148,7 +150,7 @@ class Table(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -167,7 +169,7 @@ REF = DatasetRef(("main", "a b", "c", "t/u"), "{ id: bigint }", (("id",),))
 
 
 def test_a_table_is_loaded_with_the_statements_credential(client: TableClient) -> None:
-    """The schema is that of its current snapshot; names are encoded."""
+    """A table is loaded with the statement's credential, with the schema of its current snapshot; names are encoded."""
     Table.answer = (200, {"metadata": METADATA, "config": {}})
 
     assert client.load(REF, "secret") == client.load(REF, "secret") == TableSnapshot(SCHEMA, "/list")
@@ -188,14 +190,14 @@ def test_a_table_is_loaded_with_the_statements_credential(client: TableClient) -
     ],
 )
 def test_answers_that_are_left(client: TableClient, answer: tuple[int, object]) -> None:
-    """A refusal, settings for readers, and other tables: Iceberg's library reports or reads them."""
+    """Refusals, settings for readers, and other tables are left to Iceberg's library, which reports or reads them."""
     Table.answer = answer
     with pytest.raises(UnsupportedFile):
         client.load(REF, "secret")
 
 
 def test_a_server_that_cannot_be_reached() -> None:
-    """TLS is not spoken here either."""
+    """An unreachable server, and one with TLS, are left to Iceberg's library."""
     for uri in ("http://127.0.0.1:1", "https://127.0.0.1:1"):
         with pytest.raises(UnsupportedFile):
             TableClient(uri, metalake="lake").load(REF, "secret")

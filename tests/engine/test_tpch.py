@@ -44,20 +44,20 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DuckDBPyConne
 
 
 def _duck(text: str) -> str:
-    """Spark's SQL as DuckDB reads it."""
+    """Convert Spark's SQL to DuckDB's."""
     text = re.sub(r"(\d)D\b", r"\1", text).replace("LEFT SEMI", "SEMI").replace("LEFT ANTI", "ANTI")
     text = re.sub(r"date_from_unix_date\((-?\d+)\)", r"(DATE '1970-01-01' + \1)", text)
     return re.sub(r":(p\d+)", r"$\1", text).replace("`", '"').replace("signum", "sign")
 
 
 def _plain(value: object) -> object:
-    """A day as relations give it."""
+    """Convert a date to the number of days that relations use."""
     return (value - dt.date(1970, 1, 1)).days if isinstance(value, dt.date) else value
 
 
 @pytest.mark.parametrize("number", sorted(set(QUERIES) - SLOW))
 def test_both_give_the_same(database: DuckDBPyConnection, number: int) -> None:
-    """The query that SQL++ becomes gives what the query in SQL gives, in its order."""
+    """The SQL that is made of a SQL++ query gives the same rows as the original SQL query, in its order."""
     both = QUERIES[number]
     expression = bind(parse_body(both.sqlpp), Names(), dataverse=DATAVERSE).expression
     assert isinstance(expression, plan.Subquery)

@@ -37,7 +37,9 @@ def free_port() -> int:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the environment of a Spark process: the wheel's Spark, a Java for it, this Python, loopback."""
+    """Return the environment of a Spark process: the installed PySpark, a Java for it, this Python, loopback
+    addresses.
+    """
     told = {
         "SPARK_HOME": str(HOME),
         "JAVA_HOME": str(find_java(cache=cache_directory()).home),
@@ -50,7 +52,9 @@ def environment(**more: str) -> dict[str, str]:
 
 @contextmanager
 def running(words: Sequence[str], *, log: Path, port: int, **more: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a Spark process for the body of a `with`, after it listens. Its children end with it."""
+    """Run a Spark process for the body of a `with`, from the moment that it listens. Its child processes end with
+    it.
+    """
     with log.open("wb") as output:
         process = subprocess.Popen(
             words, env=environment(**more), stdout=output, stderr=subprocess.STDOUT, start_new_session=True
@@ -127,7 +131,7 @@ def command_line(process: psutil.Process) -> list[str]:
     """Return the command line of a process; nothing if it has ended."""
     try:
         words: list[str] = process.cmdline()
-    except psutil.NoSuchProcess:  # it has ended, reaped or not
+    except psutil.NoSuchProcess:  # it has ended, whether or not it is a zombie
         return []
     return words
 

@@ -20,7 +20,7 @@ from tests.integration.live import LiveServer, serving
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """One server for the whole run: SQLite, access control on. Tests use their own namespaces."""
+    """One server for the whole test run: SQLite, access control on. Tests use their own namespaces."""
     data = tmp_path_factory.mktemp("server") / "data"
     with serving(data, "--allow-root", str(tmp_path_factory.getbasetemp())) as running:
         yield running
@@ -28,7 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="session")
 def served_spark(server: LiveServer) -> Iterator[SparkSession]:
-    """One Spark for the whole run, as the server's admin. The fixture that started it stops it."""
+    """One Spark for the whole test run, as the server's admin. The fixture that started it stops it."""
     alone = SparkContext._active_spark_context is None
     settings = {"spark.sql.session.timeZone": "UTC", "spark.driver.memory": "1500m", "spark.scheduler.mode": "FAIR"}
     running = session(server.uri, token=server.token, master="local[2]", config=settings)
@@ -66,7 +66,9 @@ def place(spark: SparkSession, request: pytest.FixtureRequest) -> tuple[str, str
 
 @dataclass(frozen=True)
 class TpchRuns:
-    """TPC-H, run on the base and on two days of changes: its data's location, and each day's comparison of tables."""
+    """TPC-H, run on the base and on two days of changes: the location of the data, and the comparison of tables for
+    each day.
+    """
 
     directory: Path
     lines: tuple[tuple[Line, ...], ...]
@@ -74,7 +76,7 @@ class TpchRuns:
 
 @pytest.fixture(scope="session")
 def tpch(served_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TpchRuns:
-    """TPC-H at scale 0.01, run and compared day by day, once for all tests of its results."""
+    """TPC-H at scale 0.01, run and compared for each day, once for all tests of its results."""
     place = tmp_path_factory.mktemp("tpch")
     deliveries(place / "deliveries", scale=0.01, days=2)
     trial = Trial(place, served_spark, deliveries=place / "deliveries")

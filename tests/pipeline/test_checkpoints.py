@@ -18,17 +18,21 @@ FOUND: dict[str, object] = {
 
 
 def test_the_newest_mark_of_main_counts() -> None:
-    """Maintenance on top is passed over; what stands on a branch alone is not looked at; no table says nothing."""
+    """The newest checkpoint of `main` is used: maintenance snapshots after it are skipped, other branches are ignored,
+    and a missing table has none.
+    """
     assert (head_of(FOUND), mark_of(FOUND, INPUTS)) == (3, "new")
     assert (head_of(None), mark_of(None, INPUTS)) == (None, None)
 
 
 @pytest.mark.parametrize("told", [None, "", "no json", "[1]", "7", "null"])
 def test_what_no_step_writes_says_nothing(told: str | None) -> None:
-    """A text of another form is no mark."""
+    """Text of another form is not a checkpoint."""
     assert inputs_of(told) is None
 
 
 def test_a_mark_is_read_state_by_state() -> None:
-    """A snapshot, a definition or nothing; a state of another type is left out, also true, which Python counts as 1."""
+    """A state is a snapshot, a definition or null. States of other types are left out, including true, which Python
+    treats as 1.
+    """
     assert inputs_of('{"a": 1, "b": "x", "c": null, "d": true, "e": [2], "f": 1.5}') == {"a": 1, "b": "x", "c": None}

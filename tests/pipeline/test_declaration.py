@@ -1,4 +1,4 @@
-"""Declarations are values: equal ones from a file and from Python are equal."""
+"""Declarations are values: equal declarations from a file and from Python compare equal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from limnos.pipeline.declaration import SourcePosition, Sql, StepDeclaration
 
 
 def test_place_takes_no_part_in_comparison() -> None:
-    """The same step written in another line is the same step."""
+    """The source position does not affect equality."""
     here = StepDeclaration(table=("main", "a", "t"), body=Sql(text="SELECT 1"), at=SourcePosition("p.yaml", 3, 1))
     there = StepDeclaration(
         table=("main", "a", "t"),
@@ -18,7 +18,7 @@ def test_place_takes_no_part_in_comparison() -> None:
 
 
 def test_name_of_a_step_leaves_the_catalog_out() -> None:
-    """A step is spoken of by its table's path below the catalog."""
+    """The name of a step is its table's path below the catalog."""
     step = StepDeclaration(table=("main", "curated", "nyc", "delays"), body=Sql(text="SELECT 1"))
 
     assert step.name == "curated.nyc.delays"

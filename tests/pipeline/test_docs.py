@@ -22,7 +22,7 @@ CONSOLES = re.findall(r"^```console\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with every file of the page, in which the test works."""
+    """A directory with every file of the page, which is the working directory."""
     for name, text in FILES.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -32,7 +32,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_file_of_the_page_says_a_pipeline(directory: Path) -> None:
-    """The page's files are read; those with a slip are shown with their errors below."""
+    """The pipeline files of the page are valid; those with a mistake give the errors that are printed below."""
     names = [name for name in FILES if name.endswith(".yaml") and name != "slips.yaml"]
 
     steps = {name: len(load(directory / name).steps) for name in [*names, "shop_py.py"]}
@@ -43,7 +43,7 @@ def test_every_file_of_the_page_says_a_pipeline(directory: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("console", CONSOLES, ids=lambda text: text.splitlines()[0])
 def test_commands_print_what_the_page_says(directory: Path, console: str) -> None:
-    """Each command is run as it stands there."""
+    """Each command prints the documented output."""
     command, _, expected = console.partition("\n")
     out = io.StringIO()
 
@@ -55,7 +55,7 @@ def test_commands_print_what_the_page_says(directory: Path, console: str) -> Non
 
 
 def test_functions_of_the_page_work_on_anything_that_is_enough_of_a_dataframe(directory: Path) -> None:
-    """A step's function is a plain one, with its arguments in the order of its signature."""
+    """A step's function is a plain function, with its arguments in the order of its signature."""
 
     class Frame:
         total = 7

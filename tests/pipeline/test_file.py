@@ -1,4 +1,4 @@
-"""A pipeline's file: its declaration, and the messages for invalid files."""
+"""A pipeline's file: its declaration, and the errors of invalid files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _steps(text: str) -> str:
 
 
 def test_the_shortest_file_is_a_name_a_catalog_and_a_query() -> None:
-    """Everything else has a default."""
+    """A file needs only a name, a catalog and a query; everything else has a default."""
     pipeline = _read(_steps("a.t: {sql: SELECT 1}"))
 
     step = pipeline.steps[0]
@@ -101,7 +101,7 @@ steps:
 
 
 def test_a_long_file_comes_to_what_it_says(tmp_path: Path) -> None:
-    """Each part of the declaration can be written."""
+    """Each part of the declaration can be written in a file."""
     (tmp_path / "q.sql").write_text("SELECT * FROM orders\n")
     (tmp_path / "delays.py").write_text("def make(flights, other): return flights\n")
     pipeline = _read(
@@ -156,7 +156,7 @@ def test_a_long_file_comes_to_what_it_says(tmp_path: Path) -> None:
 
 
 def test_history_takes_all_its_keys() -> None:
-    """Slowly changing dimensions have columns of their own."""
+    """The write mode `history` accepts all of its keys."""
     step = _read(
         _steps(
             "a.t: {sql: SELECT 1, write: {mode: history, keys: [a, b], tracked: c, as_of: now(), valid_from: f, valid_to: t, "
@@ -181,7 +181,7 @@ PLACES = {
 
 @pytest.mark.parametrize("text", PLACES)
 def test_the_place_of_a_query_is_that_of_its_first_character(text: str) -> None:
-    """An error in the query's third line is told in the file's line."""
+    """An error in the third line of a query is reported at the line of the file."""
     body = _read(_steps(text)).steps[0].body
 
     assert isinstance(body, Sql)
@@ -256,7 +256,7 @@ WRONG = {
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_wrong_is_told_with_its_place_and_what_to_write(text: str) -> None:
-    """Every problem of the file at once, in the order of their places."""
+    """All problems of the file are reported at once, in order of position, with advice."""
     found = _problems(text)
 
     assert found == (WRONG[text] or found)
@@ -264,14 +264,14 @@ def test_what_is_wrong_is_told_with_its_place_and_what_to_write(text: str) -> No
 
 
 def test_several_problems_are_told_at_once() -> None:
-    """A slip in each of three steps is three problems of one reading."""
+    """One mistake in each of three steps gives three problems."""
     text = _steps("a.x: {sql: 1}\na.y: {sql: SELECT 1, wriet: append}\na.z: {load: 'a b'}")
 
     assert [problem.split(" ")[0] for problem in _problems(text)] == ["p.yaml:4:14:", "p.yaml:5:24:", "p.yaml:6:15:"]
 
 
 def test_a_link_out_of_the_directory_is_not_followed(tmp_path: Path) -> None:
-    """A text lies inside the directory wherever its name leads."""
+    """A symbolic link that leads out of the directory is refused."""
     (tmp_path / "outside.sql").write_text("SELECT 1")
     inside = tmp_path / "p"
     inside.mkdir()
@@ -281,7 +281,7 @@ def test_a_link_out_of_the_directory_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_files_are_found_from_the_file_and_refused_by_their_kind(tmp_path: Path) -> None:
-    """`load` takes a path; what is no pipeline, not there or not text is said to be so."""
+    """`load` takes a path; files that are missing, not text, or not pipelines are errors with that reason."""
     good, binary = tmp_path / "p.yaml", tmp_path / "b.yml"
     good.write_text("\ufeff" + _steps("a.t: {sql: SELECT 1}"), encoding="utf-8")
     binary.write_bytes(b"pipeline: \xff")
@@ -297,7 +297,7 @@ def test_files_are_found_from_the_file_and_refused_by_their_kind(tmp_path: Path)
 
 
 def test_ten_thousand_steps_and_a_megabyte_of_sql_are_read() -> None:
-    """Size by itself is no error."""
+    """Ten thousand steps and a megabyte of SQL are accepted."""
     many = "".join(f"  a.t{index}:\n    sql: SELECT {index} AS x\n" for index in range(10_000))
     long = (
         "  a.long:\n    sql: |\n" + "      SELECT 'a long line of text' AS x UNION ALL\n" * 22_000 + "      SELECT 1\n"
@@ -308,7 +308,7 @@ def test_ten_thousand_steps_and_a_megabyte_of_sql_are_read() -> None:
 
 
 def test_twenty_problems_are_told_and_the_rest_counted() -> None:
-    """A message stays one that is read."""
+    """The message lists twenty problems and counts the rest."""
     text = _steps("".join(f"a.t{index}: {{sql: 1}}\n" for index in range(50)))
 
     with pytest.raises(InvalidPipeline) as refused:
@@ -340,12 +340,12 @@ def _records(schema: NodeSchema) -> Iterator[Record]:
 
 
 def test_the_committed_schema_is_the_one_of_the_keys() -> None:
-    """`make docs` writes it."""
+    """The committed schema equals the generated one; `make docs` writes it."""
     assert schema_text() == build_schema_text()
 
 
 def test_the_schema_is_one_and_describes_each_key() -> None:
-    """It is valid as JSON Schema 2020-12, and an editor has words to show for every key."""
+    """The schema is valid JSON Schema 2020-12 and has a description for every key."""
     jsonschema.Draft202012Validator.check_schema(json.loads(schema_text()))
 
     assert [
@@ -385,7 +385,7 @@ SPOILED = ("unknown", "missing", "type")
 
 
 def _spoil(dice: random.Random, value: Json, kind: str) -> bool:
-    """Make one structural mistake somewhere in a file; whether there was a place for it."""
+    """Make one structural mistake in a file. Returns whether the file has a place for it."""
     step = dice.choice(list(value["steps"].values()))
     record = dice.choice([value, step])
     if kind == "unknown":
@@ -407,7 +407,7 @@ def _both(value: Json, directory: Path) -> tuple[bool, bool]:
 
 
 def test_files_and_schema_agree_on_random_files_right_and_spoiled(tmp_path: Path) -> None:
-    """What the loader takes the schema takes; a mistake of structure is one to both."""
+    """The schema accepts every file that the loader accepts; both refuse files with a structural mistake."""
     (tmp_path / "delays.py").write_text("def make(flights=None, airlines=None): ...")
     (tmp_path / "weather.py").write_text("def batches(): ...")
     (tmp_path / "units.py").touch()

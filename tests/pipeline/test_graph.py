@@ -30,7 +30,9 @@ def _levels(pipeline: Pipeline, reads: dict[str, frozenset[Parts]]) -> list[list
 
 
 def test_steps_that_need_nothing_of_each_other_share_a_level_in_the_order_written() -> None:
-    """A diamond has three levels; the two in the middle stand as they were written."""
+    """Steps that do not depend on each other have the same level, in the order of the file: a diamond has three
+    levels.
+    """
     pipeline = _pipeline(_step("a.end"), _step("a.right"), _step("a.left"), _step("a.start"))
 
     assert _levels(pipeline, _reads(end="left right outside", right="start", left="start")) == [
@@ -41,14 +43,14 @@ def test_steps_that_need_nothing_of_each_other_share_a_level_in_the_order_writte
 
 
 def test_after_orders_steps_that_read_nothing_of_each_other() -> None:
-    """`after` is a need as good as a table that is read."""
+    """`after` is a dependency like a table that is read."""
     pipeline = _pipeline(_step("a.x", after=(("main", "a", "y"),)), _step("a.y"))
 
     assert _levels(pipeline, {}) == [["a.y"], ["a.x"]]
 
 
 def test_a_circle_is_told_step_by_step() -> None:
-    """Steps in a circle are refused, and only those of the circle are named."""
+    """Steps in a cycle are refused, and the error names only the steps of the cycle."""
     pipeline = _pipeline(_step("a.user"), _step("a.x", line=7), _step("a.y"), _step("a.z"))
 
     with pytest.raises(InvalidPipeline) as refused:
@@ -60,13 +62,13 @@ def test_a_circle_is_told_step_by_step() -> None:
 
 
 def test_a_step_that_reads_its_own_table_is_told_what_to_write() -> None:
-    """The smallest circle has words of its own."""
+    """A step that reads its own table has its own message with advice."""
     with pytest.raises(InvalidPipeline, match=r"a\.x reads the table that it writes; .*write: merge"):
         order_steps(_pipeline(_step("a.x")), _reads(x="x"))
 
 
 def test_two_steps_of_one_table_are_both_placed() -> None:
-    """Which step is the other one is told by its place."""
+    """The error for two steps of one table has the positions of both."""
     with pytest.raises(
         InvalidPipeline, match=r"p\.yaml:9:3: two steps write main\.a\.x \(the other one: p\.yaml:2:3\)"
     ):
@@ -74,7 +76,7 @@ def test_two_steps_of_one_table_are_both_placed() -> None:
 
 
 def test_names_that_are_written_alike_are_refused() -> None:
-    """A part that holds a dot must not make two steps one in commands and records."""
+    """Two steps whose names have the same spelling, because a part contains a dot, are refused."""
     steps = (StepDeclaration(table=("main", "a", "b.c"), body=Sql(text="SELECT 1")), _step("a.b.c"))
 
     with pytest.raises(InvalidPipeline, match="two steps write"):
@@ -82,7 +84,7 @@ def test_names_that_are_written_alike_are_refused() -> None:
 
 
 def test_tables_of_other_catalogs_and_without_namespace_are_refused_together() -> None:
-    """All that is wrong is told at once, each by name."""
+    """All tables in other catalogs or without a namespace are reported at once, by name."""
     with pytest.raises(InvalidPipeline) as refused:
         order_steps(_pipeline(_step("a.x", catalog="other"), _step("alone", line=2)), {})
 
@@ -90,7 +92,7 @@ def test_tables_of_other_catalogs_and_without_namespace_are_refused_together() -
 
 
 def test_after_that_names_no_step_tells_the_nearest() -> None:
-    """A slip in `after` is a slip of the pen, mostly."""
+    """The error for an unknown name in `after` suggests the nearest step."""
     steps = (_step("a.flights"), _step("a.x", after=(("main", "a", "flight"),)))
 
     with pytest.raises(InvalidPipeline, match=r"names a\.flight, which no step writes; did you mean 'a\.flights'\?"):
@@ -98,7 +100,7 @@ def test_after_that_names_no_step_tells_the_nearest() -> None:
 
 
 def test_ten_thousand_steps_in_a_row_are_ordered() -> None:
-    """A long chain is no recursion."""
+    """A chain of ten thousand steps is ordered without recursion."""
     size = 10_000
     pipeline = _pipeline(*(_step(f"a.t{index}") for index in reversed(range(size))))
     reads = {f"a.t{index}": frozenset({("main", "a", f"t{index - 1}")}) for index in range(1, size)}
@@ -112,7 +114,7 @@ def test_ten_thousand_steps_in_a_row_are_ordered() -> None:
 def test_each_need_lies_in_an_earlier_level_and_none_could_be_earlier(
     wanted: list[frozenset[int]], shuffle: object
 ) -> None:
-    """Of any graph without circles, every step stands in the level after the last one it needs."""
+    """In random acyclic graphs every step is in the level after its last dependency."""
     before = {index: {other for other in others if other < index} for index, others in enumerate(wanted)}
     names = list(before)
     shuffle.shuffle(names)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Lineage as values: written into a run's record and read back, and the event made from it."""
+"""Lineage as values: encoded in a run's record and decoded, and the event made from it."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def _lineages(draw: st.DrawFn) -> QueryLineage:
 
 @given(_lineages())
 def test_a_record_says_it_all(lineage: QueryLineage) -> None:
-    """What is spelled in a run's record, as JSON, is read back the same."""
+    """Lineage in the JSON of a run's record is decoded to the same value."""
     assert decode_lineage(json.loads(json.dumps(encode_lineage(lineage)))) == lineage
 
 
 def test_what_is_too_long_keeps_its_tables() -> None:
-    """A step does not fail for what can be said of its columns: of a table too wide the sources alone are kept."""
+    """If the column lineage of a table is too large, the record has only the tables."""
     columns = {f"column_{number}": FOUND.columns["twice"] for number in range(TOLD_MAX // 40)}
     record = encode_lineage(QueryLineage(inputs=FOUND.inputs, columns=columns))
 
@@ -77,7 +77,7 @@ def test_what_is_too_long_keeps_its_tables() -> None:
      {"sources": [], "inputs": 0, "rows": [[1, "a", "FILTER", True]]}, {"sources": [], "inputs": 0, "columns": [1]}],
 )  # fmt: skip
 def test_what_another_program_wrote_there_is_passed_over(record: dict[str, object]) -> None:
-    """A run can be published though its record holds something else."""
+    """If the record contains other data in place of lineage, it is ignored and the run can be published."""
     assert decode_lineage(record) is None
 
 
@@ -88,8 +88,8 @@ def _event(*targets: tuple[str, ...]) -> dict[str, object]:
 
 
 def test_the_event() -> None:
-    """The event names tables by their paths, the step as a job within the pipeline's run, and columns with how
-    they come about.
+    """The event names tables by path, the step as a job of the pipeline's run, and columns with their kind of
+    derivation.
     """
     made, again = _event(TABLE), _event(TABLE)
     (output,) = made["outputs"]  # type: ignore[misc]
@@ -110,7 +110,7 @@ def test_the_event() -> None:
 
 
 def test_tables_beside_come_from_there_too() -> None:
-    """Quarantined rows have the columns of the table, texts that could not be read have none of them."""
+    """A quarantine table has the column lineage of the step's table; a table of malformed rows has none."""
     aside = [(*TABLE[:-1], f"x y__{word}") for word in ("quarantine", "malformed")]
     own, quarantine, malformed = _event(TABLE, *aside)["outputs"]  # type: ignore[misc]
 
@@ -123,7 +123,7 @@ class _Refusing:
     """A client whose server refuses."""
 
     class lineage:  # noqa: N801 - stands for an attribute
-        """Lineage that nobody takes."""
+        """Lineage calls that are refused."""
 
         class scope:  # noqa: N801
             """The metalake."""
@@ -132,12 +132,14 @@ class _Refusing:
 
         @staticmethod
         def send(_: object) -> None:
-            """Refuse."""
+            """Raise the refusal."""
             raise ClientError("no")
 
 
 def test_a_refusal_is_a_word_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever becomes of the lineage, the step was published; where there is nothing to tell, nothing is sent."""
+    """If the server refuses lineage, a log entry is written and the step remains published; without lineage nothing is
+    sent.
+    """
     known = {"pipeline": "p", "run_id": "r", "step": "s", "targets": [("main", "a", "t")]}
     refused = report_lineage(_Refusing(), lineage=lineage_of_tables([("main", "a", "s")]), **known)  # type: ignore[arg-type]
     silent = report_lineage(None, lineage=QueryLineage(inputs=(), columns={}), **known)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The example for newcomers: its README is executed word by word, and its figures equal those of pandas on the same
+"""The example for newcomers: its README is executed literally, and its numbers equal those of pandas on the same
 data.
 """
 
@@ -32,7 +32,7 @@ BEGIN, END = "<<<<", ">>>>"
 
 
 def script() -> str:
-    """The page as one script: its commands in order, and its Python wherever the page shows what that prints."""
+    """Return the page as one script: its commands in order, and its Python where the page shows the output."""
     parts, python = ["set -e"], ""
     for kind, text in FENCES:
         if kind == "python":
@@ -46,7 +46,7 @@ def script() -> str:
 
 
 def by_pandas(last_year: int) -> str:
-    """Return the expected table of the page after the years up to one, computed by pandas."""
+    """Return the expected table of the page after the years up to one, computed with pandas."""
     birds = pd.read_csv(str(distribution("palmerpenguins").locate_file("palmerpenguins/data/penguins.csv")))
     birds = birds[birds["year"] <= last_year]
     is_measured = birds["body_mass_g"].notna() & birds["bill_length_mm"].notna()
@@ -57,14 +57,12 @@ def by_pandas(last_year: int) -> str:
 
 
 def test_the_page_shows_what_is_there() -> None:
-    """The counts and means on the page are those of the data."""
+    """The counts and means on the page equal those of the data."""
     assert [by_pandas(2008), by_pandas(2009)] == PRINTED
 
 
 def test_the_page_works_as_it_stands(server: LiveServer, admin: Client, tmp_path: Path) -> None:
-    """Check, plan, run, a kill and a resume, as a newcomer types them: each prints what the page says, and the
-    second run reads the new file alone.
-    """
+    """Check, plan, run, a kill and a resume print the documented output, and the second run reads only the new file."""
     shutil.copytree(EXAMPLE, tmp_path / "examples" / "penguins", ignore=shutil.ignore_patterns("data"))
     (tmp_path / "limnos-data").mkdir()
     (tmp_path / "limnos-data" / "admin.token").write_text(server.token)
@@ -89,6 +87,6 @@ def test_the_page_works_as_it_stands(server: LiveServer, admin: Client, tmp_path
     weight = admin.lineage.up("main.marts.penguins.by_species", column="body_mass_g", depth=3)
     assert {(node.kind, node.column) for node in weight.nodes} == {
         ("table", "body_mass_g"),
-        ("table", "species"),  # grouped by
+        ("table", "species"),  # the grouping key
         ("outside", "body_mass_g"),
     }

@@ -32,7 +32,7 @@ def _pipeline(steps: str, *, name: str = "p", head: str = "") -> Pipeline:
 
 
 def _table(server: LiveServer, namespace: str, name: str, *, summary: dict[str, str] | None = None) -> None:
-    """Make a table by the protocol; with a summary, one with a snapshot that says so."""
+    """Create a table over Iceberg REST; with `summary`, a table with one snapshot that has this summary."""
     headers = {"Authorization": f"Bearer {server.token}"}
     url = f"{server.uri}/iceberg/v1/lake.main/namespaces/{namespace}/tables"
     schema = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
@@ -61,7 +61,7 @@ def namespace(admin: Client, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def ana(server: LiveServer, admin: Client, request: pytest.FixtureRequest) -> Iterator[Client]:
-    """A user with one role and no right, whose names end in the test's."""
+    """A user with one role and no privileges; their names end in the test's name."""
     name = f"ana_{request.node.name}"
     admin.users.add(name)
     admin.roles.create(f"role_{request.node.name}")
@@ -75,7 +75,7 @@ def _told(checked: CheckResult) -> list[str]:
 
 
 def test_names_queries_and_order_are_checked_without_a_server() -> None:
-    """Everything that is wrong in all queries is told at once, each at its place in the file."""
+    """All errors of all queries are reported at once, each at its position in the file."""
     pipeline = _pipeline(
         """
         a.x:
@@ -101,7 +101,7 @@ def test_names_queries_and_order_are_checked_without_a_server() -> None:
 
 
 def test_queries_of_rules_order_the_steps_too() -> None:
-    """A rule that asks another step's table waits for it; its own table is no circle."""
+    """A rule that reads another step's table is a dependency; a rule that reads its own table is not a cycle."""
     pipeline = _pipeline(
         """
         a.x: {sql: SELECT 1 AS i, expect: [{references: a.y, columns: i}, {empty: SELECT * FROM a.x JOIN a.z USING (i)}]}
@@ -118,7 +118,7 @@ def test_queries_of_rules_order_the_steps_too() -> None:
 
 
 def test_circles_are_found_through_sources() -> None:
-    """A source that stands for a table of the pipeline counts as that table."""
+    """A source that reads a table of the pipeline is a dependency, so cycles through it are found."""
     pipeline = _pipeline(
         "a.x: {sql: SELECT * FROM own}\na.y: {sql: SELECT * FROM a.x}", head="sources: {own: {table: a.y}}\n"
     )
@@ -127,7 +127,9 @@ def test_circles_are_found_through_sources() -> None:
 
 
 def test_tables_that_are_read_must_be_there(server: LiveServer, admin: Client, namespace: str) -> None:
-    """A slip in a table's name is told with the nearest name; catalogs that aren't the server's can't be known."""
+    """The error for a missing table suggests the nearest name; tables of catalogs outside the server are not
+    checked.
+    """
     _table(server, namespace, "orders")
     pipeline = _pipeline(
         f"""
@@ -145,7 +147,7 @@ def test_tables_that_are_read_must_be_there(server: LiveServer, admin: Client, n
 
 
 def test_a_catalog_of_lance_tables_is_refused(admin: Client) -> None:
-    """Nobody learns from Spark, when the run has begun, that a pipeline writes Iceberg tables alone."""
+    """A step that writes to a Lance catalog is refused by the check, before a run starts Spark."""
     pipeline = read(
         "pipeline: p\ncatalog: lance\nsteps:\n  a.t: {sql: SELECT 1 AS x}\n", file="p.yaml", directory=Path()
     )
@@ -160,7 +162,9 @@ def test_a_catalog_of_lance_tables_is_refused(admin: Client) -> None:
 
 
 def test_a_step_of_another_catalog_is_refused_by_name(admin: Client) -> None:
-    """A namespace that is called like another catalog would be read as that catalog."""
+    """A step whose namespace has the name of another catalog is refused, because Spark would read the name as that
+    catalog.
+    """
     admin.catalogs.create("elsewhere")
 
     told = _told(check(_pipeline("elsewhere.a.t: {sql: SELECT 1}"), client=admin))
@@ -173,7 +177,7 @@ def test_a_step_of_another_catalog_is_refused_by_name(admin: Client) -> None:
 
 
 def test_a_catalog_that_is_not_there_is_a_problem_for_who_may_know(admin: Client) -> None:
-    """An administrator is told that it isn't there."""
+    """If the catalog does not exist, an administrator gets a problem that says so."""
     pipeline = read("pipeline: p\ncatalog: nope\nsteps: {a.t: {sql: SELECT 1}}", file="p.yaml", directory=Path())
 
     assert _told(check(pipeline, client=admin)) == [
@@ -182,8 +186,8 @@ def test_a_catalog_that_is_not_there_is_a_problem_for_who_may_know(admin: Client
 
 
 def test_a_table_that_another_pipeline_declares_is_refused(admin: Client, ana: Client, namespace: str) -> None:
-    """Whether it was made or not, the tables beside it too, by that pipeline's name; until it gives it up, and for
-    who may know of it.
+    """A table, or its quarantine table, that another pipeline declares is refused with that pipeline's name, until that
+    pipeline no longer declares it. Users who may not see that pipeline get no problem.
     """
     rule = {"name": "r", "kind": "row", "condition": "a > 0", "action": "quarantine"}
     theirs = {"table": ["main", namespace, "t"], "expectations": [rule]}
@@ -212,8 +216,8 @@ def test_a_table_that_another_pipeline_declares_is_refused(admin: Client, ana: C
 
 @pytest.mark.parametrize("known", [False, True])
 def test_two_that_declare_a_table_at_once_do_not_both_pass(admin: Client, namespace: str, *, known: bool) -> None:
-    """Who is declared between another's look and its declaration is seen by it; it is refused and leaves nothing
-    of itself.
+    """If another pipeline is declared between a check and its declaration, the later declaration is refused and
+    removed.
     """
     name, other = f"late_{known}", f"early_{known}"
     pipeline = _pipeline(f"{namespace}.t: {{sql: SELECT 1 AS a}}", name=name)
@@ -240,7 +244,7 @@ def test_two_that_declare_a_table_at_once_do_not_both_pass(admin: Client, namesp
 
 
 class _Overtaken:
-    """A client whose declaration of a pipeline comes just after another one's."""
+    """A client whose declaration of a pipeline is preceded by another one."""
 
     def __init__(self, client: Client, rival: str, told: dict[str, object]) -> None:
         self.client = client
@@ -251,7 +255,7 @@ class _Overtaken:
 
 
 class _OvertakenPipelines:
-    """The pipelines of that client: the other one's declaration is put first."""
+    """The pipeline calls of that client."""
 
     def __init__(self, client: Client, rival: str, told: dict[str, object]) -> None:
         self.client = client
@@ -259,7 +263,7 @@ class _OvertakenPipelines:
         self.told = told
 
     def put(self, name: str, told: dict[str, object], *, comment: str | None = None) -> object:
-        """Let the other one be declared first."""
+        """Declare the other pipeline first."""
         self.client.pipelines.put(self.rival, self.told)
         return self.client.pipelines.put(name, told, comment=comment)
 
@@ -268,7 +272,9 @@ class _OvertakenPipelines:
 
 
 def test_a_plan_tells_what_each_step_reads_and_why(server: LiveServer, admin: Client, namespace: str) -> None:
-    """Pins as they would be taken now; an incremental step begins where its published table says."""
+    """A plan lists the inputs of each step with the pins that a run would use; an incremental step begins at the
+    checkpoint of its published table.
+    """
     _table(server, namespace, "empty")
     _table(server, namespace, "orders", summary={})
     _table(server, namespace, "known", summary={INPUTS: json.dumps({f"main.{namespace}.orders": 5})})
@@ -307,7 +313,7 @@ def test_a_plan_tells_what_each_step_reads_and_why(server: LiveServer, admin: Cl
 def test_what_is_told_to_grant_is_what_lacks(
     server: LiveServer, admin: Client, ana: Client, namespace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Who carries out each line that is told, round by round, ends with a pipeline that its user may run."""
+    """If the suggested grants are made, round by round, the user may run the pipeline."""
     _table(server, namespace, "orders")
     _table(server, namespace, "there")
     pipeline = _pipeline(
@@ -340,7 +346,7 @@ def test_what_is_told_to_grant_is_what_lacks(
 
 
 def test_a_pipeline_of_somebody_else_needs_its_template(admin: Client, ana: Client, namespace: str) -> None:
-    """An existing pipeline is run by who may use it and may run anything at all."""
+    """To run an existing pipeline of another user, use_job_template on it and run_job on the metalake are needed."""
     admin.pipelines.put("theirs", {"name": "theirs"})
     role = f"role_{namespace}"
     admin.roles.allow(role, ["use_catalog"], on="main", kind="catalog")
@@ -357,7 +363,9 @@ def test_a_pipeline_of_somebody_else_needs_its_template(admin: Client, ana: Clie
 def test_tables_for_what_is_kept_apart_are_planned(
     admin: Client, server: LiveServer, ana: Client, namespace: str
 ) -> None:
-    """A quarantine is named with its step, and the right to write it is asked for like that of the step's own table."""
+    """A quarantine table is planned with its step, and the privilege to write it is required like that for the step's
+    table.
+    """
     for name in ("t", "t__quarantine"):
         _table(server, namespace, name)
     role = f"role_{namespace}"

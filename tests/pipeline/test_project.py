@@ -14,7 +14,7 @@ from limnos.pipeline.project import Project, load
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -22,7 +22,7 @@ pytestmark = [
 
 @pytest.fixture
 def project(place: tuple[str, str], tmp_path: Path) -> Project:
-    """Two steps; what the first reads is not there yet."""
+    """Two steps; the input of the first does not exist yet."""
     space = place[1]
     file = tmp_path / "p.yaml"
     file.write_text(
@@ -36,8 +36,8 @@ def project(place: tuple[str, str], tmp_path: Path) -> Project:
 def test_it_is_checked_and_planned(
     spark: SparkSession, admin: Client, project: Project, place: tuple[str, str]
 ) -> None:
-    """Alone by its names; by the session's server also tables and rights; a plan tells the changes of tables.
-    Nothing is made.
+    """A check alone covers names; with the session's server also tables and privileges. A plan lists the changes of
+    tables. Nothing is created.
     """
     space = place[1]
     alone, before, planned_before = project.check(), project.check(spark), project.plan(spark)
@@ -63,8 +63,10 @@ def test_it_is_checked_and_planned(
 
 
 def test_a_server_that_is_away_is_told_without_java(spark: SparkSession, project: Project) -> None:
-    """What Spark raises when its catalog cannot be reached, before a run's first step, is a failure of ours."""
-    away = spark.newSession()  # one that has not spoken to its catalog yet
+    """If the catalog cannot be reached before a run's first step, the error is UnavailableError, not Spark's
+    exception.
+    """
+    away = spark.newSession()  # a session that has not used its catalog yet
     for key, value in spark.conf.getAll.items():
         if key.startswith("spark.sql.catalog.main"):
             away.conf.set(key, value)

@@ -15,7 +15,9 @@ BRANCH = StepBranch(
 
 
 def test_each_table_asserts_what_the_run_began_from() -> None:
-    """Identity, schema, the head of `main` and of the branch are asserted, then `main` moves and the branch goes."""
+    """For each table, identity, schema, and the heads of `main` and the branch are asserted; then `main` moves and the
+    branch is deleted.
+    """
     (operation,) = publish_operations([BRANCH])
 
     assert operation["path"] == ["a", "t"]
@@ -32,14 +34,14 @@ def test_each_table_asserts_what_the_run_began_from() -> None:
 
 
 def test_new_table_asserts_that_it_has_no_main() -> None:
-    """A table that nobody has published has no `main` to be at a snapshot."""
+    """For a new table the operations assert that `main` does not exist."""
     (operation,) = publish_operations([replace(BRANCH, base=None)])
 
     assert {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None} in operation["requirements"]
 
 
 def test_branch_that_wrote_nothing_is_only_removed() -> None:
-    """Where nothing was written `main` stays, and is still asserted."""
+    """If the branch has no new snapshot, it is deleted, and `main` is only asserted."""
     (operation,) = publish_operations([replace(BRANCH, head=7)])
 
     assert operation["updates"] == [{"action": "remove-snapshot-ref", "ref-name": "run_0_1"}]
@@ -68,7 +70,7 @@ METADATA = {
     ],
 )
 def test_columns_are_dropped_in_the_same_commit(column: str, left: list[str]) -> None:
-    """A new schema without the column comes before the move, under a number that no schema has."""
+    """A new schema without the column, with an unused id, precedes the move of `main` in the same commit."""
     branch = replace(BRANCH, columns_to_drop=(column,))
 
     (operation,) = publish_operations([branch], metadata={branch.table: METADATA})
@@ -86,7 +88,7 @@ def test_columns_are_dropped_in_the_same_commit(column: str, left: list[str]) ->
 
 
 def test_drop_without_right_metadata_is_refused() -> None:
-    """No metadata, another schema, or a column that is not there: nothing is guessed."""
+    """A drop with missing metadata, another schema or a missing column is refused."""
     branch = replace(BRANCH, columns_to_drop=("nope",))
 
     with pytest.raises(ValueError, match="its metadata is needed"):

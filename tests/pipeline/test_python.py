@@ -1,4 +1,4 @@
-"""Pipelines in Python: decorated functions stay functions, and the declaration equals that of a file."""
+"""Pipelines in Python: decorated functions remain functions, and the declaration equals that of a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD = "from limnos.pipeline import pipeline, step\n"
 
 @pytest.fixture(autouse=True)
 def _path_as_before() -> Iterator[None]:
-    """Remove the modules that a test imports before the next test."""
+    """Restore the imported modules after each test."""
     path, modules = list(sys.path), set(sys.modules)
     yield
     sys.path[:] = path
@@ -42,17 +42,17 @@ def _problems(path: Path) -> list[str]:
 
 @step("a.sums", expect=["total > 0"], write={"mode": "merge", "keys": ["id"]})
 def sums(orders: list[int], day: str, *, least: int = 0) -> list[int]:
-    """A step over lists, which are DataFrames enough for a plain function."""
+    """A step over lists, which a plain function accepts like DataFrames."""
     return [order for order in orders if order > least and day]
 
 
 def test_a_decorated_function_is_called_as_before() -> None:
-    """A test gives it its inputs and looks at what comes back; no server, no Spark."""
+    """A decorated function can be called with test inputs, without a server and Spark."""
     assert sums([1, 5, 9], "2026-01-01", least=4) == [5, 9]
 
 
 def test_the_declaration_is_that_of_a_file(tmp_path: Path) -> None:
-    """The same keys come to the same values, whoever writes them."""
+    """The same keys give the same values in Python and in a file."""
     (tmp_path / "sums.py").write_text("def sums(orders, day, *, least=0): ...")
     made = pipeline(
         "p",
@@ -86,7 +86,7 @@ steps:
 
 
 def test_errors_tell_the_line_of_the_function() -> None:
-    """A wrong key is told at the function that it decorates, with the nearest one."""
+    """The error for a wrong key is at the decorated function's line and suggests the nearest key."""
     wrong = step("a.t", expct=["a > 1"])(lambda: None)
 
     with pytest.raises(InvalidPipeline, match=r"test_python\.py:\d+:1: unknown key 'expct'; did you mean 'expect'\?"):
@@ -94,7 +94,7 @@ def test_errors_tell_the_line_of_the_function() -> None:
 
 
 def test_several_errors_are_told_at_once() -> None:
-    """The name, the source and the undecorated function of one call."""
+    """All errors of one call are reported at once: the name, the source, and a function without decorator."""
     with pytest.raises(InvalidPipeline) as refused:
         pipeline("p p", catalog="main", sources={"x": "no format"}, steps=[len])
 
@@ -102,13 +102,13 @@ def test_several_errors_are_told_at_once() -> None:
 
 
 def test_a_function_with_a_query_is_refused() -> None:
-    """A step has one origin of its rows."""
+    """A step with both a function and a query is refused."""
     with pytest.raises(InvalidPipeline, match="has its query"):
         step("a.t", sql="SELECT 1")(lambda: None)
 
 
 def test_a_python_file_is_one_pipeline(tmp_path: Path) -> None:
-    """The file is run, its imports from beside it work, and its functions are those of its module."""
+    """A Python file is run as a module: it can import from its directory, and its functions belong to its module."""
     _written(tmp_path, "units.py", "MILE = 1609\ndef metres(miles): return [m * MILE for m in miles]")
     path = _written(
         tmp_path,
@@ -154,7 +154,7 @@ WRONG = {
 
 @pytest.mark.parametrize("text", WRONG)
 def test_a_python_file_that_fails_is_told_with_its_line(tmp_path: Path, text: str) -> None:
-    """What a file raises is told at the file's own line, and never as a traceback."""
+    """An exception in a Python file is reported at its line, not as a traceback."""
     assert _problems(_written(tmp_path, "p_wrong.py", text)) == WRONG[text]
 
 
@@ -182,7 +182,9 @@ NAMED = {
 
 @pytest.mark.parametrize("keys", NAMED)
 def test_functions_that_a_file_names_are_compared_with_their_modules(tmp_path: Path, keys: str) -> None:
-    """Function and arguments are looked up in the module's text, so that a check runs nobody's code."""
+    """Functions that a file names, and their arguments, are compared with the module's source text, so that a check
+    runs no user code.
+    """
     _written(tmp_path, "steps.py", FUNCTIONS)
     path = _file_of(tmp_path, keys)
 
@@ -190,14 +192,14 @@ def test_functions_that_a_file_names_are_compared_with_their_modules(tmp_path: P
 
 
 def test_a_module_that_is_not_python_is_told_without_being_run(tmp_path: Path) -> None:
-    """The place is that of the module's line."""
+    """A module with a syntax error is reported at its line, without being run."""
     _written(tmp_path, "steps.py", "def make(:")
 
     assert "steps.py:1: not Python" in _problems(_file_of(tmp_path, "python: 'steps:make'"))[0]
 
 
 def test_checks_import_nothing(tmp_path: Path) -> None:
-    """Loading a YAML file runs no module; binding does, and tells what it raised."""
+    """Loading a YAML file imports no module; binding does, and reports exceptions."""
     marker = tmp_path / "was_run"
     _written(tmp_path, "steps.py", f"open({str(marker)!r}, 'w').close()\nraise RuntimeError('no')\ndef make(): ...")
 
@@ -210,7 +212,7 @@ def test_checks_import_nothing(tmp_path: Path) -> None:
 
 
 def test_modules_of_one_name_in_two_directories_are_told_apart(tmp_path: Path) -> None:
-    """The pipeline's own directory comes first, also after another pipeline of the same process."""
+    """Modules are searched in the pipeline's own directory first, also after another pipeline in the same process."""
     found = []
     for number in (1, 2, 1):
         directory = tmp_path / str(number)
@@ -224,7 +226,7 @@ def test_modules_of_one_name_in_two_directories_are_told_apart(tmp_path: Path) -
 
 
 def test_binding_leaves_other_steps_as_they_are() -> None:
-    """A pipeline of queries has nothing to import."""
+    """Binding a pipeline of queries imports nothing."""
     queries: Pipeline = pipeline("p", catalog="m", steps=[step("a.t", sql="SELECT 1")])
 
     assert bound(queries, Path()) is not None

@@ -28,7 +28,7 @@ def _example(name: str) -> ModuleType:
 
 
 def test_airflows_command_is_one_of_ours() -> None:
-    """The words are a command, the flags are its flags, and the exit code is that of broken data."""
+    """Airflow's command exists with its flags, and its exit code is that of invalid data."""
     example = _example("airflow_dag")
     command = COMMANDS["pipeline run"]
     flags = {name for argument in command.assemble_argument_collection() for name in argument.names}
@@ -40,7 +40,7 @@ def test_airflows_command_is_one_of_ours() -> None:
 
 
 def test_dagsters_op_publishes_by_the_plain_function(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The op gives the plain function the day as a parameter, and server and token from its environment."""
+    """The op calls the plain function with the day as a parameter, and with server and token from its environment."""
     example = _example("dagster_job")
     (tmp_path / "token").write_text("t0ken\n")
     monkeypatch.setenv("LIMNOS_TOKEN_FILE", str(tmp_path / "token"))
@@ -60,7 +60,7 @@ def test_dagsters_op_publishes_by_the_plain_function(monkeypatch: pytest.MonkeyP
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_the_plain_function_publishes(served_spark: object, server: LiveServer, tmp_path: Path) -> None:
-    """From a file to a published table, and the run is the server's to show."""
+    """The plain function publishes a table from a file, and the server lists the run."""
     file = tmp_path / "pipeline.yaml"
     file.write_text("pipeline: plain\ncatalog: main\nsteps:\n  plain.t: {sql: SELECT id FROM range(3)}\n")
     (tmp_path / "token").write_text(server.token)

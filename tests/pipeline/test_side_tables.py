@@ -1,4 +1,4 @@
-"""The tables beside a step's own table, such as its quarantine."""
+"""The tables that belong to a step's own table, such as its quarantine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ TABLE = ("main", "raw", "x.y")
 def test_what_is_kept_apart(
     action: ExpectationAction, malformed: MalformedRowPolicy, is_loaded: bool, suffixes: list[str]
 ) -> None:
-    """Rows in quarantine and texts that are kept have tables beside the step's; what is dropped or counted has none."""
+    """Quarantined rows and kept malformed rows have tables next to the step's table; dropped and counted rows have
+    none.
+    """
     source = DeclaredSource(name="files", kind=Files(path="x.csv", format="csv", malformed=malformed))
     step = StepDeclaration(
         table=TABLE,
@@ -63,8 +65,8 @@ def test_what_is_kept_apart(
 def test_texts_are_kept_apart_for_every_step_that_reads_them(
     body: Sql | PythonStep, sources: set[str] | None, *, is_kept: bool
 ) -> None:
-    """A query's sources are those that were found in it, or guessed by name; a function's are its inputs; streams
-    of files count.
+    """A step keeps malformed texts of every file source that it reads: a query by the sources found in it, or else by
+    name; a function by its inputs.
     """
     files = Files(path="x.csv", format="csv", malformed=MalformedRowPolicy.KEEP)
     step = StepDeclaration(table=TABLE, body=body)

@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
     pytest.mark.integration,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -26,8 +26,8 @@ pytestmark = [
 
 @pytest.mark.parametrize("day", [0, 1, 2])
 def test_every_table_equals_the_plain_computation(tpch: TpchRuns, day: int) -> None:
-    """After the base and after each day of changes, all thirteen tables have the rows that plain Spark SQL makes
-    of the files.
+    """After the base and after each day of changes, all thirteen tables have the rows that plain Spark SQL computes
+    from the files.
     """
     lines = tpch.lines[day]
 
@@ -37,9 +37,7 @@ def test_every_table_equals_the_plain_computation(tpch: TpchRuns, day: int) -> N
 
 
 def test_days_change_what_they_should(tpch: TpchRuns) -> None:
-    """Each day moves every table that follows from what changes, and none of the others: equality is not that of
-    idle runs.
-    """
+    """Each day changes exactly the tables that depend on the changed data."""
     moved = [
         {new.table for old, new in zip(tpch.lines[day - 1], tpch.lines[day], strict=True) if old.found != new.found}
         for day in (1, 2)
@@ -49,7 +47,9 @@ def test_days_change_what_they_should(tpch: TpchRuns) -> None:
 
 
 def test_the_checksum_tells_rows_apart(spark: SparkSession) -> None:
-    """A value, a NULL for a value, a row more and a row twice change it; the order of rows and columns does not."""
+    """Another value, NULL, an additional row or a duplicate row changes the checksum; the order of rows and columns
+    does not.
+    """
     one = checksum(spark.sql("SELECT * FROM VALUES (1, 'a'), (2, NULL) AS t(x, y)"))
 
     assert checksum(spark.sql("SELECT y, x FROM VALUES (2, NULL), (1, 'a') AS t(x, y)")) == one

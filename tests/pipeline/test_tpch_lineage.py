@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
     pytest.mark.integration,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -88,7 +88,7 @@ DELIVERY = {
 
 
 def _name(node: LineageNode) -> str:
-    """A table without catalog and the second part; a file by its directory; a column behind a dot."""
+    """Return a table's name without catalog and second level, a file's directory, and a column after a dot."""
     if node.path is not None:
         name = f"{node.path[1]}.{node.path[-1]}"
     elif node.name is not None:
@@ -99,7 +99,7 @@ def _name(node: LineageNode) -> str:
 
 
 def _edges(found: LineageGraph, *, direct: bool | None = None) -> Edges:
-    """A graph by names; `direct` leaves the others out."""
+    """Return the edges of a graph by names; `direct` omits the indirect ones."""
     names = {node.id: _name(node) for node in found.nodes}
     kept: list[LineageEdge] = [each for each in found.edges if direct is None or each.direct is direct]
     return {(names[edge.source], names[edge.target]) for edge in kept}
@@ -110,7 +110,7 @@ def _between_tables(edges: Edges) -> Edges:
 
 
 def _everything_above(mart: str) -> Edges:
-    """The known answer: what the mart's query names, what that is made of, and the files of raw tables."""
+    """Return the expected upstream edges: the tables in the mart's query, their inputs, and the files of raw tables."""
     edges, todo = set(), [f"mart.{mart}"]
     while todo:
         table = todo.pop()
@@ -123,7 +123,7 @@ def _everything_above(mart: str) -> Edges:
 
 @contextmanager
 def _renamed(admin: Client, source: str, target: str) -> Iterator[None]:
-    """A namespace has another name meanwhile; other tests find it as it was."""
+    """Rename a namespace for the body of a `with`."""
     admin.namespaces.move(source, target)
     try:
         yield
@@ -134,7 +134,7 @@ def _renamed(admin: Client, source: str, target: str) -> Iterator[None]:
 @pytest.mark.parametrize("mart", READ)
 @pytest.mark.usefixtures("tpch")
 def test_tables_above_a_mart(admin: Client, mart: str) -> None:
-    """All the way up there is what the queries name, down to the files, and nothing else."""
+    """The complete upstream graph of a mart has exactly the tables in the queries, down to the files."""
     found = admin.lineage.up(f"main.mart.tpch.{mart}", depth=10)
 
     assert _edges(found) == _everything_above(mart)
@@ -143,7 +143,9 @@ def test_tables_above_a_mart(admin: Client, mart: str) -> None:
 
 @pytest.mark.usefixtures("tpch")
 def test_tables_below_a_raw_table(admin: Client) -> None:
-    """All the way down from the lines are the marts that read them, also those that read another mart."""
+    """The complete downstream graph of the line items has the marts that read them, including marts over other
+    marts.
+    """
     found = admin.lineage.down("main.raw.tpch.lineitem", depth=10)
 
     assert _edges(found) == {
@@ -157,7 +159,9 @@ def test_tables_below_a_raw_table(admin: Client) -> None:
 @pytest.mark.parametrize("mart, column", UP)
 @pytest.mark.usefixtures("tpch")
 def test_columns_above_a_column(admin: Client, mart: str, column: str) -> None:
-    """A mart's column directly comes from the columns in its expression, through merges, histories and other marts."""
+    """A mart's column has direct edges from the columns in its expression, through merges, histories and other
+    marts.
+    """
     found = admin.lineage.up(f"main.mart.tpch.{mart}", column=column, depth=10)
 
     assert _between_tables(_edges(found, direct=True)) == UP[mart, column]
@@ -165,7 +169,7 @@ def test_columns_above_a_column(admin: Client, mart: str, column: str) -> None:
 
 @pytest.mark.usefixtures("tpch")
 def test_columns_below_a_column(admin: Client) -> None:
-    """The discount is in three marts' revenue, and in no other column."""
+    """The discount is an input of the revenue of three marts, and of no other column."""
     found = admin.lineage.down("main.raw.tpch.lineitem", column="l_discount", depth=10)
 
     assert _edges(found, direct=True) == {
@@ -177,7 +181,7 @@ def test_columns_below_a_column(admin: Client) -> None:
 
 @pytest.mark.usefixtures("tpch")
 def test_what_a_column_was_joined_filtered_and_grouped_by(admin: Client) -> None:
-    """A count has no column that it is made of; what its rows were joined and grouped by is told as such."""
+    """A count has no direct input; the columns of its joins and groups are indirect inputs."""
     found = admin.lineage.up("main.mart.tpch.revenue_by_month", column="orders", depth=1)
 
     assert _edges(found, direct=True) == set()
@@ -188,7 +192,7 @@ def test_what_a_column_was_joined_filtered_and_grouped_by(admin: Client) -> None
 
 @pytest.mark.usefixtures("tpch")
 def test_a_namespace_that_was_renamed_in_between(admin: Client) -> None:
-    """Tables and columns are what they were, by the new name; the old one is not there."""
+    """After a rename of a namespace the lineage is the same under the new name; the old name does not occur."""
     before = admin.lineage.up("main.mart.tpch.revenue_by_month", column="revenue", depth=10)
     with _renamed(admin, "main.raw.tpch", "main.raw.tpch_old"):
         tables = admin.lineage.up("main.mart.tpch.revenue_by_month", depth=10)
@@ -223,15 +227,15 @@ def _reader(server: LiveServer, admin: Client, *, place: str, whole: str, table:
 
 @pytest.fixture
 def analyst(server: LiveServer, admin: Client, tpch: TpchRuns) -> Iterator[Client]:
-    """A user who may read the marts, and of the raw tables the orders alone."""
-    del tpch  # made before rights are given on it
+    """A user who may read the marts, and of the raw tables only the orders."""
+    del tpch  # created before privileges are granted on it
     with _reader(server, admin, place="tpch", whole="mart", table="orders") as client:
         yield client
 
 
 def test_what_the_caller_may_not_see_is_hidden(analyst: Client) -> None:
-    """A hidden node stands where there is something, and nothing behind it; what may be seen is told, and columns
-    alike.
+    """An object that the caller may not see is a hidden node, and nothing beyond it is returned; visible tables and
+    columns are.
     """
     tables = analyst.lineage.up("main.mart.tpch.revenue_by_month", depth=10)
     columns = analyst.lineage.up("main.mart.tpch.order_revenue", column="revenue", depth=10)
@@ -259,9 +263,7 @@ def demo(served_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.mark.usefixtures("demo")
 def test_tables_of_the_demo(admin: Client) -> None:
-    """The curated table comes from five raw tables, each from its files; and from each of them it is the one thing
-    below.
-    """
+    """The curated table has five raw tables as inputs, each with its files; it is the only table downstream of each."""
     names = tuple(DELIVERY)
     up = admin.lineage.up("main.curated.nyc.delays", depth=10)
     down = {name: _edges(admin.lineage.down(f"main.raw.nyc.{name}", depth=10)) for name in names}
@@ -274,7 +276,7 @@ def test_tables_of_the_demo(admin: Client) -> None:
 
 @pytest.mark.usefixtures("demo")
 def test_columns_of_the_demo(admin: Client) -> None:
-    """Every column of the curated table comes from the raw columns that its query says, up and down, also after a
+    """Every column of the curated table is linked to the raw columns in its query, in both directions, also after a
     rename.
     """
     wanted = {(f"raw.{source}", f"curated.delays.{column}") for column, source in DEMO}
@@ -288,7 +290,7 @@ def test_columns_of_the_demo(admin: Client) -> None:
 
 @pytest.mark.usefixtures("demo")
 def test_what_of_the_demo_the_caller_may_not_see_is_hidden(server: LiveServer, admin: Client) -> None:
-    """Whoever reads the curated table and the flights sees that more tables are in it, and not which."""
+    """A reader of the curated table and the flights sees that it has more inputs, but not which."""
     with _reader(server, admin, place="nyc", whole="curated", table="flights") as reader:
         tables = reader.lineage.up("main.curated.nyc.delays", depth=10)
         airline = reader.lineage.up("main.curated.nyc.delays", column="airline")
@@ -300,7 +302,7 @@ def test_what_of_the_demo_the_caller_may_not_see_is_hidden(server: LiveServer, a
         ("data/flights", "raw.flights"), ("raw.flights", "curated.delays"), ("hidden", "curated.delays"),
     }  # fmt: skip
     assert {source for source, _ in _edges(airline, direct=True)} == {"hidden"}
-    assert _edges(carrier, direct=True) == {  # of an edge from what is hidden nothing is told, its kind neither
+    assert _edges(carrier, direct=True) == {  # an edge from a hidden node has no details, not even its kind
         ("raw.flights.carrier", "curated.delays.carrier"), ("hidden", "curated.delays.carrier"),
     }  # fmt: skip
     assert "airlines" not in repr((tables, airline))

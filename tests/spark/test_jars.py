@@ -60,7 +60,7 @@ def repository() -> Iterator[Repository]:
 
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty home and no settings: the developer's own caches play no part."""
+    """An empty home and no settings, so that the developer's caches are not used."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name in (jars.CACHE_VARIABLE, jars.REPOSITORY_VARIABLE, "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -68,7 +68,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_archive_is_fetched_from_its_maven_path_and_verified(repository: Repository, tmp_path: Path) -> None:
-    """The file comes from group/artifact/version below the base URL and has the pinned bytes."""
+    """The file is fetched from group/artifact/version below the base URL and has the pinned digest."""
     path = jars.ensure(ARTIFACT, repository=repository.url + "/", cache=tmp_path / "cache")
 
     assert path.read_bytes() == BODY
@@ -76,7 +76,7 @@ def test_archive_is_fetched_from_its_maven_path_and_verified(repository: Reposit
 
 
 def test_second_call_asks_nobody(repository: Repository, tmp_path: Path) -> None:
-    """A cached archive needs no network."""
+    """A cached archive needs no request."""
     jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
 
     jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
@@ -87,7 +87,7 @@ def test_second_call_asks_nobody(repository: Repository, tmp_path: Path) -> None
 def test_processes_that_need_an_archive_at_once_fetch_it_once(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever comes while it is fetched waits for that, and finds it."""
+    """Processes that need an archive concurrently wait for the one that fetches it."""
     under_way, waits, found = threading.Event(), threading.Event(), []
     plain_flock = jars.fcntl.flock
 
@@ -118,7 +118,7 @@ def test_processes_that_need_an_archive_at_once_fetch_it_once(
 
 
 def test_how_much_is_there(repository: Repository, tmp_path: Path) -> None:
-    """Nothing, what has been fetched so far, or all."""
+    """The progress is nothing, the bytes fetched so far, or all."""
     seen: list[int | None] = [jars.fetched_bytes(ARTIFACT, cache=tmp_path)]
 
     jars.ensure(
@@ -137,8 +137,8 @@ def test_how_much_is_there(repository: Repository, tmp_path: Path) -> None:
 def test_a_directory_that_takes_no_archive_is_told(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """A disk that is full, or a directory of somebody else: its name and the setting, after one try; it goes on
-    once that is mended.
+    """If the directory cannot be written (full disk, other owner), the error has its path and the setting, after one
+    attempt; afterwards a fetch works again.
     """
 
     def refuse(*_: object, **_more: object) -> str:
@@ -153,7 +153,7 @@ def test_a_directory_that_takes_no_archive_is_told(
 
 
 def test_damaged_cache_is_fetched_again(repository: Repository, tmp_path: Path) -> None:
-    """A cached file whose bytes are not the pinned ones is replaced."""
+    """A cached file with other bytes than the pinned ones is fetched again."""
     (tmp_path / ARTIFACT.filename).write_bytes(b"cut short")
 
     path = jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
@@ -162,7 +162,7 @@ def test_damaged_cache_is_fetched_again(repository: Repository, tmp_path: Path) 
 
 
 def test_wrong_bytes_are_refused_and_not_kept(repository: Repository, tmp_path: Path) -> None:
-    """An archive with another digest raises, is not tried again, and leaves no file behind."""
+    """An archive with another digest raises an error, is not retried, and leaves no file."""
     repository.answers = [(200, b"x" * len(BODY))]
 
     with pytest.raises(ServiceUnavailable, match="SHA-256"):
@@ -174,7 +174,7 @@ def test_wrong_bytes_are_refused_and_not_kept(repository: Repository, tmp_path: 
 
 
 def test_server_trouble_is_tried_again(repository: Repository, tmp_path: Path) -> None:
-    """A 503 and a transfer cut short are repeated until the whole file comes."""
+    """A 503 and a truncated transfer are retried until the file is complete."""
     repository.answers = [(503, b""), (200, BODY[:100]), (200, BODY)]
 
     path = jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
@@ -196,7 +196,7 @@ def test_missing_archive_says_where_and_what_to_do(repository: Repository, tmp_p
 
 
 def test_local_maven_repository_is_used_in_place(repository: Repository, tmp_path: Path) -> None:
-    """An archive that Maven has fetched already is used from there, without a download or a copy."""
+    """An archive in the local Maven repository is used in place, without a download or a copy."""
     local = tmp_path / "home" / ".m2" / "repository" / ARTIFACT.relative_path
     local.parent.mkdir(parents=True)
     local.write_bytes(BODY)
@@ -208,7 +208,7 @@ def test_local_maven_repository_is_used_in_place(repository: Repository, tmp_pat
 
 
 def test_progress_counts_up_to_the_whole(repository: Repository, tmp_path: Path) -> None:
-    """The callback hears of growing byte counts, the last of which is the archive's size."""
+    """The callback receives increasing byte counts, the last of which is the archive's size."""
     heard: list[tuple[int, int]] = []
 
     jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path, progress=lambda *n: heard.append(n))
@@ -220,7 +220,7 @@ def test_progress_counts_up_to_the_whole(repository: Repository, tmp_path: Path)
 def test_settings_choose_repository_and_cache(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both environment settings are honoured when nothing is passed."""
+    """Both environment variables are used when no argument is passed."""
     monkeypatch.setenv(jars.REPOSITORY_VARIABLE, repository.url)
     monkeypatch.setenv(jars.CACHE_VARIABLE, str(tmp_path / "chosen"))
 
@@ -230,7 +230,7 @@ def test_settings_choose_repository_and_cache(
 
 
 def test_cache_follows_xdg_unless_it_is_relative(tmp_path: Path) -> None:
-    """The cache lies in XDG_CACHE_HOME, or in the home's .cache when that is unset or relative."""
+    """The cache is in XDG_CACHE_HOME, or in the home's .cache when that is unset or relative."""
     given = jars.cache_directory({"XDG_CACHE_HOME": "/var/cache/me"})
     relative = jars.cache_directory({"XDG_CACHE_HOME": "cache"})
 
@@ -239,7 +239,7 @@ def test_cache_follows_xdg_unless_it_is_relative(tmp_path: Path) -> None:
 
 
 def test_repository_must_be_a_url() -> None:
-    """A bare path as repository is refused with the setting's name."""
+    """A path as repository is refused with the setting's name."""
     with pytest.raises(BadRequest, match=jars.REPOSITORY_VARIABLE):
         jars.repository_url({jars.REPOSITORY_VARIABLE: "repo.example/maven"})
 
@@ -252,12 +252,12 @@ def test_repository_must_be_a_url() -> None:
     ],
 )
 def test_each_spark_line_has_its_runtime(version: str, filename: str) -> None:
-    """A supported PySpark gets the runtime that was proven with it."""
+    """A supported PySpark gets the tested runtime."""
     assert jars.runtime_for(version).filename == filename
 
 
 def test_each_runtime_has_its_part_for_s3() -> None:
-    """What reaches S3 is of the runtime's own release, for each Spark that is known."""
+    """The S3 archive has the release of the runtime, for each supported Spark."""
     assert {each.version for each in jars.ICEBERG_RUNTIMES.values()} == {
         each.version for each in jars.AWS_BUNDLES.values()
     }
@@ -266,7 +266,7 @@ def test_each_runtime_has_its_part_for_s3() -> None:
 
 @pytest.mark.parametrize("version", ["4.2.1", "4.3.0", "3.5.9"])
 def test_other_spark_lines_are_refused_by_name(version: str) -> None:
-    """A PySpark without a proven runtime is refused, naming the version and the one to install."""
+    """A PySpark without a tested runtime is refused with its version and the version to install."""
     with pytest.raises(UnsupportedOperation) as caught:
         jars.runtime_for(version)
 

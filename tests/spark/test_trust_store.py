@@ -15,7 +15,7 @@ from tests.authority import Authority
 
 
 def test_java_reads_the_store(tmp_path: Path) -> None:
-    """Its own tool lists the authority among the machine's."""
+    """The program `keytool` lists the given authority and those of the machine."""
     authority = Authority(tmp_path)
     options = java_options(authority.file, tmp_path / "cache")
     store = options.split()[0].partition("=")[2]
@@ -30,7 +30,7 @@ def test_java_reads_the_store(tmp_path: Path) -> None:
 
 
 def test_the_machines_authorities_stay(tmp_path: Path) -> None:
-    """One's own is one more."""
+    """The given authority is added to those of the machine."""
     first, second = (
         set(authorities(Authority(tmp_path, name).file)) for name in ("Authority of a test", "Another authority")
     )
@@ -39,7 +39,7 @@ def test_the_machines_authorities_stay(tmp_path: Path) -> None:
 
 
 def test_what_is_no_authority_is_told(tmp_path: Path) -> None:
-    """A file without a certificate is refused before Spark is started."""
+    """A file without a certificate is refused before Spark starts."""
     (tmp_path / "no.pem").write_text("nothing")
 
     with pytest.raises(BadRequest, match="not a readable PEM file"):
@@ -48,7 +48,7 @@ def test_what_is_no_authority_is_told(tmp_path: Path) -> None:
 
 
 def test_options_of_ones_own_stay() -> None:
-    """What the caller gives Java comes behind."""
+    """The caller's Java options come after the trust store's."""
     key = "spark.driver.extraJavaOptions"
 
     assert config_for("https://h", java_options="-Da", config={key: "-Db"})[key] == "-Da -Db"

@@ -1,4 +1,4 @@
-"""A Spark for tests of the engine without a server: Iceberg tables are in a directory.
+"""A Spark for tests of the pipeline engine without a server: Iceberg tables are in a directory.
 
 There is one per test process. If Spark already runs, this is another session of it.
 """
@@ -21,7 +21,7 @@ CATALOG = "here"
 
 @pytest.fixture(scope="session")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session whose catalog `here` keeps Iceberg tables in its own directory."""
+    """A session whose catalog `here` has Iceberg tables in its own directory."""
     settings = {
         f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
         f"spark.sql.catalog.{CATALOG}.type": "hadoop",
@@ -41,7 +41,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def corner(here: SparkSession, request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """The parts of a namespace of the test."""
+    """The path of a namespace of the test."""
     parts = (CATALOG, "".join(letter if letter.isalnum() else "_" for letter in request.node.name))
     here.sql(f"CREATE NAMESPACE IF NOT EXISTS {'.'.join(parts)}")
     return parts

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class SparkJobCount:
-    """The jobs of this thread since its creation."""
+    """The number of jobs that this thread has started since the object was created."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
@@ -17,7 +17,7 @@ class SparkJobCount:
         self._context.setJobGroup(self._group, "counted")
 
     def count(self) -> int:
-        """Return the number of jobs started since then, and stop counting."""
+        """Return the number of jobs, and stop counting."""
         jobs = len(self._context.statusTracker().getJobIdsForGroup(self._group))
         self._context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
         return jobs

@@ -36,7 +36,7 @@ def written(
     run_at: dt.datetime = RUN_AT,
     whole: bool = False,
 ) -> tuple[StepBranch, WriteResult]:
-    """Prepare the table, begin the branch, write the frame."""
+    """Prepare the table, begin the branch, and write the DataFrame."""
     ready = prepare(spark, step, frame=frame, branch=branch)
     found, schema = (ready.existing_table, ready.schema) if ready.is_ready else (None, None)
     begun = replace(begin(spark, step, branch=branch, metadata=found), columns_to_drop=ready.columns_to_drop)
@@ -45,7 +45,7 @@ def written(
 
 
 def published(admin: Client, spark: SparkSession, *branches: StepBranch) -> None:
-    """Publish branches in their current state, by one transaction."""
+    """Publish branches in their current state, in one transaction."""
     now = [replace(each, head=head(spark, each)) for each in branches]
     metadata = {each.table: admin.tables.load(list(each.table)).metadata for each in now if each.columns_to_drop}
     admin.transactions.run(now[0].table[0], publish_operations(now, metadata=metadata))
@@ -62,10 +62,10 @@ def on_main(spark: SparkSession, table: Parts) -> list[Row]:
 
 
 def rows(spark: SparkSession, statement: str) -> list[Row]:
-    """Rows of a query, sorted."""
+    """Return the rows of a query, sorted."""
     return ordered([tuple(row) for row in spark.sql(statement).collect()])
 
 
 def ordered(found: Sequence[Row]) -> list[Row]:
-    """Sort rows; NULLs have a place in the order."""
+    """Sort rows, including NULLs."""
     return sorted(found, key=repr)

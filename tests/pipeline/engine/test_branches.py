@@ -43,7 +43,7 @@ def table(spark: SparkSession, place: Parts) -> Parts:
 
 
 def test_branch_begins_at_main_and_is_kept_for_a_week(spark: SparkSession, table: Parts) -> None:
-    """The branch has the rows of `main`, names its head as base, and maintenance leaves it alone for seven days."""
+    """The branch has the rows of `main` and its head as base, and expiration keeps it for seven days."""
     branch = begin(spark, step_of(table), branch=BRANCH)
 
     found = require_metadata(spark, table)
@@ -54,7 +54,7 @@ def test_branch_begins_at_main_and_is_kept_for_a_week(spark: SparkSession, table
 
 
 def test_branch_of_a_table_without_rows(spark: SparkSession, place: Parts) -> None:
-    """A table on which nothing was ever written has no base; begun anew, its branch is empty again."""
+    """The branch of a table without snapshots has no base; if it is begun again, it is empty."""
     step = step_of((*place, "t"))
     first, _ = written(spark, step, spark.sql("SELECT 1 AS id"))
 
@@ -67,8 +67,8 @@ def test_branch_of_a_table_without_rows(spark: SparkSession, place: Parts) -> No
 
 
 def test_a_branch_is_begun_where_main_was_seen(spark: SparkSession, table: Parts) -> None:
-    """What the table was a moment ago is what is published against: another writer's snapshot since is neither
-    read nor passed over.
+    """A branch begins at the given metadata: a snapshot of another writer since then is neither read nor taken as the
+    base.
     """
     seen = require_metadata(spark, table)
     spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (7)")
@@ -82,7 +82,7 @@ def test_a_branch_is_begun_where_main_was_seen(spark: SparkSession, table: Parts
 
 
 def test_what_is_proven_is_what_runs(spark: SparkSession, table: Parts) -> None:
-    """A statement that is proven to write the branch writes it once; one that would write elsewhere writes nothing."""
+    """A statement whose plan writes the branch runs once; a statement that would write elsewhere does not run."""
     branch = begin(spark, step_of(table), branch=BRANCH)
     before = on_main(spark, table)
 
@@ -95,7 +95,7 @@ def test_what_is_proven_is_what_runs(spark: SparkSession, table: Parts) -> None:
 
 
 def test_later_attempt_goes_on_from_a_finished_step(spark: SparkSession, table: Parts) -> None:
-    """A branch begun at another attempt's snapshot has its rows and still asserts where that attempt began."""
+    """A branch that begins at the snapshot of an earlier attempt has its rows, and keeps that attempt's base."""
     step = step_of(table)
     first, done = written(spark, step, spark.sql("SELECT 2 AS id"))
 
@@ -106,7 +106,9 @@ def test_later_attempt_goes_on_from_a_finished_step(spark: SparkSession, table: 
 
 
 def test_later_attempt_is_refused_when_main_has_moved(spark: SparkSession, table: Parts) -> None:
-    """What another writer has published meanwhile would vanish: the step has to run again."""
+    """If another writer has published meanwhile, the snapshot is not reused, because the other writer's rows would be
+    lost.
+    """
     step = step_of(table)
     _, done = written(spark, step, spark.sql("SELECT 2 AS id"))
     spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (7)")
@@ -116,7 +118,9 @@ def test_later_attempt_is_refused_when_main_has_moved(spark: SparkSession, table
 
 
 def test_later_attempt_is_refused_when_main_was_rolled_back(spark: SparkSession, table: Parts) -> None:
-    """Going on from a snapshot whose base was taken back would bring it back."""
+    """If the base of the snapshot was rolled back, it is not reused, because that would restore the rolled-back
+    rows.
+    """
     step = step_of(table)
     before = require_metadata(spark, table).head()
     spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (7)")
@@ -128,7 +132,7 @@ def test_later_attempt_is_refused_when_main_was_rolled_back(spark: SparkSession,
 
 
 def test_expired_snapshot_and_absent_table_are_told(spark: SparkSession, table: Parts) -> None:
-    """A snapshot that is not kept and a table that is not there are said by name."""
+    """The errors for an expired snapshot and a missing table name them."""
     with pytest.raises(NotFound, match="has expired"):
         begin(spark, step_of(table), branch=BRANCH, at=42)
     with pytest.raises(NotFound, match="nothing_here"):
@@ -136,7 +140,7 @@ def test_expired_snapshot_and_absent_table_are_told(spark: SparkSession, table: 
 
 
 def test_branches_are_listed_and_dropped(spark: SparkSession, table: Parts) -> None:
-    """Branches of runs are found by their names, others left alone, and dropping twice harms nothing."""
+    """Branches of runs are found by their names, other branches are ignored, and a second drop has no effect."""
     branch = begin(spark, step_of(table), branch=BRANCH)
     spark.sql(f"ALTER TABLE {engine.render_spark(table)} CREATE BRANCH audit")
 
@@ -170,7 +174,7 @@ def test_branches_are_listed_and_dropped(spark: SparkSession, table: Parts) -> N
 def test_what_does_not_write_the_branch_is_refused(
     spark: SparkSession, table: Parts, statement: str, session_says: bool
 ) -> None:
-    """Each way that misses the branch is refused by its plan, also where the session is told to write to the branch."""
+    """A statement that does not write the branch is refused by its plan, also if the session sets a branch to write."""
     branch = begin(spark, step_of(table), branch=BRANCH)
     spark.sql(f"ALTER TABLE {engine.render_spark(table)} CREATE BRANCH other")
     text = statement.format(table=engine.render_spark(table), branch=branch_identifier(branch), name=BRANCH)
@@ -184,7 +188,7 @@ def test_what_does_not_write_the_branch_is_refused(
 
 
 def test_what_writes_the_branch_passes_and_does_not_run(spark: SparkSession, table: Parts) -> None:
-    """The proof of a right statement says nothing and writes nothing."""
+    """The check of a correct statement neither fails nor writes."""
     branch = begin(spark, step_of(table), branch=BRANCH)
     merge = "MERGE INTO {} t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 3"
 
@@ -195,7 +199,9 @@ def test_what_writes_the_branch_passes_and_does_not_run(spark: SparkSession, tab
 
 
 def test_table_named_like_a_branch_is_not_taken_for_it(spark: SparkSession, table: Parts) -> None:
-    """A table `branch_x` in a namespace of the table's name hides the branch: the plan shows it, and it is refused."""
+    """A table `branch_x` in a namespace with the table's name hides the branch: the plan shows it, and the statement is
+    refused.
+    """
     branch = begin(spark, step_of(table), branch=BRANCH)
     spark.sql(f"CREATE NAMESPACE {engine.render_spark((*table[:2], 'other'))}")
     spark.sql(f"CREATE TABLE {engine.render_spark((*table[:2], 'other', f'branch_{BRANCH}'))} (id int)")
@@ -206,7 +212,7 @@ def test_table_named_like_a_branch_is_not_taken_for_it(spark: SparkSession, tabl
 
 
 def test_plan_as_text_tells_the_same(spark: SparkSession, table: Parts) -> None:
-    """Where only a plan's text can be had, it says the same node, table and branch."""
+    """The text of a plan gives the same node, table and branch."""
     branch = begin(spark, step_of(table), branch=BRANCH)
 
     found = _written_table_of_text(spark, f"INSERT OVERWRITE {branch_identifier(branch)} SELECT 2")
@@ -217,7 +223,7 @@ def test_plan_as_text_tells_the_same(spark: SparkSession, table: Parts) -> None:
 
 
 def test_metadata_is_the_same_from_the_file(spark: SparkSession, table: Parts) -> None:
-    """What is read from the newest metadata file, for Spark Connect, is what Spark's own copy says."""
+    """The metadata from the newest metadata file, for Spark Connect, equals Spark's own copy."""
     begin(spark, step_of(table), branch=BRANCH)
     name = engine.render_spark(table)
 
@@ -232,7 +238,7 @@ def test_metadata_is_the_same_from_the_file(spark: SparkSession, table: Parts) -
 def test_lost_answer_of_a_commit_that_landed_is_no_failure(
     spark: SparkSession, table: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When Spark says that a write failed but its marks stand on the branch, it is done; with other marks it failed."""
+    """If a write raises an error but the branch has its commit, the step is done; without the commit it fails."""
     from limnos.pipeline.engine import writes
 
     whole = writes.insert
@@ -252,7 +258,7 @@ def test_lost_answer_of_a_commit_that_landed_is_no_failure(
 
 
 def test_publication_moves_all_or_nothing(spark: SparkSession, place: Parts, admin: Client) -> None:
-    """Two tables appear together; when one has moved, none does, and the branches stay to look at."""
+    """Two tables are published together; if one has changed, neither is published, and the branches are kept."""
     steps = [step_of((*place, name)) for name in ("one", "two")]
     published(admin, spark, *[written(spark, each, spark.sql("SELECT 1 AS id"))[0] for each in steps])
     first = [on_main(spark, each.table) for each in steps]
@@ -268,7 +274,7 @@ def test_publication_moves_all_or_nothing(spark: SparkSession, place: Parts, adm
 
 
 def test_late_writer_of_another_attempt_harms_nothing(spark: SparkSession, table: Parts, admin: Client) -> None:
-    """What a killed attempt still writes to its own branch is not in what the next one publishes."""
+    """Late writes of a killed attempt go to its own branch and are not published by the next attempt."""
     step = step_of(table)
     first, _ = written(spark, step, spark.sql("SELECT 2 AS id"))
     second = begin(spark, step, branch="run_0123456789ab_2", at=head(spark, first))
@@ -281,7 +287,7 @@ def test_late_writer_of_another_attempt_harms_nothing(spark: SparkSession, table
 
 
 def test_writing_onto_a_dropped_branch_fails(spark: SparkSession, table: Parts) -> None:
-    """A branch that somebody dropped is not made again by a write, and `main` is not written instead."""
+    """A write to a dropped branch fails: it neither creates the branch again nor writes `main`."""
     step = step_of(table)
     frame = spark.sql("SELECT 2 AS id")
     prepare(spark, step, frame=frame, branch=BRANCH)

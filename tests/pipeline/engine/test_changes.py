@@ -1,6 +1,4 @@
-"""Comparison of two schemas: compatible, widened and lost columns, at any depth. Spark parses their DDL and runs
-nothing.
-"""
+"""Comparison of two schemas: compatible, widened and lost columns, at any depth. Spark only parses their DDL."""
 
 from __future__ import annotations
 
@@ -28,14 +26,14 @@ pytestmark = [
 
 
 def columns(text: str) -> StructType:
-    """A schema by its DDL."""
+    """Return the schema of a DDL string."""
     found = StructType.fromDDL(text)
     assert isinstance(found, StructType)
     return found
 
 
 def kind(text: str) -> DataType:
-    """A type by its DDL."""
+    """Return the type of a DDL string."""
     return columns(f"x {text}").fields[0].dataType
 
 
@@ -50,7 +48,7 @@ FITS = [
 
 @pytest.mark.parametrize("old,new,expected", FITS, ids=str)
 def test_what_a_column_holds(old: str, new: str, expected: bool) -> None:
-    """A column holds values of another type where none of them loses anything."""
+    """A column accepts another type if no value loses information."""
     assert fits(kind(old), kind(new)) is expected
 
 
@@ -63,7 +61,7 @@ WIDER = [
 
 @pytest.mark.parametrize("old,new,expected", WIDER, ids=str)
 def test_what_a_column_may_grow_to(old: str, new: str, expected: str | None) -> None:
-    """A column grows as Iceberg allows it, to what holds the old values and the new ones, or not at all."""
+    """A column is widened as Iceberg allows, to a type for the old and the new values, or not at all."""
     found = widening(kind(old), kind(new))
 
     assert (None if found is None else found.simpleString()) == expected
@@ -73,7 +71,7 @@ def test_what_a_column_may_grow_to(old: str, new: str, expected: str | None) -> 
 
 
 def test_schemas_are_compared_by_name_at_any_depth() -> None:
-    """New, growing, missing and lossy columns are told by their paths; order and letters' case are no difference."""
+    """New, widened, missing and lossy columns are reported by path; order and case do not matter."""
     table = columns(
         "id INT, Who STRUCT<name: STRING, age: INT>, tags ARRAY<STRUCT<a: INT>>, m MAP<STRING, INT>, gone DATE, note STRING"
     )
@@ -100,7 +98,7 @@ def test_schemas_are_compared_by_name_at_any_depth() -> None:
 
 
 def test_a_key_of_a_map_does_not_grow() -> None:
-    """Iceberg changes no keys of maps: one that would have to is told as lossy."""
+    """Iceberg cannot widen map keys: a wider key is reported as lossy."""
     found = changes_between(columns("m MAP<INT, STRING>"), columns("m MAP<BIGINT, STRING>"))
 
     assert [dotted_path(each.path) for each in found.lossy] == ["m.key"]
@@ -108,7 +106,7 @@ def test_a_key_of_a_map_does_not_grow() -> None:
 
 
 def test_columns_of_a_new_table() -> None:
-    """Nothing is required, small integers are integers, at any depth; a column without a type is refused by its
+    """Columns are optional, and small integers become integers, at any depth; a column without a type is refused by its
     path.
     """
     found = storable(
@@ -122,12 +120,12 @@ def test_columns_of_a_new_table() -> None:
 
 
 def test_a_name_stands_once() -> None:
-    """Two columns that differ in letters' case alone are one name to a table."""
+    """Two columns whose names differ only in case are refused."""
     require_single_names(columns("a INT, b INT"))
     with pytest.raises(BadRequest, match="two columns 'A'"):
         require_single_names(StructType(columns("a INT").fields + columns("A INT").fields))
 
 
 def test_names_are_quoted_where_a_type_is_written() -> None:
-    """Names with blanks and back-quotes are letters in a statement."""
+    """Names with blanks and back quotes are quoted in the type of a statement."""
     assert ddl(columns("`a b` STRUCT<`c``d`: INT>")) == "struct<`a b`: struct<`c``d`: int>>"

@@ -41,8 +41,8 @@ COLUMNS = """
     ],
 )
 def test_as_many_as_a_plain_count_finds(here: SparkSession, keys: tuple[str, ...]) -> None:
-    """Dense and sparse numbers, below zero and at the ends of their types, days, texts and NULLs, alone and
-    together.
+    """The count is correct for dense and sparse numbers, negative and extreme values, dates, strings and NULLs, alone
+    and combined.
     """
     ends = "SELECT 9223372036854775807 AS id UNION ALL SELECT -9223372036854775808"
     frame = here.sql(f"SELECT {COLUMNS} FROM (SELECT id FROM range(300))").unionAll(
@@ -62,7 +62,9 @@ def test_as_many_as_a_plain_count_finds(here: SparkSession, keys: tuple[str, ...
 
 
 def test_neighbours_share_a_group(here: SparkSession) -> None:
-    """Each bit of a group is one key: one key twice among sixty-four neighbours is found, and so is none."""
+    """Each bit of a group is one key: one duplicate among sixty-four neighbors is found, and no false duplicate is
+    reported.
+    """
     every = here.range(-128, 128)
 
     assert key_counts(every, ["id"]).are_keys
@@ -72,7 +74,7 @@ def test_neighbours_share_a_group(here: SparkSession) -> None:
 
 
 def test_other_columns_may_be_asked_for(here: SparkSession) -> None:
-    """A row that lacks what must be there beside the key has none; no rows at all have no double."""
+    """A row with NULL in a required additional column has no key; without rows there are no duplicates."""
     rows = here.sql("SELECT id, nullif(id, 2) AS at FROM range(4)")
 
     assert key_counts(rows, ["id"], also=["at"]) == KeyCounts(rows=4, known=3, distinct=3)

@@ -48,7 +48,7 @@ def test_timelines(
     batches: list[list[tuple[str | None, int]]],
     expected: list[tuple[str | None, int, int | None]],
 ) -> None:
-    """Late, doubled, ended and returning states of a key come to the timeline that a reader would draw."""
+    """Late, duplicate, ended and returning states of a key give the expected timeline."""
     step = step_of((*place, "t"), replace(TIMED, delete_when="v <=> 'gone'"))
 
     found = timelines_of(spark, step, batches)
@@ -59,7 +59,7 @@ def test_timelines(
 def timelines_of(
     spark: SparkSession, step: StepDeclaration, batches: list[list[tuple[str | None, int]]]
 ) -> set[tuple[object, ...]]:
-    """The rows of one key after the batches."""
+    """Return the rows of one key after the batches."""
     frames = [[(1, value, AT[minute]) for value, minute in batch] for batch in batches]
     name = engine.render_spark(step.table)
     for number, rows in enumerate(frames):
@@ -75,7 +75,7 @@ def timelines_of(
 
 
 def test_moment_twice_or_missing_is_refused(spark: SparkSession, place: Parts) -> None:
-    """A key may have several states in a source, but one at a time, and each has a time."""
+    """A source may have several states of a key, but one per time, and each needs a time."""
     step = step_of((*place, "t"), TIMED)
     for moments in ((AT[1], AT[1]), (AT[1], None)):
         rows = [(1, "a", moments[0]), (1, "b", moments[1])]
@@ -85,7 +85,7 @@ def test_moment_twice_or_missing_is_refused(spark: SparkSession, place: Parts) -
 
 
 def test_nothing_new_makes_no_snapshot(spark: SparkSession, place: Parts) -> None:
-    """A source that changes no timeline leaves the branch where it began, and is done."""
+    """A source that changes no timeline adds no snapshot, and the step is done."""
     step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",)))
     branch, _ = written(spark, step, spark.sql("SELECT 1 AS id, 'a' AS v"))
     spark.sql(f"ALTER TABLE {engine.render_spark(step.table)} CREATE BRANCH main AS OF VERSION {head(spark, branch)}")
@@ -102,7 +102,7 @@ def test_nothing_new_makes_no_snapshot(spark: SparkSession, place: Parts) -> Non
 
 
 def test_maps_are_followed_and_what_cannot_be_is_told(spark: SparkSession, place: Parts) -> None:
-    """A map is compared by its entries; a list of maps isn't, and the step says what to write."""
+    """Maps are compared by their entries; for a list of maps the error says what to declare instead."""
     step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",)))
     deep = step_of((*place, "deep"), WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",)))
 
@@ -114,7 +114,7 @@ def test_maps_are_followed_and_what_cannot_be_is_told(spark: SparkSession, place
 
 
 def test_dates_may_be_the_times(spark: SparkSession, place: Parts) -> None:
-    """The type of `as_of` is the type of the history's times."""
+    """The history's time columns have the type of `as_of`."""
     step = step_of(
         (*place, "t"), WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",), as_of="day", valid_from="from_day")
     )

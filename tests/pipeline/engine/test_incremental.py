@@ -1,4 +1,6 @@
-"""An incremental step reads only new rows if the result is the same; otherwise it reads all and gives the reason."""
+"""An incremental step reads only new rows if the result is the same; otherwise it reads all rows and gives the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ APPEND = WriteDeclaration(mode=WriteMode.APPEND)
 
 @pytest.fixture
 def source(spark: SparkSession, place: Parts) -> Parts:
-    """A table with two rows, and another beside it."""
+    """A table with two rows, and a second table."""
     spark.sql(f"CREATE TABLE main.{place[1]}.names AS SELECT 1 AS id, 'one' AS name")
     table = (*place, "source")
     spark.sql(f"CREATE TABLE {engine.render_spark(table)} AS SELECT * FROM VALUES (1, 'a'), (2, 'b') AS t(id, v)")
@@ -54,7 +56,7 @@ def declared(source: Parts, sql: str, how: WriteDeclaration = APPEND) -> StepDec
 def reading(
     spark: SparkSession, step: StepDeclaration, source: Parts, *, full: bool = False
 ) -> tuple[ReadChoice, DataFrame, dict]:
-    """Return the step's next read and its DataFrame; all rows if the plan says so."""
+    """Return the step's next read and its DataFrame; all rows if the plan requires it."""
     pins = pin_tables(spark, [source, (*source[:2], "names")])
     chosen = choose(spark, step, pins=pins, full=full)
     named = relations(spark, step.body.text)
@@ -82,7 +84,7 @@ def run(spark: SparkSession, admin: Client, step: StepDeclaration, source: Parts
 def test_only_new_rows_are_read_and_the_table_is_as_if_made_whole(
     spark: SparkSession, admin: Client, source: Parts
 ) -> None:
-    """First the whole, then what was appended, then the whole again after a change that can't be appended."""
+    """The first run reads all rows, the second the appended ones, and the run after an update all rows again."""
     step = declared(source, "SELECT s.id, upper(v) AS v FROM S AS s WHERE id > 1")
     name = engine.render_spark(source)
 
@@ -109,8 +111,8 @@ FORGED = [
 
 
 def test_marks_that_make_no_sense_take_the_whole(spark: SparkSession, admin: Client, source: Parts) -> None:
-    """Whoever may write the table may write what it was made of; a run says why it does not go on from there, and
-    does not fail.
+    """A forged or malformed checkpoint, which any writer of the table can set, causes a full read with the reason, and
+    no failure.
     """
     step = declared(source, "SELECT id, v FROM S")
     run(spark, admin, step, source)
@@ -130,7 +132,7 @@ def test_marks_that_make_no_sense_take_the_whole(spark: SparkSession, admin: Cli
 
 
 def test_merge_takes_changed_rows(spark: SparkSession, admin: Client, source: Parts) -> None:
-    """A step that merges by key goes on with rows that were changed."""
+    """A step that merges by key reads changed rows incrementally."""
     step = declared(source, "SELECT id, v FROM S", WriteDeclaration(mode=WriteMode.MERGE, keys=("id",)))
 
     run(spark, admin, step, source)
@@ -159,7 +161,7 @@ def test_merge_takes_changed_rows(spark: SparkSession, admin: Client, source: Pa
 def test_queries_that_go_row_by_row_are_incremental(
     spark: SparkSession, admin: Client, source: Parts, sql: str
 ) -> None:
-    """New rows come through, and the increment of the query is the query of the increment."""
+    """For queries that work row by row, the step reads new rows only, and the result equals that of a full run."""
     step = declared(source, sql)
     run(spark, admin, step, source)
     spark.sql(f"INSERT INTO {engine.render_spark(source)} VALUES (1, 'new'), (7, 'new')")
@@ -191,7 +193,7 @@ def test_queries_that_go_row_by_row_are_incremental(
 def test_queries_over_several_rows_take_the_whole(
     spark: SparkSession, admin: Client, source: Parts, sql: str, word: str
 ) -> None:
-    """What looks at more than one row is read whole, and the part of the query is named."""
+    """Queries over several rows cause a full read, and the reason names the part of the query."""
     step = declared(source, sql)
     run(spark, admin, step, source)
     spark.sql(f"INSERT INTO {engine.render_spark(source)} VALUES (3, 'c')")
@@ -213,14 +215,14 @@ def test_queries_over_several_rows_take_the_whole(
 def test_modes_that_need_every_row_take_the_whole(
     spark: SparkSession, source: Parts, how: WriteDeclaration, word: str
 ) -> None:
-    """Modes whose result is not made of increments say so."""
+    """Write modes that need all rows cause a full read with the reason."""
     chosen, _, _ = reading(spark, declared(source, "SELECT id, v FROM S", how), source)
 
     assert word in (chosen.whole_because or "")
 
 
 def test_other_query_the_callers_wish_and_a_restored_table(spark: SparkSession, admin: Client, source: Parts) -> None:
-    """Another query or `full` takes the whole; a table that was rolled back goes on from what it has now."""
+    """Another query or `full` causes a full read; after a rollback the step continues from the restored state."""
     step = declared(source, "SELECT id, v FROM S")
     run(spark, admin, step, source)
     name, made = engine.render_spark(source), f"{source[1]}.made"
@@ -240,7 +242,7 @@ def test_other_query_the_callers_wish_and_a_restored_table(spark: SparkSession, 
 
 
 def test_views_are_read_by_increments_of_their_tables(spark: SparkSession, admin: Client, source: Parts) -> None:
-    """What a view's table has new is what is read of the view; a view defined anew takes the whole."""
+    """A view is read incrementally through its tables; a changed definition causes a full read."""
     view = (*source[:2], "v")
     spark.sql(
         f"CREATE VIEW {engine.render_spark(view)} AS SELECT id, v FROM {engine.render_spark(source)} WHERE id > 0"

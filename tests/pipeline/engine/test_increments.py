@@ -1,4 +1,4 @@
-"""Increments are correct, and where none can be computed, the reason is reported."""
+"""Increments are correct; if none can be computed, the reason is reported."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def head(spark: SparkSession, table: Parts) -> int | None:
 
 
 def found(spark: SparkSession, table: Parts, *, since: int | None) -> Increment:
-    """The increment up to now."""
+    """Return the increment up to the head."""
     return increment(spark, table, since=since, until=head(spark, table))
 
 
 def told(increment: Increment) -> list[tuple[object, ...]]:
-    """Its rows, sorted."""
+    """Return the rows of an increment, sorted."""
     assert increment.frame is not None, increment.whole_because
     return ordered([tuple(row) for row in increment.frame.collect()])
 
@@ -47,7 +47,7 @@ def make(
 
 
 def test_appends_and_compaction_give_the_new_rows(spark: SparkSession, place: Parts) -> None:
-    """Only rows that were appended since are given, also when files were rewritten in between."""
+    """Only appended rows are returned, also if files were compacted in between."""
     table = make(spark, place)
     name = engine.render_spark(table)
     spark.sql(f"INSERT INTO {name} VALUES (1, 'a')")
@@ -66,7 +66,7 @@ def test_appends_and_compaction_give_the_new_rows(spark: SparkSession, place: Pa
 
 
 def test_start_that_is_the_head_is_nothing_new(spark: SparkSession, place: Parts) -> None:
-    """Where nothing happened the increment is empty, and says so."""
+    """If the start is the head, the increment is empty and says so."""
     table = make(spark, place)
     spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (1, 'a')")
 
@@ -80,9 +80,7 @@ def test_start_that_is_the_head_is_nothing_new(spark: SparkSession, place: Parts
 )
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_changes_of_rows_are_given_and_told(spark: SparkSession, place: Parts, statement: str, version: str) -> None:
-    """An update is in the increment, which says that more than new rows are in it; unchanged rows aren't taken
-    from a changelog.
-    """
+    """An increment with updates says that it has more than new rows; unchanged rows of a changelog are left out."""
     table = make(spark, place, properties=f"'format-version'='{version}'")
     name = engine.render_spark(table)
     spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b')")
@@ -98,7 +96,9 @@ def test_changes_of_rows_are_given_and_told(spark: SparkSession, place: Parts, s
 
 
 def test_merge_on_read_of_version_2_is_read_whole(spark: SparkSession, place: Parts) -> None:
-    """Rows deleted by delete files are beyond a changelog: the whole is taken, and version 3 named as the way out."""
+    """Rows that delete files removed are not in a changelog: all rows are read, and the reason recommends format
+    version 3.
+    """
     table = make(spark, place, properties="'format-version'='2', 'write.delete.mode'='merge-on-read'")
     name = engine.render_spark(table)
     spark.sql(f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b')")
@@ -112,7 +112,9 @@ def test_merge_on_read_of_version_2_is_read_whole(spark: SparkSession, place: Pa
 
 
 def test_upgraded_table_is_not_asked_for_lineage_it_lacks(spark: SparkSession, place: Parts) -> None:
-    """Rows from before version 3 have no lineage at the start: the changelog is taken, and right."""
+    """Rows from before the upgrade to version 3 have no row lineage at the start: the changelog is used and is
+    correct.
+    """
     table = make(spark, place)
     name = engine.render_spark(table)
     spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b')")
@@ -124,7 +126,7 @@ def test_upgraded_table_is_not_asked_for_lineage_it_lacks(spark: SparkSession, p
 
 
 def test_columns_that_cannot_be_compared_are_told(spark: SparkSession, place: Parts) -> None:
-    """A map column has no place in a changelog."""
+    """A changelog cannot have a map column: the reason names the column."""
     table = make(spark, place, columns="id int, v map<string, int>")
     name = engine.render_spark(table)
     spark.sql(f"INSERT INTO {name} VALUES (1, map('a', 1))")
@@ -135,7 +137,7 @@ def test_columns_that_cannot_be_compared_are_told(spark: SparkSession, place: Pa
 
 
 def test_start_that_is_gone_is_told(spark: SparkSession, place: Parts) -> None:
-    """Expired, rolled back, replaced and unknown starts take the whole, each with its reason."""
+    """Expired, rolled-back, replaced and unknown starts cause a full read, each with its reason."""
     table = make(spark, place)
     name = engine.render_spark(table)
     spark.sql(f"INSERT INTO {name} VALUES (1, 'a')")
@@ -175,7 +177,7 @@ def test_start_that_is_gone_is_told(spark: SparkSession, place: Parts) -> None:
 def test_increments_of_random_changes_bring_a_copy_up_to_date(
     spark: SparkSession, place: Parts, properties: str
 ) -> None:
-    """A copy by key that takes each increment, and forgets what was deleted, is the table, whatever was done to it."""
+    """After any changes, a copy by key that applies each increment, and removes deleted keys, equals the table."""
     for number in range(STORIES):
         chance = random.Random(f"{properties} {number}")
         spark.sql(f"DROP TABLE IF EXISTS {engine.render_spark((*place, 't'))}")

@@ -19,7 +19,7 @@ pytestmark = [
 
 
 def test_each_row_has_a_key_of_its_own(here: SparkSession) -> None:
-    """Where it is so the finding holds, also for no rows at all."""
+    """If every row has its own key, the finding is satisfied, also without rows."""
     frame = here.sql("SELECT * FROM VALUES (1, 'a'), (1, 'b'), (2, 'a') AS t(`k 1`, k2)")
 
     found = keys_finding(frame, ("k 1", "k2"))
@@ -30,8 +30,8 @@ def test_each_row_has_a_key_of_its_own(here: SparkSession) -> None:
 
 
 def test_null_and_doubled_keys_are_told(here: SparkSession) -> None:
-    """Every row of a doubled key counts, a NULL in any column of the key counts as that alone, and the worst are
-    shown.
+    """Every row with a duplicate key counts; a NULL in a key column counts as a NULL key only; the most frequent keys
+    are shown.
     """
     rows = "(1, 'a'), (1, 'a'), (1, 'a'), (2, 'b'), (2, 'b'), (NULL, 'c'), (3, NULL), (4, 'd')"
     frame = here.sql(f"SELECT * FROM VALUES {rows} AS t(k1, k2)")
@@ -61,12 +61,14 @@ def test_null_and_doubled_keys_are_told(here: SparkSession) -> None:
     ],
 )
 def test_keys_that_are_distinct_by_the_query(here: SparkSession, query: str, *, known: bool) -> None:
-    """What a query groups by stands once; what it makes of that, adds or joins may not, and is counted."""
+    """Keys that the query groups by are distinct by construction; after expressions, unions or joins they are
+    counted.
+    """
     assert are_distinct(here.sql(query), ("K",)) is known
 
 
 def test_known_keys_may_still_be_null(here: SparkSession) -> None:
-    """A group without a value is a row without a key, which is told as ever."""
+    """A group with NULL is still counted as a row without a key."""
     rows = here.sql("SELECT nullif(id, 2) AS k, count(*) AS n FROM range(3) GROUP BY 1")
 
     require_keys(rows.where("k IS NOT NULL"), ("k",), step="marts.t", distinct=True)

@@ -14,7 +14,7 @@ from limnos.pipeline.run import retries
 
 
 class Absent:
-    """A client whose server answers the third time."""
+    """A client whose server answers the third request."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -29,7 +29,7 @@ class Absent:
         """No-op: there is no connection."""
 
     def list(self) -> tuple[()]:
-        """Answer with no catalogs, the third time."""
+        """Return no catalogs at the third call; raise UnavailableError before."""
         self.asked += 1
         if self.asked < 3:
             raise UnavailableError("away")
@@ -38,7 +38,9 @@ class Absent:
 
 @pytest.mark.parametrize("away_s, asked", [(0.0, 1), (60.0, 3)])
 def test_a_server_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch, away_s: float, asked: int) -> None:
-    """Without patience the first silence ends the run; with it Spark starts once the server is back."""
+    """Without a waiting time the first unanswered request ends the run; with one Spark starts once the server
+    answers.
+    """
     client, started = Absent(), []
     door = cast("ServerConnection", SimpleNamespace(client=lambda: client))
     monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.001)

@@ -1,5 +1,5 @@
-"""Partition fields and sort orders: parsed from a declaration and from metadata, and rendered for Spark. No Spark runs
-here.
+"""Partition fields and sort orders: parsed from a declaration and from metadata, and rendered for Spark. No Spark
+runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TERMS = [
 
 @pytest.mark.parametrize("text,term,sql", TERMS, ids=[text for text, _, _ in TERMS])
 def test_a_term_is_read_and_written(text: str, term: PartitionTerm, sql: str) -> None:
-    """Each spelling means one term, and what is written means the same."""
+    """Each spelling is parsed to one term, and the rendered text is parsed to the same term."""
     assert partition_term(text) == term
     assert term.sql() == sql
     assert partition_term(sql) == term
@@ -46,7 +46,7 @@ def test_a_term_is_read_and_written(text: str, term: PartitionTerm, sql: str) ->
     [("weeks(at)", "no transform 'weeks'"), ("bucket(id)", "needs a number and a column"), ("bucket(x, id)", "needs a number"), ("days()", "is not a column"), ("", "is not a column")],
 )  # fmt: skip
 def test_a_wrong_term_is_told(text: str, words: str) -> None:
-    """What may be written is said."""
+    """The error for an invalid term lists the valid ones."""
     with pytest.raises(BadRequest, match=words):
         partition_term(text)
 
@@ -57,7 +57,7 @@ def test_a_wrong_term_is_told(text: str, words: str) -> None:
      ("days(at) asc nulls last", "days(at) ASC NULLS LAST"), ("bucket(8, id)", "bucket(8, id) ASC NULLS FIRST")],
 )  # fmt: skip
 def test_a_sort_order_is_read_and_written(text: str, sql: str) -> None:
-    """NULLs come first in a rising order and last in a falling one, unless said."""
+    """By default NULLs come first in ascending order and last in descending order."""
     assert sort_term(text).sql() == sql
     assert sort_term(sql) == sort_term(text)
 
@@ -85,7 +85,7 @@ FOUND = {
 
 
 def test_the_layout_of_a_table() -> None:
-    """What metadata says is the same value as a declaration's; fields that were given up are none."""
+    """The layout from metadata equals that of the declaration; void partition fields are left out."""
     found = msgspec.convert(FOUND, TableMetadata)
 
     assert partition_of(found) == (partition_term("days(at)"), partition_term("Place.city"))

@@ -1,4 +1,4 @@
-"""Lineage of queries from Spark's own analysed plans, compared with known results, and the event made from it."""
+"""Lineage of queries from Spark's analyzed plans, compared with known results, and the event made from it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SpaceOf = tuple[str, ...]
 
 
 class World(NamedTuple):
-    """A session that stands in a namespace with two tables: `orders` and `people`."""
+    """A session whose current namespace has two tables: `orders` and `people`."""
 
     spark: SparkSession
     space: SpaceOf
 
     def sql(self, text: str) -> DataFrame:
-        """A query; `{s}` is the namespace."""
+        """Run a query; `{s}` is replaced by the namespace."""
         return self.spark.sql(text.replace("{s}", ".".join(self.space)))
 
 
@@ -46,7 +46,9 @@ def world(here: SparkSession, corner: SpaceOf) -> Iterator[World]:
 
 
 def told(found: QueryLineage) -> dict[str, set[str]]:
-    """Each column's origins as `table.column SUBTYPE`, in brackets where they are indirect; `*` for all rows."""
+    """Return each column's origins as `table.column SUBTYPE`, in parentheses if they are indirect; `*` is the whole
+    table.
+    """
 
     def one(origin: ColumnOrigin) -> str:
         source = origin.source
@@ -60,13 +62,13 @@ def told(found: QueryLineage) -> dict[str, set[str]]:
 
 
 def of(world: World, text: str) -> dict[str, set[str]]:
-    """The lineage of a query."""
+    """Return the lineage of a query."""
     return told(lineage_of(world.sql(text)))
 
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -162,7 +164,7 @@ KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
 
 @pytest.mark.parametrize("text,known", [case[1:] for case in KNOWN], ids=[case[0] for case in KNOWN])
 def test_queries(world: World, text: str, known: dict[str, set[str]]) -> None:
-    """Each column comes from what it should, and nothing else."""
+    """Each column has exactly the expected origins."""
     found = of(world, text)
 
     if "PIVOT" in text:
@@ -171,7 +173,7 @@ def test_queries(world: World, text: str, known: dict[str, set[str]]) -> None:
 
 
 def test_new_files_of_a_pattern_stand_for_its_directory(world: World, tmp_path: Path) -> None:
-    """A read of one file, or of several, has the directory as its source; a file elsewhere stays itself."""
+    """A read of one or several files has the directory as its source; a file elsewhere is its own source."""
     for name in ("a/1.csv", "a/2.csv", "b/3.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x\n")
@@ -187,7 +189,7 @@ def test_new_files_of_a_pattern_stand_for_its_directory(world: World, tmp_path: 
 
 
 def test_frames_views_and_files(world: World, tmp_path: Path) -> None:
-    """Frames of Python, temporary views, user functions and files have the same plans; files are places outside."""
+    """Python DataFrames, temporary views, user functions and files have the same plans; files are external sources."""
     frame = world.sql("SELECT id, name FROM {s}.people")
     frame.createOrReplaceTempView("named")
     viewed = world.sql("SELECT upper(name) AS up FROM named")
@@ -207,7 +209,7 @@ def test_frames_views_and_files(world: World, tmp_path: Path) -> None:
 
 
 def test_columns_that_are_ours_are_not_told(world: World, tmp_path: Path) -> None:
-    """By which column malformed rows of a file are known is no business of whoever asks where a column comes from."""
+    """Internal columns for malformed rows do not occur in the lineage."""
     (tmp_path / "p.csv").write_text("1,x\n", encoding="utf-8")
     parsed = world.spark.read.schema(f"id BIGINT, v STRING, {BAD} STRING").csv(str(tmp_path / "p.csv"))
     parsed = parsed.select("*", f.col("_metadata.file_path").alias(FILE))
@@ -218,7 +220,7 @@ def test_columns_that_are_ours_are_not_told(world: World, tmp_path: Path) -> Non
 
 
 def test_a_branch_and_a_pin_are_the_table(world: World) -> None:
-    """A table that is read by its branch, or as it was, is that table; one whose own name looks like a branch is
+    """A table that is read by its branch, or at a snapshot, is that table; a table whose name looks like a branch is
     itself.
     """
     world.sql("INSERT INTO {s}.people VALUES (1, 'a', 'b')")
@@ -245,7 +247,7 @@ def test_a_branch_and_a_pin_are_the_table(world: World) -> None:
     ids=["appended", "changelog", "row lineage"],
 )
 def test_an_increment_is_the_table(world: World, version: int, change: str) -> None:
-    """Lineage does not depend on which rows of a table a run reads, nor on how their increment is found."""
+    """The lineage of an increment is that of the table, for every way to compute it."""
     world.sql(f"ALTER TABLE {{s}}.people SET TBLPROPERTIES ('format-version' = '{version}')")
     world.sql("INSERT INTO {s}.people VALUES (1, 'a', 'b')")
     table = (*world.space, "people")

@@ -34,7 +34,7 @@ BY_ID = WriteDeclaration(mode=WriteMode.MERGE, keys=("id",))
 def test_keys_that_are_none_are_refused_before_anything_is_written(
     spark: SparkSession, place: Parts, how: WriteDeclaration, rows: str, told: tuple[int, str]
 ) -> None:
-    """NULL and doubled keys are counted and shown, and the branch stays as it began."""
+    """NULL and duplicate keys are counted and shown, and the branch is unchanged."""
     step = step_of((*place, "t"), how)
 
     with pytest.raises(KeyViolation, match=told[1]) as refused:
@@ -47,9 +47,7 @@ def test_keys_that_are_none_are_refused_before_anything_is_written(
 
 
 def test_source_by_chance_is_the_same_for_the_check_and_the_merge(spark: SparkSession, place: Parts) -> None:
-    """Rows that are different each time they are computed are computed once: keys that were checked are the ones
-    merged.
-    """
+    """Rows that differ at each evaluation are evaluated once: the checked keys are the merged ones."""
     step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.MERGE, keys=("id",), delete_missing=True))
     frame = spark.range(200).select((f.rand() * 1e9).cast("long").alias("id")).dropDuplicates()
 
@@ -62,7 +60,7 @@ def test_source_by_chance_is_the_same_for_the_check_and_the_merge(spark: SparkSe
 
 
 def test_rows_that_did_not_change_are_not_counted(spark: SparkSession, place: Parts) -> None:
-    """Only rows that differ are updated, NULLs compared as values, and it is one snapshot."""
+    """Only rows that differ are updated, with NULLs compared as values, in one snapshot."""
     step = step_of((*place, "t"), BY_ID)
     name = engine.render_spark(step.table)
     spark.sql(f"CREATE TABLE {name} AS SELECT * FROM VALUES (1, 'a'), (2, NULL), (3, 'c') AS t(id, v)")
@@ -78,7 +76,7 @@ def test_rows_that_did_not_change_are_not_counted(spark: SparkSession, place: Pa
 
 
 def test_maps_are_merged_though_they_cannot_be_compared(spark: SparkSession, place: Parts) -> None:
-    """A column whose values have no order is written whenever its key is in the source."""
+    """A column of a type that cannot be compared is written whenever its key is in the source."""
     step = step_of((*place, "t"), BY_ID)
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id, map('a', 1) AS m")
 
@@ -89,7 +87,7 @@ def test_maps_are_merged_though_they_cannot_be_compared(spark: SparkSession, pla
 
 
 def test_keys_alone_are_merged(spark: SparkSession, place: Parts) -> None:
-    """A table of nothing but keys takes the new ones once."""
+    """Keys that are not in a table of key columns only are inserted, once."""
     step = step_of((*place, "t"), BY_ID)
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id")
 

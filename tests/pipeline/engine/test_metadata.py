@@ -29,7 +29,7 @@ FOUND = msgspec.convert(
 
 
 def test_references_and_what_they_were_made_from() -> None:
-    """A branch's line goes back as far as snapshots are kept: one that has expired ends it."""
+    """The ancestors of a branch end at the first expired snapshot."""
     assert (FOUND.head(), FOUND.head("branch"), FOUND.head("none")) == (2, 4, None)
     assert [each.snapshot_id for each in FOUND.ancestors(FOUND.head())] == [2, 1]
     assert [each.snapshot_id for each in FOUND.ancestors(4)] == [4]
@@ -42,7 +42,7 @@ def test_references_and_what_they_were_made_from() -> None:
 
 
 def test_what_is_left_out_has_its_default() -> None:
-    """A table without specs and orders is neither partitioned nor sorted."""
+    """A table without partition specs and sort orders is neither partitioned nor sorted."""
     assert (FOUND.schema.schema_id, FOUND.spec.fields, FOUND.order.fields) == (7, (), ())
 
 
@@ -50,7 +50,7 @@ def test_what_is_left_out_has_its_default() -> None:
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_table_is_asked_as_it_is_now(here: SparkSession, corner: tuple[str, ...]) -> None:
-    """What another session has written is seen; a table that nobody made is none, and to who needs it an error."""
+    """Writes of another session are visible; a missing table is None, or an error for callers that need it."""
     table = (*corner, "t x")
     name = engine.render_spark(table)
     here.sql(f"CREATE TABLE {name} (id BIGINT) PARTITIONED BY (bucket(4, id))")

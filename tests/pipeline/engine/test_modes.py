@@ -1,4 +1,4 @@
-"""Every write mode compared with plain Python: random stories of runs, some published, some discarded, on the branch
+"""Every write mode compared with plain Python: random sequences of runs, some published, some discarded, on the branch
 and on `main`.
 """
 
@@ -30,7 +30,7 @@ TURNS = 4
 def test_stories_come_out_as_in_plain_python(
     spark: SparkSession, admin: Client, place: Parts, name: str, version: str
 ) -> None:
-    """After each run the branch is what the model says; `main` is what the last published run left."""
+    """After each run the branch equals the model; `main` equals the last published run."""
     case = CASES[name]
     for number in range(STORIES):
         seed = f"{name} {version} {number}"
@@ -42,7 +42,7 @@ def test_stories_come_out_as_in_plain_python(
         main: list[Row] = []
         for turn in range(TURNS):
             source = case.rows(chance, turn)
-            # Clocks of several machines: a run's time may be before that of the one before.
+            # Clocks of several machines: a run's time may be before that of the previous run.
             now = instant(10 * turn + chance.randrange(-12, 12))
             frame = spark.createDataFrame(source, case.schema)
             branch, _ = written(

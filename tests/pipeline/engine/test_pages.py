@@ -31,19 +31,19 @@ AT = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """The fenced blocks of a page in one language."""
+    """Return the fenced blocks of a page in one language."""
     text = (DOCS / page).read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def declared(text: str, directory: Path) -> Pipeline:
-    """The pipeline that a block is."""
+    """Return the pipeline of a block."""
     return read(text, file="page.yaml", directory=directory)
 
 
 @pytest.mark.parametrize("page,number", [("guides/expectations.md", 1), ("guides/pipeline-sources.md", 4)])
 def test_pipelines_of_the_page_are_read(page: str, number: int, tmp_path: Path) -> None:
-    """Each YAML block is a whole pipeline without a mistake."""
+    """Each YAML block is a complete pipeline without errors."""
     for text in blocks("guides/pipeline-sources.md", "python"):
         (tmp_path / "weather.py").write_text(text)
     found = [declared(text, tmp_path) for text in blocks(page, "yaml")]
@@ -59,7 +59,7 @@ class TestExample:
     pytestmark = SPARK
 
     def test_example_of_expectations(self, here: SparkSession, corner: Parts, tmp_path: Path) -> None:
-        """The rows of the page under its rules come to the findings that stand below."""
+        """The example's rows and rules give the documented findings."""
         (data,), (text,) = (blocks("guides/expectations.md", language) for language in ("csv", "yaml"))
         (tmp_path / "people.csv").write_text(data)
         pipeline = declared(text, tmp_path)
@@ -78,7 +78,7 @@ class TestExample:
         staged.release()
 
     def test_functions_of_the_page(self, here: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The page's functions give the rows that its pipeline loads."""
+        """The page's functions return the rows that its pipeline loads."""
         (text,) = blocks("guides/pipeline-sources.md", "python")
         (tmp_path / "weather.py").write_text(text)
         monkeypatch.syspath_prepend(str(tmp_path))

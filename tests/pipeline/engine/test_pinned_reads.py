@@ -1,4 +1,4 @@
-"""A run reads every table at its state at the start of the run, also through views, and the branches of its own
+"""A run reads every table at its state at the start of the run, also through views, and reads the branches of its own
 steps.
 """
 
@@ -30,7 +30,7 @@ def table(spark: SparkSession, place: Parts) -> Parts:
 
 
 def run(spark: SparkSession, sql: str, *tables: Parts, meanwhile: str = "") -> list[tuple[object, ...]]:
-    """Pin the tables, let something happen, and run the query over the pins."""
+    """Pin the tables, run an action, and run the query over the pins."""
     pins = pin_tables(spark, tables)
     if meanwhile:
         spark.sql(meanwhile)
@@ -49,14 +49,14 @@ def run(spark: SparkSession, sql: str, *tables: Parts, meanwhile: str = "") -> l
     ],
 )
 def test_rows_that_come_later_are_not_read(spark: SparkSession, table: Parts, sql: str) -> None:
-    """What is written after the pin is not in the query's answer, however the table is named."""
+    """Rows that are written after the pin are not in the query's result, for every spelling of the table."""
     later = f"INSERT INTO {engine.render_spark(table)} VALUES (2)"
 
     assert run(spark, sql.format(space=table[1]), table, meanwhile=later) == [(1,)]
 
 
 def test_table_without_rows_stays_so(spark: SparkSession, place: Parts) -> None:
-    """A table that had no snapshot when the run began is read as empty, under its own name."""
+    """A table without a snapshot at the start of the run is read as empty, under its own name."""
     spark.sql(f"CREATE TABLE main.{place[1]}.t (id int)")
     later = f"INSERT INTO main.{place[1]}.t VALUES (2)"
 
@@ -64,7 +64,7 @@ def test_table_without_rows_stays_so(spark: SparkSession, place: Parts) -> None:
 
 
 def test_views_are_read_over_pinned_tables(spark: SparkSession, table: Parts) -> None:
-    """A view of a view reads its tables as pinned, under the names of its columns, its own or an alias before them."""
+    """A view over a view reads pinned tables, under its own column names or an alias."""
     space = table[1]
     spark.sql(f"USE main.{space}")
     spark.sql(f"CREATE VIEW main.{space}.v (number COMMENT 'AS\n', `twice it`) AS SELECT id, t.id * 2 FROM t")
@@ -81,7 +81,9 @@ def test_views_are_read_over_pinned_tables(spark: SparkSession, table: Parts) ->
 
 
 def test_view_keeps_its_columns_when_its_table_grows(spark: SparkSession, table: Parts) -> None:
-    """A view of all columns has those that it had when it was made; told by its statement, it is the same view."""
+    """A view with `SELECT *` keeps its columns when its table gets more; its definition from its statement equals that
+    of the catalog.
+    """
     spark.sql(f"CREATE VIEW main.{table[1]}.v AS SELECT * FROM main.{table[1]}.t")
     spark.sql(f"ALTER TABLE {engine.render_spark(table)} ADD COLUMN more string")
 
@@ -99,7 +101,7 @@ def test_view_keeps_its_columns_when_its_table_grows(spark: SparkSession, table:
 
 
 def test_view_that_changes_meanwhile_is_told(spark: SparkSession, table: Parts) -> None:
-    """A view whose definition is another than when the run began stops the run."""
+    """If a view's definition changes during a run, the run stops."""
     spark.sql(f"CREATE VIEW main.{table[1]}.v AS SELECT id FROM main.{table[1]}.t")
 
     with pytest.raises(CommitConflict, match="was changed or dropped"):
@@ -112,9 +114,7 @@ def test_view_that_changes_meanwhile_is_told(spark: SparkSession, table: Parts) 
 
 
 def test_columns_are_those_that_the_table_has_now(spark: SparkSession, table: Parts) -> None:
-    """A column added or renamed after the newest snapshot is known to the query, though the snapshot has it
-    otherwise.
-    """
+    """Columns that were added or renamed after the newest snapshot are available under their current names."""
     name = engine.render_spark(table)
     spark.sql(f"ALTER TABLE {name} ADD COLUMN extra string")
     spark.sql(f"ALTER TABLE {name} RENAME COLUMN id TO number")
@@ -123,7 +123,7 @@ def test_columns_are_those_that_the_table_has_now(spark: SparkSession, table: Pa
 
 
 def test_steps_of_the_run_are_read_from_their_branches(spark: SparkSession, table: Parts) -> None:
-    """A later step reads what an earlier one wrote on its branch, as text and as frame."""
+    """A later step reads what an earlier one wrote on its branch, in SQL and as a DataFrame."""
     branch, done = written(spark, step_of(table), spark.sql("SELECT 5 AS id"))
     pin = branch_pin(type(branch)(**{**_values(branch), "head": done.head}))
     found = reads(spark, {table: pin})
@@ -139,7 +139,7 @@ def test_steps_of_the_run_are_read_from_their_branches(spark: SparkSession, tabl
 def test_what_cannot_be_pinned_is_told(
     spark: SparkSession, table: Parts, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Absent tables, tables that are not Iceberg's, gone ones and expired snapshots are said by name."""
+    """The errors for missing, dropped and non-Iceberg tables and for expired snapshots name them."""
     files = tmp_path_factory.mktemp("files").as_uri()
     spark.sql(f"CREATE TABLE IF NOT EXISTS spark_catalog.default.plain (id int) USING parquet LOCATION '{files}/plain'")
     pins = pin_tables(spark, [table])

@@ -1,4 +1,4 @@
-"""The columns in a plan: Spark analyses the queries, and nothing is run or written."""
+"""The columns in a plan: Spark analyzes the queries, and nothing is run or written."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ steps:
 
 
 def test_a_plan_tells_the_statements_that_tables_need(spark: SparkSession, admin: Client, tmp_path: Path) -> None:
-    """New tables, added and widened columns, losses that are refused or allowed, and what can't be known, step by
-    step.
+    """Per step, a plan lists new tables, added and widened columns, refused or allowed losses, and what cannot be
+    determined.
     """
     name = "columns_of_a_plan"
     spark.sql(f"CREATE NAMESPACE main.{name}")

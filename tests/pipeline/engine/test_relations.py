@@ -50,7 +50,7 @@ NAMES = {
 
 @pytest.mark.parametrize("sql", NAMES)
 def test_each_name_of_a_table_is_found_with_its_span(sql: str) -> None:
-    """Every name that is no CTE's in its scope is found, once for each place, and nothing else."""
+    """Every table name that is not a CTE in its scope is found once per occurrence, with its span, and nothing else."""
     found = relations(None, sql)
 
     assert [sql[one.start : one.stop] for one in found] == NAMES[sql]
@@ -85,13 +85,13 @@ REFUSED = {
 
 @pytest.mark.parametrize("sql", REFUSED)
 def test_all_but_queries_of_plain_names_is_refused_with_words(sql: str) -> None:
-    """What writes, or names a table only while it runs, has no place in a step."""
+    """Statements that write, or determine a table name only at run time, are refused with a message."""
     with pytest.raises(InvalidQuery, match=REFUSED[sql]):
         relations(None, sql)
 
 
 def test_a_refusal_tells_line_and_column() -> None:
-    """Places count from one, in the query's own text."""
+    """Line and column begin at one, in the query's own text."""
     with pytest.raises(InvalidQuery) as refused:
         relations(None, "SELECT 1,\n  2 FROM a.b\n  WHER x > 1")
 
@@ -99,7 +99,7 @@ def test_a_refusal_tells_line_and_column() -> None:
 
 
 def test_parameters_are_found_wherever_they_stand() -> None:
-    """Names of parameters, also where a plan could not be made before they are given."""
+    """Parameter names are found, also if a plan cannot be made without their values."""
     sql = "SELECT :a, ':no', `:no` FROM t.u TABLESAMPLE (:b ROWS) WHERE x > interval :c day -- :no\nLIMIT :d"
 
     found = query_names(None, sql)
@@ -109,7 +109,7 @@ def test_parameters_are_found_wherever_they_stand() -> None:
 
 
 def test_names_that_say_themselves_as_of_when_stay_as_they_are() -> None:
-    """VERSION AS OF and TIMESTAMP AS OF of the query's own are told, and not pinned a second time."""
+    """Tables with VERSION AS OF or TIMESTAMP AS OF in the query are reported and not pinned."""
     sql = "SELECT * FROM a.b VERSION AS OF 12 x, a.b FOR TIMESTAMP AS OF '2026-01-01' y, a.b z"
     found = relations(None, sql)
 
@@ -134,7 +134,9 @@ PIN = "c.`n😀`.t VERSION AS OF 8123"
 
 @pytest.mark.parametrize("sql", PINNED)
 def test_pinned_names_stand_where_the_names_stood(sql: str) -> None:
-    """The pinned text is what one would have written, and reads as a query in which every name travels."""
+    """The query with pinned names is as a user would write it, and is parsed as a query in which every table has a
+    version.
+    """
     pinned = splice_names(sql, relations(None, sql), texts={("c", "n😀", "t"): PIN})
 
     assert pinned == PINNED[sql].replace("§", PIN)
@@ -142,14 +144,14 @@ def test_pinned_names_stand_where_the_names_stood(sql: str) -> None:
 
 
 def test_a_name_without_a_text_stays() -> None:
-    """Sources are known to the session under their own names."""
+    """Sources keep their names, which the session resolves."""
     sql = "SELECT * FROM flights JOIN a.b"
 
     assert splice_names(sql, relations(None, sql), texts={("a", "b"): "X"}) == "SELECT * FROM flights JOIN X"
 
 
 def _made(dice: random.Random, depth: int, bound: tuple[str, ...], names: list[str]) -> str:
-    """A random query; the tables it names are appended to `names`, in the order of the text."""
+    """Return a random query; its table names are appended to `names`, in the order of the text."""
 
     def table() -> str:
         if bound and dice.random() < 0.3:
@@ -185,8 +187,8 @@ def _made(dice: random.Random, depth: int, bound: tuple[str, ...], names: list[s
 
 
 def test_random_queries_give_their_names_and_splice_to_the_same_with_others() -> None:
-    """Of generated queries the names are those that were put in; new ones in their place are found again, and only
-    they.
+    """In generated queries exactly the inserted names are found; after their replacement exactly the new ones are
+    found.
     """
     dice = random.Random(20261121)
     pins = (f"z.`p{number}` VERSION AS OF {number}" for number in itertools.count())
@@ -205,11 +207,11 @@ def test_random_queries_give_their_names_and_splice_to_the_same_with_others() ->
 
 
 def test_forms_are_told_apart() -> None:
-    """What may stand in a name's place depends on how it stands there; a table may be called `table`."""
+    """The grammatical form of a name determines what may replace it; a table may be called `table`."""
     assert relations(None, "TABLE table.x") == (NamedRelation(("table", "x"), 0, 13, form=NameForm.STATEMENT),)
     assert relations(None, "SELECT * FROM table") == (NamedRelation(("table",), 14, 19),)
 
 
 def test_the_bare_grammar_is_started_once() -> None:
-    """A second parse finds the Java machine of the first."""
+    """A second parse uses the Java process of the first."""
     assert bare_grammar() is bare_grammar()

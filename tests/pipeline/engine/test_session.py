@@ -1,4 +1,4 @@
-"""Temporary changes of a session: settings are restored, and a DataFrame has a name only while it is needed."""
+"""Temporary changes of a session: settings are restored, and a DataFrame has a name only for a limited time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SET, UNSET = "spark.sql.shuffle.partitions", "spark.sql.iceberg.snapshot-propert
 
 
 def test_settings_are_put_back(here: SparkSession) -> None:
-    """Also when what is done meanwhile fails, and also those that nobody had set."""
+    """Settings are restored, also after a failure, and settings without a former value are unset."""
     before = here.conf.get(SET)
     inside: list[str | None] = []
 
@@ -38,7 +38,9 @@ def test_settings_are_put_back(here: SparkSession) -> None:
 
 
 def test_a_frame_has_a_name_for_a_while(here: SparkSession) -> None:
-    """SQL reads it by the name; afterwards the name means nothing, also after a failure; two names never meet."""
+    """SQL reads the DataFrame by the name; afterwards, also after a failure, the name does not exist. Two names never
+    collide.
+    """
     one, other = here.range(3), here.range(5)
     names: list[str] = []
     counted: list[int] = []

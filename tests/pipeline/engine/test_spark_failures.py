@@ -21,7 +21,9 @@ pytestmark = pytest.mark.spark
     ],
 )
 def test_a_server_without_space_is_not_away(said: str) -> None:
-    """A refusal for want of space fails the step with its words, though it has the status of a server that is away."""
+    """A refusal for lack of disk space fails the step with its message, although it has the status of an unavailable
+    server.
+    """
     java = "org.apache.iceberg.exceptions.ServiceUnavailableException: Service unavailable: "
 
     full = failure_of(PySparkException(f"{java}{said}"))
@@ -33,7 +35,9 @@ def test_a_server_without_space_is_not_away(said: str) -> None:
 
 
 def test_held_rows_that_are_gone_are_made_again() -> None:
-    """A step whose staged rows died with their executors is run again; another failure of Spark is not."""
+    """A step whose staged rows were lost with their executors is run again; after another failure of Spark it is
+    not.
+    """
     gone = failure_of(PySparkException("[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_5_0 not found!"))
     other = failure_of(PySparkException("[DIVIDE_BY_ZERO] Division by zero."))
 

@@ -1,5 +1,5 @@
 """A step's table is created as declared, gets new columns of its query, and loses only columns that the declaration
-names.
+allows.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ pytestmark = [
 
 
 def test_new_table_is_as_declared_and_a_second_look_finds_nothing_to_do(spark: SparkSession, place: Parts) -> None:
-    """Namespaces, partitions, order, properties and comments are made once; the same declaration again changes
-    nothing.
+    """Namespaces, partitioning, sort order, properties and comments are created once; the same declaration again
+    changes nothing.
     """
     step = step_of(
         (*place, "deep", "er", "t"),
@@ -66,7 +66,9 @@ def test_new_table_is_as_declared_and_a_second_look_finds_nothing_to_do(spark: S
 
 
 def test_declaration_that_has_changed_reaches_the_table(spark: SparkSession, place: Parts) -> None:
-    """Properties, comments, order and partitions follow the declaration; what is not declared any more stays."""
+    """Properties, comments, sort order and partitioning follow the declaration; properties that are no longer declared
+    remain.
+    """
     frame = spark.sql("SELECT 1 AS id, named_struct('city', 'here') AS place, 'k' AS kind")
     table = (*place, "t")
     prepare(spark, step_of(table, partition=("kind",), properties={"a": "1", "b": "1"}), frame=frame, branch=BRANCH)
@@ -112,7 +114,7 @@ def test_declaration_that_has_changed_reaches_the_table(spark: SparkSession, pla
     ],
 )
 def test_types_widen_and_rows_fit(spark: SparkSession, place: Parts, old: str, new: str, expected: str) -> None:
-    """A column grows as far as the query needs and keeps what it had; rows of both are read."""
+    """A column is widened as far as the query needs; old and new rows are readable."""
     step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.APPEND))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT {old}")
 
@@ -143,7 +145,7 @@ def test_types_widen_and_rows_fit(spark: SparkSession, place: Parts, old: str, n
 def test_what_would_lose_is_refused_and_nothing_is_touched(
     spark: SparkSession, place: Parts, old: str, new: str, word: str
 ) -> None:
-    """A change that loses columns or values is told by name, and the table stays as it was."""
+    """A change that loses columns or values is refused by name, and the table is unchanged."""
     step = step_of((*place, "t"))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT {old}")
     before = require_metadata(spark, step.table)
@@ -155,7 +157,7 @@ def test_what_would_lose_is_refused_and_nothing_is_touched(
 
 
 def test_narrowing_that_is_allowed_casts_values(spark: SparkSession, place: Parts) -> None:
-    """With the column's name in `narrow` its values are cast to the table's type, and fail where they don't fit."""
+    """Values of a column in `narrow` are cast to the table's type; values that do not fit are an error."""
     step = step_of((*place, "t"), allowed=AllowedChanges(narrow=("id",)))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id")
 
@@ -167,7 +169,9 @@ def test_narrowing_that_is_allowed_casts_values(spark: SparkSession, place: Part
 
 
 def test_drop_that_is_allowed_waits_for_the_publishing_commit(spark: SparkSession, place: Parts, admin: Client) -> None:
-    """Readers keep the column until the run is published; then it is gone, nested ones too, and others stay."""
+    """An allowed drop takes effect when the run is published; before that readers see the column. Nested columns are
+    dropped, too.
+    """
     step = step_of((*place, "t"), allowed=AllowedChanges(drop=("b", "place.zip", "many.element.y")))
     spark.sql(
         f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id, 'b' AS b, "
@@ -187,7 +191,7 @@ def test_drop_that_is_allowed_waits_for_the_publishing_commit(spark: SparkSessio
 
 
 def test_column_that_partitions_or_sorts_is_not_dropped(spark: SparkSession, place: Parts) -> None:
-    """A drop that the layout needs is refused though it is allowed."""
+    """A column that the partitioning or the sort order uses is not dropped, even if the drop is allowed."""
     step = step_of((*place, "t"), allowed=AllowedChanges(drop=("p",)))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} (id int, p int) PARTITIONED BY (p)")
 
@@ -196,7 +200,7 @@ def test_column_that_partitions_or_sorts_is_not_dropped(spark: SparkSession, pla
 
 
 def test_required_column_that_is_dropped_stops_being_required(spark: SparkSession, place: Parts) -> None:
-    """Its NULLs can be written until the column goes; a required column that is given stays required."""
+    """A required column that is to be dropped accepts NULL until then; other required columns remain required."""
     step = step_of((*place, "t"), allowed=AllowedChanges(drop=("b",)))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} (id int NOT NULL, b int NOT NULL)")
 
@@ -208,7 +212,7 @@ def test_required_column_that_is_dropped_stops_being_required(spark: SparkSessio
 
 
 def test_discarded_run_leaves_an_empty_column(spark: SparkSession, place: Parts) -> None:
-    """A column that a run added and never published is NULL for readers, and their rows are there."""
+    """A column that a discarded run added is NULL for readers, and the rows are unchanged."""
     step = step_of((*place, "t"))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id")
 
@@ -219,7 +223,9 @@ def test_discarded_run_leaves_an_empty_column(spark: SparkSession, place: Parts)
 
 
 def test_partitions_after_a_change_of_partitioning_is_refused(spark: SparkSession, place: Parts) -> None:
-    """Rows of the old layout would stay beside the new ones: `replace` has to run first, then it goes on."""
+    """After a change of partitioning, the mode `partitions` is refused until `replace` has run, because rows of the old
+    layout would remain.
+    """
     table = (*place, "t")
     frame = spark.sql("SELECT 1 AS id, 1 AS p")
     step = step_of(table, WriteDeclaration(mode=WriteMode.PARTITIONS), partition=("p",))
@@ -259,7 +265,7 @@ def test_partitions_after_a_change_of_partitioning_is_refused(spark: SparkSessio
 def test_declarations_that_do_not_fit_the_query_are_refused(
     spark: SparkSession, place: Parts, more: Mapping[str, Any], word: str
 ) -> None:
-    """What a step names and its query does not give is said before anything is made."""
+    """Columns that a declaration names and the query lacks are reported before anything is created."""
     step = step_of((*place, "t"), more.get("write"), **{key: value for key, value in more.items() if key != "write"})
 
     with pytest.raises(BadRequest, match=word):
@@ -267,7 +273,7 @@ def test_declarations_that_do_not_fit_the_query_are_refused(
 
 
 def test_names_may_be_anything(spark: SparkSession, place: Parts) -> None:
-    """Dots, quotes, spaces and other letters in names of columns and tables are carried as they are."""
+    """Dots, quotes, spaces and other characters in names of columns and tables are preserved."""
     step = step_of((*place, "od d`t"), WriteDeclaration(mode=WriteMode.MERGE, keys=("a.b",)))
     frame = spark.sql("SELECT 1 AS `a.b`, 'x' AS `it's`, named_struct('q`q', 1) AS `Ü`")
 

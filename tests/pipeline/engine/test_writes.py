@@ -14,7 +14,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::ResourceWar
 
 
 def test_replace_is_on_the_branch_and_main_stays(spark: SparkSession, place: Parts) -> None:
-    """A new table stands empty for readers while its rows are on the branch, marked with run, step and base."""
+    """A new table is empty for readers while its rows are on the branch, with run, step and base in the snapshot's
+    summary.
+    """
     step = step_of((*place, "t"))
 
     branch, done = written(spark, step, spark.sql("SELECT 1 AS id, 'a' AS s UNION ALL SELECT 2, NULL"))
@@ -36,7 +38,7 @@ def test_replace_is_on_the_branch_and_main_stays(spark: SparkSession, place: Par
 
 
 def test_replace_of_nothing_empties(spark: SparkSession, place: Parts) -> None:
-    """A query without rows leaves an empty branch, not yesterday's rows."""
+    """A query without rows leaves an empty branch, not the previous rows."""
     step = step_of((*place, "t"))
     spark.sql(f"CREATE TABLE main.{place[1]}.t AS SELECT 1 AS id")
 
@@ -48,7 +50,7 @@ def test_replace_of_nothing_empties(spark: SparkSession, place: Parts) -> None:
 
 
 def test_replace_takes_every_partition_whatever_the_session_says(spark: SparkSession, place: Parts) -> None:
-    """Partitions without new rows go too, also in a session that overwrites dynamically."""
+    """Partitions without new rows are replaced, too, also in a session with dynamic overwrite."""
     step = step_of((*place, "t"), partition=("p",))
     spark.sql(f"CREATE TABLE main.{place[1]}.t (id int, p int) PARTITIONED BY (p)")
     spark.sql(f"INSERT INTO main.{place[1]}.t VALUES (1, 1), (2, 2)")
@@ -61,7 +63,7 @@ def test_replace_takes_every_partition_whatever_the_session_says(spark: SparkSes
 
 
 def test_append_adds_to_what_is_published(spark: SparkSession, place: Parts) -> None:
-    """The branch has the rows of `main` and the new ones; taken whole, only the new ones."""
+    """The branch has the rows of `main` and the new ones; after a full read it has only the new ones."""
     step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.APPEND))
     spark.sql(f"CREATE TABLE main.{place[1]}.t AS SELECT 1 AS id")
     new = spark.sql("SELECT 1 AS id UNION ALL SELECT 2")

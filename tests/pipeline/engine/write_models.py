@@ -25,7 +25,7 @@ class WriteModeCase:
 
 
 def instant(minute: int) -> dt.datetime:
-    """Return a point in time of the stories."""
+    """Return a point in time of the random runs."""
     return START + dt.timedelta(minutes=minute)
 
 
@@ -46,7 +46,7 @@ def keyed_rows(chance: random.Random, turn: int) -> list[Row]:
 
 
 def timed_rows(chance: random.Random, turn: int) -> list[Row]:
-    """Return random rows (id, v, w, at, gone): several moments of a key, early and late, each once."""
+    """Return random rows (id, v, w, at, gone): several times per key, early and late, each once."""
     moments = [(key, minute) for key in range(3) for minute in range(8)]
     chosen = chance.sample(moments, chance.randrange(7))
     return [(key, value(chance), value(chance), instant(minute), chance.random() < 0.2) for key, minute in chosen]

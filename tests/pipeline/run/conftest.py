@@ -1,4 +1,4 @@
-"""A real server and an engine without Spark, so that all courses of a run can be tested in seconds.
+"""A real server and an engine without Spark, so that all outcomes of a run can be tested in seconds.
 
 The engine commits real snapshots to real branches over Iceberg REST, but without data files.
 """
@@ -75,7 +75,9 @@ def commit(client: Client, table: Parts, *, ref: str, parent: int | None, by: Ma
 
 @dataclass
 class FakeEngine:
-    """Executes steps as commits without rows. `before` and `after` are called around each, to cause faults."""
+    """Executes steps as commits without rows. The hooks `before` and `after` are called around each step, to inject
+    faults.
+    """
 
     client: Client
     before: Callable[[StepDeclaration, StepContext], None] = lambda step, context: None
@@ -92,7 +94,7 @@ class FakeEngine:
     """The answers of `changed` per source. Others have not changed."""
 
     def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
-        """The query's text is the list of tables."""
+        """Return the tables of each step; the text of a query is the list of its tables."""
         return {
             step.name: frozenset(
                 tuple(each.split(".")) for each in step.body.text.split() if isinstance(step.body, Sql)
@@ -111,11 +113,11 @@ class FakeEngine:
         return found
 
     def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
-        """Return the test's answer."""
+        """Return the pins that the test declared as expired."""
         return frozenset(pins) & self.expired
 
     def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
-        """Return the test's answer."""
+        """Return for each source the answer that the test set."""
         return {name: self.mended.get(name, False) for name in pins}
 
     def carry_out(self, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
@@ -159,7 +161,7 @@ class FakeEngine:
         )
 
     def tasks(self, step: str) -> FakeTaskCounts:
-        """Return half of the tasks as done."""
+        """Return task counts with half of the tasks done."""
         return FakeTaskCounts(1, 2)
 
     def halt(self) -> None:
@@ -169,7 +171,7 @@ class FakeEngine:
 
 @dataclass
 class FakeTaskCounts:
-    """Tasks."""
+    """Counts of tasks."""
 
     done: int
     total: int
@@ -187,17 +189,17 @@ class PipelineRig:
     stop: StopSignal = field(default_factory=StopSignal)
 
     def means(self) -> RunMeans:
-        """Return the means of runs."""
+        """Return the dependencies of runs."""
         return RunMeans(
             client=self.client, heart=self.heart, engine=self.engine, stop=self.stop, listener=self.events.append
         )
 
     def table(self, name: str) -> Parts:
-        """A table in the test's namespace."""
+        """Return the path of a table in the test's namespace."""
         return ("main", self.space, name)
 
     def pipeline(self, **reads: str) -> Pipeline:
-        """Build a pipeline from steps by table name, each with the space-separated names of its inputs."""
+        """Return a pipeline of steps by table name, each with the space-separated names of its inputs."""
         steps = tuple(
             StepDeclaration(
                 table=self.table(name), body=Sql(text=" ".join(f"main.{self.space}.{each}" for each in wanted.split()))
@@ -211,7 +213,7 @@ class PipelineRig:
         return start(pipeline, self.means(), directory=Path(), options=RunOptions(**{"lease_s": 2, **options}))  # type: ignore[arg-type]
 
     def main(self, name: str) -> int | None:
-        """Return the snapshot of a table's `main`."""
+        """Return the `main` snapshot of a table."""
         heads = heads_of(self.client, self.table(name))
         assert heads is not None, name
         return heads.main
@@ -223,11 +225,11 @@ class PipelineRig:
         return set(heads.refs)
 
     def renewed(self) -> PipelineRig:
-        """Return the same rig as another process would have it: not stopped, without events."""
+        """Return the same rig for another process: not stopped, and without events."""
         return PipelineRig(client=self.client, heart=self.heart, space=self.space, engine=FakeEngine(self.client))
 
 
 @pytest.fixture
 def scene(client: Client, heart: Client, space: str) -> PipelineRig:
-    """Open a rig over the server."""
+    """Return a rig over the server."""
     return PipelineRig(client=client, heart=heart, space=space, engine=FakeEngine(client))

@@ -1,6 +1,6 @@
-"""A proxy of a server that is killed at a chosen request and comes back: an outage at an exact moment.
+"""A proxy of a server that is killed at a chosen request and restarted: an outage at an exact moment.
 
-While the server is away the proxy does not listen, so callers see broken and then refused connections.
+While the server is down the proxy does not listen, so callers see broken and then refused connections.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ SENT, ANSWERED = "never sent", "answer lost"
 
 @dataclass(frozen=True, slots=True)
 class RelayMoment:
-    """A request by its method, path and body, and the moment of the kill: `SENT` before it, `ANSWERED` after it was
-    executed.
+    """A request by its method, path and body, and the moment of the kill: `SENT` before it is executed, `ANSWERED`
+    after.
     """
 
     name: str
@@ -41,7 +41,9 @@ class RelayMoment:
 
 
 class Relay:
-    """Forwards requests to `server`, and kills it at the `moment`. It returns on the same port after `away_s`."""
+    """Forwards requests to `server`, and kills it at the `moment`. The server restarts on the same port after
+    `away_s`.
+    """
 
     def __init__(self, server: LiveServer, *, data: Path, away_s: float) -> None:
         self.server: LiveServer = server
@@ -103,7 +105,7 @@ class Relay:
             return self.moment if self._seen == self.moment.nth else None
 
     def strike(self) -> None:
-        """Kill the server now, break all connections, and refuse new ones until it is back."""
+        """Kill the server now, break all connections, and refuse new ones until it has restarted."""
         self.struck.set()
         self._process.kill()
         self._process.wait()
@@ -142,7 +144,7 @@ class Relay:
             self.back.set()
 
     def close(self) -> None:
-        """Stop listening, and stop the server that came back."""
+        """Stop listening, and stop the restarted server."""
         self._closed = True
         if self.struck.is_set():
             self.back.wait(timeout=60)
@@ -154,7 +156,7 @@ class Relay:
 
 
 def _request(caller: socket.socket) -> tuple[bytes, bytes] | None:
-    """Return head and body of the next request; None if the caller has gone."""
+    """Return head and body of the next request; None if the caller has closed the connection."""
     data = b""
     while b"\r\n\r\n" not in data:
         chunk = caller.recv(65536)
@@ -173,7 +175,7 @@ def _request(caller: socket.socket) -> tuple[bytes, bytes] | None:
 
 
 class _Answers:
-    """Forwards the server's answers until it is told to hold them back."""
+    """Forwards the server's answers until `hold` is called."""
 
     def __init__(self, server: socket.socket, caller: socket.socket) -> None:
         self._server, self._caller = server, caller

@@ -21,7 +21,7 @@ from tests.pipeline.run.test_kills import Driver
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -48,7 +48,7 @@ def waited(spark, gate):
 
 @pytest.fixture
 def file(admin: Client, tmp_path: Path) -> Path:
-    """A pipeline that writes when a file is there."""
+    """A pipeline whose step waits until a file exists."""
     admin.namespaces.create("main.twice")
     (tmp_path / "twice.py").write_text(FUNCTION)
     made = tmp_path / "twice.yaml"
@@ -58,7 +58,7 @@ def file(admin: Client, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def first(server: LiveServer, file: Path, tmp_path: Path) -> Iterator[tuple[Driver, str]]:
-    """A process that holds a run whose step waits, and the run's id."""
+    """A process with a run whose step waits, and the run's id."""
     driver = Driver(server, "run", str(file), "--param", f"gate={tmp_path / 'gate'}")
     try:
         run = next(str(event["run"]) for event in driver.events() if event["state"] == "running")
@@ -71,8 +71,8 @@ def first(server: LiveServer, file: Path, tmp_path: Path) -> Iterator[tuple[Driv
 def test_two_processes_take_turns(
     spark: SparkSession, admin: Client, file: Path, *, first: tuple[Driver, str], tmp_path: Path
 ) -> None:
-    """Who doesn't wait is told which run it is, whose, held where and what to do; who waits comes after; each
-    writes its rows once.
+    """Without waiting, the second run is refused with the id, user, host and advice of the first; with waiting it runs
+    afterwards. Each writes its rows once.
     """
     driver, run = first
     gate, waited = tmp_path / "gate", list[RunResult]()

@@ -1,4 +1,4 @@
-"""A server that is killed during a run and comes back: everything that can wait does, and nothing fails."""
+"""A server that is killed during a run and restarted: the run waits for it, and nothing fails."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.integration
 def test_a_server_that_is_away_as_a_run_begins_is_waited_for(
     scene: PipelineRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where Spark does not reach it, before anything is recorded: asked again, and after the longest wait told
-    without Java's words.
+    """If Spark cannot reach the server at the start of a run, the request is repeated; after the longest wait the error
+    has no text of Java.
     """
     failures = [StepAway("connection refused")] * 2
     reads = scene.engine.reads
@@ -46,7 +46,9 @@ def test_a_server_that_is_away_as_a_run_begins_is_waited_for(
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_server_that_is_killed_and_comes_back_fails_nothing(tmp_path: Path, moment: str) -> None:
-    """Killed before a step writes or after it wrote: the run waits, does that step again, and publishes once."""
+    """If the server is killed before a step writes or after it wrote, the run waits, repeats that step, and publishes
+    once.
+    """
     again: list[subprocess.Popen[bytes]] = []
     with serving(tmp_path / "data") as first, Client(first.uri, token=first.token) as client:
         address = first.uri.removeprefix("http://")

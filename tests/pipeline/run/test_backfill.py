@@ -30,7 +30,7 @@ PIPELINE = Pipeline(
     ],
 )
 def test_values_between_two_ends(text: str, values: tuple[Scalar, ...]) -> None:
-    """Both ends count, as far as the step meets the last."""
+    """Both ends are included, if the step reaches the last one."""
     assert parse_range(PIPELINE, text).values == values
 
 
@@ -52,7 +52,7 @@ def test_values_between_two_ends(text: str, values: tuple[Scalar, ...]) -> None:
     ],
 )
 def test_what_is_no_range_is_told(text: str, words: str) -> None:
-    """How it is written, which parameter was meant, what its type is."""
+    """The error for an invalid range shows the syntax, the nearest parameter name, and the expected type."""
     if words.startswith("more"):
         assert len(parse_range(PIPELINE, "int=1..10000").values) == 10_000
 
@@ -61,7 +61,7 @@ def test_what_is_no_range_is_told(text: str, words: str) -> None:
 
 
 def test_a_failed_run_ends_it_and_the_rest_is_told() -> None:
-    """Later values wait for the one that failed; what is left is written so that it goes on from there."""
+    """After a failed run the remaining values are not run; the output has the range that continues from there."""
     seen: list[Scalar] = []
 
     def run(value: Scalar) -> RunResult:

@@ -1,4 +1,4 @@
-"""A standalone cluster of two workers, one of which is killed: while it holds rows, and during a whole run."""
+"""A standalone cluster of two workers, one of which is killed: while it has staged rows, and during a whole run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.pipeline.run.test_kills import Driver
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -50,7 +50,7 @@ print("same" if before == after else "other", flush=True)
 
 @pytest.fixture
 def workers(tmp_path: Path) -> Iterator[SparkCluster]:
-    """Two workers of the test's own: it kills one."""
+    """Two workers of the test's own, because it kills one."""
     directory = tmp_path / "cluster"
     directory.mkdir()
     with cluster(directory) as started:
@@ -59,9 +59,7 @@ def workers(tmp_path: Path) -> Iterator[SparkCluster]:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> dict[str, str]:
-    """The environment of a driver, whose settings lie in a file as a cluster's do; it keeps `events` of all that
-    happens.
-    """
+    """The environment of a driver with a settings file, as on a cluster; Spark's event log is written to `events`."""
     directory, events = tmp_path / "conf", tmp_path / "events"
     directory.mkdir()
     events.mkdir()
@@ -73,9 +71,7 @@ def settings(tmp_path: Path) -> dict[str, str]:
 def test_staged_rows_outlive_a_worker(
     workers: SparkCluster, settings: dict[str, str], *, tmp_path: Path, how: str, answer: str
 ) -> None:
-    """Rows by chance that were staged are the same ones when a worker is gone; Spark's own local checkpoint loses
-    them.
-    """
+    """Staged rows of a random query are the same after a worker was killed; Spark's own local checkpoint loses them."""
     script = tmp_path / "staged.py"
     script.write_text(STAGED)
     with subprocess.Popen(
@@ -105,8 +101,8 @@ def test_a_whole_run_whose_worker_is_killed(
     settings: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    """A worker dies during the first day's run, the other one does the second day: the rows are right, the token
-    is kept nowhere.
+    """A worker is killed during the first day's run, and the other one executes the second day: the rows are right, and
+    the token is stored nowhere.
     """
     shop = opened(admin, tmp_path, space="oncluster")
     words = ("run", str(shop.file), "--param", "least=2")

@@ -21,7 +21,7 @@ from tests.pipeline.run.test_kills import Driver
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -47,13 +47,13 @@ steps:
 
 @dataclass(frozen=True)
 class Told:
-    """A server that shows and keeps all it can."""
+    """A Spark Connect server with all pages and the event log enabled."""
 
     server: SparkConnectServer
     events: Path
 
     def all(self) -> list[str]:
-        """A statement's page and others, and what is kept of all that happened, which comes last."""
+        """Return the pages of a statement, the environment and the sessions, and then the event log."""
         pages = [self._page(path) for path in ("/SQL/execution/?id=1", "/environment/", "/connect/")]
         return [*pages, *(each.read_text() for each in self.events.rglob("events_*"))]
 
@@ -64,7 +64,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    """A server that knows of our credential as docs/guides/run-pipelines.md says."""
+    """A server that has the credential as docs/guides/run-pipelines.md says."""
     events = tmp_path_factory.mktemp("events")
     told = {
         "spark.eventLog.enabled": "true",
@@ -79,8 +79,8 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
 def test_a_whole_run_over_connect(
     server: LiveServer, admin: Client, spark: SparkSession, connect: Told, tmp_path: Path
 ) -> None:
-    """Merge, history, quarantine and Python over two days come to the right rows; the command ends; no page has
-    the token.
+    """Merge, history, quarantine and Python steps over two days give the right rows; the command exits; no page has the
+    token.
     """
     shop = opened(admin, tmp_path, space="overconnect")
     where = ("--connect", connect.server.address)
@@ -98,7 +98,7 @@ def test_a_whole_run_over_connect(
 
 
 def test_a_step_that_fails_over_connect(server: LiveServer, admin: Client, connect: Told, tmp_path: Path) -> None:
-    """A query that fails when its rows are computed: the command says so, publishes nothing, and ends."""
+    """If a query fails while its rows are computed, the command reports it, publishes nothing, and exits."""
     admin.namespaces.create("main.failsoverconnect")
     file = tmp_path / "failsoverconnect.yaml"
     file.write_text(FAILS)
@@ -112,8 +112,8 @@ def test_a_step_that_fails_over_connect(server: LiveServer, admin: Client, conne
 
 
 def test_a_server_that_hangs_holds_nobody(server: LiveServer, admin: Client, connect: Told, tmp_path: Path) -> None:
-    """Stopped while a step runs there, and the command asked to end: it waits a moment for an answer, and ends
-    without one.
+    """The Spark Connect server is stopped while a step runs, and the command is asked to end: it waits briefly for an
+    answer, and exits without one.
     """
     admin.namespaces.create("main.hangsoverconnect")
     file = tmp_path / "hangsoverconnect.yaml"
@@ -133,8 +133,8 @@ def test_a_server_that_hangs_holds_nobody(server: LiveServer, admin: Client, con
 
 
 def test_a_server_that_is_gone_holds_nobody(server: LiveServer, admin: Client, connect: Told, tmp_path: Path) -> None:
-    """Killed while a step runs there, and the command asked to end: it does so at once, and says that it was
-    interrupted. Comes last, as the server is gone.
+    """The Spark Connect server is killed while a step runs, and the command is asked to end: it exits at once and
+    reports the interrupt. This is the last test, because it kills the server.
     """
     admin.namespaces.create("main.goneoverconnect")
     file = tmp_path / "goneoverconnect.yaml"

@@ -15,7 +15,7 @@ UNDER_WAY = RunEvent(run="r", step="a.t", state="running", tasks_done=3, tasks=4
 
 
 def test_each_event_is_one_line_of_json() -> None:
-    """What is not known is left out, and further facts stand beside the others."""
+    """Unknown fields are omitted, and additional facts are beside the others."""
     lines: list[str] = []
     hear = json_lines(lines.append)
 
@@ -29,7 +29,7 @@ def test_each_event_is_one_line_of_json() -> None:
 
 
 def test_a_broken_rule_is_told_once() -> None:
-    """The message of a step that its rules end has each of them; a warning stands below it."""
+    """The message of a step that failed by its rules has each of them; a warning is on a separate line."""
     lines: list[str] = []
     told = ["price > 0: 1 of 561 rows (0.2%) violate it", "id: 2 of 561 rows (0.4%) violate it", "name: 3 of 561 rows"]
     findings = tuple({"held": False, "message": each} for each in told)
@@ -42,7 +42,7 @@ def test_a_broken_rule_is_told_once() -> None:
 
 
 def test_plain_lines_leave_out_how_far_spark_is() -> None:
-    """A log has a line per change; broken rules stand below their step."""
+    """A log has a line per change of state, without task counts; violated rules are below their step."""
     lines: list[str] = []
     hear = plain_lines(lines.append)
 
@@ -54,7 +54,9 @@ def test_plain_lines_leave_out_how_far_spark_is() -> None:
 
 
 def test_every_end_has_a_code_and_only_one_is_good() -> None:
-    """Schedulers that know exceptions only get one unless the run did what was asked."""
+    """The exit code is zero only if the run did what was requested, for schedulers that know only success and
+    failure.
+    """
     assert set(EXIT_CODES) == set(EndReason)
     for why in EndReason:
         ended = RunResult(run="r", pipeline="p", attempt=1, state="s", why=why, message="words")

@@ -19,7 +19,7 @@ from limnos.pipeline.run.result import EndReason
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -37,7 +37,7 @@ ROOM = 200_000
 
 @contextmanager
 def full(spark: SparkSession) -> Iterator[None]:
-    """The kernel refuses to let any file of Spark's Java machine grow, as a full disk does, until the body ends."""
+    """Limit the file size of Spark's Java process during the body, so that writes fail as on a full disk."""
     machine = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
     before = resource.prlimit(machine, resource.RLIMIT_FSIZE)
     resource.prlimit(machine, resource.RLIMIT_FSIZE, (ROOM, before[1]))
@@ -48,9 +48,7 @@ def full(spark: SparkSession) -> Iterator[None]:
 
 
 def test_a_full_disk_publishes_nothing_and_a_resume_goes_on(spark: SparkSession, admin: Client, tmp_path: Path) -> None:
-    """The step that found no room fails and is named; what was done before stands on its branch, and is not done
-    again.
-    """
+    """The step whose write failed is named; earlier steps remain on their branches and are not repeated."""
     admin.namespaces.create("main.full")
     file = tmp_path / "full.yaml"
     file.write_text(PIPELINE)

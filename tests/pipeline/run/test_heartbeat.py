@@ -21,14 +21,14 @@ RUNNING = RunStanding("running", 2)
 
 
 class EndAfter:
-    """An event that is set once somebody has waited for it so many times. It keeps the length of each wait."""
+    """An event that is set after it was waited for `count` times. It records the length of each wait."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         self.waits: list[float] = []
 
     def wait(self, seconds: float) -> bool:
-        """Return at once whether the event is set."""
+        """Return whether the event is set, without waiting."""
         self.waits.append(seconds)
         return self.is_set()
 
@@ -37,11 +37,11 @@ class EndAfter:
         return len(self.waits) > self._count
 
     def set(self) -> None:
-        """Leave the event as it is."""
+        """Ignore the call."""
 
 
 class FakeClient:
-    """A client whose server gives each heartbeat the same answer, and keeps the heartbeats."""
+    """A client whose server gives each heartbeat the same answer, and which records the heartbeats."""
 
     def __init__(self, answer: RunStanding | ClientError) -> None:
         self._answer = answer
@@ -53,7 +53,7 @@ class FakeClient:
         return self
 
     def beat(self, run: str, attempt: int, *, progress: Mapping[str, Mapping[str, object]]) -> RunStanding:
-        """Keep the heartbeat, and give the answer."""
+        """Record the heartbeat, and return the answer."""
         self.beats.append((run, attempt, progress))
         if isinstance(self._answer, ClientError):
             raise self._answer
@@ -110,7 +110,7 @@ def test_an_unreachable_server_does_not_stop_the_run() -> None:
     ids=["another attempt", "run dropped", "cancelled", "running"],
 )
 def test_answers_that_stop_the_run(answer: RunStanding | ClientError, why: EndReason | None) -> None:
-    """A run stops when another attempt holds it, when it is gone, and when somebody cancelled it."""
+    """A run stops if another attempt owns it, if it does not exist, and if it was cancelled."""
     stop = StopSignal()
     heart, _ = heart_of(FakeClient(answer), stop, lease_s=30, beats=1)
 
@@ -120,7 +120,7 @@ def test_answers_that_stop_the_run(answer: RunStanding | ClientError, why: EndRe
 
 
 def test_a_refused_heartbeat_after_the_end_stops_nothing() -> None:
-    """A heartbeat that was under way when the run published is refused, and gives no reason to stop."""
+    """A heartbeat that is refused because the run has been published meanwhile does not stop the run."""
     stop = StopSignal()
     heart, _ = heart_of(FakeClient(ConflictError("is published", status=409)), stop, lease_s=30, beats=0)
     heart._ended.wait(0)

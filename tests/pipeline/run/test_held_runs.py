@@ -25,7 +25,7 @@ def make(client: Client, table: Parts, **properties: str) -> None:
 
 
 def claimed(client: Client, *outputs: dict[str, object], new: tuple[Parts, ...] = (), run: str = "") -> str:
-    """Start a run, tell outputs of it that nobody has made, and hold it."""
+    """Start a run, report outputs that no step has made, and hold the run."""
     run = run or str(uuid.uuid4())
     client.pipelines.put("claims", {"steps": []})
     client.runs.start("claims", run, holder="host:1", steps=[{"name": "s"}], options={"new": new, "tables": new})
@@ -35,7 +35,7 @@ def claimed(client: Client, *outputs: dict[str, object], new: tuple[Parts, ...] 
 
 
 def output(client: Client, table: Parts, **more: object) -> dict[str, object]:
-    """An output as a runner tells it, true but for `more`."""
+    """Return an output as a runner reports it, correct except for `more`."""
     heads = heads_of(client, table)
     assert heads is not None
     told = {
@@ -51,7 +51,7 @@ def output(client: Client, table: Parts, **more: object) -> dict[str, object]:
 
 @pytest.fixture
 def table(client: Client, space: str) -> Parts:
-    """Create another user's table: `main` has two snapshots, the branch `old` stays at the first."""
+    """Create another user's table: `main` has two snapshots, the branch `old` is at the first."""
     found = ("main", space, "theirs")
     make(client, found)
     first = commit(client, found, ref="main", parent=None)
@@ -62,7 +62,7 @@ def table(client: Client, space: str) -> Parts:
 
 @pytest.mark.parametrize("ref", ["main", "old"])
 def test_another_ref_than_the_runs_own_is_not_published(client: Client, table: Parts, ref: str) -> None:
-    """A record that names a branch which anybody could name moves nothing, and no ref goes."""
+    """A record that names another branch than the run's own moves no ref and removes none."""
     before = heads_of(client, table)
     assert before is not None
     run = claimed(client, output(client, table, branch=ref, head=before.refs[ref]))
@@ -76,7 +76,7 @@ def test_another_ref_than_the_runs_own_is_not_published(client: Client, table: P
 
 
 def test_columns_are_not_dropped_beside_no_branch(client: Client, space: str) -> None:
-    """A branch that is not there proves nothing, so a record that names one loses no columns of an empty table."""
+    """If a record names a missing branch, no columns are dropped from an empty table."""
     found = ("main", space, "empty")
     make(client, found)
     run = str(uuid.uuid4())
@@ -89,13 +89,13 @@ def test_columns_are_not_dropped_beside_no_branch(client: Client, space: str) ->
 
 
 def test_a_held_run_without_outputs_is_told(client: Client) -> None:
-    """There is nothing to publish, and that is said."""
+    """Publishing a held run without outputs reports that there is nothing to publish."""
     with pytest.raises(CommitConflict, match="names no tables"):
         publish_held(client, claimed(client))
 
 
 def test_an_empty_table_goes_only_if_the_run_made_it(client: Client, space: str) -> None:
-    """A record that calls somebody's empty table its own does not take it away; one that bears the run's mark goes."""
+    """Discarding drops an empty table only if it has the run's mark, not because the record lists it."""
     theirs, own = ("main", space, "theirs"), ("main", space, "own")
     make(client, theirs)
     run = claimed(client, new=(theirs, own))
@@ -108,7 +108,9 @@ def test_an_empty_table_goes_only_if_the_run_made_it(client: Client, space: str)
 
 
 def test_a_table_is_dropped_in_its_own_catalog(client: Client, server: LiveServer, space: str) -> None:
-    """A record that names tables of two catalogs takes away those that it names, not their namesakes."""
+    """If a record names tables of two catalogs, discarding drops each in its own catalog, not tables of the same
+    name.
+    """
     other = f"other{space}"
     client.catalogs.create(other)
     client.namespaces.create(f"{other}.{space}")

@@ -1,4 +1,4 @@
-"""A driver or a server is killed at any moment: a resumed run ends with the same tables as an undisturbed one."""
+"""A driver or a server is killed at a random moment: a resumed run ends with the same tables as an undisturbed one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.integration.live import LIMNOS, LiveServer
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -45,7 +45,7 @@ steps:
 
 
 class Driver:
-    """A process of `limnos pipeline …`, and the events it tells."""
+    """A process of `limnos pipeline …`, and the events that it prints."""
 
     def __init__(
         self,
@@ -64,12 +64,12 @@ class Driver:
         self._reader.start()
 
     def events(self) -> Iterator[dict[str, object]]:
-        """Each event as it comes."""
+        """Yield each event."""
         for line in self.process.stdout or ():
             yield json.loads(line)
 
     def ended(self) -> dict[str, object]:
-        """The last event."""
+        """Return the last event."""
         last: dict[str, object] = {}
         for event in self.events():
             last = event
@@ -81,7 +81,7 @@ class Driver:
 
 @pytest.fixture
 def file(admin: Client, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """A pipeline of three steps in a namespace of the test's own, which is the file's name."""
+    """A pipeline of three steps in a namespace of the test's own, which has the name of the file."""
     space = "k" + "".join(filter(str.isalnum, request.node.name))[-20:].lower()
     admin.namespaces.create(f"main.{space}")
     made = tmp_path / f"{space}.yaml"
@@ -96,14 +96,14 @@ def answer(spark: SparkSession, space: str) -> list[tuple[object, ...]]:
 
 
 def expected(spark: SparkSession) -> list[tuple[object, ...]]:
-    """Return the same, computed by plain Spark SQL."""
+    """Return the same, computed with plain Spark SQL."""
     odd = "SELECT sha2(cast(id AS string), 256) AS h FROM range(0, 400000) WHERE id % 2 = 1"
     total = [tuple(row) for row in spark.sql(f"SELECT count(*), sum(crc32(h)) FROM ({odd})").collect()]
     return [*total, (400000,), (200000,)]
 
 
 def published_snapshots(client: Client, table: str) -> list[str]:
-    """The runs of the snapshots that `main` was made from, newest first."""
+    """Return the runs of the ancestor snapshots of `main`, newest first."""
     metadata = client.tables.load(table).metadata
     known = {each["snapshot-id"]: each for each in metadata["snapshots"]}  # type: ignore[attr-defined]
     refs: dict[str, dict[str, int]] = metadata["refs"]  # type: ignore[assignment]
@@ -118,9 +118,7 @@ def published_snapshots(client: Client, table: str) -> list[str]:
 
 @contextmanager
 def watched(server: LiveServer, space: str) -> Iterator[list[str]]:
-    """Watch continuously which of the tables have rows: after one has, every table that is read later must have
-    some.
-    """
+    """Poll which of the tables have rows: after one has some, every table that is read later must have some."""
     broken: list[str] = []
     over = threading.Event()
 
@@ -154,7 +152,7 @@ def has_rows(client: Client, table: str) -> bool:
 
 @dataclass
 class Moment:
-    """When a driver was killed, and what was found then."""
+    """When a driver was killed, and the state at that time."""
 
     number: int
     began: float = field(default_factory=time.monotonic)
@@ -172,8 +170,8 @@ class Moment:
 def test_a_killed_driver_is_resumed(
     server: LiveServer, admin: Client, spark: SparkSession, file: Path, number: int
 ) -> None:
-    """Killed at a moment by chance, Java writing on: the resume publishes what an undisturbed run would, each
-    snapshot once, and nobody sees a part.
+    """After a kill at a random moment, with Java still writing, the resume publishes what an undisturbed run would,
+    each snapshot once, and readers see no partial result.
     """
     chance, moment = random.Random(number), Moment(number)
     moment.step, moment.delay_s = chance.choice(["raw", "odd", "total"]), chance.uniform(0, 4)

@@ -1,4 +1,4 @@
-"""Lineage of tables is reported when they are published, whoever publishes them and whichever attempt wrote them."""
+"""Lineage of tables is reported when they are published, for every publisher and every attempt."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ JOBS = ("register_job_template", "use_job_template", "run_job")
 
 
 def sources(scene: PipelineRig, name: str) -> set[str]:
-    """The tables of the test that a table came from."""
+    """Return the tables of the test that are sources of a table."""
     graph = scene.client.lineage.up(scene.table(name))
     return {node.path[-1] for node in graph.nodes if node.path is not None} - {name}
 
 
 def test_a_published_run_is_told(scene: PipelineRig) -> None:
-    """Each table's sources are those that its step read."""
+    """Each table's sources are the tables that its step read."""
     ended = scene.run(scene.pipeline(a="", b="a", c="a b"))
 
     assert ended.state == "published", ended.message
@@ -36,7 +36,7 @@ def test_a_published_run_is_told(scene: PipelineRig) -> None:
 
 
 def test_a_held_run_is_told_when_it_is_published(scene: PipelineRig) -> None:
-    """Not before; and then from its record, as the process that made it is gone."""
+    """Lineage of a held run is reported when it is published, from its record, because its process has ended."""
     held = scene.run(scene.pipeline(a="", b="a"), hold=True)
     before = sources(scene, "b")
 
@@ -47,7 +47,7 @@ def test_a_held_run_is_told_when_it_is_published(scene: PipelineRig) -> None:
 
 
 def test_what_an_earlier_attempt_made_is_told(scene: PipelineRig) -> None:
-    """A step that was finished before the kill is not run again, and what it read is known from the record."""
+    """The lineage of a step that finished before the kill comes from the record, because the step is not repeated."""
     scene.engine.before = failing("c")
     ended = scene.run(scene.pipeline(a="", b="a", c="b"))
     again = scene.renewed()
@@ -61,7 +61,9 @@ def test_what_an_earlier_attempt_made_is_told(scene: PipelineRig) -> None:
 
 
 def test_nobody_lends_their_rights_to_what_a_record_says(scene: PipelineRig, server: LiveServer) -> None:
-    """Another user's publish says who could have told; that user's own publish tells."""
+    """If another user publishes a run, the message names the user who can report the lineage; if the run's own user
+    publishes, it is reported.
+    """
     admin = scene.client
     user, role = f"ana_{scene.space}", f"role_{scene.space}"
     admin.users.add(user)

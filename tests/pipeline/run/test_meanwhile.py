@@ -21,7 +21,7 @@ from tests.integration.live import LiveServer
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -52,7 +52,7 @@ class Meddler:
     done: bool = False
 
     def __call__(self, event: RunEvent) -> None:
-        """Hear of an event."""
+        """Record an event, and run the action at its time."""
         said = f"{event.step.rpartition('.')[2]} {event.state}" if event.step else event.state
         self.seen.append(said)
         self.told += [event.message] if event.message else []
@@ -63,7 +63,7 @@ class Meddler:
 
 @dataclass
 class Stage:
-    """A pipeline of two tables that was run once, and what it takes to run it again."""
+    """A pipeline of two tables that was run once, and all that is needed to run it again."""
 
     file: Path
     spark: SparkSession
@@ -83,7 +83,7 @@ class Stage:
         return sorted(row[0] for row in self.spark.sql(f"SELECT id FROM {self.table(name)}").collect())
 
     def run(self, listener: Meddler, *, spark: SparkSession | None = None, tries: int = 3) -> RunResult:
-        """Run it again, while somebody meddles."""
+        """Run it again, with an interfering action."""
         ended = load(self.file).run(spark or self.spark, listener=listener, options=RunOptions(tries=tries))
         assert listener.done, listener.seen
         return ended
@@ -102,7 +102,7 @@ def stage(spark: SparkSession, admin: Client, tmp_path: Path, request: pytest.Fi
 
 @pytest.fixture
 def ana(stage: Stage, server: LiveServer) -> SparkSession:
-    """Spark as a user who may just run the pipeline, by a role of the same name."""
+    """Spark as a user who has just the rights to run the pipeline, by a role of the same name."""
     name = f"ana_{stage.space}"
     stage.admin.users.add(name)
     stage.admin.roles.create(name)
@@ -125,7 +125,9 @@ def ana(stage: Stage, server: LiveServer) -> SparkSession:
 def test_a_right_taken_away_during_a_run_is_named(
     stage: Stage, ana: SparkSession, right: str, when: str, state: str
 ) -> None:
-    """Nothing is published; the end names the right and the line that grants it, and with it the run goes on."""
+    """If a right is revoked during a run, nothing is published; the message names the right and the command that grants
+    it, and after the grant a resume succeeds.
+    """
     role, space = f"ana_{stage.space}", f"main.{stage.space}"
     ended = stage.run(
         Meddler(when, lambda: stage.admin.roles.withdraw(role, [right], on=space, kind="namespace")), spark=ana
@@ -145,8 +147,8 @@ def test_a_right_taken_away_during_a_run_is_named(
 
 
 def test_a_right_that_lacks_from_the_beginning_stops_a_run_before_it_writes(stage: Stage, ana: SparkSession) -> None:
-    """Also where an earlier step could have been done: no step begins, no run is recorded, and the line that
-    grants it is told.
+    """If a right is missing at the start, no step begins, no run is recorded, and the message has the command that
+    grants it, even if earlier steps could run.
     """
     role, seen = f"ana_{stage.space}", list[str]()
     stage.admin.roles.withdraw(role, ["modify_table"], on=f"main.{stage.space}", kind="namespace")
@@ -162,7 +164,7 @@ def test_a_right_that_lacks_from_the_beginning_stops_a_run_before_it_writes(stag
 
 
 def test_an_output_dropped_before_the_publish_is_told(stage: Stage) -> None:
-    """The run fails and says which table is gone; the other one is not published either."""
+    """The run fails and names the dropped table; the other table is not published either."""
     ended = stage.run(Meddler("publishing", lambda: stage.spark.sql(f"DROP TABLE {stage.table('b')}")))
 
     assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.MOVED, 5), ended.message
@@ -172,7 +174,7 @@ def test_an_output_dropped_before_the_publish_is_told(stage: Stage) -> None:
 
 
 def test_an_output_renamed_before_the_publish_keeps_its_rows(stage: Stage) -> None:
-    """The run publishes neither under the old name nor under the new one."""
+    """A renamed output is published neither under the old name nor under the new one."""
     rename = f"ALTER TABLE {stage.table('b')} RENAME TO {stage.space}.c"
     ended = stage.run(Meddler("publishing", lambda: stage.spark.sql(rename)))
 
@@ -182,7 +184,7 @@ def test_an_output_renamed_before_the_publish_keeps_its_rows(stage: Stage) -> No
 
 
 def test_an_output_dropped_during_a_later_step_is_told(stage: Stage) -> None:
-    """The step that reads the dropped one fails, or the publish does: nothing is published."""
+    """The step that reads the dropped table fails, or the publish does; nothing is published."""
     ended = stage.run(Meddler("b running", lambda: stage.spark.sql(f"DROP TABLE {stage.table('a')}")))
 
     assert ended.state == "failed", ended.message
@@ -191,7 +193,7 @@ def test_an_output_dropped_during_a_later_step_is_told(stage: Stage) -> None:
 
 
 def test_a_rival_between_the_last_step_and_the_publish_keeps_its_rows(stage: Stage) -> None:
-    """The rival's step is run again on what the rival wrote, and all is published."""
+    """The step of the changed table is run again on the other writer's rows, and everything is published."""
     rival = Meddler("publishing", lambda: stage.spark.sql(f"INSERT INTO {stage.table('b')} VALUES (7)"))
     ended = stage.run(rival)
 
@@ -209,8 +211,8 @@ def test_a_rival_between_the_last_step_and_the_publish_keeps_its_rows(stage: Sta
 
 
 def test_a_rival_who_never_rests_is_named_and_the_next_run_goes_on_from_what_they_wrote(stage: Stage) -> None:
-    """After its tries the run gives up, says who wrote and when, and keeps its branches; another run is made on
-    the rival's rows.
+    """After its attempts the run fails, names the writer and the time, and keeps its branches; another run is based on
+    the other writer's rows.
     """
     rival = Meddler("publishing", lambda: stage.spark.sql(f"INSERT INTO {stage.table('b')} VALUES (7)"), again=True)
 

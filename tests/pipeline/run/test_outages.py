@@ -1,4 +1,4 @@
-"""A server that is killed while Spark runs a pipeline and comes back: the run waits, and the result is as without the
+"""A server that is killed while Spark runs a pipeline and restarted: the run waits, and the result is as without the
 outage.
 """
 
@@ -23,7 +23,7 @@ from tests.pipeline.run.test_kills import PIPELINE, answer, expected, published_
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -46,7 +46,7 @@ CHOSEN = MOMENTS if os.environ.get("LIMNOS_TEST_FAULTS") == "all" else MOMENTS[:
 
 @pytest.fixture
 def relay(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Relay]:
-    """A server of the test's own behind a relay, away for one to five seconds by the moment's seed."""
+    """A server behind the proxy, down for one to five seconds, by the moment's seed."""
     away_s = random.Random(request.node.name).uniform(1, 5)
     with serving(tmp_path / "data") as server:
         made = Relay(server, data=tmp_path / "data", away_s=away_s)
@@ -58,7 +58,7 @@ def relay(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Relay]:
 
 @pytest.fixture
 def through(served_spark: SparkSession, relay: Relay) -> SparkSession:
-    """A session of the warm Spark whose catalogs are those of the relay's server."""
+    """A session of the running Spark whose catalogs are those of the proxied server."""
     assert served_spark is not None
     return session(relay.uri, token=relay.server.token, config={"spark.sql.session.timeZone": "UTC"})
 
@@ -67,7 +67,9 @@ def through(served_spark: SparkSession, relay: Relay) -> SparkSession:
 def test_a_server_killed_at_a_moment_changes_nothing(
     relay: Relay, through: SparkSession, tmp_path: Path, moment: RelayMoment
 ) -> None:
-    """Killed at a request of the run, back after seconds: published once, with the rows of an undisturbed run."""
+    """If the server is killed at a request of the run and restarted after seconds, the run publishes once, with the
+    rows of an undisturbed run.
+    """
     file = tmp_path / "o.yaml"
     file.write_text(PIPELINE.replace("SPACE", "o"))
     with Client(relay.uri, token=relay.server.token) as client:
@@ -75,7 +77,7 @@ def test_a_server_killed_at_a_moment_changes_nothing(
         relay.moment = moment
         ended = load(file).run(through, options=RunOptions(lease_s=30))
 
-        assert relay.struck.is_set(), "the moment never came"
+        assert relay.struck.is_set(), "the moment was never reached"
         assert (ended.state, ended.exit_code) == ("published", 0), ended.message
         assert answer(through, "o") == expected(through)
         for name in ("raw", "odd", "total"):

@@ -1,4 +1,4 @@
-"""Values of parameters: checked types, no missing ones, and Python types for Spark."""
+"""Values of parameters: type checks, missing values, and Python types for Spark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def declared(kind: ParameterType, default: Scalar = None) -> Pipeline:
     ],
 )
 def test_a_value_is_typed(kind: ParameterType, text: object, value: Scalar, native: object) -> None:
-    """What a command line or a caller gives becomes JSON for the record, and Python's type for Spark."""
+    """A value from the command line or a caller becomes JSON in the record, and a Python type for Spark."""
     found = parameter_values(declared(kind), {"p": text})
 
     assert found == {"p": value}
@@ -54,13 +54,13 @@ def test_a_value_is_typed(kind: ParameterType, text: object, value: Scalar, nati
     ],
 )
 def test_a_value_of_another_type_is_refused(kind: ParameterType, text: object) -> None:
-    """The refusal names the parameter, its type, and what to write."""
+    """The error for a value of another type has the parameter, its type, and an example."""
     with pytest.raises(BadRequest, match=f"parameter p: .* is not a valid {kind.value}; write for example --param p="):
         parameter_values(declared(kind), {"p": text})
 
 
 def test_what_is_missing_or_unknown_is_named() -> None:
-    """A parameter without default must be given; one of another name is answered with the nearest."""
+    """A parameter without a default is required; for an unknown parameter the error suggests the nearest name."""
     with pytest.raises(BadRequest, match=r"parameter p .* has no default"):
         parameter_values(declared(ParameterType.INT), {})
     with pytest.raises(BadRequest, match="no parameter q; it has p"):

@@ -1,7 +1,6 @@
-"""Readers beside runs: two tables always show the result of the same run, to every reader at any time.
+"""Readers during runs: two tables always show the result of the same run, to every reader at any time.
 
-`LIMNOS_TEST_READS` says how many reads of both tables there are at least; `conformance/run proofs` asks for ten
-thousand.
+`LIMNOS_TEST_READS` is the minimum number of reads of both tables; `conformance/run proofs` uses ten thousand.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ __all__ = ["place"]
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -35,7 +34,7 @@ RUNS_MIN = 3
 
 
 class Readers:
-    """Read both tables over and over, each with a connection of its own."""
+    """Read both tables repeatedly, each reader with its own connection."""
 
     def __init__(self, server: LiveServer, tables: tuple[str, str]) -> None:
         self.server = server
@@ -56,7 +55,7 @@ class Readers:
             thread.join(timeout=60)
 
     def read(self) -> None:
-        """Read one table, the other, and the first again: the pair counts if the first has not changed meanwhile."""
+        """Read one table, the other, and the first again: the pair counts if the first is unchanged."""
         try:
             with Client(self.server.uri, token=self.server.token) as client:
                 while not self.stop.is_set():
@@ -68,7 +67,7 @@ class Readers:
 
 
 def rows_of(client: Client, table: str) -> int:
-    """The rows that the table's current snapshot says it has; -1 where it has none."""
+    """Return the number of rows of the table's current snapshot; -1 without a snapshot."""
     metadata = client.tables.load(table).metadata
     current = metadata.get("current-snapshot-id")
     snapshots = cast("list[Mapping[str, object]]", metadata.get("snapshots") or [])
@@ -77,7 +76,7 @@ def rows_of(client: Client, table: str) -> int:
 
 
 def test_readers_see_whole_runs(place: Place, server: LiveServer, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each run gives both tables as many rows as its number; no reader ever sees two numbers."""
+    """Each run gives both tables as many rows as its number; no reader sees two different numbers."""
     steps = (
         place.step("numbers", "SELECT id AS x FROM range(:n)"),
         place.step("doubled", "SELECT numbers.x * 2 AS x FROM @.numbers"),

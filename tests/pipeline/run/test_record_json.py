@@ -1,4 +1,4 @@
-"""JSON of a run's record: the declaration, pins and outcomes, written and read again."""
+"""JSON of a run's record: the declaration, pins and outcomes, encoded and decoded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BRANCH = StepBranch(
 
 
 def test_a_declaration_is_json_without_what_goes_without_saying() -> None:
-    """Defaults and places are left out; a body says of which kind it is."""
+    """Defaults and source positions are omitted; a body has its kind."""
     found = record_json.encode_declaration(PIPELINE)
 
     assert json.loads(json.dumps(found)) == {
@@ -46,7 +46,7 @@ def test_a_declaration_is_json_without_what_goes_without_saying() -> None:
 
 
 def test_a_step_that_is_declared_otherwise_has_another_digest() -> None:
-    """What the step does counts, not where it is written."""
+    """The digest depends on the body of a step. Equal steps have equal digests."""
     other = replace(STEP, body=Sql(text="SELECT 2 AS x"))
 
     assert record_json.step_digest(PIPELINE, STEP) == record_json.step_digest(PIPELINE, replace(STEP))
@@ -54,7 +54,7 @@ def test_a_step_that_is_declared_otherwise_has_another_digest() -> None:
 
 
 def test_pins_come_back() -> None:
-    """Tables with their snapshots, views with what they meant."""
+    """Pins of tables with snapshots, and of views with definitions, are decoded to the same values."""
     pins = {
         ("main", "a"): ReadPin(name="main.a", table=("main", "a"), snapshot=5),
         ("main", "v"): ReadPin(name="main.v", table=("main", "v"), fingerprint="view:1"),
@@ -64,7 +64,7 @@ def test_pins_come_back() -> None:
 
 
 def test_an_outcome_comes_back_as_far_as_others_need_it() -> None:
-    """Branches and pins are the same; findings stay with the record."""
+    """Branches, pins and counts are decoded to the same values; findings are only in the record."""
     finding = ExpectationFinding(
         rule="r", kind="row", action="warn", broken=1, checked=2, tolerated=0.0, held=False, message="1 of 2"
     )
@@ -84,7 +84,7 @@ def test_an_outcome_comes_back_as_far_as_others_need_it() -> None:
 
 
 def test_the_same_try_has_the_same_key() -> None:
-    """A transaction that is sent again is the same one; another try is another."""
+    """The same attempt to publish has the same idempotency key; another attempt has another key."""
     assert key_of("r", 1, again=0) == key_of("r", 1, again=0)
     assert (
         len({key_of("r", 1, again=0), key_of("r", 1, again=1), key_of("r", 2, again=0), key_of("s", 1, again=0)}) == 4

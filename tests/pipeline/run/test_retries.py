@@ -1,4 +1,4 @@
-"""Requests to an unreachable server are retried, and no other failures."""
+"""Requests to an unreachable server are retried; other failures are not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from limnos.pipeline.run.stop import RunStopped, StopSignal
 
 
 def failing(*errors: Exception) -> object:
-    """A call that fails with each of these, then answers 7."""
+    """Return a call that raises each of these errors, then returns 7."""
     left = list(errors)
 
     def call() -> int:
@@ -25,14 +25,14 @@ def failing(*errors: Exception) -> object:
 
 
 def test_a_server_that_comes_back_answers() -> None:
-    """Nobody listening, a cut connection and an error of the server's own are waited out."""
+    """Refused connections, broken connections and server errors are retried."""
     call = failing(UnavailableError("no", sent=False), ServerError("oh", status=500))
 
     assert RetryPolicy(60, stop=StopSignal()).call(call) == 7  # type: ignore[arg-type]
 
 
 def test_a_refusal_is_told_at_once() -> None:
-    """What the server has decided is not asked again, nor a server that is there and has no space."""
+    """Refusals are not retried, nor are errors of a server without disk space."""
     call = failing(ConflictError("taken", status=409), NoSpaceError("full", status=503))
 
     with pytest.raises(ConflictError, match="taken"):
@@ -42,7 +42,7 @@ def test_a_refusal_is_told_at_once() -> None:
 
 
 def test_patience_has_an_end() -> None:
-    """A server that stays away is told as that."""
+    """A server that does not answer within the waiting time is reported as unavailable."""
     call = failing(*(UnavailableError("gone", sent=False) for _ in range(9)))
 
     with pytest.raises(UnavailableError, match="gone"):
@@ -50,7 +50,7 @@ def test_patience_has_an_end() -> None:
 
 
 def test_a_run_that_is_stopped_waits_no_longer() -> None:
-    """Who asks to stop meanwhile is obeyed while the server is still away."""
+    """If the run is stopped, the retries end at once."""
     stop, asked = StopSignal(), threading.Event()
 
     def call() -> int:

@@ -20,7 +20,7 @@ from tests.integration.live import LiveServer
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -61,7 +61,7 @@ FAILING = {
 
 @dataclass(frozen=True)
 class Lake:
-    """A pipeline in a namespace of its own, which is declared anew for each run."""
+    """A pipeline in its own namespace, which is declared again for each run."""
 
     spark: SparkSession
     client: Client
@@ -86,7 +86,7 @@ class Lake:
                 if "main" in self.client.tables.load(f"main.{self.space}.{name}").metadata["refs"]}  # type: ignore[index,operator]  # fmt: skip
 
     def broken(self, ended: RunResult) -> dict[str, int]:
-        """The rules that did not hold, by kind, with how much broke them."""
+        """Return the violated rules by kind, with the count of violations."""
         found = self.client.runs.load(ended.run).findings
         return {each.kind: each.broken for each in found if not each.held}
 
@@ -102,15 +102,15 @@ def lake(served_spark: SparkSession, server: LiveServer, tmp_path_factory: pytes
 
 
 def test_every_kind_of_rule_is_broken_here() -> None:
-    """What files can say, and the one that the product adds: who adds a kind adds its broken data."""
+    """The test data violates every kind of rule that a file can declare, and the kind that Limnos adds."""
     assert set(BROKEN) == set(RULES)
     assert {kind for _, _, kind in FAILING.values()} == {kind.value for kind in RuleKind}
 
 
 @pytest.mark.parametrize("case", FAILING)
 def test_a_rule_that_fails_publishes_nothing(lake: Lake, case: str) -> None:
-    """Neither the table that breaks it nor the others of the run, whose rows are new; the end is that of broken
-    data and says which rule.
+    """Neither the violating table nor the run's other tables are published; the exit code is that of invalid data, and
+    the message names the rule.
     """
     name, step, kind = FAILING[case]
     before = lake.heads()
@@ -124,7 +124,7 @@ def test_a_rule_that_fails_publishes_nothing(lake: Lake, case: str) -> None:
 
 
 def test_what_warns_is_published_and_told(lake: Lake) -> None:
-    """Every kind at once on the same rows: each is counted, and none keeps the run from being published."""
+    """All kinds of violated warnings on the same rows are counted, and the run is published."""
     rules = ", ".join(f"{{{rule}, action: warn}}" for rule, _ in BROKEN.values())
 
     ended = lake.run({**NEW, "t": f"{{sql: '{ROWS}', expect: [{rules}]}}"})
@@ -136,7 +136,9 @@ def test_what_warns_is_published_and_told(lake: Lake) -> None:
 
 
 def test_what_is_taken_out_is_published_without_it(lake: Lake) -> None:
-    """Dropped rows are nowhere, quarantined ones are beside with the rule that they broke, and both are counted."""
+    """Dropped rows are not published, quarantined rows are in the quarantine table with their rule, and both are
+    counted.
+    """
     aside, gone = "{row: id > 1, name: aside, action: quarantine}", "{row: ref < 50, name: gone, action: drop}"
 
     ended = lake.run(

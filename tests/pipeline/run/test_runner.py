@@ -1,4 +1,4 @@
-"""A run over a real server: all of its tables are published or none, whatever happens meanwhile."""
+"""A run over a real server: all of its tables are published or none, in every case of failure."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ pytestmark = pytest.mark.integration
 
 
 def resumed(scene: PipelineRig, ended: RunResult, **reads: str) -> RunResult:
-    """Go on with a run by the same pipeline."""
+    """Resume a run with the same pipeline."""
     return resume(
         scene.pipeline(**reads), scene.means(), run_id=ended.run, directory=Path(), options=RunOptions(lease_s=2)
     )
 
 
 def failing(name: str) -> Callable[[StepDeclaration, StepContext], None]:
-    """Trouble for the step that makes a table."""
+    """Return a hook that fails the step of a table."""
 
     def trouble(step: StepDeclaration, context: StepContext) -> None:
         if step.table[-1] == name:
@@ -44,7 +44,7 @@ def failing(name: str) -> Callable[[StepDeclaration, StepContext], None]:
 
 
 def breaking(name: str) -> Callable[[StepDeclaration, StepContext], None]:
-    """Rows that break an expectation of the step that makes a table."""
+    """Return a hook with findings that violate an expectation of a table's step."""
 
     def broken(step: StepDeclaration, context: StepContext) -> None:
         if step.table[-1] == name:
@@ -61,7 +61,7 @@ def breaking(name: str) -> Callable[[StepDeclaration, StepContext], None]:
 
 
 def test_a_run_publishes_all_its_tables_at_once(scene: PipelineRig) -> None:
-    """`main` of each table is what its step wrote, the branches are gone, and the record says so."""
+    """`main` of each table is what its step wrote, the branches are deleted, and the record says so."""
     ended = scene.run(scene.pipeline(a="", b="a", c="a b"))
 
     assert (ended.state, ended.exit_code) == ("published", 0), ended.message
@@ -78,7 +78,9 @@ def test_a_run_publishes_all_its_tables_at_once(scene: PipelineRig) -> None:
 
 @pytest.mark.parametrize("hold", [False, True])
 def test_the_record_tells_what_time_was_spent_on(scene: PipelineRig, hold: bool) -> None:
-    """Of each step as its engine told it, of the run when it has ended: publishing where it published."""
+    """The record has each step's durations from its engine, and the run's durations, with publishing if it
+    published.
+    """
     ended = scene.run(scene.pipeline(a="", b="a"), hold=hold)
 
     seen = scene.client.runs.load(ended.run)
@@ -91,7 +93,7 @@ def test_the_record_tells_what_time_was_spent_on(scene: PipelineRig, hold: bool)
 
 
 def test_what_others_read_is_pinned_when_the_run_begins(scene: PipelineRig) -> None:
-    """A table that somebody writes during the run is read as it was before, by every step."""
+    """A table that is written during the run is read in its earlier state by every step."""
     scene.run(scene.pipeline(source=""))
     pinned = scene.main("source")
 
@@ -108,8 +110,8 @@ def test_what_others_read_is_pinned_when_the_run_begins(scene: PipelineRig) -> N
 
 
 def test_a_failed_step_publishes_nothing_and_a_resume_goes_on(scene: PipelineRig) -> None:
-    """After the failure nobody sees anything; the resume runs the failed step alone, and publishes what both
-    attempts made.
+    """After the failure nothing is published; the resume runs only the failed step, and publishes what both attempts
+    made.
     """
     scene.engine.before = failing("b")
     ended = scene.run(scene.pipeline(a="", b="a", c="b"))
@@ -130,7 +132,7 @@ def test_a_failed_step_publishes_nothing_and_a_resume_goes_on(scene: PipelineRig
 
 
 def test_a_step_that_was_changed_runs_again_with_what_reads_it(scene: PipelineRig) -> None:
-    """A resume by a mended file keeps what the change does not touch."""
+    """A resume with a changed file runs the changed step and its dependents; other steps are kept."""
     scene.engine.before = failing("c")
     ended = scene.run(scene.pipeline(a="", b="", c="b"))
 
@@ -150,7 +152,7 @@ def test_a_step_that_was_changed_runs_again_with_what_reads_it(scene: PipelineRi
 
 
 def test_a_pin_that_is_lost_makes_its_readers_run_again(scene: PipelineRig) -> None:
-    """A finished step whose source cannot be had any longer would not fit the others: it runs again."""
+    """If the pinned snapshot of a finished step's source has expired, that step and its dependents run again."""
     scene.run(scene.pipeline(source=""))
     scene.engine.before = failing("b")
     ended = scene.run(scene.pipeline(a="source", b="a", other=""))
@@ -170,7 +172,9 @@ def test_a_pin_that_is_lost_makes_its_readers_run_again(scene: PipelineRig) -> N
 def test_a_server_without_space_ends_the_run_with_what_it_said(
     scene: PipelineRig, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is no server that is away: each request is sent once, and the run's record has the message."""
+    """A server without disk space is not an unavailable server: each request is sent once, and the record has the
+    message.
+    """
     said = "Could not write file f: No space left on device."
     asked = []
 
@@ -195,16 +199,16 @@ def test_a_server_without_space_ends_the_run_with_what_it_said(
 @pytest.mark.parametrize(
     "mended,again",
     [
-        ({"files": True}, "a b d"),  # changed: its reader, and what reads that
+        ({"files": True}, "a b d"),  # changed: its reader runs, and the dependent of that
         ({"files": False}, "d"),
         ({"files": None}, "a b d"),  # a database: d failed by rows of a and b
-        ({"aside": None}, "d"),  # c reads it, and nothing of c's is in d
+        ({"aside": None}, "d"),  # c reads it, and d reads nothing of c
         ({"aside": True}, "c d"),
     ],
 )
 def test_a_source_that_was_mended_is_read_again(scene: PipelineRig, mended: dict[str, bool | None], again: str) -> None:
-    """A finished step whose source has changed runs again, also one whose source nobody can compare, if its rows
-    broke a rule.
+    """A finished step whose source has changed runs again; so does one with a source that cannot be compared, if its
+    rows violated a rule.
     """
     reads = {"a": "", "b": "a", "c": "", "d": "b"}
     sources = {"a": ("files",), "c": ("aside",)}
@@ -222,7 +226,7 @@ def test_a_source_that_was_mended_is_read_again(scene: PipelineRig, mended: dict
 
 
 def test_a_source_that_nobody_can_compare_is_not_read_again_for_broken_code(scene: PipelineRig) -> None:
-    """A step that loads a database stands when a step below it failed by its code."""
+    """A finished step that loads a database is kept if a later step failed by its code."""
     scene.engine.sources = {"a": ("database",)}
     scene.engine.before = failing("b")
     ended = scene.run(scene.pipeline(a="", b="a"))
@@ -236,7 +240,7 @@ def test_a_source_that_nobody_can_compare_is_not_read_again_for_broken_code(scen
 
 
 def test_broken_data_publishes_nothing_and_keeps_the_branch(scene: PipelineRig) -> None:
-    """The finding is in the record, the branch is there to be looked at, and `main` is as it was."""
+    """The finding is in the record, the branch is kept for inspection, and `main` is unchanged."""
     scene.engine.after = breaking("b")
     ended = scene.run(scene.pipeline(a="", b="a"))
 
@@ -249,7 +253,7 @@ def test_broken_data_publishes_nothing_and_keeps_the_branch(scene: PipelineRig) 
 
 
 def test_a_right_that_is_missing_has_a_code_of_its_own(scene: PipelineRig) -> None:
-    """A refusal in a step is told as that, not as a failure of its code."""
+    """A denied privilege in a step has its own reason, not that of a failed step."""
 
     def refuse(step: StepDeclaration, context: StepContext) -> None:
         raise StepDenied("may not MODIFY_TABLE")
@@ -261,7 +265,7 @@ def test_a_right_that_is_missing_has_a_code_of_its_own(scene: PipelineRig) -> No
 
 
 def test_a_step_whose_answer_was_lost_runs_again_on_another_branch(scene: PipelineRig) -> None:
-    """What landed though its answer was lost is on a branch that nobody publishes, and is cleared away."""
+    """A commit whose answer was lost is on a branch that is not published, and is removed."""
     lost: list[str] = []
 
     def lose(step: StepDeclaration, context: StepContext) -> None:
@@ -282,7 +286,9 @@ def test_a_step_whose_answer_was_lost_runs_again_on_another_branch(scene: Pipeli
 
 
 def test_a_publish_that_loses_to_another_writer_runs_the_step_again(scene: PipelineRig) -> None:
-    """The other's rows stay: the step is run on what they made, with what reads it, and all is published."""
+    """If another writer has changed a table, its rows are kept: the step and its dependents run again, and everything
+    is published.
+    """
     scene.run(scene.pipeline(a="", b=""))
     others: list[int] = []
 
@@ -307,7 +313,9 @@ def test_a_publish_that_loses_to_another_writer_runs_the_step_again(scene: Pipel
 
 
 def test_a_table_that_others_write_again_and_again_is_given_up(scene: PipelineRig) -> None:
-    """After so many tries nothing is published, who was in the way is told, and the branches are kept."""
+    """After the maximum number of attempts nothing is published, the message names the other writer, and the branches
+    are kept.
+    """
     scene.run(scene.pipeline(a=""))
 
     def meddle(step: StepDeclaration, context: StepContext) -> None:
@@ -322,7 +330,7 @@ def test_a_table_that_others_write_again_and_again_is_given_up(scene: PipelineRi
 
 
 def test_a_namespace_that_is_renamed_during_the_run_is_not_made_anew(scene: PipelineRig) -> None:
-    """Tables of the run, old and new, are not made again under a name that somebody has taken away: it ends and
+    """If a namespace is renamed during the run, its tables are not created again under the old name: the run ends and
     says so.
     """
     scene.run(scene.pipeline(b=""))
@@ -352,7 +360,9 @@ def test_a_namespace_that_is_renamed_during_the_run_is_not_made_anew(scene: Pipe
 
 @pytest.mark.parametrize("made_before", [True, False])
 def test_an_output_that_is_purged_while_its_step_writes_is_told(scene: PipelineRig, made_before: bool) -> None:
-    """What the engine says of a file that does not exist is told behind what happened."""
+    """If a table is purged while its step writes, the message has the cause before the engine's error about a missing
+    file.
+    """
     if made_before:
         scene.run(scene.pipeline(a=""))
 
@@ -368,7 +378,7 @@ def test_an_output_that_is_purged_while_its_step_writes_is_told(scene: PipelineR
 
 
 def test_a_step_that_fails_by_itself_blames_nobody(scene: PipelineRig) -> None:
-    """A new table that was never made is not told as one that somebody dropped."""
+    """If a step with a new table fails, the message does not say that the table was dropped."""
     scene.engine.before = failing("a")
 
     ended = scene.run(scene.pipeline(a=""))
@@ -378,7 +388,7 @@ def test_a_step_that_fails_by_itself_blames_nobody(scene: PipelineRig) -> None:
 
 @pytest.mark.parametrize("how", ["dropped", "renamed"])
 def test_an_output_that_goes_during_the_run_publishes_nothing(scene: PipelineRig, how: str) -> None:
-    """The others stay as they were, and the message says which table it was."""
+    """If an output is dropped during the run, the other tables are unchanged, and the message names the table."""
     scene.run(scene.pipeline(a="", b=""))
     before = scene.main("b")
 
@@ -398,7 +408,7 @@ def test_an_output_that_goes_during_the_run_publishes_nothing(scene: PipelineRig
 
 
 def test_a_held_run_is_published_by_another_process(scene: PipelineRig) -> None:
-    """Until then nobody sees it; publishing twice is the same as once."""
+    """A held run is not visible until it is published; publishing twice has the same effect as once."""
     ended = scene.run(scene.pipeline(a="", b="a"), hold=True)
 
     assert (ended.state, ended.exit_code) == ("held", 0)
@@ -412,7 +422,9 @@ def test_a_held_run_is_published_by_another_process(scene: PipelineRig) -> None:
 
 
 def test_a_held_run_whose_table_was_written_is_resumed(scene: PipelineRig) -> None:
-    """Publishing says who was in the way; the resume runs that step again and holds once more."""
+    """If a table of a held run has changed, publishing names the other writer; the resume runs that step again and
+    holds.
+    """
     scene.run(scene.pipeline(a="", b=""))
     ended = scene.run(scene.pipeline(a="", b=""), hold=True)
     other = commit(scene.client, scene.table("a"), ref="main", parent=scene.main("a"))
@@ -429,7 +441,9 @@ def test_a_held_run_whose_table_was_written_is_resumed(scene: PipelineRig) -> No
 
 
 def test_a_discarded_run_leaves_nothing_but_what_others_wrote(scene: PipelineRig) -> None:
-    """Branches go; a table that the run made goes, unless somebody else has written it meanwhile."""
+    """Discarding deletes branches and the tables that the run created, except those that others have written
+    meanwhile.
+    """
     scene.run(scene.pipeline(old=""))
     ended = scene.run(scene.pipeline(old="", new="", shared=""), hold=True)
     commit(scene.client, scene.table("shared"), ref="main", parent=None)
@@ -446,7 +460,7 @@ def test_a_discarded_run_leaves_nothing_but_what_others_wrote(scene: PipelineRig
 
 
 def test_a_published_run_is_not_discarded(scene: PipelineRig) -> None:
-    """What is published belongs to its tables."""
+    """A published run cannot be discarded."""
     ended = scene.run(scene.pipeline(a=""))
 
     with pytest.raises(CommitConflict, match="is published"):
@@ -454,7 +468,7 @@ def test_a_published_run_is_not_discarded(scene: PipelineRig) -> None:
 
 
 def test_a_cancelled_run_ends_its_work_and_drops_its_branches(scene: PipelineRig) -> None:
-    """The cancel is seen at a beat; what is under way is halted, and nothing stays."""
+    """A run sees its cancellation at a heartbeat; running steps are halted, and no branch remains."""
 
     def cancelled(step: StepDeclaration, context: StepContext) -> None:
         if step.table[-1] == "b":
@@ -470,7 +484,7 @@ def test_a_cancelled_run_ends_its_work_and_drops_its_branches(scene: PipelineRig
 
 
 def test_an_interrupt_cancels(scene: PipelineRig) -> None:
-    """Whoever asks from this process gets the same, with words."""
+    """An interrupt in this process cancels the run, with a message."""
 
     def interrupted(step: StepDeclaration, context: StepContext) -> None:
         scene.stop.request(EndReason.INTERRUPTED, "interrupted by the keyboard")
@@ -484,7 +498,7 @@ def test_an_interrupt_cancels(scene: PipelineRig) -> None:
 
 
 def test_two_runs_of_a_pipeline_at_once_are_refused(scene: PipelineRig) -> None:
-    """The second is told which run, whose, and what to do, and writes nothing."""
+    """The second run is refused with the id and user of the first and advice, and writes nothing."""
     second: list[RunResult] = []
 
     def meanwhile(step: StepDeclaration, context: StepContext) -> None:
@@ -501,8 +515,8 @@ def test_two_runs_of_a_pipeline_at_once_are_refused(scene: PipelineRig) -> None:
 
 
 def test_a_table_that_another_pipeline_declares_is_refused_before_anything_is_written(scene: PipelineRig) -> None:
-    """Neither a run nor a resume takes it, the other's table need not be there yet, and nothing is registered or
-    made.
+    """A run or resume that uses a table of another pipeline is refused before anything is registered or created, even
+    if that table does not exist.
     """
     scene.engine.before = failing("b")
     failed = scene.run(scene.pipeline(a="", b="a"))
@@ -521,7 +535,9 @@ def test_a_table_that_another_pipeline_declares_is_refused_before_anything_is_wr
 
 
 def test_a_catalog_without_iceberg_tables_is_refused_before_anything_is_written(scene: PipelineRig) -> None:
-    """A run into a Lance catalog ends in its first look, and says what to do."""
+    """A run into a Lance catalog is refused before anything is written; the error says that pipelines write only
+    Iceberg tables.
+    """
     step = StepDeclaration(table=("lance", scene.space, "a"), body=Sql(text=""))
     pipeline = replace(scene.pipeline(), catalog="lance", steps=(step,))
 
@@ -535,7 +551,7 @@ def test_a_catalog_without_iceberg_tables_is_refused_before_anything_is_written(
 
 
 def test_the_second_of_two_runs_may_wait(scene: PipelineRig) -> None:
-    """It begins when the first has ended, on what that has published."""
+    """The second run begins after the first has ended, and reads what the first published."""
     started, ends = threading.Event(), list[RunResult]()
 
     def meanwhile(step: StepDeclaration, context: StepContext) -> None:
@@ -558,7 +574,9 @@ def test_the_second_of_two_runs_may_wait(scene: PipelineRig) -> None:
 
 
 def test_a_process_that_was_superseded_stops_and_publishes_nothing(scene: PipelineRig) -> None:
-    """Its lease ran out, another one resumed; it is told so when it next speaks, and the other publishes."""
+    """If a run's lease has expired and another process resumed it, the first process learns it at its next request and
+    stops, and the other one publishes.
+    """
     second: list[RunResult] = []
     sound = scene.heart
 
@@ -569,7 +587,7 @@ def test_a_process_that_was_superseded_stops_and_publishes_nothing(scene: Pipeli
 
     scene.engine.before = overtaken
     with Client("http://127.0.0.1:1") as silent:
-        scene.heart = silent  # its signs of life never arrive
+        scene.heart = silent  # its heartbeats never arrive
         ended = scene.run(scene.pipeline(a=""))
 
     assert second[0].state == "published", second[0].message
@@ -579,5 +597,5 @@ def test_a_process_that_was_superseded_stops_and_publishes_nothing(scene: Pipeli
 
 
 def run_of(context: StepContext) -> RunResult:
-    """The run that a step is part of, as its caller would know it."""
+    """Return the run of a step, as its caller knows it."""
     return RunResult(run=context.run, pipeline="", attempt=context.attempt, state="", why=EndReason.DONE, message="")

@@ -1,4 +1,4 @@
-"""Steps begin when their inputs are done, in parallel if allowed, and none after a failure."""
+"""Steps begin when their inputs are done, in parallel if allowed, and none begins after a failure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from limnos.pipeline.run.stop import RunStopped, StopSignal
 
 
 def nothing() -> None:
-    """Halt nothing."""
+    """Halt no step."""
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_no_step_begins_before_what_it_needs(seed: int) -> None:
-    """In random graphs every step runs once, after all it needs, and no more than so many at the same time."""
+    """In random graphs every step runs once, after all its inputs, and at most the given number run concurrently."""
     chance = random.Random(seed)
     names = [f"s{number}" for number in range(30)]
     needs = {
@@ -46,7 +46,7 @@ def test_no_step_begins_before_what_it_needs(seed: int) -> None:
 
 
 def test_independent_steps_run_at_the_same_time() -> None:
-    """Two steps that wait for one another both begin."""
+    """Two steps that wait for each other both begin."""
     meeting = threading.Barrier(2, timeout=300)
 
     carried = run_schedule(
@@ -61,7 +61,7 @@ def test_independent_steps_run_at_the_same_time() -> None:
 
 
 def test_after_a_failure_nothing_begins() -> None:
-    """The failure is told by name, and what had not begun is told as waiting."""
+    """The failed step is named, and steps that have not begun are reported as waiting."""
 
     def do(name: str) -> None:
         if name == "b":
@@ -81,7 +81,7 @@ def test_after_a_failure_nothing_begins() -> None:
 
 
 def test_what_is_under_way_is_halted_when_the_run_stops() -> None:
-    """A step that works when the run is stopped is told to end, and nothing more begins."""
+    """If the run is stopped, running steps are halted, and no step begins."""
     stop, halted = StopSignal(), threading.Event()
 
     def do(name: str) -> None:
@@ -97,7 +97,9 @@ def test_what_is_under_way_is_halted_when_the_run_stops() -> None:
 
 
 def test_ctrl_c_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody handles the signal the waiting thread hears it: it halts what has begun, and waits for that."""
+    """Without a signal handler Ctrl-C interrupts the waiting thread, which halts running steps and waits for their
+    end.
+    """
     stop, halted = StopSignal(), threading.Event()
     sound = schedule.wait
 
@@ -118,7 +120,7 @@ def test_ctrl_c_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_first_reason_to_stop_stands() -> None:
-    """A run that lost its lease is not cancelled afterwards."""
+    """The first reason to stop is kept: a run that lost its lease is not cancelled afterwards."""
     stop = StopSignal()
     stop.request(EndReason.SUPERSEDED, "first")
     stop.request(EndReason.CANCELLED, "second")
@@ -130,7 +132,7 @@ def test_the_first_reason_to_stop_stands() -> None:
 
 
 def test_what_comes_after_is_found_through_others() -> None:
-    """A step that needs one that needs the named one comes after it; others don't."""
+    """Transitive dependents of a step come after it; other steps do not."""
     needs = {"a": frozenset[str](), "b": frozenset({"a"}), "c": frozenset({"b"}), "d": frozenset[str]()}
 
     assert steps_after(frozenset({"a"}), needs) == {"a", "b", "c"}

@@ -40,14 +40,14 @@ from tests.integration.live import LiveServer
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 
 class Place:
-    """A namespace of the test's own, and runs there."""
+    """A namespace of the test's own, and its runs."""
 
     def __init__(self, spark: SparkSession, server: LiveServer, *, name: str) -> None:
         self.spark = spark
@@ -66,7 +66,7 @@ class Place:
         )
 
     def step(self, table: str, sql: str, **further: object) -> StepDeclaration:
-        """A step by its SQL, where `@` stands for the namespace."""
+        """Return a step of an SQL query, where `@` is replaced by the namespace."""
         return StepDeclaration(
             table=("main", self.name, table), body=Sql(text=sql.replace("@", f"main.{self.name}")), **further
         )  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ class Place:
     def pipeline(
         self, *steps: StepDeclaration, parameters: tuple[Parameter, ...] = (), sources: tuple[DeclaredSource, ...] = ()
     ) -> Pipeline:
-        """A pipeline of these steps."""
+        """Return a pipeline of these steps."""
         return Pipeline(name=self.name, catalog="main", steps=steps, parameters=parameters, sources=sources)
 
     def run(
@@ -90,7 +90,7 @@ class Place:
         return start(pipeline, self.means(), directory=Path(), parameters=given, options=RunOptions(**options))  # type: ignore[arg-type]
 
     def rows(self, table: str) -> list[tuple[object, ...]]:
-        """The rows of a table as everybody reads it."""
+        """Return the published rows of a table."""
         return sorted(tuple(row) for row in self.spark.sql(f"SELECT * FROM main.{self.name}.{table}").collect())
 
 
@@ -104,7 +104,7 @@ def place(spark: SparkSession, server: LiveServer, request: pytest.FixtureReques
 
 
 def test_steps_read_one_another_and_are_published_together(place: Place) -> None:
-    """Three steps, one after another by what they read; a second run replaces all of it."""
+    """Three steps run in the order of their inputs; a second run replaces all rows."""
     steps = (
         place.step("total", "SELECT sum(x) AS s, count(*) AS n FROM @.doubled"),
         place.step("doubled", "SELECT numbers.x * 2 AS x FROM @.numbers"),
@@ -123,7 +123,7 @@ def test_steps_read_one_another_and_are_published_together(place: Place) -> None
 
 
 def test_a_step_asks_for_its_table_a_dozen_times_at_most(place: Place) -> None:
-    """Once it is there: each name in a statement, a commit and its assertion asks; nothing is asked twice."""
+    """A step on an existing table sends a fixed number of requests; none is sent twice without need."""
     step = place.step(
         "one", "SELECT 1 AS x", expectations=(Expectation(name="x", kind=RuleKind.ROW, condition="x > 0"),)
     )
@@ -134,7 +134,7 @@ def test_a_step_asks_for_its_table_a_dozen_times_at_most(place: Place) -> None:
 
     assert ended.state == "published", ended.message
     asked = place.asked() - before
-    # As long as it takes, a session's first word, and one for each pipeline that there is.
+    # These depend on the duration, the start of the session, and the number of pipelines.
     for name in ("beat-run", "load-config", "load-pipeline"):
         asked.pop(name, None)
     assert asked == {
@@ -144,7 +144,9 @@ def test_a_step_asks_for_its_table_a_dozen_times_at_most(place: Place) -> None:
 
 
 def test_sql_that_fails_is_told_without_java(place: Place) -> None:
-    """The message has Spark's own words, no stack, and the code for code."""
+    """The message of a failed query is that of Spark, without a stack trace, and the exit code is that of failed
+    code.
+    """
     ended = place.run(
         place.step("a", "SELECT 1 AS x"), place.step("b", "SELECT CAST(raise_error('no good') AS int) AS y FROM @.a")
     )
@@ -156,7 +158,7 @@ def test_sql_that_fails_is_told_without_java(place: Place) -> None:
 
 
 def test_merge_keys_that_are_doubled_are_broken_data(place: Place) -> None:
-    """A merge whose source has a key twice publishes nothing, and is told as data."""
+    """A merge whose source has a key twice publishes nothing, and is reported as invalid data."""
     merged = WriteDeclaration(mode=WriteMode.MERGE, keys=("x",))
 
     ended = place.run(place.step("a", "SELECT * FROM VALUES (1, 2), (1, 3) AS t(x, y)", write=merged))
@@ -166,13 +168,13 @@ def test_merge_keys_that_are_doubled_are_broken_data(place: Place) -> None:
 
 
 def row_rule(name: str, condition: str, action: ExpectationAction) -> Expectation:
-    """A rule of rows."""
+    """Return a row rule."""
     return Expectation(name=name, kind=RuleKind.ROW, action=action, condition=condition)
 
 
 def test_rows_that_break_rules_are_dropped_kept_aside_or_told(place: Place) -> None:
-    """What is dropped is nowhere, what is quarantined stands beside with its rule, and all of it is published
-    together.
+    """Dropped rows are not published, quarantined rows are in the quarantine table with their rule, and all tables are
+    published together.
     """
     rules = (
         row_rule("positive", "x > 0", ExpectationAction.DROP),
@@ -197,7 +199,7 @@ def test_rows_that_break_rules_are_dropped_kept_aside_or_told(place: Place) -> N
 
 
 def test_a_rule_that_fails_publishes_nothing_anywhere(place: Place) -> None:
-    """A rule of the second step's table is asked of its branch; the first step's rows stay unseen, too."""
+    """A rule of the second step's table is evaluated on its branch; the first step's rows are not published either."""
     unique = Expectation(name="one each", kind=RuleKind.UNIQUE, columns=("y",))
     steps = (
         place.step(
@@ -216,7 +218,9 @@ def test_a_rule_that_fails_publishes_nothing_anywhere(place: Place) -> None:
 
 
 def test_a_file_that_was_mended_is_read_again_by_a_resume(place: Place, tmp_path: Path) -> None:
-    """A row breaks a rule two steps below its file; with the file mended, the resume loads it again and publishes."""
+    """A row violates a rule two steps after its file is loaded; after the file is corrected, the resume loads it again
+    and publishes.
+    """
     file = tmp_path / "prices.csv"
     file.write_text("x\n1\n-2\n")
     source = DeclaredSource(
@@ -246,7 +250,7 @@ def diff_of(place: Place, ended: RunResult) -> list[BranchDifference]:
 
 
 def test_a_merge_is_told_as_added_removed_and_changed(place: Place) -> None:
-    """The difference of a held run counts a row of the same key as changed."""
+    """The diff of a held run counts a row with an existing key as changed."""
     merged = WriteDeclaration(mode=WriteMode.MERGE, keys=("k",))
     place.run(place.step("a", "SELECT * FROM VALUES (1, 'x'), (2, 'y') AS t(k, v)", write=merged))
 
@@ -260,7 +264,7 @@ def test_a_merge_is_told_as_added_removed_and_changed(place: Place) -> None:
 
 
 def test_an_incremental_step_reads_what_is_new_since_it_was_published(place: Place) -> None:
-    """The second run reads the second day alone, a third finds nothing new, and `full` reads all of it again."""
+    """The second run reads only the second day, a third finds nothing new, and `full` reads everything again."""
     place.spark.sql(f"CREATE TABLE main.{place.name}.raw (x INT)")
     place.spark.sql(f"INSERT INTO main.{place.name}.raw VALUES (1), (2)")
     step = place.step(
@@ -280,7 +284,7 @@ def test_an_incremental_step_reads_what_is_new_since_it_was_published(place: Pla
 
 
 def test_files_are_a_source(place: Place, tmp_path: Path) -> None:
-    """A query reads a source by its name; the second run of an incremental load reads the new file alone."""
+    """A query reads a source by its name; the second run of an incremental load reads only the new file."""
     (tmp_path / "1.csv").write_text("x,y\n1,a\n2,b\n")
     source = DeclaredSource(
         name="days",
@@ -308,7 +312,9 @@ def test_files_are_a_source(place: Place, tmp_path: Path) -> None:
 
 
 def test_texts_that_a_query_could_not_read_are_kept_beside_its_table(place: Place, tmp_path: Path) -> None:
-    """Those of both files that it joins, in one table that is published, told and shown like a quarantine's."""
+    """Malformed texts of both joined files are in one table, which is published, counted and shown like a quarantine
+    table.
+    """
     kept = {
         "format": "csv",
         "schema": "x INT, y INT",
@@ -336,8 +342,8 @@ def test_texts_that_a_query_could_not_read_are_kept_beside_its_table(place: Plac
 
 
 def test_lineage_is_told_when_a_run_is_published(place: Place) -> None:
-    """The columns of a published table and of its quarantine are known with where they came from; those of a held
-    one not before it is published.
+    """The columns of a published table and of its quarantine have lineage; those of a held run have none before it is
+    published.
     """
     small = row_rule("small", "y < 3", ExpectationAction.QUARANTINE)
     steps = (
@@ -358,7 +364,7 @@ def test_lineage_is_told_when_a_run_is_published(place: Place) -> None:
 
 
 def test_a_file_is_loaded_and_run_from_python(place: Place, tmp_path: Path) -> None:
-    """As a notebook or a scheduler does it: the server and the caller are those of the session's catalog."""
+    """A pipeline file is loaded and run from Python, with the server and the credential of the session's catalog."""
     file = tmp_path / "p.yaml"
     file.write_text(
         f"pipeline: loaded\ncatalog: main\nparameters:\n  n: {{type: int}}\n"
@@ -373,7 +379,7 @@ def test_a_file_is_loaded_and_run_from_python(place: Place, tmp_path: Path) -> N
 
 
 def test_what_a_run_would_do_is_told_without_doing_it(place: Place) -> None:
-    """Steps in the order of their needs, with what each reads; no table is made and no run is begun."""
+    """A plan lists the steps in order with their inputs; it creates no table and starts no run."""
     steps = (place.step("b", "SELECT * FROM @.a"), place.step("a", "SELECT 1 AS x"))
 
     found = intents(place.pipeline(*steps), place.means(), parameters={}, options=RunOptions())

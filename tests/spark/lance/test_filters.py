@@ -1,4 +1,4 @@
-"""Spark's conditions as Lance SQL: an accepted condition finds the same rows, others are left to Spark."""
+"""Spark's filters as Lance SQL: a pushed filter finds the same rows, others are left to Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = pa.table(
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
-    """A table with nulls, quotes and odd names."""
+    """A table with nulls, quotes and unusual names."""
     place: Path = tmp_path_factory.mktemp("filters") / "t"
     return lance.write_dataset(ROWS, str(place))
 
@@ -54,7 +54,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
 def test_a_condition_finds_the_rows_that_spark_would(
     table: lance.LanceDataset, condition: spark.Filter, places: list[int]
 ) -> None:
-    """Nulls, negations, quotes and fields of columns included."""
+    """A pushed filter finds the rows that Spark would find, with nulls, negations, quotes and nested fields."""
     sql = sql_of(condition)
     assert sql is not None
 
@@ -77,11 +77,11 @@ def test_a_condition_finds_the_rows_that_spark_would(
     ],
 )
 def test_what_could_be_read_otherwise_is_left_to_spark(condition: spark.Filter) -> None:
-    """Floating-point numbers, decimals, times, names that cannot be spelled."""
+    """Filters on floating-point numbers, decimals and times, and on names that cannot be quoted, are left to Spark."""
     assert sql_of(condition) is None
 
 
 def test_conditions_are_joined() -> None:
-    """All must hold; none is none."""
+    """Several filters are joined with AND; without filters there is no condition."""
     assert condition_of(["a OR b", "c"]) == "(a OR b) AND (c)"
     assert condition_of([]) is None

@@ -25,7 +25,9 @@ def files(tmp_path: Path) -> LanceTableFiles:
 
 
 def test_each_task_reads_its_fragments_of_one_version(files: LanceTableFiles) -> None:
-    """Version 2 has twenty rows, shared by two tasks, with the condition that was taken; others are left."""
+    """The twenty rows of version 2 are divided among two tasks, with the pushed filter; other filters are left to
+    Spark.
+    """
     reader = LanceReader(files, columns_of(files, LanceOptions(("lance", "t"), columns=("id",))))
     left = list(reader.pushFilters([spark.GreaterThan(("id",), 7), spark.EqualTo(("x",), 1.5)]))
 
@@ -36,7 +38,7 @@ def test_each_task_reads_its_fragments_of_one_version(files: LanceTableFiles) ->
 
 
 def test_a_table_without_rows_has_no_task(tmp_path: Path) -> None:
-    """And what Spark runs all the same reads nothing."""
+    """A table without rows has no task, and the read that Spark runs nevertheless returns nothing."""
     lance.write_dataset(pa.table({"id": pa.array([], pa.int64())}), str(tmp_path / "t"))
     files = LanceTableFiles(str(tmp_path / "t"), 1, {})
     reader = LanceReader(files, columns_of(files, LanceOptions(("lance", "t"))))
@@ -46,6 +48,6 @@ def test_a_table_without_rows_has_no_task(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_not_there_is_told(files: LanceTableFiles) -> None:
-    """With those that are."""
+    """The error for a missing column lists the existing ones."""
     with pytest.raises(BadRequest, match="has no column vector: it has id, text"):
         columns_of(files, LanceOptions(("lance", "t"), columns=("vector",)))

@@ -9,7 +9,9 @@ from limnos.spark.lance.server_access import LanceOptions, ServerAccess, lance_o
 
 
 def test_options_are_read_in_any_case() -> None:
-    """Spark hands them over in lower case; names with commas are written as JSON."""
+    """Option names are case-insensitive, because Spark passes them in lower case; names with commas are written as
+    JSON.
+    """
     found = lance_options_of(
         {"PATH": "lance.`m l`.docs", "columns": "id, text", "version": "3", "vectors": "a=2, b=256"}
     )
@@ -33,11 +35,11 @@ def test_options_are_read_in_any_case() -> None:
     ],
 )
 def test_a_wrong_option_is_named(options: dict[str, str], words: str) -> None:
-    """In words that say what to write."""
+    """The error for a wrong option says what to write."""
     with pytest.raises(BadRequest, match=words):
         lance_options_of(options)
 
 
 def test_a_credential_is_not_shown() -> None:
-    """What is printed of a source tells no secret."""
+    """The printed form of a source has no secret."""
     assert "lim_" not in repr(ServerAccess("http://x", "lake", token="lim_1_secret"))

@@ -28,7 +28,7 @@ EVERY = pa.table(
 
 
 def test_every_type_is_read_as_spark_has_it() -> None:
-    """Each column comes in the very Arrow type that Spark expects, with its value."""
+    """Each column has the Arrow type that Spark expects, with its value."""
     schema = to_arrow_schema(spark_schema_of(EVERY.schema), timestamp_utc=True)
 
     found = as_schema(EVERY.to_batches()[0], schema).to_pylist()[0]
@@ -42,7 +42,7 @@ def test_every_type_is_read_as_spark_has_it() -> None:
 
 
 def test_a_vector_is_one_again_when_it_is_written() -> None:
-    """Its size is in the column's metadata, or in an option, which wins."""
+    """The size of a vector comes from the column's metadata, or from an option, which takes precedence."""
     schema = spark_schema_of(pa.schema([pa.field("vector", pa.list_(pa.float32(), 2))]))
 
     assert schema["vector"].metadata == {FIXED_SIZE: 2}
@@ -51,7 +51,9 @@ def test_a_vector_is_one_again_when_it_is_written() -> None:
 
 
 def test_what_cannot_be_a_vector_is_refused() -> None:
-    """A column that is not there, or no array; an array of another length when it is written."""
+    """A vector column that is missing or not an array is refused, as is an array of another length when it is
+    written.
+    """
     schema = spark.StructType([spark.StructField("id", spark.LongType())])
 
     with pytest.raises(BadRequest, match="names vector, which is not a written column"):
@@ -64,7 +66,7 @@ def test_what_cannot_be_a_vector_is_refused() -> None:
 
 
 def test_a_type_that_spark_has_not_is_named() -> None:
-    """In words that say how to read the rest."""
+    """The error for a type that Spark lacks says how to read the other columns."""
     with pytest.raises(BadRequest, match=r"Column t is of type time64.*option columns"):
         spark_schema_of(pa.schema([("t", pa.time64("us"))]))
 
@@ -75,12 +77,12 @@ TABLE = pa.schema(
 
 
 def columns(**kinds: spark.DataType) -> spark.StructType:
-    """Columns of a DataFrame."""
+    """Return columns of a DataFrame."""
     return spark.StructType([spark.StructField(name, kind) for name, kind in kinds.items()])
 
 
 def test_what_can_be_appended() -> None:
-    """Fewer columns, narrower numbers, arrays for vectors."""
+    """Fewer columns, narrower numbers, and arrays for vectors can be appended."""
     assert check_append(columns(vector=spark.ArrayType(spark.DoubleType()), id=spark.IntegerType()), TABLE) == TABLE
 
 
@@ -94,13 +96,13 @@ def test_what_can_be_appended() -> None:
     ],
 )
 def test_what_cannot_be_appended_is_named(sent: spark.StructType, words: str) -> None:
-    """The first column that does not fit is in the refusal."""
+    """The error names the first column that cannot be appended."""
     with pytest.raises(BadRequest, match=words):
         check_append(sent, TABLE)
 
 
 def test_values_that_do_not_fit_are_refused() -> None:
-    """A number too large, and a null where none may be; a column that is not sent is null."""
+    """A number that is too large, and NULL in a required column, are refused; a column that is not sent is NULL."""
     narrow = pa.schema([pa.field("id", pa.int8(), nullable=False), pa.field("text", pa.string())])
 
     with pytest.raises(BadRequest, match="does not fit int8"):
@@ -127,5 +129,5 @@ def test_values_that_do_not_fit_are_refused() -> None:
     ],
 )
 def test_which_types_are_written_as_which(source: pa.DataType, target: pa.DataType, fit: bool) -> None:
-    """Within a family, and with the same fields."""
+    """A type is written as another one only within its family, and structs only with the same fields."""
     assert fits(source, target) is fit

@@ -30,7 +30,7 @@ class StartedActionError(Exception):
 
 
 class FakeActions:
-    """Actions that no table may need."""
+    """Iceberg actions that must not be started."""
 
     def rewriteDataFiles(self, table: Any) -> None:  # noqa: ANN401, N802 - the name of Iceberg's method
         """Raise an error."""
@@ -38,7 +38,9 @@ class FakeActions:
 
 
 def test_a_table_without_delete_files() -> None:
-    """Nothing is rewritten in a table without delete files; with some, or if the summary is silent, Iceberg decides."""
+    """In a table without delete files nothing is rewritten; with some, or if the summary does not say, Iceberg
+    decides.
+    """
     operation = LeasedOperation(1, "deletes", "main", ("a", "t"), "token")
 
     assert actions._deletes(FakeActions(), FakeTable({"total-delete-files": "0"}), operation=operation) == (

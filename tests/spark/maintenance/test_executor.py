@@ -16,7 +16,7 @@ from limnos.spark.maintenance.outcomes import error_text
 
 @dataclass
 class FakeServer:
-    """A server with operations that wait."""
+    """A server with waiting operations."""
 
     waiting: list[int]
     lost: set[int] = field(default_factory=set)
@@ -28,7 +28,7 @@ class FakeServer:
     lease_s: int = 0
 
     def lease(self, holder: str, *, limit: int) -> LeasedOperations:
-        """Give the next operations."""
+        """Lease the next operations."""
         assert holder
         if self.silent:
             self.silent -= 1
@@ -39,12 +39,12 @@ class FakeServer:
         )
 
     def renew(self, holder: str, operations: tuple[int, ...]) -> tuple[int, ...]:
-        """Say which are lost."""
+        """Return which leases are lost."""
         self.renewals += 1
         return tuple(sorted(self.lost & set(operations)))
 
     def report(self, holder: str, operation: int, *, outcome: str, text: str) -> bool:
-        """Note an end."""
+        """Record the end of an operation."""
         if self.unreported:
             self.unreported -= 1
             raise UnavailableError("no server answers")
@@ -54,14 +54,14 @@ class FakeServer:
 
 @dataclass
 class FakeRunner:
-    """Carries out at once; what has a bar waits until it is cancelled."""
+    """A runner that ends at once; operations with a `bar` wait until they are cancelled."""
 
     bars: dict[int, threading.Event] = field(default_factory=dict)
     closed: bool = False
     ran: list[int] = field(default_factory=list)
 
     def run(self, operation: LeasedOperation) -> OperationEnd:
-        """Carry out."""
+        """Execute an operation."""
         self.ran.append(operation.operation)
         if operation.operation < 0:
             raise ValueError("odd")
@@ -70,21 +70,21 @@ class FakeRunner:
         return OperationEnd(DONE, "3 files became 1")
 
     def cancel(self, operation: int) -> None:
-        """Raise the bar."""
+        """Cancel a waiting operation."""
         self.bars[operation].set()
 
     def close(self) -> None:
-        """Note the end."""
+        """Record the call."""
         self.closed = True
 
 
 def executor(server: FakeServer, runner: FakeRunner, *, idle_s: float = 0.0) -> MaintenanceExecutor:
-    """An executor whose pauses take no time."""
+    """Return an executor whose pauses take no time."""
     return MaintenanceExecutor(server, runner, threads=2, idle_s=idle_s, poll_s=0.01, sleep=lambda _: None)
 
 
 def test_all_that_waits_is_carried_out() -> None:
-    """Operations are carried out and reported; then the executor is idle and ends."""
+    """Operations are executed and reported; then the executor is idle and ends."""
     server, runner = FakeServer([1, 2, 3, 4, 5]), FakeRunner()
     summary = executor(server, runner).run()
 
@@ -92,7 +92,7 @@ def test_all_that_waits_is_carried_out() -> None:
 
 
 def test_each_end_is_shown() -> None:
-    """Each operation that ended is shown, with its outcome and text."""
+    """Each ended operation is shown with its outcome and text."""
     ends: list[tuple[int, str, str]] = []
 
     def show(operation: int, end: OperationEnd) -> None:
@@ -105,14 +105,14 @@ def test_each_end_is_shown() -> None:
 
 
 def test_nothing_to_do() -> None:
-    """Nothing is run, so no Spark starts."""
+    """Without operations nothing runs, so Spark does not start."""
     runner = FakeRunner()
 
     assert (executor(FakeServer([]), runner).run().ended, runner.ran) == ({}, [])
 
 
 def test_an_error_fails_one_operation() -> None:
-    """The others go on."""
+    """An exception fails one operation; the others run."""
     server = FakeServer([-1, 2])
     executor(server, FakeRunner()).run()
 
@@ -120,7 +120,7 @@ def test_an_error_fails_one_operation() -> None:
 
 
 def test_a_lost_lease_stops_its_operation() -> None:
-    """The server's word that a lease is lost cancels what runs, and the executor ends all the same."""
+    """If the server reports a lost lease, the running operation is cancelled, and the executor ends normally."""
     server, runner = FakeServer([7], lost={7}), FakeRunner({7: threading.Event()})
     summary = executor(server, runner).run()
 
@@ -129,7 +129,7 @@ def test_a_lost_lease_stops_its_operation() -> None:
 
 
 def test_a_server_that_is_away() -> None:
-    """It is asked again."""
+    """If the server does not answer, the request is repeated."""
     server = FakeServer([1], silent=2)
     clock = iter(range(1000))
     MaintenanceExecutor(
@@ -140,7 +140,7 @@ def test_a_server_that_is_away() -> None:
 
 
 def ticking(server: FakeServer, *, idle_s: float = 3.0) -> MaintenanceExecutor:
-    """An executor whose clock goes on by a second with each look at it."""
+    """Return an executor whose clock advances by one second per read."""
     clock = iter(range(10_000))
     return MaintenanceExecutor(
         server,
@@ -154,7 +154,9 @@ def ticking(server: FakeServer, *, idle_s: float = 3.0) -> MaintenanceExecutor:
 
 
 def test_a_server_that_restarts() -> None:
-    """An executor that was answered before outlives it: neither its idle time passes, nor is a report lost."""
+    """After a first answer the executor survives a restart of the server: its idle time does not expire, and no report
+    is lost.
+    """
     server = FakeServer([1], refusal=UnavailableError("no server answers"), unreported=3, lease_s=60)
     running = ticking(server)
     assert running.run().ended == {"done": 1}
@@ -165,7 +167,9 @@ def test_a_server_that_restarts() -> None:
 
 
 def test_a_server_that_never_answers() -> None:
-    """Its address may be wrong: the executor says so at once. One that stays away is given up after a while."""
+    """If the server never answered, the executor fails at once, because the address may be wrong. One that stops
+    answering is given up after a while.
+    """
     server = FakeServer([1], silent=1_000, refusal=UnavailableError("no server answers"))
     with pytest.raises(UnavailableError):
         ticking(server).run()
@@ -181,7 +185,9 @@ def test_a_server_that_never_answers() -> None:
 
 
 def test_a_server_that_is_away_after_a_long_operation() -> None:
-    """The time of the absence counts, not the time since the last lease: no lease is asked for while all are busy."""
+    """The time of the outage is measured, not the time since the last lease, because no lease is requested while all
+    runners are busy.
+    """
     server = FakeServer([1, 2])
     clock = [0.0]
 
@@ -199,7 +205,9 @@ def test_a_server_that_is_away_after_a_long_operation() -> None:
 
 
 def test_it_ends_after_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory of its Java grows with each operation: what is left waits for the next executor."""
+    """An executor ends after a number of operations, because its Java uses more memory with each; the rest waits for
+    the next executor.
+    """
     monkeypatch.setattr(room, "OPERATIONS_MAX", 3)
     server = FakeServer(list(range(1, 20)))
     summary = executor(server, FakeRunner()).run()
@@ -209,7 +217,7 @@ def test_it_ends_after_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_token_in_texts() -> None:
-    """Neither an operation's representation nor an error's text has a token."""
+    """Neither the representation of an operation nor the text of an error has a token."""
     leased = LeasedOperation(1, "compact", "main", ("a", "t"), "lim_7_secret")
 
     assert "secret" not in f"{leased} {leased!r}"

@@ -24,12 +24,12 @@ from limnos.spark.maintenance.outcomes import RewriteCount, data_file_count, end
     ],
 )
 def test_rewrites_that_change_nothing_say_so(counts: list[tuple[Any, ...]], text: str) -> None:
-    """Counts of zero are omitted; a rewrite without any other count had nothing to do."""
+    """Counts of zero are omitted; a rewrite with all counts at zero reports that there was nothing to do."""
     assert rewrite_text([RewriteCount(*each) for each in counts]) == text
 
 
 def test_a_rewrite_of_which_every_part_failed() -> None:
-    """It is retried, as one whose single commit conflicts; one that rewrote some files, or had none, is done."""
+    """A rewrite whose parts all failed is retried; one that rewrote some files, or had none, is done."""
     with pytest.raises(ServiceUnavailable) as caught:
         data_file_count(0, 0, failed=40)
 

@@ -28,7 +28,7 @@ def rule(action: ExpectationAction = ExpectationAction.FAIL, tolerated: float = 
     ],
 )
 def test_share_is_held_exactly(tolerated: float, bad: int, rows: int, held: bool) -> None:
-    """The tolerated share is compared as the decimal that was written."""
+    """The tolerated share is compared as the declared decimal number, without rounding."""
     found = finding(rule(tolerated=tolerated), broken=bad, checked=rows)
 
     assert found.held is held
@@ -36,7 +36,7 @@ def test_share_is_held_exactly(tolerated: float, bad: int, rows: int, held: bool
 
 
 def test_warning_never_forbids() -> None:
-    """A warning that does not hold is told, and publishes nonetheless."""
+    """A violated rule with the action `warn` is reported and does not prevent the publication."""
     found = finding(rule(ExpectationAction.WARN), broken=3, checked=3)
 
     assert not found.held
@@ -45,14 +45,14 @@ def test_warning_never_forbids() -> None:
 
 @pytest.mark.parametrize("action", [ExpectationAction.DROP, ExpectationAction.QUARANTINE])
 def test_rows_taken_out_are_limited_only_by_a_share(action: ExpectationAction) -> None:
-    """Dropped rows break nothing that is published; a share that is declared limits how many there may be."""
+    """Rows that are dropped or quarantined do not violate a rule, unless they exceed a declared share."""
     assert finding(rule(action), broken=9, checked=10).held
     assert finding(rule(action, 0.5), broken=5, checked=10).held
     assert has_failed_expectation([finding(rule(action, 0.5), broken=6, checked=10)])
 
 
 def test_message_says_what_became_of_the_rows() -> None:
-    """The sentence has the counts, what was done, and what would have been tolerated."""
+    """The message has the counts, the action, and the tolerated share."""
     assert finding(rule(ExpectationAction.DROP, 0.01), broken=25, checked=1000).message == (
         "r: 25 of 1,000 rows (2.5%) violate it; they were dropped; 1% may"
     )
@@ -61,7 +61,7 @@ def test_message_says_what_became_of_the_rows() -> None:
 
 
 def test_share_has_no_idle_digits() -> None:
-    """A share is shown as people write it."""
+    """A share is shown without trailing zeros."""
     assert [format_share(0.01), format_share(0.0025), format_share(1), format_share(1 / 3)] == [
         "1%",
         "0.25%",

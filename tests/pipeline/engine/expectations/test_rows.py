@@ -61,7 +61,7 @@ def ten(spark: SparkSession) -> DataFrame:
 
 
 def test_counts_are_of_the_write(here: SparkSession, corner: Parts) -> None:
-    """All rules are counted while the rows are written; NULL is broken; samples are of the broken rows."""
+    """All rules are counted while the rows are written; NULL violates a rule; samples are of violating rows."""
     rules = RowRules(
         step(
             (*corner, "t"),
@@ -89,7 +89,7 @@ def test_counts_are_of_the_write(here: SparkSession, corner: Parts) -> None:
 
 
 def test_counts_of_what_is_not_deterministic_are_those_of_the_rows_written(here: SparkSession, corner: Parts) -> None:
-    """Where each reading of the source gives other rows, the counts are still those of what was written."""
+    """If each reading of the source gives different rows, the counts are those of the written rows."""
     rules = RowRules(step((*corner, "t"), row("half", "r < 0.5", ExpectationAction.WARN)))
 
     frame, counted = rules.watched(here.range(10_000).selectExpr("id", "rand() AS r"))
@@ -100,10 +100,10 @@ def test_counts_of_what_is_not_deterministic_are_those_of_the_rows_written(here:
 
 
 def test_lost_counts_are_taken_again_from_the_branch(here: SparkSession, corner: Parts) -> None:
-    """Observed counts that don't come to the rows written are not believed: the branch is counted."""
+    """If the observed counts do not match the number of written rows, the rows of the branch are counted."""
     rules = RowRules(step((*corner, "t"), row("small", "id < 8")))
     frame, counted = rules.watched(ten(here))
-    frame.limit(4).collect()  # this is what the observation sees
+    frame.limit(4).collect()  # the observation counts these rows only
 
     branch = fill(here, (*corner, "t"), ten(here))
     findings = counted.findings(lambda: here.table(branch), rows=10)
@@ -112,7 +112,9 @@ def test_lost_counts_are_taken_again_from_the_branch(here: SparkSession, corner:
 
 
 def test_staged_rows_are_parted(here: SparkSession, corner: Parts) -> None:
-    """Dropped rows are gone, quarantined ones have the names of all that they break; both come from one reading."""
+    """Dropped rows are removed, quarantined rows have the names of all violated rules; both come from one reading of
+    the source.
+    """
     made = here.range(10).selectExpr("id", "rand() AS r")
     rules = RowRules(
         step(
@@ -142,7 +144,7 @@ def test_staged_rows_are_parted(here: SparkSession, corner: Parts) -> None:
 
 
 def test_row_that_is_dropped_and_quarantined_is_kept_aside(here: SparkSession, corner: Parts) -> None:
-    """A row that breaks both kinds of rules is not lost."""
+    """A row that violates a `drop` and a `quarantine` rule is quarantined."""
     rules = RowRules(
         step(
             (*corner, "t"), row("a", "id < 5", ExpectationAction.DROP), row("b", "id < 8", ExpectationAction.QUARANTINE)
@@ -161,7 +163,7 @@ def test_row_that_is_dropped_and_quarantined_is_kept_aside(here: SparkSession, c
 
 
 def test_release_gives_back_the_room(here: SparkSession, corner: Parts) -> None:
-    """A released stage holds no blocks."""
+    """After its release a stage occupies no storage blocks."""
     held = here.sparkContext._jsc.getPersistentRDDs
     rules = RowRules(step((*corner, "t"), row("a", "id < 5", ExpectationAction.DROP)))
     before = held().size()
@@ -192,9 +194,7 @@ def test_release_gives_back_the_room(here: SparkSession, corner: Parts) -> None:
     ],
 )
 def test_unusable_rule_is_refused_before_a_write(here: SparkSession, corner: Parts, condition: str, words: str) -> None:
-    """A condition that Spark does not take is refused with its place, its name and what is wrong, and nothing is
-    run.
-    """
+    """A condition that Spark refuses is reported with position, name and error, and nothing runs."""
     rules = RowRules(step((*corner, "t"), row("fine", "id > 0"), row("wrong", condition)))
 
     with pytest.raises(BadRequest, match=r"^p\.yaml:7:5: expectation 'wrong' of ") as refused:
@@ -204,7 +204,7 @@ def test_unusable_rule_is_refused_before_a_write(here: SparkSession, corner: Par
 
 
 def test_condition_may_have_comments_braces_and_parameters(here: SparkSession, corner: Parts) -> None:
-    """What a condition says stays its own: a comment at its end, braces, a quote, a named parameter."""
+    """A condition may contain a trailing comment, braces, quotes and a named parameter."""
     rules = RowRules(
         step(
             (*corner, "t"),
@@ -223,7 +223,7 @@ def test_condition_may_have_comments_braces_and_parameters(here: SparkSession, c
 
 
 def test_odd_names_of_columns(here: SparkSession, corner: Parts) -> None:
-    """Dots, back quotes, quotes, blanks and braces in names of columns and rules are letters."""
+    """Dots, back quotes, quotes, blanks and braces in names of columns and rules need no escaping."""
     odd = ["a.b", "ba`ck", "quo'te", 'dou"ble', "sp ace", "{x}", "semi;colon", "--"]
     frame = here.range(4).selectExpr("id", *(f"id AS {quote_identifier([name])}" for name in odd))
     rules = [row(f"{name} is small", f"{quote_identifier([name])} < 3") for name in odd]
@@ -243,7 +243,7 @@ def test_odd_names_of_columns(here: SparkSession, corner: Parts) -> None:
 
 
 def test_no_rows_break_nothing(here: SparkSession, corner: Parts) -> None:
-    """Over no rows at all every rule holds, watched or staged."""
+    """Without rows every rule is satisfied, observed or staged."""
     none = ten(here).where("id > 100")
     frame, counted = RowRules(step((*corner, "t"), row("a", "id < 0"))).watched(none)
     fill(here, (*corner, "t"), frame)
@@ -258,7 +258,7 @@ def test_no_rows_break_nothing(here: SparkSession, corner: Parts) -> None:
 
 
 def test_rows_of_nothing_but_null_break_every_condition(here: SparkSession, corner: Parts) -> None:
-    """A condition over NULL is NULL, which is broken, whichever way it is turned."""
+    """A condition over NULL evaluates to NULL, which violates the rule, negated or not."""
     nothing = here.range(3).selectExpr("CAST(NULL AS INT) AS v")
     rules = RowRules(step((*corner, "t"), row("a", "v > 0"), row("b", "NOT (v > 0)"), row("c", "v IS NULL")))
 
@@ -269,7 +269,7 @@ def test_rows_of_nothing_but_null_break_every_condition(here: SparkSession, corn
 
 
 def test_step_without_row_rules_is_left_alone(here: SparkSession, corner: Parts) -> None:
-    """Without rules the frame is the one that was given, and nothing is found."""
+    """Without rules the DataFrame is returned unchanged, and there are no findings."""
     frame = ten(here)
 
     watched, counted = RowRules(step((*corner, "t"))).watched(frame)
@@ -279,7 +279,7 @@ def test_step_without_row_rules_is_left_alone(here: SparkSession, corner: Parts)
 
 
 def test_rules_that_take_rows_out_want_a_stage(here: SparkSession, corner: Parts) -> None:
-    """Watching alone would publish the rows that are to be dropped: it is refused."""
+    """Rules that drop rows are refused without a stage, because the rows to be dropped would be published."""
     rules = RowRules(step((*corner, "t"), row("a", "id < 5", ExpectationAction.DROP)))
 
     assert rules.need_stage
@@ -290,7 +290,7 @@ def test_rules_that_take_rows_out_want_a_stage(here: SparkSession, corner: Parts
 
 @pytest.mark.parametrize("name", ["_rule", "_RUN", "_at"])
 def test_column_that_the_quarantine_has_is_refused(here: SparkSession, corner: Parts, name: str) -> None:
-    """A step whose own column has a name of the quarantine table's is refused before it runs."""
+    """A step whose column has a name of a quarantine column is refused before it runs."""
     rules = RowRules(step((*corner, "t"), row("a", "id < 5", ExpectationAction.QUARANTINE)))
 
     with pytest.raises(BadRequest, match="rename it"):
@@ -298,7 +298,7 @@ def test_column_that_the_quarantine_has_is_refused(here: SparkSession, corner: P
 
 
 def test_ten_rules_over_a_million_rows_are_one_job(here: SparkSession, corner: Parts) -> None:
-    """All rules of a step cost no job beyond the write's, and samples are asked only for what is broken."""
+    """All rules of a step need no job apart from that of the write, and samples are read only for violated rules."""
     conditions = [row(f"r{number}", f"id <> {number * 1000}", ExpectationAction.WARN) for number in range(9)]
     rules = RowRules(step((*corner, "t"), *conditions, row("all", "id >= 0")))
     fill(here, (*corner, "t"), here.range(1))

@@ -56,11 +56,11 @@ class Branches:
         frame.writeTo(f"{table}.`branch_work`").append()
 
     def reads(self, parts: Parts) -> str:
-        """Return the text that replaces a table in a query: its branch."""
+        """Return the SQL text that replaces a table in a query: its branch."""
         return f"{quote_identifier(parts)}.`branch_work`"
 
     def ask(self, *rules: Expectation, rows_before: int | None = None) -> tuple[ExpectationFinding, ...]:
-        """The findings of these rules of the table `made`."""
+        """Return the findings of these rules of the table `made`."""
         made = StepDeclaration(table=self.table, body=Sql(text="SELECT 1"), expectations=rules)
         return table_findings(
             self.spark, made, reads=self.reads, run_at=AT, rows_before=rows_before, parameters={"least": 20}
@@ -69,7 +69,7 @@ class Branches:
 
 @pytest.fixture(scope="module")
 def branches(here: SparkSession) -> Branches:
-    """Two tables with rows on their branches only; they are never written again."""
+    """Two tables with rows on their branches only; tests do not write them."""
     here.sql(f"CREATE NAMESPACE {CATALOG}.table_rules")
     return Branches(here, (CATALOG, "table_rules"))
 
@@ -80,7 +80,9 @@ def rule(kind: RuleKind, **fields: object) -> Expectation:
 
 
 def test_unique_counts_repetitions(branches: Branches) -> None:
-    """Rows that repeat another are counted, the first is not; NULL repeats nothing; names with dots are one column."""
+    """Rows that repeat an earlier row are counted, the first is not; NULL equals nothing; a name with dots is one
+    column.
+    """
     single, pair, fine = branches.ask(
         rule(RuleKind.UNIQUE, columns=("id",)),
         rule(RuleKind.UNIQUE, columns=("na.me", "id")),
@@ -95,7 +97,7 @@ def test_unique_counts_repetitions(branches: Branches) -> None:
 
 
 def test_not_null_counts_rows_that_lack_any(branches: Branches) -> None:
-    """A row that lacks one of the columns counts once."""
+    """A row with NULL in one or more of the columns counts once."""
     one, both, none = branches.ask(
         rule(RuleKind.NOT_NULL, columns=("id",)),
         rule(RuleKind.NOT_NULL, columns=("id", "other")),
@@ -108,7 +110,7 @@ def test_not_null_counts_rows_that_lack_any(branches: Branches) -> None:
 
 
 def test_references_are_looked_up_in_the_branch(branches: Branches) -> None:
-    """Only whole references that are not there are broken; the other table is read as the run reads it."""
+    """Only references without NULL can be missing; the referenced table is read on the run's branch."""
     others = (*branches.table[:-1], "others")
 
     lost, paired, same = branches.ask(
@@ -128,7 +130,7 @@ def test_references_are_looked_up_in_the_branch(branches: Branches) -> None:
     "low,high,broken_by", [(None, None, 0), (5, 5, 0), (6, None, 1), (None, 3, 2), (0, 5, 0), (7, 9, 2)]
 )
 def test_number_of_rows(branches: Branches, low: int | None, high: int | None, broken_by: int) -> None:
-    """Too few and too many rows are told, with how many are wanted."""
+    """Too few and too many rows are reported, with the required number."""
     (found,) = branches.ask(rule(RuleKind.ROWS, rows_min=low, rows_max=high))
 
     assert (found.broken, found.held) == (broken_by, broken_by == 0)
@@ -137,7 +139,7 @@ def test_number_of_rows(branches: Branches, low: int | None, high: int | None, b
 
 @pytest.mark.parametrize("within_s,held", [(86_400, True), (86_399, False)])
 def test_newest_row_is_fresh(branches: Branches, within_s: int, held: bool) -> None:
-    """The newest time is compared with the run's start, to the second."""
+    """The newest timestamp is compared with the run's start, to the second."""
     (found,) = branches.ask(rule(RuleKind.FRESH, columns=("at",), within_s=within_s))
 
     assert found.held is held
@@ -145,7 +147,7 @@ def test_newest_row_is_fresh(branches: Branches, within_s: int, held: bool) -> N
 
 
 def test_table_without_any_time_is_not_fresh(branches: Branches) -> None:
-    """A column that is NULL in every row says nothing, which is not fresh; dates count as their midnight."""
+    """A column that is NULL in every row is not fresh; a date counts as its midnight."""
     branches.add("dates", "SELECT CAST(NULL AS TIMESTAMP) AS at, DATE '2026-01-10' AS day")
     made = StepDeclaration(
         table=(*branches.table[:-1], "dates"),
@@ -165,14 +167,14 @@ def test_table_without_any_time_is_not_fresh(branches: Branches) -> None:
 
 @pytest.mark.parametrize("before,tolerated,held", [(None, 0.0, True), (5, 0.0, True), (6, 0.0, False), (6, 0.2, True)])
 def test_no_fewer_rows_than_are_published(branches: Branches, before: int | None, tolerated: float, held: bool) -> None:
-    """A table that shrank is told; a tolerated share is one of the rows that are published."""
+    """A table with fewer rows than published is reported; a tolerated share is relative to the published rows."""
     (found,) = branches.ask(rule(RuleKind.NO_FEWER_ROWS, tolerated=tolerated), rows_before=before)
 
     assert found.held is held
 
 
 def test_query_that_must_return_nothing(branches: Branches) -> None:
-    """A query reads the branches by the tables' own names, in joins and subqueries, and takes the run's parameters."""
+    """A query reads the branches by the tables' own names, in joins and subqueries, and uses the run's parameters."""
     made, others = (quote_identifier((*branches.table[:-1], name)) for name in ("made", "others"))
 
     lonely, none = branches.ask(
@@ -188,7 +190,7 @@ def test_query_that_must_return_nothing(branches: Branches) -> None:
 
 
 def test_empty_table_breaks_only_what_asks_for_rows(branches: Branches) -> None:
-    """Of no rows none is double, NULL or lost; that rows are wanted must be said."""
+    """An empty table violates only rules that require rows; duplicate, NULL and lost rows need rows."""
     branches.add("none", ROWS + " WHERE 1 = 0")
     made = StepDeclaration(
         table=(*branches.table[:-1], "none"),
@@ -208,7 +210,7 @@ def test_empty_table_breaks_only_what_asks_for_rows(branches: Branches) -> None:
 
 
 def test_share_and_warning(branches: Branches) -> None:
-    """A tolerated share is one of the table's rows; a warning is told and forbids nothing."""
+    """A tolerated share is relative to the table's rows; a warning is reported and does not prevent the publication."""
     findings = branches.ask(
         rule(RuleKind.UNIQUE, columns=("id",), tolerated=0.2),
         rule(RuleKind.NOT_NULL, columns=("id",), action=ExpectationAction.WARN),
@@ -219,7 +221,7 @@ def test_share_and_warning(branches: Branches) -> None:
 
 
 def test_rules_share_one_look(branches: Branches) -> None:
-    """Any number of not null, rows, fresh and fewer-rows rules that hold are one query; each unique one counts by
+    """All `not_null`, `rows`, `fresh` and `no_fewer_rows` rules need one query together; each `unique` rule counts by
     its keys.
     """
     few = [rule(RuleKind.NOT_NULL, columns=("na.me",)), rule(RuleKind.ROWS, rows_max=9)]
@@ -237,7 +239,7 @@ def test_rules_share_one_look(branches: Branches) -> None:
     findings += branches.ask(*many)
 
     assert all(found.held for found in findings)
-    assert jobs.count() <= alone + 2 * 3  # two counts by keys, of two shuffles each, every one a job where plans adapt
+    assert jobs.count() <= alone + 2 * 3  # two counts with two shuffles each; adaptive plans run a job per shuffle
 
 
 @pytest.mark.parametrize(
@@ -252,7 +254,7 @@ def test_rules_share_one_look(branches: Branches) -> None:
     ],
 )
 def test_rule_that_cannot_be_asked(branches: Branches, fields: dict[str, object], words: str) -> None:
-    """A rule that names what is not there, or is no query, is refused with its place."""
+    """A rule that names missing columns or tables, or is not a query, is refused with its position."""
     told = {"table": branches.table, **fields} if fields["kind"] is RuleKind.REFERENCES else fields
 
     with pytest.raises(BadRequest, match=r"^p\.yaml:9:3: expectation ") as refused:
@@ -262,7 +264,7 @@ def test_rule_that_cannot_be_asked(branches: Branches, fields: dict[str, object]
 
 
 def test_columns_are_checked_before_anything_runs() -> None:
-    """The columns that table rules name are known before the step writes; case does not matter, row rules have none."""
+    """Columns that table rules name are checked before the step writes, without regard to case; row rules have none."""
     made = StepDeclaration(
         table=("c", "t"),
         body=Sql(text="SELECT 1"),
@@ -275,7 +277,7 @@ def test_columns_are_checked_before_anything_runs() -> None:
 
 
 def test_step_without_table_rules_asks_nothing(branches: Branches) -> None:
-    """No rule, no query."""
+    """Without rules no query runs."""
     jobs = SparkJobCount(branches.spark)
 
     assert branches.ask(rule(RuleKind.ROW, condition="id > 0")) == ()

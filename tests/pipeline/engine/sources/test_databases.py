@@ -1,5 +1,5 @@
-"""Databases as sources, on a real PostgreSQL: tables and queries, partitions, refusals, and a password that appears
-nowhere.
+"""Databases as sources, on a real PostgreSQL: tables and queries, partitions, refusals, and a password that is never
+exposed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Opens = Callable[..., SourceRead]
 
 @contextmanager
 def reachable(path: Path) -> Iterator[int]:
-    """A port of the loopback that leads to a socket in the file system: Java's drivers know no other way."""
+    """Forward a loopback port to a socket in the file system, because JDBC drivers support only TCP."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def pump(source: socket.socket, target: socket.socket) -> None:
@@ -49,7 +49,7 @@ def reachable(path: Path) -> Iterator[int]:
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # one end has gone
+            pass  # one side has closed the connection
 
     def serve() -> None:
         while True:
@@ -71,7 +71,7 @@ def reachable(path: Path) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def url(postgres_server: PostgresServer) -> Iterator[str]:
-    """A database that `bea` may read with her password; the URL as Java's driver takes it."""
+    """A database that `bea` may read with her password; yields the JDBC URL."""
     address = postgres_server.empty_database()
     with psycopg.connect(address, autocommit=True) as connection:
 
@@ -98,7 +98,7 @@ def url(postgres_server: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture
 def database(here: SparkSession, url: str, monkeypatch: pytest.MonkeyPatch) -> Opens:
-    """Opens what is declared of the database."""
+    """Opens declared sources of the database."""
     monkeypatch.setenv(VARIABLE, PASSWORD)
     monkeypatch.setenv(WRONG, "another")
 
@@ -110,13 +110,13 @@ def database(here: SparkSession, url: str, monkeypatch: pytest.MonkeyPatch) -> O
 
 
 def plans(frame: DataFrame) -> str:
-    """Every plan of a frame, as Spark's displays have it."""
+    """Return every plan of a DataFrame, as Spark's pages show it."""
     execution = frame._jdf.queryExecution()
     return str(execution.toString()) + str(execution.logical().toJSON()) + str(execution.executedPlan().toJSON())
 
 
 def test_table_and_query_are_read(database: Opens) -> None:
-    """A table comes with its types, a query with its own; a semicolon and a comment at its end are no matter."""
+    """A table has its types, and a query its own; a trailing semicolon or comment is allowed."""
     table = database(table="people").frame
     query = database(query='SELECT id, "odd.name" AS half FROM people WHERE id <= 2 -- few\n;').frame
 
@@ -127,7 +127,9 @@ def test_table_and_query_are_read(database: Opens) -> None:
 
 @pytest.mark.parametrize("column", ["id", "ID", "odd.name", "born"])
 def test_parts_hold_every_row_once(database: Opens, column: str) -> None:
-    """Read in parts by a number, a decimal or a date, each row comes once, those without a value as well."""
+    """If the table is read in partitions by a number, a decimal or a date, each row is read once, including rows with
+    NULL.
+    """
     read = database(table="people", partition_column=column, partitions=4)
 
     assert read.frame.rdd.getNumPartitions() == 4
@@ -136,12 +138,12 @@ def test_parts_hold_every_row_once(database: Opens, column: str) -> None:
 
 
 def test_parts_of_nothing(database: Opens) -> None:
-    """A table without rows has no bounds to be parted by, and is read in one."""
+    """A table without rows has no bounds for partitions and is read in one partition."""
     assert database(table="nothing", partition_column="id", partitions=4).frame.count() == 0
 
 
 def test_database_is_not_pinned(database: Opens) -> None:
-    """The pin says that nothing fixes what was read."""
+    """The pin states that the read rows are not fixed."""
     pin = database(table="people").pin
 
     assert (pin.name, pin.fingerprint, pin.whole_because) == ("people", None, "a database is read as it is")
@@ -165,7 +167,7 @@ def test_database_is_not_pinned(database: Opens) -> None:
     ],
 )
 def test_what_cannot_be_read_is_told(database: Opens, fields: dict[str, object], words: str) -> None:
-    """A wrong declaration, a missing table or right is refused with its place, and the password is not in it."""
+    """A wrong declaration, a missing table or a missing right is refused with its position and without the password."""
     with pytest.raises(SourceFailed, match=r"^p\.yaml:4:2: source people: ") as refused:
         database(**{"table": "people", **fields})
 
@@ -176,7 +178,7 @@ def test_what_cannot_be_read_is_told(database: Opens, fields: dict[str, object],
 
 @contextmanager
 def logged(spark: SparkSession) -> Iterator[Callable[[], str]]:
-    """Everything that Spark's Java machine logs, at its most talkative, for the time of the body."""
+    """Collect everything that Spark's Java logs, at the most detailed level, during the body."""
     machine = spark._jvm.org.apache.logging.log4j
     root = machine.LogManager.getContext(False).getRootLogger()
     writer = spark._jvm.java.io.StringWriter()
@@ -192,7 +194,7 @@ def logged(spark: SparkSession) -> Iterator[Callable[[], str]]:
 
 
 def test_password_is_seen_nowhere(database: Opens, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
-    """Neither plans nor logs, settings, command lines nor Spark's own record of what ran have the password."""
+    """The password is neither in plans, logs, settings and command lines nor in Spark's event log."""
     caplog.set_level("DEBUG", logger="limnos")
     spark = database(table="people").frame.sparkSession
     with logged(spark) as log:

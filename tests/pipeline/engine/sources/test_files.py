@@ -40,7 +40,7 @@ class Folder:
         self._seconds = 1_700_000_000
 
     def add(self, name: str, text: str | bytes) -> Path:
-        """Write a file; each is a second younger than the one before."""
+        """Write a file; its modification time is one second later than that of the file before."""
         file = self.path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -53,7 +53,7 @@ class Folder:
         options: dict[str, str] | None = None, before: ReadPin | None = None, pinned: ReadPin | None = None,
         incremental: bool = False, watched: bool = False,
     ) -> SourceRead:  # fmt: skip
-        """Open files of this directory."""
+        """Open files of this directory as a source."""
         chosen = {"header": "true"} if options is None and format_ == "csv" else options or {}
         kind = Files(path=path, format=format_, schema=schema, malformed=malformed, options=chosen)
         return frame_of(
@@ -62,7 +62,7 @@ class Folder:
         )  # fmt: skip
 
     def rows(self, read: SourceRead) -> list[tuple[object, ...]]:
-        """The rows, sorted."""
+        """Return the rows, sorted."""
         return sorted((tuple(row) for row in read.frame.collect()), key=str)
 
 
@@ -93,7 +93,7 @@ def test_every_format(folder: Folder) -> None:
 
 
 def test_odd_names_and_directories_of_partitions(folder: Folder) -> None:
-    """Signs of patterns, blanks and percents in names are letters; `column=value` directories are columns."""
+    """Pattern characters, blanks and percent signs in names are literal; `column=value` directories are columns."""
     folder.add("odd/a[1]{2}.csv", "id\n1\n")
     folder.add("odd/sp ace%20.csv", "id\n2\n")
     folder.add("parts/day=2026-01-01/x.csv", "id\n3\n")
@@ -125,7 +125,9 @@ def test_odd_names_and_directories_of_partitions(folder: Folder) -> None:
 def test_what_cannot_be_read_is_told(
     folder: Folder, declared: tuple[str, str, str | None, dict[str, str] | None], words: str
 ) -> None:
-    """A source that is not there, or not what was declared, is refused with its place before anything is written."""
+    """A source that is missing, or differs from the declaration, is refused with its position before anything is
+    written.
+    """
     folder.add("a.csv", "id,v\n1,x\n")
     folder.add("mixed/day=1/a.csv", "id\n1\n")
     folder.add("mixed/plain/a.csv", "id\n1\n")
@@ -143,8 +145,8 @@ def test_what_cannot_be_read_is_told(
     "action,held", [(MalformedRowPolicy.FAIL, False), (MalformedRowPolicy.KEEP, True), (MalformedRowPolicy.COUNT, True)]
 )
 def test_malformed_rows_of_csv(folder: Folder, action: MalformedRowPolicy, held: bool, watched: bool) -> None:
-    """Wrong types, missing and surplus columns are counted exactly, with text and file, whichever columns are
-    asked for.
+    """Rows with wrong types, missing or extra columns are counted exactly, with text and file, for any selected
+    columns.
     """
     file = folder.add("a.csv", BAD)
 
@@ -167,7 +169,7 @@ def test_malformed_rows_of_csv(folder: Folder, action: MalformedRowPolicy, held:
 
 
 def test_malformed_rows_of_json(folder: Folder) -> None:
-    """Lines that are no JSON, and values of another type, are malformed; a missing key is not."""
+    """Lines that are not JSON, and values of another type, are malformed; a missing key is not."""
     folder.add("a.json", '{"id": 1}\n{"id": "x", "v": "y"}\nno json\n{"v": "z"}\n')
 
     read = folder.open("a.json", format_="json", schema="id INT, v STRING", malformed=MalformedRowPolicy.COUNT)
@@ -178,7 +180,7 @@ def test_malformed_rows_of_json(folder: Folder) -> None:
 
 
 def test_source_that_is_read_twice_in_a_query(folder: Folder) -> None:
-    """A query may name a source twice: its rows and its malformed ones are the same as ever."""
+    """A query may read a source twice: its rows and its malformed rows are the same as for one read."""
     folder.add("a.csv", BAD)
     read = folder.open("a.csv", schema="id INT, v STRING", malformed=MalformedRowPolicy.COUNT)
     read.frame.createOrReplaceTempView("people")
@@ -191,7 +193,7 @@ def test_source_that_is_read_twice_in_a_query(folder: Folder) -> None:
 
 
 def test_inferred_schema_is_kept(folder: Folder) -> None:
-    """What the first run inferred, the next one reads by: a column of numbers does not turn into text."""
+    """The schema that the first run inferred is used by the next one: a column of numbers does not become text."""
     folder.add("in/a.csv", "id,v\n1,x\n")
     first = folder.open("in")
     folder.add("in/b.csv", "id,v\nnone,y\n")
@@ -213,7 +215,7 @@ def test_inferred_schema_is_kept(folder: Folder) -> None:
     ],
 )
 def test_changed_schema_is_told(folder: Folder, format_: str, old: str, new: str, words: str) -> None:
-    """Files with other columns than when the schema was inferred are not read by position nor in part, but refused."""
+    """Files whose columns differ from the inferred schema are refused, not read by position or in part."""
     folder.add("in/a", old)
     first = folder.open("in", format_=format_)
     folder.add("in/b", new)
@@ -225,9 +227,7 @@ def test_changed_schema_is_told(folder: Folder, format_: str, old: str, new: str
 
 
 def test_changed_schema_of_parquet_is_told(folder: Folder) -> None:
-    """A new column, or another type, of Parquet files is refused; the schema of all files together is what is
-    inferred.
-    """
+    """Parquet files with a new column or another type are refused; the inferred schema is the union over all files."""
     save = lambda sql, name: folder.spark.sql(sql).write.parquet((folder.path / "in" / name).as_uri())  # noqa: E731
     save("SELECT 1 AS id", "a")
     first = folder.open("in/*", format_="parquet")
@@ -240,7 +240,9 @@ def test_changed_schema_of_parquet_is_told(folder: Folder) -> None:
 
 
 def test_incremental_reads_new_files_only(folder: Folder) -> None:
-    """An increment is the files that came since; without any it has no rows, and a changed file asks for the whole."""
+    """An increment has the files that were added since. Without new files it has no rows; if a file changed, all files
+    are read.
+    """
     folder.add("in/a.csv", "id\n1\n")
     first = folder.open("in", incremental=True)
     found = [folder.rows(first)]
@@ -259,7 +261,7 @@ def test_incremental_reads_new_files_only(folder: Folder) -> None:
 
 
 def test_pinned_files_are_read_again_just_so(folder: Folder) -> None:
-    """Another step of the run reads the same files: later ones wait, and changed ones stop the run."""
+    """Another step of the run reads the same files: later files are ignored, and changed files stop the run."""
     folder.add("in/a.csv", "id\n1\n")
     first = folder.open("in")
     folder.add("in/b.csv", "id\n2\n")
@@ -274,7 +276,7 @@ def test_pinned_files_are_read_again_just_so(folder: Folder) -> None:
 
 
 def test_content_is_digested_of_local_files_up_to_a_size(tmp_path: Path) -> None:
-    """An edit that keeps size and time is seen; not where files are many bytes, not local, or gone."""
+    """An edit that keeps size and time is detected, except in files that are too large, not local, or deleted."""
     file = tmp_path / "a b.csv"
     file.write_text("1,good")
     listed = [SourceFileState(file.as_uri(), 6, 1)]
@@ -291,7 +293,7 @@ def test_content_is_digested_of_local_files_up_to_a_size(tmp_path: Path) -> None
 
 
 def test_changed_files_are_told_from_those_that_were_read(folder: Folder) -> None:
-    """A source is the same until a file is edited, in place with its size and time too, added, or gone."""
+    """A source counts as changed if a file was edited, even with the same size and time, or added, or deleted."""
     file = folder.add("a.csv", "id\n1\n")
     source = DeclaredSource(
         name="people", kind=Files(path="*.csv", format="csv", schema="id INT", options={"header": "true"})
@@ -317,7 +319,9 @@ def test_changed_files_are_told_from_those_that_were_read(folder: Folder) -> Non
 
 
 def test_paths_for_people_and_for_spark() -> None:
-    """Credentials in a URL are hidden; pattern signs are escaped; the base of partitions ends before the pattern."""
+    """Credentials in a URL are hidden; pattern characters are escaped; the base path of partitions ends before the
+    pattern.
+    """
     assert path_without_credentials("s3a://key:secret@bucket/x") == "s3a://***@bucket/x"
     assert escape_pattern("a[1]*.csv") == "a\\[1\\]\\*.csv"
     inside = [SourceFileState("file:/d/p/day=1/x.csv", 1, 1)]

@@ -1,4 +1,6 @@
-"""Detection of new files from a few bytes; never wrong, and all files count as new if it is impossible."""
+"""Detection of new files from a small fingerprint; it is never wrong, and if it is impossible all files count as
+new.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def files(*names: str, at: int = 1) -> list[SourceFileState]:
 
 @pytest.mark.parametrize("listed", [files("a", "b"), MANY, []])
 def test_fingerprint_is_read_back(listed: list[SourceFileState]) -> None:
-    """What is written is read again, the schema as well, in whatever order the files were listed."""
+    """A written fingerprint is read back, including the schema, for any order of the listed files."""
     made = take_fingerprint(reversed(listed), schema='{"fields": [], "type": "struct"}')
 
     assert read(made.text()) == made
@@ -38,7 +40,7 @@ def test_fingerprint_is_read_back(listed: list[SourceFileState]) -> None:
     "now,content,same",
     [
         (files("a", "b"), "1", True),
-        (files("a", "b"), None, True),  # nobody could look into them
+        (files("a", "b"), None, True),  # their content could not be read
         (files("a", "b"), "2", False),
         (files("a"), "1", False),
         (files("a", "b", "c"), "1", False),
@@ -48,7 +50,9 @@ def test_fingerprint_is_read_back(listed: list[SourceFileState]) -> None:
 def test_files_are_compared_by_name_size_time_and_content(
     now: list[SourceFileState], content: str | None, same: bool
 ) -> None:
-    """Any difference tells that a source has changed, content only where both fingerprints have it."""
+    """A difference in name, size or time means that a source has changed; content counts only if both fingerprints have
+    it.
+    """
     before = read(take_fingerprint(files("a", "b"), content="1").text())
     assert before is not None
 
@@ -57,12 +61,12 @@ def test_files_are_compared_by_name_size_time_and_content(
 
 @pytest.mark.parametrize("text", [None, "", "x", "[]", "{}", '{"files": "x"}', "1", '{"checkpoint": "a"}'])
 def test_foreign_text_is_no_fingerprint(text: str | None) -> None:
-    """What was not written by us says nothing."""
+    """Text that is not a fingerprint is ignored."""
     assert read(text) is None
 
 
 def test_new_files_are_told_one_by_one() -> None:
-    """Files that come late with older times are new, files that went are no matter."""
+    """Files that arrive late with older times are new; deleted files are ignored."""
     before = take_fingerprint(files("a", "b", at=10))
 
     new = new_since([*files("b", at=10), *files("c", at=5)], before)
@@ -73,7 +77,7 @@ def test_new_files_are_told_one_by_one() -> None:
 
 @pytest.mark.parametrize("changed", [SourceFileState("b", 2, 1), SourceFileState("b", 1, 2)])
 def test_changed_file_asks_for_the_whole(changed: SourceFileState) -> None:
-    """A file with another size or time than when it was read makes all be read, and is named."""
+    """A file whose size or time has changed causes a full read, and the reason names it."""
     new = new_since([*files("a"), changed], take_fingerprint(files("a", "b")))
 
     assert len(new.files) == 2
@@ -81,7 +85,9 @@ def test_changed_file_asks_for_the_whole(changed: SourceFileState) -> None:
 
 
 def test_many_files_are_told_by_time() -> None:
-    """Of more files than are told one by one, the later ones are new, if the others are the same."""
+    """Beyond the number of files that a fingerprint lists, files with later times are new if the others are
+    unchanged.
+    """
     before = take_fingerprint(MANY)
     later = SourceFileState("new", 1, EACH_MAX + 5)
 
@@ -93,12 +99,12 @@ def test_many_files_are_told_by_time() -> None:
 
 
 def test_nothing_before_is_the_whole() -> None:
-    """The first run reads all."""
+    """The first run reads all files."""
     assert new_since(files("a"), None).whole_because == "nothing was read before"
 
 
 def test_fingerprint_is_small() -> None:
-    """It goes into a snapshot's summary: some kilobytes at the most."""
+    """A fingerprint is stored in a snapshot's summary, so it has at most some kilobytes."""
     assert len(take_fingerprint(MANY[:EACH_MAX]).text()) < 6000
     assert len(take_fingerprint(MANY).text()) < 200
     assert set(json.loads(take_fingerprint(MANY).text())) == {"files", "newest_ms", "digest"}
@@ -109,9 +115,7 @@ def test_fingerprint_is_small() -> None:
     st.lists(st.builds(SourceFileState, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)), unique_by=lambda f: f.path),
 )  # fmt: skip
 def test_every_file_is_read_once(first: list[SourceFileState], second: list[SourceFileState]) -> None:
-    """Whatever comes, goes or changes: an increment holds just the files that were not there, or else it is the
-    whole.
-    """
+    """After any additions, deletions and changes an increment has exactly the new files, or all files are read."""
     new = new_since(second, take_fingerprint(first))
 
     if new.whole_because is None:

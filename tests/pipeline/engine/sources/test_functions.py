@@ -24,33 +24,33 @@ pytestmark = [
 
 
 def batches(least: int, most: int = 3) -> Iterator[pa.RecordBatch | pa.Table]:
-    """Numbers in two batches of another order and width of columns than declared."""
+    """Yield numbers in two batches with another order and width of columns than declared."""
     yield pa.RecordBatch.from_pydict({"made": [uuid.uuid4().hex], "id": pa.array([least], pa.int16()), "more": [1]})
     yield pa.table({"id": pa.array([most], pa.int32()), "made": [uuid.uuid4().hex]})
 
 
 def nothing() -> Iterator[pa.RecordBatch]:
-    """No batch at all."""
+    """Yield no batch."""
     yield from ()
 
 
 def lacking() -> Iterator[pa.RecordBatch]:
-    """A batch without a declared column."""
+    """Yield a batch without a declared column."""
     yield pa.RecordBatch.from_pydict({"name": ["x"]})
 
 
 def words() -> Iterator[str]:
-    """A function that returns no batches."""
+    """Return a value that is not a sequence of batches."""
     yield "words"
 
 
 def frame(spark: SparkSession, least: int = 5) -> DataFrame:
-    """A frame that is another one each time."""
+    """Return a DataFrame whose rows differ at each evaluation."""
     return spark.range(least).selectExpr("id", "uuid() AS made")
 
 
 def no_frame(spark: SparkSession) -> list[int]:
-    """A function that returns no DataFrame."""
+    """Return a value that is not a DataFrame."""
     return [1]
 
 
@@ -68,8 +68,8 @@ def opened(spark: SparkSession, function: Callable[..., object] | str, schema: s
 
 
 def test_batches_come_from_an_executor(here: SparkSession) -> None:
-    """Batches are taken by the names of their columns, in the declared types, with parameters; read twice they are
-    the same.
+    """Batches are matched by column name and cast to the declared types, with parameters; two reads return the same
+    rows.
     """
     read = opened(here, batches, "id BIGINT, made STRING")
 
@@ -81,7 +81,7 @@ def test_batches_come_from_an_executor(here: SparkSession) -> None:
 
 
 def test_no_batch_is_no_row(here: SparkSession) -> None:
-    """A function that yields nothing gives the declared columns and no row."""
+    """A function that yields no batch returns the declared columns and no rows."""
     read = opened(here, nothing, "id BIGINT")
 
     assert read.frame.columns == ["id"]
@@ -89,7 +89,7 @@ def test_no_batch_is_no_row(here: SparkSession) -> None:
 
 
 def test_frame_is_made_by_the_driver(here: SparkSession) -> None:
-    """A function that asks for `spark` returns a frame, whose rows are held; a schema puts its columns in order."""
+    """A function with a parameter `spark` returns a DataFrame, whose rows are cached; a schema orders its columns."""
     read = opened(here, frame)
     ordered = opened(here, frame, "made STRING, id BIGINT")
 
@@ -100,7 +100,7 @@ def test_frame_is_made_by_the_driver(here: SparkSession) -> None:
 
 
 def test_function_is_found_by_its_name(here: SparkSession) -> None:
-    """`module:function` is imported."""
+    """`module:function` is imported and called."""
     with pytest.raises(SourceFailed, match="yields Arrow batches, so its columns"):
         opened(here, "uuid:uuid4")
 
@@ -125,7 +125,7 @@ def test_function_is_found_by_its_name(here: SparkSession) -> None:
 def test_wrong_function_is_told(
     here: SparkSession, function: Callable[..., object] | str, schema: str | None, words_: str
 ) -> None:
-    """What is no such function, or gives something else, is refused with its place and what to do."""
+    """A missing function, or one that returns another type, is refused with its position and advice."""
     with pytest.raises(SourceFailed, match=r"^p\.yaml:2:2: source made: ") as refused:
         opened(here, function, schema)
 

@@ -42,13 +42,13 @@ class Streams:
     def files(
         self, before: ReadPin | None = None, *, schema: str | None = "id INT, v STRING", pinned: ReadPin | None = None
     ) -> SourceRead:
-        """Read what is new of the files, one file a batch."""
+        """Read the new files, one file per batch."""
         options = {"header": "true", "maxFilesPerTrigger": "1"}
         kind = Files(path="in", format="csv", schema=schema, options=options, malformed=MalformedRowPolicy.COUNT)
         return self.open(Stream(files=kind), before=before)
 
     def open(self, stream: Stream, *, before: ReadPin | None = None) -> SourceRead:
-        """Read what is new of a stream."""
+        """Read the new rows of a stream."""
         source = DeclaredSource(name="arriving", kind=stream, at=SourcePosition("p.yaml", 6, 2))
         return frame_of(self.spark, source, directory=self.path, before=before)
 
@@ -60,20 +60,20 @@ def streams(here: SparkSession, tmp_path: Path) -> Streams:
 
 
 def rows(read: SourceRead) -> list[tuple[object, ...]]:
-    """The rows, sorted; the room is given back."""
+    """Return the rows, sorted, and release the cached data."""
     found = sorted((tuple(row) for row in read.frame.collect()), key=str)
     read.release()
     return found
 
 
 def test_published_run_is_gone_on_from(streams: Streams) -> None:
-    """A run reads what came since the one that was published before; one that was discarded in between took nothing."""
+    """A run reads what was added since the last published run; a discarded run consumes nothing."""
     streams.add("a.csv", "id,v\n1,x\n")
     streams.add("b.csv", "id,v\n2,y\n")
     first = streams.files()
     found = [rows(first)]
     streams.add("c.csv", "id,v\n3,z\n")
-    found.append(rows(streams.files(first.pin)))  # discarded: its pin is not gone on from
+    found.append(rows(streams.files(first.pin)))  # discarded: its pin is not continued
     third = streams.files(first.pin)
     found.append(rows(third))
 
@@ -84,7 +84,7 @@ def test_published_run_is_gone_on_from(streams: Streams) -> None:
 
 
 def test_rows_are_held(streams: Streams) -> None:
-    """The frame can be read again and joined, though the stream is over and its files are gone."""
+    """The DataFrame can be read again and joined after the stream has ended and its files are deleted."""
     streams.add("a.csv", "id,v\n1,x\n2,y\n")
 
     read = streams.files()
@@ -95,7 +95,7 @@ def test_rows_are_held(streams: Streams) -> None:
 
 
 def test_malformed_rows_of_a_stream(streams: Streams) -> None:
-    """Malformed rows are counted over all batches, and kept with their file."""
+    """Malformed rows are counted over all batches and stored with their file."""
     streams.add("a.csv", "id,v\n1,x\nbad,y\n")
     streams.add("b.csv", "id,v\n3\n")
 
@@ -109,7 +109,7 @@ def test_malformed_rows_of_a_stream(streams: Streams) -> None:
 
 
 def test_inferred_schema_stays(streams: Streams) -> None:
-    """A schema that was inferred at first is kept in the pin, and is not inferred again."""
+    """The schema that the first read inferred is stored in the pin and not inferred again."""
     streams.add("a.csv", "id,v\n1,x\n")
     first = streams.files(schema=None)
     streams.add("b.csv", "id,v\nword,y\n")
@@ -122,7 +122,7 @@ def test_inferred_schema_stays(streams: Streams) -> None:
 
 
 def test_table_is_followed(streams: Streams, corner: Parts) -> None:
-    """An Iceberg table's appends are read once; a rewrite cannot be followed, and what to do is told."""
+    """Appends to an Iceberg table are read once; after a rewrite the error says what to declare instead."""
     table = (*corner, "t")
     sql = streams.spark.sql
     sql(f"CREATE TABLE {quote_identifier(table)} (id BIGINT) USING iceberg")
@@ -139,7 +139,7 @@ def test_table_is_followed(streams: Streams, corner: Parts) -> None:
 
 
 def test_old_checkpoints_are_swept(streams: Streams) -> None:
-    """Checkpoints that nobody goes on from are removed when they are older than the branches of their runs can be."""
+    """Checkpoints that no run continues are deleted when they are older than the branches of runs can be."""
     streams.add("a.csv", "id,v\n1,x\n")
     first = streams.files()
     folder = streams.path / ".limnos" / "streams" / "arriving"
@@ -155,7 +155,7 @@ def test_old_checkpoints_are_swept(streams: Streams) -> None:
 
 
 def test_what_cannot_be_read_is_told(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A checkpoint that is gone, no reader for Kafka, missing variables: each says what to do."""
+    """The errors for a missing checkpoint, a missing Kafka reader and missing variables say what to do."""
     streams.add("a.csv", "id,v\n1,x\n")
     first = streams.files()
     monkeypatch.setenv("LIMNOS_TEST_JAAS", "secret words")
