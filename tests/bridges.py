@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback to a server's socket, which can fall silent or be cut: an unreachable source."""
+"""A TCP proxy on loopback to a server's socket, which can be silenced or cut: an unreachable source."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Bridge:
                 return
             try:
                 server = self._reach()
-            except OSError:  # there is none any more
+            except OSError:  # the server has ended
                 client.close()
                 continue
             self._open += [client, server]
@@ -109,7 +109,7 @@ def bridge_to(database: str) -> Iterator[Bridge]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different free ports of loopback."""
+    """Return different free loopback ports."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]

@@ -1,7 +1,7 @@
 """A Kafka broker for tests: the real one, from archives pinned in `kafka.lock`, in one Java process.
 
-It has three listeners: one through a bridge, so that it can fall silent or be cut; a direct one for the test; and one
-with users and passwords. It starts once per test process; each test uses its own topic names.
+It has three listeners: one through a bridge, so that it can be silenced or cut; a direct one for the test; and one with
+users and passwords. It starts once per test process; each test uses its own topic names.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def _settings(folder: Path, bridged: tuple[int, int], port: int, login_port: int
 @contextmanager
 def kafka_server() -> Iterator[KafkaServer]:
     """Run a broker for the body of a `with`."""
-    memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None  # thousands of small files, of which nothing is to last
+    memory = (
+        _MEMORY if os.access(_MEMORY, os.W_OK) else None
+    )  # thousands of small files, none of which has to be durable
     with tempfile.TemporaryDirectory(prefix="limnos-kafka-", dir=memory, ignore_cleanup_errors=True) as folder:
         server = KafkaServer(Path(folder))
         try:

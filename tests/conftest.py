@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.mariadbs import MariaServer
     from tests.metastores import HiveServer
 
-# A busy machine must not turn a correct property into a failure.
+# A slow machine must not fail a correct property.
 settings.register_profile("limnos", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("limnos")
 
@@ -109,7 +109,9 @@ def zone(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests of modules about times once per zone; only fast ones, as servers and Spark have their own clocks."""
+    """Run tests of modules about times once per zone; only fast ones, because servers and Spark have their own
+    clocks.
+    """
     path = Path(metafunc.module.__file__ or "")
     marks = {mark.name for mark in metafunc.definition.iter_markers()}
     if path.is_relative_to(_HERE) and is_zoned(path.relative_to(_HERE)) and not marks & {"integration", "spark"}:
@@ -138,9 +140,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Let a terminated run stop its servers and databases, like an interrupted one."""
 
     def stop(*_: object) -> None:
-        session.shouldstop = (
-            "told to end"  # where the interrupt is lost, as in a destructor, the test that runs is the last
-        )
+        session.shouldstop = "told to end"  # if the interrupt is lost, as in a destructor, the run ends after this test
         raise KeyboardInterrupt
 
     if threading.current_thread() is threading.main_thread():
@@ -149,9 +149,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Iterator[object]:
-    """Collect without the garbage collector, and hide what was collected from it.
+    """Disable the garbage collector during collection, and freeze the collected objects.
 
-    Modules and tests are a million objects that live until the end of the process. While they are made, the collector
+    Modules and tests are a million objects that live until the end of the process. During their creation the collector
     walks them 27 times, which is a third of the CPU; later each walk takes 0.7 s.
     """
     gc.disable()
@@ -210,9 +210,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 @pytest.fixture(scope="module", autouse=True)
 def _own_log() -> Iterator[None]:
-    """Put the process's log back after a module: a command that ran here has it write to a stream that pytest
-    closes.
-    """
+    """Restore the process's log after a module, because a command may have set it to a stream that pytest closes."""
     root = logging.getLogger()
     handlers, level = [*root.handlers], root.level
     yield
@@ -230,6 +228,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Nothing is left to stop from here on, so an interrupt would only disturb the end."""
+    """Ignore interrupts from here on, because there is nothing left to stop."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,7 +1,7 @@
 """Full disks for tests, by replacing system calls of SQLite's VFS, which SQLite allows for tests.
 
-While a test says so, every write of SQLite fails with ENOSPC, as on a full disk; everything else is real. This needs no
-file system of its own and no rights to mount one.
+While `is_full` is set, every write of SQLite fails with ENOSPC, as on a full disk; everything else is real. This needs
+no file system of its own and no right to mount one.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class GcsServer:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Catalog properties that reach the store."""
+        """Catalog properties that access the store."""
         private = self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -163,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.answer(200, self.about(key))
 
     def own(self, told: dict[str, str]) -> dict[str, object]:
-        """Issue the account's own token for an assertion signed with its key."""
+        """Issue the account's own token for an assertion that is signed with its key."""
         signed, _, signature = told["assertion"].rpartition(".")
         mark = urlsafe_b64decode(signature + "=" * (-len(signature) % 4))
         self.store.key.public_key().verify(mark, signed.encode(), padding.PKCS1v15(), hashes.SHA256())

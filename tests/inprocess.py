@@ -1,6 +1,6 @@
 """Nodes without a server process: store, view, freshness gate and services, built as `app` does, on one test's loop.
 
-Files are written only if a test requests it: what the rooms below `http` do to names and rights needs none.
+Files are written only if a test requests it, because tests of names and rights need none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NoFiles(FileOperations):
     """A file store that discards its files."""
 
     async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
-        """No file exists."""
+        """Raise: no file exists."""
         raise AssertionError(f"nobody reads {location} here")
 
     async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:

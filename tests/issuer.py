@@ -37,7 +37,7 @@ TERMINAL = "terminal"
 BROWSER = "browser"
 WEB = "web"
 """The console's clients: one without a secret, and one with."""
-logging.getLogger("werkzeug").setLevel(logging.ERROR)  # no line for each request
+logging.getLogger("werkzeug").setLevel(logging.ERROR)  # no log line for each request
 
 
 class Application(ClientMixin):  # type: ignore[misc]
@@ -73,12 +73,12 @@ class Application(ClientMixin):  # type: ignore[misc]
         return redirect_uri.endswith("/console/from-issuer")
 
     def get_allowed_scope(self, scope: str) -> str:
-        """Any scope."""
+        """Allow any scope."""
         return scope
 
 
 class Credentials(grants.ClientCredentialsGrant):  # type: ignore[misc]
-    """Secrets in a header or in the form."""
+    """Accept secrets in a header or in the form."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = ("client_secret_basic", "client_secret_post")
 
@@ -142,14 +142,14 @@ class Issuer:
         return f"{self.url}/token"
 
     def token(self, user: str, **claims: object) -> str:
-        """Issue a token without asking for a secret. `claims` are added."""
+        """Issue a token without checking a secret. `claims` are added."""
         now = int(time.time())
         told = {"iss": self.url, "aud": AUDIENCE, "sub": user, "iat": now, "exp": now + self.life_s, **claims}
         told.setdefault("groups", self.groups.get(user, []))
         return jwt.encode({"alg": "RS256", "kid": self.key.kid}, told, self.key)
 
     def rotate(self, name: str, *, keep: bool = True) -> None:
-        """Sign with a new key from now on. Older keys stay published or are removed."""
+        """Sign with a new key from now on. Older keys remain published or are removed."""
         key = new_key(name)
         self.published = [key, *(self.published if keep else [])]
         self.key = key

@@ -1,6 +1,6 @@
 """Sign-in by redirect at the tests' issuer: authorization codes with PKCE and ID tokens, by Authlib.
 
-The person who signs in is `issuer.person`; nobody means that access is denied. Each code can be used once.
+The person who signs in is `issuer.person`; None means that access is denied. Each code can be used once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class AuthorizationCode(NamedTuple):
-    """A code that was given out, for Authlib."""
+    """An issued code, for Authlib."""
 
     text: str
     client: str
@@ -32,7 +32,7 @@ class AuthorizationCode(NamedTuple):
     code_challenge_method: str | None
 
     def get_redirect_uri(self) -> str:
-        """The address to which it was sent."""
+        """The redirect URI to which it was sent."""
         return self.redirect_uri
 
     def get_scope(self) -> str:
@@ -44,13 +44,13 @@ class AuthorizationCode(NamedTuple):
         return self.nonce
 
     def get_auth_time(self) -> None:
-        """No time is told."""
+        """Return None: there is no authentication time."""
 
     def get_acr(self) -> None:
-        """No class is told."""
+        """Return None: there is no authentication context class."""
 
     def get_amr(self) -> None:
-        """No method is told."""
+        """Return None: there are no authentication methods."""
 
 
 class IdTokens(OpenIDCode):  # type: ignore[misc]
@@ -73,7 +73,7 @@ class IdTokens(OpenIDCode):  # type: ignore[misc]
         return {"alg": "RS256", "kid": self.issuer.key.kid}
 
     def get_client_claims(self, _client: object) -> dict[str, Any]:
-        """Claims beside a person's: tokens last a minute."""
+        """Return claims in addition to a person's: tokens are valid for a minute."""
         return {"iss": self.issuer.url, "exp": int(time.time()) + 60}
 
     def generate_user_info(self, user: Any, _scope: str) -> UserInfo:  # noqa: ANN401 - Authlib's

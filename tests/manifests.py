@@ -16,7 +16,7 @@ Fields = Mapping[str, object]
 
 
 def data_file(path: str, **more: object) -> dict[str, object]:
-    """Return a data file's entry in a manifest: by default Parquet, ten rows, unpartitioned. Maps are plain ones."""
+    """Return a data file's entry in a manifest: by default Parquet, ten rows, unpartitioned. Maps are plain dicts."""
     told: dict[str, object] = {
         "content": DATA, "file_path": path, "file_format": "PARQUET", "partition": {}, "record_count": 10, "file_size_in_bytes": 1_000,
     }  # fmt: skip

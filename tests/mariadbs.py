@@ -1,6 +1,6 @@
 """A MariaDB server for tests: the real one, from an archive pinned in `mariadb.lock`.
 
-Clients reach it through a bridge, so that it can fall silent or be cut. It starts once per test process; each test uses
+Clients reach it through a bridge, so that it can be silenced or cut. It starts once per test process; each test uses
 its own database names.
 """
 

@@ -1,6 +1,6 @@
 """A Hive metastore for tests: the real one, from PySpark's archives, with an in-memory database.
 
-Clients reach it through a bridge, so that it can fall silent or be cut. It starts once per test process; each test uses
+Clients reach it through a bridge, so that it can be silenced or cut. It starts once per test process; each test uses
 its own schema names.
 """
 

@@ -1,8 +1,8 @@
 """An S3-like object store and its token service in this process, which enforce sessions' policies.
 
-moto keeps objects and issues sessions. Whether a session's policy permits a request is decided here, from the request
+moto stores objects and issues sessions. Whether a session's policy permits a request is decided here, from the request
 as it was sent. The key `key` is the store's owner, who may do everything. With authorization on, moto itself checks
-every signature and the policies of users and roles; a session's policy then counts in addition, as an intersection.
+every signature and the policies of users and roles; a session's policy then applies in addition, as an intersection.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _ACCESS_KEY = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/")
 
 @dataclass
 class RequestFault:
-    """Refuses requests of a method whose names match a pattern, with a status: some, after others that pass."""
+    """Refuses requests of a method whose names match a pattern, with a status: the given number, after others that
+    pass.
+    """
 
     method: str
     pattern: str
@@ -79,14 +81,14 @@ class ObjectStoreServer:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Catalog properties that reach the store, optionally with a role."""
+        """Catalog properties that access the store, optionally with a role."""
         return {
             "s3.endpoint": self.uri, "s3.region": "us-east-1", "s3.path-style-access": "true", "s3.access-key-id": self.keys[0],
             "s3.secret-access-key": self.keys[1], "s3-role-arn": ROLE,
         }  # fmt: skip
 
     def client(self, *keys: str) -> Any:  # noqa: ANN401 - boto3 has no types
-        """Return a plain client: the owner's unless keys and a token are given."""
+        """Return a plain client, by default the owner's."""
         key, secret, token = keys or (*self.keys, None)
         return boto3.client(
             "s3", endpoint_url=self.uri, aws_access_key_id=key, aws_secret_access_key=secret, aws_session_token=token,
@@ -149,7 +151,7 @@ def authorized() -> Iterator[ObjectStoreServer]:
             yield found
         finally:
             settings.INITIAL_NO_AUTH_ACTION_COUNT = before
-            iam_backends[ACCOUNT]["aws"].reset()  # users outlive a store: moto keeps them for the whole process
+            iam_backends[ACCOUNT]["aws"].reset()  # moto keeps users for the whole process
 
 
 def _policy(*statements: dict[str, Any]) -> str:
@@ -165,7 +167,7 @@ def objects() -> Iterator[ObjectStoreServer]:
     """Serve an object store with one bucket. It is empty unless another store of this process runs."""
     found = ObjectStoreServer()
     _serving.append(found)
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line for each request
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a log line for each request
     app = DomainDispatcherApplication(create_backend_app)
     server = make_server("127.0.0.1", 0, _guarded(found, app), threaded=True, request_handler=MotoRequestHandler)
     server.daemon_threads = True  # type: ignore[attr-defined]  # of socketserver: clients keep their connections
@@ -211,7 +213,7 @@ def _guarded(found: ObjectStoreServer, app: Callable[..., Any]) -> Callable[...,
 
 
 def _refusal(environ: Environ, start: Callable[..., Any], status: str, code: str) -> list[bytes]:
-    """Refuse a request. The answer to HEAD has no body: a client takes bytes behind its head for a broken answer."""
+    """Refuse a request. The answer to HEAD has no body: a client treats bytes after its head as a broken answer."""
     body = f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
     start(status, [("content-type", "application/xml"), ("content-length", str(len(body)))])
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
@@ -223,7 +225,7 @@ def _shortened(answer: bytes, life_s: int) -> bytes:
     assert key, answer
     session = next(each for each in ObjectStoreServer.sessions() if each.access_key_id == key[1].decode())
     session.expiration = utcnow() + timedelta(seconds=life_s)
-    end = re.compile(rb"(?<=<Expiration>)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")  # as long as it was
+    end = re.compile(rb"(?<=<Expiration>)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")  # the replacement has the same length
     assert end.search(answer), answer
     return end.sub(session.expiration.strftime("%Y-%m-%dT%H:%M:%S").encode(), answer)
 
@@ -272,7 +274,9 @@ def _deleted(environ: Environ) -> list[str]:
 
 
 def _may(environ: Environ, key: str, *, action: str, resource: str, prefix: str | None) -> bool:
-    """Return whether a session permits an action: it has not expired, its token is right, and its policy allows it."""
+    """Return whether a session permits an action: it has not expired, its token is correct, and its policy allows
+    it.
+    """
     session = next((each for each in ObjectStoreServer.sessions() if each.access_key_id == key), None)
     if session is None or environ.get("HTTP_X_AMZ_SECURITY_TOKEN") != session.session_token:
         return False

@@ -1,10 +1,10 @@
 """Sampling of tests: `make test` runs one part in seven of large groups, `make test-full` runs all tests.
 
-Four kinds of groups are large, and each is sampled by itself: a test's parameters; the tests of a module that starts
+Four kinds of groups are large, and each is sampled separately: a test's parameters; the tests of a module that starts
 servers, PostgreSQL or Spark; these modules themselves, of which one in seven runs in each folder; and the modules
 marked `heavy`, which take half a minute or more for any of their tests. A sample is never empty. The commit selects the
 part: 0 to 48, of which the remainder by seven selects tests and the quotient selects modules. Some dozens of commits
-try nearly everything, and a commit always tries the same. Must know nothing of any single test.
+run nearly everything, and a commit always runs the same. Must know nothing of any single test.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _family(item: pytest.Item) -> tuple[str, int]:
 def _share(names: Collection[str], turn: int, *, least: int, sevenths: int = 1) -> set[str]:
     """Return every seventh name of a group, or several sevenths, from an offset given by the turn.
 
-    The next ones follow up to `least`. Names are ordered by a hash, so that similar neighbours are spread over the
+    The next ones follow up to `least`. Names are ordered by a hash, so that similar neighbors are distributed over the
     turns.
     """
     mixed = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())

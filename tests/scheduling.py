@@ -1,7 +1,7 @@
 """Distribution of tests to processes: whole modules, and all tests with Spark to one process.
 
-A module's tests share servers, so they stay together; a second Spark would cost half a gigabyte and its start. The
-process that distributes tests knows their names but not their marks, so modules with Spark are recognised by their
+A module's tests share servers, so they run in one process; a second Spark would cost half a gigabyte and its start. The
+process that distributes tests knows their names but not their marks, so modules with Spark are recognized by their
 text; the collecting process checks that. (The groups of pytest-xdist 3.8 do not work with names of pytest 9.) Must know
 nothing of any single test.
 """

@@ -1,4 +1,4 @@
-"""An HTTP server with scripted answers that records its requests: a strange, wrong or hostile source."""
+"""An HTTP server with scripted answers that records its requests: an unusual, wrong or hostile source."""
 
 from __future__ import annotations
 

@@ -29,19 +29,19 @@ USERS = {"reader": 200, "denied": 200, "picker": 403, "writer": 200}
 
 
 def prepare(node: DriverNode) -> None:
-    """Make the templates, as the benchmark does."""
+    """Create the templates, as the benchmark does."""
     node.done("POST", f"{PREFIX}/namespaces", {"namespace": [TEMPLATE]})
     for template in TEMPLATES:
         node.done("POST", f"{PREFIX}/namespaces/{TEMPLATE}/tables", template)
 
 
 def names(node: DriverNode, space: str, user: str = "admin") -> list[str]:
-    """The tables of a namespace that a user is told of."""
+    """Return the tables of a namespace that a user may list."""
     return [each["name"] for each in node.get(f"{PREFIX}/namespaces/{space}/tables", user=user)["identifiers"]]
 
 
 def test_planted_trees_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything that was planted is listed and loaded, committed to, and seen by the users as their roles say."""
+    """All inserted tables are listed and loaded, accept commits, and are visible to users according to their roles."""
     for name, value in SMALL.items():
         monkeypatch.setattr(seed, name, value)
     with node_over(tmp_path) as node:

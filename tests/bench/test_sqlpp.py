@@ -1,4 +1,4 @@
-"""The rows of SQL++'s benchmark that judge figures."""
+"""The result lines of SQL++'s benchmark that judge measurements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.sqlpp_statements import Cost, Memory, divided, growth_line, mixed_sta
 
 
 def test_a_cost_is_judged_by_cpu_and_time() -> None:
-    """Both beside the aim; of a lookup only CPU has one."""
+    """CPU and time are both compared with the target; for a lookup only CPU is."""
     cost = Cost(0.01, 0.5)
 
     assert cost.line("x", 0.4) == "x: CPU 0.010 s (met), median time 0.500 s (MISSED); aim 0.4 s"
@@ -27,19 +27,19 @@ def test_growth_of_memory() -> None:
 
 
 def test_the_division_has_some_results() -> None:
-    """Neither all buyers nor none."""
+    """The division query has some buyers as results, neither all nor none."""
     assert 0 < len(divided()) < 150
 
 
 def test_the_mixture_of_statements() -> None:
-    """Six lookups of ten."""
+    """Six of ten statements are lookups."""
     words = [mixed_statement(number, objects=100).split()[0] for number in range(10)]
 
     assert sorted(words) == ["DELETE", "INSERT", *["SELECT"] * 7, "UPSERT"]
 
 
 def test_rows_are_chosen() -> None:
-    """All of them without a choice."""
+    """Without a selection all rows run."""
     assert "memory" in options([]).only
     assert options(["--only", "lookup", "warm"]).only == ["lookup", "warm"]
     with pytest.raises(SystemExit):

@@ -28,19 +28,21 @@ UP_MAX = 30
 
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, int]]:
-    """The calls of each kind of request, and how many of them go up."""
+    """The calls of each kind of request, and how many of them go to a higher layer."""
     found = trace_all(tmp_path_factory.mktemp("ways"), rounds=3)
     return {way.key: (trace.count, trace.up) for way, trace in found}
 
 
 def test_every_kind_has_a_bound() -> None:
-    """A kind of request that is traced is held to a number."""
+    """Every traced kind of request has a maximum number of calls."""
     assert [way.key for way in WAYS] == list(CALLS_MAX)
 
 
 @pytest.mark.parametrize("key", CALLS_MAX)
 def test_calls_of_a_request(traced: dict[str, tuple[int, int]], key: str) -> None:
-    """A warm request calls no more of the server's functions than it needs; more than nothing is seen of it."""
+    """A warm request makes no more than the maximum number of calls of the server's functions, and at least half of
+    it.
+    """
     calls, up = traced[key]
 
     assert CALLS_MAX[key] // 2 < calls <= CALLS_MAX[key]

@@ -19,8 +19,8 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def test_a_page_that_tells_otherwise_is_seen() -> None:
-    """Another outcome, another number before the change, or far more right after it, is a difference; one more
-    right after it is none.
+    """Another outcome, or another number of statements before the change, is a difference. After the change only a much
+    higher number is one.
     """
     page = "### S\n\n| change | a |\n|---|---|\n" + "".join(
         f"| {each.title} | refused: 1, 6, 1 |\n" for each in CHANGES
@@ -37,8 +37,8 @@ def test_a_page_that_tells_otherwise_is_seen() -> None:
 
 @pytest.mark.parametrize("nodes,words", [(1, "one node"), (2, "two nodes")], ids=["one", "two"])
 def test_the_page_tells_the_matrix(database: Database, tmp_path: Path, nodes: int, words: str) -> None:
-    """What the very next request is told after each change, and its statements, are as
-    docs/reference/acceptance.md says; every cell is right.
+    """The outcome of the next request after each change, and its number of statements, equal
+    docs/reference/acceptance.md; every cell is correct.
     """
     title = f"{TITLES[database.kind]}, {words}"
     address = None if database.kind == "sqlite" else database.address
@@ -65,7 +65,7 @@ def test_the_page_tells_the_matrix(database: Database, tmp_path: Path, nodes: in
 def test_a_planted_bug_is_a_wrong_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant, title: str
 ) -> None:
-    """A node that forgets too little after a change decides a cell of the matrix wrong, over every protocol."""
+    """A node that invalidates too little after a change gives a wrong cell of the matrix, over every protocol."""
     (change,) = (each for each in CHANGES if each.title == title)
     with world_of(tmp_path / "data", nodes=2) as world:
         sound = [matrix.tried(world, face, change) for face in FACES]

@@ -1,4 +1,4 @@
-"""The runner of AsterixDB's test suite: how it reads cases, compares results and judges steps, with cases of our
+"""The runner of AsterixDB's test suite: it reads cases, compares results and judges steps. The cases here are our
 own.
 """
 
@@ -25,7 +25,7 @@ UNIT = '<test-case FilePath="{group}"><compilation-unit name="{name}"><output-di
 
 
 class ScriptedService:
-    """A query service that gives prepared answers in order, and keeps the statements."""
+    """A query service that returns prepared answers in order, and records the statements."""
 
     def __init__(self, *answers: dict[str, object]) -> None:
         self.answers = list(answers)
@@ -34,7 +34,7 @@ class ScriptedService:
         self.file_scheme = "file"
 
     def state(self, statement: str, parameters: dict[str, object], *, as_json: bool, accept: str | None) -> Answer:
-        """Give the next answer."""
+        """Return the next answer."""
         self.sent.append((statement, parameters))
         body = self.answers.pop(0)
         return Answer(400 if "errors" in body else 200, json.dumps(body), body)
@@ -43,7 +43,7 @@ class ScriptedService:
 def suite(
     directory: Path, named: tuple[str, str], steps: dict[str, str], *, results: dict[str, str], more: str = ""
 ) -> Path:
-    """Write a suite of one case, which an included file declares."""
+    """Write a suite of one case, in an included file."""
     group, name = named
     runtime = directory / RUNTIME
     runtime.mkdir(parents=True)
@@ -62,7 +62,7 @@ def suite(
 
 
 def case_of(directory: Path, steps: dict[str, str], results: dict[str, str], more: str = "") -> Case:
-    """A case of steps and results."""
+    """Return a case of steps and results."""
     (case,) = cases_of(root_of(suite(directory, ("birds", "wren"), steps, results=results, more=more)))
     return case
 
@@ -74,7 +74,7 @@ def outcome(case: Case, *answers: dict[str, object]) -> tuple[str, str]:
 
 
 def test_steps_are_sent_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    """10 comes after 2; parameters in comments are sent along, and paths lead to the checkout's data."""
+    """Step 10 comes after step 2; parameters in comments are sent, and paths lead to the checkout's data."""
     case = case_of(tmp_path, {
         "1.ddl.sqlpp": "create dataverse x", "10.query.sqlpp": "-- param $n:json=3\nselect value $n;",
         "2.update.sqlpp": 'load dataset d using localfs(("path"="asterix_nc1://data/birds.adm"))',
@@ -90,7 +90,7 @@ def test_steps_are_sent_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 
 
 def test_a_running_asterixdb_has_its_own_paths_and_names(tmp_path: Path) -> None:
-    """Files are named by its node, and its canonical names have slashes."""
+    """With a real AsterixDB, file names have its node, and its canonical names have slashes."""
     service = AsterixDb("http://127.0.0.1:1", limit_s=1)
     case = case_of(
         tmp_path, {"1.update.sqlpp": 'load dataset d using localfs(("path"="asterix_nc1://data/b.adm"))'}, {}
@@ -103,7 +103,7 @@ def test_a_running_asterixdb_has_its_own_paths_and_names(tmp_path: Path) -> None
 
 
 def test_a_parameter_of_a_json_request_is_a_value(tmp_path: Path) -> None:
-    """With the request type JSON, not a text."""
+    """With the request type JSON a parameter is a value, not a string."""
     case = case_of(
         tmp_path, {"1.query.sqlpp": "// requesttype=application/json\n// param args:json=[1, 2]\nselect 1"}, {}
     )
@@ -124,14 +124,14 @@ def test_a_parameter_of_a_json_request_is_a_value(tmp_path: Path) -> None:
     ],
 )
 def test_an_outcome_follows_the_answer(tmp_path: Path, answer: dict[str, object], expected: str) -> None:
-    """Results without an order are compared as multisets; an error where none is expected is a refusal."""
+    """Results without an order are compared as multisets; an unexpected error is a refusal."""
     case = case_of(tmp_path, {"1.query.sqlpp": "select value x from [1, 2] x"}, {"1.adm": "1\n2"})
 
     assert outcome(case, answer)[0] == expected
 
 
 def test_results_of_an_ordering_query_are_compared_in_order(tmp_path: Path) -> None:
-    """An ORDER BY inside of brackets does not count."""
+    """An ORDER BY inside of brackets does not make the order significant."""
     steps = {"1.query.sqlpp": "from (select value 1 order by 1) t select t; select 2 order by 1"}
     case = case_of(tmp_path / "a", steps, {"1.adm": "1 2"})
     inner = case_of(tmp_path / "b", {"1.query.sqlpp": "from (select value 1 order by 1) t select t"}, {"1.adm": "1 2"})
@@ -141,7 +141,7 @@ def test_results_of_an_ordering_query_are_compared_in_order(tmp_path: Path) -> N
 
 
 def test_expected_errors_are_met_in_their_order(tmp_path: Path) -> None:
-    """Another code, or no error, is another error; the results of a refused step belong to nothing."""
+    """Another code, or no error, is a different error; the result of a refused step is skipped."""
     more = "<expected-error>ASX1063: Cannot find x (in line 2, at column 3)</expected-error>"
     case = case_of(tmp_path, {"1.query.sqlpp": "select 1", "2.query.sqlpp": "select 2"}, {"1.adm": "2"}, more)
     refused, other = {"errors": [{"msg": "ASX1063: no x"}]}, {"errors": [{"msg": "ASX1001: no"}]}
@@ -164,7 +164,7 @@ def test_expected_errors_are_met_in_their_order(tmp_path: Path) -> None:
     ],
 )
 def test_errors_are_compared_by_code_or_text(expected: str, found: str, same: bool) -> None:
-    """Positions do not count."""
+    """Positions in errors are ignored."""
     assert is_same_error(expected, found) is same
 
 
@@ -180,14 +180,14 @@ def test_errors_are_compared_by_code_or_text(expected: str, found: str, same: bo
     ],
 )
 def test_cases_that_cannot_be_asked_are_named(tmp_path: Path, text: str, reason: str | None) -> None:
-    """Comments do not count."""
+    """Cases that cannot be run are classified by their text, without comments."""
     case = case_of(tmp_path, {"1.query.sqlpp": text}, {"1.adm": "1"})
 
     assert ineligible_reason(case, root=tmp_path) == reason
 
 
 def test_values_of_adm_are_read() -> None:
-    """Temporal values become their text, numbers lose their width, multisets stay multisets."""
+    """Temporal values become strings, numbers lose their width, multisets remain multisets."""
     text = '{ "a": 1i8, "b": date("2020-01-01"), "c": {{ 1, 2 }}, "d": [ -2.5f, INF ] }\n"x" true null'
 
     assert read_values(text) == [{"a": 1, "b": "2020-01-01", "c": [1, 2], "d": [-2.5, math.inf]}, "x", True, None]
@@ -209,12 +209,14 @@ def test_values_of_adm_are_read() -> None:
     ],
 )
 def test_results_are_compared_as_values(expected: str, found: list[object], told: str | None) -> None:
-    """With a tolerance of numbers, both spellings of names, multisets without order; NULL is not MISSING."""
+    """Numbers are compared with a tolerance, names in both spellings, multisets without order; NULL differs from
+    MISSING.
+    """
     assert difference(read_values(expected), found, ordered=True) == told
 
 
 def test_the_ledger_counts_by_group_and_kind(tmp_path: Path) -> None:
-    """The text above the mark stays."""
+    """The ledger has the counts by group and kind; the text above its marker is kept."""
     page, file = tmp_path / "page.md", tmp_path / "outcomes.json"
     page.write_text(f"# Title\n{MARK}\nold")
     file.write_text(json.dumps([
@@ -241,14 +243,14 @@ def test_the_ledger_counts_by_group_and_kind(tmp_path: Path) -> None:
 
 
 def test_nothing_is_run_without_a_suite(capsys: pytest.CaptureFixture[str]) -> None:
-    """The reader supplies the checkout."""
+    """Without `--suite` nothing is run: the user supplies the checkout."""
     assert main([]) == 0
 
     assert "give --suite DIR" in capsys.readouterr().out
 
 
 def test_outcomes_that_are_to_run_again_are_not_resumed(tmp_path: Path) -> None:
-    """Cases that were not eligible are judged anew as well."""
+    """Earlier outcomes that are to be repeated, and cases that were not eligible, are run again."""
     file = tmp_path / "outcomes.json"
     kept = [{"key": name, "group": "g", "outcome": name} for name in (PASSED, DIFFERS, NOT_ELIGIBLE)]
     file.write_text(json.dumps(kept))
@@ -277,18 +279,20 @@ def test_outcomes_that_are_to_run_again_are_not_resumed(tmp_path: Path) -> None:
     ],
 )
 def test_a_difference_of_texts_has_a_class(expected: str, answer: str, told: str | None) -> None:
-    """Lines without an order are compared in any order, and without the fields of metadata that differ between runs."""
+    """Text results without an order are compared as sets of lines, without the metadata fields that differ between
+    runs.
+    """
     assert text_difference(expected, answer, ordered=False) == told
 
 
 def test_the_order_of_lines_counts_where_the_query_orders() -> None:
-    """Two lines in another order differ in that case."""
+    """If the query has ORDER BY, two swapped lines are a difference."""
     assert text_difference("1\n2", "2\n1", ordered=True) is not None
     assert text_difference("1\n2", "2\n1", ordered=False) is None
 
 
 def test_the_settings_of_the_suites_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server of the product's own gets the setting that decides results; a step's own parameters take precedence."""
+    """The settings that affect results are those of the suite's servers; a step's own parameters take precedence."""
     sent: list[dict[str, object]] = []
 
     def ask(*_: object, body: bytes, **__: object) -> Answer:

@@ -43,7 +43,7 @@ LINKS = {"t-1/plugin/iceberg/a.jar": "t-1/lib/a.jar", "t-1/plugin/iceberg/b.jar"
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """An archive in which plugins share jars by links, one of them to a jar that comes later."""
+    """An archive whose plugins share JARs by links, one of them to a JAR that comes later."""
     path = tmp_path / "t-1.tar.gz"
     with tarfile.open(path, "w:gz") as tar:
         for name, target in LINKS.items():
@@ -58,8 +58,8 @@ def archive(tmp_path: Path) -> Path:
 
 
 def test_only_what_is_wanted_is_unpacked(archive: Path, tmp_path: Path) -> None:
-    """Wanted folders are whole, with the jars they share with unwanted ones; of those nothing is left, not even a
-    directory.
+    """Wanted folders are unpacked completely, with JARs that they share with unwanted ones; of unwanted folders nothing
+    remains.
     """
     unpack(archive, tmp_path / "out", wanted=("lib/", "plugin/iceberg/"))
 
@@ -72,13 +72,13 @@ def test_only_what_is_wanted_is_unpacked(archive: Path, tmp_path: Path) -> None:
 
 
 def test_a_server_archive_is_no_jar() -> None:
-    """An archive of another kind is looked for under its own name in Maven's layout."""
+    """An archive that is not a JAR is found under its own name in Maven's layout."""
     assert isinstance(TRINO, Tarball)
     assert TRINO.relative_path == "io/trino/trino-server/476/trino-server-476.tar.gz"
 
 
 def test_everything_is_pinned() -> None:
-    """Each jar and each wheel has a hash."""
+    """Each JAR and each wheel has a hash."""
     jars = [each for line in (FLINK, FLINK_2) for each in parse_lock((HERE / line).read_text(encoding="utf-8"))]
     wheels = [
         HERE / name
@@ -104,8 +104,8 @@ def test_everything_is_pinned() -> None:
 
 
 def test_what_is_raised_is_an_answer() -> None:
-    """A check passes on the answer it expects; what is raised fails it with the words, or is what a refusal is
-    judged by.
+    """A check passes with the expected answer; an exception fails it with its message, or passes if a refusal is
+    expected.
     """
 
     def fail() -> object:
@@ -139,9 +139,7 @@ SIGNED_IN = [
 
 @pytest.mark.parametrize("engine", [*SIGNED_IN, "chDB", "Sail"])
 def test_the_page_is_what_is_run(engine: str) -> None:
-    """Each engine's settings come from docs/guides/engines.md, with the address, the token and the catalog that
-    are meant.
-    """
+    """Each engine's settings come from docs/guides/engines.md, with the given address, token and catalog."""
     code = block(engine, uri="http://h:1/iceberg", token="secret-1", catalog="other")
 
     assert "http://h:1/iceberg" in code
@@ -153,7 +151,9 @@ def test_the_page_is_what_is_run(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", SIGNED_IN)
 def test_a_credential_takes_the_tokens_place(engine: str) -> None:
-    """What signs in by an account's secret has the secret, the account and our address for tokens, and no token."""
+    """Clients with a service account's secret have the secret, the account and the server's token address, and no
+    token.
+    """
     code = block(engine, uri="http://h:1/iceberg", token="etl:secret-1", catalog="other")
 
     assert code.count("secret-1") == 1
@@ -165,24 +165,24 @@ def test_a_credential_takes_the_tokens_place(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ["chDB", "Sail"])
 def test_a_client_without_a_credential(engine: str) -> None:
-    """A client that knows tokens only is given nothing else in their place."""
+    """A client that supports only tokens is refused a credential."""
     with pytest.raises(LookupError, match="sign in by a credential"):
         block(engine, uri="http://h", token="etl:secret-1")
 
 
 def test_where_the_store_is() -> None:
-    """Engines that the server does not tell where its store is are told so in its settings."""
+    """Engines that do not get the store's address from the server have it in their settings."""
     assert "s3.endpoint=http://s:9\n" in block("Trino on S3", uri="http://h", token="t", store="http://s:9")
 
 
 def test_an_engine_that_the_page_leaves_out() -> None:
-    """Settings that are not told are no settings."""
+    """An engine that is not on the page raises LookupError."""
     with pytest.raises(LookupError, match="no settings for Impala"):
         block("Impala", uri="http://h", token="t")
 
 
 class Told(Remote):
-    """An engine that answers each verb with what is put down for it."""
+    """An engine with a prepared answer for each verb."""
 
     def __init__(self, answers: dict[str, object], limits: dict[str, str]) -> None:
         super().__init__((), {}, Path("/dev/null"), title="engine 1", limits=limits)
@@ -196,14 +196,14 @@ class Told(Remote):
 
 
 def story(answers: dict[str, object], **limits: str) -> Story:
-    """A story of an engine, of which nothing is looked at by the witness."""
+    """Return a story of an engine, without checks by the witness."""
     lake = Lake(uri="http://h", admin="a", reader="r", work=Path())
     return Story("one", Told(answers, limits), witness=Witness(), lake=lake, warehouse="main")
 
 
 def test_a_limit_is_one_as_long_as_its_words_come() -> None:
-    """What an engine cannot do is its own limit when it says so in the words that its driver knows; else the check
-    has failed.
+    """A failed check counts as the client's limit if the error has the words that its driver lists; otherwise it has
+    failed.
     """
     one = story(
         {"drop": Refused("No: DROP is not spoken here")}, known="not spoken", gone="not spoken", other="unknown verb"
@@ -223,7 +223,7 @@ def test_a_limit_is_one_as_long_as_its_words_come() -> None:
 
 
 def test_a_limit_may_be_told_for_a_kind() -> None:
-    """A limit of a kind holds for every check of it, in the same words; one that is told for a check comes first."""
+    """A limit of a kind applies to every check of it, with the same words; one for a check takes precedence."""
     one = story({}, one="No: one", all="No: all")
     one.check("one", lambda: "No: one", kind="all")
     one.check("two", lambda: "No: all", kind="all")
@@ -234,8 +234,8 @@ def test_a_limit_may_be_told_for_a_kind() -> None:
 
 
 def test_what_a_writer_wrote_is_what_others_read() -> None:
-    """Others must read the rows that the witness sees, with a value that the writer put in place of another, too;
-    none are asked for a table that is not there.
+    """Other engines must read the rows that the witness sees, including a replaced value; for a missing table none is
+    asked.
     """
     rows = [[*row[:6], row[6] or [], row[7]] for row in kept(deleted=True)]
 
@@ -263,7 +263,7 @@ def test_what_a_writer_wrote_is_what_others_read() -> None:
 
 
 def test_a_refusal_has_to_say_why() -> None:
-    """A caller without the right has to be refused, and with the words of our answer."""
+    """A caller without the right must be refused, with the server's message."""
     one = story({"append": Refused("403: needs MODIFY_TABLE"), "read": Refused("403"), "drop": None})
     for verb in one.remote.answers:  # type: ignore[attr-defined]
         one.refused(verb, verb, by=["MODIFY_TABLE"])
@@ -272,9 +272,7 @@ def test_a_refusal_has_to_say_why() -> None:
 
 
 def test_a_host_answers_in_lines(tmp_path: Path) -> None:
-    """A driver's rows, its limits and what it raises, causes and all, go over the pipe; a verb that it lacks is
-    told as that.
-    """
+    """A driver's rows, limits and exceptions, with causes, are sent over the pipe; an unknown verb is an error."""
 
     class Engine(Driver):
         title = "engine 1"
@@ -299,7 +297,7 @@ def test_a_host_answers_in_lines(tmp_path: Path) -> None:
 
 
 def test_only_what_is_crossed() -> None:
-    """Each engine writes before any reads; nothing else is asked of it, and nothing of what has no driver."""
+    """Every engine writes before any reads; engines without a driver are skipped."""
 
     class Logged(Runner):
         def _with(self, name: str, catalog: str, tell: Callable[[Story], object]) -> None:
@@ -313,7 +311,7 @@ def test_only_what_is_crossed() -> None:
 
 
 def test_an_engine_that_ends(tmp_path: Path) -> None:
-    """An engine whose process ends is told as that, at the next verb and after."""
+    """If an engine's process ends, the next verb and all later ones report that."""
     remote = Remote([sys.executable, "-c", "input()"], {}, tmp_path / "log")
     place = Place(uri="u", warehouse="w", tokens={}, work=tmp_path)
     with pytest.raises(Refused, match="has ended"):
@@ -334,8 +332,8 @@ for line in sys.stdin:
 
 
 def test_a_program_of_another_language_is_asked_in_icebergs_words(tmp_path: Path) -> None:
-    """It is given settings by name, schemas as Iceberg writes them and rows by their columns' names; columns come
-    back in the order asked for.
+    """A program in another language gets settings by name, schemas as Iceberg's JSON and rows by column name; columns
+    are returned in the requested order.
     """
     program = tmp_path / "program"
     program.write_text(PROGRAM.format(python=sys.executable))
@@ -365,7 +363,7 @@ def test_a_program_of_another_language_is_asked_in_icebergs_words(tmp_path: Path
 
 
 def test_rows_are_the_same_however_they_are_told() -> None:
-    """Moments, decimals and structures are compared by what they mean; another value is another row."""
+    """Timestamps, decimals and structs are compared by their value."""
     told: list[Row] = [
         ["1", "Ada", 12.5, "2026-01-02", "2026-01-02 03:04:05.123456", "2026-01-02 04:04:05.123456+01:00", '["a", "b"]', {"x": 1, "label": "here"}],
     ]  # fmt: skip
@@ -385,7 +383,7 @@ def test_rows_are_the_same_however_they_are_told() -> None:
 
 
 def test_sql_is_spelled_by_the_driver() -> None:
-    """Names are quoted, levels are joined by dots, and values have the column's type."""
+    """Names are quoted, levels are joined by dots, and literals have the column's type."""
     asked: list[str] = []
 
     class Plain(SqlDriver):
@@ -400,7 +398,9 @@ def test_sql_is_spelled_by_the_driver() -> None:
 
 
 def test_sql_of_spark_is_spelled_by_level() -> None:
-    """Each level is a part of the name, strings take a backslash before a quote, and what is typed has partitions."""
+    """Each level is one part of the name, a quote in a string is escaped by a backslash, and a typed table has
+    partitions.
+    """
     asked: list[str] = []
 
     class Plain(SparkSql):
@@ -416,7 +416,7 @@ def test_sql_of_spark_is_spelled_by_level() -> None:
 
 
 def test_a_caller_of_spark_is_a_catalog_of_its_session(tmp_path: Path) -> None:
-    """What Spark takes only when it starts is not said again; each caller's catalog has the page's settings and
+    """Settings that Spark accepts only at its start are not repeated; each caller's catalog has the page's settings and
     the caller's token.
     """
     said: dict[str, str] = {}
@@ -432,8 +432,8 @@ def test_a_caller_of_spark_is_a_catalog_of_its_session(tmp_path: Path) -> None:
 
 
 def test_the_page_holds_the_last_run() -> None:
-    """The tables of a run take the place of the last one's; what was kept of engines that did not run stays, of
-    those that did it goes.
+    """The tables of a run replace those of the last run; results of engines that did not run are kept, outdated ones of
+    those that ran are removed.
     """
     first, second = (story({}), story({}, gone="No"))
     second.engine = "two"

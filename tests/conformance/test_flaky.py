@@ -1,4 +1,4 @@
-"""The repeated-test runner: it counts tests that fail in some runs, and a run that pytest cannot start is a failure."""
+"""The repeated-test runner: it counts tests that fail in some runs, and fails if pytest cannot start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_sometimes(request):
 
 
 def test_a_test_that_fails_in_one_of_three_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is named with how often it failed and what it said; the others are not."""
+    """A test that fails in one of three runs is reported with its count and message; the others are not."""
     (tmp_path / "test_some.py").write_text(SOMETIMES)
 
     code = main(["--times", "3", "--busy", "1", "--workers", "0", str(tmp_path)])
@@ -39,6 +39,6 @@ def test_a_test_that_fails_in_one_of_three_is_counted(tmp_path: Path, capsys: py
 
 
 def test_what_pytest_cannot_run_is_no_success(tmp_path: Path) -> None:
-    """A file that is not there ends the command with what pytest says."""
+    """A missing file ends the command with pytest's message."""
     with pytest.raises(SystemExit, match="ended with code 4"):
         main(["--times", "1", "--busy", "0", "--workers", "0", str(tmp_path / "none.py")])

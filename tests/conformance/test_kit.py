@@ -1,4 +1,4 @@
-"""The runner of the compatibility kit: how it reads the lock file, reports and expectations."""
+"""The runner of the compatibility kit: parsing of the lock file, of reports and of expectations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Expecting a table" type="java.lang.AssertionError">stack</failure>
 
 @pytest.fixture
 def outcomes(tmp_path: Path) -> list[Outcome]:
-    """The outcomes of a report of three tests, one of each verdict."""
+    """The outcomes of a report of three tests with different verdicts."""
     (tmp_path / "TEST-junit-jupiter.xml").write_text(REPORT)
     return read_report(tmp_path)
 
@@ -40,7 +40,7 @@ def test_report_is_read(outcomes: list[Outcome]) -> None:
 
 
 def test_score_is_told(outcomes: list[Outcome]) -> None:
-    """The score counts the verdicts and names what did not pass, as text and as JSON."""
+    """The score counts the verdicts and lists the tests that did not pass, as text and as JSON."""
     document = json.loads(as_json(outcomes, kit="9.9"))
 
     assert (document["kit"], document["passed"], document["failed"], document["skipped"]) == ("9.9", 1, 1, 1)
@@ -52,7 +52,7 @@ def test_score_is_told(outcomes: list[Outcome]) -> None:
 
 
 def test_expected_score_has_no_complaint(outcomes: list[Outcome]) -> None:
-    """Known failures and skips, and the right number of tests, are what is expected."""
+    """Known failures and skips, and the right number of tests, are accepted."""
     expected = parse_expectation("# known\ntotal 3\nfail creates()  # why\nskip views()\n")
 
     assert complaints(outcomes, expected) == []
@@ -68,7 +68,7 @@ def test_expected_score_has_no_complaint(outcomes: list[Outcome]) -> None:
     ],
 )
 def test_other_scores_are_complained_about(outcomes: list[Outcome], text: str, word: str) -> None:
-    """A new failure, a new skip, an expectation that no longer holds and a lost test are each told."""
+    """A new failure, a new skip, an outdated expectation and a missing test are each reported."""
     found = complaints(outcomes, parse_expectation(text))
 
     assert len(found) == 1
@@ -76,7 +76,7 @@ def test_other_scores_are_complained_about(outcomes: list[Outcome], text: str, w
 
 
 def test_lock_file_is_pinned() -> None:
-    """Every archive of the lock file has a SHA-256 and a size, and none is named twice."""
+    """Every archive of the lock file has a SHA-256 and a size, and occurs once."""
     artifacts = parse_lock(LOCK.read_text())
 
     assert len({artifact.relative_path for artifact in artifacts}) == len(artifacts) > 40
@@ -84,14 +84,14 @@ def test_lock_file_is_pinned() -> None:
 
 
 def test_classifier_is_part_of_the_file_name() -> None:
-    """An archive with a classifier has its own place in the repository."""
+    """The file name of an archive with a classifier contains the classifier."""
     (artifact,) = parse_lock("org.example:lib:1.2:tests 00ff 7\n")
 
     assert artifact.relative_path == "org/example/lib/1.2/lib-1.2-tests.jar"
 
 
 def test_cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Archives are kept in the XDG cache, and a relative one is passed over."""
+    """Archives are cached in XDG_CACHE_HOME; a relative path there is ignored."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     chosen = cache_directory()
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")

@@ -14,14 +14,14 @@ from limnos.http.lance.operations import OPERATIONS as OURS
 
 
 def test_every_operation_has_its_rows() -> None:
-    """All 54 operations of the protocol are called, and nothing that is none; what we serve has the same names."""
+    """Exactly the 54 operations of the protocol are called, and the served operations have the same names."""
     assert len(OPERATIONS) == 54
     assert {call.operation for call in (*SPACES, *TABLES)} == set(OPERATIONS)
     assert {operation.call for operation in OURS} == set(OPERATIONS)
 
 
 class Fake:
-    """A client that is told always the same."""
+    """A client that always gets the same answer."""
 
     name = "fake"
 
@@ -29,7 +29,7 @@ class Fake:
         self._told = told
 
     def ask(self, operation: str, ident: list[str] | None, *, fields: Json, data: bytes | None) -> Json:
-        """Answer."""
+        """Return the answer."""
         if isinstance(self._told, Exception):
             raise self._told
         return self._told
@@ -46,13 +46,13 @@ def outcome(client: Fake, outsider: Fake) -> tuple[str, str]:
 
 
 def test_what_is_right_is_said_to_be() -> None:
-    """An answer with what was asked for passes when who has no rights was refused."""
+    """A row passes if the answer is as expected and the user without rights was refused."""
     assert outcome(Fake({"properties": {"a": "b"}}), DENIED) == ("ok", "")
 
 
 def test_what_is_wrong_is_said_to_be() -> None:
-    """A wrong answer, a refusal, another code for an outsider or an answer to one is a failure, and says what was
-    told.
+    """A wrong answer, a refusal, another code for the user without rights, or an answer to that user fails, with the
+    received answer.
     """
     right = Fake({"properties": {"a": "b"}})
     assert outcome(Fake({"properties": {}}), DENIED) == ("FAILED", "answered {'properties': {}}")
@@ -63,8 +63,8 @@ def test_what_is_wrong_is_said_to_be() -> None:
 
 
 def test_requests_have_names_of_their_own_and_known_reasons() -> None:
-    """A row of the page is found by its request's name; every reason that a request names is one, and every reason
-    is used.
+    """Request names are unique, as rows of the page are found by them; every reason of a request exists, and every
+    reason is used.
     """
     names = [each.name for each in REQUESTS]
     assert len(names) == len(set(names))
@@ -72,7 +72,7 @@ def test_requests_have_names_of_their_own_and_known_reasons() -> None:
 
 
 def test_what_must_differ_is_no_difference() -> None:
-    """Places, ids and times are only there or not; a status, a code, a number of rows are what they are."""
+    """Of locations, ids and times only the presence is compared; statuses, codes and counts are compared by value."""
     one = differences.answer_of(200, "application/json", b'{"location": "/a", "version": 1, "e": null}')
     two = differences.answer_of(200, "application/json", b'{"location": "/b", "version": 1}')
     assert one == two
@@ -81,7 +81,9 @@ def test_what_must_differ_is_no_difference() -> None:
 
 
 def test_a_difference_that_is_not_on_the_page_is_told() -> None:
-    """A line that is new and one that is true no more are both found; as the page is, nothing is."""
+    """A new difference, and one on the page that no longer exists, are both reported; an up-to-date page has no
+    complaint.
+    """
     page = differences.PAGE.read_text(encoding="utf-8")
     line = next(each for each in page.splitlines() if each.startswith("| namespace create: no such mode"))
     assert differences.changes(page) == []

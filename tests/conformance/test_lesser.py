@@ -1,5 +1,5 @@
-"""`conformance/run lesser`: the uses of actions that it finds, the lesser action of each, and that it notices a lowered
-one.
+"""`conformance/run lesser`: the uses of actions that it finds, the lesser action of each, and its detection of a
+lowered one.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def is_commit(action):
 
 
 def test_what_is_asked_for_is_less() -> None:
-    """Each action has a lesser one with another rule, but for those of service admins, lists, and what asks for
-    the least already.
+    """Each action has a lesser one with another rule, except for actions of service admins, lists, and actions that
+    require the least.
     """
     none = [each.word for each in Action if lesser_of(each.word) is None]
 
@@ -42,7 +42,7 @@ def test_what_is_asked_for_is_less() -> None:
 
 
 def test_every_use_is_found() -> None:
-    """Of services and routes, early ones apart from those that are read when a request comes."""
+    """Uses in services and routes are found, and those that are evaluated at import are marked as early."""
     found = sites(ROOT / "src")
 
     assert len(found) > 200
@@ -75,8 +75,8 @@ print("right")
 
 
 def test_one_use_is_lowered(tmp_path: Path) -> None:
-    """The planted ones alone, also where the value was put aside before; which were come by later is noted;
-    members are compared by value.
+    """Exactly the planted use is lowered, also if the value was assigned before; later uses are recorded; enum members
+    are compared by value.
     """
     folder = tmp_path / "limnos" / "services"
     folder.mkdir(parents=True)
@@ -99,19 +99,19 @@ def test_one_use_is_lowered(tmp_path: Path) -> None:
 
 
 def test_a_door_is_the_same_for_every_caller() -> None:
-    """Who may use a catalog may own a table in it: that reads the same bodies for looking as for making. What a
-    member may not do does not.
+    """A user of a catalog may own a table in it, so requests to list and to create read the same request bodies. An
+    action that members never may does not.
     """
     create, look = Action.TABLE_CREATE, Action.TABLE_LIST
 
     assert admits_more([create], [look], SHALLOW) is None
-    assert admits_more([create], [look], DEEP) is not None  # the namespace is known, and whose it is
+    assert admits_more([create], [look], DEEP) is not None  # the namespace and its owner are read
     assert "nothing" in str(admits_more([Action.TAG_CREATE], [Action.TAG_LIST], SHALLOW))
     assert admits_more([Action.TAG_CREATE, Action.TAG_LIST], [Action.TAG_LIST, Action.TAG_LIST], SHALLOW) is None
 
 
 def test_judgements_are_of_uses_that_are_there(tmp_path: Path) -> None:
-    """Each use that may be lowered has a reason; a key that no use has any longer is told."""
+    """Each use that may be lowered has a reason; a key without a use is an error."""
     found = sites(ROOT / "src")
     path = tmp_path / "judged.toml"
     path.write_text('[[same]]\nkeys = ["services/gone.py table_drop"]\nreason = "none"\n')
@@ -123,7 +123,7 @@ def test_judgements_are_of_uses_that_are_there(tmp_path: Path) -> None:
 
 
 def run(code: str, *arguments: str) -> str:
-    """Run code in a process of its own; returns what it prints."""
+    """Run code in a separate process; returns its output."""
     told = subprocess.run(
         [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
     )
@@ -131,7 +131,7 @@ def run(code: str, *arguments: str) -> str:
 
 
 def test_services_load_with_hooks() -> None:
-    """The hook is installed before a service is imported; without a plant nothing is another one."""
+    """The hook is installed before a service is imported; without a planted change every action is unchanged."""
     code = (
         "from pathlib import Path; from conformance.lesser.sites import install; planter = install(Path('src').resolve());"
         "from limnos.services.upkeep import trash; from limnos.access.actions import Action;"
@@ -142,7 +142,7 @@ def test_services_load_with_hooks() -> None:
 
 
 def test_every_module_that_is_run_exists() -> None:
-    """A module that has moved would leave all of its uses unreached."""
+    """Every listed test module exists; a moved module would leave its uses untested."""
     missing = [each for each in (*FIRST, *THEN) if not (HERE / each).is_file()]
 
     assert missing == []

@@ -1,5 +1,5 @@
 """Requests generated from the committed OpenAPI documents, sent by five callers: every answer is documented, and the
-check notices one that is not.
+check reports one that is not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EVERY = 10
 
 @contextmanager
 def answering(status: int, kind: str, body: bytes) -> Iterator[World]:
-    """A server that has one answer to everything."""
+    """A server with one answer for all requests."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -35,7 +35,7 @@ def answering(status: int, kind: str, body: bytes) -> Iterator[World]:
         do_POST = do_GET  # noqa: N815 - the library's word
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -46,7 +46,7 @@ def answering(status: int, kind: str, body: bytes) -> Iterator[World]:
 
 
 def found_with(label: str, status: int, kind: str, body: bytes) -> Found:
-    """Return the findings for an operation if the server gives this answer."""
+    """Return the findings for an operation with this answer of the server."""
     chosen = [each for each in operations(label.split("/")[1]) if each.label == label]
     with answering(status, kind, body) as world:
         return ask_all(world, chosen, callers=CALLERS[:1], cases=1, number=0)
@@ -55,7 +55,7 @@ def found_with(label: str, status: int, kind: str, body: bytes) -> Found:
 @pytest.mark.integration
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_generated_requests_get_documented_answers(tmp_path: Path, protocol: str) -> None:
-    """Whoever asks, whatever comes: an answer of the document, below 500."""
+    """Every caller gets a documented answer below 500 for every generated request."""
     with world_at(tmp_path) as world:
         found = ask_all(world, operations(protocol)[::EVERY], callers=CALLERS, cases=CASES, number=0)
 
@@ -76,8 +76,8 @@ def test_generated_requests_get_documented_answers(tmp_path: Path, protocol: str
     ids=["broken", "undocumented", "another kind", "another shape", "another type"],
 )
 def test_what_is_wrong_is_seen(status: int, kind: str, body: bytes) -> None:
-    """An answer of 500, one that is not in the document, of another kind or in another shape is told, with how to
-    ask again.
+    """An answer of 500, and one with an undocumented status, content type or shape, are reported with a way to repeat
+    the request.
     """
     found = found_with("GET /iceberg/v1/{prefix}/namespaces", status, kind, body)
 
@@ -86,14 +86,14 @@ def test_what_is_wrong_is_seen(status: int, kind: str, body: bytes) -> None:
 
 
 def test_a_body_that_nobody_documented_is_seen() -> None:
-    """Where the document knows no body, one is told."""
+    """A body is reported if the document has none."""
     found = found_with("POST /lance/v1/namespace/{namespace_id}/exists", 200, "application/json", b"{}")
 
     assert [wrong.title for wrong in found.wrong.values()] == ["Custom check failed: `nothing_undocumented`"]
 
 
 def test_no_answer_is_seen() -> None:
-    """A server that is gone is told as one, and not passed over."""
+    """An unreachable server is reported as such, not skipped."""
     with answering(200, "application/json", b"{}") as world:
         pass
     chosen = operations("iceberg")[:1]
@@ -104,7 +104,7 @@ def test_no_answer_is_seen() -> None:
 
 
 def test_documented_answers_are_right() -> None:
-    """An answer as the document has it is no fault."""
+    """A documented answer has no findings."""
     body = b'{"error":{"message":"m","type":"t","code":403}}'
 
     assert not found_with("GET /iceberg/v1/{prefix}/namespaces", 403, "application/json", body).wrong

@@ -1,4 +1,4 @@
-"""Deliveries of TPC-H data: the same rows each time, and no key twice in one delivery."""
+"""Deliveries of TPC-H data: the same rows each time, and unique keys in each delivery."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "name,key", [("customer", ["c_custkey"]), ("orders", ["o_orderkey"]), ("lineitem", ["l_orderkey", "l_linenumber"])]
 )
 def test_a_delivery_names_each_key_once(place: Path, name: str, key: list[str]) -> None:
-    """A merge takes each delivery as it is; new lines have keys that no earlier one had."""
+    """Keys are unique in each delivery, so that it can be merged; new lines have keys that no earlier delivery had."""
     seen: set[tuple[object, ...]] = set()
     for day in range(3):
         table = pq.read_table(place / str(day) / f"{name}.parquet", columns=key)
@@ -36,7 +36,7 @@ def test_a_delivery_names_each_key_once(place: Path, name: str, key: list[str]) 
 
 
 def test_days_change_add_and_delete(place: Path) -> None:
-    """Each day has some of each."""
+    """Each day has changed, added and deleted rows."""
     for name in ("customer", "orders"):
         table = pq.read_table(place / "2" / f"{name}.parquet")
         operations = table["op"].to_pylist()

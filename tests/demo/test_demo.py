@@ -37,8 +37,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 
 def test_first_run_loads_merges_and_compares(runs: Runs) -> None:
-    """The first run takes all but a day, then that day and what was corrected, and finds the source's counts; a
-    reader saw whole runs.
+    """The first run loads all but a day, then that day and corrections, and finds the source's counts; the reader saw
+    only complete runs.
     """
     report = runs.first.partition("Tables")[2]
     assert "336,000 rows" in runs.first
@@ -51,7 +51,7 @@ def test_second_run_says_what_it_kept(runs: Runs) -> None:
     """The second run finds nothing new in any table, and ends with the same counts."""
     report = runs.second.partition("Tables")[2]
     assert runs.second.count("336,776 rows in each, never one without the other") == 2
-    assert report.count("written") == report.count("written anew") == 1, "vectors alone are made again"
+    assert report.count("written") == report.count("written anew") == 1, "only vectors are computed again"
     assert "every count equals the source's" in report
 
 
@@ -64,8 +64,8 @@ def test_access_is_shown_at_both_servers(runs: Runs) -> None:
 
 
 def test_a_lance_table_is_searched_at_both_servers(runs: Runs) -> None:
-    """Vectors made by Spark find a name that is misspelt, an index of words the name that has one; refused and
-    allowed as the other table.
+    """Vectors computed by Spark find a misspelled name, a full-text index finds a name with the word; refusals and
+    grants are as for the other table.
     """
     for text in (runs.first, runs.second):
         report = text.partition("Tables")[2]
@@ -75,13 +75,13 @@ def test_a_lance_table_is_searched_at_both_servers(runs: Runs) -> None:
 
 
 def test_page_has_two_plots_and_loads_nothing(runs: Runs) -> None:
-    """The HTML page carries both plots inside and refers to nothing outside."""
+    """The HTML page embeds both plots and loads nothing from elsewhere."""
     page = (runs.directory / "report.html").read_text()
     assert page.count("data:image/png;base64,") == 2
     assert 'src="http' not in page
 
 
 def test_servers_are_stopped(runs: Runs) -> None:
-    """After the run, no process holds the store's directory in its command line."""
+    """After the run no process has the store's directory in its command line."""
     found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(runs.directory / "server") not in found

@@ -1,5 +1,5 @@
-"""Names in deploy/, compared with the product: settings are loaded, addresses looked up in the committed documents,
-commands in the command line.
+"""Names in deploy/, compared with the product: settings are loaded, URLs looked up in the committed documents, commands
+in the command line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Json = dict[str, object]
 
 
 def settings_of(environ: Mapping[str, str]) -> LoadedSettings:
-    """Load settings as a server with these variables would. Raises ConfigError for one that is none."""
+    """Return the settings of a server with these variables. Raises ConfigError for an unknown one."""
     return load(flags={}, file=None, environ={name: text for name, text in environ.items() if "LIMNOS" in name})
 
 

@@ -27,7 +27,7 @@ EVERYTHING: Json = {
 
 
 def rendered(values: Json) -> dict[str, Json]:
-    """The documents that Helm makes of the chart, by their kinds."""
+    """Return the documents that Helm renders, by kind."""
     made = Chart.load(str(CHART)).render(values, name="lake", namespace="data")
     documents = [yaml.safe_load(text) for path, text in made.items() if path.endswith(".yaml")]
     return {document["kind"]: document for document in documents if document}
@@ -41,20 +41,20 @@ def at(document: object, *path: str | int) -> object:
 
 
 def pods() -> list[Json]:
-    """The pods that are made of everything: nodes and the migration."""
+    """Return the pods of a chart with all options: nodes and the migration."""
     made = rendered(EVERYTHING)
     return [cast("Json", at(made[kind], "spec", "template", "spec")) for kind in ("Deployment", "Job")]
 
 
 def environment(pod: Json) -> dict[str, str]:
-    """The variables of a pod; what is a secret is a URL of PostgreSQL."""
+    """Return the variables of a pod; a secret is replaced by a URL of PostgreSQL."""
     told = cast("list[dict[str, str]]", at(pod, "containers", 0, "env"))
     return {each["name"]: each.get("value", "postgresql://limnos@db.example.com/limnos") for each in told}
 
 
 @pytest.mark.parametrize("values", [VALUES, EVERYTHING], ids=["least", "everything"])
 def test_helm_finds_nothing(values: Json) -> None:
-    """Helm's own lint has no warning and no error, strictly read."""
+    """Helm's own strict lint has no warning and no error."""
     report = lint(str(CHART), values, strict=True)
 
     assert report["errors"] == []
@@ -70,8 +70,8 @@ def test_helm_finds_nothing(values: Json) -> None:
     ],
 )  # fmt: skip
 def test_values_are_checked(section: str, key: str | None, value: object) -> None:
-    """What is missing, misspelt or makes no sense is refused before anything is made, and so is a secret among the
-    plain values.
+    """Missing, misspelled and invalid values are refused before rendering, and so is a secret among the plain
+    values.
     """
     values = copy.deepcopy(VALUES)
     if key is None:
@@ -85,7 +85,7 @@ def test_values_are_checked(section: str, key: str | None, value: object) -> Non
 
 
 def test_kinds_come_when_they_are_asked_for() -> None:
-    """Only what the values ask for is made."""
+    """Only the documents that the values request are rendered."""
     least = {"Deployment", "Job", "PodDisruptionBudget", "Service", "ServiceAccount"}
 
     assert set(rendered(VALUES)) == least
@@ -95,7 +95,7 @@ def test_kinds_come_when_they_are_asked_for() -> None:
 
 
 def test_settings_are_settings() -> None:
-    """Every variable is a setting that the server takes, and says what the values say."""
+    """Every variable is a setting that the server accepts, with the value from the chart's values."""
     for pod in pods():
         settings = settings_of(environment(pod)).settings
 
@@ -108,8 +108,8 @@ def test_settings_are_settings() -> None:
 
 
 def test_nobody_is_root() -> None:
-    """Pods run as an ordinary user, without capabilities or the cluster's token, and write to their own volumes
-    alone.
+    """Pods run as an unprivileged user, without capabilities or the cluster's token, and write only to their own
+    volumes.
     """
     for pod in pods():
         (container,) = cast("list[Json]", pod["containers"])
@@ -126,7 +126,9 @@ def test_nobody_is_root() -> None:
 
 
 def test_probes_lead_somewhere() -> None:
-    """Each probe asks an address that is served; a store that is away takes nodes out and does not end them."""
+    """Each probe requests an existing path; an unavailable store removes nodes from the service and does not restart
+    them.
+    """
     container = cast("Json", at(pods()[0], "containers", 0))
     asked = {
         name: at(container, name, "httpGet", "path") for name in ("startupProbe", "livenessProbe", "readinessProbe")
@@ -135,11 +137,11 @@ def test_probes_lead_somewhere() -> None:
     assert set(asked.values()) <= addresses()
     assert asked["livenessProbe"] == asked["startupProbe"] == "/health/live"
     assert asked["readinessProbe"] == "/health/ready"
-    assert cast("int", pods()[0]["terminationGracePeriodSeconds"]) > 30 + 5  # drain, and the pause before it
+    assert cast("int", pods()[0]["terminationGracePeriodSeconds"]) > 30 + 5  # the drain time, and the pause before it
 
 
 def test_the_migration_is_before_the_nodes() -> None:
-    """It runs ahead of installs and upgrades, as the command that there is, on the same image and store."""
+    """The migration runs before installs and upgrades, with an existing command, and the same image and store."""
     job = rendered(EVERYTHING)["Job"]
     node, migration = (cast("Json", at(pod, "containers", 0)) for pod in pods())
 
@@ -150,8 +152,8 @@ def test_the_migration_is_before_the_nodes() -> None:
 
 
 def test_selectors_find_nodes_alone() -> None:
-    """Service, disruption budget and monitor select the labels of the nodes' pods, or the service's; the
-    migration's pod is none of them.
+    """Service, disruption budget and monitor select the labels of the nodes' pods, or of the service, and not the
+    migration's pod.
     """
     made = rendered(EVERYTHING)
     labels = cast("dict[str, str]", at(made["Deployment"], "spec", "template", "metadata", "labels"))
@@ -168,7 +170,7 @@ def test_selectors_find_nodes_alone() -> None:
 
 
 def test_the_ingress_leads_everywhere_but_to_the_metrics() -> None:
-    """Whatever is documented can be reached from outside under each host, but for the first page and the metrics."""
+    """Every documented path is reachable from outside under each host, except for the root page and the metrics."""
     rules = cast("list[Json]", at(rendered(EVERYTHING)["Ingress"], "spec", "rules"))
     assert [rule["host"] for rule in rules] == VALUES["hosts"]
     for rule in rules:
@@ -179,7 +181,7 @@ def test_the_ingress_leads_everywhere_but_to_the_metrics() -> None:
 
 
 def test_the_chart_is_of_this_release() -> None:
-    """It installs the version that the project has."""
+    """The chart installs the version of the project."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
     metadata = Chart.load(str(CHART)).metadata

@@ -23,7 +23,7 @@ def lines(word: str, text: str = LAST) -> list[str]:
 
 
 def test_hadolint_finds_nothing(tmp_path: Path) -> None:
-    """No rule of hadolint is broken; a file that breaks one is told, so it looks."""
+    """Hadolint finds no violation; it reports one in a wrong file, so it works."""
     hadolint = Path(sys.executable).with_name("hadolint")
     wrong = tmp_path / "Containerfile"
     wrong.write_text("FROM debian\nRUN cd /tmp && sudo apt-get install curl\n")
@@ -33,7 +33,7 @@ def test_hadolint_finds_nothing(tmp_path: Path) -> None:
 
 
 def test_what_is_copied_is_sent() -> None:
-    """All that the build copies is in the checkout, and let through to the build."""
+    """All files that the build copies are in the checkout and not excluded from the build context."""
     copied = [name for line in lines("COPY", TEXT) if "--from" not in line for name in line.split()[:-1]]
     sent = (ROOT / ".dockerignore").read_text(encoding="utf-8")
 
@@ -44,7 +44,7 @@ def test_what_is_copied_is_sent() -> None:
 
 
 def test_extras_and_tools_are_ours() -> None:
-    """Each extra is one of the project's, and uv is the one that the project is set up with."""
+    """Each extra belongs to the project, and uv has the version of the set-up script."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 
     assert set(re.findall(r"--extra (\w+)", TEXT)) == {"server", "postgres", "s3", "lance"} <= set(extras)
@@ -52,7 +52,7 @@ def test_extras_and_tools_are_ours() -> None:
 
 
 def test_it_runs_as_nobody_in_particular() -> None:
-    """The last stage has a user by number that is not root, told once and after all that is made."""
+    """The last stage has a numeric user that is not root, set once and at the end."""
     (user,) = lines("USER")
 
     assert user.split(":")[0].isdigit()
@@ -61,7 +61,7 @@ def test_it_runs_as_nobody_in_particular() -> None:
 
 
 def test_settings_are_settings() -> None:
-    """The variables are settings; callers have to prove who they are, as the server is reached from outside."""
+    """The variables are settings; callers must authenticate, because the server is reachable from outside."""
     (told,) = lines("ENV")
     settings = settings_of(dict(pair.split("=", 1) for pair in told.split())).settings
 
@@ -71,7 +71,7 @@ def test_settings_are_settings() -> None:
 
 
 def test_the_health_check_asks_what_is_served() -> None:
-    """It asks the port that is served, at an address that there is, and its program is one."""
+    """The health check requests the served port at an existing path, with an existing program."""
     (told,) = lines("HEALTHCHECK")
     program, flag, code = json.loads(told[told.index("CMD ") + 4 :])
     asked = re.search(r"127\.0\.0\.1:(\d+)(/[\w/]+)", code)

@@ -31,7 +31,7 @@ OPERATIONS = ROOT / "docs" / "guides" / "operations.md"
 
 
 def queries() -> Iterator[tuple[str, str]]:
-    """Every query, with what it is of; variables of the board are put in."""
+    """Return every query with its origin; variables of the board are replaced."""
     for rule in RULES:
         yield rule["alert"], rule["expr"]
     for panel in BOARD["panels"]:
@@ -40,7 +40,7 @@ def queries() -> Iterator[tuple[str, str]]:
 
 
 def series(node: object) -> Iterator[promql_parser.VectorSelector]:
-    """The series that a query reads."""
+    """Yield the series that a query reads."""
     if isinstance(node, promql_parser.VectorSelector):
         yield node
     for name in ("expr", "lhs", "rhs", "param", "vector_selector"):
@@ -51,14 +51,12 @@ def series(node: object) -> Iterator[promql_parser.VectorSelector]:
 
 
 def labels_of(name: str) -> frozenset[str]:
-    """The labels of a series; a series of a metric that is not there has none. Raises KeyError."""
+    """Return the labels of a series. Raises KeyError for an unknown metric."""
     if name == "up":
         return OF_A_SCRAPE
     metric = re.sub(r"_(bucket|sum|count)$", "", name) if name not in METRICS else name
     kind, labels = METRICS[metric]
-    assert (kind == "histogram") is (metric != name), (
-        f"{name}: a histogram is asked for by its parts, and nothing else is"
-    )
+    assert (kind == "histogram") is (metric != name), f"{name}: exactly histograms are queried by their parts"
     return labels | OF_A_SCRAPE | (frozenset({"le"}) if name.endswith("_bucket") else frozenset())
 
 
@@ -84,7 +82,7 @@ def complaints(query: str) -> list[str]:
 
 @pytest.mark.parametrize("title,query", list(queries()), ids=lambda text: text[:40])
 def test_every_query_asks_for_what_there_is(title: str, query: str) -> None:
-    """Metrics, matchers and groupings are of docs/reference/metrics.md, and counters are asked for their rates."""
+    """Metrics, matchers and groupings exist in docs/reference/metrics.md, and counters are queried by rate."""
     assert complaints(query) == [], title
 
 
@@ -99,18 +97,18 @@ def test_every_query_asks_for_what_there_is(title: str, query: str) -> None:
     ],
 )
 def test_wrong_queries_are_told(query: str, complaint: str) -> None:
-    """A query for what there is not, or that makes no sense, is seen wherever it stands."""
+    """Queries of missing series, and meaningless ones, are reported at every position."""
     assert complaint in complaints(query)
 
 
 def test_half_a_histogram_is_told() -> None:
-    """A histogram has no series of its own name."""
+    """A query of a histogram's own name is reported, because it has no such series."""
     with pytest.raises(AssertionError, match="by its parts"):
         complaints("limnos_request_seconds > 1")
 
 
 def test_every_metric_that_matters_is_shown() -> None:
-    """The board has every metric but the few that only explain another one."""
+    """The board has every metric except for a few that only explain another one."""
     shown = {each.name.removesuffix("_bucket") for _, query in queries() for each in series(promql_parser.parse(query))}
 
     assert set(METRICS) - shown == {
@@ -123,7 +121,7 @@ def test_every_metric_that_matters_is_shown() -> None:
 
 
 def test_every_alert_leads_to_a_page() -> None:
-    """Each alert has a name of its own, a summary, how bad it is, and a heading of the page that says what to do."""
+    """Each alert has a unique name, a summary, a severity, and a heading of the page with instructions."""
     headings = re.findall(r"^#+ (.+)$", OPERATIONS.read_text(encoding="utf-8"), re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -137,7 +135,7 @@ def test_every_alert_leads_to_a_page() -> None:
 
 
 def test_summaries_name_labels_that_are_left() -> None:
-    """A summary speaks only of labels that its query keeps."""
+    """A summary uses only labels that the query keeps."""
     for rule in RULES:
         told = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
         grouped = re.findall(r"\bby \(([^)]*)\)", rule["expr"])
@@ -147,7 +145,7 @@ def test_summaries_name_labels_that_are_left() -> None:
 
 
 def test_panels_have_their_places() -> None:
-    """Panels have ids of their own and lie beside one another, each with the board's data source."""
+    """Panels have unique ids and do not overlap, each with the board's data source."""
     panels = BOARD["panels"]
     places = {(panel["gridPos"]["x"] // 8, panel["gridPos"]["y"] // 8) for panel in panels}
 

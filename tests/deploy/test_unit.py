@@ -1,4 +1,4 @@
-"""The systemd unit: it starts an existing command, and its restrictions leave the server what it needs."""
+"""The systemd unit: it starts an existing command, and its restrictions leave the server the access that it needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECTIONS = {
 
 
 def unit() -> configparser.ConfigParser:
-    """Read the unit as systemd does: keys as they are written, no interpolation, each once."""
+    """Read the unit as systemd does: case-sensitive keys, no interpolation, each key once."""
     parser = configparser.ConfigParser(interpolation=None, strict=True, delimiters=("=",), comment_prefixes=("#", ";"))
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read(FILE, encoding="utf-8")
@@ -35,14 +35,14 @@ def unit() -> configparser.ConfigParser:
 
 
 def test_every_key_is_one_of_systemd() -> None:
-    """No section and no key is misspelt."""
+    """Every section and key is one of systemd's."""
     found = {name: set(unit()[name]) for name in unit().sections()}
 
     assert found == SECTIONS
 
 
 def test_it_starts_what_there_is() -> None:
-    """The commands are commands, and their flags are flags of the server, with the directories that the unit has."""
+    """The commands exist, and their flags are flags of the server, with the directories of the unit."""
     service = unit()["Service"]
     flags = set(inspect.signature(server.ServerFlags).parameters)
 
@@ -57,8 +57,8 @@ def test_it_starts_what_there_is() -> None:
 
 
 def test_it_stops_as_the_server_does() -> None:
-    """It waits for longer than the server takes to stop, and does not start one again whose settings make no sense
-    (2).
+    """The stop timeout is longer than the server's drain, and exit code 2 (invalid settings) does not cause a
+    restart.
     """
     service = unit()["Service"]
 
@@ -71,7 +71,9 @@ def test_it_stops_as_the_server_does() -> None:
 
 
 def test_it_takes_rights_away() -> None:
-    """Nobody's root, no capability, a read-only system, no new rights; Java may still make code at run time."""
+    """An unprivileged user, no capabilities, a read-only system, no new privileges; Java may still create code at run
+    time.
+    """
     service = unit()["Service"]
 
     assert service["User"] not in ("", "root")

@@ -1,4 +1,4 @@
-"""Which modules import which, imports for types counted."""
+"""Which modules import which, including imports for types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def imports_of(source: Path) -> dict[str, set[str]]:
 
 
 def imported(text: str, known: Container[str]) -> Iterator[str]:
-    """Name the modules that a text imports, of those that are known."""
+    """Return the known modules that a text imports."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)

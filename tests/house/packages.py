@@ -1,6 +1,6 @@
-"""How large the packages are, and how many imports go from one package of a room to another.
+"""Sizes of the packages, and the number of imports from one package of a room to another.
 
-`python -m tests.house.packages` prints the figures.
+`python -m tests.house.packages` prints the numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CROSS_EDGES_MAX = 166
 
 
 class PackageSize(NamedTuple):
-    """A folder of modules: its path below src, how many files it has and how many lines are in them."""
+    """A folder of modules: its path below src, and its number of files and lines."""
 
     path: str
     files: int
@@ -34,7 +34,7 @@ class PackageSize(NamedTuple):
 
 
 def package_sizes(source: Path) -> Iterator[PackageSize]:
-    """Yield the sizes of the packages in each room of `ROOMS`, those of inner packages counted by themselves."""
+    """Yield the sizes of the packages in each room of `ROOMS`; inner packages count separately."""
     for room in ROOMS:
         files = sorted((source / "limnos" / room).rglob("*.py"), key=lambda file: file.parent)
         for folder, members in groupby(files, key=lambda file: file.parent):
@@ -43,7 +43,7 @@ def package_sizes(source: Path) -> Iterator[PackageSize]:
 
 
 def oversized(source: Path) -> list[str]:
-    """Name the packages with more files or lines than allowed."""
+    """Return the packages with more files or lines than allowed."""
     return [
         f"{each.path}: {each.files} files, {each.lines} lines; {FILES_MAX} and {LINES_MAX} at most"
         for each in package_sizes(source)
@@ -52,9 +52,9 @@ def oversized(source: Path) -> list[str]:
 
 
 def cross_edges(imports: Mapping[str, set[str]], room: str = "services") -> list[tuple[str, str]]:
-    """Return the imports from a module in one package of a room to a module in another, the kernel's left out.
+    """Return the imports from a module in one package of a room to a module in another, without those of the kernel.
 
-    Each pair of modules counts once, imports for types too.
+    Each pair of modules counts once, including imports for types.
     """
     return sorted(
         (module, known)
@@ -65,7 +65,7 @@ def cross_edges(imports: Mapping[str, set[str]], room: str = "services") -> list
 
 
 def _package(module: str, room: str) -> str:
-    """Return the package of a room in which a module lies; empty for a module outside of the room."""
+    """Return the package of a room that contains a module; empty for a module outside of the room."""
     parts = module.split(".")
     return parts[2] if parts[:2] == ["limnos", room] and len(parts) > 2 else ""
 

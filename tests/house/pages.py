@@ -49,7 +49,7 @@ def unreached(docs: Path) -> list[str]:
     """Pages that no chain of links leads to from README.md of the folder."""
     reached = {docs / "README.md"}
     waiting = list(reached)
-    for page in waiting:  # grows while it is walked
+    for page in waiting:  # grows during the iteration
         found = {target for target, _ in links(page) if target.suffix == ".md" and target.exists()} - reached
         reached |= found
         waiting += sorted(target for target in found if target.is_relative_to(docs))
@@ -64,7 +64,7 @@ def unlisted(docs: Path) -> list[str]:
 
 
 def misplaced(docs: Path) -> list[str]:
-    """Pages that lie on no shelf, except README.md and STATE.md."""
+    """Pages that are on no shelf, except README.md and STATE.md."""
     return [
         str(page.relative_to(docs))
         for page in pages(docs)
@@ -73,7 +73,7 @@ def misplaced(docs: Path) -> list[str]:
 
 
 def long_pages(docs: Path) -> list[str]:
-    """Pages with a bound on their lines that are longer than it."""
+    """Pages that exceed their maximum number of lines."""
     counts = {name: (docs / name).read_text(encoding="utf-8").count("\n") for name in LINES_MAX}
     return [f"{name}: {count} lines" for name, count in counts.items() if count > LINES_MAX[name]]
 
@@ -97,7 +97,7 @@ def wide_lines(docs: Path) -> list[str]:
 
 
 def misnamed_records(folder: Path) -> list[str]:
-    """Decision records without `# NNNN: Title` and a status line, or in a file that is named otherwise."""
+    """Decision records without `# NNNN: Title` and a status line, or with another file name."""
     complaints = []
     for file in sorted(folder.glob("[0-9]*.md")):
         found = RECORD.match(file.read_text(encoding="utf-8"))
@@ -109,8 +109,8 @@ def misnamed_records(folder: Path) -> list[str]:
 
 
 def paths_in(page: Path) -> list[str]:
-    """Return the paths of files and folders that a page has in back-quotes, in order; single names and patterns
-    are none.
+    """Return the paths of files and folders that a page has in back-quotes, in order; single names and patterns are
+    skipped.
     """
     found = re.findall(r"`(\w[\w.-]*/[\w./-]+)`", page.read_text(encoding="utf-8"))
     endings = ("/", ".py", ".md", ".toml", ".txt", ".proto", ".json")
@@ -122,7 +122,7 @@ def _slug(title: str) -> str:
 
 
 def missing_classes(glossary: Path, package: Path) -> list[str]:
-    """Classes that the glossary names behind its words and that no module of the package defines."""
+    """Classes that the glossary names after its words and that no module of the package defines."""
     named = re.findall(r"\(`([A-Z]\w+)`\) \|", glossary.read_text(encoding="utf-8"))
     defined = {
         name

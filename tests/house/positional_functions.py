@@ -1,6 +1,6 @@
 """Functions that took more than two positional arguments before the rule existed: a list that may only shrink.
 
-`python -m tests.house.positional_functions` writes it anew, without what is no longer true; it adds nothing.
+`python -m tests.house.positional_functions` rewrites it without outdated entries; it adds nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def known() -> dict[str, int]:
 
 
 def main() -> None:
-    """Write what is left of the list."""
+    """Write the remaining entries of the list."""
     found: dict[str, int] = {}
     for source in tidy.read_sources(ROOT, "src"):
         found |= tidy.by_position(source)

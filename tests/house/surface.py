@@ -1,7 +1,7 @@
 """The names that users and operators see: settings, commands, metrics, error codes and routes, collected from the code.
 
-test_tidy.py compares each with the page of docs/ that tells of it. Collects by importing where the code keeps a list,
-by syntax tree where it does not, and routes of the own API from openapi/.
+test_tidy.py compares each with its page of docs/. Collects by importing if the code has a list, else from the syntax
+tree, and routes of the admin API from openapi/.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def settings(_sources: Iterable[SourceFile]) -> set[str]:
 
 
 def commands(_sources: Iterable[SourceFile]) -> set[str]:
-    """Every command as the words one types after `limnos`, found on the one cyclopts App of `limnos.cli.main`."""
+    """Every command as the words after `limnos`, from the cyclopts App of `limnos.cli.main`."""
     apps = [value for value in vars(importlib.import_module("limnos.cli.main")).values() if isinstance(value, App)]
     below = {id(app[name]) for app in apps for name in app if not name.startswith("-")}
     return {words for app in apps if id(app) not in below for words in commands_of(app)}
 
 
 def commands_of(app: App, before: str = "") -> Iterator[str]:
-    """Yield the words of each command that can be run; groups of commands are only walked through."""
+    """Yield the words of each executable command, including those in groups."""
     for name in app:
         if name.startswith("-"):
             continue
@@ -47,7 +47,7 @@ def commands_of(app: App, before: str = "") -> Iterator[str]:
 
 
 def routes(sources: Iterable[SourceFile]) -> set[str]:
-    """Every route as `METHOD /path`: a method and a path side by side in one call or tuple of the room http."""
+    """Every route as `METHOD /path`: a method next to a path in one call or tuple of the room http."""
     return {
         f"{method} {path}"
         for source in sources
@@ -59,7 +59,7 @@ def routes(sources: Iterable[SourceFile]) -> set[str]:
 
 
 def _pairs(parts: list[ast.expr]) -> Iterator[tuple[str, str]]:
-    """Yield each method and path that stand side by side."""
+    """Yield each method with the path next to it."""
     texts = [part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else "" for part in parts]
     for method, path in pairwise(texts):
         if method in METHODS and path.startswith("/"):
@@ -67,7 +67,7 @@ def _pairs(parts: list[ast.expr]) -> Iterator[tuple[str, str]]:
 
 
 def own_routes(_sources: Iterable[SourceFile]) -> set[str]:
-    """Every route of the own API, from its committed document: most are written with a shared prefix."""
+    """Every route of the admin API, from its committed document, because most are written with a shared prefix."""
     document = json.loads((Path(__file__).parents[2] / "openapi" / "admin.json").read_text(encoding="utf-8"))
     return {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
 

@@ -1,5 +1,5 @@
-"""No mutation bypasses the audit: mutations of callers go through the context, which audits them; those of the server
-are listed here.
+"""No mutation bypasses the audit: mutations of callers use the context, which audits them; those of the server are
+listed here.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ OWN = {
 
 
 def goes_past(module: Path) -> bool:
-    """Say whether a module makes the server's own permit, or hands mutations to a store itself."""
+    """Return whether a module creates the server's own permit, or submits mutations to a store itself."""
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call):
             continue
@@ -62,14 +62,14 @@ def goes_past(module: Path) -> bool:
 
 
 def test_who_changes_something_past_the_audit_says_what() -> None:
-    """A module that hands mutations to a store by itself is on the list, and no other."""
+    """The modules that submit mutations to a store themselves are exactly those on the list."""
     rooms = [path for room in ("access", "app", "http", "services", "view") for path in (PACKAGE / room).rglob("*.py")]
 
     assert sorted(str(path.relative_to(PACKAGE)) for path in rooms if goes_past(path)) == sorted(OWN)
 
 
 def test_going_past_is_seen(tmp_path: Path) -> None:
-    """Whichever way a store is reached."""
+    """A module that submits mutations is found for every way to reach a store."""
     texts = [
         "await ctx.services.store.submit(permit, run)",
         "await self._store.submit_held(permit, again)",

@@ -1,4 +1,4 @@
-"""The console's templates, style sheet and script keep the rules on which its security and its look depend."""
+"""The console's templates, style sheet and script follow the rules on which its security and its appearance depend."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def faults(text: str) -> list[str]:
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
 def test_template_has_nothing_inline(template: Path) -> None:
-    """Everything is escaped, and a page has no script, style or handler of its own."""
+    """Everything is escaped, and a page has no inline script, style or handler."""
     assert faults(template.read_text(encoding="utf-8")) == []
 
 
@@ -51,12 +51,12 @@ def test_template_has_nothing_inline(template: Path) -> None:
     ],
 )  # fmt: skip
 def test_planted_fault_is_seen(text: str) -> None:
-    """Each rule finds what it is about."""
+    """Each rule finds a violation of it."""
     assert len(faults(text)) == 1
 
 
 def test_script_builds_no_page() -> None:
-    """The script stays short, inserts parts in one place through the policy, and asks nobody else."""
+    """The script is short, inserts HTML in one place through the policy, and sends requests only to the server."""
     assert len(SCRIPT.splitlines()) <= LINES_MAX
     assert SCRIPT.count("innerHTML") == 1
     assert (
@@ -68,24 +68,24 @@ def test_script_builds_no_page() -> None:
 
 
 def test_style_sheet_asks_nobody() -> None:
-    """No font, picture or sheet comes from elsewhere."""
+    """No font, image or style sheet is loaded from another host."""
     assert re.search(r"url\(|@import|https?:", CSS) is None
 
 
 def colours() -> dict[str, tuple[str, str]]:
-    """The colours of the style sheet, light and dark, by name."""
+    """Return the colors of the style sheet, light and dark, by name."""
     return {name: (one, two) for name, one, two in re.findall(r"--([a-z-]+): light-dark\((#\w{6}), (#\w{6})\)", CSS)}
 
 
 def brightness(colour: str) -> float:
-    """Relative luminance (WCAG 2.2)."""
+    """Return the relative luminance (WCAG 2.2)."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def contrast(one: str, two: str) -> float:
-    """Contrast ratio of two colours (WCAG 2.2)."""
+    """Return the contrast ratio of two colors (WCAG 2.2)."""
     high, low = sorted((brightness(one), brightness(two)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 
@@ -93,20 +93,20 @@ def contrast(one: str, two: str) -> float:
 @pytest.mark.parametrize("ink,ground,least", PAIRS)
 @pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
 def test_contrast_is_enough(ink: str, ground: str, least: float, scheme: int) -> None:
-    """Words have a contrast of 4.5, borders of controls of 3, in light and in dark."""
+    """Text has a contrast of 4.5, borders of controls of 3, in light and in dark."""
     known = colours()
 
     assert contrast(known[ink][scheme], known[ground][scheme]) >= least
 
 
 def test_contrast_is_computed_right() -> None:
-    """Black on white has 21, and equal colours have 1."""
+    """Black on white has a contrast of 21, and equal colors of 1."""
     assert round(contrast("#000000", "#ffffff"), 1) == 21.0
     assert contrast("#777777", "#777777") == 1.0
 
 
 def test_icons_that_templates_name_exist() -> None:
-    """Every icon that a template names, or that a kind has, is a symbol of the file."""
+    """Every icon of a template or a kind is a symbol of the file."""
     symbols = set(re.findall(r'<symbol id="([a-z]+)"', (ROOM / "static" / "icons.svg").read_text(encoding="utf-8")))
     named = {
         name for path in TEMPLATES for name in re.findall(r'icon\([^)]*"([a-z]+)"\)', path.read_text(encoding="utf-8"))

@@ -82,7 +82,9 @@ PLANTED = {
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package and of its contracts, with every room that a contract tries, to plant violations in."""
+    """A copy of the package and its contracts, with every room that a contract covers, in which violations are
+    planted.
+    """
     home = tmp_path_factory.mktemp("contracts")
     shutil.copytree(ROOT / "src" / "limnos", home / "limnos", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", home)
@@ -94,7 +96,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def planted(home: Path, file: str, text: str) -> Iterator[None]:
-    """Put a file into the copy, and take it out again with the folder it may have needed."""
+    """Put a file into the copy for the body of a `with`, and remove it with its folder."""
     target = home / "limnos" / file
     new_folder = not target.parent.exists()
     target.parent.mkdir(exist_ok=True)
@@ -106,9 +108,7 @@ def planted(home: Path, file: str, text: str) -> Iterator[None]:
 
 
 def lint(home: Path, *contracts: str) -> tuple[int, str]:
-    """Run import-linter in a folder; return its exit code and its report on one line. What it read of files is
-    kept there.
-    """
+    """Run import-linter in a folder; returns its exit code and its report on one line. Its cache is in the folder."""
     tool = Path(sys.executable).with_name("lint-imports")
     words = [str(tool), "--no-logo", "--cache-dir", ".imports", "--config", "pyproject.toml"]
     words += [word for contract in contracts for word in ("--contract", contract)]
@@ -117,7 +117,7 @@ def lint(home: Path, *contracts: str) -> tuple[int, str]:
 
 
 def test_contracts_hold(copy: Path) -> None:
-    """The package as it stands keeps every contract."""
+    """The package keeps every contract."""
     code, report = lint(copy)
 
     assert code == 0, report
@@ -126,7 +126,7 @@ def test_contracts_hold(copy: Path) -> None:
 
 @pytest.mark.parametrize("contract", CONTRACTS)
 def test_contract_sees_planted_import(copy: Path, contract: str) -> None:
-    """A planted import breaks exactly this contract's promise, and the report names it."""
+    """A planted import breaks exactly its contract, and the report names the import."""
     file, text, named = PLANTED[contract]
 
     with planted(copy, file, text):
@@ -138,7 +138,7 @@ def test_contract_sees_planted_import(copy: Path, contract: str) -> None:
 
 
 def test_every_room_is_held_in_its_layer(copy: Path) -> None:
-    """An import from a room to one above or beside it is reported, for every room."""
+    """For every room, an import from a room above or beside it is reported."""
     for room, above in UPWARDS.items():
         (copy / "limnos" / room / "planted.py").write_text(f"import limnos.{above}\n", encoding="utf-8")
 
@@ -166,7 +166,7 @@ def test_every_room_is_held_in_its_layer(copy: Path) -> None:
     ],
 )
 def test_every_package_is_held_in_its_layer(copy: Path, contract: str, room: str) -> None:
-    """An import from each package of a room to the one that comes after it is reported."""
+    """For each package of a room, an import from the next one is reported."""
     layers = [re.findall(r"\w+", layer) for layer in reversed(CONTRACTS[contract]["layers"])]
     above = f"limnos.{room.replace('/', '.')}"
     packages = [
@@ -188,7 +188,7 @@ def test_every_package_is_held_in_its_layer(copy: Path, contract: str, room: str
 
 
 def test_no_module_comes_back_to_itself() -> None:
-    """No chain of imports leads from a module back to it, imports for types counted."""
+    """No chain of imports leads from a module back to it, including imports for types."""
     try:
         tuple(TopologicalSorter(imports_of(ROOT / "src")).static_order())
     except CycleError as error:
@@ -196,7 +196,7 @@ def test_no_module_comes_back_to_itself() -> None:
 
 
 def test_a_circle_is_seen(tmp_path: Path) -> None:
-    """Two modules of which one knows the other for its types alone are a circle."""
+    """Two modules that import each other, one only for types, are a cycle."""
     (tmp_path / "one.py").write_text("import two\n", encoding="utf-8")
     (tmp_path / "two.py").write_text("if TYPE_CHECKING:\n    from one import One\n", encoding="utf-8")
 
@@ -205,7 +205,7 @@ def test_a_circle_is_seen(tmp_path: Path) -> None:
 
 
 def test_every_room_has_a_planted_violation() -> None:
-    """The layers name every room that exists, and the list above tries each one that has a room above it."""
+    """The layers list every existing room, and the list above covers each one that has a room above it."""
     rooms = {folder.name for folder in (ROOT / "src" / "limnos").iterdir() if (folder / "__init__.py").exists()}
 
     untried = rooms - set(UPWARDS) - set(UPWARDS.values())
@@ -214,7 +214,7 @@ def test_every_room_has_a_planted_violation() -> None:
 
 
 def test_every_protocol_is_in_the_contract() -> None:
-    """A package below http is a protocol, and the contract about protocols names it."""
+    """Every package below http is a protocol, and the contract about protocols lists it."""
     http = ROOT / "src" / "limnos" / "http"
     protocols = {folder.name for folder in http.iterdir() if (folder / "__init__.py").exists()}
 
@@ -225,7 +225,7 @@ def test_every_protocol_is_in_the_contract() -> None:
 
 
 def test_base_install_loads_no_server_room() -> None:
-    """Loading the command line and the client loads neither the server's rooms nor the libraries of extras."""
+    """Importing the command line and the client imports neither the server's rooms nor the libraries of extras."""
     heavy = (
         "sqlalchemy",
         "uvicorn",

@@ -1,4 +1,4 @@
-"""Protocols decode, call and encode: no module of `http` decides what a caller may do."""
+"""Protocols decode, call and encode: no module of `http` makes access decisions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_DECISION = ("ctx.look_up",)
 
 
 def decisions_in(text: str) -> list[str]:
-    """The places of a module that decide: what is named, and its line."""
+    """Return the places of a module that make decisions: the name, and its line."""
     tree = ast.parse(text)
     named = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in DECIDING]
     called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -37,7 +37,7 @@ def decisions_in(text: str) -> list[str]:
 
 
 def test_no_protocol_decides() -> None:
-    """What decides is in services, which other protocols call as well."""
+    """Access decisions are made in services, which other protocols call as well."""
     found = {str(path.relative_to(HTTP)): decisions_in(path.read_text(encoding="utf-8")) for path in HTTP.rglob("*.py")}
 
     assert {path: places for path, places in found.items() if places} == {}
@@ -55,10 +55,10 @@ def test_no_protocol_decides() -> None:
     ],
 )
 def test_a_decision_is_seen(text: str) -> None:
-    """A planted decision is found, whatever its object is called."""
+    """A planted decision is found, whatever the name of its object."""
     assert len(decisions_in(text)) == 1
 
 
 def test_methods_that_decide_are_there() -> None:
-    """The names are those of methods, so that a renamed one is looked for under its new name."""
+    """The names are those of existing methods, so that a renamed one is searched under its new name."""
     assert [name for name in (*DECIDING, *DECIDING_CALLED) if not callable(getattr(RequestView, name, None))] == []

@@ -1,4 +1,4 @@
-"""Names that the code looks up in a dynamically loaded module exist. Neither imports nor types would show a missing
+"""Names that the code looks up in a dynamically imported module exist. Neither imports nor types would show a missing
 one.
 """
 
@@ -16,7 +16,7 @@ LOADERS = frozenset({"import_extra", "import_module"})
 
 
 def loaded(node: ast.AST | None, constants: dict[str, str]) -> str:
-    """The module that a call of a loader names, by a text or a constant of its module; empty for every other node."""
+    """Return the module in a call of a loader, by a string or a constant of its module; empty for every other node."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in LOADERS:
         return ""
     first = node.args[0] if node.args else None
@@ -26,7 +26,7 @@ def loaded(node: ast.AST | None, constants: dict[str, str]) -> str:
 
 
 def assigned(body: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """The names that statements below a node set to one value."""
+    """Yield the names, with their values, that single assignments below a node set."""
     for node in ast.walk(body):
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
@@ -37,7 +37,7 @@ def assigned(body: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 
 
 def looked_up(text: str) -> set[tuple[str, str]]:
-    """Each module that a text of Python loads by its name, with a name that it looks up in there."""
+    """Return each module that a Python text loads by name, with a name that it looks up in it."""
     tree = ast.parse(text)
     constants = {name: str(value.value) for name, value in assigned(tree) if isinstance(value, ast.Constant)}
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
@@ -60,7 +60,7 @@ def looked_up(text: str) -> set[tuple[str, str]]:
 
 
 def test_names_of_loaded_modules_exist() -> None:
-    """Whatever a command looks up in a room that it loads when it runs is defined there."""
+    """Every name that a command looks up in a dynamically loaded room is defined there."""
     found = set[tuple[str, str]]().union(
         *(looked_up(file.read_text(encoding="utf-8")) for file in PACKAGE.rglob("*.py"))
     )
@@ -70,7 +70,7 @@ def test_names_of_loaded_modules_exist() -> None:
 
 
 def test_loaded_names_are_seen() -> None:
-    """A name is found behind the call, behind a variable, and where a constant names the module."""
+    """A name is found after the call, after a variable, and if a constant names the module."""
     text = (
         'ROOM = "limnos.a"\n'
         "def start():\n"

@@ -1,6 +1,6 @@
-"""Every module imports at its top only packages of its own extras, so a wheel with one extra works.
+"""At its top every module imports only packages of its own extras, so a wheel with one extra works.
 
-What is imported inside a function, below TYPE_CHECKING or where its absence is handled may be missing.
+Imports inside a function, below TYPE_CHECKING, or with a handler for their absence may be missing.
 `conformance/installs` shows the same by installing the wheel.
 """
 
@@ -42,7 +42,7 @@ SHARED = {"google.protobuf": "protobuf", "google.auth": "google-auth", "google.o
 
 
 def modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name, migrations and generated code left out."""
+    """Return every module of the package by its dotted name, without migrations and generated code."""
     found = {}
     for file in (SOURCE / "limnos").rglob("*.py"):
         name = ".".join(file.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
@@ -52,13 +52,13 @@ def modules() -> dict[str, Path]:
 
 
 def needs(module: str, table: Mapping[str, frozenset[str]] = NEEDS) -> frozenset[str]:
-    """The extras that a module is for."""
+    """Return the extras of a module."""
     parts = module.split(".")
     return next(table[name] for end in range(len(parts), 0, -1) if (name := ".".join(parts[:end])) in table)
 
 
 def imported_at_top(tree: ast.AST) -> Iterator[str]:
-    """Give the modules that are imported when a module is, `from a import b` as `a.b`."""
+    """Return the modules that are imported together with a module, `from a import b` as `a.b`."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -86,7 +86,7 @@ def _takes_absence(handler: ast.ExceptHandler) -> bool:
 
 @cache
 def brought(extras: frozenset[str]) -> frozenset[str]:
-    """The distributions that an installation with these extras alone has, by their names."""
+    """Return the names of the distributions in an installation with exactly these extras."""
     found: set[tuple[str, frozenset[str]]] = set()
 
     def add(name: str, wanted: frozenset[str]) -> None:
@@ -109,12 +109,12 @@ def brought(extras: frozenset[str]) -> frozenset[str]:
 
 @cache
 def owners_of_packages() -> Mapping[str, list[str]]:
-    """The distributions of each top package; to look is slow."""
+    """Return the distributions of each top-level package; cached, because the search is slow."""
     return metadata.packages_distributions()
 
 
 def lacking(name: str, extras: frozenset[str], imports: Mapping[str, frozenset[str]], known: Iterable[str]) -> set[str]:
-    """Name the libraries that importing a module asks for and these extras do not bring, with who asks."""
+    """Return the libraries that importing a module needs and these extras lack, with the importing modules."""
     owners, have, own = owners_of_packages(), brought(extras), set(known)
     seen, open_, found = {name}, [name], set()
     while open_:
@@ -154,7 +154,7 @@ def imports() -> dict[str, frozenset[str]]:
 
 
 def test_modules_import_what_their_extras_bring(imports: dict[str, frozenset[str]]) -> None:
-    """No module asks at its top for a library that the extras which it is for do not bring."""
+    """No module imports at its top a library that its extras lack."""
     missing = {each for name in imports for each in lacking(name, needs(name), imports, imports)}
 
     assert len(imports) > 800
@@ -162,7 +162,7 @@ def test_modules_import_what_their_extras_bring(imports: dict[str, frozenset[str
 
 
 def test_a_library_that_is_not_brought_is_seen(imports: dict[str, frozenset[str]]) -> None:
-    """A driver planted at the top of a module of the server is named, from wherever it is reached."""
+    """A driver that is planted at the top of a server module is found, from every module that imports it."""
     planted = {**imports, "limnos.store.snapshots": imports["limnos.store.snapshots"] | {"asyncpg"}}
 
     assert lacking("limnos.store.backends.sqlite", needs("limnos.store.backends.sqlite"), planted, planted) == {
@@ -171,7 +171,7 @@ def test_a_library_that_is_not_brought_is_seen(imports: dict[str, frozenset[str]
 
 
 def test_commands_name_the_extras_that_their_rooms_need() -> None:
-    """Where a command asks for a room, it names extras that bring what the room is for."""
+    """Where a command loads a room, it names extras that cover the room's needs."""
     wrong, count = [], 0
     for file in (SOURCE / "limnos" / "cli").rglob("*.py"):
         text = file.read_text(encoding="utf-8")

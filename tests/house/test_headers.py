@@ -25,7 +25,7 @@ CITED = re.compile(r"\brules? (\d{1,2})\b")
 
 
 def rooms_named(header: str) -> frozenset[str]:
-    """The rooms that the sentences about imports name; "the layers below" and "every package" are all of them."""
+    """Return the rooms in the sentences about imports; "the layers below" and "every package" mean all."""
     text = " ".join(header.split())
     sentences = [each for each in re.split(r"(?<=[.;:]) ", text) if "import" in each]
     told = " ".join(sentences)
@@ -35,7 +35,7 @@ def rooms_named(header: str) -> frozenset[str]:
 
 
 def rooms_imported(module: Path) -> frozenset[str]:
-    """The other rooms that a module imports, for types too."""
+    """Return the other rooms that a module imports, including imports for types."""
     own = module.relative_to(PACKAGE).parts[0]
     tree = ast.parse(module.read_text(encoding="utf-8"))
     found = set()
@@ -51,7 +51,7 @@ def rooms_imported(module: Path) -> frozenset[str]:
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_header_names_every_room_that_is_imported(module: Path) -> None:
-    """A reader who trusts the first paragraph knows what the module leans on."""
+    """The opening paragraph of a module names every room that the module imports."""
     header = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
 
     assert "import" in header, "the opening paragraph says what the module may import"
@@ -60,7 +60,7 @@ def test_header_names_every_room_that_is_imported(module: Path) -> None:
 
 
 def test_every_cited_rule_stands_in_the_protocol() -> None:
-    """`rule 6` in a comment is a line of docs/explain/consistency.md, and nothing else goes by a bare number."""
+    """`rule 6` in a comment is a line of docs/explain/consistency.md, and only these rules have bare numbers."""
     known = set(re.findall(r"^(\d+)\. ", PROTOCOL, flags=re.MULTILINE))
     files = [*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
     cited = {number for path in files for number in CITED.findall(path.read_text(encoding="utf-8"))}
@@ -69,7 +69,7 @@ def test_every_cited_rule_stands_in_the_protocol() -> None:
 
 
 def test_vocabulary_has_a_worked_example_each() -> None:
-    """Each word that the code uses for the protocol is explained there, with an example."""
+    """Each word of the protocol is explained there, with an example."""
     words = ("request view", "cache miss", "ancestors", "zone", "permit", "batch", "freshness gate")
     told = dict(re.findall(r"^### ([\w ]+)\n+(.+?)(?=\n##|\Z)", PROTOCOL, flags=re.MULTILINE | re.DOTALL))
 

@@ -20,7 +20,7 @@ TARGETS = ("setup", "demo", "test", "lint", "fix", "bench", "conformance", "help
 
 
 def run(*words: str | Path, cwd: Path, path: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program with nothing in its environment but a PATH that begins with the given folder."""
+    """Run a program with an environment that has only a PATH, which begins with the given folder."""
     environment = {"PATH": f"{path}:{os.defpath}", "HOME": str(cwd)}
     return subprocess.run(
         [str(word) for word in words], cwd=cwd, env=environment, capture_output=True, text=True, check=False
@@ -36,7 +36,7 @@ def program(folder: Path, name: str, text: str) -> Path:
 
 
 def test_help_names_every_target() -> None:
-    """`make help` prints each target of the house with a word about it."""
+    """`make help` prints each target with a description."""
     done = run("make", "help", cwd=ROOT, path=Path("/usr/bin"))
 
     told = dict(re.findall(r"^  make ([a-z-]+) +(\S.+)$", done.stdout, flags=re.MULTILINE))
@@ -46,7 +46,7 @@ def test_help_names_every_target() -> None:
 
 @pytest.mark.parametrize("failing,code,asked", [("none", 0, 3), ("lint", 2, 2), ("test", 2, 3)])
 def test_ci_run_stops_at_the_first_failure(tmp_path: Path, failing: str, code: int, asked: int) -> None:
-    """The integration script runs set-up, lint and test, and its exit code is that of the first that fails."""
+    """The integration script runs set-up, lint and test, and exits with the code of the first that fails."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
     fake = program(tmp_path / "bin", "make", f'echo "asked $1"; [ "$1" != {failing} ] || exit 2')
@@ -58,7 +58,7 @@ def test_ci_run_stops_at_the_first_failure(tmp_path: Path, failing: str, code: i
 
 
 def test_setup_says_what_python_it_needs(tmp_path: Path) -> None:
-    """Without a Python of at least 3.11 the set-up fails, and its message names the version and the way out."""
+    """Without Python 3.11 or later the set-up fails, and its message names the version and a remedy."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     tools = tmp_path / "bin"
     for name in ("python3", "python3.11", "python3.12", "python3.13", "python3.14", "python"):
@@ -73,7 +73,7 @@ def test_setup_says_what_python_it_needs(tmp_path: Path) -> None:
 
 
 def test_wheel_of_this_machine_is_chosen() -> None:
-    """Without pip, the uv wheel is chosen by version, system and processor, with the hash that the index gives."""
+    """Without pip, the uv wheel is selected by version, system and processor, with the hash of the index."""
     names = (
         "uv-1.2.3.tar.gz",
         "uv-1.2.3-py3-none-macosx_11_0_arm64.whl",
@@ -90,13 +90,13 @@ def test_wheel_of_this_machine_is_chosen() -> None:
 
 
 def test_unknown_machine_is_told() -> None:
-    """A machine for which PyPI has no uv wheel gets a message that says what to install."""
+    """The error for a machine without a uv wheel on PyPI says what to install."""
     with pytest.raises(SystemExit, match="install python3-venv"):
         get_uv.wheel_of("", "1.2.3", ("manylinux", "vax"))
 
 
 def test_lock_names_public_hosts_only() -> None:
-    """Whatever is locked can be fetched from PyPI by anybody."""
+    """Every locked package can be downloaded from PyPI."""
     lock = (ROOT / "uv.lock").read_text(encoding="utf-8")
 
     hosts = set(re.findall(r"https?://([^/\"]+)", lock))
@@ -105,7 +105,7 @@ def test_lock_names_public_hosts_only() -> None:
 
 
 def test_lock_holds_every_requirement() -> None:
-    """Every package that the project asks for, extras included, is in the lock."""
+    """The lock has every required package, including those of extras."""
     lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
     locked = {package["name"] for package in lock["package"]}
     asked = [*PROJECT["dependencies"], *(word for extra in PROJECT["optional-dependencies"].values() for word in extra)]
@@ -118,7 +118,7 @@ def test_lock_holds_every_requirement() -> None:
 
 
 def test_version_is_told_once() -> None:
-    """The package, the project and the newest entry of the changelog have the same version."""
+    """The package, the project and the newest changelog entry have the same version."""
     newest = re.search(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
 
     assert newest is not None
@@ -126,7 +126,7 @@ def test_version_is_told_once() -> None:
 
 
 def test_readme_opens_with_the_two_commands() -> None:
-    """Who reads the README finds both commands and how each kind of client connects."""
+    """The README begins with both commands and shows how each kind of client connects."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
 
     missing = [
@@ -142,7 +142,7 @@ def test_readme_opens_with_the_two_commands() -> None:
     "page", sorted(file.relative_to(ROOT).as_posix() for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 )
 def test_links_lead_somewhere(page: str) -> None:
-    """Every relative link of a document names a file that exists."""
+    """Every relative link of a document leads to an existing file."""
     text = (ROOT / page).read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in link]
 
@@ -152,7 +152,7 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def test_decisions_are_indexed() -> None:
-    """Every decision record is named `NNNN-title.md`, numbers are given once, and the index links each."""
+    """Every decision record is named `NNNN-title.md`, numbers are unique, and the index links each."""
     folder = ROOT / "docs" / "decisions"
     index = (folder / "README.md").read_text(encoding="utf-8")
     records = sorted(file.name for file in folder.glob("*.md") if file.name != "README.md")
@@ -164,14 +164,14 @@ def test_decisions_are_indexed() -> None:
 
 
 def test_generated_pages_are_current(capsys: pytest.CaptureFixture[str]) -> None:
-    """The tables of errors and metrics are what `make docs` would write now."""
+    """The tables of errors and metrics equal the output of `make docs`."""
     code = generate_docs.main(check=True)
 
     assert code == 0, capsys.readouterr().out
 
 
 def test_base_dependencies_stay_light() -> None:
-    """The base install brings nothing of a server, a database or Spark."""
+    """The base install has no dependency of the server, a database or Spark."""
     heavy = re.compile(r"sqlalchemy|uvicorn|starlette|pyspark|psycopg|asyncpg|protobuf|pandas|pyarrow")
 
     assert [word for word in PROJECT["dependencies"] if heavy.match(word)] == []

@@ -281,7 +281,7 @@ CHECKS: Final[dict[str, Callable[[Kind, KindRow], Iterator[str]]]] = {
 
 
 def problems(kind: Kind, row: KindRow, aspect: str) -> list[str]:
-    """Return what is wrong with one aspect of a kind, each with the name of both."""
+    """Return the problems of one aspect of a kind, each with both names."""
     value = getattr(row, aspect)
     if isinstance(value, Exclusion) and not value.reason:
         return [f"kind {kind.word}: {aspect}: the row says nothing; give a value, or no(reason)"]
@@ -290,7 +290,7 @@ def problems(kind: Kind, row: KindRow, aspect: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.word)
 def test_every_kind_has_a_row_and_a_record(kind: Kind) -> None:
-    """A kind has a row in the table, and a record if it is a node."""
+    """Every kind has a row in the table, and a record if it is a node."""
     assert kind in KIND_TABLE, f"kind {kind.word}: no row; add one to limnos/model/kind_table.py"
     assert kind.is_node == (kind in NODE_RECORDS), (
         f"kind {kind.word}: record: register one in NODE_RECORDS of model/records.py"
@@ -300,14 +300,14 @@ def test_every_kind_has_a_row_and_a_record(kind: Kind) -> None:
 @pytest.mark.parametrize("aspect", KindRow._fields)
 @pytest.mark.parametrize("kind", KIND_TABLE, ids=lambda kind: kind.word)
 def test_rooms_know_what_the_row_says(kind: Kind, aspect: str) -> None:
-    """Each aspect of a kind is what its row says, in every room that has to do with it."""
+    """Each aspect of a kind equals its row, in every room that handles the kind."""
     found = problems(kind, KIND_TABLE[kind], aspect)
 
     assert found == [], "\n".join(found)
 
 
 def test_every_operation_and_place_belongs_to_a_kind() -> None:
-    """No operation of transactions and no use of a location is left out of the table."""
+    """The table includes every operation of transactions and every use of a location."""
     operations = {word for row in KIND_TABLE.values() for word in row.transactions or ()}
     locations = {place for row in KIND_TABLE.values() for place in row.locations or ()}
 
@@ -352,7 +352,7 @@ def test_every_operation_and_place_belongs_to_a_kind() -> None:
     ids=lambda value: value.word if isinstance(value, Kind) else None,
 )  # fmt: skip
 def test_a_wrong_row_fails_by_name(kind: Kind, aspect: str, value: object, told: str) -> None:
-    """Every check sees a row that promises something else than the rooms do."""
+    """Every check reports a row that differs from the rooms."""
     row = KindRow(**{**KIND_TABLE[kind]._asdict(), aspect: value})
 
     assert any(each.startswith(told) for each in problems(kind, row, aspect)), problems(kind, row, aspect)

@@ -11,7 +11,7 @@ import limnos.store
 
 
 def test_each_migration_follows_another() -> None:
-    """There is one first and one last."""
+    """There is one first and one last migration."""
     config = Config()
     config.set_main_option("script_location", str(Path(limnos.store.__file__).parent / "migrations"))
     line = ScriptDirectory.from_config(config)

@@ -1,4 +1,4 @@
-"""Packages stay small, and few imports cross the walls of services."""
+"""Packages are small, and few imports cross packages of services."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_no_package_is_too_large() -> None:
 
 
 def test_large_packages_are_seen(tmp_path: Path) -> None:
-    """One file too many is seen, and one line too many, in an inner package as in an outer one."""
+    """One file or one line too many is reported, in an inner package and in an outer one."""
     many, long = tmp_path / "limnos/services/many", tmp_path / "limnos/http/admin/long"
     for folder in (many, long):
         folder.mkdir(parents=True)
@@ -33,7 +33,9 @@ def test_large_packages_are_seen(tmp_path: Path) -> None:
 
 
 def test_few_imports_cross_the_walls_of_services() -> None:
-    """The imports between packages of services do not grow. Move code to where it belongs rather than raise this."""
+    """The number of imports between packages of services does not grow. Move code to its package instead of raising the
+    limit.
+    """
     edges = cross_edges(imports_of(SRC))
 
     assert len(edges) <= CROSS_EDGES_MAX, (

@@ -14,7 +14,7 @@ RULES = (pages.dead_links, pages.unreached, pages.unlisted, pages.misplaced, pag
 
 
 def folder(root: Path, **texts: str) -> Path:
-    """Make a folder of pages: a keyword `guides__a` is the file guides/a.md."""
+    """Create a folder of pages: a keyword `guides__a` is the file guides/a.md."""
     for name, text in texts.items():
         file = root.joinpath(*name.split("__")).with_suffix(".md")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def folder(root: Path, **texts: str) -> Path:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_documentation_follows_the_rule(rule: Callable[[Path], list[str]]) -> None:
-    """No page of docs/ breaks the rule."""
+    """No page of docs/ violates the rule."""
     complaints = rule(DOCS)
 
     assert not complaints, "\n" + "\n".join(complaints)
@@ -42,7 +42,7 @@ def test_dead_link_is_seen(tmp_path: Path) -> None:
 
 
 def test_dead_page_is_seen(tmp_path: Path) -> None:
-    """A page without a way to it is reported; one that another page links is reached, but not listed."""
+    """A page that no chain of links reaches is reported; one that another page links is reached, but not listed."""
     docs = folder(
         tmp_path,
         README="[a](guides/a.md) [decisions](decisions/README.md)\n",
@@ -58,14 +58,14 @@ def test_dead_page_is_seen(tmp_path: Path) -> None:
 
 
 def test_page_on_no_shelf_is_seen(tmp_path: Path) -> None:
-    """A page beside the shelves is reported; README.md and STATE.md lie there."""
+    """A page outside of the shelves is reported, except README.md and STATE.md."""
     docs = folder(tmp_path, README="# Way in\n", STATE="# State\n", lance="# Lance\n", guides__lance="# Lance\n")
 
     assert pages.misplaced(docs) == ["lance.md"]
 
 
 def test_decision_records_are_named_by_their_titles() -> None:
-    """Each record begins with its number, title and status, and its file is named by them."""
+    """Each record begins with its number, title and status, and its file name has number and title."""
     complaints = pages.misnamed_records(DOCS / "decisions")
 
     assert not complaints, "\n" + "\n".join(complaints)
@@ -90,7 +90,7 @@ def test_misnamed_record_is_seen(tmp_path: Path) -> None:
 
 
 def test_long_page_is_seen(tmp_path: Path) -> None:
-    """STATE.md may have 200 lines, and not one more."""
+    """STATE.md with 200 lines is accepted, with 201 reported."""
     docs = folder(tmp_path, STATE="line\n" * 200)
 
     assert pages.long_pages(docs) == []
@@ -99,7 +99,9 @@ def test_long_page_is_seen(tmp_path: Path) -> None:
 
 
 def test_wide_line_is_seen(tmp_path: Path) -> None:
-    """Prose of 121 characters is reported, also of a page beside the folder; tables and code are not; lists are."""
+    """Prose of 121 characters is reported, in lists and in a page beside the folder as well; tables and code are
+    not.
+    """
     wide = "x" * 121
     folder(tmp_path, README=wide)
     docs = folder(
@@ -116,7 +118,7 @@ def test_wide_line_is_seen(tmp_path: Path) -> None:
 
 
 def test_guides_for_contributors_name_files_that_exist() -> None:
-    """A file or folder in back-quotes is there: below the repository, the package, its services or the tests."""
+    """A file or folder in back-quotes exists below the repository, the package, its services or the tests."""
     root = DOCS.parent
     homes = (root, root / "src" / "limnos", root / "src" / "limnos" / "services", root / "tests")
     missing = [
@@ -130,7 +132,7 @@ def test_guides_for_contributors_name_files_that_exist() -> None:
 
 
 def test_a_file_that_is_gone_is_seen(tmp_path: Path) -> None:
-    """Paths with a folder are read; commands, names of code and patterns are not."""
+    """Paths with a folder are checked; commands, names of code and patterns are not."""
     page = tmp_path / "A.md"
     page.write_text(
         "`gone/file.py` `protocol.py` `store/schema/` `a.b()` `make docs` `http/<protocol>/x.py` `Kind.home`\n"
@@ -140,7 +142,7 @@ def test_a_file_that_is_gone_is_seen(tmp_path: Path) -> None:
 
 
 def test_classes_of_the_glossary_exist() -> None:
-    """Each class that stands behind a word of the glossary is one of the package."""
+    """Each class that the glossary names after a word exists in the package."""
     assert pages.missing_classes(DOCS / "reference" / "glossary.md", DOCS.parent / "src" / "limnos") == []
 
 

@@ -1,4 +1,4 @@
-"""Sampling of tests: the parts together have every test, no part leaves out a family, and a commit always gets the same
+"""Sampling of tests: the parts together cover every test, no part omits a group, and a commit always selects the same
 tests.
 """
 
@@ -20,7 +20,7 @@ def item(nodeid: str, *marks: str) -> SimpleNamespace:
 
 
 def chosen(items: list[SimpleNamespace], part: int) -> list[str]:
-    """The names of the tests that a part runs."""
+    """Return the names of the tests of a part."""
     return [each.nodeid for each in sample(cast("list[pytest.Item]", items), part)[0]]
 
 
@@ -36,7 +36,7 @@ def chosen(items: list[SimpleNamespace], part: int) -> list[str]:
     ids=["parameters", "parameters-with-servers", "with-servers", "with-spark", "heavy-modules"],
 )
 def test_of_a_large_family_a_seventh_runs_and_the_parts_run_it_whole(items: list[SimpleNamespace], least: int) -> None:
-    """No part is empty or much more than a seventh, and no test is in none."""
+    """No part is empty or much larger than a seventh, and every test is in a part."""
     parts = [chosen(items, part) for part in range(PARTS)]
 
     assert {name for part in parts for name in part} == {each.nodeid for each in items}
@@ -55,13 +55,13 @@ def test_of_a_large_family_a_seventh_runs_and_the_parts_run_it_whole(items: list
     ids=["different-fast-tests", "few-parameters", "folders", "few-heavy-modules"],
 )
 def test_what_is_small_always_runs(items: list[SimpleNamespace]) -> None:
-    """Fast tests, few parameters and one test of each folder are in each part, in their order."""
+    """Fast tests, small groups and one test of each folder are in each part, in order."""
     for part in range(PARTS):
         assert chosen(items, part) == [each.nodeid for each in items]
 
 
 def test_a_heavy_module_is_sampled_as_any_other() -> None:
-    """Of a heavy module that runs, a seventh of the tests runs; of the others none."""
+    """Of a selected heavy module a seventh of the tests run; of other heavy modules none."""
     items = [item(f"m{module}.py::t{n}", "integration", "heavy") for module in range(14) for n in range(14)]
 
     for part in range(PARTS):
@@ -69,7 +69,7 @@ def test_a_heavy_module_is_sampled_as_any_other() -> None:
 
 
 def test_of_a_folder_s_modules_with_servers_two_in_seven_run() -> None:
-    """Their fast tests always run, and no test is left out by every part."""
+    """Fast tests of these modules always run, and every test is in some part."""
     servers = [item(f"f/m{module}.py::t{n}", "integration") for module in range(21) for n in range(14)]
     fast = [item(f"f/m{module}.py::fast") for module in range(21)]
     parts = [chosen([*servers, *fast], part) for part in range(PARTS)]
@@ -81,7 +81,7 @@ def test_of_a_folder_s_modules_with_servers_two_in_seven_run() -> None:
 
 
 def test_the_part_follows_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder without a repository has part 0; a variable names another one."""
+    """A folder without a repository has part 0; a variable sets another one."""
     monkeypatch.delenv("LIMNOS_TEST_PART", raising=False)
     here = Path(__file__).parent
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True).stdout

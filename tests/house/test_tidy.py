@@ -1,4 +1,4 @@
-"""The tree keeps its own rules, and each rule is shown to fail on a planted violation."""
+"""The tree follows its own rules, and each rule is shown to fail on a planted violation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RULES: dict[Rule, tuple[list[SourceFile], SourceFile]] = {
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_tree_keeps_rule(rule: Rule) -> None:
-    """The files of the repository keep the rule."""
+    """The files of the repository follow the rule."""
     where, _ = RULES[rule]
 
     complaints = [text for source in where for text in rule(source)]
@@ -50,7 +50,7 @@ def test_tree_keeps_rule(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_rule_sees_violation(rule: Rule) -> None:
-    """A planted violation of the rule is reported, with the file's name."""
+    """A planted violation of the rule is reported, with the name of the file."""
     _, planted = RULES[rule]
 
     complaints = rule(planted)
@@ -74,7 +74,7 @@ def test_rule_sees_violation(rule: Rule) -> None:
     ],
 )
 def test_banned_call_is_seen_however_imported(room: str, text: str) -> None:
-    """A banned call is found under every spelling of its import, clocks in pure rooms only."""
+    """A banned call is found for every spelling of its import; clocks only in pure rooms."""
     planted = SourceFile(f"src/limnos/{room}/a.py", text)
 
     complaints = tidy.banned_call(planted)
@@ -91,7 +91,7 @@ def test_banned_call_is_seen_however_imported(room: str, text: str) -> None:
     ],
 )
 def test_allowed_call_is_left_alone(path: str, text: str) -> None:
-    """What a room may do is not reported: commands print, and rooms with a clock read it."""
+    """Allowed calls are not reported: commands print, and rooms with a clock read it."""
     assert tidy.banned_call(SourceFile(path, text)) == []
 
 
@@ -109,7 +109,7 @@ def test_allowed_call_is_left_alone(path: str, text: str) -> None:
     ],
 )
 def test_command_line_loads_lazily(text: str, complaints: int) -> None:
-    """A command module may load the base install at its top, everything else only inside functions."""
+    """A command module may import the base install at its top, everything else only inside functions."""
     found = tidy.eager_command(SourceFile("src/limnos/cli/a.py", text))
 
     assert len(found) == complaints
@@ -125,7 +125,7 @@ def test_no_module_is_dead() -> None:
 
 
 def test_dead_module_is_seen() -> None:
-    """A module that only mentions itself is dead; one that is imported, by any spelling, is not."""
+    """A module that only mentions itself is dead; one that is imported, in any spelling, is not."""
     sources = [
         SourceFile("src/limnos/store/main.py", "from limnos.store import used\nx = 'limnos.store.told:main'"),
         SourceFile("src/limnos/store/used.py", ""),
@@ -141,7 +141,7 @@ def test_dead_module_is_seen() -> None:
 
 @pytest.mark.parametrize("what", surface.COLLECTORS)
 def test_surface_is_documented(what: str) -> None:
-    """Every setting, command, metric, error code and route that the code has stands in its page of docs/."""
+    """Every setting, command, metric, error code and route is on its page of docs/."""
     collect, page = surface.COLLECTORS[what]
     names = collect(SRC)
     text = (ROOT / page).read_text(encoding="utf-8") if (ROOT / page).exists() else ""
@@ -153,7 +153,7 @@ def test_surface_is_documented(what: str) -> None:
 
 
 def test_undocumented_name_is_seen() -> None:
-    """A name counts as told only between back quotes, whole or as the beginning of what stands there."""
+    """A name counts as documented only between back quotes, whole or as the beginning of the quoted text."""
     page = "`server start [--data DIR]` and `view.bytes_max`, but not view.cold\n"
 
     complaints = tidy.undocumented(["server start", "view.bytes_max", "view.cold", "view.bytes"], page, where="page")
@@ -162,7 +162,7 @@ def test_undocumented_name_is_seen() -> None:
 
 
 def test_collectors_see_what_is_declared() -> None:
-    """A metric and an error code are found where they are declared."""
+    """The collectors find a metric and an error code where they are declared."""
     source = SourceFile(
         "src/limnos/telemetry/a.py",
         'GATES = Counter("limnos_gate_reads", "Reads.")\nclass Lost(E):\n    code: ClassVar[str] = "lost"\n',
@@ -173,7 +173,7 @@ def test_collectors_see_what_is_declared() -> None:
 
 
 def test_commands_are_found_below_groups() -> None:
-    """A command counts by all its words; a group, and the flags every program has, do not."""
+    """A command counts with all of its words; groups, and flags of every program, do not count."""
     app, server = App(name="limnos"), App(name="server")
     app.command(server)
     app.command(print, name="ls")
@@ -183,7 +183,7 @@ def test_commands_are_found_below_groups() -> None:
 
 
 def test_routes_are_found_in_http_only() -> None:
-    """A method beside a path is a route where it stands in the room http, and nowhere else."""
+    """A method next to a path is a route only in the room http."""
     text = 'add("GET", "/whoami", who)\nTABLE = [("POST", "/tokens", make), ("GET", "words")]\n'
 
     assert surface.routes([SourceFile("src/limnos/http/admin/a.py", text)]) == {"GET /whoami", "POST /tokens"}
@@ -191,17 +191,17 @@ def test_routes_are_found_in_http_only() -> None:
 
 
 def test_routes_with_a_shared_prefix_are_found() -> None:
-    """The document of the own API names routes whose path is not written in one piece."""
+    """The document of the admin API has routes whose path is not written in one piece."""
     assert "GET /api/limnos/v1/metalakes/{m}/catalogs/{c}/filesets/entries" in surface.own_routes([])
 
 
 def test_no_more_arguments_by_position() -> None:
-    """What comes after a function's second argument is given by name; the list of those from before only shrinks."""
+    """Arguments after the second are keyword-only; the list of older exceptions only shrinks."""
     assert tidy.too_many_by_position(SRC, positional_functions.known()) == []
 
 
 def test_arguments_by_position_are_seen() -> None:
-    """A third one is reported, whose list is too long, too, and self does not count."""
+    """A third positional argument is reported, and an outdated entry of the list, too; self does not count."""
     source = SourceFile(
         "src/limnos/store/a.py", "class A:\n    def f(self, a, b, c, *, d): ...\n    def g(self, a, b, *, c): ...\n"
     )

@@ -1,4 +1,4 @@
-"""Names are nouns of the field: no class is a participle, no class name stands for several things, and no private word
+"""Names are nouns of the field: no class is a participle, no class name has several meanings, and no private word
 returns.
 """
 
@@ -35,7 +35,7 @@ def test_classes_are_nouns() -> None:
 
 @pytest.mark.parametrize("name", ["Asked", "_Loaded", "Told", "_Shown", "Reading"])
 def test_a_participle_is_seen(name: str) -> None:
-    """A class that is nothing but a participle fails, a private one too."""
+    """A class named by a participle only is reported, a private one too."""
     (complaint,) = words.participles([source(f"class {name}:\n    pass\n")])
 
     assert f"class {name} is a participle" in complaint
@@ -43,17 +43,17 @@ def test_a_participle_is_seen(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["ListRequest", "LoadedTable", "String", "Listing"])
 def test_a_noun_is_fine(name: str) -> None:
-    """A noun, with a participle before it or not, passes."""
+    """A noun, with or without a participle before it, is accepted."""
     assert list(words.participles([source(f"class {name}:\n    pass\n")])) == []
 
 
 def test_a_name_is_one_thing() -> None:
-    """No class name stands in more than three modules."""
+    """No class name is used in more than three modules."""
     assert list(words.repeated(FILES)) == []
 
 
 def test_a_repeated_name_is_seen() -> None:
-    """The fourth module with the same class name fails."""
+    """The fourth module with the same class name is reported."""
     files = [source("class Entry:\n    pass\n", name) for name in "abcd"]
 
     assert list(words.repeated(files[:3])) == []
@@ -83,12 +83,12 @@ def test_variables_are_nouns() -> None:
     ],
 )
 def test_a_participle_as_a_variable_is_seen(text: str) -> None:
-    """A variable and a parameter of any kind fail that are named by a participle."""
+    """A variable and a parameter of any kind that are named by a participle are reported."""
     assert len(list(words.variables([source(text)]))) == 1
 
 
 def test_fields_and_other_variables_are_fine() -> None:
-    """Fields keep the names that they have on the wire; a noun with a participle passes."""
+    """Fields keep their names on the wire; a noun with a participle is accepted."""
     text = (
         "class A:\n    held: bool\n    told = 1\n\ndef f(self, requested_names) -> None:\n    self.kept = g(found=1)\n"
     )
@@ -97,7 +97,7 @@ def test_fields_and_other_variables_are_fine() -> None:
 
 
 def test_no_private_word_comes_back() -> None:
-    """Sources and pages use the field's words."""
+    """Sources and pages use the terms of the field."""
     complaints = [each for file in FILES for each in words.private(file.path, file.text)]
     complaints += [each for page in PAGES for each in words.private(page.name, page.read_text(encoding="utf-8"))]
 
@@ -105,12 +105,12 @@ def test_no_private_word_comes_back() -> None:
 
 
 def test_a_private_word_is_seen() -> None:
-    """A name and a comment with a private word fail."""
+    """A name and a comment with a private word are reported."""
     assert len(list(words.private("a.py", "scene = 1  # the deeds\n"))) == 2
 
 
 def test_prose_uses_the_words_of_the_field() -> None:
-    """No docstring, comment or page uses a private word. Decision records keep the words of their time."""
+    """No docstring, comment or page uses a private word. Decision records are exempt."""
     complaints = [each for file in FILES for each in words.private_prose(file.path, words.prose_of_source(file))]
     for page in PAGES:
         if page.parent.name != "decisions":
@@ -120,7 +120,7 @@ def test_prose_uses_the_words_of_the_field() -> None:
 
 
 def test_private_prose_is_seen() -> None:
-    """A docstring, a comment and a page with a private word fail; a name, code and an exception pass."""
+    """A docstring, a comment and a page with a private word are reported; a name, code and an exception are not."""
     file = source('"""What was told."""\ntold = 1  # the lane\nx = "door"\n')
     page = "`told` and limnos_cold_reads\n```\ndoor\n```\na cold read\n"
 
@@ -131,12 +131,12 @@ def test_private_prose_is_seen() -> None:
 
 
 def test_messages_name_things() -> None:
-    """No message, log line or help text goes round a word."""
+    """No message, log line or help text paraphrases a term."""
     assert [each for file in FILES for each in words.riddles(file)] == []
 
 
 def test_a_riddle_is_seen() -> None:
-    """A phrase in a string fails, in a part of an f-string too; a docstring is for the rule of prose."""
+    """A listed phrase in a string is reported, also in a part of an f-string; docstrings have another rule."""
     file = source('"""Written anew."""\nx = f"{y} is written anew"\nz = "Whoever runs it"\n')
 
     assert len(list(words.riddles(file))) == 2

@@ -12,14 +12,14 @@ TESTS = Path(__file__).parents[1]
 
 
 def test_every_name_is_a_module_or_folder() -> None:
-    """A module that was moved takes its line along."""
+    """Every name is an existing module or folder."""
     assert [each for each in (*FOLDERS, *MODULES) if not (TESTS / each).exists()] == []
     assert is_zoned(Path("sqlpp/functions/test_times.py"))
     assert not is_zoned(Path("sqlpp/test_fuzz.py"))
 
 
 def test_the_machine_is_in_the_zone() -> None:
-    """Local times are behind UTC by what they are there, summer and winter, and as before when the body has ended."""
+    """Local times have the zone's offset in summer and winter, and the former zone is restored after the body."""
     before = time.tzname
     offsets = []
     for zone in ZONES:

@@ -1,6 +1,6 @@
 """The rules of tidiness as pure functions: source text in, complaints out.
 
-Each rule takes a `SourceFile` or a set of them and returns sentences that say where, what, and what to do instead.
+Each rule takes a `SourceFile` or a set of them and returns sentences with the place, the problem and the alternative.
 test_tidy.py applies them to the tree and shows that each can fail. Knows nothing of pytest.
 """
 
@@ -68,7 +68,7 @@ class SourceFile:
 
     @cached_property
     def module(self) -> str:
-        """The dotted name: `src/limnos/store/tables.py` is `limnos.store.tables`; `__init__` is left off."""
+        """The dotted name: `src/limnos/store/tables.py` is `limnos.store.tables`; `__init__` is omitted."""
         return self.path.removeprefix("src/").removesuffix(".py").replace("/", ".").removesuffix(".__init__")
 
     @property
@@ -84,7 +84,7 @@ class SourceFile:
 
 
 def read_sources(root: Path, *folders: str) -> list[SourceFile]:
-    """Read every Python file below the folders, sorted by path; generated ones are left out."""
+    """Read every Python file below the folders, sorted by path, without generated ones."""
     files = sorted(file for folder in folders for file in (root / folder).rglob("*.py"))
     sources = [SourceFile(file.relative_to(root).as_posix(), file.read_text(encoding="utf-8")) for file in files]
     return [source for source in sources if not source.generated]
@@ -116,12 +116,12 @@ def too_long_function(source: SourceFile) -> list[str]:
 
 
 def no_opening(source: SourceFile) -> list[str]:
-    """Every module opens with a paragraph: its job, what it may import, what it must not know."""
+    """Every module begins with a paragraph: its job, what it may import, what it must not know."""
     return [] if ast.get_docstring(source.tree) else [f"{source.path}: no opening docstring; say the module's job"]
 
 
 def unfinished(source: SourceFile) -> list[str]:
-    """Nothing unfinished is kept in the source."""
+    """The source has no marks of unfinished work."""
     return [
         f"{source.path}:{number} {hit[0]}: finish it, or list it in docs/STATE.md"
         for number, line in enumerate(source.text.splitlines(), 1)
@@ -147,7 +147,7 @@ def _banned_in(source: SourceFile) -> dict[str, str]:
 
 
 def _imported_names(tree: ast.AST) -> dict[str, str]:
-    """Map each local name that an import binds to what it stands for, dotted."""
+    """Map each local name of an import to its dotted name."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -158,7 +158,7 @@ def _imported_names(tree: ast.AST) -> dict[str, str]:
 
 
 def _dotted(node: ast.expr, names: Mapping[str, str]) -> str:
-    """Return the dotted name that an expression stands for; empty for anything else."""
+    """Return the dotted name of an expression; empty for anything else."""
     if isinstance(node, ast.Name):
         return names.get(node.id, node.id)
     if isinstance(node, ast.Attribute) and (head := _dotted(node.value, names)):
@@ -167,7 +167,7 @@ def _dotted(node: ast.expr, names: Mapping[str, str]) -> str:
 
 
 def eager_command(source: SourceFile) -> list[str]:
-    """The command line loads the server's rooms, and libraries of extras, inside functions only."""
+    """The command line imports the server's rooms, and libraries of extras, inside functions only."""
     if source.room != "cli":
         return []
     return [
@@ -199,7 +199,7 @@ def _top_imports(body: Iterable[ast.stmt]) -> Iterator[tuple[int, str]]:
 
 
 def untold_test(source: SourceFile) -> list[str]:
-    """Every test states its expectation in its docstring."""
+    """Every test states its expected result in its docstring."""
     return [
         f"{source.path}:{node.lineno} {node.name}: no docstring; state the expectation in one sentence"
         for node in functions(source.tree)
@@ -208,7 +208,7 @@ def untold_test(source: SourceFile) -> list[str]:
 
 
 def skipped_test(source: SourceFile) -> list[str]:
-    """No test is skipped, expected to fail, or made to depend on what the machine happens to have."""
+    """No test is skipped, expected to fail, or dependent on software of the machine."""
     words = {"skip", "skipif", "xfail", "importorskip"}
     names = _imported_names(source.tree)
     return [
@@ -221,7 +221,7 @@ def skipped_test(source: SourceFile) -> list[str]:
 
 
 def foreign_path(source: SourceFile) -> list[str]:
-    """No path of the machine it was written on."""
+    """The source has no path of a particular machine."""
     return [
         f"{source.path}:{number} names a place on one machine: {hit[0]}…"
         for number, line in enumerate(source.text.splitlines(), 1)
@@ -233,7 +233,7 @@ def foreign_path(source: SourceFile) -> list[str]:
 
 
 def dead_modules(sources: Iterable[SourceFile], entries: Iterable[str]) -> list[str]:
-    """Every module is imported by another one or is an entry point; packages live by what is in them."""
+    """Every module is imported by another one or is an entry point; packages count by their modules."""
     sources = list(sources)
     used = set(entries)
     for source in sources:
@@ -246,7 +246,7 @@ def dead_modules(sources: Iterable[SourceFile], entries: Iterable[str]) -> list[
 
 
 def _mentioned_modules(source: SourceFile) -> Iterator[str]:
-    """Yield each dotted name that an import, or a string such as `limnos.app.server:main`, may stand for."""
+    """Yield each dotted name that an import, or a string such as `limnos.app.server:main`, may refer to."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
             yield from (item.name for item in node.names)
@@ -258,7 +258,7 @@ def _mentioned_modules(source: SourceFile) -> Iterator[str]:
 
 
 def metric_names(sources: Iterable[SourceFile]) -> set[str]:
-    """Collect the names of metrics: whole strings of the form `limnos_…` in telemetry and wherever one is declared."""
+    """Collect the names of metrics: whole strings of the form `limnos_…` in telemetry and in declarations."""
     return {
         node.value
         for source in sources
@@ -285,7 +285,7 @@ def error_codes(sources: Iterable[SourceFile]) -> set[str]:
 
 
 def undocumented(names: Iterable[str], page: str, *, where: str) -> list[str]:
-    """Every name stands in the page between back quotes, alone or with what follows it (`server start [--data]`)."""
+    """Every name is on the page between back quotes, alone or with following text (`server start [--data]`)."""
     told = re.findall(r"`([^`\n]+)`", page)
     whole = set(told) | {word for text in told for word in _beginnings(text)}
     return [f"{where} does not mention `{name}`" for name in sorted(set(names)) if name not in whole]
@@ -303,8 +303,8 @@ def _for_statements(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def by_position(source: SourceFile) -> dict[str, int]:
-    """Return the functions that take more than two arguments by position, `module:name` → how many; self and cls
-    aside.
+    """Return the functions that take more than two positional arguments, `module:name` to their number, without self
+    and cls.
     """
     found: dict[str, int] = {}
 
@@ -328,7 +328,9 @@ def by_position(source: SourceFile) -> dict[str, int]:
 
 
 def too_many_by_position(sources: Iterable[SourceFile], known: Mapping[str, int]) -> list[str]:
-    """More than two arguments by position, beyond those that are known; and what is known and no longer true."""
+    """Report functions with more than two positional arguments that are not on the list, and outdated entries of the
+    list.
+    """
     found = {name: count for source in sources for name, count in by_position(source).items()}
     more = [
         f"{name}: {count} arguments by position: keyword-only after the second"

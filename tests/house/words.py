@@ -1,6 +1,6 @@
 """The rules of names as pure functions: source text in, complaints out. test_words.py applies them to the tree.
 
-A class is a noun and stands for one thing. Private words that were replaced must not return.
+A class is a noun and has one meaning. Private words that were replaced must not return.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ IN_MESSAGES: Final[Mapping[str, str]] = {
 
 
 def participles(files: Iterable[SourceFile]) -> Iterator[str]:
-    """Complain of classes named by a participle alone: it says what happened, and not to what."""
+    """Report classes that are named by a participle only, which does not name a thing."""
     for file in files:
         for node in ast.walk(file.tree):
             if isinstance(node, ast.ClassDef) and node.name not in NOUNS and _is_participle(node.name):
@@ -161,7 +161,7 @@ def _is_participle(name: str) -> bool:
 
 
 def repeated(files: Iterable[SourceFile]) -> Iterator[str]:
-    """Complain of class names that stand in too many modules."""
+    """Report class names that are used in too many modules."""
     modules: dict[str, set[str]] = defaultdict(set)
     for file in files:
         for node in ast.walk(file.tree):
@@ -173,9 +173,9 @@ def repeated(files: Iterable[SourceFile]) -> Iterator[str]:
 
 
 def variables(files: Iterable[SourceFile]) -> Iterator[str]:
-    """Complain of variables and parameters named by a participle alone.
+    """Report variables and parameters that are named by a participle only.
 
-    Fields and methods of classes are left out: many are names on the wire, in stored bytes or in settings.
+    Fields and methods of classes are exempt: many are names on the wire, in stored bytes or in settings.
     """
     for file in files:
         for node in _outside_class_bodies(file.tree):
@@ -198,7 +198,7 @@ def _outside_class_bodies(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _bound_names(node: ast.AST) -> Iterator[str]:
-    """The names that a node binds as variables or parameters: not those of functions, classes and attributes."""
+    """Return the names that a node binds as variables or parameters, not those of functions, classes and attributes."""
     match node:
         case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
             yield name
@@ -209,7 +209,7 @@ def _bound_names(node: ast.AST) -> Iterator[str]:
 
 
 def private(path: str, text: str) -> Iterator[str]:
-    """Complain of private words in a source or a page, in names as in prose."""
+    """Report private words in a source or a page, in names and in prose."""
     for number, line in enumerate(text.splitlines(), 1):
         for word in re.findall(r"[A-Za-z]+", line):
             if (better := PRIVATE.get(word.lower())) is not None and not any(each in line for each in PROSE):
@@ -217,7 +217,7 @@ def private(path: str, text: str) -> Iterator[str]:
 
 
 def private_prose(path: str, lines: Iterable[tuple[int, str]]) -> Iterator[str]:
-    """Complain of private words in lines of prose. Code between back quotes is left out."""
+    """Report private words in lines of prose, without code between back quotes."""
     for number, line in lines:
         if any(each in line for each in PHRASES):
             continue
@@ -227,7 +227,7 @@ def private_prose(path: str, lines: Iterable[tuple[int, str]]) -> Iterator[str]:
 
 
 def riddles(file: SourceFile) -> Iterator[str]:
-    """Complain of phrases in a module's strings that go round a word. Docstrings are left out."""
+    """Report phrases in a module's strings that paraphrase a term. Docstrings are exempt."""
     docstrings = {id(node.value) for node in ast.walk(file.tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
@@ -237,7 +237,7 @@ def riddles(file: SourceFile) -> Iterator[str]:
 
 
 def prose_of_source(file: SourceFile) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a module's comments and docstrings, those of attributes too, with their numbers."""
+    """Yield the lines of a module's comments and docstrings, including those of attributes, with their numbers."""
     for token in tokenize.generate_tokens(io.StringIO(file.text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string

@@ -24,7 +24,7 @@ ROWS = pa.table({"id": pa.array(range(1000), pa.int64()), "text": ["some words"]
 
 
 def stream(table: pa.Table = ROWS, *, batches: int = 4, compression: str | None = None) -> bytes:
-    """Rows as a stream of several batches."""
+    """Return rows as a stream of several batches."""
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
@@ -34,13 +34,13 @@ def stream(table: pa.Table = ROWS, *, batches: int = 4, compression: str | None 
 
 
 class Told:
-    """A wire on which everything has come already."""
+    """A wire on which all messages have arrived."""
 
     def __init__(self, data: bytes, *, end: bytes, size: int) -> None:
         self.messages = [[MORE, data[start : start + size]] for start in range(0, len(data), size)] + [[end]]
 
     def receive(self) -> list[bytes]:
-        """Give the next message."""
+        """Return the next message."""
         return self.messages.pop(0)
 
 
@@ -53,7 +53,7 @@ def location(tmp_path: Path) -> str:
 def write(
     location: str, data: bytes, *, end: bytes = COMPLETE, size: int = 1000, limit: int = 1 << 20
 ) -> LanceWriteResult:
-    """Append what comes in pieces of a size."""
+    """Append a body that arrives in pieces of the given size."""
     body = BodyPieces(Told(data, end=end, size=size))  # type: ignore[arg-type]
     return writing.write(Write(location, {}, mode="append", batch_bytes_max=limit), body)
 
@@ -61,7 +61,7 @@ def write(
 @pytest.mark.parametrize("size", [1, 7, 4096, 1 << 30])
 @pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
 def test_however_it_is_cut_into_pieces(location: str, size: int, compression: str | None) -> None:
-    """Rows are the same, however the pieces of a body lie to its messages; they are counted on their way."""
+    """The rows do not depend on how a body is divided into messages; they are counted while they arrive."""
     done = write(location, stream(compression=compression), size=size)
 
     assert (done.inserted, count(Count(location, {}))) == (1000, 1000)
@@ -78,7 +78,7 @@ def test_however_it_is_cut_into_pieces(location: str, size: int, compression: st
     ids=str,
 )
 def test_decimals_are_written_whatever_their_alignment(location: str, wide: pa.DataType) -> None:
-    """Batches of 1 to 100 rows are written, with decimals behind a column that shifts their place in the body by 8
+    """Batches of 1 to 100 rows are written, with decimals after a column that shifts their offset in the body by 8
     bytes.
     """
     value: object = Decimal("1.5")
@@ -108,10 +108,10 @@ def boundaries(data: bytes) -> list[int]:
 
 
 def test_a_body_that_did_not_end_is_never_written(location: str) -> None:
-    """Cut behind each of its batches, behind its whole stream, and in the middle: no version, no row."""
+    """A body that is truncated after a batch, after the stream, or in the middle adds no version and no row."""
     data = stream()
     places = boundaries(data)
-    assert places[-2] == len(data) - END, "the last batch ends where the end of the stream begins"
+    assert places[-2] == len(data) - END, "the last batch ends where the end marker of the stream begins"
 
     for place in (*places, places[1] + 100):
         with pytest.raises(BodyCutShort):
@@ -121,7 +121,7 @@ def test_a_body_that_did_not_end_is_never_written(location: str) -> None:
 
 
 def test_the_end_of_a_stream_may_be_missing(location: str) -> None:
-    """Arrow allows that; whoever sends the body says that it is complete."""
+    """Arrow allows a stream without an end marker; the sender confirms that the body is complete."""
     assert write(location, stream()[:-END]).inserted == 1000
 
 
@@ -129,7 +129,7 @@ def test_the_end_of_a_stream_may_be_missing(location: str) -> None:
     "data", [b"", b"x", b"ARROW1\0\0" + bytes(100), stream()[:-END] + b"xyz", stream() + b"x", stream()[:-20], b"\xff\xff\xff\xff\xff\xff\xff\x7f", bytes(range(256)) * 9]
 )  # fmt: skip
 def test_what_is_no_stream(location: str, data: bytes) -> None:
-    """It is refused in words that say what to send, and nothing is written."""
+    """A body that is not an Arrow stream is refused with advice, and nothing is written."""
     with pytest.raises(BadRequest, match="Arrow"):
         write(location, data)
 
@@ -138,7 +138,7 @@ def test_what_is_no_stream(location: str, data: bytes) -> None:
 
 @pytest.mark.parametrize("compression", [None, "zstd"])
 def test_a_batch_that_is_too_large(location: str, compression: str | None) -> None:
-    """A batch is refused by how large it is when it is decoded, before it is."""
+    """A batch is refused by its decoded size, before it is decoded."""
     data = stream(pa.table({"id": pa.array([0] * 200_000, pa.int64())}), batches=1, compression=compression)
     assert (len(data) < 20_000) == (compression is not None)
 
@@ -149,7 +149,7 @@ def test_a_batch_that_is_too_large(location: str, compression: str | None) -> No
 
 @pytest.mark.parametrize("compression", [None, "zstd"])
 def test_every_byte_may_be_wrong(location: str, compression: str | None) -> None:
-    """A stream with any byte changed is refused or written, and nothing else happens."""
+    """A stream with any byte changed is refused or written; it raises no other error."""
     data = stream(ROWS.slice(0, 8), batches=2, compression=compression)
 
     refused = 0
@@ -165,7 +165,7 @@ def test_every_byte_may_be_wrong(location: str, compression: str | None) -> None
 
 
 class SlowWire:
-    """A wire whose messages the test sends; it notes how many threads wait for one."""
+    """A wire whose messages the test sends; it counts the threads that wait for one."""
 
     def __init__(self) -> None:
         self.messages: SimpleQueue[list[bytes]] = SimpleQueue()
@@ -178,7 +178,9 @@ class SlowWire:
 
 
 def test_who_discards_a_body_and_who_reads_it_wait_for_one_message() -> None:
-    """The library still waits for a piece when the operation has failed: the next question is not taken as one."""
+    """If the library still waits for a piece after the operation has failed, the next request on the wire is not taken
+    for that piece.
+    """
     wire = SlowWire()
     body = BodyPieces(wire)  # type: ignore[arg-type]
     with ThreadPoolExecutor(2) as threads:
@@ -186,7 +188,7 @@ def test_who_discards_a_body_and_who_reads_it_wait_for_one_message() -> None:
         wire.waits.get(timeout=300)
         discarding = threads.submit(body.drain)
         with suppress(Empty):
-            wire.waits.get(timeout=0.2)  # nobody else may wait for the wire
+            wire.waits.get(timeout=0.2)  # no second thread may wait for the wire
         wire.messages.put([CUT])
         wire.messages.put([b"Describe", b"{}"])
         discarding.result(timeout=300)
@@ -197,7 +199,7 @@ def test_who_discards_a_body_and_who_reads_it_wait_for_one_message() -> None:
 
 
 def test_a_body_that_is_discarded_is_read_no_more() -> None:
-    """A thread that reads on after the operation has failed gets an error, and never the end of a whole body."""
+    """A thread that reads on after the operation has failed gets an error, not the end of a complete body."""
     body = BodyPieces(Told(b"abc", end=COMPLETE, size=1))  # type: ignore[arg-type]
 
     assert body.piece() == b"a"

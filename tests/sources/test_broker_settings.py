@@ -17,7 +17,9 @@ def _properties(servers: str = "A.example.com:9092", **passed: str) -> dict[str,
 
 
 def test_brokers_are_read() -> None:
-    """One or several, with spaces, IPv6 in brackets; without a word on security it is plain text."""
+    """One or several brokers are parsed, with spaces and IPv6 in brackets; the default security protocol is plain
+    text.
+    """
     found = kafka_settings(_properties(" A.example.com:9092, b.example.com:9093,[::1]:9092 "), allowed=ALLOWED)
 
     assert [str(each) for each in found.servers] == list(ALLOWED)
@@ -25,7 +27,7 @@ def test_brokers_are_read() -> None:
 
 
 def test_login_of_java_clients_is_read() -> None:
-    """User and password come from the login line, with its escapes; the library's own words do as well."""
+    """User and password are parsed from Java's login line, with its escapes, or from librdkafka's own properties."""
     login = kafka_settings(_properties(**SASL), allowed=ALLOWED).security
     plain = kafka_settings(
         _properties(**SASL | {"sasl.jaas.config": JAAS, "sasl.username": "x", "client.id": "me"}), allowed=ALLOWED
@@ -38,7 +40,7 @@ def test_login_of_java_clients_is_read() -> None:
 
 
 def test_certificates_stand_in_the_property() -> None:
-    """They are given in place; that names are not looked at has to be said."""
+    """Certificates are given inline in the property; skipping the host name check must be stated."""
     passed = {
         "security.protocol": "ssl", "ssl.truststore.certificates": "-----BEGIN…", "ssl.endpoint.identification.algorithm": "",
     }  # fmt: skip
@@ -54,13 +56,13 @@ def test_certificates_stand_in_the_property() -> None:
      "PLAINTEXT://a.example.com:9092", "u@a.example.com:9092", "a.example.com:9092," * 17, "a.example.com:٩٠٩٢"],
 )  # fmt: skip
 def test_wrong_brokers_are_refused(servers: str) -> None:
-    """With the property's name."""
+    """The error for invalid brokers names the property."""
     with pytest.raises(BadRequest, match=r"bootstrap\.servers"):
         kafka_settings(_properties(servers), allowed=ALLOWED)
 
 
 def test_every_broker_has_to_be_allowed() -> None:
-    """One that is not is refused with the flag that would allow it."""
+    """A broker that is not allowed is refused with the flag that would allow it."""
     with pytest.raises(BadRequest, match=r"--allow-source c\.example\.com:9092"):
         kafka_settings(_properties("a.example.com:9092,c.example.com:9092"), allowed=ALLOWED)
 
@@ -83,6 +85,6 @@ def test_every_broker_has_to_be_allowed() -> None:
     ],
 )
 def test_other_words_are_refused(passed: dict[str, str], words: str) -> None:
-    """What reads files, loads code, or says half of what is needed."""
+    """Properties that read files, load code, or are incomplete are refused."""
     with pytest.raises(BadRequest, match=f"(?i){words}"):
         kafka_settings(_properties(**passed), allowed=ALLOWED)

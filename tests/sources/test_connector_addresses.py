@@ -1,4 +1,4 @@
-"""Addresses of connectors: one host, one port, no credentials of the server's account, and no text of a caller in a
+"""Addresses of connectors: one host, one port, no credentials of the server's account, and no caller's text in a
 statement.
 """
 
@@ -27,7 +27,7 @@ DIALECT = postgresql.psycopg.dialect()
     ],
 )
 def test_allowed_addresses_are_taken(url: str) -> None:
-    """The port may be left out, and a host may be IPv6."""
+    """The port is optional, and a host may be IPv6."""
     check_source(POSTGRESQL_PROVIDER, {**GOOD, "jdbc-url": url}, limits=LIMITS)
 
 
@@ -53,7 +53,7 @@ def test_allowed_addresses_are_taken(url: str) -> None:
     ],
 )
 def test_what_leads_elsewhere_is_refused(name: str, value: str, words: str) -> None:
-    """Each with what to write, or whom to ask."""
+    """Each refused address has advice, or names who can allow it."""
     with pytest.raises(BadRequest) as told:
         check_source(POSTGRESQL_PROVIDER, {**GOOD, name: value}, limits=LIMITS)
 
@@ -62,13 +62,13 @@ def test_what_leads_elsewhere_is_refused(name: str, value: str, words: str) -> N
 
 @pytest.mark.parametrize("text", ["int); DROP TABLE t; --", "varchar(3)", "nothing", "int4 /*", ""])
 def test_external_types_are_names_alone(text: str) -> None:
-    """What the dialect does not know by name is refused, so nothing of a caller's gets into a statement."""
+    """Types that the dialect does not know by name are refused, so that no caller's text gets into a statement."""
     with pytest.raises(BadRequest):
         type_of({"type": "external", "catalogString": text}, column="c", dialect=DIALECT)
 
 
 def test_literals_are_quoted_by_the_dialect() -> None:
-    """A default that would end its quotes stays a literal."""
+    """Quotes in a default are escaped by the dialect."""
     default = {"type": "literal", "dataType": "string", "value": "x'); DROP TABLE t; --"}
     column = column_of({"name": 'a"b', "type": "string", "defaultValue": default}, dialect=DIALECT)
     made = str(sa.schema.CreateTable(sa.Table("t", sa.MetaData(), column)).compile(dialect=DIALECT))
@@ -87,13 +87,13 @@ def test_literals_are_quoted_by_the_dialect() -> None:
     ],
 )  # fmt: skip
 def test_wrong_columns_are_told(told: dict[str, object]) -> None:
-    """Unknown types, names that the database would cut, and counting dates."""
+    """Unknown types, names that the database would truncate, and auto-increment dates are refused."""
     with pytest.raises(BadRequest):
         column_of(told, dialect=DIALECT)
 
 
 def test_expressions_are_no_defaults() -> None:
-    """Only literals and the time of now."""
+    """Only literals and the current time are supported as defaults."""
     told = {"type": "function", "funcName": "pg_sleep", "funcArgs": []}
     with pytest.raises(UnsupportedOperation):
         column_of({"name": "c", "type": "date", "defaultValue": told}, dialect=DIALECT)
@@ -110,5 +110,5 @@ def test_expressions_are_no_defaults() -> None:
     ],
 )
 def test_plain_defaults_are_literals(text: str, value: str) -> None:
-    """As the database spells them."""
+    """Plain defaults are spelled as literals of the database."""
     assert default_json(text, "string") == {"type": "literal", "dataType": "string", "value": value}

@@ -29,7 +29,7 @@ KAFKA = {"bootstrap.servers": "a.example.com:9092"}
 def test_a_part_that_is_not_installed_is_named(
     provider: str, properties: dict[str, str], library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The catalog may be there; what asks its source is told what to install."""
+    """The catalog can be created; requests to its source name the package to install."""
     module, extra = {"kafka": ("kafka", "kafka"), "hive": ("metastore", "hive"), "jdbc-mysql": ("mysql", "mysql")}[
         provider
     ]
@@ -42,7 +42,7 @@ def test_a_part_that_is_not_installed_is_named(
 
 
 def test_opening_does_not_connect() -> None:
-    """Nobody is asked before the first question, and nothing is left when it is closed."""
+    """Opening a connector sends nothing, and closing it releases everything."""
     for provider, properties in (("kafka", KAFKA), ("hive", HIVE), ("jdbc-mysql", MYSQL)):
         open_source(provider, properties, limits=LIMITS).close()
 
@@ -60,7 +60,7 @@ def test_opening_does_not_connect() -> None:
     ],
 )
 def test_wrong_servers_of_mysql_are_refused(more: dict[str, str], words: str) -> None:
-    """With what to write instead."""
+    """An invalid MySQL address is refused with advice."""
     with pytest.raises(BadRequest, match=re.escape(words)):
         check_source("jdbc-mysql", {**MYSQL, **more}, limits=LIMITS)
 
@@ -71,20 +71,20 @@ def test_wrong_servers_of_mysql_are_refused(more: dict[str, str], words: str) ->
      "thrift://a.example.com/x", "thrift://a.example.com?x=1", "thrift://[::1", "http://a.example.com:9083", "thrift://a.example.com," * 9],
 )  # fmt: skip
 def test_wrong_metastores_are_refused(uris: str) -> None:
-    """With the property's name."""
+    """The error for an invalid metastore names the property."""
     with pytest.raises(BadRequest, match=r"metastore\.uris"):
         check_source("hive", {"metastore.uris": uris}, limits=LIMITS)
 
 
 def test_every_metastore_has_to_be_allowed() -> None:
-    """One that is not is refused with the flag that would allow it, its port included."""
+    """A metastore that is not allowed is refused with the flag that would allow it, including its port."""
     with pytest.raises(BadRequest, match=r"--allow-source c\.example\.com:9083"):
         check_source("hive", {"metastore.uris": "thrift://a.example.com,thrift://c.example.com"}, limits=LIMITS)
 
 
 @pytest.mark.parametrize("name, value", [("kerberos.principal", "p"), ("impersonation-enable", "true")])
 def test_what_would_be_passed_over_is_refused(name: str, value: str) -> None:
-    """Who asks for Kerberos or impersonation does not get a metastore without."""
+    """Kerberos and impersonation are refused, not ignored."""
     with pytest.raises(BadRequest, match=name):
         check_source("hive", {**HIVE, name: value}, limits=LIMITS)
     check_source("hive", {**HIVE, "impersonation-enable": "false"}, limits=LIMITS)

@@ -22,7 +22,7 @@ BOTH, READS, WRITES = FileRights(True, True), FileRights(True, False), FileRight
 
 
 def opened(location: str, rights: FileRights = BOTH) -> dict[str, object]:
-    """Return the resources that a policy allows, by action; a list's prefix stands for its resource."""
+    """Return the resources that a policy allows, by action; a list prefix stands for its resource."""
     policy = policy_of(ROLE, location, rights=rights, open_to_writers=("metadata",))
     assert policy is not None
     found: dict[str, object] = {}
@@ -37,13 +37,13 @@ def opened(location: str, rights: FileRights = BOTH) -> dict[str, object]:
 
 
 def test_a_catalog_without_a_role_gives_out_nothing() -> None:
-    """Keys, regions and all the rest make no role."""
+    """Without a role there are no vended credentials, whatever the other properties."""
     assert role_of({"s3.access-key-id": "k", "s3-external-id": "xx", "s3-token-expire-in-secs": "900"}) is None
 
 
 def test_a_role_is_spelled_in_either_way() -> None:
-    """Gravitino's words and those spelled like Iceberg's say the same; the store's own address is asked where it
-    is not Amazon's.
+    """Gravitino's properties and Iceberg's give the same role; the store's own address is the STS address if it is not
+    Amazon's.
     """
     theirs = {"s3-role-arn": ARN, "s3-external-id": "x1", "s3-token-expire-in-secs": "900", "s3-region": "eu-west-1",
               "s3-access-key-id": "k", "s3-secret-access-key": "s", "s3-endpoint": "http://minio:9000"}  # fmt: skip
@@ -66,13 +66,15 @@ def test_a_role_is_spelled_in_either_way() -> None:
     ],
 )  # fmt: skip
 def test_what_can_be_no_role_is_refused(properties: dict[str, str]) -> None:
-    """Each property by itself, whether the others are there or not."""
+    """Each invalid property of a role is refused, with or without the others."""
     with pytest.raises(BadRequest, match="Property 's3-"):
         check_role(properties)
 
 
 def test_a_policy_ends_in_a_slash() -> None:
-    """Files and lists are below the place, so a place whose name only begins alike is neither opened nor listed."""
+    """Files and lists are below the location followed by a slash, so a location with the same prefix is neither
+    readable nor listed.
+    """
     place = "arn:aws:s3:::lake/w/t"
     files = f"{place}/*"
 
@@ -83,7 +85,7 @@ def test_a_policy_ends_in_a_slash() -> None:
 
 
 def test_rights_narrow_a_policy() -> None:
-    """Who reads can't write, and who only writes reads what holds no rows."""
+    """A reader cannot write, and a user who may only write reads only metadata."""
     assert set(opened("s3://lake/w/t", READS)) == {"GetBucketLocation", "ListBucket", "GetObject"}
     assert opened("s3://lake/w/t", WRITES)["GetObject"] == ["arn:aws:s3:::lake/w/t/metadata/*"]
     assert policy_of(ROLE, "s3://lake/w/t", rights=FileRights(False, False), open_to_writers=()) is None
@@ -97,12 +99,12 @@ def test_rights_narrow_a_policy() -> None:
     ],
 )  # fmt: skip
 def test_a_place_that_a_policy_cannot_name_gets_none(location: str) -> None:
-    """Whole buckets, wildcards, variables, other stores, and names that are too long."""
+    """Whole buckets, wildcards, policy variables, other stores, and names that are too long get no policy."""
     assert policy_of(ROLE, location, rights=BOTH, open_to_writers=()) is None
 
 
 def test_a_policy_is_plain_ascii_in_its_roles_partition() -> None:
-    """STS takes no other characters; an ARN of China's partition opens buckets of that."""
+    """A policy is plain ASCII, as STS requires; a role in the AWS China partition gives ARNs of that partition."""
     chinese = AwsRole("arn:aws-cn:iam::123456789012:role/t", None, 900, None, None, (None, None, None))
     policy = policy_of(chinese, "s3://lake/w/tücken", rights=READS, open_to_writers=()) or ""
 
@@ -111,14 +113,14 @@ def test_a_policy_is_plain_ascii_in_its_roles_partition() -> None:
 
 
 class Sts:
-    """A token service that answers, or fails, as it is told."""
+    """A token service that answers or fails, as the test sets."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.failure = failure
         self.asked: dict[str, object] = {}
 
     def assume_role(self, **words: object) -> dict[str, dict[str, object]]:
-        """Give out what was told."""
+        """Return the test's answer, or raise its error."""
         self.asked = words
         if self.failure is not None:
             raise self.failure
@@ -127,7 +129,7 @@ class Sts:
 
 
 def test_sts_is_asked_for_no_more_than_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Role, policy, duration and external id go out; what comes is not shown in texts."""
+    """The request has the role, policy, duration and external id; the credentials are not shown in the printed form."""
     sts, role = Sts(), ROLE._replace(external_id="x1", duration_s=900)
     monkeypatch.setattr(credentials, "_client", lambda _: sts)
     found = assume_role(role, "{}")
@@ -151,7 +153,9 @@ def test_sts_is_asked_for_no_more_than_the_policy(monkeypatch: pytest.MonkeyPatc
 def test_failures_of_sts_are_told_without_its_words(
     monkeypatch: pytest.MonkeyPatch, failure: Exception, kind: type[LimnosError]
 ) -> None:
-    """What passes is 'come again', what does not names whom to ask; STS's own words are for the log."""
+    """Temporary failures are ServiceUnavailable, others name who can help; the message of STS is only in the log
+    context.
+    """
     monkeypatch.setattr(credentials, "_client", lambda _: Sts(failure))
     with pytest.raises(kind) as caught:
         assume_role(ROLE, "{}")

@@ -50,7 +50,7 @@ pytestmark = [
 
 
 def native(root: str, **options: str) -> DirectoryNamespace:
-    """Lance's own namespace over a directory."""
+    """Return Lance's own namespace over a directory."""
     return DirectoryNamespace(root=root, **{f"storage.{key}": value for key, value in options.items()})
 
 
@@ -60,7 +60,7 @@ def listed(directory: LanceDirectory, *levels: str) -> list[str]:
 
 
 def test_v0_has_a_table_for_each_folder(tmp_path: Path) -> None:
-    """A folder is there even when it is empty or holds something else; only loading it fails, in words that say why."""
+    """An empty folder, or one with other content, exists as a table; only loading it fails, with the reason."""
     lance.write_dataset(ROWS, str(tmp_path / "table1"))
     (tmp_path / "empty").mkdir()
     (tmp_path / "foreign").mkdir()
@@ -93,7 +93,7 @@ def test_v0_that_we_write_is_read_by_path(tmp_path: Path) -> None:
 
 
 def test_v0_does_not_delete_what_is_not_lances(tmp_path: Path) -> None:
-    """A folder with other files in it stays; a table's own files go."""
+    """A folder with other files is kept; the table's own files are deleted."""
     directory = LanceDirectory(str(tmp_path), layout=DirectoryLayout.V0)
     lance.write_dataset(ROWS, str(tmp_path / "mixed"))
     lance.write_dataset(ROWS, str(tmp_path / "own"))
@@ -111,7 +111,7 @@ def test_v0_does_not_delete_what_is_not_lances(tmp_path: Path) -> None:
 def test_a_directory_is_opened_by_each_form_of_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    """Relative to where the process is, absolute, or as a URI."""
+    """A directory is opened by a relative path, an absolute path, or a URI."""
     from limnos.formats.lance import root_of
 
     lance.write_dataset(ROWS, str(tmp_path / "a.lance"))
@@ -122,7 +122,7 @@ def test_a_directory_is_opened_by_each_form_of_its_path(
 
 
 def test_v1_of_lancedb_is_read_by_us_and_the_reverse(tmp_path: Path) -> None:
-    """What LanceDB makes in a directory is listed here; what is declared and written here is opened there."""
+    """Tables of LanceDB are listed by us; tables that we declare and write are opened by LanceDB."""
     db = lancedb.connect(str(tmp_path))
     db.create_table("theirs", ROWS)
     directory = LanceDirectory(str(tmp_path), layout=DirectoryLayout.V1)
@@ -140,7 +140,7 @@ def test_v1_of_lancedb_is_read_by_us_and_the_reverse(tmp_path: Path) -> None:
 
 
 def test_v2_of_lance_is_read_by_us(tmp_path: Path) -> None:
-    """Namespaces, tables in and outside of them, and properties that Lance's own namespace wrote."""
+    """Namespaces, tables inside and outside of them, and properties that Lance's own namespace wrote are read."""
     theirs = native(str(tmp_path))
     theirs.create_namespace(CreateNamespaceRequest(id=["a"], properties={"k": "v"}))
     theirs.create_namespace(CreateNamespaceRequest(id=["a", "b c"]))
@@ -172,7 +172,7 @@ def test_v2_of_lance_is_read_by_us(tmp_path: Path) -> None:
 
 
 def test_v2_that_we_write_is_read_by_lance(tmp_path: Path) -> None:
-    """Namespaces, tables, properties, a rename, a registration and drops are seen by Lance's own namespace."""
+    """Lance's own namespace sees our namespaces, tables, properties, renames, registrations and drops."""
     directory = LanceDirectory(str(tmp_path))
     directory.create_namespace(("a",), {"k": "v"})
     directory.create_namespace(("a", "b c"), {})
@@ -200,7 +200,7 @@ def test_v2_that_we_write_is_read_by_lance(tmp_path: Path) -> None:
 
 
 def test_columns_and_rows_of_others_stay_in_the_index(tmp_path: Path) -> None:
-    """A column that somebody added, and rows of kinds that are not known here, outlive our changes."""
+    """An additional column, and rows of unknown kinds, are preserved by our changes of the index."""
     directory = LanceDirectory(str(tmp_path))
     directory.create_namespace(("a",), {})
     index = lance.dataset(str(tmp_path / "__manifest"))
@@ -218,7 +218,9 @@ def test_columns_and_rows_of_others_stay_in_the_index(tmp_path: Path) -> None:
 
 
 def test_of_many_who_make_the_same_one_makes_it(tmp_path: Path) -> None:
-    """Eight at once declare one table and each one of its own: one has the first, nothing of the others is lost."""
+    """Of eight concurrent writers that declare one table, and one of their own each, one gets the shared one and no
+    other table is lost.
+    """
     directory = LanceDirectory(str(tmp_path))
     directory.create_namespace(("a",), {})
 
@@ -239,7 +241,9 @@ def test_of_many_who_make_the_same_one_makes_it(tmp_path: Path) -> None:
 
 
 def test_names_that_are_taken_or_cannot_be_are_refused(tmp_path: Path) -> None:
-    """Tables and namespaces share names; a missing namespace is told; so is an index that leads out."""
+    """Tables and namespaces share names; a taken name, a missing namespace, and an index that leads out of the
+    directory are refused.
+    """
     directory = LanceDirectory(str(tmp_path))
     directory.create_namespace(("a",), {})
     directory.declare(("a", "t"))
@@ -264,7 +268,7 @@ def test_names_that_are_taken_or_cannot_be_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_read_makes_nothing(tmp_path: Path) -> None:
-    """A root that is not there has nothing in it, and stays away."""
+    """A missing root lists nothing and is not created."""
     directory = LanceDirectory(str(tmp_path / "none"))
 
     assert (directory.layout, directory.tables(), directory.namespaces()) == (None, [], [])
@@ -282,8 +286,8 @@ input()
 
 @pytest.fixture(scope="module")
 def options() -> Iterator[dict[str, str]]:
-    """An S3 server with one bucket, as Lance is told of it; in a process of its own, as Lance's namespace keeps
-    all threads of this one waiting.
+    """Lance's options for an S3 server with one bucket. The server is a separate process, because Lance's namespace
+    blocks all threads of this one.
     """
     command = [sys.executable, "-c", SERVER]
     with subprocess.Popen(
@@ -305,7 +309,7 @@ def options() -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize("layout", list(DirectoryLayout))
 def test_directories_in_an_object_store(options: dict[str, str], layout: DirectoryLayout) -> None:
-    """Each layout is written, listed, loaded and dropped in S3 as on a disk; nothing but the rest of others stays."""
+    """Each layout is written, listed, loaded and dropped in S3 as on a disk; only files of others remain."""
     root = f"s3://bucket/{layout}"
     directory = LanceDirectory(root, options=options, layout=layout)
     levels = ("a", "docs") if layout is DirectoryLayout.V2 else ("docs",)
@@ -349,7 +353,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, options: dict[str, str
 
 @pytest.mark.parametrize("layout", list(DirectoryLayout))
 def test_every_layout_of_others_is_read_by_us(place: Place, layout: DirectoryLayout) -> None:
-    """Written by pylance's paths, by LanceDB, by Lance's own namespace: names, columns and rows."""
+    """Directories of pylance, LanceDB and Lance's own namespace are read: names, columns and rows."""
     root, options = place
     levels = ("a", "docs") if layout is DirectoryLayout.V2 else ("docs",)
     match layout:
@@ -363,7 +367,7 @@ def test_every_layout_of_others_is_read_by_us(place: Place, layout: DirectoryLay
             lance.write_dataset(
                 ROWS, namespace_client=theirs, table_id=list(levels), mode="create", storage_options=options or None
             )
-    # LanceDB writes an index of its own beside its tables: what a directory shows to be, and what whoever opens it says
+    # LanceDB writes its own index beside its tables: with the detected layout, and with a stated one
     for directory in (LanceDirectory(root, options=options), LanceDirectory(root, options=options, layout=layout)):
         assert [each.levels for each in directory.all_tables()] == [levels]
         location = directory.location(directory.find(levels))
@@ -375,7 +379,7 @@ def test_every_layout_of_others_is_read_by_us(place: Place, layout: DirectoryLay
 
 @pytest.mark.parametrize("layout", list(DirectoryLayout))
 def test_every_layout_of_ours_is_read_by_others(place: Place, layout: DirectoryLayout) -> None:
-    """By pylance at its path, by LanceDB in the directory, by Lance's own namespace and LanceDB on it."""
+    """Our directories are read by pylance at its path, by LanceDB, and by Lance's own namespace and LanceDB on it."""
     root, options = place
     levels = ("a", "docs") if layout is DirectoryLayout.V2 else ("docs",)
     directory = LanceDirectory(root, options=options, layout=layout)
@@ -401,7 +405,7 @@ def test_every_layout_of_ours_is_read_by_others(place: Place, layout: DirectoryL
 
 
 def test_a_store_that_refuses_is_named(options: dict[str, str]) -> None:
-    """A bucket that is not there is a failure of the store, not an empty directory."""
+    """A missing bucket is a failure of the store, not an empty directory."""
     wrong = {**options, "aws_endpoint": "http://127.0.0.1:9"}
 
     with pytest.raises(StorageFailed, match="Cannot list s3://bucket/v1"):

@@ -1,4 +1,4 @@
-"""Errors of Lance's library and the answers to callers. Only the text of an error tells its cause."""
+"""Errors of Lance's library and the answers to callers. The cause is only in an error's text."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ AT = ", /home/runner/work/lance/lance/rust/lance-file/src/writer/structural.rs:2
     ],
 )  # fmt: skip
 def test_a_failure_is_told_by_its_words(location: str, text: str, kind: type[LimnosError]) -> None:
-    """A full disk is no damaged table, a wrong expression is no refused storage; nothing of the library's own
-    files is told.
+    """A full disk is not reported as a damaged table, nor a wrong expression as refused storage; the library's own file
+    names are removed.
     """
     found = failure_of(location, text)
 

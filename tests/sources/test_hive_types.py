@@ -45,13 +45,13 @@ TYPES = st.recursive(
 
 @given(TYPES)
 def test_every_type_comes_back_as_it_was_said(kind: object) -> None:
-    """However they lie within one another."""
+    """Every type, nested in any way, survives the conversion to Hive and back."""
     assert type_json(type_of(kind, column="c")) == kind
 
 
 @pytest.mark.parametrize("ours, hive", PLAIN.items())
 def test_words(ours: str, hive: str) -> None:
-    """Each plain type has the word that Hive has for it."""
+    """Each plain type has Hive's word."""
     assert type_of(ours, column="c") == hive
 
 
@@ -59,12 +59,12 @@ def test_words(ours: str, hive: str) -> None:
     "text", ["uniontype<int,string>", "void", "array<uniontype<int>>", "array<int", "struct<a>", "decimal(", "", "char", "int(3)", "map<int>"]
 )  # fmt: skip
 def test_what_has_no_word_is_external(text: str) -> None:
-    """It is told as a whole, by Hive's own spelling."""
+    """A type without a word is external, in Hive's own spelling."""
     assert type_json(text) == {"type": "external", "catalogString": text}
 
 
 def test_other_spellings_are_read() -> None:
-    """Capitals, spaces, and a decimal without sizes; names of fields as they are."""
+    """Upper case, spaces, and a decimal without precision are parsed; names of fields are unchanged."""
     assert type_json("ARRAY < Decimal >") == _list_of("decimal(10,0)")
     assert type_json("struct<Some Name:int>") == {"type": "external", "catalogString": "struct<Some Name:int>"}
     assert type_json("struct<größe:int , b-c : char( 2 )>") == _struct_of({"größe": "integer", "b-c": "char(2)"})
@@ -79,13 +79,13 @@ def test_other_spellings_are_read() -> None:
      {"type": "list"}, {"type": "map", "keyType": "string"}, {"type": "struct", "fields": [{"name": "a>,b:int", "type": "long"}]}, _list_of("fixed(3)")],
 )  # fmt: skip
 def test_what_hive_has_not_is_refused(kind: object) -> None:
-    """With the column's name."""
+    """The error for a type that Hive lacks names the column."""
     with pytest.raises(BadRequest, match="col"):
         type_of(kind, column="col")
 
 
 def test_types_do_not_lie_within_one_another_without_end() -> None:
-    """A body of brackets ends in words."""
+    """Nesting is limited; the error for too many brackets says so."""
     kind: object = "long"
     for _ in range(60):
         kind = _list_of(kind)

@@ -1,4 +1,4 @@
-"""Tables of MySQL as values: types both ways, defaults of MySQL and MariaDB, and changes as one statement."""
+"""Tables of MySQL as values: types in both directions, defaults of MySQL and MariaDB, and changes as one statement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAIN = {
 
 @pytest.mark.parametrize("ours, theirs", PLAIN.items())
 def test_words(ours: str, theirs: str) -> None:
-    """Each plain type has the word that the server has for it, and comes back."""
+    """Each plain type has the server's word, and survives the conversion back."""
     assert (type_of(ours, column="c"), type_json(theirs)) == (theirs, ours)
 
 
@@ -35,7 +35,7 @@ def test_words(ours: str, theirs: str) -> None:
     ],
 )
 def test_older_spellings(theirs: str, ours: str) -> None:
-    """Widths of numbers mean nothing, and sizes of long texts are not told."""
+    """Display widths of numbers are ignored, and sizes of long texts are omitted."""
     assert type_json(theirs) == ours
 
 
@@ -44,7 +44,7 @@ def test_older_spellings(theirs: str, ours: str) -> None:
     ["enum('X','y')", "decimal(40,2)", "int(5) unsigned zerofill", "tinytext", "geometry", "decimal(10,2) unsigned"],
 )
 def test_what_has_no_word_is_told_as_it_is(text: str) -> None:
-    """With its case, as values have one."""
+    """A type without a word is shown unchanged, in its case, because enum values are case-sensitive."""
     assert type_json(text) == {"type": "external", "catalogString": text}
 
 
@@ -66,7 +66,7 @@ WRONG = (
     [*WRONG, {"type": "list", "elementType": "long"}, {"type": "external", "catalogString": "enum('a')"}, None, 7],
 )
 def test_wrong_types_are_refused(kind: object) -> None:
-    """Nothing that a caller says gets into a statement but what is known."""
+    """Only known types get into a statement; all others are refused."""
     with pytest.raises(BadRequest):
         type_of(kind, column="c")
 
@@ -83,12 +83,12 @@ def test_wrong_types_are_refused(kind: object) -> None:
 def test_defaults_are_said_again_as_they_were(
     text: str | None, kind: str, extra: str, quoted: bool, sql: str | None
 ) -> None:
-    """MySQL tells texts bare, MariaDB as SQL with backslashes of its own."""
+    """Defaults are repeated unchanged: MySQL returns strings unquoted, MariaDB as SQL with backslashes."""
     assert default_sql(text, kind=kind, extra=extra, quoted=quoted) == sql
 
 
 def test_defaults_are_told() -> None:
-    """Literals, the time of now, and what is neither."""
+    """Defaults are literals, the current time, or expressions."""
     assert default_json("'a''b'", "string") == {"type": "literal", "dataType": "string", "value": "a'b"}
     assert default_json("'1'", "boolean") == {"type": "literal", "dataType": "boolean", "value": "true"}
     assert default_json("-1.5", "double") == {"type": "literal", "dataType": "double", "value": "-1.5"}
@@ -108,7 +108,7 @@ def _draft() -> MysqlTableDraft:
 
 
 def test_changes_are_one_statement() -> None:
-    """A column that is changed twice is said once; one that is not is not said."""
+    """A column that is changed twice occurs once in the statement; an unchanged one does not occur."""
     draft = _draft()
     draft.carry_out([
         said.RenameColumn(("b",), "x`y"), said.UpdateColumnComment(("x`y",), "it's"), said.UpdateColumnNullability(("x`y",), False),
@@ -122,7 +122,7 @@ def test_changes_are_one_statement() -> None:
 
 
 def test_nothing_is_no_statement() -> None:
-    """Neither for no change, nor for one that changes nothing."""
+    """Without a change, or for a change without effect, there is no statement."""
     draft = _draft()
     draft.carry_out([said.UpdateColumnNullability(("a",), True), said.DeleteColumn(("none",), if_exists=True)])
 
@@ -130,7 +130,7 @@ def test_nothing_is_no_statement() -> None:
 
 
 def test_what_would_be_lost_is_refused() -> None:
-    """A column with an expression can be dropped and not said anew."""
+    """A column with an expression can be dropped but not altered, because its expression would be lost."""
     draft = _draft()
     draft.carry_out([said.UpdateColumnComment(("c",), "x")])
 
@@ -147,13 +147,13 @@ def test_what_would_be_lost_is_refused() -> None:
     ],
 )  # fmt: skip
 def test_what_one_statement_cannot_say_is_refused(changes: list[said.TableChange]) -> None:
-    """With words, before anything is done."""
+    """Changes that one statement cannot make are refused in advance, with a message."""
     with pytest.raises(BadRequest):
         _draft().carry_out(changes)
 
 
 def test_keys() -> None:
-    """The primary key first; keys over parts of columns or expressions are not told."""
+    """The primary key comes first; keys over prefixes of columns or expressions are omitted."""
     rows = [("k", "a", None), ("k", "b", None), ("p", "a", 10), ("PRIMARY", "a", None)]
     assert [(each["name"], each["indexType"], each["fieldNames"]) for each in keys_json(rows)] == [
         ("PRIMARY", "PRIMARY_KEY", [["a"]]), ("k", "UNIQUE_KEY", [["a"], ["b"]]),
@@ -168,7 +168,7 @@ class _Refusal(Exception):
     "code, state", [(1050, "42P07"), (1142, "42501"), (1045, "28000"), (1067, "42000"), (1021, "HY000")]
 )
 def test_numbers_of_errors(code: int, state: str) -> None:
-    """Say more than the states that come with them."""
+    """Error numbers are more specific than SQL states."""
     error = _Refusal(code, "words")
 
     assert (state_of(error), text_of(error)) == (state, "words")

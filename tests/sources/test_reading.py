@@ -20,7 +20,7 @@ from limnos.sources.wire import COMPLETE, MORE
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """Create another owner's table outside every root."""
+    """Create another owner's table outside of every root."""
     place = tmp_path / "elsewhere"
     lance.write_dataset(pa.table({"theirs": [1]}), str(place))
     return place
@@ -28,7 +28,7 @@ def elsewhere(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_link_that_leads_out_is_not_followed(tmp_path: Path, elsewhere: Path, whole: bool) -> None:
-    """A table whose manifests are links to another's is refused, whether all of the directory is one or each file."""
+    """A table whose manifests are links to another table's is refused, whether the directory or each file is a link."""
     own = tmp_path / "own"
     own.mkdir()
     if whole:
@@ -43,7 +43,7 @@ def test_a_link_that_leads_out_is_not_followed(tmp_path: Path, elsewhere: Path, 
 
 
 def test_links_within_a_table_are_followed(tmp_path: Path, elsewhere: Path) -> None:
-    """The way to a table may be a link, and so may be what stays in it."""
+    """The path of a table may contain a link, and so may links within the table."""
     (manifest,) = (elsewhere / "_versions").glob("*.manifest")
     manifest.rename(elsewhere / "kept")
     manifest.symlink_to(elsewhere / "kept")
@@ -57,8 +57,8 @@ def test_links_within_a_table_are_followed(tmp_path: Path, elsewhere: Path) -> N
 
 @pytest.fixture
 def own(tmp_path: Path, elsewhere: Path) -> str:
-    """A table of three versions with a tag and a branch; whoever may write its files has laid a manifest in the
-    first one's place that leads to another table.
+    """A table of three versions with a tag and a branch; its first manifest was replaced by one that refers to another
+    table's files.
     """
     place = tmp_path / "own"
     for _ in range(3):
@@ -73,8 +73,8 @@ def own(tmp_path: Path, elsewhere: Path) -> str:
 
 @pytest.mark.parametrize("state", [{"version": 1}, {"tag": "old"}])
 def test_no_state_of_a_table_has_rows_from_elsewhere(own: str, state: dict[str, int | str]) -> None:
-    """A version, or what a tag means, whose files lie in another table: its rows are not counted, its columns not
-    told, and it is not restored.
+    """A version or tag whose files are in another table is refused: its rows are not counted, its columns not shown,
+    and it is not restored.
     """
     for question, answer in ((Count, count), (Describe, describe), (Restore, restore)):
         with pytest.raises(InvalidTable, match="files in other places"):
@@ -85,7 +85,7 @@ def test_no_state_of_a_table_has_rows_from_elsewhere(own: str, state: dict[str, 
 
 
 def test_a_branch_has_the_files_of_its_table(own: str, tmp_path: Path) -> None:
-    """A branch rests on files of the table itself; one whose manifest leads elsewhere is refused."""
+    """The files of a branch are those of the table itself; a branch whose manifest refers elsewhere is refused."""
     assert count(Count(own, {}, branch="dev")) == 3
     versions = tmp_path / "own" / "tree" / "dev" / "_versions"
     (manifest,) = versions.glob("*.manifest")
@@ -104,13 +104,13 @@ def test_a_branch_has_the_files_of_its_table(own: str, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_places_in_an_object_store(base: str, *, is_inside: bool) -> None:
-    """What is in the table's own place there, and what is not."""
+    """Paths in an object store are accepted if they are in the table's own location."""
     assert canonical_location(base).is_relative_to(canonical_location("s3://lake/t")) is is_inside
 
 
 @pytest.fixture
 def opens(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
-    """The versions at which tables were opened, None for the newest, which is looked for among all manifests."""
+    """The versions at which tables were opened; None is the newest, which needs a list of all manifests."""
     asked: list[int | None] = []
     library = lance.dataset
 
@@ -123,8 +123,8 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
 
 
 def test_a_version_by_number_is_opened_by_its_own_manifest(tmp_path: Path, opens: list[int | None]) -> None:
-    """Neither the newest is looked for nor read, and one that cannot be read does no harm; a number that is not
-    there is looked for.
+    """Opening a version does not list or read the newest one, so a damaged newest one has no effect. A missing version
+    raises NotFound.
     """
     place = tmp_path / "t"
     for rows in (1, 2):
@@ -143,7 +143,7 @@ def test_a_version_by_number_is_opened_by_its_own_manifest(tmp_path: Path, opens
 
 
 def test_rows_are_added_to_the_table_as_it_was_opened(tmp_path: Path, opens: list[int | None]) -> None:
-    """Whether there is a table, and what to add to, is found out in one opening."""
+    """One opening determines whether the table exists and to what the rows are added."""
     place = tmp_path / "t"
     lance.write_dataset(pa.table({"id": [1]}), str(place))
     body = pa.BufferOutputStream()
@@ -160,11 +160,11 @@ def test_rows_are_added_to_the_table_as_it_was_opened(tmp_path: Path, opens: lis
 
 
 class Told:
-    """A wire on which a whole body has come already."""
+    """A wire on which a complete body has arrived."""
 
     def __init__(self, data: bytes) -> None:
         self.messages = [[MORE, data], [COMPLETE]]
 
     def receive(self) -> list[bytes]:
-        """Give the next message."""
+        """Return the next message."""
         return self.messages.pop(0)

@@ -1,5 +1,5 @@
-"""Another Iceberg REST catalog as a source: requests to it and the meaning of its answers, also strange and hostile
-ones.
+"""Another Iceberg REST catalog as a source: requests to it and the interpretation of its answers, including malformed
+and hostile ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DROP = RestCall(f"DELETE {NAMESPACE}", ("a",), conflict_meaning="empty")
 
 @pytest.fixture
 def script() -> Iterator[ScriptedServer]:
-    """A server that says what it has not."""
+    """A scripted server with an empty configuration."""
     with scripted() as found:
         found.answers["GET /v1/config"] = ScriptedAnswer(body={"defaults": {}, "overrides": {}})
         yield found
@@ -49,7 +49,7 @@ Opener = Callable[..., RestSource]
 
 @pytest.fixture
 def opened(script: ScriptedServer) -> Iterator[Opener]:
-    """Open the source with properties beside its address."""
+    """Open the source with additional properties."""
     made: list[RestSource] = []
 
     def make(*, timeout_s: float = 60.0, **properties: str) -> RestSource:
@@ -67,7 +67,9 @@ def opened(script: ScriptedServer) -> Iterator[Opener]:
 
 
 def test_prefix_and_separator_are_the_sources(script: ScriptedServer, opened: Opener) -> None:
-    """Paths are spelled as its configuration says; a level with its separator in it is nothing of its."""
+    """Paths are spelled with the source's prefix and separator; a namespace level with its separator does not exist
+    there.
+    """
     overrides = {"prefix": "ws/a b", "namespace-separator": "%2E"}
     script.answers["GET /v1/config?warehouse=w+1"] = ScriptedAnswer(
         body={"defaults": {"prefix": "no"}, "overrides": overrides}
@@ -89,7 +91,7 @@ def test_prefix_and_separator_are_the_sources(script: ScriptedServer, opened: Op
 
 
 def test_a_source_that_says_not_what_it_serves_has_what_is_assumed(script: ScriptedServer, opened: Opener) -> None:
-    """HEAD becomes GET, and there are no views."""
+    """If the source lists no endpoints, the defaults apply: HEAD becomes GET, and there are no views."""
     source = opened()
     script.answers["GET /v1/namespaces/a/tables/t"] = ScriptedAnswer(body={"metadata": {}})
 
@@ -103,7 +105,7 @@ def test_a_source_that_says_not_what_it_serves_has_what_is_assumed(script: Scrip
 def test_a_credential_is_given_a_token_which_is_renewed_when_it_is_refused(
     script: ScriptedServer, opened: Opener
 ) -> None:
-    """OAuth's client credentials: asked for once, and once more after 401; what is refused again is the source's
+    """OAuth's client credentials: one token is requested, and another after a 401; a second 401 is the source's
     refusal.
     """
     script.answers["POST /v1/oauth/tokens"] = [ScriptedAnswer(body={"access_token": f"t{at}"}) for at in range(9)]
@@ -173,7 +175,9 @@ def _error(kind: str = "", message: str = "so it is") -> dict[str, object]:
 def test_refusals_of_the_source_are_told_in_our_words(
     script: ScriptedServer, opened: Opener, call: RestCall, told: ScriptedAnswer, expected: type[LimnosError]
 ) -> None:
-    """What was the caller's doing is the caller's; a change that may have been made is nobody's to call refused."""
+    """Errors of the source are mapped to errors of this server; a commit whose outcome is unknown is not reported as
+    refused.
+    """
     method, path = call.endpoint.split()
     script.answers[f"{method} /v1{path.replace('{namespace}', 'a').replace('{table}', 't')}"] = told
 
@@ -206,7 +210,7 @@ def test_answers_without_an_end_or_a_beginning_are_none(
     monkeypatch: pytest.MonkeyPatch,
     writes: Callable[[BaseHTTPRequestHandler], None],
 ) -> None:
-    """An answer that is too large, breaks off or is no HTTP is none; of a change nobody knows then."""
+    """An answer that is too large, truncated or not HTTP is a failure; for a commit the outcome is unknown."""
     monkeypatch.setattr(rest_session, "REPLY_BYTES_MAX", 1 << 20)
     for method in ("GET", "POST"):
         script.answers[f"{method} /v1/namespaces/a/tables/t"] = ScriptedAnswer(writes=writes)
@@ -224,7 +228,7 @@ def test_answers_without_an_end_or_a_beginning_are_none(
     ids=range(6),
 )  # fmt: skip
 def test_lists_that_are_none_are_refused(script: ScriptedServer, opened: Opener, body: object) -> None:
-    """So is one that names what lies elsewhere."""
+    """Malformed lists, and lists with names outside of the request, are refused."""
     script.answers["GET /v1/namespaces/a/tables"] = ScriptedAnswer(body=body)
 
     with pytest.raises(SourceFailed):
@@ -234,7 +238,7 @@ def test_lists_that_are_none_are_refused(script: ScriptedServer, opened: Opener,
 def test_pages_are_followed_and_have_an_end(
     script: ScriptedServer, opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All pages are asked for when all is wanted, one when one is; a source whose pages never end is stopped."""
+    """All pages are requested for complete lists, one for a page; endless pages are stopped."""
 
     def page(name: str, token: str | None) -> ScriptedAnswer:
         return ScriptedAnswer(body={"identifiers": [{"namespace": ["a"], "name": name}], "next-page-token": token})
@@ -260,7 +264,7 @@ def test_pages_are_followed_and_have_an_end(
 def test_a_configuration_that_is_none_is_no_source(
     script: ScriptedServer, opened: Opener, told: ScriptedAnswer
 ) -> None:
-    """Whatever was asked, the catalog's own properties are wrong, or the source is."""
+    """If the configuration is invalid, every request fails as a failure of the source."""
     script.answers["GET /v1/config"] = told
 
     for call in (LOAD, COMMIT):
@@ -270,7 +274,7 @@ def test_a_configuration_that_is_none_is_no_source(
 
 
 def test_metadata_that_is_none_is_no_table(script: ScriptedServer, opened: Opener) -> None:
-    """Over Gravitino's words a table that cannot be read is the source's fault, not the caller's."""
+    """Over Gravitino REST, invalid table metadata is a failure of the source, not of the caller."""
     for metadata in ({}, {"format-version": 2, "location": "x", "current-schema-id": 1, "schemas": []}, 7):
         script.answers["GET /v1/namespaces/a/tables/t"] = ScriptedAnswer(body={"metadata": metadata})
         with pytest.raises(SourceFailed):
@@ -286,7 +290,7 @@ def test_metadata_that_is_none_is_no_table(script: ScriptedServer, opened: Opene
     ],
 )  # fmt: skip
 def test_wrong_properties_are_told(name: str, value: str) -> None:
-    """Each is refused before anything is asked."""
+    """Each wrong property is refused before a request is sent."""
     properties = {"uri": "http://127.0.0.1/x", "token": "word", name: value}
 
     with pytest.raises(BadRequest, match=name.replace("credential", "credential|token")):

@@ -1,4 +1,4 @@
-"""The objects that a request to an object store concerns, in every spelling; and signatures that equal those of the
+"""The objects that a request to an object store accesses, in every spelling; and signatures that equal those of the
 store.
 """
 
@@ -30,12 +30,12 @@ DELETES = '<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</
 
 
 def ask(method: str, uri: str, headers: Mapping[str, str] | None = None, *, body: str | None = None) -> StoreRequest:
-    """A request."""
+    """Return a request."""
     return StoreRequest(method, uri, "us-east-1", {key: (value,) for key, value in (headers or {}).items()}, body)
 
 
 def found(asked: StoreRequest, properties: Mapping[str, str] = MINIO) -> list[tuple[str, str]]:
-    """Return the objects that a request concerns."""
+    """Return the objects that a request accesses."""
     return [(each.how, each.location) for each in accesses_of(asked, properties, check=parse)]
 
 
@@ -68,7 +68,7 @@ def found(asked: StoreRequest, properties: Mapping[str, str] = MINIO) -> list[tu
     ],
 )  # fmt: skip
 def test_what_a_request_touches(asked: StoreRequest, expected: list[tuple[str, str]]) -> None:
-    """Each object and each listed prefix, with copies' sources and every name in a body."""
+    """All objects and listed prefixes are found, including sources of copies and names in a body."""
     assert found(asked) == expected
 
 
@@ -80,7 +80,7 @@ def test_what_a_request_touches(asked: StoreRequest, expected: list[tuple[str, s
     ],
 )  # fmt: skip
 def test_amazons_own_hosts(uri: str, location: str) -> None:
-    """A catalog without an address is at Amazon, in both styles; one that states Amazon's address is, too."""
+    """Without an endpoint, or with Amazon's, both of Amazon's URL styles are accepted."""
     for properties in ({}, {"s3.endpoint": "https://s3.eu-west-1.amazonaws.com"}):
         assert found(ask("GET", uri), properties) == [(READ, location)]
 
@@ -93,7 +93,7 @@ def test_amazons_own_hosts(uri: str, location: str) -> None:
     ],
 )  # fmt: skip
 def test_other_hosts_are_not_signed_for(uri: str) -> None:
-    """Nor other services of Amazon's, nor without TLS."""
+    """Requests to other hosts, to other services of Amazon, or without TLS are not signed."""
     with pytest.raises(PermissionDenied, match="not the store"):
         accesses_of(ask("GET", uri), {}, check=parse)
 
@@ -139,7 +139,9 @@ TRICKS = [
     "asked", TRICKS, ids=lambda each: f"{each.method} {each.uri[:60]} {''.join(each.headers)[:20]}"
 )
 def test_what_might_be_read_otherwise_is_refused(asked: StoreRequest) -> None:
-    """Dots, encodings, other hosts, parameters, headers and bodies that would have it do more than it says."""
+    """Requests with dots, encodings, hosts, parameters, headers or bodies that the store might read differently are
+    refused.
+    """
     with pytest.raises((BadRequest, PermissionDenied)) as refused:
         accesses_of(asked, MINIO, check=parse)
     assert isinstance(refused.value, LimnosError)
@@ -154,8 +156,8 @@ def test_what_might_be_read_otherwise_is_refused(asked: StoreRequest) -> None:
     ],
 )  # fmt: skip
 def test_a_signature_is_that_of_the_store(asked: StoreRequest) -> None:
-    """Reckoned again from what comes over the wire it is the same; what the client sent is kept, but for what
-    signing replaces.
+    """The signature equals one computed from the request on the wire; the client's headers are kept, except for those
+    that signing replaces.
     """
     keys = StoreKeys("AKIA", "secret", "token")
     made = sign_store_request(asked, keys, region="us-east-1")
@@ -181,7 +183,7 @@ def test_a_signature_is_that_of_the_store(asked: StoreRequest) -> None:
 
 
 def test_a_region_or_digest_that_is_none_is_refused() -> None:
-    """Both are part of what is signed."""
+    """An invalid region or digest is refused, because both are signed."""
     for asked in (ask("GET", f"{HERE}/f", {"x-amz-content-sha256": "x\ny"}), ask("GET", f"{HERE}/f")):
         with pytest.raises(BadRequest, match="region is not a region"):
             sign_store_request(asked, StoreKeys("a", "b", None), region="us-east-1" if asked.headers else "us/east")

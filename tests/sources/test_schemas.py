@@ -29,7 +29,7 @@ FLOAT = {"name": "item", "nullable": True, "type": {"type": "float32"}}
     ],
 )
 def test_types(kind: pa.DataType, arrow: object, logical: object) -> None:
-    """Each type has a name in either spelling."""
+    """Each type has a name in both spellings."""
     schema = pa.schema([pa.field("x", kind, nullable=False)])
 
     assert fields_of(schema) == [{"name": "x", "nullable": False, "type": arrow}]
@@ -37,7 +37,7 @@ def test_types(kind: pa.DataType, arrow: object, logical: object) -> None:
 
 
 def test_nested_types() -> None:
-    """Lists and structs are told in parts, with the metadata of fields."""
+    """Lists and structs have their parts, with the metadata of fields."""
     inner = pa.struct([pa.field("v", pa.list_(pa.float32(), 2)), pa.field("l", pa.list_(pa.float32()))])
     schema = pa.schema([pa.field("s", inner, metadata={"k": "v"})])
 

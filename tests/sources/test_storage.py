@@ -11,7 +11,7 @@ from limnos.sources.lance.storage import DirectoryStorage
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the library that reads folders nobody is sent to look at credentials."""
+    """Without the library that reads folders, the error names the missing package, not credentials."""
     monkeypatch.setitem(sys.modules, "fsspec", None)
 
     with pytest.raises(

@@ -14,9 +14,7 @@ Dataverse = tuple[str, ...]
 
 
 class NameWorld:
-    """Names and objects: `{("Default",): {"t": [{…}]}}`; a text that begins with `view ` or `synonym ` is one of
-    those.
-    """
+    """Names and objects: `{("Default",): {"t": [{…}]}}`; a text that begins with `view ` or `synonym ` defines one."""
 
     def __init__(
         self,
@@ -57,12 +55,12 @@ NOTHING = NameWorld()
 
 
 def written(name: str, parameters: str | None, body: str, dataverse: Dataverse = ("Default",)) -> UserFunction:
-    """A function in SQL++; parameters are names with spaces between."""
+    """Return a function in SQL++; parameters are names separated by spaces."""
     return UserFunction(dataverse, name, None if parameters is None else tuple(parameters.split()), parse_body(body))
 
 
 def ask(text: str, world: NameWorld = NOTHING, *, budget: Budget | None = None, **more: object) -> list[Value]:
-    """The results of the last statement; functions that the others declare are known to it."""
+    """Return the results of the last statement; it can call functions that the other statements declare."""
     *before, last = [parsed.statement for parsed in parse(text)]
     declared = tuple(statement for statement in before if isinstance(statement, DeclareFunction))
     assert isinstance(last, QueryStatement)

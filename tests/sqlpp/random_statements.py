@@ -59,13 +59,13 @@ class Statements:
         return chosen if isinstance(chosen, str) else chosen()
 
     def maybe(self, text: str | Callable[[], str], odds: float = 0.4) -> str:
-        """The text, or nothing."""
+        """Return the text, or nothing."""
         if self.random.random() >= odds:
             return ""
         return text if isinstance(text, str) else text()
 
     def some(self, item: Callable[[], str], *, least: int = 1, most: int = 3, between: str = ", ") -> str:
-        """Several, joined."""
+        """Return several texts, joined."""
         return between.join(item() for _ in range(self.random.randint(least, most)))
 
     def as_(self) -> str:
@@ -86,7 +86,7 @@ class Statements:
         return text.upper()
 
     def spaced(self, text: str) -> str:
-        """Spaces that stand outside quotes, replaced by other spaces and comments."""
+        """Replace spaces outside of quotes by other spaces and comments."""
         if self.random.random() < 0.5 or any(mark in text for mark in "\"'`"):
             return text
         return "".join(self.pick(*_SPACES) if mark == " " else mark for mark in text)
@@ -98,7 +98,7 @@ class Statements:
         return self.pick(*_NAMES) if self.random.random() < 0.8 else self.pick(*_QUOTED)
 
     def plain(self) -> str:
-        """An identifier that is no soft keyword, for places where one would be taken as such."""
+        """Return an identifier that is not a soft keyword, for positions where it would be taken for one."""
         return self.pick("a", "b", "c", "`rows`", "`nulls`", "`exclude`")
 
     def name(self) -> str:
@@ -112,7 +112,7 @@ class Statements:
     # ------------------------------------------------------------------------------------------------ expressions
 
     def expression(self) -> str:
-        """An expression, smaller the less is left of the budget."""
+        """Return an expression; the less budget remains, the smaller it is."""
         self.budget -= 1
         if self.budget <= 0:
             return self.leaf()
@@ -146,7 +146,7 @@ class Statements:
         return base + self.some(step, between="")
 
     def operand(self) -> str:
-        """An operand: a leaf, or anything in parentheses, or what binds tightly."""
+        """Return an operand: a leaf, a construct that binds tightly, or anything in parentheses."""
         return self.pick(self.atom, self.path)
 
     def binary(self) -> str:
@@ -154,8 +154,8 @@ class Statements:
         return f"{self.operand()} {self.pick(*_BINARY)} {self.operand()}"
 
     def chain(self) -> str:
-        """Operators of several levels, without parentheses, each level used so that the whole is well formed."""
-        self.budget -= 3  # its parts are written several times, so what lies in them grows quickly
+        """Return operators of several levels without parentheses, in a well-formed order."""
+        self.budget -= 3  # its parts are written several times, so it grows quickly
         tight = self.some(self.operand, most=3, between=self.pick(" * ", " / ", " div "))
         loose = f"{tight} {self.pick('+', '-')} {self.operand()} {self.pick('+', '-')} {self.operand()}"
         joined = f"{loose} || {self.operand()}"
@@ -164,7 +164,7 @@ class Statements:
         return f"{self.maybe('not ')}{compared} {self.pick('and', 'or')} {self.maybe('not ')}{test}"
 
     def between(self) -> str:
-        """BETWEEN, with an AND after it sometimes."""
+        """Return BETWEEN, sometimes followed by AND."""
         inner = f"{self.operand()} {self.maybe('not ')}between {self.operand()} + 1 and {self.operand()}"
         return inner + self.maybe(f" and {self.operand()}") + self.maybe(f" or {self.operand()}")
 
@@ -319,7 +319,7 @@ class Statements:
         return self.pick(*sets, self.key(), self.key())
 
     def key(self) -> str:
-        """A key of a group. One that begins with a parenthesis would be a set of keys, which has no name."""
+        """Return a group key. A key that begins with a parenthesis would be a set of keys, which has no name."""
         expression = self.expression()
         whole = f"[{expression}][0]" if expression.startswith("(") else expression
         return f"{whole}{self.maybe(lambda: f' {self.as_()}{self.plain()}')}"
@@ -374,7 +374,7 @@ class Statements:
         return self.pick(*drops) if self.random.random() < 0.35 else self.random.choice(kinds)()
 
     def named(self) -> str:
-        """CREATE of what is simple."""
+        """Return CREATE of a simple object."""
         name, unless = self.name(), self.unless()
         kinds = [f"create dataverse{unless} {name}", f"create dataverse {name}{unless}"]
         kinds += [f"create type{unless} {name} as {self.record()}", f"create type {name}{unless} as {self.record()}"]

@@ -1,4 +1,4 @@
-"""Errors that cross processes."""
+"""Errors that are pickled between processes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Generated expressions and queries, worked out: nothing but errors of the language comes out, and never without
-end.
-"""
+"""Generated expressions and queries: evaluation ends, with a value or with an error of the language."""
 
 from __future__ import annotations
 
@@ -41,7 +39,7 @@ WORLD = NameWorld({("Default",): {"t": [{"a": 1, "b": (1, 2)}, {"a": None}, {}]}
 
 
 def test_every_function_takes_every_kind_of_value() -> None:
-    """No function raises anything but errors of the language, whatever it is given; what comes out is a value."""
+    """Every function, given any values, returns a value or raises an error of the language."""
     chosen = random.Random(11)
     for name, entry in FUNCTIONS.items():
         if entry.kind != "scalar":
@@ -55,7 +53,7 @@ def test_every_function_takes_every_kind_of_value() -> None:
 
 
 def test_generated_statements_end() -> None:
-    """Whatever parses is bound and worked out, or refused in words of the language."""
+    """Every statement that can be parsed is bound and evaluated, or refused with an error of the language."""
     worked = 0
     for seed in range(2_000):
         for parsed in parse(Statements(seed).statement()):

@@ -1,4 +1,4 @@
-"""What EXPLAIN says of who works a query out."""
+"""The output of EXPLAIN about where a query is evaluated."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ TOLD = {
 
 @pytest.mark.parametrize("text", TOLD)
 def test_who_works_it_out(text: str) -> None:
-    """Spark, or the evaluator over what Spark gives, or both; with the reason, and the plan."""
+    """A query is evaluated by Spark, by the evaluator over rows that Spark reads, or by both; the output has the reason
+    and the plan.
+    """
     told = json.loads(explain_plan(bound(text).expression, lambda _, name: FORMS[name]))
 
     assert told.pop("plan")
@@ -55,7 +57,9 @@ INDEXES = (LookupIndex("by_n", (("n",), ("note",))),)
 
 
 def test_an_index_that_is_asked() -> None:
-    """By name, with what is done where it leaves much; a query that says nothing of its first field does not ask it."""
+    """The plan names the index and the alternative for many matches; a query without a condition on its first field
+    does not use it.
+    """
 
     def told(text: str) -> dict[str, object]:
         found: dict[str, object] = json.loads(
@@ -73,9 +77,7 @@ def test_an_index_that_is_asked() -> None:
 
 
 def test_a_plan_as_text() -> None:
-    """One line for each part, indented below what it is a part of; where something stands and what is not there is
-    left out.
-    """
+    """Each node is one line, indented below its parent; positions and absent parts are omitted."""
     told = b'{"n":"Query","at":[1,1],"lets":[],"arms":[{"n":"Scan","dataverse":["a","b"],"name":"t","position":null}],"limit":{"n":"Constant","value":3}}'
 
     assert json.loads(as_text(told)).splitlines() == [

@@ -17,7 +17,7 @@ def _format(settings: str, more: str = "") -> ExportFormat:
 
 
 def test_options() -> None:
-    """Numbers, sizes, compression and the endings of names."""
+    """Numbers, sizes, compression and file name suffixes are parsed."""
     form = _format("'format': 'JSON', 'compression': 'gzip', 'max-objects-per-file': 2000, 'max-file-size': '5.5MB'")
 
     assert (form.name, form.compression, form.objects_max, form.bytes_max) == ("json", "gzip", 2000, 5_767_168)
@@ -53,7 +53,7 @@ def test_options() -> None:
     ],
 )  # fmt: skip
 def test_wrong_options(settings: str, more: str, code: int, says: str) -> None:
-    """Each with its number and the words that say what is expected."""
+    """The error for a wrong option has its number and the expected values."""
     with pytest.raises(SqlppError) as raised:
         _format(settings, more)
 

@@ -20,7 +20,7 @@ WORLD = NameWorld({("Default",): {"d": [{"id": 1, "o": {"a": "x", "c": {"e": 1}}
 
 
 def fields(text: str) -> dict[str, object]:
-    """The openness of the fields that a query finds, by their paths."""
+    """Return whether each field that a query finds is open, by path."""
     bound = bind(parse_body(text), WORLD)
     typed = with_field_types(bound.expression, {DATASET: TYPE})
     (found,) = results(BoundQuery(typed, bound.slots, ()), WORLD.rows)
@@ -39,7 +39,7 @@ def _flat(entries: tuple[dict[str, object], ...], prefix: str) -> list[tuple[str
 
 
 def test_constants_stay_as_they_are() -> None:
-    """The time of the statement is a constant of the plan, and a tuple."""
+    """The time of the statement is a constant of the plan and a tuple; it is unchanged."""
     bound = bind(parse_body("select value [get_object_fields({}), $p] from d r"), WORLD, parameters={"p": Date(7)})
     typed = with_field_types(bound.expression, {DATASET: TYPE})
     (result,) = results(BoundQuery(typed, bound.slots, ()), WORLD.rows)
@@ -66,12 +66,14 @@ DECLARED = {
     ],
 )
 def test_a_field_is_open_if_no_type_declares_it(text: str, found: dict[str, object]) -> None:
-    """Types follow variables, paths, items of arrays and LET; a constructor declares its fields."""
+    """Declared types are propagated through variables, paths, items of arrays and LET; a constructor declares its
+    fields.
+    """
     assert fields(text) == found
 
 
 def test_an_absent_field_has_its_declared_type() -> None:
-    """It is listed, without parts."""
+    """An absent field is listed with its declared type, without parts."""
     world = NameWorld({("Default",): {"d": [{"id": 1, "o": None}]}})
     bound = bind(parse_body("select value get_object_fields(r) from d r"), world)
     typed = with_field_types(bound.expression, {DATASET: TYPE})
@@ -84,7 +86,7 @@ def test_an_absent_field_has_its_declared_type() -> None:
 
 
 def test_a_plan_without_the_function_is_unchanged() -> None:
-    """Other statements cost one walk."""
+    """A plan without the function is returned unchanged after one walk."""
     expression = bind(parse_body("select value r from d r"), WORLD).expression
 
     assert with_field_types(expression, {DATASET: TYPE}) is expression

@@ -1,6 +1,4 @@
-"""Broken statements: whatever the text is, it is read or refused with a place in it, in time that grows with its
-length.
-"""
+"""Broken statements: any text is parsed or refused with a position, in time proportional to its length."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ _CHARACTERS = "abcEef019_$`'\"\\{}[]().,;:?@#*/+-=<>!%^|~& \t\r\n\u00a0é日😀
 
 
 def refusal(text: str) -> SqlppError | None:
-    """The error that a text gives; a text that gives none is printed and read again."""
+    """Return the error of a text; a text without an error is printed and parsed again."""
     try:
         parsed = parse(text)
     except SqlppError as error:
@@ -48,7 +46,7 @@ def refusal(text: str) -> SqlppError | None:
 
 
 def read_or_refuse(text: str) -> None:
-    """Read a text; a refusal must be of the language, have a place in the text, and be fit to print."""
+    """Parse a text; an error must be one of the language, with a position in the text and a printable message."""
     error = refusal(text)
     if error is None:
         return
@@ -66,7 +64,7 @@ def images(text: str) -> list[str]:
 
 
 def test_broken_tokens() -> None:
-    """Statements with tokens left out, doubled, swapped and put in."""
+    """Statements with tokens removed, doubled, swapped and inserted are parsed or refused."""
     for seed in range(STATEMENTS):
         chance = random.Random(seed)
         words = images(Statements(seed).statement())
@@ -77,7 +75,7 @@ def test_broken_tokens() -> None:
 
 
 def test_broken_characters() -> None:
-    """Statements with characters changed, and cut short."""
+    """Statements with changed characters, and truncated ones, are parsed or refused."""
     for seed in range(STATEMENTS):
         chance = random.Random(seed)
         text = list(Statements(seed).statement())
@@ -88,14 +86,14 @@ def test_broken_characters() -> None:
 
 
 def test_random_words() -> None:
-    """Words in no order."""
+    """Words in random order are parsed or refused."""
     for seed in range(STATEMENTS):
         chance = random.Random(seed)
         read_or_refuse(" ".join(chance.choices(_WORDS, k=chance.randint(1, 30))))
 
 
 def test_random_bytes() -> None:
-    """Bytes, read as what they may be."""
+    """Random bytes, decoded as text, are parsed or refused."""
     for seed in range(STATEMENTS):
         chance = random.Random(seed)
         text = chance.randbytes(chance.randint(0, 60)).decode(chance.choice(("latin-1", "utf-8")), "replace")
@@ -134,7 +132,7 @@ REPEATED = {
 
 
 def calls_of(work: Callable[[], object]) -> int:
-    """Return the number of calls of Python functions and of C functions that some work makes."""
+    """Return the number of calls of Python and C functions during some work."""
     count = 0
 
     def seen(*_: object) -> None:
@@ -150,7 +148,7 @@ def calls_of(work: Callable[[], object]) -> int:
 
 
 def attempt(text: str) -> str:
-    """Read a text and print it, or say what is wrong."""
+    """Parse a text and print it, or return the error."""
     try:
         return ";".join(render(one.statement) for one in parse(text))
     except SqlppError as error:
@@ -159,7 +157,7 @@ def attempt(text: str) -> str:
 
 @pytest.mark.parametrize("kind", REPEATED)
 def test_work_grows_with_length(kind: str) -> None:
-    """Four times the text takes four times the calls, to read and to print, or to refuse."""
+    """Four times the text takes at most four times the calls, to parse and print it or to refuse it."""
     before, again, after = REPEATED[kind]
     short, long = (before + again * times + after for times in (1000, 4000))
 

@@ -1,4 +1,4 @@
-"""Groups that are given away: what an engine makes of columns gives what the evaluator makes of objects."""
+"""Delegated groups: grouping by an engine over columns gives the results of the evaluator over objects."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def at(value: Value, path: tuple[str, ...]) -> Value:
 
 
 def made(grouped: EngineGrouping, objects: list[Value]) -> list[Value]:
-    """Groups as an engine of columns makes them; an empty column of a group's row is not there."""
+    """Return groups as an engine creates them from columns; an empty column of a group's row is absent."""
     groups: dict[bytes, list[Value]] = {} if grouped.keys else {b"": []}
     for one in objects:
         groups.setdefault(b"".join(key(at(one, path)) for _, path, _ in grouped.keys), []).append(one)
@@ -59,7 +59,7 @@ def made(grouped: EngineGrouping, objects: list[Value]) -> list[Value]:
 
 
 def asked(text: str, type_: RecordType = FOREIGN) -> tuple[list[Value], list[Value], tuple[ScanRequirement, ...]]:
-    """Return the evaluator's result, its result over groups that an engine made, and the requests to that engine."""
+    """Return the evaluator's result, its result over groups of an engine, and the requests to that engine."""
     bound = bind(parse_body(text), WORLD)
     expression, wanted = prepare_scans(bound.expression, types=lambda *_: type_)
 
@@ -90,7 +90,7 @@ def asked(text: str, type_: RecordType = FOREIGN) -> tuple[list[Value], list[Val
     ],
 )
 def test_groups_are_given_away(text: str) -> None:
-    """The results are the same, in order where there is one, and the groups were made elsewhere."""
+    """The results are the same, in order if there is one, and the engine created the groups."""
     wanted, found, asked_for = asked(text)
 
     assert any(one.grouped is not None for one in asked_for)
@@ -115,7 +115,7 @@ def test_groups_are_given_away(text: str) -> None:
     ],
 )
 def test_what_means_more_is_not_given_away(text: str) -> None:
-    """What columns cannot tell, the evaluator works out over objects."""
+    """Groupings that columns cannot represent are not delegated: the evaluator computes them over objects."""
     wanted, found, asked_for = asked(text)
 
     assert all(one.grouped is None for one in asked_for)
@@ -125,7 +125,7 @@ def test_what_means_more_is_not_given_away(text: str) -> None:
 
 @pytest.mark.parametrize("key_path, is_delegated", [("id", True), ("g", False), ("in_.n", False)])
 def test_groups_by_columns_that_hold_null_and_missing_stay_here(key_path: str, is_delegated: bool) -> None:
-    """A null column of a dataset is NULL or MISSING, which are two groups."""
+    """Groups by a column that may be NULL or MISSING are not delegated, because these are two groups."""
     text = f"select k, count(*) as n from things t group by t.{key_path} as k"
 
     wanted, found, asked_for = asked(text, FORM.type)

@@ -11,7 +11,7 @@ from limnos.sqlpp.plan import wire
 
 
 def test_a_job_comes_back_from_its_bytes() -> None:
-    """With all that it says."""
+    """A job is decoded from its bytes to the same job."""
     orders = DatasetRef(("main", "sales", "east", "orders"), "OPEN { oid: bigint }", (("oid",),))
     bound = bind(parse_body("{'oid': 1}"), EmptyNameResolver())
     plan = wire.encode(bound.expression)
@@ -31,7 +31,7 @@ def test_a_job_comes_back_from_its_bytes() -> None:
     ["OPEN { oid: bigint }", "CLOSED { `a b`: int?, c: [string], d: {{ CLOSED { e: uuid } }}? }", "OPEN {  }"],
 )
 def test_a_types_text_is_read_and_written(text: str) -> None:
-    """Openness and optional fields included."""
+    """A type's text is parsed and printed, including openness and optional fields."""
     read = type_of(text)
 
     assert text_of(read).split() == text.split()

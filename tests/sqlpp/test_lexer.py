@@ -1,4 +1,4 @@
-"""Tokens: strings, numbers, comments, braces, places, and what is no token at all."""
+"""Tokens: strings, numbers, comments, braces, positions, and invalid characters."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from limnos.sqlpp.tokens import KEYWORDS, SOFT
 
 
 def cut(text: str) -> list[tuple[str, str]]:
-    """The kinds and values of a text's tokens, the end left out."""
+    """Return the kinds and values of a text's tokens, without the end."""
     return [(token.kind, token.value) for token in TokenizedText(text).tokens[:-1]]
 
 
 def refusal(text: str) -> SqlppError:
-    """The error that the text gives."""
+    """Return the error of a text."""
     with pytest.raises(SqlppError) as caught:
         TokenizedText(text)
     return caught.value
@@ -60,7 +60,7 @@ def refusal(text: str) -> SqlppError:
     ],
 )
 def test_one_token(text: str, kind: str, value: str) -> None:
-    """Each kind of token, and what it stands for."""
+    """Each kind of token has the expected kind and value."""
     assert cut(text) == [(kind, value)]
 
 
@@ -87,12 +87,12 @@ def test_one_token(text: str, kind: str, value: str) -> None:
     ],
 )
 def test_where_tokens_end(text: str, kinds: str) -> None:
-    """The longest token is taken, two braces are one only where a bag is open, comments are nothing."""
+    """The longest token is read, two braces are one token only if a multiset is open, and comments are skipped."""
     assert " ".join(kind for kind, _ in cut(text)) == kinds
 
 
 def test_places() -> None:
-    """Lines end with any line end, columns count characters, the end is at the last character."""
+    """All line ends count, columns count characters, and the end is at the last character."""
     lexed = TokenizedText("a\r\n\t'日' 'x\ny' c\rd\n  ")
 
     assert [tuple(token.place) for token in lexed.tokens] == [(1, 1), (2, 2), (2, 6), (3, 4), (4, 1), (5, 2)]
@@ -100,7 +100,7 @@ def test_places() -> None:
 
 
 def test_hints_are_kept() -> None:
-    """A comment that begins with a plus is kept, with its place; others are not."""
+    """A comment that begins with a plus is a hint and kept with its position; other comments are dropped."""
     hints = TokenizedText("a /*+ indexnl */ = /* + no */\n /*+b*/ c").hints
 
     assert [(hint.text, tuple(hint.place)) for hint in hints] == [("indexnl", (1, 3)), ("b", (2, 2))]
@@ -123,7 +123,7 @@ def test_hints_are_kept() -> None:
     ],
 )
 def test_what_is_no_token(text: str, message: str) -> None:
-    """The character that belongs to no token is named, with its place and what was read before it."""
+    """The error for a character that begins no token has its position and the text before it."""
     error = refusal(text)
 
     assert str(error) == f"ASX1001: Syntax error: {message}"
@@ -133,13 +133,13 @@ def test_what_is_no_token(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("text", [r"'\ud800'", r"'a\udc00'", "'\ud800'", r"`\ud800`"])
 def test_half_a_surrogate_pair(text: str) -> None:
-    """A string that no UTF-8 can hold is refused."""
+    """A string with an unpaired surrogate, which UTF-8 cannot encode, is refused."""
     assert str(refusal(text)) == "ASX1001: Syntax error: Invalid string literal (in line 1, at column 1)"
 
 
 @pytest.mark.parametrize("text", [" " * SIZE_MAX + "a", "'" + "é" * (SIZE_MAX // 2) + "'", "a" * (SIZE_MAX + 1)])
 def test_too_long(text: str) -> None:
-    """The limit is in bytes, and is told before anything is read."""
+    """The limit is in bytes and is checked before the text is read."""
     error = refusal(text)
 
     assert (error.code, error.place) == ("ASX1079", None)
@@ -147,12 +147,12 @@ def test_too_long(text: str) -> None:
 
 
 def test_longest() -> None:
-    """A text of exactly the limit is read."""
+    """A text of exactly the maximum length is read."""
     assert cut("a" * SIZE_MAX) == [("IDENTIFIER", "a" * SIZE_MAX)]
 
 
 def test_words() -> None:
-    """A word is reserved, or soft, or neither, but not two of them; reserved ones have themselves as kind."""
+    """A word is reserved, soft, or neither; the kind of a reserved word is the word itself."""
     assert not KEYWORDS & SOFT
     assert {cut(word)[0][0] for word in KEYWORDS} == KEYWORDS
     assert {cut(word.lower())[0][0] for word in SOFT} == {"IDENTIFIER"}

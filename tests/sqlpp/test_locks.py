@@ -1,4 +1,4 @@
-"""Locks of statements as rules: who may hold what together, who contains whom, who is next."""
+"""Locks of statements as rows: compatible modes, modes that include others, and the next request to be granted."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ A, B = key("a"), key("b")
 
 
 def row(token: int, mode: LockMode | None, wanted: LockMode | None = None, *, of: LockKey = A) -> LockRow:
-    """A row; one that waits has no mode."""
+    """Return a row; a waiting one has no mode."""
     return LockRow(token, of, mode, wanted or mode or READ)
 
 
 def test_the_compatibility_table() -> None:
-    """Each of the 36 cells is what the reference says."""
+    """Each of the 36 cells equals the reference."""
     _, head, *lines = TABLE.rstrip().split("\n")
     cells = {
         (LockMode[line.split()[0]], LockMode[column]): sign == "+"
@@ -68,14 +68,14 @@ def test_the_compatibility_table() -> None:
 
 
 def test_what_contains_what() -> None:
-    """Each of the 36 pairs: WRITE contains all, EXCLUSIVE_MODIFY what is less, everything READ."""
+    """For each of the 36 pairs: WRITE includes all modes, EXCLUSIVE_MODIFY the weaker ones, every mode READ."""
     found = {held: {mode.name for mode in LockMode if contains(held, mode)} for held in LockMode}
 
     assert found == {held: set(names.split()) for held, names in CONTAINED.items()}
 
 
 def test_keys_are_never_concatenated() -> None:
-    """Names whose parts would give the same text together are different keys."""
+    """Keys with different parts are different, even if the concatenated parts are equal."""
     keys = [
         key("a", "b", entity="c"), key("a", entity="b.c"), key("a.b", entity="c"), key("a", "b.c", kind=LockKind.DATAVERSE),
         key("a", "b", "c", kind=LockKind.DATAVERSE), key("a@", "b", entity="c"), key("a", "@b", entity="c"),
@@ -92,7 +92,7 @@ def test_keys_are_never_concatenated() -> None:
 
 
 def test_wishes_are_sorted_and_merged() -> None:
-    """Coarse before fine, by name; a key that is asked for twice is wanted in the mode that contains the other."""
+    """Requests are sorted by granularity and name; a key that is requested twice is requested in the stronger mode."""
     dataverse, dataset = key("b", kind=LockKind.DATAVERSE), key("a", "x")
     type_key = key("z", kind=LockKind.DATATYPE)
     asked = [
@@ -104,7 +104,7 @@ def test_wishes_are_sorted_and_merged() -> None:
 
 
 def test_wishes_that_do_not_go_together() -> None:
-    """Two modes of which none contains the other are ASX1049."""
+    """Two modes of one key, neither of which includes the other, are ASX1049."""
     with pytest.raises(
         SqlppError, match="ASX1049: Metadata lock cannot be acquired for INDEX_BUILD since it is already"
     ):
@@ -112,20 +112,20 @@ def test_wishes_that_do_not_go_together() -> None:
 
 
 def test_a_free_key_is_granted() -> None:
-    """Whoever is alone gets what it wants; two that go together, too."""
+    """A request without competitors is granted; so are two compatible ones."""
     assert grantable_locks([row(1, None, WRITE)], {1}) == [1]
     assert grantable_locks([row(1, MODIFY), row(2, None, MODIFY), row(3, None, READ)], {2, 3}) == [2, 3]
 
 
 def test_all_or_nothing() -> None:
-    """A request with one key in use gets none, and keeps later ones from both."""
+    """A request for two keys, one of which is in use, gets neither, and later requests for both wait."""
     rows = [row(1, WRITE, of=B), row(2, None, WRITE), row(2, None, WRITE, of=B), row(3, None, READ)]
 
     assert grantable_locks(rows, {2, 3}) == []
 
 
 def test_a_waiting_exclusive_holds_back_later_modify() -> None:
-    """With MODIFY held and EXCLUSIVE_MODIFY waiting a later MODIFY waits; after it both run."""
+    """If MODIFY is granted and EXCLUSIVE_MODIFY waits, a later MODIFY waits; afterwards both are granted."""
     waiting = [row(2, None, EXCLUSIVE), row(3, None, MODIFY), row(4, None, MODIFY)]
 
     assert grantable_locks([row(1, MODIFY), *waiting], {2, 3, 4}) == []
@@ -134,13 +134,15 @@ def test_a_waiting_exclusive_holds_back_later_modify() -> None:
 
 
 def test_index_builds_and_modifiers_exclude_each_other() -> None:
-    """Two index builds run together and hold back a modifier, two modifiers an index build."""
+    """Two index builds run concurrently and block a modifier; two modifiers block an index build."""
     assert grantable_locks([row(1, None, BUILD), row(2, None, BUILD), row(3, None, MODIFY)], {1, 2, 3}) == [1, 2]
     assert grantable_locks([row(1, None, MODIFY), row(2, None, MODIFY), row(3, None, BUILD)], {1, 2, 3}) == [1, 2]
 
 
 def test_an_upgrade_waits_for_readers_and_lets_no_new_ones_in() -> None:
-    """It is granted when it is alone; a reader that came later waits for it, and is nobody's who is not asked about."""
+    """An upgrade is granted when no other holder remains; a later reader waits for it. Only requested ids are
+    returned.
+    """
     upgrading = row(1, EXCLUSIVE, UPGRADED)
 
     assert grantable_locks([upgrading, row(2, READ), row(3, None, READ)], {1, 3}) == []
@@ -149,7 +151,7 @@ def test_an_upgrade_waits_for_readers_and_lets_no_new_ones_in() -> None:
 
 
 def test_a_circle_of_upgrades() -> None:
-    """Each waits for a lock that the next one reads: whoever comes last closes the circle."""
+    """In a cycle of upgrades, each of which waits for a reader that waits itself, the last request closes the cycle."""
     rows = [row(1, EXCLUSIVE, UPGRADED), row(2, READ), row(2, EXCLUSIVE, UPGRADED, of=B), row(1, READ, of=B)]
     apart = [row(1, EXCLUSIVE, UPGRADED), row(2, READ), row(2, EXCLUSIVE, UPGRADED, of=B), row(3, READ, of=B)]
 
@@ -160,7 +162,7 @@ def test_a_circle_of_upgrades() -> None:
 
 
 def test_what_is_in_the_way() -> None:
-    """A holder, or an older one that waits; of a younger one nothing is said."""
+    """The blocker is a holder, or an earlier waiting request, never a later one."""
     assert find_blocker([row(1, READ), row(2, None, WRITE)], 2) == row(1, READ)
     assert find_blocker([row(1, MODIFY), row(2, None, EXCLUSIVE), row(3, None, MODIFY)], 3) == row(2, None, EXCLUSIVE)
     assert find_blocker([row(2, None, WRITE), row(3, None, WRITE)], 2) is None
@@ -171,7 +173,7 @@ def test_what_is_in_the_way() -> None:
 @pytest.mark.parametrize("held", [None, *LockMode])
 @pytest.mark.parametrize("wanted", LockMode)
 def test_upgrades_and_downgrades(held: LockMode | None, wanted: LockMode) -> None:
-    """Only EXCLUSIVE_MODIFY becomes UPGRADED_WRITE, and that the other again; each refusal has its code."""
+    """Only EXCLUSIVE_MODIFY can be upgraded to UPGRADED_WRITE, and downgraded again; each refusal has its code."""
 
     def code(check: object) -> str | None:
         try:

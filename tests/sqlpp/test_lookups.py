@@ -1,4 +1,4 @@
-"""Which conditions leave one key, and which let an index be asked."""
+"""Conditions that determine one key, and conditions for which an index is used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def _is(path: str, value: Value, by: str = "=") -> Condition:
 
 
 def test_a_value_for_each_field_is_a_key() -> None:
-    """Whatever else is asked; a number of another type is the field's own."""
+    """Equality with a value for each key field determines a key, whatever the other conditions; a number of another
+    type is converted.
+    """
     found = key_in(FORM, [_is("id", 1, ">"), _is("seen.day", Date(3)), _is("id", 5.0), _is("seen.x", 2.0)])
 
     assert found == (_is("id", 5), _is("seen.day", Date(3)))
@@ -44,17 +46,17 @@ def test_a_value_for_each_field_is_a_key() -> None:
     ],
 )
 def test_less_is_none(conditions: list[Condition]) -> None:
-    """A field without a value, with several, or with one that its type does not have."""
+    """A key field without a value, with several values, or with a value outside of its type determines no key."""
     assert key_in(FORM, conditions) is None
 
 
 def test_a_dataset_without_a_key_has_none() -> None:
-    """There is nothing to look up."""
+    """A dataset without a key has no key lookup."""
     assert key_in(storage_form_of_record(type_of("{ id: bigint }")), [_is("id", 5)]) is None
 
 
 def test_the_key_of_an_object() -> None:
-    """Each field of the key with the object's value."""
+    """The key of an object has the object's value for each key field."""
     assert key_of(FORM, {"id": 7, "seen": {"day": Date(3), "who": ONE}}) == (_is("id", 7), _is("seen.day", Date(3)))
 
 
@@ -68,7 +70,7 @@ BY_N, BY_NAME, BY_DAY, BY_X = (
 
 
 def test_an_index_is_asked_by_what_is_said_of_its_fields() -> None:
-    """Values and bounds, as the columns have them; what is said of other fields is no part of it."""
+    """An index is used with values and bounds of its fields; conditions on other fields are not part of the lookup."""
     found = lookup_in(PLACES, [_is("n", 3.0, ">"), _is("name", "a"), _is("x", 1.0)], indexes=[BY_NAME, BY_N])
 
     assert found == Lookup((_is("n", 3, ">"), _is("name", "a")), "n")
@@ -79,7 +81,7 @@ def test_an_index_is_asked_by_what_is_said_of_its_fields() -> None:
 
 
 def test_a_key_goes_before_an_index() -> None:
-    """It leaves one object."""
+    """A key is preferred to an index, because it determines one object."""
     assert lookup_in(PLACES, [_is("name", "a"), _is("id", 5)], indexes=[BY_NAME]) == Lookup((_is("id", 5),), None)
 
 
@@ -96,7 +98,7 @@ def test_a_key_goes_before_an_index() -> None:
     ],
 )
 def test_an_index_that_does_not_help(conditions: list[Condition], index: LookupIndex) -> None:
-    """Nothing is said of its first field, or what the column does not say; real numbers have several names, and
-    what is not declared has no column.
+    """An index is not used without a usable condition on its first field, for real numbers, and for undeclared
+    fields.
     """
     assert lookup_in(PLACES, conditions, indexes=[index]) is None

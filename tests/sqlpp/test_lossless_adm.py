@@ -1,4 +1,4 @@
-"""Lossless ADM: the texts that AsterixDB writes, back to the same value, and texts that mean nothing."""
+"""Lossless ADM: the texts that AsterixDB writes, decoded to the same values, and invalid texts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ID = uuid.UUID("5c848e5c-6b6a-498f-8452-8847a2957421")
     ],
 )  # fmt: skip
 def test_a_value_has_asterixdbs_text(value: Value, text: str) -> None:
-    """The tag of the type, then the parts as numbers; a double is the number of its bits."""
+    """The text has the type's tag, then the parts as numbers; a double is the number of its bits."""
     assert lossless_adm_text(value) == text
 
 
@@ -66,14 +66,14 @@ VALUES: st.SearchStrategy[Value] = st.recursive(
 
 @given(VALUES)
 def test_a_value_comes_back(value: Value) -> None:
-    """With its type: a reader sees the value that was written."""
+    """A value is decoded with its type."""
     result = lossless_adm_value(json.loads(lossless_adm_text(value)))
 
     assert (result, type(result)) == (value, type(value))
 
 
 def test_numbers_that_are_none_come_back() -> None:
-    """NaN and the infinities have bits like any other double."""
+    """NaN and the infinities are decoded from their bits."""
     read = lossless_adm_value(json.loads(lossless_adm_text((math.nan, math.inf, -math.inf))))
 
     assert isinstance(read, tuple)
@@ -89,12 +89,12 @@ def test_numbers_that_are_none_come_back() -> None:
     ],
 )  # fmt: skip
 def test_a_text_without_a_meaning_is_refused(text: str) -> None:
-    """An unknown tag, a part that is no number, a number that the type does not have."""
+    """An unknown tag, a part that is not a number, and a number outside of the type are refused."""
     with pytest.raises(ValueError, match=r"\S"):
         lossless_adm_value(text)
 
 
 def test_an_interval_has_no_text() -> None:
-    """As in AsterixDB, which has no printer for it."""
+    """An interval is refused, as in AsterixDB, which has no printer for it."""
     with pytest.raises(SqlppError, match="interval"):
         lossless_adm_text(Interval(Date(1), Date(2)))

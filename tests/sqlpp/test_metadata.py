@@ -12,7 +12,7 @@ KEYS = frozenset({"IndexStructure", "SearchKey", "SearchKeyElements", "SearchKey
 
 
 def index_record(fields: str) -> Value:
-    """The keys in the record of an index of these fields."""
+    """Return the keys in the record of an index of these fields."""
     statements = ("create dataset d(t) primary key id", f"create index i on d{fields}")
     objects = [MetadataObject(Kind.TABLE, ("v", "d"), statements=statements)]
     return list(metadata_records("Index", objects, fields=KEYS))[1]
@@ -38,7 +38,7 @@ def index_record(fields: str) -> Value:
     ],
 )  # fmt: skip
 def test_keys_of_indexes(fields: str, expected: dict[str, Value]) -> None:
-    """An index of arrays has elements instead of paths; types are there if a key has one."""
+    """An array index has elements instead of paths; types are present if a key has one."""
     known: dict[str, Value] = (
         expected if "SearchKey" in expected else {"IndexStructure": "ARRAY", "SearchKey": (), **expected}
     )

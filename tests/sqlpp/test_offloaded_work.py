@@ -1,4 +1,4 @@
-"""Work on statements that processes do: parsing, binding, working out; what they answer is read as data."""
+"""Work on statements in worker processes: parsing, binding and evaluation, and the decoding of their answers."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def evaluated(text: str) -> list[bytes]:
 
 
 def test_a_text_is_told_by_where_its_statements_stand() -> None:
-    """Each statement read by itself, from its span, is the one that stands there, places and numbered parameters
-    included.
+    """A text is described by the spans of its statements; each span, parsed by itself, gives the same statement, with
+    positions and numbered parameters.
     """
     done, told = OFFLOADED_WORK[offloaded_work.PARSE](LONG.encode())
     spans = offloaded_work.spans_of(told)
@@ -48,7 +48,7 @@ def test_a_text_is_told_by_where_its_statements_stand() -> None:
 
 
 def test_a_message_about_a_part_shows_its_line_and_place() -> None:
-    """As if the whole text had been read."""
+    """An error in a part has the line and position in the whole text."""
     spans = offloaded_work.spans_of(OFFLOADED_WORK[offloaded_work.PARSE](LONG.encode())[1])
 
     with pytest.raises(SqlppError) as whole:
@@ -61,7 +61,7 @@ def test_a_message_about_a_part_shows_its_line_and_place() -> None:
 
 
 def test_what_can_not_be_parsed_is_refused() -> None:
-    """With number and place."""
+    """A text that cannot be parsed is refused with number and position."""
     refused, told = OFFLOADED_WORK[offloaded_work.PARSE](b"select value 1;\nselect from")
     error = offloaded_work.refusal_of(told)
 
@@ -70,7 +70,7 @@ def test_what_can_not_be_parsed_is_refused() -> None:
 
 
 def test_binding_asks_for_names_then_gives_a_plan() -> None:
-    """What is wanted is told; with it known, the plan is that of a binder here."""
+    """Binding returns the names that it needs; with these, it returns the same plan as the binder in this process."""
     body = UnparsedQuery(TextPosition(1, 1), "select value x from v x")
     known = ResolvedNames()
     binding = QueryBinding(body, ("Default",), {}, {})
@@ -95,7 +95,7 @@ def test_binding_asks_for_names_then_gives_a_plan() -> None:
 
 
 def test_binding_refuses_what_means_nothing() -> None:
-    """In the words of the binder."""
+    """An unresolvable name is refused with the binder's message."""
     outcome, told = bound_apart(
         QueryBinding(UnparsedQuery(TextPosition(1, 1), "nobody(1)"), ("Default",), {}, {}), ResolvedNames()
     )
@@ -111,7 +111,9 @@ def test_binding_refuses_what_means_nothing() -> None:
 
 @pytest.mark.parametrize("fact", [None, BoundView(("Default",), "v", UnparsedQuery(TextPosition(1, 1), "1"))])
 def test_a_text_is_not_parsed_where_expressions_are_counted(fact: object) -> None:
-    """Neither the query's own nor a view's: that is for a process."""
+    """If expressions are counted, unparsed text of the query or a view raises BudgetSpent, so that a process parses
+    it.
+    """
     text = "select value x from v x"
     body = parse(text)[0].statement.body if fact else UnparsedQuery(TextPosition(1, 1), text)  # type: ignore[attr-defined]
 
@@ -122,7 +124,7 @@ def test_a_text_is_not_parsed_where_expressions_are_counted(fact: object) -> Non
 
 
 def test_results_come_in_parts() -> None:
-    """Whole lines each, so that whoever takes them holds one copy."""
+    """Results come in chunks of complete lines, so that the reader needs only one copy."""
     done, warnings, *parts = evaluated("select value repeat('x', 100000) from range(1, 10) y")
 
     assert (done, warnings) == (b"done", b"[]")
@@ -139,7 +141,7 @@ def test_results_come_in_parts() -> None:
     ],
 )
 def test_results_have_an_end(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one value or in many, by what would be written and before it is."""
+    """The size of results is limited, for one value or many, by the text to be written, before it is written."""
     monkeypatch.setattr(offloaded_work, "RESULT_BYTES_MAX", 50_000)
 
     refused, told = evaluated(text)
@@ -149,7 +151,7 @@ def test_results_have_an_end(text: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_plan_of_bytes_is_no_part_of_another() -> None:
-    """No bytes make such a node."""
+    """An encoded plan is not decoded as a node of another plan."""
     found = BoundQuery(EncodedPlan(TextPosition(1, 1), b"x"), 0, ())
 
     assert wire.encode(found.expression) == b"x"
@@ -158,7 +160,7 @@ def test_a_plan_of_bytes_is_no_part_of_another() -> None:
 
 
 def test_warnings_of_an_evaluation_come_before_its_results() -> None:
-    """Their numbers, texts and positions arrive as they were."""
+    """Warnings have their numbers, texts and positions and precede the results."""
     done, told, line = evaluated("array_sum([1, 'a'])")
 
     (warning,) = offloaded_work.warnings_of(told)
@@ -169,7 +171,7 @@ def test_warnings_of_an_evaluation_come_before_its_results() -> None:
 
 
 def test_warnings_with_a_position_in_their_message_stay_as_they_are() -> None:
-    """The decoded warning does not add the position a second time."""
+    """A decoded warning whose message has the position does not add it again."""
     warning = SqlppError(1, "Cannot read (in line 2, at column 3)", TextPosition(2, 3), True)
     (decoded,) = offloaded_work.warnings_of(offloaded_work.packed_warnings([warning]))
     assert decoded.text == warning.text

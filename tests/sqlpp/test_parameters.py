@@ -1,4 +1,4 @@
-"""Parameters of requests: what a form and a JSON object say, and how much of it is taken."""
+"""Parameters of requests: forms and JSON objects, and their limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MANY = b"[" + b"1," * VALUES_MAX + b"1]"
 
 
 def test_a_form_has_texts() -> None:
-    """Names and values are decoded; empty pairs are none, and a repeated name stands twice."""
+    """Names and values are decoded; empty pairs are skipped, and a repeated name occurs twice."""
     found = form_parameters(b"statement=select+%41&&dataverse=a&dataverse=b&x")
 
     assert [(each.name, each.text) for each in found] == [
@@ -24,7 +24,7 @@ def test_a_form_has_texts() -> None:
 
 
 def test_an_object_has_values() -> None:
-    """Texts are decoded, other values stay JSON."""
+    """Strings are decoded; other values remain JSON."""
     found = json_parameters(b'{"statement": "a\\n", "args": [1, "x"], "pretty": true}')
 
     assert found == [("statement", "a\n", True), ("args", '[1, "x"]', False), ("pretty", "true", False)]
@@ -43,25 +43,27 @@ def test_an_object_has_values() -> None:
     ],
 )  # fmt: skip
 def test_objects_that_are_refused(body: bytes, words: str) -> None:
-    """Too many values in all parameters together, too many parameters, and what is no JSON object."""
+    """Too many values in all parameters together, too many parameters, and text that is not a JSON object are
+    refused.
+    """
     with pytest.raises(SqlppError, match=words):
         json_parameters(body)
 
 
 def test_texts_do_not_count_as_values() -> None:
-    """A long statement has as many commas and brackets as it likes."""
+    """Commas and brackets in strings do not count as values."""
     assert json_parameters(msgspec.json.encode({"statement": MANY.decode()}))[0].text == MANY.decode()
 
 
 def test_a_form_of_many_parameters_is_refused() -> None:
-    """One more than a request may have."""
+    """A form with one parameter more than the maximum is refused."""
     assert len(form_parameters(b"&".join([b"a=1"] * PARAMETERS_MAX))) == PARAMETERS_MAX
     with pytest.raises(SqlppError, match="at most 1000 parameters"):
         form_parameters(b"&".join([b"a=1"] * (PARAMETERS_MAX + 1)))
 
 
 def test_processes_return_the_same() -> None:
-    """A process gives what would be read here, and refuses also text that is no UTF-8."""
+    """A worker process returns the same as this process, and refuses text that is not UTF-8."""
     body = b"statement=select+%41&a=1"
 
     outcome, told = read_parameters(body, b"form")

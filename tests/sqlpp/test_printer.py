@@ -1,4 +1,4 @@
-"""Printing: what is printed is read again as the same tree, whatever was written first."""
+"""Printing: the printed text is parsed to the same tree, for any spelling of the original."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATEMENTS = int(os.environ.get("LIMNOS_TEST_STATEMENTS", "300"))
 
 
 def test_printed_statements_are_read_as_the_same_tree() -> None:
-    """A generated statement, printed and read again, has the same tree; the text printed from that is the same, too."""
+    """A generated statement, printed and parsed, has the same tree, and printing it again gives the same text."""
     for seed in range(STATEMENTS):
         text = Statements(seed).statement()
         statement = parse(text)[0].statement
@@ -30,7 +30,7 @@ def test_printed_statements_are_read_as_the_same_tree() -> None:
 
 
 def test_every_kind_of_node_is_generated() -> None:
-    """The generator reaches each kind of node, so none is printed untested."""
+    """The generator creates each kind of node, so that all are printed in tests."""
     left = set(printed_kinds())
     for seed in range(5000):
         left -= {type(node) for node in descendants(parse(Statements(seed).statement())[0].statement)}
@@ -41,7 +41,7 @@ def test_every_kind_of_node_is_generated() -> None:
 
 
 def test_every_kind_of_node_can_be_printed() -> None:
-    """No kind of node lacks its pieces, names apart, which are text."""
+    """Every kind of node can be printed, apart from names, which are text."""
     kinds = {kind for kind in vars(tree).values() if isinstance(kind, type) and issubclass(kind, SyntaxNode)}
     bases = {tree.SyntaxNode, tree.Expression, tree.Statement, tree.TypeExpression, tree.DottedName, tree.UpdateStep}
 
@@ -76,11 +76,11 @@ def test_every_kind_of_node_can_be_printed() -> None:
     ],
 )
 def test_printed_expressions(text: str, printed: str) -> None:
-    """Parentheses stand where the tree needs them and nowhere else; names and strings are quoted as needed."""
+    """Parentheses are printed only where the tree needs them; names and strings are quoted as needed."""
     assert render(parse_body(text)) == printed
 
 
 @pytest.mark.parametrize("word", sorted(KEYWORDS | SOFT))
 def test_words_are_quoted(word: str) -> None:
-    """A name that is a word of the language somewhere is printed in back-quotes."""
+    """A name that is a keyword is printed in back-quotes."""
     assert identifier(word.lower()) == f"`{word.lower()}`"

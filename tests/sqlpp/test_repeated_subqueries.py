@@ -1,4 +1,4 @@
-"""Subqueries that are evaluated again only if a variable that they read has another value."""
+"""Subqueries are evaluated again only if a variable that they read has changed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Names:
 
 
 def asked(text: str, *, steps: int = 1_000_000) -> list[Value]:
-    """The results of a query that visits at most so many rows."""
+    """Return the results of a query that visits at most the given number of rows."""
     bound = bind(parse_body(text), Names(), dataverse=("d",))
     rows = {"buyers": BUYERS, "sales": SALES}
     return list(results(bound, lambda _, name: rows[name], budget=Budget(steps=steps)))
 
 
 def test_a_subquery_about_the_outermost_query() -> None:
-    """It runs once for each buyer, not for each sale as well: fewer rows than 20 times 200 times 200 are visited."""
+    """The subquery is evaluated once per buyer, not once per sale: fewer than 20 * 200 * 200 rows are visited."""
     levels: dict[int, set[int]] = {}
     for number in range(200):
         levels.setdefault(number % 20, set()).add(number * number % 7 % 3)
@@ -48,7 +48,7 @@ def test_a_subquery_about_the_outermost_query() -> None:
 
 
 def test_a_dataset_that_is_searched_again_and_again() -> None:
-    """Its objects are found by the equalities with outer variables: fewer than 20 times 200 times 200 are visited."""
+    """Objects are found by equalities with outer variables: fewer than 20 * 200 * 200 rows are visited."""
     every = {one["level"] for one in SALES if isinstance(one, dict)}
     query = """select value b.id from buyers b where not exists (select * from sales s1 where not exists
         (select * from sales s2 where s2.buyer = b.id and s1.level = s2.level)) order by b.id"""
@@ -61,7 +61,9 @@ def test_a_dataset_that_is_searched_again_and_again() -> None:
 
 
 def test_values_that_change_are_seen() -> None:
-    """Of sources, of LET, of groups and of quantifiers, also when they return to an earlier value."""
+    """Changed values of sources, LET, groups and quantifiers cause a new evaluation, also when they return to an
+    earlier value.
+    """
     assert asked("select value (select value x + y from [1] as x) from [1, 2, 1, 1] as y") == [(2,), (3,), (2,), (2,)]
     assert asked("select value (select value z from [0] as x) from [1, 2, 1] as y let z = y * 10") == [
         (10,),
@@ -76,7 +78,7 @@ def test_values_that_change_are_seen() -> None:
 
 
 def test_values_that_are_random_are_not_kept() -> None:
-    """Each evaluation has its own."""
+    """Subqueries with random values are evaluated each time."""
     found = asked("select value (select value random() from [1] as x)[0] from range(1, 5) as y")
 
     assert len(set(found)) == 5

@@ -59,12 +59,12 @@ ID = uuid.UUID(int=1)
     ],
 )
 def test_adm_keeps_types(value: Value, text: str) -> None:
-    """Values that JSON lacks are calls of their constructors."""
+    """Values that JSON lacks are printed as calls of their constructors."""
     assert adm_text(value).startswith(text)
 
 
 def test_lossless_json_names_types() -> None:
-    """Text, booleans and NULL stand for themselves."""
+    """Strings, booleans and NULL are printed without a type."""
     value: Value = {"a": (Integer(1), 2, 2.5, math.nan), "b": Bag(("x", True, None)), "c": Date(1)}
 
     assert json.loads(lossless_json_text(value)) == {
@@ -88,7 +88,7 @@ def test_lossless_json_names_types() -> None:
     ],
 )
 def test_lossless_json_has_points_and_plain_values(value: Value, document: object) -> None:
-    """As results of AsterixDB's case scan/alltypes_01 have them."""
+    """Points and plain values are printed as in AsterixDB's case scan/alltypes_01."""
     assert json.loads(lossless_json_text(value)) == document
 
 
@@ -105,25 +105,25 @@ def test_lossless_json_has_points_and_plain_values(value: Value, document: objec
     ],
 )
 def test_fields_of_csv(value: Value, text: str) -> None:
-    """Texts, temporal values and nested values are quoted."""
+    """Strings, temporal values and nested values are quoted."""
     assert csv_text(value) == text
 
 
 def test_an_interval_is_its_ends() -> None:
-    """In lossless JSON, where each end has its type."""
+    """In lossless JSON an interval has both ends, each with its type."""
     assert json.loads(lossless_json_text(Interval(Date(0), Date(1)))) == {
         "interval": {"start": {"date": "1970-01-01"}, "end": {"date": "1970-01-02"}}
     }
 
 
 def lines(form: ResultFormat, *values: Value) -> list[object]:
-    """Results as a response has them."""
+    """Return results in the form of a response."""
     text = ResultText(form)
     return [json.loads(line) for value in values for line in text.lines(tagged_line(value).encode())]
 
 
 def test_the_first_object_gives_the_columns_of_csv() -> None:
-    """With a header they are the first line; fields that an object lacks are empty."""
+    """The first object determines the columns, which the header line names; missing fields are empty."""
     first, second = {"a": 1, "b": "x"}, {"b": None}
 
     assert lines("csv", first, second) == ['1,"x"', ","]
@@ -132,12 +132,12 @@ def test_the_first_object_gives_the_columns_of_csv() -> None:
 
 @pytest.mark.parametrize("second", [{"c": 1}, 1, None])
 def test_csv_refuses_what_has_no_column(second: Value) -> None:
-    """Another field, and what is no object."""
+    """CSV refuses additional fields, and values that are not objects."""
     with pytest.raises(SqlppError, match="ASX4000: CSV has"):
         lines("csv", {"a": 1}, second)
 
 
 def test_other_formats_are_texts_and_values() -> None:
-    """ADM is a text in JSON, lossless JSON a value."""
+    """In a JSON response an ADM result is a string and a lossless JSON result is a value."""
     assert lines("adm", {"a": Date(0)}) == ['{ "a": date("1970-01-01") }']
     assert lines("lossless-json", TinyInt(1)) == [{"int8": 1}]

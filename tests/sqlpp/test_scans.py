@@ -1,4 +1,4 @@
-"""What each scan of a statement needs: enough for the right results, and not more than can be told."""
+"""The requirements of each scan: sufficient for correct results, and not more than an engine can apply."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def wanted(text: str, **more: object) -> tuple[ScanRequirement, ...]:
 
 
 def conditions(text: str) -> list[tuple[str, str, Value]]:
-    """The conditions of the first scan under `where`."""
+    """Return the conditions of the first scan under `where`."""
     (only,) = wanted(f"select p.id from people p where {text}")
     return [(".".join(one.path), one.operator, one.value) for one in only.conditions]
 
 
 def test_fields_that_are_looked_at() -> None:
-    """Only fields that something looks at; whole objects where one goes out as it is."""
+    """Only fields that the query uses are required; whole objects if they are returned."""
     assert wanted("select p.name from people p where p.home.zip = '1'")[0].fields == {"name", "home"}
     assert wanted("select value p from people p")[0].fields is None
     assert wanted("select p.* from people p")[0].fields is None
@@ -49,7 +49,7 @@ def test_fields_that_are_looked_at() -> None:
 
 
 def test_fields_of_a_result_may_be_told() -> None:
-    """Of objects that are only looked at by their key, nothing else is read."""
+    """If only the key of objects is used, no other field is read."""
     (only,) = wanted("select value p from people p where p.age > 3", result_fields=frozenset({"id"}))
 
     assert only.fields == {"id", "age"}
@@ -77,12 +77,14 @@ def test_fields_of_a_result_may_be_told() -> None:
     ],
 )  # fmt: skip
 def test_conditions_that_can_be_told(text: str, told: list[tuple[str, str, Value]]) -> None:
-    """Comparisons of a path with what is known, joined by AND."""
+    """Comparisons of a path with a known value, joined by AND, are conditions of the scan."""
     assert conditions(text) == told
 
 
 def test_a_limit_is_told_where_any_objects_will_do() -> None:
-    """The first few of one dataset as they come, and nothing else."""
+    """A limit applies to the scan only for the first objects of one dataset, without conditions, order, grouping or
+    other operations.
+    """
     assert wanted("select p.id from people p limit 2 offset 3")[0].limit == 5
     for text in (
         "select p.id from people p where p.id > 0 limit 2",
@@ -104,14 +106,14 @@ def test_a_limit_is_told_where_any_objects_will_do() -> None:
     ],
 )
 def test_a_window_before_where_needs_all_rows(text: str) -> None:
-    """The conditions of WHERE do not restrict a scan whose rows a window function of LET or WHERE counts."""
+    """Conditions of WHERE do not restrict a scan whose rows a window function of LET or WHERE needs."""
     (only,) = wanted(text)
 
     assert only.conditions == ()
 
 
 def test_a_condition_does_not_cross_an_outer_join() -> None:
-    """What WHERE asks of a side that may be missing is not told."""
+    """A condition of WHERE on the optional side of an outer join is not applied to its scan."""
     found = wanted("select p.id from people p left join other o on o.of = p.id where o.id = 1 and p.id = 1")
 
     assert [(one.name, len(one.conditions)) for one in found] == [("people", 1), ("other", 0)]
@@ -129,7 +131,7 @@ def test_a_condition_does_not_cross_an_outer_join() -> None:
     ],
 )
 def test_nothing_is_lost(text: str) -> None:
-    """With only the fields and objects that are told, the results are the same."""
+    """With only the required fields and objects, the results are the same."""
     bound = bind(parse_body(text), WORLD)
     expression, needs = prepare_scans(bound.expression)
 

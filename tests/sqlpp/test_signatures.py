@@ -10,7 +10,7 @@ from limnos.sqlpp.signatures import flat_signature
 
 
 def signature(text: str) -> dict[str, str] | None:
-    """Names with their types."""
+    """Return names with their types."""
     (parsed,) = parse(text)
     assert isinstance(parsed.statement, tree.QueryStatement)
     bound = QueryBinding(parsed.statement.body, ("Default",), {}, {}).bind(ResolvedNames({}))
@@ -41,7 +41,7 @@ def signature(text: str) -> dict[str, str] | None:
     ],
 )  # fmt: skip
 def test_fields_have_names_and_types(text: str, fields: dict[str, str]) -> None:
-    """In the order of the query; a type that only values tell is `any`."""
+    """Fields have the order of the query; a type that is known only at run time is `any`."""
     result = signature(text)
 
     assert result == fields
@@ -60,5 +60,5 @@ def test_fields_have_names_and_types(text: str, fields: dict[str, str]) -> None:
     ],
 )
 def test_results_without_known_fields_have_none(text: str) -> None:
-    """The driver then says so; a wrong list of columns would be worse."""
+    """The signature is None if the fields are not known statically."""
     assert signature(text) is None

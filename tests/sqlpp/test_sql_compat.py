@@ -1,4 +1,4 @@
-"""Queries with SQL's meaning: each rewriting by its results, and what it refuses."""
+"""Queries in SQL compatibility mode: each rewriting by its results, and the refused ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def rows(text: str) -> list[Value]:
     ],
 )  # fmt: skip
 def test_results(text: str, expected: list[Value]) -> None:
-    """As SQL has them."""
+    """The results equal those of SQL."""
     assert rows(text) == expected
 
 
@@ -72,7 +72,7 @@ def test_results(text: str, expected: list[Value]) -> None:
     ],
 )
 def test_refusals(text: str, number: int, says: str) -> None:
-    """With AsterixDB's numbers and words."""
+    """Refusals have AsterixDB's numbers and messages."""
     with pytest.raises(SqlppError, match=says) as raised:
         rows(text)
 
@@ -80,7 +80,7 @@ def test_refusals(text: str, number: int, says: str) -> None:
 
 
 def test_a_worker_process_rewrites_as_well() -> None:
-    """A long text is parsed there, and the mode goes with it."""
+    """A long text is parsed in a worker process, in the same mode."""
     body = UnparsedQuery(TextPosition(1, 1), "select value (select y from [4] y)")
     packed = PackedBinding.of(QueryBinding(body, ("Default",), {}, {}, sql_compat=True), ResolvedNames({}))
     binding, known = msgspec.msgpack.decode(msgspec.msgpack.encode(packed), type=PackedBinding).unpacked()

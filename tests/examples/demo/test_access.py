@@ -12,7 +12,7 @@ from examples.demo import access
 
 
 class Refusing:
-    """A catalog that refuses with given words."""
+    """A catalog that refuses with a given message."""
 
     def __init__(self, words: str) -> None:
         self.words = words
@@ -23,7 +23,7 @@ class Refusing:
 
 
 def test_a_refusal_that_names_the_privilege_is_right() -> None:
-    """Refused with the missing privilege in the text is what the demo shows."""
+    """A refusal with the missing privilege in its message is what the demo expects."""
     door = access.iceberg_access(cast("Catalog", Refusing("ana lacks select_table on main.curated.nyc.delays")))
 
     scene = access._run_trial(door, server="first server", change="revoked", allowed=False)
@@ -32,7 +32,7 @@ def test_a_refusal_that_names_the_privilege_is_right() -> None:
 
 
 def test_a_refusal_without_the_privilege_fails_the_demo() -> None:
-    """A bare refusal does not tell the user what to ask for."""
+    """A refusal without the privilege's name fails the demo, because the user does not learn what to request."""
     with pytest.raises(access.AccessCheckFailed, match="does not name SELECT_TABLE"):
         access._run_trial(
             access.iceberg_access(cast("Catalog", Refusing("no"))),
@@ -43,7 +43,7 @@ def test_a_refusal_without_the_privilege_fails_the_demo() -> None:
 
 
 def test_a_refusal_where_access_was_granted_fails_the_demo() -> None:
-    """A grant that is not in force at the next request ends the demo with the server's name and words."""
+    """If a grant is not effective at the next request, the demo fails with the server's name and message."""
     door = access.iceberg_access(cast("Catalog", Refusing("needs SELECT_TABLE")))
 
     with pytest.raises(access.AccessCheckFailed, match=r"'granted', ana was refused by the second server"):

@@ -27,12 +27,12 @@ ARR_TIME = 6
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DemoTable]:
-    """The real source."""
+    """The real source data."""
     return sources(tmp_path_factory.mktemp("source"))
 
 
 def test_census_counts_rows_and_values(tmp_path: Path) -> None:
-    """`NA` and an empty field are no values."""
+    """`NA` and empty fields do not count as values."""
     file = tmp_path / "t.csv"
     file.write_text("a,b\n1,NA\n2,\n3,x\n")
 
@@ -40,7 +40,7 @@ def test_census_counts_rows_and_values(tmp_path: Path) -> None:
 
 
 def test_source_is_complete(found: dict[str, DemoTable]) -> None:
-    """Five tables with the rows the package is known for."""
+    """The source has five tables with the documented row counts."""
     rows = {name: source.census.rows for name, source in found.items()}
 
     assert rows == {"airlines": 16, "airports": 1458, "planes": 3322, "weather": 26115, "flights": 336776}
@@ -64,7 +64,7 @@ def test_deliveries_hold_the_source(found: dict[str, DemoTable], tmp_path: Path)
 
 
 def test_laying_out_again_changes_nothing(found: dict[str, DemoTable], tmp_path: Path) -> None:
-    """A second run finds the files that the first one took, untouched."""
+    """A second run finds the files of the first unchanged."""
     write_base_data(found, tmp_path)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").rglob("*.csv")}
 
@@ -74,7 +74,7 @@ def test_laying_out_again_changes_nothing(found: dict[str, DemoTable], tmp_path:
 
 
 def test_the_example_can_be_read() -> None:
-    """Five raw tables and one made from them, with the expectations that the data was found to meet."""
+    """The example declares five raw tables and one derived table, with the expectations that the data satisfies."""
     pipeline = load(EXAMPLE)
 
     assert [step.name for step in pipeline.steps] == [
@@ -84,7 +84,7 @@ def test_the_example_can_be_read() -> None:
 
 
 def _by_key(file: Path) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """Rows by their key; each key is there once."""
+    """Return rows by key; each key must be unique."""
     with file.open(encoding="utf-8", newline="") as opened:
         reader = csv.reader(opened)
         names = next(reader)

@@ -15,7 +15,7 @@ EDGES = [
 
 
 def test_names_stand_after_all_that_they_are_made_from() -> None:
-    """A name's column is behind those of its sources, however many edges lie between."""
+    """A name's column is after those of its sources, for any number of edges between them."""
     edges = [DrawnEdge("a", "c", 1), DrawnEdge("a", "b", 1), DrawnEdge("b", "c", 1)]
 
     assert columns(edges) == [["a"], ["b"], ["c"]]
@@ -23,7 +23,7 @@ def test_names_stand_after_all_that_they_are_made_from() -> None:
 
 
 def test_drawing_is_one_element_with_rows_on_its_edges() -> None:
-    """Every name is there once, numbers are for people, texts are escaped."""
+    """Every name occurs once, numbers are formatted for people, texts are escaped."""
     root = ET.fromstring(drawing(EDGES, notes={"mart": "1 & 2"}))
     texts = [node.text for node in root.iter("text")]
 
@@ -32,7 +32,7 @@ def test_drawing_is_one_element_with_rows_on_its_edges() -> None:
 
 
 def test_texts_end_inside_of_their_boxes() -> None:
-    """The widest name and the widest note decide how wide boxes are; edges begin at the side of a box."""
+    """The longest name and note determine the width of boxes; edges begin at the side of a box."""
     names = ["raw.a_name_that_is_much_longer_than_most_names_are", "raw.b"]
     note = "1,234,567 rows, 12 of them kept aside in another table, in 12.5 s"
     root = ET.fromstring(drawing([DrawnEdge(names[0], names[1], 5)], notes={"raw.b": note}))
@@ -40,7 +40,7 @@ def test_texts_end_inside_of_their_boxes() -> None:
 
     for text in (node for node in root.iter("text") if node.attrib.get("class") != "rows"):
         left = float(text.attrib["x"])
-        size = 6.5 if text.attrib.get("class") == "note" else 8  # of a letter, as browsers draw them
+        size = 6.5 if text.attrib.get("class") == "note" else 8  # of a letter in browsers
         (box,) = [(x, width) for x, width in boxes if x <= left <= x + width]
         assert left + size * len(text.text or "") < box[0] + box[1]
     (path,) = root.iter("path")

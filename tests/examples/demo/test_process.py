@@ -12,7 +12,7 @@ from examples.demo import process
 
 
 def test_loopback_is_kept_from_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Inside, loopback is added to the exceptions there are; afterwards they are as before."""
+    """Inside, loopback is added to the proxy exceptions; afterwards they are restored."""
     monkeypatch.setenv("NO_PROXY", "intranet")
     monkeypatch.delenv("no_proxy", raising=False)
 
@@ -25,7 +25,7 @@ def test_loopback_is_kept_from_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_terminate_unwinds() -> None:
-    """SIGTERM becomes an exit that runs what must be cleaned up, and the handler is put back."""
+    """SIGTERM becomes an exit that runs cleanup, and the handler is restored."""
     before = signal.getsignal(signal.SIGTERM)
     stop = process.StopRequest()
 
@@ -38,7 +38,7 @@ def test_terminate_unwinds() -> None:
 
 
 def test_quiet_start_keeps_the_chatter_of_children(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """What a child writes to standard error goes to the log, and nothing of it to the terminal."""
+    """Standard error of a child process goes to the log, and nothing of it to the terminal."""
     with process.quiet_start(tmp_path / "log"):
         os.system("echo chatter >&2")
     os.system("echo after >&2")
@@ -48,7 +48,7 @@ def test_quiet_start_keeps_the_chatter_of_children(tmp_path: Path, capfd: pytest
 
 
 def test_quiet_start_shows_the_log_after_a_failure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """When the start fails, what was said meanwhile is shown after all."""
+    """If the start fails, the log is printed."""
 
     def start() -> None:
         with process.quiet_start(tmp_path / "log"):

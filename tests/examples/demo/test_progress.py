@@ -37,7 +37,7 @@ def test_steps_are_plain_lines_off_a_terminal() -> None:
 
 
 def test_failed_step_says_so_and_lets_the_error_through() -> None:
-    """A step whose body raises is printed as failed, and the error goes on."""
+    """A step whose body raises is printed as failed, and the error is raised again."""
     to, out = console()
 
     with pytest.raises(ValueError, match="no"), StepProgress(1, console=to) as progress, progress.step("try"):
@@ -47,7 +47,7 @@ def test_failed_step_says_so_and_lets_the_error_through() -> None:
 
 
 def test_finished_steps_are_remembered_in_order() -> None:
-    """Titles and times of all steps are there for a report."""
+    """Titles and times of all steps are recorded for the report."""
     to, _ = console()
 
     with StepProgress(2, console=to) as progress:
@@ -70,7 +70,7 @@ def test_a_terminal_gets_a_bar() -> None:
 
 
 def test_active_tasks_adds_up_all_stages_of_all_jobs() -> None:
-    """Tasks of every known stage of every active job are counted; forgotten jobs and stages are left out."""
+    """Tasks of every known stage of every active job are counted; forgotten jobs and stages are omitted."""
     stages = {1: SimpleNamespace(numTasks=4, numCompletedTasks=3), 2: SimpleNamespace(numTasks=6, numCompletedTasks=0)}
     jobs = {7: SimpleNamespace(stageIds=[1, 99]), 8: SimpleNamespace(stageIds=[2])}
     tracker = SimpleNamespace(getActiveJobsIds=lambda: [7, 8, 9], getJobInfo=jobs.get, getStageInfo=stages.get)
@@ -83,5 +83,5 @@ def test_active_tasks_adds_up_all_stages_of_all_jobs() -> None:
 
 
 def test_no_tasks_are_no_share() -> None:
-    """Before Spark knows any task, the share is nought, not an error."""
+    """Before Spark knows any task, the share is zero, not an error."""
     assert TaskCounts().share == 0.0

@@ -14,7 +14,7 @@ from examples.demo.reader import TABLES, ConsistencyReader, InconsistentRead
 
 
 class _Catalog:
-    """Answers with the rows that a script gives for each look at a table; it tells when the script was played."""
+    """Returns scripted row counts for each read of a table; sets `played` when the script has ended."""
 
     def __init__(self, rows: Callable[[tuple[str, ...], int], int | None]) -> None:
         self.rows = rows
@@ -33,7 +33,7 @@ class _Catalog:
 
 
 def _watched(rows: Callable[[tuple[str, ...], int], int | None]) -> ConsistencyReader:
-    """A reader that has looked often enough, and ended."""
+    """Return a reader that has read the tables often enough and ended."""
     catalog = _Catalog(rows)
     with ConsistencyReader(catalog) as reader:  # type: ignore[arg-type]
         assert catalog.played.wait(timeout=300)
@@ -41,7 +41,7 @@ def _watched(rows: Callable[[tuple[str, ...], int], int | None]) -> ConsistencyR
 
 
 def test_what_is_published_together_is_seen_together() -> None:
-    """Tables that are not there, and those without a snapshot, have no rows."""
+    """Missing tables, and those without a snapshot, have no rows."""
     reader = _watched(lambda table, look: None if table == TABLES[0] else 0)
 
     assert set(reader.seen.alike) == {0}
@@ -49,20 +49,20 @@ def test_what_is_published_together_is_seen_together() -> None:
 
 
 def test_a_part_of_a_run_is_told() -> None:
-    """One table with rows and the other without is what must never be."""
+    """One table with rows and the other without is reported as a partial result."""
     with pytest.raises(InconsistentRead, match="a part of a run"):
         _watched(lambda table, look: 5 if table == TABLES[0] else 0)
 
 
 def test_a_table_that_moves_between_two_looks_says_nothing() -> None:
-    """Where the first table has moved, the pair does not belong together."""
+    """If the first table has changed meanwhile, the pair is ignored."""
     reader = _watched(lambda table, look: look if table == TABLES[0] else 3)
 
     assert reader.seen.looks == 0
 
 
 def test_a_reader_that_fails_fails_the_run() -> None:
-    """What the reader meets is not lost in its thread."""
+    """An exception in the reader's thread fails the run."""
 
     def broken(table: tuple[str, ...], look: int) -> int:
         catalog_played.set()

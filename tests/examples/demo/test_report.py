@@ -48,7 +48,7 @@ def summary(directory: Path) -> DemoSummary:
 
 
 def test_terminal_report_says_what_where_how_long_and_how(tmp_path: Path) -> None:
-    """Tables, answers, time, directory and every command are on the terminal, brackets intact."""
+    """The terminal report has tables, answers, time, directory and every command, with brackets intact."""
     out = io.StringIO()
 
     print_report(summary(tmp_path), console=Console(file=out, width=200))
@@ -73,7 +73,7 @@ def test_terminal_report_says_what_where_how_long_and_how(tmp_path: Path) -> Non
 
 
 def test_page_stands_alone_and_escapes(tmp_path: Path) -> None:
-    """The page embeds its plots, loads nothing from elsewhere, and escapes what came from outside."""
+    """The page embeds its plots, loads nothing from elsewhere, and escapes external text."""
     page = render_page(summary(tmp_path), plots=[("one", PNG), ("two", PNG)])
 
     assert page.count("data:image/png;base64,") == 2

@@ -26,7 +26,7 @@ from limnos.model.errors import ServiceUnavailable
 def test_failure_is_an_exit_code_and_words(
     error: Exception, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Any failure ends with exit code 1 and its reason; nothing is reported as made."""
+    """Any failure exits with code 1 and prints its reason; nothing is reported as created."""
     out = io.StringIO()
 
     def fail(_run: object) -> None:
@@ -42,7 +42,7 @@ def test_failure_is_an_exit_code_and_words(
 
 
 def test_unforeseen_failure_keeps_its_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trace of an unforeseen error is written beside the data, and the terminal says where."""
+    """The traceback of an unexpected error is written next to the data, and the terminal names the file."""
     out = io.StringIO()
 
     def fail(_run: object) -> None:
@@ -57,7 +57,7 @@ def test_unforeseen_failure_keeps_its_trace(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_terminated_run_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SIGTERM in the middle ends with its own exit code and words, even when a library makes an error of it."""
+    """SIGTERM has its own exit code and message, even if a library turns it into an error."""
     out = io.StringIO()
 
     def terminated(_run: object) -> None:

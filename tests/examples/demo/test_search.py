@@ -16,14 +16,14 @@ from examples.demo.access import AccessAnswer
 
 
 class Answering:
-    """A namespace that answers searches with names, or refuses where there is none."""
+    """A namespace that answers searches with names, or refuses without a prepared name."""
 
     def __init__(self, near: str | None, word: str | None) -> None:
         self.near = near
         self.word = word
 
     def query_table(self, query: QueryTableRequest) -> QueryTableResponse:
-        """Answer, as the server does, with an Arrow file."""
+        """Return an Arrow file, as the server does."""
         name = self.near if query.full_text_query is None else self.word
         if name is None:
             raise PermissionDeniedError("needs SELECT_TABLE on lance.nyc.airports")
@@ -40,7 +40,9 @@ def searched(near: str | None, word: str | None) -> AccessAnswer:
 
 
 def test_both_searches_find_what_is_meant() -> None:
-    """A misspelt name finds the right one, a word the name that has it; who is refused both is refused."""
+    """A misspelled name finds the right one, a word finds the name with it; a user who is refused both searches is
+    reported as refused.
+    """
     assert searched(search.MEANT, search.NAMED).allowed
     assert searched(None, None) == AccessAnswer(allowed=False, text="needs SELECT_TABLE on lance.nyc.airports")
 
@@ -49,6 +51,6 @@ def test_both_searches_find_what_is_meant() -> None:
     "near, word", [(search.NAMED, search.NAMED), (search.MEANT, ""), (search.MEANT, None), (None, search.NAMED)]
 )
 def test_anything_else_fails_the_demo(near: str | None, word: str | None) -> None:
-    """Another name, none, or one search refused and the other not, is no answer."""
+    """Another name, no name, or only one refused search fails the demo."""
     with pytest.raises(search.SearchCheckFailed, match=search.MEANT):
         searched(near, word)

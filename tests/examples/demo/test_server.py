@@ -26,7 +26,7 @@ BROKEN = "import sys; sys.stderr.write('the port is taken\\n'); sys.exit(3)"
 
 
 def instead(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Run a script where the server's command would be."""
+    """Run a script in place of the server's command."""
     monkeypatch.setattr(server, "_LIMNOS", (sys.executable, "-c", script))
 
 
@@ -40,7 +40,7 @@ def alive(pid: int) -> bool:
 
 
 def test_server_is_ready_with_its_address_and_stopped_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The address comes from the `ready` line; after the body the process is gone and its log is kept."""
+    """The address comes from the `ready` line; after the body the process has ended and its log is kept."""
     instead(monkeypatch, GOOD)
     log = tmp_path / "logs" / "server.log"
 
@@ -54,7 +54,7 @@ def test_server_is_ready_with_its_address_and_stopped_after(tmp_path: Path, monk
 
 
 def test_server_is_stopped_when_the_body_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure inside the body does not leave a server behind."""
+    """An exception in the body stops the server."""
     instead(monkeypatch, GOOD)
     seen: list[int] = []
 
@@ -70,7 +70,7 @@ def test_server_is_stopped_when_the_body_fails(tmp_path: Path, monkeypatch: pyte
 
 
 def test_server_that_ends_early_shows_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that does not come up is an error with its exit code and the end of its log."""
+    """The error for a server that does not start has its exit code and the end of its log."""
     instead(monkeypatch, BROKEN)
 
     with pytest.raises(ServiceUnavailable) as caught, server.running_server(tmp_path / "data", log=tmp_path / "log"):

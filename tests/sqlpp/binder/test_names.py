@@ -44,11 +44,11 @@ WORLD = NameWorld(
 @pytest.mark.parametrize(
     "text,expected",
     [
-        # 1: a variable goes before all else, everywhere.
+        # 1: a variable takes precedence, everywhere.
         ("SELECT VALUE orders FROM [5] AS orders", [5]),
         ("SELECT VALUE x FROM [[1, 2]] AS orders, orders AS x", [1, 2]),
         ("LET orders = [8] SELECT VALUE o FROM orders o", [8]),
-        # 2: else, where rows may come from, the whole chain is a dataset's name.
+        # 2: otherwise, in FROM, the whole path is a dataset's name.
         ("SELECT VALUE o.id FROM orders o", [1]),
         ("SELECT VALUE e.id FROM sales.east e", [2]),
         ("SELECT VALUE o.id FROM sales.east.orders o", [4]),
@@ -60,12 +60,12 @@ WORLD = NameWorld(
         ("SELECT VALUE o.id FROM here o", [4]),
         ("SELECT VALUE o.id FROM sales.east.alias o", [4]),
         ("SELECT VALUE v FROM sales.v AS v", [3]),
-        # 3: else it is a field of the only variable of this block's FROM.
+        # 3: otherwise it is a field of the only variable of this block's FROM.
         ("SELECT VALUE east.n FROM orders o", [7]),
         ("SELECT VALUE orders FROM [{'orders': 9}] AS t", [9]),
         ("SELECT VALUE id FROM orders o LET z = 1", [1]),
         ("SELECT VALUE id FROM orders o AT p", [1]),
-        # Functions are known by their parentheses, and by how many arguments they are given.
+        # Functions are recognized by their parentheses and their number of arguments.
         ("double(4)", [8]),
         ("double(1, 2)", [6]),
         ("many(1, 2, 3)", [3]),
@@ -78,7 +78,7 @@ WORLD = NameWorld(
     ],
 )
 def test_meaning(text: str, expected: list[Value]) -> None:
-    """What each name means."""
+    """Each name is bound to the expected variable, field, dataset or function."""
     assert ask(text, WORLD) == expected
 
 
@@ -174,7 +174,7 @@ def test_meaning(text: str, expected: list[Value]) -> None:
     ],
 )
 def test_told(text: str, number: int, place: tuple[int, int] | None, told: str) -> None:
-    """Code, place and words of what means nothing."""
+    """The error for an unresolvable name has the expected code, position and message."""
     with pytest.raises(SqlppError) as refused:
         ask(text, WORLD)
 
@@ -184,7 +184,7 @@ def test_told(text: str, number: int, place: tuple[int, int] | None, told: str) 
 
 
 def test_parameters_and_the_statements_moment() -> None:
-    """Parameters come with the request, by name or number; what is current is the statement's."""
+    """Parameters belong to the request, by name or number; current times belong to the statement."""
     body = parse_body("[$a, $1, current_date()]")
     bound = bind(body, WORLD, parameters={"a": "x", 1: 5}, moment={"current_date": None})
 
@@ -192,14 +192,14 @@ def test_parameters_and_the_statements_moment() -> None:
 
 
 def test_what_is_read_is_told() -> None:
-    """The datasets that a query reads are known before it runs, those of views and functions included."""
+    """The bound query lists the datasets that it reads, including those in views and functions."""
     bound = bind(parse_body("SELECT VALUE [v, count_all(1)] FROM sales.v AS v, here h"), WORLD)
 
     assert set(bound.reads) == {(("sales",), "orders"), (("sales", "east"), "orders"), (("Default",), "orders")}
 
 
 def test_deep_chains_of_views_end() -> None:
-    """Views upon views are put in up to a depth, then refused; nothing overflows."""
+    """Views over views are expanded up to a maximum depth, then refused, without a stack overflow."""
     views: dict[str, object] = {f"v{at}": f"view v{at + 1}" for at in range(100)}
     world = NameWorld({("Default",): {**views, "v100": [{"id": 1}]}})
 
@@ -209,8 +209,8 @@ def test_deep_chains_of_views_end() -> None:
 
 
 def test_nesting_ends_in_words() -> None:
-    """Views that nest deep expressions in one another, and values that nest as deep, are refused and overflow
-    nothing.
+    """Views that nest expressions too deeply, and values that are nested too deeply, are refused, without a stack
+    overflow.
     """
     inner = "[" * 100 + "v{}" + "]" * 100
     views: dict[str, object] = {f"v{at}": "view " + inner.format(at + 1) for at in range(40)}
@@ -223,7 +223,9 @@ def test_nesting_ends_in_words() -> None:
 
 
 def test_a_functions_arguments_are_no_part_of_its_body() -> None:
-    """A body sees its parameters and nothing of where it is called; an argument is worked out once, outside."""
+    """A function body sees its parameters and no names of the call; an argument is evaluated once, outside of the
+    body.
+    """
     world = NameWorld(functions=(written("pair", "a b", "[a, b]"), written("leak", "a", "[a, x]")))
 
     assert ask("SELECT VALUE pair(b, a) FROM [{'a': 1, 'b': 2}] AS t", world) == [(2, 1)]

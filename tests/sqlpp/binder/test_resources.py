@@ -22,7 +22,7 @@ WORLD = NameWorld({("a",): {"b.c": []}, ("a", "b"): {"c": [], "s": "synonym a.b.
     ],
 )
 def test_a_call_is_a_source(call: str, source: tuple[tuple[str, ...], str]) -> None:
-    """No two datasets have one: nothing of their names is put together."""
+    """A call of `dataset_resources` is a source of its own, whose parts are kept separate from names of datasets."""
     assert bind(parse_body(f"select value x from {call} x"), WORLD).reads == (source,)
 
 
@@ -30,7 +30,7 @@ def test_a_call_is_a_source(call: str, source: tuple[tuple[str, ...], str]) -> N
     "call, number", [("dataset_resources(['a', 'b'], 'v')", 1050), ("dataset_resources('b', 'c')", 1063)]
 )
 def test_what_has_no_files_has_none(call: str, number: int) -> None:
-    """A view is no dataset, and a dataverse must be there."""
+    """A view has no resources, and a missing dataverse is an error."""
     with pytest.raises(SqlppError) as told:
         bind(parse_body(f"select value x from {call} x"), WORLD)
 

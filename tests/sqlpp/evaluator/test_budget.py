@@ -39,14 +39,16 @@ ATTACKS = (
 
 @pytest.mark.parametrize("text", ATTACKS)
 def test_what_takes_long_ends_when_the_units_are_spent(text: str) -> None:
-    """Whatever takes long in a small text: a function, an operator, rows, keys, windows, subqueries, slices."""
+    """Expensive functions, operators, rows, keys, windows, subqueries and slices end with BudgetSpent when the units
+    are used up.
+    """
     with pytest.raises(BudgetSpent):
         ask(text, ROWS, budget=MeteredBudget(UNITS, slots=8))
 
 
 @pytest.mark.parametrize("text", ATTACKS)
 def test_nothing_large_is_made_before_that(text: str) -> None:
-    """The memory of it is charged first."""
+    """Memory for a large value is charged before the value is created."""
     tracemalloc.start()
     try:
         with pytest.raises(BudgetSpent):
@@ -71,12 +73,12 @@ def test_nothing_large_is_made_before_that(text: str) -> None:
     ],
 )
 def test_what_is_short_is_worked_out(text: str, expected: list[object]) -> None:
-    """With the same results as without a meter."""
+    """Cheap queries give the same results as without a meter."""
     assert ask(text, ROWS, budget=MeteredBudget(UNITS, slots=8)) == ask(text, ROWS, budget=Budget()) == expected
 
 
 def test_showing_a_value_is_charged() -> None:
-    """A result that is small to make may be long to write."""
+    """Formatting a result is charged, because a cheap result may have a long text."""
     budget = MeteredBudget(UNITS)
     once = (1,) * 100
 
@@ -85,14 +87,14 @@ def test_showing_a_value_is_charged() -> None:
 
 
 def test_a_call_without_a_declared_cost_is_never_made() -> None:
-    """Nobody knows how long it takes."""
+    """A function without a declared cost is not called, because its duration is unknown."""
     with pytest.raises(BudgetSpent):
         MeteredBudget(UNITS).charge(None, ())
 
 
 def test_binding_stops_at_its_number_of_expressions() -> None:
-    """Functions that double are put in where they are called: 20 of them in 800 characters are a million
-    expressions.
+    """Functions are inlined: 20 functions that double, in 800 characters, are a million expressions. Binding stops at
+    the maximum.
     """
     text = "declare function f0(x) {x+x};" + "".join(
         f"declare function f{at}(x) {{f{at - 1}(x)+f{at - 1}(x)}};" for at in range(1, 20)
@@ -106,7 +108,7 @@ def test_binding_stops_at_its_number_of_expressions() -> None:
 
 
 def test_binding_has_an_end_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process refuses what comes to more than the language allows."""
+    """A query with more expressions than the language allows is refused in a worker process, too."""
     monkeypatch.setattr("limnos.sqlpp.binder.expressions.NODES_MAX", 3)
 
     with pytest.raises(SqlppError, match="has more than 3 expressions"):

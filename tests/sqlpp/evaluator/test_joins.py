@@ -63,7 +63,7 @@ def world_of(chance: random.Random) -> NameWorld:
 
 
 def outcome(text: str, world: NameWorld) -> list[bytes] | str:
-    """The rows in their order, told apart to the bit of their keys; or the code of the error."""
+    """Return the keys of the rows in order, which distinguish values exactly; or the code of the error."""
     try:
         return [key(value) for value in ask(text, world)]
     except SqlppError as error:
@@ -72,7 +72,7 @@ def outcome(text: str, world: NameWorld) -> list[bytes] | str:
 
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
-    """Every shape with every condition."""
+    """Return every shape of query with every condition."""
     return [
         f"{shape.format(on=on + more)};".replace("left l", "`left` l").replace("left m", "`left` m").replace("right r", "`right` r")
         for shape, on, more in product(SHAPES, KEYS, OTHERS)
@@ -80,8 +80,8 @@ def texts() -> list[str]:
 
 
 def test_rows_are_those_of_nested_loops(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over every kind of join and of value: equal rows in equal order. Only an error of a pair that is no partner
-    may be missing.
+    """For every kind of join and value, the rows and their order equal those of nested loops. Only errors of pairs that
+    do not match may be missing.
     """
     cases = []
     for seed in range(ROUNDS):
@@ -117,21 +117,21 @@ LARGE = NameWorld(
     ],
 )
 def test_what_a_join_costs(text: str, count: int) -> None:
-    """Rows that are gone through are counted: some for each row, where nested loops take millions."""
+    """The number of visited rows is linear, where nested loops visit millions."""
     budget = Budget(steps=10 * SIZE)
 
     assert len(ask(text, LARGE, budget=budget)) == count
 
 
 def test_a_source_of_its_own_is_read_once() -> None:
-    """In a comma list a dataset that depends on nothing is read once, not once for each row before it."""
+    """In a comma list an independent dataset is read once, not once for each preceding row."""
     budget = Budget(rows_max=3 * SIZE)
 
     assert len(ask("SELECT VALUE 1 FROM [1, 2, 3, 4] x, b WHERE b.k < 3", LARGE, budget=budget)) == 8
 
 
 def test_what_may_differ_each_time_is_worked_out_each_time() -> None:
-    """A condition or a source with random() is no key and is not kept."""
+    """A condition with random() is not a join key, and a source with random() is not cached."""
     rows = ask("SELECT VALUE y FROM [1, 2, 3, 4, 5, 6] x, [random()] y", LARGE)
 
     assert len(set(map(repr, rows))) > 1
@@ -142,7 +142,7 @@ def test_what_may_differ_each_time_is_worked_out_each_time() -> None:
 
 
 def test_a_key_that_cannot_be_worked_out() -> None:
-    """Its error is that of the condition, where the condition comes to it."""
+    """An error in a key expression is that of the condition, and is raised only where the condition is evaluated."""
     world = NameWorld({("Default",): {"l": [{"k": 1}, {"k": 2}], "r": [{"k": 2**63 - 1}, {"k": 0}]}})
 
     with pytest.raises(SqlppError, match="ASX0007"):

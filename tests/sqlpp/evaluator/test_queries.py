@@ -1,4 +1,4 @@
-"""Evaluated queries, by hand-written vectors."""
+"""Evaluated queries, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_results(text: str, expected: list[Value]) -> None:
     ],
 )
 def test_windows(text: str, expected: list[Value]) -> None:
-    """A window function gives each row its value, and leaves the rows as they were."""
+    """A window function returns a value for each row and does not change the rows."""
     rows = "[{'x': 1, 'k': 'a'}, {'x': 2, 'k': 'a'}, {'x': 3, 'k': 'b'}, {'x': 4, 'k': 'b'}] AS r"
     query = text.replace("x)", "r.x)").replace("x,", "r.x,").replace("BY x", "BY r.x").replace("BY k", "BY r.k")
 
@@ -220,7 +220,9 @@ def test_windows(text: str, expected: list[Value]) -> None:
 
 
 def test_a_range_of_unknown_values() -> None:
-    """A distance to NULL or MISSING is none: the frame reaches to its peers, or to the end where it is unbounded."""
+    """The distance to NULL or MISSING is undefined: the frame ends at the peers of the row, or at the end if it is
+    unbounded.
+    """
     frames = (
         "0 preceding and unbounded following",
         "unbounded preceding and 0 following",
@@ -273,7 +275,7 @@ def test_windows_after_groups() -> None:
     ],
 )
 def test_refused_while_it_runs(text: str, told: str) -> None:
-    """What can't be worked out is an error of the language."""
+    """Values that cannot be computed are errors of the language."""
     with pytest.raises(SqlppError) as refused:
         ask(text)
 
@@ -281,7 +283,7 @@ def test_refused_while_it_runs(text: str, told: str) -> None:
 
 
 def test_an_object_of_a_dataset_is_no_source_of_rows() -> None:
-    """FROM over a variable that is an object of a dataset is refused, since the dataset itself was meant."""
+    """FROM over a variable that is an object of a dataset is refused, because the dataset itself was probably meant."""
     with pytest.raises(SqlppError) as refused:
         ask("SELECT VALUE (SELECT VALUE x.dept FROM emp AS x) FROM emp AS emp", WORLD)
 
@@ -289,7 +291,7 @@ def test_an_object_of_a_dataset_is_no_source_of_rows() -> None:
 
 
 def test_a_source_that_is_no_collection_has_no_rows() -> None:
-    """A source of rows whose type is known only when the statement runs has no rows, with a warning."""
+    """A source that is not a collection, which is known only at run time, has no rows and gives a warning."""
     budget = Budget()
 
     found = ask("SELECT VALUE x FROM (SELECT VALUE {'a': 1})[0] AS x", budget=budget)
@@ -299,7 +301,7 @@ def test_a_source_that_is_no_collection_has_no_rows() -> None:
 
 
 def test_budget_ends_what_goes_on_too_long() -> None:
-    """Rows that are gone through are counted, whatever is done with them."""
+    """Visited rows are counted against the budget, whatever is done with them."""
     rows = "range(1, 1000)"
 
     with pytest.raises(SqlppError, match="too many rows"):
@@ -309,10 +311,10 @@ def test_budget_ends_what_goes_on_too_long() -> None:
 
 
 def test_whoever_watches_can_stop_it() -> None:
-    """The watcher is asked now and then, and what it raises comes out."""
+    """The callback is called regularly, and its exception ends the query."""
 
     class Gone(Exception):
-        """The caller has gone."""
+        """The caller has disconnected."""
 
     def stop() -> None:
         raise Gone
@@ -335,7 +337,7 @@ def test_whoever_watches_can_stop_it() -> None:
     ],
 )
 def test_order_by_after_distinct_sees_the_rows(text: str, expected: list[Value]) -> None:
-    """The rows are sorted, then the first of equal results stays."""
+    """The rows are sorted, then the first of equal results is kept."""
     assert ask(text) == expected
 
 
@@ -349,7 +351,9 @@ def test_order_by_after_distinct_sees_the_rows(text: str, expected: list[Value])
     ],
 )
 def test_star_has_all_variables_of_the_block(text: str, expected: list[Value]) -> None:
-    """FROM, AT and LET; after GROUP BY the keys, the group, which may have no name, and LET."""
+    """`*` has the variables of FROM, AT and LET; after GROUP BY the keys, the group, which may have no name, and
+    LET.
+    """
     found = ask(text)
 
     assert found == expected
@@ -368,7 +372,7 @@ def test_star_has_all_variables_of_the_block(text: str, expected: list[Value]) -
     ],
 )
 def test_positions_count_from_one_only_in_the_first_term(text: str, expected: list[Value]) -> None:
-    """A later term and UNNEST are evaluated for each row, and count from 0."""
+    """Positions count from 1 in the first term; in later terms and UNNEST, which are evaluated for each row, from 0."""
     assert ask(text) == expected
 
 
@@ -385,12 +389,12 @@ def test_positions_count_from_one_only_in_the_first_term(text: str, expected: li
     ],
 )
 def test_names_of_select_and_variables_of_the_same_name(text: str, expected: list[Value]) -> None:
-    """HAVING and ORDER BY see SELECT's names, also in their subqueries; an inner variable hides them."""
+    """HAVING and ORDER BY can use SELECT's names, also in their subqueries; an inner variable hides them."""
     assert ask(text) == expected
 
 
 def test_having_knows_no_name_of_select() -> None:
-    """HAVING comes before SELECT, as in AsterixDB."""
+    """HAVING cannot use names of SELECT, as in AsterixDB."""
     with pytest.raises(SqlppError) as refused:
         ask("SELECT t.a AS k, count(*) AS n FROM [{'a': 1}] t GROUP BY t.a HAVING n = 1")
 
@@ -408,17 +412,19 @@ def test_having_knows_no_name_of_select() -> None:
     ],
 )
 def test_two_fields_of_one_name(text: str, expected: Value) -> None:
-    """The first literal name stays, then computed constants, then what rows decide; of `value.*` the last field."""
+    """Of fields with one name the first literal one is kept, then computed constants, then computed names; of `value.*`
+    the last field.
+    """
     assert ask(text) == expected
 
 
 def test_groups_come_in_the_order_of_their_keys() -> None:
-    """Without ORDER BY, too."""
+    """Groups are sorted by their keys, also without ORDER BY."""
     assert ask("SELECT VALUE k FROM ['b', 'a', 'c', 'a'] x GROUP BY x AS k") == ["a", "b", "c"]
 
 
 def test_nested_queries_know_the_keys_of_the_group_around() -> None:
-    """A path that is a key, in a subquery of SELECT; a variable of the same name hides it."""
+    """A path that is a group key can be used in a subquery of SELECT; a variable of the same name hides it."""
     text = "SELECT (SELECT VALUE t.a FROM [1] x) AS v FROM [{'a': 7}] t GROUP BY t.a"
     hidden = "SELECT (SELECT VALUE t.a FROM [{'a': 8}] t) AS v FROM [{'a': 7}] t GROUP BY t.a"
 
@@ -427,17 +433,17 @@ def test_nested_queries_know_the_keys_of_the_group_around() -> None:
 
 
 def test_a_key_and_its_use_may_spell_a_function_differently() -> None:
-    """Names of built-in functions have no case."""
+    """Names of built-in functions are case-insensitive, also when a key and its use are compared."""
     assert ask("SELECT VALUE SUBSTR(t, 0, 1) FROM ['ab', 'ac'] t GROUP BY substr(t, 0, 1)") == ["a"]
 
 
 def test_a_quantifier_may_range_over_a_field_of_the_only_variable() -> None:
-    """If no dataset has that name."""
+    """If no dataset has the name, a quantifier iterates over a field of the only variable."""
     assert ask("SELECT VALUE (SOME i IN items SATISFIES i = 2) FROM [{'items': [1, 2]}] t") == [True]
 
 
 def test_paths_with_one_last_name_are_two_keys() -> None:
-    """The first one has the name."""
+    """Of two keys whose paths end in one name, the first gets the name."""
     text = "SELECT x, j.x AS other FROM [{'x': 1}] i, [{'x': 2}] j GROUP BY i.x, j.x"
 
     assert ask(text) == [{"x": 1, "other": 2}]
@@ -462,7 +468,7 @@ def test_paths_with_one_last_name_are_two_keys() -> None:
     ],
 )
 def test_window_functions_in_let(text: str, expected: list[Value]) -> None:
-    """They see all rows of their place: before WHERE, or the groups before HAVING."""
+    """Window functions in LET see all rows of their clause: those before WHERE, or the groups before HAVING."""
     assert ask(text) == expected
 
 
@@ -474,12 +480,12 @@ def test_window_functions_in_let(text: str, expected: list[Value]) -> None:
     ],
 )
 def test_group_as_names_implied_fields(text: str, expected: list[Value]) -> None:
-    """A name that is no variable is a field of FROM's only one."""
+    """A name that is not a variable is a field of FROM's only variable."""
     assert ask(text) == expected
 
 
 def test_values_without_names_are_numbered_through_the_statement() -> None:
-    """Outer blocks first, so that each number occurs once."""
+    """Unnamed values are numbered throughout the statement, outer blocks first, so that each number occurs once."""
     assert ask("SELECT 1, (SELECT 2) UNION ALL SELECT 3") == [{"$1": 1, "$2": ({"$3": 2},)}, {"$4": 3}]
 
 
@@ -497,7 +503,7 @@ def test_values_without_names_are_numbered_through_the_statement() -> None:
     ],
 )
 def test_functions_of_the_rows_of_a_window(text: str, expected: list[Value]) -> None:
-    """The window's variable is the array of the frame's rows, as that of GROUP AS."""
+    """The window's variable is the array of the frame's rows, as for GROUP AS."""
     assert ask(text) == expected
 
 
@@ -510,12 +516,12 @@ def test_functions_of_the_rows_of_a_window(text: str, expected: list[Value]) -> 
     ],
 )
 def test_grouping_tells_the_keys_that_a_set_lacks(text: str, expected: list[Value]) -> None:
-    """A bit for each argument, the last one lowest."""
+    """`grouping` has a bit for each argument, the last one lowest, which is set if the grouping set lacks the key."""
     assert ask(text) == expected
 
 
 def test_grouping_takes_keys_alone() -> None:
-    """Another expression has no bit."""
+    """`grouping` refuses arguments that are not keys."""
     with pytest.raises(SqlppError, match="grouping takes keys of GROUP BY"):
         ask("FROM [{'a': 1}] t GROUP BY t.a AS k SELECT VALUE grouping(k + 1)")
 
@@ -528,12 +534,12 @@ def test_grouping_takes_keys_alone() -> None:
     ],
 )
 def test_fields_of_a_quantifiers_only_variable(text: str, expected: list[Value]) -> None:
-    """A bare identifier of the condition is its field, and not one of FROM's variable."""
+    """A bare identifier in a quantifier's condition is a field of its variable, not of FROM's."""
     assert ask(text) == expected
 
 
 def test_a_call_of_a_function_over_a_query_has_its_rows() -> None:
-    """As if its body stood there."""
+    """A call of a function whose body is a query has the rows of the query."""
     world = NameWorld(functions=[written("f", "a", "SELECT VALUE x FROM range(1, a) x")])
 
     assert ask("f(3)", world) == [1, 2, 3]
@@ -559,12 +565,12 @@ def test_similarity(text: str, expected: Value) -> None:
      "SELECT a, b FROM [1] AS a LET b = a + 1, a = b * 10"],
 )  # fmt: skip
 def test_a_variable_of_let_hides_one_of_its_name(text: str) -> None:
-    """The variables between them keep the value of the first."""
+    """A variable of LET hides an earlier one of the same name; variables between them keep the earlier value."""
     assert ask(text) == [{"a": 20, "b": 2}]
 
 
 def test_functions_of_the_request_belong_to_its_dataverse() -> None:
-    """A call may have the name of the dataverse in use."""
+    """A declared function may be called with the name of the current dataverse."""
     assert ask("DECLARE FUNCTION f() { 7 }; SELECT VALUE Default.f()") == [7]
 
 
@@ -578,7 +584,7 @@ def test_functions_of_the_request_belong_to_its_dataverse() -> None:
     ],
 )
 def test_refused(text: str, told: str) -> None:
-    """Names of variables are compared before datasets are looked up."""
+    """Duplicate variables are reported before datasets are looked up."""
     with pytest.raises(SqlppError) as refused:
         ask(text)
 
@@ -586,7 +592,9 @@ def test_refused(text: str, told: str) -> None:
 
 
 def test_a_group_without_a_variable_has_a_name_in_star() -> None:
-    """As in AsterixDB's select-star/group_by; it takes no number from projections, as in tpcds/query-ASTERIXDB-1602."""
+    """As in AsterixDB's select-star/group_by; the name uses no number of projections, as in
+    tpcds/query-ASTERIXDB-1602.
+    """
     rows = "[{'a': 1}] t group by t.a"
 
     assert ask(f"select * from {rows}") == [{"a": 1, "$1": ({"t": {"a": 1}},)}]

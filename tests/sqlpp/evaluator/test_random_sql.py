@@ -1,4 +1,6 @@
-"""Random queries that mean the same in SQL have the results of DuckDB. `conformance/run sqlpp_random` compares more."""
+"""Random queries with the same meaning in SQL have the results of DuckDB. `conformance/run sqlpp_random` compares
+more.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ COUNT = 150
 
 
 def test_random_queries_have_the_results_of_duckdb() -> None:
-    """None differs, and nearly all are compared."""
+    """No result differs, and nearly all queries can be compared."""
     comparison = DuckDBComparison(seed=1)
 
     outcomes = [comparison.next() for _ in range(COUNT)]

@@ -1,4 +1,4 @@
-"""Aggregates over frames: continued from the last frame, with the values of an aggregate computed anew."""
+"""Aggregates over frames: computed incrementally, with the values of an aggregate over the whole frame."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FUNCTIONS = ("sum(v)", "count(v)", "count(*)", "min(v)", "max(v)", "sum(v) filte
 
 
 def _both(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[object, object]:
-    """Return the values and warnings of a query, continued and computed anew."""
+    """Return the values and warnings of a query, computed incrementally and completely."""
     outcomes = []
     for anew in (False, True):
         if anew:
@@ -49,7 +49,9 @@ def _without_fold(entry: table.Function) -> table.Function:
 def test_a_continued_aggregate_is_that_of_the_whole_frame(
     frame: str, kinds: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of each kind of frame and value, with the same warnings of ignored values."""
+    """For each kind of frame and value both computations give the same values, and the same warnings of ignored
+    values.
+    """
     chance = random.Random(f"{frame}/{kinds}")
     for _ in range(6):
         rows = ", ".join(f"{{'n': {at}, 'a': {chance.randint(0, 4)}, 'v': {chance.choice(kinds)}}}" for at in range(14))
@@ -61,7 +63,7 @@ def test_a_continued_aggregate_is_that_of_the_whole_frame(
 
 
 def test_a_running_total_visits_each_value_once() -> None:
-    """Ten thousand rows: a frame that grows, and one that moves forward."""
+    """For ten thousand rows, a growing frame and a moving frame visit each value once."""
     visited = 0
 
     class Counting(Budget):
@@ -79,7 +81,7 @@ def test_a_running_total_visits_each_value_once() -> None:
 
 
 def test_the_caller_is_asked_within_a_frame() -> None:
-    """A frame of many doubles that moves is computed anew; the time limit holds within it."""
+    """A moving frame of doubles is computed completely for each row; the time limit applies within it."""
     asked = 0
 
     def stop() -> None:
@@ -95,7 +97,7 @@ def test_the_caller_is_asked_within_a_frame() -> None:
 
 
 def test_an_overflow_within_a_frame_is_told() -> None:
-    """The sum of a frame that does not fit a bigint is an error, also of one that moves."""
+    """A sum of a frame that overflows a bigint is an error, also for a moving frame."""
     text = (
         "select value sum(x) over (order by i rows between 1 preceding and current row)"
         " from [{'i': 1, 'x': 1}, {'i': 2, 'x': 9223372036854775000}, {'i': 3, 'x': 9223372036854775000}] r"

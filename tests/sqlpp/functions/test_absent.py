@@ -17,7 +17,9 @@ MOMENT = frozenset({"current_date", "current_time", "current_datetime"})
 
 
 def test_each_name_is_here_or_told_to_be_absent() -> None:
-    """Never both; of what its own compiler alone calls nothing is listed."""
+    """Each function of AsterixDB is either implemented or listed as absent, except functions that only its compiler
+    calls.
+    """
     absent = frozenset().union(*ABSENT.values())
 
     assert NAMES - FUNCTIONS.keys() - absent == MOMENT
@@ -26,7 +28,9 @@ def test_each_name_is_here_or_told_to_be_absent() -> None:
 
 
 def test_an_absent_function_says_what_it_is_about() -> None:
-    """In AsterixDB's words, and then in ours; under any spelling. Of another name nothing is said."""
+    """The error for an absent function has AsterixDB's message and the reason, for every spelling. Other unknown names
+    have no reason.
+    """
     with pytest.raises(
         SqlppError,
         match=r"signature `ST-Transform`\(1 argument\): functions about coordinate reference systems are not supported",

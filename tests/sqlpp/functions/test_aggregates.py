@@ -24,7 +24,7 @@ FORMS = (
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_sum_is_a_bigint(form: str) -> None:
-    """Whole numbers of any width add up to a bigint, whatever way a sum is asked for."""
+    """The sum of integers of any width is a bigint, for every form of the aggregate."""
     held = f"[integer('{BIG}'), integer('{BIG}')]"
 
     found = value(form.format(held))
@@ -48,7 +48,7 @@ def test_a_sum_is_a_bigint(form: str) -> None:
     ],
 )
 def test_sums_and_means_are_wide(text: str, expected: Value) -> None:
-    """A sum is a bigint or a double itself, not the type of its numbers; a mean is a double."""
+    """A sum is a bigint or a double, not the type of its numbers; a mean is a double."""
     found = value(text)
 
     assert found == expected
@@ -64,7 +64,7 @@ def test_sums_and_means_are_wide(text: str, expected: Value) -> None:
     ],
 )
 def test_a_sum_beyond_bigint_is_refused(text: str, number: int) -> None:
-    """A sum that no bigint holds is an error that names the function."""
+    """A sum that overflows a bigint is an error that names the function."""
     with pytest.raises(SqlppError, match="in agg-sum") as told:
         value(text)
 
@@ -85,7 +85,7 @@ def test_a_sum_beyond_bigint_is_refused(text: str, number: int) -> None:
     ],
 )
 def test_sums_leave_out_what_is_no_number_and_warn(text: str, expected: Value) -> None:
-    """Of many such values the statement is warned once, with the type of the first."""
+    """The statement gets one warning for all ignored values, with the type of the first."""
     budget = Budget()
 
     assert ask(text, budget=budget) == [expected]
@@ -96,7 +96,7 @@ def test_sums_leave_out_what_is_no_number_and_warn(text: str, expected: Value) -
 
 
 def test_a_sum_of_numbers_warns_of_nothing() -> None:
-    """NULL and MISSING are skipped without a warning."""
+    """NULL and MISSING are ignored without a warning."""
     budget = Budget()
 
     assert ask("select value sum(x) from [1, null, missing, 2] x", budget=budget) == [3]
@@ -105,7 +105,7 @@ def test_a_sum_of_numbers_warns_of_nothing() -> None:
 
 @pytest.mark.parametrize("text, number", [("array_stddev_samp([1.5, 'a'])", 3), ("array_kurtosis(['a'])", 4)])
 def test_statistics_refuse_what_is_no_number(text: str, number: int) -> None:
-    """A mean of some of the values would be told as that of all."""
+    """Statistical aggregates refuse values that are not numbers, because a result over the rest would be misleading."""
     with pytest.raises(SqlppError) as told:
         value(text)
 
@@ -133,7 +133,9 @@ def test_forms_of_aggregates(text: str, expected: Value) -> None:
 @pytest.mark.parametrize("function", ["array_min", "array_max", "strict_min", "strict_max"])
 @pytest.mark.parametrize("item", ["[1]", "{'a': 1}", "duration('P1Y')", "point('1,2')"])
 def test_the_least_of_values_without_an_order_is_null(function: str, item: str) -> None:
-    """A value of a type without an order, such as an array, has no minimum and no maximum, also if it is alone."""
+    """A value of a type without an order, such as an array, has no minimum and no maximum, even if it is the only
+    value.
+    """
     found = value(f"{function}([{item}])")
 
     assert found is None

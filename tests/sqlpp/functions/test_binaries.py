@@ -39,7 +39,7 @@ from tests.sqlpp.evaluation import value
     ],
 )  # fmt: skip
 def test_value(text: str, expected: Value) -> None:
-    """Text in two bases, lengths, parts."""
+    """Conversions of hex and base64 text, lengths, and substrings."""
     assert value(text) == expected
 
 
@@ -54,5 +54,5 @@ def test_value(text: str, expected: Value) -> None:
     ],
 )
 def test_binaries_from_text(text: str, expected: Value) -> None:
-    """NULL for malformed text; a binary stays as it is."""
+    """Malformed text gives NULL; a binary value is unchanged."""
     assert value(text) == expected

@@ -1,4 +1,6 @@
-"""Character classes with intersections: their size is limited, and a pattern is read once however its brackets nest."""
+"""Character classes with intersections: their size is limited, and a pattern is read once for any nesting of
+brackets.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,12 @@ from limnos.sqlpp.functions.character_classes import CLASS_MAX, UnreadableClass,
     [("[a-z]b&&c", 5), ("[a[b]c]d", 7), ("[a\\]&]b", 6), ("[a", 2), ("[a[b&&c]]", None), ("[a&&b]", None)],
 )
 def test_a_class_without_an_intersection_ends_at_its_bracket(pattern: str, end: int | None) -> None:
-    """Escaped brackets do not count, and `&&` behind the class is not in it."""
+    """Escaped brackets do not count, and `&&` after the class does not belong to it."""
     assert plain_until(pattern, 0) == end
 
 
 def test_an_intersection_has_the_characters_of_both_sides() -> None:
-    """The result is a class of RE2 with the ranges that remain, and the position behind the class."""
+    """The result is a class of RE2 with the remaining ranges, and the position after the class."""
     assert intersected_class("x[a-e&&[^c]]y", 1) == (r"[\x{61}-\x{62}\x{64}-\x{65}]", 12)
     assert intersected_class("[a&&b]", 0) == (rf"[^\x{{0}}-\x{{{character_classes.LAST:x}}}]", 6)
 
@@ -36,7 +38,7 @@ def test_a_class_that_is_too_long_is_refused() -> None:
 
 @pytest.mark.parametrize("unit", ["[[]", "[", "[]", "[a]"])
 def test_each_character_is_scanned_once_for_intersections(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The characters that the search for intersections reads are no more than the pattern has."""
+    """The search for intersections reads no more characters than the pattern has."""
     scanned = []
 
     def counted(pattern: str, at: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Functions of arrays and multisets, by hand-written vectors."""
+"""Functions of arrays and multisets, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -135,12 +135,12 @@ from tests.sqlpp.evaluation import value
     ],
 )
 def test_value(text: str, expected: Value) -> None:
-    """The value; what is no collection gives NULL."""
+    """The expected value; a value that is not a collection gives NULL."""
     assert value(text) == expected
 
 
 @pytest.mark.parametrize("text", ["range(1, 100000000)", "array_repeat(1, 100000000)", "array_range(0, 1000000000)"])
 def test_too_many(text: str) -> None:
-    """Arrays that are made from numbers have an end."""
+    """Arrays that are created from numbers have a maximum size."""
     with pytest.raises(SqlppError, match="more than"):
         value(text)

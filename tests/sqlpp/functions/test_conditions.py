@@ -1,4 +1,4 @@
-"""Functions that test for NULL and MISSING, by hand-written vectors."""
+"""Functions that test for NULL and MISSING, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from tests.sqlpp.evaluation import value
     ],
 )
 def test_value(text: str, expected: Value) -> None:
-    """The value, unknown arguments included."""
+    """The expected value, also for unknown arguments."""
     assert value(text) == expected
 
 

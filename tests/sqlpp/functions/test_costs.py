@@ -1,6 +1,4 @@
-"""Costs of functions: each declares one, and none creates or walks a value that is larger than the rest of the
-budget.
-"""
+"""Costs of functions: each declares one, and none creates or walks a value that is larger than the remaining budget."""
 
 from __future__ import annotations
 
@@ -15,12 +13,12 @@ LEFT = 20_000
 
 @pytest.mark.parametrize("name", sorted({entry.name for entry in FUNCTIONS.values()}))
 def test_every_function_declares_its_cost(name: str) -> None:
-    """A function without a declared cost would never run on the event loop, and nobody would know why."""
+    """Every function declares its cost. Without one it would never be evaluated on the event loop."""
     assert FUNCTIONS[name].cost is not None
 
 
 def test_every_operator_declares_its_cost() -> None:
-    """So does an operator."""
+    """Every operator declares its cost."""
     assert set(OPERATOR_COSTS) == set(OPERATORS)
 
 
@@ -37,7 +35,7 @@ def test_a_value_weighs_its_items_and_characters(value: Value, units: int) -> No
 
 
 def test_a_heavy_value_is_not_walked_to_its_end() -> None:
-    """A thousand shared arrays of a thousand items are found too heavy after the units that are left."""
+    """A thousand shared arrays of a thousand items exceed the remaining units after as many steps."""
     once: Value = (1,) * 1000
     heavy: Value = (((once,) * 1000),) * 1000
 
@@ -71,7 +69,7 @@ def test_a_heavy_value_is_not_walked_to_its_end() -> None:
     ],
 )
 def test_what_takes_long_costs_more_than_is_left(name: str, arguments: tuple[Value, ...]) -> None:
-    """By its arguments alone: nothing is made to find out."""
+    """The cost of an expensive call is computed from its arguments, without creating a value."""
     cost = FUNCTIONS[name].cost
 
     assert cost is not None
@@ -92,7 +90,7 @@ def test_what_takes_long_costs_more_than_is_left(name: str, arguments: tuple[Val
     ],
 )
 def test_ordinary_calls_cost_little_or_are_left_to_a_process(name: str, arguments: tuple[Value, ...]) -> None:
-    """What everybody writes is worked out at once; a count that is no number is at most not."""
+    """Common calls cost little and are evaluated at once; a count of NaN may have any cost."""
     cost = FUNCTIONS[name].cost
 
     assert cost is not None

@@ -1,4 +1,4 @@
-"""Times in a format."""
+"""Temporal values in a given format."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tests.sqlpp.evaluation import value
     ],
 )
 def test_value(text: str, expected: str) -> None:
-    """What is read and written by letters of a pattern."""
+    """Values are parsed and formatted by the letters of a pattern."""
     found: Value = value(text)
 
     assert found == value(expected)

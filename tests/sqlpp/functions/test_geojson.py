@@ -23,7 +23,9 @@ from limnos.sqlpp.values.model import Value
     ],
 )  # fmt: skip
 def test_documents_survive(document: dict[str, Value]) -> None:
-    """Each type, with two to four numbers for a point, and without points."""
+    """Each geometry type, with two to four numbers per point and without points, survives the conversion to GeoJSON and
+    back.
+    """
     geometry = geometry_of(read_geojson(document))
 
     assert geometry is not None

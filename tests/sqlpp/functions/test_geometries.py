@@ -1,4 +1,4 @@
-"""Geometries: construction, parts, predicates and geometries made of others, by hand-written vectors."""
+"""Geometries: construction, parts, predicates and derived geometries, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LINE = "st_geom_from_text('LINESTRING Z (0 0 5, 3 4 6)')"
 
 
 def point(x: float, y: float) -> str:
-    """The call that makes a point."""
+    """Return the call that creates a point."""
     return f"st_make_point({x}, {y})"
 
 
@@ -60,7 +60,7 @@ def point(x: float, y: float) -> str:
     ],
 )  # fmt: skip
 def test_values(expression: str, expected: Value) -> None:
-    """A function's value, under both spellings of its name."""
+    """The expected value, under both spellings of the function's name."""
     assert value(expression) == expected
 
 
@@ -75,7 +75,7 @@ def test_values(expression: str, expected: Value) -> None:
     ],
 )
 def test_parts_by_position(function: str, zero: int, one: str | None) -> None:
-    """The older names count from 0, the others from 1; a position without a part gives NULL."""
+    """Positions count from 0 in the older functions and from 1 in the others; a missing part gives NULL."""
     assert value(f"st_as_text({function}({LINE}, {zero}))") == one
 
 
@@ -102,12 +102,12 @@ def test_parts_by_position(function: str, zero: int, one: str | None) -> None:
     ],
 )
 def test_unknown_and_malformed_arguments(expression: str, expected: Value) -> None:
-    """MISSING before NULL; NULL for another type and for text that is no geometry."""
+    """MISSING takes precedence over NULL; arguments of another type and malformed text give NULL."""
     assert value(expression) is expected
 
 
 def test_results_are_geojson() -> None:
-    """ADM and JSON print a geometry as an object of GeoJSON; a whole number has no fraction."""
+    """ADM and JSON print a geometry as a GeoJSON object; an integer has no fraction."""
     made = value("st_geom_from_text('GEOMETRYCOLLECTION(POINT(1 2.5), POLYGON((0 0, 1 0, 1 1, 0 0)))')")
 
     assert isinstance(made, Geometry)

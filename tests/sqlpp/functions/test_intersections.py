@@ -1,4 +1,4 @@
-"""Shapes that have a point in common, by hand-written vectors."""
+"""Intersections of shapes, by hand-written examples."""
 
 from __future__ import annotations
 

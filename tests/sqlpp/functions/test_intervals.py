@@ -1,4 +1,4 @@
-"""Intervals, by hand-written vectors."""
+"""Intervals, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ A = "interval(date('2020-01-01'), date('2020-01-11'))"
 
 
 def days(start: int, end: int) -> str:
-    """An interval of days of January 2020."""
+    """Return an interval of days in January 2020."""
     return f"interval(date('2020-01-{start:02}'), date('2020-01-{end:02}'))"
 
 
@@ -48,7 +48,7 @@ def days(start: int, end: int) -> str:
     ],
 )  # fmt: skip
 def test_value(text: str, expected: Value) -> None:
-    """Ends of one type, the start first."""
+    """Both ends have one type, and the start precedes the end."""
     assert value(text) == expected
 
 
@@ -72,7 +72,7 @@ CASES = sorted({case for cases in RELATIONS.values() for case in cases})
 
 @pytest.mark.parametrize("name", RELATIONS)
 def test_each_relation_holds_for_its_cases_alone(name: str) -> None:
-    """Of all ways in which two intervals can lie."""
+    """Of all positions of two intervals, each relation holds for exactly its cases."""
     found = [case for case in CASES if value(f"interval_{name}({days(*case[:2])}, {days(*case[2:])})") is True]
 
     assert found == sorted(RELATIONS[name])
@@ -81,7 +81,7 @@ def test_each_relation_holds_for_its_cases_alone(name: str) -> None:
 
 
 def test_too_many_bins_are_refused() -> None:
-    """A long interval and a small bin would fill the memory."""
+    """A long interval with small bins is refused, because it would exhaust the memory."""
     with pytest.raises(SqlppError, match="more than 1000000 bins"):
         value(
             "overlap_bins(interval(datetime('2000-01-01T00:00:00'), datetime('2020-01-01T00:00:00')), datetime('2000-01-01T00:00:00'), day_time_duration('PT1S'))"
@@ -89,5 +89,5 @@ def test_too_many_bins_are_refused() -> None:
 
 
 def test_json_of_an_interval() -> None:
-    """As AsterixDB prints it."""
+    """JSON has an interval in AsterixDB's form."""
     assert json_text(value(A)) == '{"interval":{"start":"2020-01-01","end":"2020-01-11"}}'

@@ -30,5 +30,5 @@ from tests.sqlpp.evaluation import value
     ],
 )
 def test_value(text: str, expected: Value) -> None:
-    """A string is one part, an array is parts; what is no canonical form is NULL."""
+    """A string is one part, an array has several; a name that is not canonical gives NULL."""
     assert value(text) == expected

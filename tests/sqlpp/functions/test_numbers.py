@@ -1,4 +1,4 @@
-"""Functions of numbers, by hand-written vectors."""
+"""Functions of numbers, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ from tests.sqlpp.evaluation import value
     ],
 )  # fmt: skip
 def test_value(text: str, expected: Value) -> None:
-    """The value, in its type."""
+    """The expected value, with its type."""
     found = value(text)
 
     assert found == pytest.approx(expected) if isinstance(expected, float) else found == expected
@@ -107,19 +107,19 @@ def test_value(text: str, expected: Value) -> None:
 
 
 def test_nothing_is_not_a_number() -> None:
-    """What has no result is NaN."""
+    """An undefined result is NaN."""
     assert math.isnan(value("sqrt(-1)"))  # type: ignore[arg-type]
     assert math.isnan(value("ln(-1)"))  # type: ignore[arg-type]
 
 
 def test_types_are_kept() -> None:
-    """A float stays a float, a tinyint a tinyint."""
+    """The type of the argument is kept: float, tinyint."""
     assert isinstance(value("abs(float('-1.5'))"), Float)
     assert isinstance(value("abs(tinyint('-3'))"), TinyInt)
 
 
 def test_random_is_the_same_for_a_seed() -> None:
-    """A seed fixes it, and it lies between 0 and 1."""
+    """A seed determines the value, which is between 0 and 1."""
     one, other = value("random(7)"), value("random(7)")
 
     assert one == other

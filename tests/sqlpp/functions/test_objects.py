@@ -1,4 +1,4 @@
-"""Functions of objects, by hand-written vectors."""
+"""Functions of objects, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ from tests.sqlpp.evaluation import value
     ],
 )  # fmt: skip
 def test_value(text: str, expected: Value) -> None:
-    """The value; what is no object gives NULL."""
+    """The expected value; a value that is not an object gives NULL."""
     assert value(text) == expected
 
 
 def test_arguments_stay_as_they_are() -> None:
-    """A merge leaves what it was given alone."""
+    """A merge does not change its arguments."""
     text = "FROM [{'o': {'x': {'y': 1}}}] AS r SELECT VALUE [object_merge(r.o, {'x': {'z': 2}}), r.o]"
 
     assert value(text) == ({"x": {"y": 1, "z": 2}}, {"x": {"y": 1}})

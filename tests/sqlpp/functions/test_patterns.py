@@ -1,4 +1,4 @@
-"""Functions with regular expressions, by hand-written vectors; and that no pattern takes long."""
+"""Functions with regular expressions, by hand-written examples; and a bound on their duration."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from tests.sqlpp.evaluation import value
     ],
 )
 def test_vectors(text: str, expected: Value) -> None:
-    """Each call's value; positions are of code points."""
+    """The expected value of each call; positions count code points."""
     assert value(text) == expected
 
 
@@ -81,7 +81,7 @@ def test_vectors(text: str, expected: Value) -> None:
     ],
 )
 def test_what_is_no_pattern_is_refused(text: str, message: str) -> None:
-    """With the pattern, and what is wrong with it."""
+    """The error for an invalid pattern has the pattern and the reason."""
     with pytest.raises(SqlppError) as told:
         value(text)
 
@@ -89,13 +89,15 @@ def test_what_is_no_pattern_is_refused(text: str, message: str) -> None:
 
 
 def test_no_pattern_takes_long() -> None:
-    """What takes a backtracking matcher 2^40 steps is answered, as is the same over a text a hundred times as long."""
+    """Patterns that take 2^40 steps with backtracking are evaluated quickly, also over a text a hundred times as
+    long.
+    """
     for count in (40, 4_000):
         assert compile_pattern("(a|aa)+$", "").search("a" * count + "b") is None
         assert compile_pattern("(a*)*c", "").fullmatch("a" * count) is None
 
 
 def test_a_result_that_would_be_too_long_is_refused() -> None:
-    """Before it is made."""
+    """A result that would be too long is refused before it is created."""
     with pytest.raises(SqlppError):
         value("regexp_replace(repeat('a', 100000), 'a', repeat('b', 100000))")

@@ -1,4 +1,4 @@
-"""Points, lines, rectangles, circles and polygons, by hand-written vectors."""
+"""Points, lines, rectangles, circles and polygons, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_value(text: str, expected: Value) -> None:
 
 
 def test_shapes_have_an_order_and_groups() -> None:
-    """Points by x, then y; equal ones are one group."""
+    """Points are ordered by x, then by y; equal shapes form one group."""
     text = "select p, count(*) as n from [point('2,1'), point('1,5'), point('1,-5'), point('2.0,1')] p group by p order by p"
 
     assert [(one["p"].coordinates, one["n"]) for one in ask(text)] == [
@@ -77,5 +77,5 @@ def test_shapes_have_an_order_and_groups() -> None:
     ],
 )
 def test_json_of_shapes(text: str, expected: str) -> None:
-    """As AsterixDB prints them."""
+    """JSON has shapes in AsterixDB's form."""
     assert json_text(value(text)) == expected

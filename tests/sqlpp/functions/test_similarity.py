@@ -51,18 +51,20 @@ from tests.sqlpp.evaluation import value
     ],
 )  # fmt: skip
 def test_value(text: str, expected: Value) -> None:
-    """Steps from one to the other, and what two have in common."""
+    """Edit distances, and the similarity of collections."""
     assert value(text) == expected
 
 
 def test_what_takes_too_long() -> None:
-    """The work is bounded by the product of two lengths."""
+    """Comparisons whose product of lengths exceeds the limit are refused."""
     with pytest.raises(SqlppError, match="takes too long"):
         value("edit_distance(repeat('a', 2000), repeat('b', 2000))")
 
 
 def _table_distance(one: str, other: str, *, is_part: bool) -> int:
-    """The edit distance by the table of all prefixes; of a part of the first text, its best."""
+    """Return the edit distance by the table of all prefixes; with `is_part`, the least distance to a part of the first
+    text.
+    """
     row = list(range(len(other) + 1))
     nearest = row[-1]
     for at, first in enumerate(one, 1):
@@ -75,7 +77,7 @@ def _table_distance(one: str, other: str, *, is_part: bool) -> int:
 
 
 def test_edit_distances_equal_those_of_the_table() -> None:
-    """Of random short texts, whole and as parts."""
+    """For random short texts, whole and as parts, the distance equals that of the table."""
     of = random.Random(7)
     for _ in range(3000):
         one, other = ("".join(of.choices("abc", k=of.randrange(9))) for _ in range(2))
@@ -86,7 +88,9 @@ def test_edit_distances_equal_those_of_the_table() -> None:
 
 
 def test_strings_and_other_items_are_counted_alike() -> None:
-    """Collections of strings alone take a shorter way; numbers that Python takes for equal to booleans do not."""
+    """Collections of strings use a faster algorithm; numbers that Python considers equal to booleans remain
+    different.
+    """
     assert value("similarity_jaccard(['A', 'b', 'b'], ['a', 'B', 'c'])") == Float(0.5)
     assert value("similarity_jaccard(['A', 'b', 'b', 1], ['a', 'B', 'c', true])") == Float(1 / 3)
     assert value("similarity_jaccard([1], [true])") == 0.0

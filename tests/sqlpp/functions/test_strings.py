@@ -1,4 +1,4 @@
-"""Functions of strings, by hand-written vectors."""
+"""Functions of strings, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ from tests.sqlpp.evaluation import value
     ],
 )
 def test_value(text: str, expected: Value) -> None:
-    """The value; what is no string gives NULL."""
+    """The expected value; a value that is not a string gives NULL."""
     assert value(text) == expected
 
 
 @pytest.mark.parametrize("text", ["repeat('abcdefgh', 1000000000)", "replace(repeat('a', 9000000), 'a', 'bcd')"])
 def test_too_long(text: str) -> None:
-    """What would not fit is refused before it is made."""
+    """A result that would be too long is refused before it is created."""
     with pytest.raises(SqlppError, match="longer than"):
         value(text)

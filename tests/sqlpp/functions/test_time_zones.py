@@ -1,4 +1,4 @@
-"""Times of time zones, by hand-written vectors."""
+"""Conversions between time zones, by hand-written examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporal values, by hand-written vectors."""
+"""Temporal values, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -125,12 +125,12 @@ from tests.sqlpp.evaluation import value
     ],
 )
 def test_value(text: str, expected: Value) -> None:
-    """The value; what is no time gives NULL."""
+    """The expected value; a value that is not temporal gives NULL."""
     assert value(text) == expected
 
 
 def test_calendar_is_pythons() -> None:
-    """Days and dates agree with the standard library over all its years, and turn back for all of ours."""
+    """Dates agree with the standard library in its range of years, and convert back in the whole range of SQL++."""
     first = dt.date(1970, 1, 1)
     for days in range(-719_162, 2_932_896, 997):
         date = first + dt.timedelta(days=days)

@@ -1,4 +1,4 @@
-"""Words and grams of strings, by hand-written vectors and those of AsterixDB's tests."""
+"""Words and n-grams of strings, by hand-written examples and those of AsterixDB's tests."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from tests.sqlpp.evaluation import value
     ],
 )
 def test_value(text: str, expected: Value) -> None:
-    """Letters in lower case; hashes as AsterixDB computes them."""
+    """Tokens are in lower case; hashes equal those of AsterixDB."""
     assert value(text) == expected
 
 
 def test_hashes_are_integers() -> None:
-    """Of 32 bits."""
+    """Hashes are 32-bit integers."""
     found = value("hashed_word_tokens('a')")
 
     assert isinstance(found, tuple)
@@ -53,6 +53,6 @@ def test_hashes_are_integers() -> None:
 
 
 def test_too_many_grams() -> None:
-    """The length of the result is bounded before it is made."""
+    """The length of the result is limited before it is created."""
     with pytest.raises(SqlppError, match="longer than"):
         value("gram_tokens(repeat('a', 10000), 10000, true)")

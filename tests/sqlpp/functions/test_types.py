@@ -1,4 +1,4 @@
-"""Functions that test and construct types, by hand-written vectors."""
+"""Functions that test and construct types, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ from tests.sqlpp.evaluation import value
     ],
 )
 def test_value(text: str, expected: Value) -> None:
-    """The value, in its type."""
+    """The expected value, with its type."""
     found = value(text)
 
     assert found == expected
@@ -140,5 +140,5 @@ def test_value(text: str, expected: Value) -> None:
 
 
 def test_a_new_uuid_each_time() -> None:
-    """Without an argument it is another one each time."""
+    """Each call without an argument returns another UUID."""
     assert value("uuid()") != value("uuid()")

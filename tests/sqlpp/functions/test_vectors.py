@@ -28,5 +28,5 @@ from tests.sqlpp.evaluation import value
     ],
 )
 def test_vectors(text: str, expected: Value) -> None:
-    """Of as many numbers each, and of nothing else."""
+    """Vectors must have the same number of numeric items."""
     assert value(text) == expected

@@ -29,12 +29,12 @@ WORLD = NameWorld(
 
 
 def ordered(text: str) -> list[object]:
-    """Return the results of a query, of which only the order of fields was changed."""
+    """Return the results of a query after its fields were reordered; the values are unchanged."""
     bound = bind(parse_body(text), WORLD)
     plan = with_known_fields_first(bound.expression, {DATASET: TYPE})
     again = with_known_fields_first(plan, {DATASET: TYPE})
     answers = [list(results(BoundQuery(each, bound.slots, ()), WORLD.rows)) for each in (plan, again)]
-    assert json.dumps(answers[0]) == json.dumps(answers[1])  # a plan may pass twice
+    assert json.dumps(answers[0]) == json.dumps(answers[1])  # a plan may be processed twice
     assert answers[0] == list(results(bound, WORLD.rows))
     return cast("list[object]", answers[0])
 
@@ -68,7 +68,9 @@ def ordered(text: str) -> list[object]:
     ],
 )  # fmt: skip
 def test_fields_of_known_types_come_first(text: str, names: str) -> None:
-    """The type is known of declared fields, literals, functions with a fixed result and arithmetic over known types."""
+    """The type is known for declared fields, literals, functions with a fixed result, and arithmetic over known
+    types.
+    """
     (found,) = ordered(text)[:1]
     assert list(cast("dict[str, object]", found)) == names.split()
 
@@ -91,7 +93,9 @@ def test_fields_of_known_types_come_first(text: str, names: str) -> None:
     ],
 )  # fmt: skip
 def test_objects_that_no_constructor_makes(text: str, names: str) -> None:
-    """Of `a.*, b.*` the last object comes first; UNION ALL has the fields first whose type is one in all operands."""
+    """Of `a.*, b.*` the fields of the last object come first; of UNION ALL the fields whose type is the same in all
+    operands.
+    """
     (found,) = ordered(text)[:1]
     assert list(cast("dict[str, object]", found)) == names.split()
 
@@ -101,7 +105,9 @@ VALUES = (Date(7), DateTime(7), Duration(1, 2), Interval(Date(1), Date(2)), Poin
 
 @pytest.mark.parametrize("value", VALUES)
 def test_constants_stay_as_they_are(value: Value) -> None:
-    """The time of the statement and the request's parameters are constants of the plan, some of which are tuples."""
+    """Statement time and request parameters are constants of the plan, some of which are tuples; they are not
+    changed.
+    """
     bound = bind(parse_body("select r.free, $p as p from d r"), WORLD, parameters={"p": value})
     plan = with_known_fields_first(bound.expression, {DATASET: TYPE})
     (result,) = results(BoundQuery(plan, bound.slots, ()), WORLD.rows)
@@ -111,7 +117,7 @@ def test_constants_stay_as_they_are(value: Value) -> None:
 
 
 def test_a_name_twice() -> None:
-    """Fields stay in their order if two have one name, since the first of them counts."""
+    """If two fields have one name, the order is kept, because the first of them counts."""
     assert [
         list(cast("dict[str, object]", each)) for each in ordered("select value {'a': r.free, 'a': 1, 'b': 2} from d r")
     ] == [["a", "b"]]

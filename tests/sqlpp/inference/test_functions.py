@@ -32,12 +32,12 @@ INT, TEXT = StaticType("bigint"), StaticType("string")
     ],
 )  # fmt: skip
 def test_a_call(function: str, types: list[StaticType], kind: str) -> None:
-    """The result's type is fixed, or that of an argument; a strict function of NULL is NULL."""
+    """The result has a fixed type, or that of an argument; a strict function of NULL gives NULL."""
     assert call_type(function, types).kind == kind
 
 
 def test_aggregates() -> None:
-    """Counts and averages have a type of their own, other aggregates that of their values."""
+    """Counts and averages have a fixed type, other aggregates the type of their values."""
     assert [aggregate_type(name, ANY).kind for name in ("count", "avg", "sum", "max", "array_agg")] == [
         "bigint", "double", "any", "any", "array",
     ]  # fmt: skip
@@ -48,13 +48,13 @@ def test_aggregates() -> None:
 
 
 def test_window_functions() -> None:
-    """Numbers of rows are known; `lag` and `first_value` have the type of their argument."""
+    """Row numbers have a fixed type; `lag` and `first_value` have the type of their argument."""
     kinds = [window_type(name, [INT]).kind for name in ("rank", "cume_dist", "lag", "first_value", "sum")]
     assert kinds == ["bigint", "double", "bigint", "bigint", "bigint"]
 
 
 def test_the_rules_are_for_functions_that_exist() -> None:
-    """Each rule is found by the name of a function in the table of functions."""
+    """Each rule names an existing function."""
     ruled = {*functions._KIND_OF, *functions._STRICT_RULES, *functions._OWN_RULES, *functions._CONSTRUCTORS}
     names = {function.name for function in FUNCTIONS.values()}
 

@@ -21,12 +21,12 @@ from limnos.sqlpp.inference.static_types import StaticType
     ],
 )  # fmt: skip
 def test_an_operation(left: str, operator: str, right: str, kind: str) -> None:
-    """Operands of which one is of any type make any type, unless no value of the other can be an operand."""
+    """If one operand has type any, the result has, too, unless the other can never be an operand."""
     assert chain_type([operator], [StaticType(left), StaticType(right)]).kind == kind
 
 
 def test_optional_operands() -> None:
-    """A result may be NULL or MISSING if an operand may, and a quotient in any case."""
+    """A result may be NULL or MISSING if an operand may; a quotient always may."""
     number = StaticType("bigint")
 
     assert chain_type(["+", "+"], [number, number.optional(null=False), number]) == StaticType("bigint", missing=True)

@@ -24,7 +24,7 @@ INT, TEXT = StaticType("bigint"), StaticType("string")
 
 
 def test_declared_types() -> None:
-    """Optional fields may be NULL or MISSING; items that may be unknown have any type."""
+    """Optional fields may be NULL or MISSING; items that may be unknown have type any."""
     record = declared_type(
         type_of("OPEN { i: int32, s: string?, a: `any`, l: [int], b: {{ string }}, o: { x: date } }")
     )
@@ -43,7 +43,7 @@ def test_declared_types() -> None:
      ({"a": 1}, "object", True)],
 )  # fmt: skip
 def test_types_of_constants(value: object, kind: str, is_known: bool) -> None:
-    """NULL has a known type, and MISSING has not, since no field has that value."""
+    """The type of NULL is known; that of MISSING is not, because no field has this value."""
     found = type_of_value(value)  # type: ignore[arg-type]
     assert (found.kind, found.is_known) == (kind, is_known)
 
@@ -64,5 +64,5 @@ def test_types_of_constants(value: object, kind: str, is_known: bool) -> None:
     ],
 )
 def test_common_types(types: list[StaticType], found: StaticType) -> None:
-    """Kinds that differ have no common type; objects share the fields that have one."""
+    """Different kinds have no common type; objects have those fields in common that have a common type."""
     assert common_type(types) == found

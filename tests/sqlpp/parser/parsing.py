@@ -13,13 +13,13 @@ S = TypeVar("S", bound=Statement)
 
 
 def statement(text: str) -> Statement:
-    """The one statement of a text."""
+    """Return the only statement of a text."""
     (parsed,) = parse(text)
     return parsed.statement
 
 
 def read(kind: type[S], text: str) -> S:
-    """The one statement of a text, which must be of the kind."""
+    """Return the only statement of a text, which must be of the given kind."""
     found = statement(text)
     assert isinstance(found, kind)
     return found
@@ -36,18 +36,18 @@ def same_body(one: str, other: str) -> bool:
 
 
 def shape(node: Expression) -> list[object]:
-    """A tree without its places."""
+    """Return a tree without its positions."""
     return outline(node)
 
 
 def refusal(text: str) -> SqlppError:
-    """The error that a text gives."""
+    """Return the error of a text."""
     with pytest.raises(SqlppError) as caught:
         parse(text)
     return caught.value
 
 
 def encountered(text: str, what: str, column: int, *, line: int = 1) -> str:
-    """The message that a token gives which does not belong where it stands."""
+    """Return the message for an unexpected token."""
     shown = text.split("\n")[line - 1]
     return f"ASX1001: Syntax error: In line {line} >>{shown}<< Encountered {what} at column {column}."

@@ -10,14 +10,14 @@ from tests.sqlpp.parser.parsing import encountered, refusal, same_body
 
 
 def call(text: str) -> Call:
-    """A text that is a call."""
+    """Return a text as a call."""
     node = parse_body(text)
     assert isinstance(node, Call)
     return node
 
 
 def test_a_name_before_a_parenthesis_is_a_function() -> None:
-    """However many dots it has, it is never a field."""
+    """A name before a parenthesis is a function, with any number of dots, never a field."""
     node = call("x.y.echo(a.b)")
 
     assert (node.function.parts, node.library) == (("x", "y", "echo"), None)
@@ -25,20 +25,20 @@ def test_a_name_before_a_parenthesis_is_a_function() -> None:
 
 
 def test_library_function() -> None:
-    """What stands before a `#` is the library."""
+    """The part before `#` is the library."""
     node = call("x.y.lib#echo(1)")
 
     assert (node.function.parts, node.library) == (("x", "y", "echo"), "lib")
 
 
 def test_count_of_all() -> None:
-    """`count` takes a star, in any case, and DISTINCT as every function."""
+    """`count` accepts a star, in any case, and DISTINCT, as every function does."""
     assert call("Count(*)").star
     assert (call("count(distinct *)").star, call("sum(distinct a)").distinct) == (True, True)
 
 
 def test_window() -> None:
-    """All that a window may say."""
+    """A window may have all clauses."""
     node = call(
         "nth_value(x, 2) from last ignore nulls over w (a as b) as (partition by c, d order by e desc nulls last"
         " rows between 1 preceding and unbounded following exclude current row)"
@@ -56,7 +56,7 @@ def test_window() -> None:
 
 
 def test_soft_words_are_names_elsewhere() -> None:
-    """A soft keyword means something only where it is asked for."""
+    """A soft keyword is one only where the grammar expects it; elsewhere it is a name."""
     assert same_body("select f(x) from first", "select f(x) from `first`")
     assert same_body("rows + nulls + `current`", "`rows` + `nulls` + current")
     assert same_body("f(x) over (order by rows rows current row)", "f(x) over (order by `rows` rows current row)")
@@ -81,7 +81,7 @@ def test_soft_words_are_names_elsewhere() -> None:
     ],
 )
 def test_what_does_not_belong(text: str, what: str, column: int) -> None:
-    """A token that cannot stand where it stands is named with its line and column."""
+    """The error for an unexpected token has the token, line and column."""
     assert str(refusal(text)) == encountered(text, what, column)
 
 
@@ -95,5 +95,5 @@ def test_what_does_not_belong(text: str, what: str, column: int) -> None:
     ],
 )
 def test_words_that_mean_nothing_here(text: str, message: str) -> None:
-    """A word in the place of a soft keyword is told as such."""
+    """The error for another word in the place of a soft keyword names the word."""
     assert str(refusal(text)) == f"ASX1001: Syntax error: {message}"

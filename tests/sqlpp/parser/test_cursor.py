@@ -32,13 +32,13 @@ NESTED = {
 
 
 def nested(kind: str, depth: int) -> str:
-    """Return a construct that is nested so often."""
+    """Return a construct that is nested the given number of times."""
     before, inner, after = NESTED[kind]
     return before * depth + inner + after * depth
 
 
 def allowed(kind: str, depth: int) -> bool:
-    """Return whether a construct may be nested so often; other errors fail the test."""
+    """Return whether a construct may be nested the given number of times; other errors fail the test."""
     try:
         parse(nested(kind, depth))
     except SqlppError as error:
@@ -49,18 +49,18 @@ def allowed(kind: str, depth: int) -> bool:
 
 
 def deep(kind: str) -> int:
-    """The greatest depth to which something can be nested."""
+    """Return the greatest allowed depth of a construct."""
     return bisect_left(range(1, DEPTH_MAX + 2), x=True, key=lambda depth: not allowed(kind, depth))
 
 
 def below(frames: int, text: str) -> str:
-    """The text, read and printed so many calls further down."""
+    """Parse and print the text with additional stack frames below."""
     return below(frames - 1, text) if frames else render(parse(text)[0].statement)
 
 
 @pytest.mark.parametrize("kind", NESTED)
 def test_deepest(kind: str) -> None:
-    """The deepest that is allowed is read and printed with a third of Python's stack in use already."""
+    """The deepest allowed construct is parsed and printed with a third of Python's stack in use."""
     depth = deep(kind)
     text = nested(kind, depth)
 
@@ -73,7 +73,7 @@ def test_deepest(kind: str) -> None:
 @pytest.mark.parametrize("depth", [DEPTH_MAX + 1, 10_000])
 @pytest.mark.parametrize("kind", NESTED)
 def test_too_deep(kind: str, depth: int) -> None:
-    """What nests deeper is refused by code and place, never by Python."""
+    """Deeper nesting is refused with code and position, not by a RecursionError."""
     with pytest.raises(SqlppError) as caught:
         parse(nested(kind, depth))
 
@@ -84,7 +84,7 @@ def test_too_deep(kind: str, depth: int) -> None:
 
 @pytest.mark.parametrize("opened", [before for before, _, _ in NESTED.values()])
 def test_never_closed(opened: str) -> None:
-    """The same for what is opened ten thousand times and never closed."""
+    """Ten thousand constructs that are not closed are refused in the same way."""
     with pytest.raises(SqlppError) as caught:
         parse(opened * 10_000)
 
@@ -93,7 +93,7 @@ def test_never_closed(opened: str) -> None:
 
 @pytest.mark.parametrize("before,after", [("[", "]"), ("{{", "}}"), ("{a:", "}")])
 def test_deep_types(before: str, after: str) -> None:
-    """Types nest as far, and no further."""
+    """Types have the same maximum depth."""
 
     def text(depth: int) -> str:
         return f"create type t as {{ a: {before * depth}int{after * depth} }}"
@@ -104,5 +104,5 @@ def test_deep_types(before: str, after: str) -> None:
 
 
 def test_depth_is_not_length() -> None:
-    """Many things beside each other are not deep."""
+    """Many constructs side by side do not count as nested."""
     assert parse_body("[" + "(1)," * 5000 + "[2]]") is not None

@@ -21,14 +21,14 @@ from tests.sqlpp.parser.parsing import encountered, read, refusal, same
 
 
 def test_dataverse() -> None:
-    """A dataverse has as many parts as it is given, dots in back-quotes being none."""
+    """A dataverse name may have several parts; dots in back-quotes do not separate parts."""
     made = read(CreateDataverse, "create dataverse sales.`east.coast`")
 
     assert (made.name.parts, made.if_not_exists) == (("sales", "east.coast"), False)
 
 
 def test_type() -> None:
-    """Fields, nested records, arrays, bags and what may be left out."""
+    """Fields, nested records, arrays, multisets and optional fields."""
     made = read(CreateType, "create type a.t as closed { id: int, l: [string]?, m: {{ x.y }}, r: { } }")
     kinds = [type(field.type) for field in made.type.fields]
 
@@ -40,7 +40,7 @@ def test_type() -> None:
 
 
 def test_synonym() -> None:
-    """A synonym and what it stands for, which need not exist."""
+    """A synonym and its target, which need not exist."""
     made = read(CreateSynonym, "create synonym a.s if not exists for b.c.d")
 
     assert (made.name.parts, made.target.parts, made.if_not_exists) == (("a", "s"), ("b", "c", "d"), True)
@@ -66,7 +66,7 @@ def test_view() -> None:
 
 @pytest.mark.parametrize("kind", ["dataverse", "type", "dataset", "synonym", "view"])
 def test_drop(kind: str) -> None:
-    """IF EXISTS stands before the name or after it."""
+    """IF EXISTS may precede or follow the name."""
     dropped = read(Drop, f"drop {kind} a.b")
 
     assert (dropped.kind, dropped.name.parts, dropped.if_exists) == (kind, ("a", "b"), False)
@@ -90,7 +90,7 @@ def test_drop(kind: str) -> None:
     ],
 )
 def test_if_not_exists_in_both_places(text: str) -> None:
-    """IF NOT EXISTS stands before the name or after it, and makes a difference."""
+    """IF NOT EXISTS may precede or follow the name, and changes the tree."""
     head, name, tail = text.split("<>")
 
     assert same(f"{head}if not exists {name}{tail}", f"{head}{name} if not exists {tail}")
@@ -125,7 +125,7 @@ def test_if_not_exists_in_both_places(text: str) -> None:
     ],
 )
 def test_what_does_not_belong(text: str, what: str, column: int) -> None:
-    """A token that cannot stand where it stands is named with its line and column."""
+    """The error for an unexpected token has the token, line and column."""
     assert str(refusal(text)) == encountered(text, what, column)
 
 

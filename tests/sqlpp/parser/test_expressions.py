@@ -56,7 +56,7 @@ AT = TextPosition(1, 1)
     ],
 )
 def test_how_tightly_operators_bind(text: str, means: str, not_: str) -> None:
-    """An expression without parentheses is the one with these, and not the one with those."""
+    """Without parentheses an expression has the tree of the first spelling, and not that of the second."""
     assert same_body(text, means)
     assert not same_body(text, not_)
 
@@ -83,7 +83,7 @@ def test_how_tightly_operators_bind(text: str, means: str, not_: str) -> None:
     ],
 )
 def test_two_spellings(one: str, other: str) -> None:
-    """What means the same has the same tree."""
+    """Equivalent spellings have the same tree."""
     assert same_body(one, other)
 
 
@@ -91,7 +91,7 @@ def test_two_spellings(one: str, other: str) -> None:
     "one,other", [("A", "a"), ("f()", "F()"), ("1.0", "1.00"), ("1f", "1e0"), ("[a]", "{{a}}"), ("a[0]", "a[0:]")]
 )
 def test_two_things(one: str, other: str) -> None:
-    """What may mean two things has two trees: names keep their case, numbers their digits."""
+    """Different meanings have different trees: names keep their case, numbers their digits."""
     assert not same_body(one, other)
 
 
@@ -109,7 +109,7 @@ def test_chains_are_flat() -> None:
 
 
 def test_long_chains() -> None:
-    """Ten thousand operators or steps nest no deeper than one."""
+    """Ten thousand operators or steps have a nesting depth of one."""
     many = 10_000
 
     added, anded, stepped = (
@@ -144,7 +144,9 @@ def test_long_chains() -> None:
     ],
 )
 def test_places(text: str, kind: type, place: tuple[int, int]) -> None:
-    """An operation is where its operator's last word is, all else where it begins."""
+    """The position of an operation is the last word of its operator; any other expression's position is its
+    beginning.
+    """
     node = parse_body(text)
 
     assert isinstance(node, kind)
@@ -152,7 +154,7 @@ def test_places(text: str, kind: type, place: tuple[int, int]) -> None:
 
 
 def test_field_places() -> None:
-    """A step is where its dot or bracket is."""
+    """The position of a step is its dot or bracket."""
     node = parse_body("a .b [0]")
 
     assert isinstance(node, PathExpression)
@@ -160,7 +162,7 @@ def test_field_places() -> None:
 
 
 def test_largest_integer() -> None:
-    """Whole numbers have 64 bits; zeros before them do not count."""
+    """Integers have 64 bits; leading zeros do not count."""
     assert shape(parse_body("0009223372036854775807")) == shape(Integer(AT, 2**63 - 1))
 
 
@@ -208,7 +210,7 @@ def test_largest_integer() -> None:
     ],
 )
 def test_what_does_not_belong(text: str, what: str, column: int) -> None:
-    """A token that cannot stand where it stands is named with its line and column."""
+    """The error for an unexpected token has the token, line and column."""
     error = refusal(text)
 
     assert str(error) == encountered(text, what, column)
@@ -231,5 +233,5 @@ def test_what_does_not_belong(text: str, what: str, column: int) -> None:
     ],
 )
 def test_what_cannot_be(text: str, message: str) -> None:
-    """What follows the grammar and is refused all the same says why, and where."""
+    """The error for an expression that fits the grammar but is invalid has the reason and the position."""
     assert str(refusal(text)) == f"ASX1001: Syntax error: {message}"

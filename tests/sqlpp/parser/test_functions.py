@@ -17,7 +17,7 @@ from tests.sqlpp.parser.parsing import encountered, read, refusal
 
 
 def test_function() -> None:
-    """Parameters by name, a body that is an expression or a query."""
+    """Parameters have names; a body is an expression or a query."""
     made = read(CreateFunction, "create or replace function x.y.echo(a, `b c`) { a }")
 
     assert (made.name.parts, made.parameters, made.or_replace) == (("x", "y", "echo"), ("a", "b c"), True)
@@ -26,13 +26,13 @@ def test_function() -> None:
 
 
 def test_any_number_of_parameters() -> None:
-    """Three dots."""
+    """Three dots declare any number of parameters."""
     assert read(CreateFunction, "create function f(...) { args }").parameters is None
     assert read(CreateFunction, "create function f() { 1 }").parameters == ()
 
 
 def test_external_function() -> None:
-    """Types of parameters and of the result, the library and what it is told."""
+    """An external function has types of parameters and of the result, a library and its arguments."""
     made = read(
         CreateExternalFunction,
         "create function f(a: bigint, b [string], c) returns {{ x.y }} as 'module', 'class.method' at a.lib with {'n': 1}",
@@ -49,7 +49,7 @@ def test_external_function() -> None:
 
 
 def test_declared_function() -> None:
-    """DECLARE FUNCTION, for one request."""
+    """DECLARE FUNCTION declares a function for one request."""
     made = read(DeclareFunction, "declare function f(a) { a + 1 }")
 
     assert (made.name, made.parameters) == ("f", ("a",))
@@ -60,14 +60,14 @@ def test_declared_function() -> None:
     [("@2", 2), ("(a, b)", 2), ("(2)", 2), ("()", 0), ("(...)", VARIADIC), ("@0", 0)],
 )
 def test_drop(spelling: str, arity: int) -> None:
-    """A function is dropped by name and arity, which may be spelled in many ways."""
+    """A function is dropped by name and arity, in all spellings."""
     dropped = read(DropFunction, f"drop function a.b.f{spelling} if exists")
 
     assert (dropped.name.parts, dropped.library, dropped.arity) == (("a", "b", "f"), None, arity)
 
 
 def test_drop_in_a_library() -> None:
-    """What stands before a `#` is the library."""
+    """The part before `#` is the library."""
     dropped = read(DropFunction, "drop function a.lib#f@1")
 
     assert (dropped.name.parts, dropped.library) == (("a", "f"), "lib")
@@ -88,7 +88,7 @@ def test_drop_in_a_library() -> None:
     ],
 )
 def test_what_does_not_belong(text: str, what: str, column: int) -> None:
-    """A token that cannot stand where it stands is named with its line and column."""
+    """The error for an unexpected token has the token, line and column."""
     assert str(refusal(text)) == encountered(text, what, column)
 
 
@@ -111,5 +111,5 @@ def test_what_does_not_belong(text: str, what: str, column: int) -> None:
     ],
 )
 def test_what_cannot_be(text: str, message: str) -> None:
-    """Only a library's function has types."""
+    """Only functions of a library may have types."""
     assert str(refusal(text)) == f"ASX1001: Syntax error: {message}"

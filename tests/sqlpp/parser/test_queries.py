@@ -10,7 +10,7 @@ from tests.sqlpp.parser.parsing import encountered, refusal, same
 
 
 def query(text: str) -> QueryExpression:
-    """A text that is a query."""
+    """Return a text as a query."""
     node = parse_body(text)
     assert isinstance(node, QueryExpression)
     return node
@@ -49,12 +49,12 @@ def query(text: str) -> QueryExpression:
     ],
 )
 def test_two_spellings(one: str, other: str) -> None:
-    """What means the same has the same tree, inferred names included."""
+    """Equivalent spellings have the same tree, including inferred names."""
     assert same(one, other)
 
 
 def test_clauses() -> None:
-    """Each clause has its place."""
+    """Each clause is stored in its field of the tree."""
     node = query(
         "with w as 1 select distinct v.*, *, x as y, z.q from d.s as v at i, u"
         " let l = 2 where c group by k as j, m group as g (v as vv) let h = 3 having n"
@@ -81,7 +81,7 @@ def test_clauses() -> None:
 
 
 def test_joins() -> None:
-    """Joins and unnests stand in a row after their term."""
+    """Joins and unnests are stored in a list after their term."""
     links = (
         query("from a join b on c right join d on e cross join f left unnest g.h at i, j select 1").block.terms[0].links
     )
@@ -92,7 +92,7 @@ def test_joins() -> None:
 
 
 def test_set_operations() -> None:
-    """Set operations are a row; ORDER BY and LIMIT are the whole's, unless parentheses say otherwise."""
+    """Set operations are stored in a list; ORDER BY and LIMIT apply to the whole, unless parentheses say otherwise."""
     node = query("select 1 union all (select 2 limit 1) except select 3 order by a limit 2")
 
     assert [(arm.operator, arm.all, isinstance(arm.input, QueryExpression)) for arm in node.arms] == [
@@ -103,7 +103,7 @@ def test_set_operations() -> None:
 
 
 def test_grouping_sets() -> None:
-    """ROLLUP, CUBE and GROUPING SETS are words only before a parenthesis."""
+    """ROLLUP, CUBE and GROUPING SETS are keywords only before a parenthesis."""
     group = query(
         "select 1 from t group by rollup, rollup (a, (b, c)), cube(d), grouping sets ((), (e), rollup(f))"
     ).block.group
@@ -117,14 +117,14 @@ def test_grouping_sets() -> None:
 
 
 def test_exclude_is_no_alias() -> None:
-    """EXCLUDE after a projection leaves out paths; after AS or in back-quotes it is a name."""
+    """EXCLUDE after a projection excludes paths; after AS or in back-quotes it is a name."""
     assert query("select a exclude b.c, d from t").block.select.exclude == (("b", "c"), ("d",))
     assert query("select a as exclude from t").block.select.projections[0].name == "exclude"
     assert query("select a `exclude` from t").block.select.projections[0].name == "exclude"
 
 
 def test_unnamed_projections_have_no_name() -> None:
-    """What ends with no name has none: the binder numbers it."""
+    """An expression that does not end with a name has none; the binder numbers it."""
     projections = query("select 1, a + b, f(c), d[0], $e, (select 1)").block.select.projections
 
     assert [item.name for item in projections] == [None] * 6
@@ -157,19 +157,19 @@ def test_unnamed_projections_have_no_name() -> None:
     ],
 )
 def test_what_does_not_belong(text: str, what: str, column: int) -> None:
-    """A token that cannot stand where it stands is named with its line and column."""
+    """The error for an unexpected token has the token, line and column."""
     assert str(refusal(text)) == encountered(text, what, column)
 
 
 def test_position_in_a_later_line() -> None:
-    """The message has the line that it is about, and that only."""
+    """The message contains only the line of the error."""
     text = "select value o\nfrom orders as o\n\twhere o.value = 1"
 
     assert str(refusal(text)) == encountered(text, '"."', 9, line=3)
 
 
 def test_long_lines_are_cut() -> None:
-    """Of a long line only what is around the place is shown."""
+    """Of a long line the message has only the part around the position."""
     text = "select value x from t where " + "a and " * 1000 + "and b"
     message = str(refusal(text))
 
@@ -180,7 +180,7 @@ def test_long_lines_are_cut() -> None:
 
 @pytest.mark.parametrize("source", ["1", "f(x)", "(select 1)", "[a]", "a[0]", "$a"])
 def test_alias_needed(source: str) -> None:
-    """What ends with no name needs one in FROM; the message shows it."""
+    """An expression in FROM that does not end with a name needs an alias; the message shows the expression."""
     message = str(refusal(f"select * from {source}"))
 
     assert message.startswith("ASX1001: Syntax error: Need an alias for the enclosed expression:\n")

@@ -66,7 +66,7 @@ def test_slides() -> None:
 
 
 def test_statements_in_a_row() -> None:
-    """Semicolons stand between statements; more of them, and one at the end, are nothing."""
+    """Semicolons separate statements; further ones, and one at the end, are ignored."""
     assert [one.text for one in parse(";; use a ;\n;use b;;")] == ["use a", "use b"]
     assert parse("") == parse(" ; -- nothing\n") == ()
 
@@ -80,12 +80,12 @@ def test_hints_go_with_their_statement() -> None:
 
 
 def test_numbered_parameters_go_on() -> None:
-    """`?` counts through one request."""
+    """`?` is numbered throughout one request."""
     assert same("[?, ?]", "[$1, $2]")
 
 
 def test_insert() -> None:
-    """INSERT and UPSERT of an expression or a query, with what they return."""
+    """INSERT and UPSERT of an expression or a query, with RETURNING."""
     made = read(Insert, "upsert into a.b.c as x (select value 1) returning x.y")
 
     assert (made.upsert, made.target.parts, made.variable) == (True, ("a", "b", "c"), "x")
@@ -123,7 +123,7 @@ def test_copy() -> None:
 
 
 def test_copy_of_objects_of_another_type() -> None:
-    """The fields of the files stand in parentheses, or the name of a type; AS may be left out."""
+    """The fields of the files, or the name of a type, are in parentheses; AS is optional."""
     made = read(CopyFrom, "copy into d as (a int, b string not unknown) from f path ('x')")
 
     assert isinstance(made.type, RecordType)
@@ -160,13 +160,13 @@ def test_copy_to() -> None:
     ],
 )
 def test_a_wrong_copy_to(text: str, says: str) -> None:
-    """OVER needs a part, and there is one type at most."""
+    """OVER must not be empty, and only one type is allowed."""
     with pytest.raises(SqlppError, match=re.escape(says)):
         parse(text)
 
 
 def test_update() -> None:
-    """Paths begin with the object's variable, written or not."""
+    """Paths begin with the object's variable, which may be omitted."""
     made = read(Update, "update a.d as x set x.b.c = x.n + 1, e = 2 set f = missing where x.id = 1 returning x.b")
 
     assert (made.target.parts, made.variable, made.where is None) == (("a", "d"), "x", False)
@@ -191,7 +191,7 @@ def test_update() -> None:
     ],
 )
 def test_steps_of_an_update_change_arrays(text: str, printed: str) -> None:
-    """The parenthesis of a step does not make a call of the value before it."""
+    """The parenthesis of an UPDATE step does not turn the preceding value into a call."""
     assert render(read(Update, text)) == printed
 
 
@@ -229,19 +229,19 @@ def test_small_ones() -> None:
     ],
 )
 def test_what_does_not_belong(text: str, what: str, column: int) -> None:
-    """A token that cannot stand where it stands is named with its line and column."""
+    """The error for an unexpected token has the token, line and column."""
     assert str(refusal(text)) == encountered(text, what, column)
 
 
 def test_explain_of_no_query() -> None:
-    """Only a query is explained."""
+    """EXPLAIN accepts only queries."""
     message = "ASX1001: Syntax error: EXPLAIN is not supported for this kind of statement (in line 1, at column 1)"
 
     assert str(refusal("explain use a")) == message
 
 
 def test_body() -> None:
-    """A stored body is one query or expression, and nothing after it."""
+    """A stored body is one query or expression, without further text."""
     with pytest.raises(SqlppError) as caught:
         parse_body("select value 1; select value 2")
 

@@ -31,7 +31,7 @@ def test_dataset_of_a_type() -> None:
 
 
 def test_dataset_with_fields() -> None:
-    """Fields in place of a type: open unless told, nullable unless told."""
+    """Fields may replace a type: the type is open and fields are optional by default."""
     made = read(CreateDataset, "create dataset d(a bigint not unknown, b x.y) primary key a")
     closed = read(CreateDataset, "create dataset d(a bigint) closed type primary key a")
 
@@ -42,7 +42,7 @@ def test_dataset_with_fields() -> None:
 
 
 def test_dataset_without_type() -> None:
-    """Types may stand in the key."""
+    """Without a type, the key may have types."""
     made = read(CreateDataset, "create dataset d primary key (a: int, b.c: string)")
 
     assert made.type is None
@@ -50,7 +50,7 @@ def test_dataset_without_type() -> None:
 
 
 def test_all_that_a_dataset_may_say() -> None:
-    """Each clause has its place."""
+    """Each clause is stored in its field of the tree."""
     made = read(
         CreateDataset,
         "create internal collection d(t) with meta(m) if not exists primary key a on g hints (x = 1, 'y' = `z`)"
@@ -93,7 +93,7 @@ def test_index() -> None:
 
 
 def test_array_index() -> None:
-    """Arrays in one another, and fields of their items or the items themselves."""
+    """Indexes of nested arrays, and of fields of their items or the items themselves."""
     made = read(CreateIndex, "create index i on d(a, (unnest b.c unnest e select f: int, g.h), unnest k: string)")
     plain, fields, items = made.fields
 
@@ -106,7 +106,7 @@ def test_array_index() -> None:
 
 
 def test_index_options() -> None:
-    """What of NULL and MISSING, and casts."""
+    """Options for NULL and MISSING, and casts."""
     made = read(CreateIndex, "create index i on d(a: date) exclude unknown key cast (default null date 'Y')")
 
     assert (made.unknown, made.cast is not None and [option.value for option in made.cast]) == ("exclude", ["Y"])
@@ -153,5 +153,5 @@ def test_drop_index() -> None:
     ],
 )
 def test_what_does_not_belong(text: str, what: str, column: int) -> None:
-    """A token that cannot stand where it stands is named with its line and column."""
+    """The error for an unexpected token has the token, line and column."""
     assert str(refusal(text)) == encountered(text, what, column)

@@ -21,7 +21,7 @@ from tests.sqlpp.parser.parsing import statement
     ],
 )
 def test_types(text: str, printed: str) -> None:
-    """A type in a record, as it was written and as it is printed."""
+    """A type in a record, as written and as printed."""
     made = statement(f"create type t as {{ f: {text} }}")
 
     assert render(made) == f"CREATE TYPE t AS OPEN {{ f: {printed} }}"

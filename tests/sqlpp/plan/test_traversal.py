@@ -1,4 +1,4 @@
-"""Traversals of plans find each node, and copies differ in the nodes below alone."""
+"""Traversals of plans find each node, and copies differ only in the nodes below."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ ONE, TWO, DAY = plan.Constant(AT, 1), plan.Constant(AT, 2), plan.Constant(AT, Da
 
 
 def as_three(node: plan.PlanNode) -> plan.PlanNode:
-    """The same constant with the value 3."""
+    """Return the same constant with the value 3."""
     return structs.replace(node, value=3)
 
 
 def test_walk_finds_nodes_in_nested_tuples() -> None:
-    """Pairs of an object are tuples in a tuple."""
+    """Nodes in nested tuples, such as the pairs of an object, are found."""
     pairs = plan.ObjectOf(AT, ((ONE, TWO), (DAY, plan.ArrayOf(AT, (ONE,)))))
     assert sorted(type(node).__name__ for node in walk(pairs)) == ["ArrayOf", *["Constant"] * 4, "ObjectOf"]
 
 
 def test_children_in_nested_tuples_are_replaced() -> None:
-    """The structure of the tuples stays, and so does the first plan."""
+    """The structure of the tuples is kept, and the original plan is unchanged."""
     three = plan.Constant(AT, 3)
     pairs = plan.ObjectOf(AT, ((ONE, TWO), (DAY, ONE)))
     assert replace_children(pairs, as_three) == plan.ObjectOf(AT, ((three, three), (three, three)))
@@ -33,7 +33,7 @@ def test_children_in_nested_tuples_are_replaced() -> None:
 
 
 def test_only_direct_children_are_replaced() -> None:
-    """What is below a child is the task of the function that replaces it."""
+    """Only direct children are replaced; the replacing function handles deeper nodes."""
     seen: list[plan.PlanNode] = []
 
     def change(node: plan.PlanNode) -> plan.PlanNode:
@@ -46,7 +46,7 @@ def test_only_direct_children_are_replaced() -> None:
 
 
 def test_values_of_constants_stay_what_they_are() -> None:
-    """A date is a named tuple: rebuilt as a plain one it would be an array."""
+    """A date is a named tuple: as a plain tuple it would be an array."""
     for value in (Date(1), (Date(1), Date(2)), ()):
         copy = replace_children(plan.Constant(AT, value), as_three)
         assert isinstance(copy, plan.Constant)
@@ -55,6 +55,6 @@ def test_values_of_constants_stay_what_they_are() -> None:
 
 
 def test_finished_fields_are_taken_as_they_are() -> None:
-    """The function is not called for them."""
+    """The function is not called for fields that are passed as finished."""
     changed = replace_children(plan.ArrayOf(AT, (ONE, TWO)), as_three, finished={"items": (DAY,)})
     assert changed == plan.ArrayOf(AT, (DAY,))

@@ -25,7 +25,7 @@ WORLD = NameWorld({("Default",): {"t": []}}, functions=[written("f", "a", "a + 1
 
 @pytest.mark.parametrize("text", QUERIES)
 def test_a_plan_comes_back_as_it_was(text: str) -> None:
-    """Every node, with its place and its function."""
+    """Every node is decoded to the same node, with its position and its function."""
     expression = bind(parse_body(text), WORLD).expression
 
     assert wire.decode(wire.encode(expression)) == expression
@@ -35,13 +35,13 @@ def test_a_plan_comes_back_as_it_was(text: str) -> None:
     "data", [b"", b"{", b"1", b"[]", b'{"n":"Drop"}', b'{"n":"Scan","at":[1,1]}', b'{"f":"no such"}', b'{"n":"os","at":[1,1]}']
 )  # fmt: skip
 def test_bytes_that_are_no_plan_are_refused(data: bytes) -> None:
-    """With one kind of error, whatever they are."""
+    """All invalid bytes raise the same kind of error."""
     with pytest.raises(wire.BadPlan):
         wire.decode(data)
 
 
 def test_a_plan_that_is_nested_too_deep_is_refused_in_words() -> None:
-    """Not with an error of the interpreter."""
+    """The error for a plan that is nested too deeply is BadPlan, not RecursionError."""
     expression = bind(parse_body("1"), WORLD).expression
     for _ in range(5000):
         expression = msgspec.structs.replace(

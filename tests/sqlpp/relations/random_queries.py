@@ -1,5 +1,5 @@
-"""Random queries over the two datasets of `asked`: expressions of every type that columns have, joins, groups,
-order, subqueries.
+"""Random queries over the two datasets of `relation_queries`: expressions of every column type, joins, groups, order,
+subqueries.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Queries:
         self._names = 0
 
     def query(self) -> str:
-        """The next."""
+        """Return the next query."""
         kind = self._random.choice(
             [self._plain, self._plain, self._ordered, self._grouped, self._grouped, self._distinct, self._distinct, self._union, self._nested, self._windowed, self._windowed, self._starred]
         )  # fmt: skip
@@ -116,7 +116,7 @@ class Queries:
         return f"select distinct {select} from {source}{self._where(variables)} order by {', '.join(places)}{cut}"
 
     def _starred(self) -> str:
-        """LET with `*`, also before and after groups."""
+        """Return LET with `*`, also before and after groups."""
         source, variables = self._source()
         value, again = self._scalar(variables, 1), self._name()
         lets = f" let l = {value}, {again} = {self._expression('int', variables, 1)}"

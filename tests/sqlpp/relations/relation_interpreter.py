@@ -45,11 +45,11 @@ Tables = Callable[[tuple[str, ...], str], list[dict[str, Held]]]
 
 
 class Overflow(Exception):
-    """A whole number that does not fit."""
+    """An integer overflow."""
 
 
 def worked_out(carried: RelationalQuery, tables: Tables) -> Iterator[Held]:
-    """The results of a query, from the rows of its datasets as `stored` has them."""
+    """Return the results of a query, from the rows of its datasets as `stored` has them."""
     layout = carried.layout
     yield from layout.values([term(one, row) for one, _ in layout.columns] for row in _rows(carried.relation, tables))
 
@@ -196,7 +196,7 @@ def _sorted(rows: list[Row], places: tuple[OrderTerm, ...]) -> list[Row]:
 
 
 class _ReversedKey:
-    """A place that is greater the less it is."""
+    """A key with the reverse order."""
 
     def __init__(self, place: Held) -> None:
         self.place = place
@@ -237,7 +237,7 @@ def _place(value: Held) -> Held:
 
 
 def term(one: Term, row: Row) -> Held:
-    """A term's value in a row."""
+    """Return a term's value in a row."""
     match one:
         case ColumnTerm():
             return row[one.id]
@@ -380,7 +380,7 @@ _STRICT: Mapping[str, Callable[..., Held]] = {
     "ends_with": lambda _, value, other: value.endswith(other),
     "position": lambda _, value, other: value.find(other),
     "substr": lambda _, value, start, *count: value[start - 1 : None if not count else start - 1 + count[0]],
-    "abs": lambda _, value: abs(value) if value else value,  # -0.0 stays
+    "abs": lambda _, value: abs(value) if value else value,  # -0.0 remains
     "sqrt": lambda _, value: math.sqrt(value) if value >= 0 else math.nan,
     "size": lambda _, value: len(value),
     "count_known": lambda _, value: sum(item is not None for item in value),

@@ -42,7 +42,7 @@ DATAVERSE = ("d",)
 
 
 class _DatasetNames:
-    """The two datasets."""
+    """The names of the two datasets."""
 
     def has_dataverse(self, dataverse: tuple[str, ...]) -> bool:
         return dataverse == DATAVERSE
@@ -55,7 +55,7 @@ class _DatasetNames:
 
 
 def bound(text: str) -> BoundQuery:
-    """A query whose names are resolved."""
+    """Return a query with resolved names."""
     return bind(parse_body(text), _DatasetNames(), dataverse=DATAVERSE)
 
 
@@ -71,7 +71,7 @@ ROWS: dict[str, list[dict[str, Held]]] = {name: list(map(to_row(form), OBJECTS[n
 
 
 def rewritten(text: str) -> RelationalQuery:
-    """A query as a relation. Raises Uncarried."""
+    """Return a query as a relation. Raises Uncarried if it cannot be translated."""
     expression = bound(text).expression
     assert isinstance(expression, plan.Subquery)
     return translate_query(expression.query, lambda _, name: FORMS[name].type)
@@ -96,7 +96,7 @@ def same(found: Iterable[str], wanted: Iterable[str], *, ordered: bool) -> bool:
 def _near(text: str) -> str:
     def rounded(value: Held) -> Held:
         if isinstance(value, float) and math.isfinite(value):
-            return float(f"{value:.9g}") + 0.0  # a sum of zeros below 0 begins with one above it, or does not
+            return float(f"{value:.9g}") + 0.0  # the sign of a sum of zeros depends on its initial value
         if isinstance(value, list):
             return [rounded(item) for item in value]
         return {name: rounded(item) for name, item in value.items()} if isinstance(value, dict) else value

@@ -1,5 +1,5 @@
-"""Random queries as relations have the results of the evaluator. `LIMNOS_TEST_QUERIES` is their number; 2,000 and more
-are the whole proof.
+"""Random queries as relations have the results of the evaluator. `LIMNOS_TEST_QUERIES` is their number; the complete
+check uses 2,000 or more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ COUNT = int(os.environ.get("LIMNOS_TEST_QUERIES", "300"))
 
 
 def test_random_queries_mean_the_same() -> None:
-    """Most are carried, and none that is gives anything else."""
+    """Most queries can be translated, and every translated one has the evaluator's results."""
     queries = Queries(20)
     told: list[str] = []
     carried = 0
@@ -29,7 +29,7 @@ def test_random_queries_mean_the_same() -> None:
         except UntranslatableExpression:
             continue
         except (SqlppError, Overflow):
-            continue  # a number that does not fit: which row meets it first is open
+            continue  # an overflow: which row raises it first is unspecified
         carried += 1
         if not same(found, wanted, ordered="order by" in text and "over (" not in text):
             told.append(text)

@@ -1,4 +1,4 @@
-"""Queries as relations mean what the evaluator says, and what is not carried says why."""
+"""Queries as relations have the evaluator's results, and a query that cannot be translated gives the reason."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ select p.home.zip, p.home is missing as m, p.home is null as u, p.home.floor is 
 
 @pytest.mark.parametrize("text", CARRIED)
 def test_a_query_means_the_same(text: str) -> None:
-    """What is carried gives what the evaluator gives, in its order where there is one."""
+    """A translated query has the evaluator's results, in its order if it has one."""
     found, wanted = by_rewriting(text), by_evaluator(text)
 
     assert same(found, wanted, ordered="order by" in text and "over" not in text)
@@ -121,7 +121,9 @@ select value (select value {'k': t.n, 'o': o.id} from [{'n': 1}, {'n': 2}] t) fr
 
 @pytest.mark.parametrize("text", FINISHED)
 def test_what_columns_do_not_say_is_worked_out_from_the_rows(text: str) -> None:
-    """A value of SELECT that columns do not say leaves the rest of the query to them, and means the same."""
+    """A SELECT value that columns cannot represent is computed from the rows, and the rest of the query is
+    translated.
+    """
     found, wanted = by_rewriting(text), by_evaluator(text)
 
     assert same(found, wanted, ordered="order by" in text)
@@ -129,8 +131,8 @@ def test_what_columns_do_not_say_is_worked_out_from_the_rows(text: str) -> None:
 
 
 def test_only_what_is_looked_at_comes() -> None:
-    """For a value that is worked out from a row the columns come that it looks at, and what is not declared only
-    where it may lie there.
+    """For a value that is computed from a row, only the needed columns are read, and the open part only if it may
+    contain the field.
     """
     names = []
     for text in ("select value initcap(p.name) from people p", "select value initcap(p.nick) from people p", "select value initcap(p.home.zip) from people p"):  # fmt: skip
@@ -168,6 +170,6 @@ UNCARRIED = {
 
 @pytest.mark.parametrize("text, reason", UNCARRIED.items())
 def test_what_is_not_carried_says_why(text: str, reason: str) -> None:
-    """A query that means more than columns can say is refused with the part that does."""
+    """A query that columns cannot represent is refused with the part that is not supported."""
     with pytest.raises(UntranslatableExpression, match=reason):
         rewritten(text)

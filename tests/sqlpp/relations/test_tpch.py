@@ -1,4 +1,4 @@
-"""TPC-H's queries are carried as a whole: what decides which part of SQL++ an engine is taught first."""
+"""All TPC-H queries are translated completely."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Names:
 
 
 def type_of_table(_dataverse: tuple[str, ...], name: str) -> RecordType:
-    """The type of a table, as datasets have it."""
+    """Return the type of a table, in the form of datasets."""
     fields, keys = TYPES[name]
     return storage_form_of_record(type_of(f"closed {{ {fields} }}"), tuple((key,) for key in keys)).type
 
 
 @pytest.mark.parametrize("number", QUERIES)
 def test_a_query_is_carried(number: int) -> None:
-    """All of it: no part is left to the evaluator, and every dataset that it names is read."""
+    """No part of a query is left to the evaluator, and every dataset that it names is read."""
     text = QUERIES[number].sqlpp
     expression = bind(parse_body(text), Names(), dataverse=DATAVERSE).expression
     assert isinstance(expression, plan.Subquery)

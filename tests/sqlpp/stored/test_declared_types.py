@@ -20,14 +20,14 @@ from limnos.sqlpp.tree import CreateType
 
 
 def spelled(text: str) -> StorageForm:
-    """The form of a type's text."""
+    """Return the form of a type's text."""
     (parsed,) = parse(f"create type t as {text}")
     assert isinstance(parsed.statement, CreateType)
     return storage_form_of_record(parsed.statement.type, (("id",),))
 
 
 def test_every_kind_of_type() -> None:
-    """Built-in names of any case and by all their names, arrays, multisets, nested records, optional fields."""
+    """Built-in types in any case and under all names, arrays, multisets, nested records, optional fields."""
     assert spelled("closed { id: INT, f: int32?, a: [ { x: {{ datetime }} } ], w: `any` }") == StorageForm(
         RecordType(
             (
@@ -44,12 +44,12 @@ def test_every_kind_of_type() -> None:
 
 @pytest.mark.parametrize("name", ["MyType", "a.int"])
 def test_other_names_are_no_types(name: str) -> None:
-    """A name that means nothing here is told with its place."""
+    """The error for an unknown type has its position."""
     with pytest.raises(SqlppError, match=rf"ASX1082: .*{name} \(in line 1, at column 24\)"):
         spelled(f"{{ id: {name} }}")
 
 
 def test_which_names_are_built_in() -> None:
-    """Names that nobody may make a type of."""
+    """Names of built-in types cannot be used for new types."""
     assert is_built_in("Int8")
     assert not is_built_in("emp")

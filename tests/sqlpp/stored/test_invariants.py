@@ -1,4 +1,4 @@
-"""What a dataset's table keeps, as values; how it is asked over the wire is in `tests/http/asterix/test_fence.py`."""
+"""The invariants of a dataset's table, as values; requests over HTTP are in `tests/http/asterix/test_fence.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORM: StorageForm = storage_form_of_record(type_of("{ id: bigint, tags: [string]
 
 
 def test_a_nested_change_is_seen() -> None:
-    """The items of an array have a type, too; their description is nothing."""
+    """A changed item type of an array violates the invariant; a changed description does not."""
     before = schema_of(FORM)
     after = schema_of(storage_form_of_record(type_of("{ id: bigint, tags: [bigint]?, `a.b`: string? }"), (("id",),)))
 
@@ -25,7 +25,7 @@ def test_a_nested_change_is_seen() -> None:
 
 
 def test_a_column_that_was_gone_before_stays_gone() -> None:
-    """What was broken earlier keeps nobody from changing something else; but a name is not given to another column."""
+    """A column that is missing already does not block other changes, but its name cannot be given to another column."""
     whole = schema_of(FORM)
     short = whole | {"fields": [each for each in whole["fields"] if each["name"] != "tags"]}  # type: ignore[union-attr, index, call-overload]
 
@@ -34,7 +34,7 @@ def test_a_column_that_was_gone_before_stays_gone() -> None:
 
 
 def test_properties() -> None:
-    """What others set is theirs, also how files are written; not what keys rest on."""
+    """Other writers may set properties, also for file formats, but not those on which keys depend."""
     before = properties_of(FORM)
 
     assert broken_property(before, before | {"mine": "1", "write.merge.mode": "copy-on-write"}) is None

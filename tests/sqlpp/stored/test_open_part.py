@@ -1,4 +1,4 @@
-"""Values become text and come back, whatever they are."""
+"""Values of every type survive the conversion to text and back."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tests.sqlpp.values.examples import ORDERED
 
 @pytest.mark.parametrize("value", [value for group in ORDERED for value in group], ids=repr)
 def test_every_value_comes_back(value: Value) -> None:
-    """Each example of the order, with its type."""
+    """Each example value is decoded with its type."""
     assert typed(open_part.read_json_text(open_part.write_json_text(value))) == typed(value)
 
 
 @pytest.mark.parametrize("seed", range(200))
 def test_nested_values_come_back(seed: int) -> None:
-    """Values in values, MISSING in arrays, fields that look like tags."""
+    """Nested values, MISSING in arrays, and fields that look like tags are decoded to the same value."""
     value = values.anything(random.Random(seed), depth=5)
 
     assert typed(open_part.read_json_text(open_part.write_json_text(value))) == typed(value)
 
 
 def _through_variant(text: str) -> str:
-    """Return a text after its conversion to VARIANT and back: ordered fields, one type of number, no negative zero."""
+    """Return a text after its conversion to VARIANT and back: sorted fields, one type of number, no negative zero."""
 
     def number(digits: str) -> float:
         return int(float(digits)) if float(digits).is_integer() and "e" not in digits.lower() else float(digits)
@@ -41,7 +41,7 @@ def _through_variant(text: str) -> str:
 
 @pytest.mark.parametrize("value", [value for group in ORDERED for value in group], ids=repr)
 def test_every_value_comes_back_from_a_variant(value: Value) -> None:
-    """With its type, and its zero's sign."""
+    """Each value is decoded from a VARIANT with its type and the sign of zero."""
     assert typed(open_part.read_json_text(_through_variant(open_part.write_json_text(value, variant=True)))) == typed(
         value
     )
@@ -49,7 +49,7 @@ def test_every_value_comes_back_from_a_variant(value: Value) -> None:
 
 @pytest.mark.parametrize("seed", range(100))
 def test_nested_values_come_back_from_a_variant(seed: int) -> None:
-    """Whatever they are, but for the order of fields, which objects do not have."""
+    """Nested values are decoded from a VARIANT, apart from the order of fields, which is not significant."""
     value = values.anything(random.Random(seed), depth=5)
 
     found = open_part.read_json_text(_through_variant(open_part.write_json_text(value, variant=True)))
@@ -68,7 +68,7 @@ def test_nested_values_come_back_from_a_variant(seed: int) -> None:
     ],
 )
 def test_a_whole_double_says_so_in_a_variant(value: Value, text: str) -> None:
-    """A number that could be a bigint says that it is none."""
+    """A double that could be read as a bigint is tagged."""
     assert open_part.write_json_text(value, variant=True) == text
 
 
@@ -85,13 +85,13 @@ def test_a_whole_double_says_so_in_a_variant(value: Value, text: str) -> None:
     ],
 )
 def test_how_it_is_written(value: Value, text: str) -> None:
-    """Other engines read this text, so it stays as it is."""
+    """Other engines read this text, so its format is stable."""
     assert open_part.write_json_text(value) == text
     assert typed(open_part.read_json_text(text)) == typed(value)
 
 
 def test_a_time_outside_its_day_is_put_inside() -> None:
-    """An offset can move a time of day over midnight; it is the time on a clock."""
+    """A time of day that its offset moves over midnight wraps around."""
     assert open_part.read_json_text(open_part.write_json_text(Time(-3_600_000))) == Time(23 * 3_600_000)
 
 
@@ -100,13 +100,13 @@ def test_a_time_outside_its_day_is_put_inside() -> None:
     ["", "{", '{"$date":"yesterday"}', '{"$double":"x"}', "NaN", '{"$uuid":"1"}', '{"$integer":"x"}', '{"$object":1}'],
 )
 def test_text_of_others_is_refused_with_a_code(text: str) -> None:
-    """What no value writes gives an error of the language and not a crash."""
+    """Text that encodes no value raises an error of the language."""
     with pytest.raises(SqlppError, match="ASX0006"):
         open_part.read_json_text(text)
 
 
 def test_a_deep_value_is_refused() -> None:
-    """A value that nests without end is refused, both ways."""
+    """A value that is nested too deeply is refused, in both directions."""
     value: Value = 1
     for _ in range(200_000):
         value = (value,)
@@ -118,6 +118,6 @@ def test_a_deep_value_is_refused() -> None:
 
 
 def test_json_of_others_is_taken_as_it_is() -> None:
-    """Plain JSON that another engine wrote is the value it says."""
+    """Plain JSON of another engine is decoded as the value that it represents."""
     assert open_part.read_json_text(json.dumps({"a": [1, 2.5, {"b": None}]})) == {"a": (1, 2.5, {"b": None})}
     assert open_part.read_json_text('{"$datetime":"1970-01-01T00:00:01Z"}') == DateTime(1000)

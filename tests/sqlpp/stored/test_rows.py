@@ -1,4 +1,4 @@
-"""Objects become rows and come back as they were; what does not fit is refused with AsterixDB's number."""
+"""Objects are converted to rows and back unchanged; values that do not fit are refused with AsterixDB's number."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ USERS = StorageForm(
 
 
 def typed(value: Value) -> object:
-    """A value with the types of all that is in it, so that 1 and 1.0 differ."""
+    """Return a value with the types of all of its parts, so that 1 and 1.0 differ."""
     if isinstance(value, dict):
         return {name: typed(held) for name, held in value.items()}
     if isinstance(value, tuple) and type_name(value) in ("array", "multiset"):
@@ -48,7 +48,7 @@ def typed(value: Value) -> object:
 
 @pytest.mark.parametrize("seed", range(300))
 def test_what_goes_in_comes_out(seed: int) -> None:
-    """Random objects of random types: the row's object is the object, types, MISSING and NULL included."""
+    """Random objects of random types survive the conversion to a row and back, including types, MISSING and NULL."""
     of = random.Random(seed)
     form = values.form(of)
     given = values.fields(of, form.type)
@@ -59,8 +59,8 @@ def test_what_goes_in_comes_out(seed: int) -> None:
 
 
 def test_a_row_has_a_column_for_each_declared_field() -> None:
-    """Typed fields are columns, the rest is text in the open part; a null that was said is told from a field that
-    is not there.
+    """Typed fields are columns, other fields are text in the open part; an explicit NULL is distinguished from a
+    missing field.
     """
     row = to_row(USERS)(object_shaper(USERS)({"id": 1, "born": None, "tags": Bag(("x",)), "seen": Date(0)}))
 
@@ -74,7 +74,7 @@ def test_a_row_has_a_column_for_each_declared_field() -> None:
 
 
 def test_fields_come_in_the_declared_order() -> None:
-    """An object that was read has its declared fields first, as they were declared, a null among them."""
+    """A decoded object has its declared fields first, in declared order, including NULL ones."""
     row = to_row(USERS)({"x": 1, "born": None, "name": "Ann", "id": Integer(1)})
 
     assert list(to_object(USERS)(row)) == ["id", "name", "born", "x"]
@@ -82,7 +82,7 @@ def test_fields_come_in_the_declared_order() -> None:
 
 
 def test_columns_that_were_not_read_are_missing() -> None:
-    """A row of some columns is an object of those."""
+    """A row with some columns is an object with those fields."""
     assert to_object(USERS)({"id": 4}) == {"id": 4}
 
 
@@ -95,7 +95,7 @@ def test_columns_that_were_not_read_are_missing() -> None:
     ],
 )
 def test_numbers_become_the_declared_type(given: dict[str, Value], wanted: dict[str, Value]) -> None:
-    """A number that fits the declared type is of that type."""
+    """A number is converted to the declared type if it fits."""
     assert typed(object_shaper(USERS)(given)) == typed(wanted)
 
 
@@ -126,13 +126,13 @@ def test_what_does_not_fit_is_refused(given: Value, number: int, word: str) -> N
 
 @pytest.mark.parametrize("given", [{}, {"id": None}])
 def test_a_file_without_a_required_field(given: dict[str, Value]) -> None:
-    """Files have an error of their own for it."""
+    """Files have a separate error for a missing required field."""
     with pytest.raises(SqlppError, match="ASX3075: Closed field id has null value"):
         object_shaper(USERS, lenient=True)(given)
 
 
 def test_a_closed_type_takes_nothing_else() -> None:
-    """A field that a closed type does not declare is refused by its name."""
+    """A field that a closed type does not declare is refused by name."""
     closed = StorageForm(RecordType((FieldType("id", Scalar("bigint")),), open=False), (("id",),))
 
     with pytest.raises(SqlppError, match=r"ASX3058.*new field name: x"):
@@ -140,7 +140,7 @@ def test_a_closed_type_takes_nothing_else() -> None:
 
 
 def test_files_may_say_values_as_text() -> None:
-    """Where text is all that a file has, text of the declared type is taken, and other text is refused."""
+    """For files with text only, text of the declared type is converted, and other text is refused."""
     lenient = object_shaper(USERS, lenient=True)
 
     assert lenient({"id": "7", "born": "1970-01-02", "tags": ("x",)}) == {"id": 7, "born": Date(1), "tags": Bag(("x",))}
@@ -149,7 +149,7 @@ def test_files_may_say_values_as_text() -> None:
 
 
 def test_what_has_no_column_lies_in_the_open_part() -> None:
-    """A closed type with names and types that no column can have keeps them as text."""
+    """A closed type stores fields whose names or types no column can have as text in the open part."""
     form = StorageForm(
         RecordType(
             (
@@ -171,7 +171,7 @@ def test_what_has_no_column_lies_in_the_open_part() -> None:
 
 
 def test_a_table_of_others_has_no_open_part() -> None:
-    """A NULL is an empty column, and a field that no column can hold is refused."""
+    """In a table of another writer NULL is an empty column, and a field without a column is refused."""
     form = form_of(
         {
             "type": "struct",

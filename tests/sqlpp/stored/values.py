@@ -38,7 +38,7 @@ SCALARS: tuple[ScalarName, ...] = get_args(ScalarName)
 
 
 def scalar(of: random.Random, name: ScalarName) -> Value:
-    """A value of a type, odd ones often."""
+    """Return a value of a type, often an unusual one."""
     whole = of.choice((0, 1, -1, 7, 100))
     made: dict[str, Value] = {
         "boolean": of.random() < 0.5,
@@ -72,7 +72,7 @@ def scalar(of: random.Random, name: ScalarName) -> Value:
 
 
 def anything(of: random.Random, depth: int = 3) -> Value:
-    """Any value that an object may hold."""
+    """Return any value that an object may contain."""
     kind = of.randrange(8 if depth else 5)
     if kind == 0:
         return None
@@ -127,7 +127,7 @@ def fitting(of: random.Random, type_: DeclaredType) -> Value:
 
 
 def fields(of: random.Random, type_: RecordType) -> dict[str, Value]:
-    """An object of a type: optional fields there, NULL or MISSING, and others where the type is open."""
+    """Return an object of a type: optional fields are present, NULL or MISSING, and open types have other fields."""
     made: dict[str, Value] = {}
     for field in type_.fields:
         chance = of.random() if field.optional else 1

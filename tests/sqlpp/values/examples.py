@@ -1,4 +1,4 @@
-"""Values of every type, in the order that ORDER BY gives them: what stands on one line is one group."""
+"""Values of every type, in the order of ORDER BY; values on one line form one group."""
 
 from __future__ import annotations
 

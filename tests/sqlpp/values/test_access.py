@@ -1,4 +1,4 @@
-"""Steps into values, by hand-written vectors."""
+"""Field access, subscripts and slices, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ITEMS = ("a", "b", "c")
     ],
 )
 def test_field(value: Value, name: str, expected: Value) -> None:
-    """A field of an object; nothing else has any."""
+    """Only objects have fields."""
     assert field(value, name) is expected or field(value, name) == expected
 
 
@@ -58,7 +58,7 @@ def test_field(value: Value, name: str, expected: Value) -> None:
     ],
 )
 def test_element(value: Value, index: Value, expected: Value) -> None:
-    """An item by its position, from either end."""
+    """An item is selected by position, from either end."""
     assert element(value, index) is expected or element(value, index) == expected
 
 
@@ -84,7 +84,7 @@ def test_element(value: Value, index: Value, expected: Value) -> None:
     ],
 )
 def test_part(value: Value, start: Value, end: Value, expected: Value) -> None:
-    """A slice, within the value or NULL, of the type of what it is cut from."""
+    """A slice outside of the value is NULL; its type is that of the value."""
     result = part(value, start, end)
 
     assert result == expected

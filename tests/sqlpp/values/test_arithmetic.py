@@ -1,4 +1,4 @@
-"""Arithmetic, by hand-written vectors: results with their types, NULL and MISSING, what overflows."""
+"""Arithmetic, by hand-written examples: results with their types, NULL and MISSING, overflow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPERATIONS = {"+": add, "-": subtract, "*": multiply, "/": divide, "div": div, "
 
 
 def worked_out(left: Value, operator: str, right: Value) -> Value:
-    """The result of an operator."""
+    """Return the result of an operator."""
     return OPERATIONS[operator](left, right)
 
 
@@ -89,7 +89,7 @@ def worked_out(left: Value, operator: str, right: Value) -> Value:
     ],
 )
 def test_results(left: Value, operator: str, right: Value, expected: Value) -> None:
-    """Each operator has its result, of the type that is expected and no other."""
+    """Each operator has the expected result, with exactly the expected type."""
     result = worked_out(left, operator, right)
 
     assert result == expected
@@ -111,7 +111,7 @@ def test_results(left: Value, operator: str, right: Value, expected: Value) -> N
     ],
 )
 def test_results_that_are_no_number(left: Value, operator: str, right: Value) -> None:
-    """A NaN where Java gives one, and never an exception."""
+    """The result is NaN where Java gives NaN, and never an exception."""
     result = worked_out(left, operator, right)
 
     assert isinstance(result, float)
@@ -141,7 +141,7 @@ def test_results_that_are_no_number(left: Value, operator: str, right: Value) ->
     ],
 )
 def test_what_does_not_fit(left: Value, operator: str, right: Value, message: str) -> None:
-    """A result that its type cannot hold is an error that names the function."""
+    """A result outside of its type is an error that names the function."""
     with pytest.raises(SqlppError) as caught:
         worked_out(left, operator, right)
 
@@ -153,7 +153,7 @@ def test_what_does_not_fit(left: Value, operator: str, right: Value, message: st
     [(1, -1), (-1.5, 1.5), (TinyInt(5), TinyInt(-5)), (Float(0.1), Float(-0.1)), (N, N), (M, M), ("a", N), (True, N)],
 )
 def test_negate(value: Value, expected: Value) -> None:
-    """A minus before a value keeps its type."""
+    """Negation keeps the type of the value."""
     result = negate(value)
 
     assert result == expected
@@ -161,7 +161,7 @@ def test_negate(value: Value, expected: Value) -> None:
 
 
 def test_negated_zero_and_least() -> None:
-    """Zero has a sign as a double; the least whole number has no opposite."""
+    """A double zero has a sign; the least integer cannot be negated."""
     zero = negate(0.0)
 
     assert isinstance(zero, float)
@@ -171,7 +171,7 @@ def test_negated_zero_and_least() -> None:
 
 
 def test_every_pair_of_types() -> None:
-    """No pair of values of any types makes an operator fail, but by an error of the language."""
+    """For any pair of values an operator returns a value or raises an error of the language."""
     values: list[Value] = [M, N, True, 3, TinyInt(3), Float(0.5), 2.5, "a", b"", Date(1), (1,), {"a": 1}]
 
     for name in OPERATIONS:

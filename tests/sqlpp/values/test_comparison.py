@@ -1,4 +1,4 @@
-"""Comparison operators and connectives, by hand-written vectors."""
+"""Comparison operators and connectives, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ M, N = MISSING, None
     ],
 )
 def test_equal(left: Value, right: Value, expected: Truth) -> None:
-    """`=` either way round, and `!=` as its opposite."""
+    """`=` is symmetric, and `!=` is its negation."""
     assert comparison.equal(left, right) is expected
     if M not in (left, right):
         assert comparison.equal(right, left) is expected
@@ -110,7 +110,7 @@ def test_equal(left: Value, right: Value, expected: Truth) -> None:
     ],
 )
 def test_less(left: Value, right: Value, less: Truth, less_or_equal: Truth) -> None:
-    """`<` and `<=`; what has equality alone gives NULL."""
+    """`<` and `<=`; types without an order give NULL."""
     assert comparison.less(left, right) is less
     assert comparison.less_or_equal(left, right) is less_or_equal
 
@@ -135,7 +135,7 @@ def test_less(left: Value, right: Value, less: Truth, less_or_equal: Truth) -> N
     ],
 )
 def test_connectives(left: Value, right: Value, both: Truth, either: Truth) -> None:
-    """AND and OR, either way round; what is no boolean is as NULL."""
+    """AND and OR are symmetric; a value that is not a boolean counts as NULL."""
     assert comparison.both(left, right) is both
     assert comparison.both(right, left) is both
     assert comparison.either(left, right) is either
@@ -174,18 +174,18 @@ def test_not(value: Value, expected: Truth) -> None:
     ],
 )
 def test_includes(value: Value, items: Value, expected: Truth) -> None:
-    """IN: true wins, then what is unknown."""
+    """IN: true takes precedence, then unknown."""
     assert comparison.includes(items, value) is expected
 
 
 def test_distinct() -> None:
-    """IS DISTINCT FROM is never unknown: it is whether two are in different groups."""
+    """IS DISTINCT FROM is never unknown: it is true if the values belong to different groups."""
     for one, other in itertools.product(range(len(ORDERED)), repeat=2):
         assert comparison.distinct(ORDERED[one][0], ORDERED[other][-1]) is (one != other)
 
 
 def test_equality_agrees_with_the_order() -> None:
-    """Where `=` and `<` are known, they say what the order says."""
+    """If `=` and `<` are not NULL, they agree with the total order."""
     flat = [(index, value) for index, group in enumerate(ORDERED) for value in group]
     for (one, left), (other, right) in itertools.product(flat, repeat=2):
         assert comparison.equal(left, right) in (one == other, N, M)

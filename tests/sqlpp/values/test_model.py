@@ -45,19 +45,19 @@ NAMES = {
 
 
 def test_every_type_has_an_example() -> None:
-    """The examples that the other tests use have a value of each type."""
+    """The examples of the tests have a value of each type."""
     assert {type_name(value) for group in ORDERED for value in group} == NAMES
 
 
 @pytest.mark.parametrize("value", [[1], {1}, Decimal(1), object()])
 def test_what_is_no_value(value: object) -> None:
-    """Other Python objects are no values."""
+    """Other Python objects are not values."""
     with pytest.raises(TypeError, match="is not a type of SQL"):
         type_name(cast("Value", value))
 
 
 def test_unknown() -> None:
-    """NULL and MISSING are unknown, and nothing else, false and empty things included."""
+    """Only NULL and MISSING are unknown, not false and empty values."""
     known: list[Value] = [False, 0, "", (), {}]
 
     assert is_unknown(None)
@@ -66,17 +66,17 @@ def test_unknown() -> None:
 
 
 def test_missing_is_false() -> None:
-    """MISSING in a condition of Python's is false."""
+    """MISSING is false in Python."""
     assert not MISSING
 
 
 def test_objects_hold_no_missing() -> None:
-    """A field that is MISSING is not there; of two with one name the first stays."""
+    """A MISSING field is dropped; of two fields with one name the first is kept."""
     assert object_of([("a", 1), ("b", MISSING), ("c", None), ("a", 2)]) == {"a": 1, "c": None}
 
 
 def test_single_precision() -> None:
-    """A float is rounded to single precision when it is made."""
+    """A float is rounded to single precision when it is created."""
     assert Float(0.1) == 0.10000000149011612
     assert (single(1e39), single(-1e39)) == (math.inf, -math.inf)
     assert math.isnan(Float(math.nan))

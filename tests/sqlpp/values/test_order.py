@@ -1,4 +1,4 @@
-"""The total order: keys of bytes, one for each group of values."""
+"""The total order: byte keys, one for each group of values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VALUES: st.SearchStrategy[Value] = st.recursive(
 
 
 def test_order_of_all_types() -> None:
-    """Keys of the examples are in their order, and equal within a group."""
+    """The keys of the examples are sorted, and equal within a group."""
     keys = [{key(value) for value in group} for group in ORDERED]
 
     assert [len(group) for group in keys] == [1] * len(ORDERED)
@@ -38,9 +38,7 @@ def test_order_of_all_types() -> None:
 
 
 def test_no_key_of_the_examples_begins_another() -> None:
-    """The same for texts with NULs at their end, and the other examples: sorted, a key would be followed by what
-    it begins.
-    """
+    """No key of the examples, which include strings with trailing NULs, is a prefix of the next."""
     keys = sorted(key(group[0]) for group in ORDERED)
 
     assert not any(other.startswith(one) for one, other in itertools.pairwise(keys))
@@ -48,20 +46,20 @@ def test_no_key_of_the_examples_begins_another() -> None:
 
 @given(NUMBERS, NUMBERS)
 def test_numbers_compare_exactly(one: float, other: float) -> None:
-    """Whole numbers and doubles of any size have the order that they have as numbers."""
+    """Integers and doubles of any size are ordered by their numeric value."""
     assert (key(one) < key(other)) == (one < other)
     assert (key(one) == key(other)) == (one == other)
 
 
 @given(st.text(max_size=6), st.text(max_size=6))
 def test_strings_compare_by_code_points(one: str, other: str) -> None:
-    """Strings have the order of their code points, NULs and all."""
+    """Strings are ordered by their code points, including NUL."""
     assert (key(one) < key(other)) == (one < other)
 
 
 @given(VALUES, VALUES)
 def test_no_key_begins_another(one: Value, other: Value) -> None:
-    """Keys can be put behind one another, as composite keys are: none is the beginning of another."""
+    """No key is a prefix of another, so that keys can be concatenated to composite keys."""
     first, second = key(one), key(other)
 
     assert first == second or not (first.startswith(second) or second.startswith(first))
@@ -69,7 +67,7 @@ def test_no_key_begins_another(one: Value, other: Value) -> None:
 
 @given(st.lists(VALUES, max_size=4), st.lists(VALUES, max_size=4))
 def test_arrays_compare_item_by_item(one: list[Value], other: list[Value]) -> None:
-    """Arrays have the order of their items, a shorter one before a longer one that begins with it."""
+    """Arrays are ordered item by item; a prefix precedes the longer array."""
     keys = [[key(item) for item in items] for items in (one, other)]
 
     assert (key(tuple(one)) < key(tuple(other))) == (keys[0] < keys[1])
@@ -77,12 +75,12 @@ def test_arrays_compare_item_by_item(one: list[Value], other: list[Value]) -> No
 
 @given(st.lists(VALUES, max_size=5))
 def test_multisets_have_no_order(items: list[Value]) -> None:
-    """The items of a multiset may stand in any order."""
+    """The order of items in a multiset does not matter."""
     assert key(Bag(items)) == key(Bag(reversed(items)))
 
 
 def test_deep_values() -> None:
-    """A value of the greatest depth has a key; a deeper one is refused, not left to Python."""
+    """A value of the maximum depth has a key; a deeper one is refused, not by a RecursionError."""
     value: Value = 1
     for _ in range(DEPTH_MAX):
         value = (value,)

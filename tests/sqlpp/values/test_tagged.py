@@ -10,7 +10,7 @@ from tests.sqlpp.values.examples import ORDERED
 
 
 def test_every_value_comes_back_as_itself_with_its_type() -> None:
-    """Through the bytes of JSON, whatever the type; NaN too, which equals nothing."""
+    """Each value is decoded from JSON with its type, including NaN."""
     values = [value for line in ORDERED for value in line]
     nested = [{"a": value, "object": (value,), "t": {"missing": 0}} for value in values if value is not MISSING]
 
@@ -21,7 +21,7 @@ def test_every_value_comes_back_as_itself_with_its_type() -> None:
 
 
 def test_an_object_of_one_field_is_not_taken_for_a_tag() -> None:
-    """An object that looks like a tag stays an object."""
+    """An object that looks like a tag remains an object."""
     value = {"double": "NaN"}
 
     assert from_tagged_json(to_tagged_json(value)) == value

@@ -1,4 +1,4 @@
-r"""`||`, LIKE and the text of numbers, by hand-written vectors."""
+r"""`||`, LIKE and the text of numbers, by hand-written examples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ M, N = MISSING, None
     [("a", "b", "ab"), ("", "", ""), ("a", N, N), (N, M, M), (M, "a", M), ("a", 1, N), (1, 2, N), (("a",), ("b",), N)],
 )
 def test_concatenate(left: Value, right: Value, expected: Value) -> None:
-    """Strings, and nothing else, are put together."""
+    """Only strings are concatenated."""
     assert concatenate(left, right) is expected or concatenate(left, right) == expected
 
 
@@ -66,7 +66,7 @@ def test_concatenate(left: Value, right: Value, expected: Value) -> None:
     ],
 )
 def test_like(text: Value, pattern: Value, expected: Value) -> None:
-    """LIKE, with wildcards and what escapes them."""
+    """LIKE with wildcards and escapes."""
     assert like(text, pattern) is expected
 
 
@@ -80,7 +80,7 @@ def test_bad_patterns(pattern: str) -> None:
 
 
 def plainly(text: str, pattern: str) -> bool:
-    """LIKE as its definition has it."""
+    """Evaluate LIKE by its definition."""
     if not pattern:
         return not text
     if pattern[0] == "%":
@@ -95,7 +95,7 @@ def test_like_is_as_defined(text: str, pattern: str) -> None:
 
 
 def test_no_pattern_takes_long() -> None:
-    """A pattern with many wildcards takes steps by the length of both, not by their power."""
+    """The steps for a pattern with many wildcards are bounded by the product of both lengths, not exponential."""
     steps = 0
 
     def seen(*_: object) -> object:
@@ -124,13 +124,15 @@ def test_no_pattern_takes_long() -> None:
     ],
 )  # fmt: skip
 def test_numbers_are_written_as_java_does(number: float, text: str) -> None:
-    """Single-precision numbers have the digits that identify them."""
+    """Single-precision numbers have the shortest digits that identify them."""
     assert real_text(number) == text
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_text_of_a_double_reads_as_the_same_double(seed: int) -> None:
-    """For doubles of all exponents, those beside powers of ten and the smallest ones, and for singles."""
+    """The text of doubles of all exponents, next to powers of ten and subnormal, is parsed to the same number; so are
+    floats.
+    """
     chance = random.Random(seed)
     doubles = [struct.unpack("<d", chance.randbytes(8))[0] for _ in range(2_000)]
     powers = [float(f"{digits}e{power}") for power in range(-324, 309) for digits in (1, 9.999999999999999)]
