@@ -1,6 +1,6 @@
 """`python -m bench`: measures and prints.
 
-The exit code is 1 only if an operation fails, because a benchmark is no test.
+The exit code is 1 only if an operation fails, because a benchmark is not a test.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A load with a second client that sends at its own pace; the second client's own cost is subtracted.
+"""A load with a second client that sends at its own rate; the second client's own cost is subtracted.
 
 May import `load`. The second client's own cost is measured alone in the same round, on one connection and without
-pauses. There, as beside the load, none of its requests share a commit, and none has to wake an idle server.
+pauses. There, as during the load, none of its requests share a commit, and none has to wake an idle server.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MARGIN_S = 0.1
 def run_beside(
     generator: Generator, load: Load, clocks: Sequence[Clock], *, company: Generator, beside: Load
 ) -> tuple[Answered, tuple[int, ...]]:
-    """Warm up and measure a load beside a second client.
+    """Warm up and measure a load together with a second client.
 
     Returns answers and clock increases of the load. Raises LoadError.
     """

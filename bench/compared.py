@@ -1,7 +1,8 @@
 """Comparisons: the cost of a feature relative to the same work without it, measured in turns in one run.
 
-May import `load`, `cpu` and what spells requests. `worlds` has the servers and requests. The machine's noise affects
-all sides alike, so ratios are more reliable than figures; the best round of each side counts. Linux only.
+May import `load`, `cpu` and the builders of requests. `worlds` has the servers and requests. The machine's noise
+affects all sides alike, so ratios are more reliable than absolute values; the best round of each side counts. Linux
+only.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Served:
     def spelled(
         self, method: str, path: str, *, token: str | None = None, body: object = None, more: tuple[str, ...] = ()
     ) -> bytes:
-        """Build a request of the admin, or of the holder of another token."""
+        """Build a request of the admin, or of the owner of another token."""
         return spelled(self.host, method, path, proof=f"Bearer {token or self.token}", body=body, more=more)
 
     def cost(self, requests: Sequence[bytes], *, seconds: float, once: bool = False) -> float:

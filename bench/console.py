@@ -1,8 +1,9 @@
-"""`python -m bench.console`: what the console's pages cost in a large lake, their sizes, and how well search finds.
+"""`python -m bench.console`: the cost of the console's pages in a large lake, their sizes, and the quality of the
+search.
 
 Measured on SQLite: bytes and requests of the first page, CPU of the server per page with gzip, bytes of pages, exact
-names that are found first, misspelled words that are corrected, and Chromium's CPU per page against an empty page (left
-out without a Chromium). It judges nothing.
+names that are found first, misspelled words that are corrected, and Chromium's CPU per page compared with an empty page
+(omitted without a Chromium). It judges nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _ASSET: Final = re.compile(r'(?:href|src)="([^"#]+/static/[^"#]+)')
 
 
 class ConsolePage(NamedTuple):
-    """A page, and the aims of its CPU in ms and of its bytes in kB with gzip."""
+    """A page, and the targets of its CPU in ms and of its bytes in kB with gzip."""
 
     title: str
     path: str
@@ -100,7 +101,7 @@ class Browser:
 
 
 def fill(server: Server, tables: int) -> None:
-    """Add the wide table, the lineage and the users; the index of words must have read everything afterwards."""
+    """Add the wide table, the lineage and the users, and wait until everything is indexed."""
     client = Client(server)
     client.ask("POST", f"{namespace_path([CROWD])}/tables", new_table("wide", width=WIDE))
     for number in range(USERS):
@@ -173,7 +174,7 @@ def search_quality(server: Server, lake: Lake, *, questions: int) -> list[Figure
 
 
 def chromium_costs(server: Server, browser: Browser, *, lake: Lake) -> list[Figure]:
-    """Return Chromium's CPU of each large page against that of an empty list."""
+    """Return Chromium's CPU of each large page compared with that of an empty list."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         say("no Chromium: its CPU is left out")

@@ -19,12 +19,12 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 class TreeCpu:
     """Run time of processes and all of their descendants, including threads and processes that have ended.
 
-    A thread's time is read at each look; what it ran between the last look and its end is lost. So long measurements
-    should look periodically.
+    A thread's time is read by each `look`; its run time between the last read and its end is lost. So long measurements
+    should read periodically.
     """
 
     def __init__(self, roots: Sequence[int], *, below: bool = True) -> None:
-        """Watch some processes, and those below them if `below` is true."""
+        """Watch some processes, and their descendants if `below` is true."""
         self.roots = tuple(roots)
         self.below = below
         self._seen: dict[tuple[int, int], int] = {}
@@ -38,7 +38,7 @@ class TreeCpu:
                 if now is None:
                     continue
                 before = self._seen.get((pid, tid), 0)
-                if now < before:  # the number was given to a new thread
+                if now < before:  # the id was reused by a new thread
                     self._ended_ns += before
                 self._seen[pid, tid] = now
         return self._ended_ns + sum(self._seen.values())
@@ -66,7 +66,7 @@ def _read(path: str) -> str | None:
     try:
         with open(path, encoding="ascii", errors="replace") as file:  # noqa: PTH123 - read often: no Path objects
             return file.read()
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return None
 
 
@@ -74,7 +74,7 @@ def _parent(pid: int) -> int | None:
     stat = _read(f"/proc/{pid}/stat")
     if not stat:
         return None
-    return int(stat[stat.rindex(")") + 1 :].split()[1])  # the name before it may hold anything
+    return int(stat[stat.rindex(")") + 1 :].split()[1])  # the name before it may contain anything
 
 
 def _threads(pid: int) -> list[int]:
@@ -99,7 +99,7 @@ def _run_ns(pid: int, tid: int) -> int | None:
 def processes_s(roots: Sequence[int]) -> float:
     """Return CPU seconds of the processes and their descendants, by whole processes and in clock ticks.
 
-    Ended threads and children that were waited for are included. For work of seconds in lasting processes.
+    Ended threads and waited-for children are included. For work of seconds in long-lived processes.
     """
     ticks = 0
     for pid in descendants(roots):

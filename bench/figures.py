@@ -1,4 +1,4 @@
-"""A measured figure beside its aim.
+"""A measured value with its target.
 
 Imports the standard library only.
 """
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """A measured figure, its unit, and its aim."""
+    """A measured value, its unit, and its target."""
 
     name: str
     value: float
@@ -18,11 +18,11 @@ class Figure(NamedTuple):
 
     @property
     def is_met(self) -> bool:
-        """Whether the figure meets its aim."""
+        """Return whether the value meets its target."""
         return self.value <= self.aim
 
     @property
     def line(self) -> str:
-        """The figure as a line, with whether it meets its aim."""
+        """Return the value as a line, with whether it meets its target."""
         verdict = "meets" if self.is_met else "MISSES"
         return f"{self.name:62} {self.value:10.3f} {self.unit:11} aim {self.aim:g}: {verdict}"

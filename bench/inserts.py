@@ -41,7 +41,7 @@ def inserted(client: Client, pid: int, *, first: int, count: int) -> str:
 
 
 def left(uri: str, token: str) -> str:
-    """Return the dataset's files, snapshots and size of metadata."""
+    """Return the dataset's numbers of files and snapshots, and the size of its metadata."""
     body = ask(uri, token, "/iceberg/v1/lake.main/namespaces/Default/tables/points")
     metadata = json.loads(body)["metadata"]
     current = metadata["current-snapshot-id"]
@@ -53,7 +53,7 @@ def run(uri: str, token: str, pid: int, *, inserts: int, block: int) -> None:
     """Measure one server."""
     client = Client(uri, token)
     client.say(_MADE)
-    client.say("SELECT VALUE count(*) FROM points")  # the engine is up
+    client.say("SELECT VALUE count(*) FROM points")  # the engine has started
     inserted(client, pid, first=-WARM, count=WARM)
     for first in range(0, inserts, block):
         count = min(block, inserts - first)

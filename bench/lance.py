@@ -131,7 +131,7 @@ class Asker:
 
 
 class Pieces:
-    """A file object that collects pyarrow's output as pieces to send."""
+    """A file object that collects pyarrow's output as chunks to send."""
 
     closed = False
 
@@ -143,7 +143,7 @@ class Pieces:
         return True
 
     def write(self, piece: bytes) -> int:
-        """Append a piece."""
+        """Append a chunk."""
         self.found.append(bytes(piece))
         return len(piece)
 
@@ -154,7 +154,7 @@ class Pieces:
         """No-op."""
 
     def taken(self) -> bytes:
-        """Return the pieces since the last call."""
+        """Return the chunks since the last call."""
         found, self.found = b"".join(self.found), []
         return found
 

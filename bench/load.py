@@ -33,7 +33,7 @@ class LoadError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """A load. Connection k of n sends `requests[k::n]` in order, and starts again unless `once`.
+    """A load. Connection k of n sends `requests[k::n]` in order, and repeats them unless `once`.
 
     Each connection first sends `warm` requests. Then it is measured for `seconds`, or until `count_max` requests are
     sent.
@@ -75,7 +75,7 @@ class Clock(Protocol):
     """A growing counter."""
 
     def look(self) -> int:
-        """Read it."""
+        """Read the counter."""
         ...
 
 
@@ -292,7 +292,7 @@ class Generator:
         return answered, tuple(clock.look() - was for clock, was in zip(clocks, before, strict=True))
 
     def warm(self, load: Load) -> None:
-        """Connect and warm. Raises LoadError."""
+        """Connect and warm up. Raises LoadError."""
         self._pipe.send(load)
         self._take()
 

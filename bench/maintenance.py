@@ -1,7 +1,7 @@
-"""Figures of table maintenance: CPU of assessments, of manifests, and of an expiry. `python -m bench.maintenance`.
+"""Costs of table maintenance: CPU of assessments, of manifests, and of an expiry. `python -m bench.maintenance`.
 
-A node runs in this process over a SQLite store in a temporary directory. Worker processes are left out: their work is
-done here, so that one clock has all of it. CPU time of one run, not wall time. With `--spark` a server process and an
+A node runs in this process over a SQLite store in a temporary directory. Worker processes are replaced by this process,
+so that one clock has all of their work. CPU time of one run, not wall time. With `--spark` a server process and an
 executor are measured, too, which takes half an hour; `--spark-tables 50 --writer-s 60` are smaller sizes.
 """
 
@@ -56,7 +56,7 @@ MAIN: Final = RequestScope("lake", "main")
 
 
 def _snapshot(number: int, *, at_ms: int) -> list[object]:
-    """The updates that add a snapshot with totals of a healthy table."""
+    """Return the updates that add a snapshot with totals of a healthy table."""
     summary = {"operation": "append", "total-data-files": "4", "total-files-size": "1000", "total-delete-files": "0"}
     snapshot = {
         "snapshot-id": number, "sequence-number": number, "timestamp-ms": at_ms, "schema-id": 0, "summary": summary,
@@ -78,7 +78,7 @@ async def _make_tables(node: ServerNode, snapshots: dict[str, int], *, first_ms:
 
 
 def _copy_table(database: Path, *, copies: int) -> int:
-    """Copy a table's rows so many times. Returns the size of its document in bytes."""
+    """Copy a table's rows the given number of times. Returns the size of its document in bytes."""
     with closing(sqlite3.connect(database)) as connection, connection:
         row = connection.execute("SELECT node_id FROM document ORDER BY node_id LIMIT 1").fetchone()
         (first,) = connection.execute("SELECT next_id FROM store").fetchone()
@@ -155,7 +155,7 @@ ELSEWHERE: Final = """measured by tests, each of which fails if the figure is mi
 
 
 def main() -> int:
-    """Measure and print. Returns 1 if an aim is missed."""
+    """Measure and print. Returns 1 if a target is missed."""
     parser = argparse.ArgumentParser(prog="python -m bench.maintenance", description=__doc__)
     parser.add_argument("--tables", type=int, default=10_000)
     parser.add_argument("--commits", type=int, default=10_000, help="of the table whose growth is measured")
@@ -190,7 +190,7 @@ def main() -> int:
 
 
 def _measure_server(folder: Path, arguments: argparse.Namespace) -> list[Figure]:
-    """Measure what needs no Spark."""
+    """Measure everything that needs no Spark."""
     with _copies(folder / "assessed", arguments) as (runner, node):
         figures = _printed(runner.run(_measure(node, tables=arguments.tables)) + _measure_manifests())
     figures += _printed(measure_commits(folder / "commits"))
@@ -205,7 +205,7 @@ def _measure_server(folder: Path, arguments: argparse.Namespace) -> list[Figure]
 
 
 def _printed(figures: list[Figure]) -> list[Figure]:
-    """Print figures as soon as they are measured. Returns them."""
+    """Print values as soon as they are measured. Returns them."""
     for each in figures:
         print(each.line, flush=True)
     return figures
@@ -213,7 +213,7 @@ def _printed(figures: list[Figure]) -> list[Figure]:
 
 @contextmanager
 def _copies(folder: Path, arguments: argparse.Namespace) -> Iterator[tuple[asyncio.Runner, ServerNode]]:
-    """Give a node over a store with many copies of a table."""
+    """Return a node over a store with many copies of a table."""
     folder.mkdir(mode=0o700)
     settings = Settings(server=ServerSection(data=str(folder)))
     with asyncio.Runner() as runner:

@@ -1,4 +1,4 @@
-"""Figures of many objects at once: registrations of tables, each by a request of its own, and an export of the tree.
+"""Costs of many objects at once: registrations of tables, each in its own request, and an export of the tree.
 
 May import the benchmark's lake, servers and clocks. The server has no route that registers many tables, and exports in
 one piece. So these are the costs of the present routes. CPU of the server's processes.
@@ -30,12 +30,12 @@ _MILLION: Final = 1_000_000
 
 
 def measure_bulk(folder: Path, *, registered: int, exported: int) -> list[Figure]:
-    """Measure registrations of prepared metadata files, HEAD of a table beside them, and an export.
+    """Measure registrations of prepared metadata files, HEAD of a table meanwhile, and an export.
 
     Args:
         folder: A directory for the store.
         registered: The number of tables to register.
-        exported: The number of tables in the tree that is exported; the figure is for a million.
+        exported: The number of tables in the exported tree; the value is for a million.
     """
     place = Place(folder / "lake", None)
     with running_server(place, database_pid=None) as server:
@@ -54,7 +54,7 @@ def measure_bulk(folder: Path, *, registered: int, exported: int) -> list[Figure
 
 
 def _registrations(server: Server, *, count: int) -> list[Figure]:
-    """Return the CPU of a registration, and the latency of HEAD beside registrations against that on an idle server."""
+    """Return the CPU of a registration, and the latency of HEAD during registrations compared with an idle server."""
     client = Client(server)
     client.ask("POST", f"{PREFIX}/namespaces", {"namespace": [_SPACE]})
     files = _metadata_files(client, count)
@@ -85,7 +85,9 @@ def _register(client: Client, files: Sequence[Path]) -> None:
 
 
 def _metadata_files(client: Client, count: int) -> list[Path]:
-    """Copy the metadata file of a table for so many other tables, each with its own location. Returns their paths."""
+    """Copy the metadata file of a table for the given number of other tables, each with its own location. Returns their
+    paths.
+    """
     loaded: Any = json.loads(client.ask("GET", f"{PREFIX}/namespaces/{TEMPLATE}/tables/{LIKE}"))
     metadata = loaded["metadata"]
     root = local(metadata["location"]).parent / "prepared"

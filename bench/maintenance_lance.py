@@ -1,4 +1,4 @@
-"""Figures of a Lance table before and after its maintenance: fragments, recall and time of searches, and versions.
+"""Measurements of a Lance table before and after its maintenance: fragments, recall and time of searches, and versions.
 
 May import the tests' nodes, Lance's library and numpy. A node in this process over a SQLite store, with its worker
 processes. The time of a search is this process's CPU, over the table's own files. A search reads the rows that an index
@@ -36,7 +36,7 @@ POLICIES: Final[dict[str, dict[str, object]]] = {
 
 
 class LanceFigures(NamedTuple):
-    """The state of a table, as a reader sees it."""
+    """The state of a table, as a reader finds it."""
 
     fragments: int
     versions: int
@@ -47,7 +47,7 @@ class LanceFigures(NamedTuple):
 
 
 def measure_lance(folder: Path, *, fragments: int) -> list[Figure]:
-    """Measure a table of so many fragments, whose index covers the first one, before and after a round."""
+    """Measure a table of the given number of fragments, whose index covers the first one, before and after a round."""
     folder.mkdir(mode=0o700)
     with wire.node_over(folder) as node:
         make_space(node, "lance", "s")
@@ -99,7 +99,7 @@ def _fill(location: str, *, fragments: int) -> Any:  # noqa: ANN401 - an array o
 
 
 def _vectors(random: np.random.Generator, count: int) -> Any:  # noqa: ANN401 - an array of numpy
-    """Return vectors around a hundred centres, as embeddings lie."""
+    """Return vectors around a hundred centers, distributed like embeddings."""
     centres = np.random.default_rng(7).random((100, LENGTH), dtype=np.float32)
     noise = random.normal(0, 0.05, (count, LENGTH)).astype(np.float32)
     return centres[random.integers(0, 100, count)] + noise

@@ -1,4 +1,4 @@
-"""Figures of table maintenance on a node in this process: commits beside it, a check for orphan files, growth.
+"""Costs of table maintenance on a node in this process: concurrent commits, a check for orphan files, growth.
 
 May import the tests' nodes and tables. CPU time of this process; nothing is sent over a network.
 """
@@ -89,7 +89,7 @@ def _commit_many(node: DriverNode) -> None:
 
 
 def _statements(node: DriverNode) -> int:
-    """Return the least number of SQL statements of a commit: tasks beside it send some, too."""
+    """Return the minimum number of SQL statements of a commit, because concurrent tasks send some, too."""
     store, sent = node.built.services.store, list[str]()
     connections = [getattr(store, name) for name in ("_reader", "_writer") if hasattr(store, name)]
     for each in connections:
@@ -105,7 +105,7 @@ def _statements(node: DriverNode) -> int:
 
 
 def measure_orphans(folder: Path) -> list[Figure]:
-    """Measure a check of tables of five snapshots, with an orphan each: some 20 files."""
+    """Measure a check of tables with five snapshots and an orphan each: some 20 files."""
     tables = 10
     with wire.node_over(folder) as node:
         wire.make_space(node, "a")
@@ -126,7 +126,7 @@ def measure_orphans(folder: Path) -> list[Figure]:
 
 
 def measure_growth(folder: Path, *, commits: int) -> list[Figure]:
-    """Measure a table after many commits, 100 a day, with a policy that expires and a retention of a day."""
+    """Measure a table after many commits, 100 a day, with a policy that expires snapshots and a retention of a day."""
     with wire.node_over(folder) as node:
         wire.make_space(node, "a")
         table = HistoryTable(node)
@@ -154,7 +154,7 @@ def measure_growth(folder: Path, *, commits: int) -> list[Figure]:
 
 
 def _append(table: HistoryTable, *, at_ms: int) -> None:
-    """Commit a snapshot, as writers of a table with a thousand files do: its summary alone is read here."""
+    """Commit a snapshot, as writers of a table with a thousand files do; only its summary is read here."""
     number = table.snapshots + 1
     told = wire.snapshot(number, manifest_list=f"{table.location}/metadata/none.avro", parent=table.snapshots or None)
     totals = {"total-data-files": "4", "total-files-size": "1000000000", "total-delete-files": "0"}
@@ -166,7 +166,7 @@ def _append(table: HistoryTable, *, at_ms: int) -> None:
 
 
 def task_context(node: DriverNode) -> TaskContext:
-    """The context of a round of a task on a node."""
+    """Return the context of a round of a task on a node."""
     services = node.built.services
     return TaskContext(
         0, store=services.store, permit=upkeep_permit("bench"), allowed=services.defaults.allowed,
@@ -175,7 +175,7 @@ def task_context(node: DriverNode) -> TaskContext:
 
 
 def _maintain(node: DriverNode, at: MaintenancePosition) -> None:
-    """Expire snapshots, and delete old metadata files, whose names have the machine's time."""
+    """Expire snapshots, and delete old metadata files, whose age is the machine's time in their names."""
     work, services = task_context(node), node.built.services
     round_ = MaintenanceRound(work, services, now_ms=services.store.time.now_ms())
     node.runner.run(round_.expire(0))

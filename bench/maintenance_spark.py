@@ -1,7 +1,7 @@
-"""Figures of table maintenance with a server and Spark: many tables in one application, and writers beside it.
+"""Costs of table maintenance with a server and Spark: many tables in one application, and concurrent writers.
 
-May import the tests' nodes and PyIceberg. The server is a process; a node in this process over the same store does the
-rounds that the server's tasks do every five and ten minutes. CPU of process trees.
+May import the tests' nodes and PyIceberg. The server is a process; a node in this process over the same store runs the
+rounds that the server's tasks run every five and ten minutes. CPU of process trees.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ _MAINTENANCE: Final = "/api/limnos/v1/metalakes/lake/catalogs/main/maintenance"
 
 @dataclass
 class TreeFigures:
-    """CPU seconds and the greatest resident memory in MiB of a process and all below it, and the programs seen."""
+    """CPU seconds and peak resident memory in MiB of a process tree, and the programs in it."""
 
     cpu_s: float = 0.0
     rss_mb: float = 0.0
     programs: set[str] = field(default_factory=set)
 
     def watch(self, pid: int, over: threading.Event) -> None:
-        """Look again and again until it is over."""
+        """Sample repeatedly until it is stopped."""
         clock = TreeCpu([pid])
         while not over.wait(0.2):
             self.cpu_s = clock.look() / 1e9
@@ -104,7 +104,7 @@ def watched(pid: int) -> Iterator[TreeFigures]:
 
 
 def work(uri: str, token: str, *flags: str) -> tuple[dict[str, int], TreeFigures]:
-    """Run an executor until it is idle. Returns what it did, and its figures."""
+    """Run an executor until it is idle. Returns its counts and measurements."""
     command = [*LIMNOS, "maintenance", "work", "--uri", uri, *_FLAGS, *flags]
     environment = {**os.environ, "LIMNOS_TOKEN": token}
     pipe = subprocess.PIPE
@@ -119,13 +119,13 @@ def work(uri: str, token: str, *flags: str) -> tuple[dict[str, int], TreeFigures
 
 
 def plan(node: DriverNode) -> int:
-    """Assess what changed and plan rewrites. Returns how many operations wait because of this round."""
+    """Assess changed tables and plan rewrites. Returns how many operations wait because of this round."""
     assess(node)
     return node.runner.run(planning.plan_run(task_context(node), node.built.services, after={}))[1]
 
 
 def measure_many(folder: Path, *, tables: int, master: str) -> list[Figure]:
-    """Measure a round over many tables of which a fifth needs compaction, then a round that finds nothing."""
+    """Measure a round over many tables, a fifth of which need compaction, then a round that finds nothing."""
     needy = max(1, tables // 5)
     with served(folder, 1) as (pid, uri, _):
         token = (folder / "admin.token").read_text().strip()
@@ -137,7 +137,7 @@ def measure_many(folder: Path, *, tables: int, master: str) -> list[Figure]:
                 done, spark = work(uri, token, "--master", master)
             planned_again = plan(node)
             done_again, again = work(uri, token, "--master", master)
-    # The server may have planned a part of them by itself while the tables were made.
+    # The server may have planned a part of them itself while the tables were created.
     assert planned <= needy, planned
     assert done == {"done": needy}, done
     return [
@@ -151,7 +151,7 @@ def measure_many(folder: Path, *, tables: int, master: str) -> list[Figure]:
 
 
 def make_tables(uri: str, token: str, folder: Path, *, names: dict[str, bool]) -> None:
-    """Make tables by PyIceberg: those that need compaction with many small files, the others with one file."""
+    """Create tables with PyIceberg: those that need compaction with many small files, the others with one file."""
     import pyarrow as pa
     from pyarrow import parquet
     from pyiceberg.catalog.rest import RestCatalog
@@ -177,9 +177,9 @@ _WRITES: Final = {
 
 
 def measure_writers(folder: Path, *, tables: int, seconds: float) -> list[Figure]:
-    """Measure statements of writers, of each kind on a third of the tables, beside an executor.
+    """Measure statements of writers, of each kind on a third of the tables, while an executor runs.
 
-    A round of assessment and planning follows the other, so that maintenance comes as often as it may.
+    Rounds of assessment and planning follow each other immediately, so that maintenance is as frequent as possible.
     """
     from limnos.spark import session
 
@@ -217,7 +217,7 @@ def measure_writers(folder: Path, *, tables: int, seconds: float) -> list[Figure
         Figure(f"writers beside: failed {kind} statements", 100 * failed / max(1, done_ + failed), "%", aim)
         for (kind, (done_, failed)), aim in zip(counts.items(), (0, 1, 1), strict=True)
     ]
-    overwritten = TRIGGER + 2 * OVERWRITES_PER_REWRITE * 5 // 4  # two files each; a quarter more until it is rewritten
+    overwritten = TRIGGER + 2 * OVERWRITES_PER_REWRITE * 5 // 4  # two files each, plus a quarter
     return [
         *failed,
         Figure("  most files of a table with appends", most["append"], "", 3 * TRIGGER),
@@ -230,9 +230,9 @@ def _run_writers(
     spark: SparkSession, node: DriverNode, *, names: dict[str, str], seconds: float, counts: dict[str, list[int]],
     most: dict[str, int],
 ) -> None:  # fmt: skip
-    """Let writers execute statements on all tables in turn, and count them and the files of the tables.
+    """Let writers execute statements on all tables in turn, and count statements and files.
 
-    Each minute a line says what was done, and how many files the tables of each kind had at most since the last line.
+    Each minute a line has the counts, and the maximum number of files of each kind of table since the last line.
     """
     began, number, printed, recent = time.monotonic(), 0, 0, dict.fromkeys(most, 0)
     with ThreadPoolExecutor(WRITERS) as pool:
@@ -252,7 +252,7 @@ def _run_writers(
 
 
 def _file_count(node: DriverNode, name: str) -> int:
-    """The number of data and delete files of a table, as its last snapshot states it."""
+    """Return the number of data and delete files of a table, from its last snapshot."""
     metadata: Any = wire.metadata_of(node, "a", name)
     summary = metadata["snapshots"][-1]["summary"]
     return int(summary["total-data-files"]) + int(summary["total-delete-files"])
@@ -264,7 +264,7 @@ def _compact_all(node: DriverNode, uri: str, token: str, *, names: Iterable[str]
         node.done("POST", f"{_MAINTENANCE}/operations", {"table": f"a.{name}", "operation": "compact"})
     until = time.monotonic() + ENDED_WITHIN_S
     while _open(node):
-        assert time.monotonic() < until, f"operations do not end: {_states(node)}"
+        assert time.monotonic() < until, f"operations did not end: {_states(node)}"
         work(uri, token)
 
 
@@ -274,7 +274,7 @@ def _open(node: DriverNode) -> int:
 
 
 def _states(node: DriverNode) -> dict[str, int]:
-    """The number of compactions in each state."""
+    """Return the number of compactions in each state."""
     rows = node.runner.run(node.built.services.gate.look_up(_states_read))
     return {str(state): int(count) for state, count in rows}  # type: ignore[call-overload]
 
@@ -301,9 +301,10 @@ def _write(spark: SparkSession, name: str, kind: str, *, number: int) -> int:
 
 
 def _reading(spark: SparkSession, node: DriverNode, names: dict[str, str]) -> dict[str, str]:
-    """The most files of a table, and the most CPU of a query of it, by kind of writer. The best of some queries counts.
+    """Return the maximum number of files of a table, and the maximum CPU of a query, by kind of writer. The best of
+    some queries counts.
 
-    The CPU is that of this process and of its Java process, which has nothing else to do.
+    The CPU is that of this process and of its Java process, which is otherwise idle.
     """
     clock = TreeCpu([os.getpid(), *_java(os.getpid())], below=False)
     figures: dict[str, tuple[int, float]] = {}
@@ -322,12 +323,12 @@ def _reading(spark: SparkSession, node: DriverNode, names: dict[str, str]) -> di
 
 
 def _java(pid: int) -> list[int]:
-    """The Java processes that a process has started, and not the programs beside it."""
+    """Return the Java processes that a process has started, without other programs."""
     return [each for each in descendants([pid]) if _program(each) == "java"]
 
 
 def measure_heads(folder: Path, *, copied: int) -> list[Figure]:
-    """Measure HEAD of a table while the server assesses all tables after its start, and after that."""
+    """Measure HEAD of a table while the server assesses all tables after its start, and afterwards."""
     with served(folder, 1) as (_, uri, _):
         token = (folder / "admin.token").read_text().strip()
         p99: dict[bool, list[float]] = {True: [], False: []}
@@ -352,7 +353,7 @@ def _median(values: Sequence[float]) -> float:
 
 
 def _assessed(uri: str, token: str) -> int:
-    """How many tables the server has assessed."""
+    """Return how many tables the server has assessed."""
     from bench.workers import ask
 
     for line in ask(uri, token, "/metrics").decode().splitlines():

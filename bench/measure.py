@@ -155,7 +155,7 @@ def measure_all(plan: Plan, found: Sequence[Target], *, log: Path) -> Iterator[l
 
 
 def _rounds(operation: Operation, connections: int, plan: Plan) -> int:
-    """Return all rounds if an aim is judged: noise varies within seconds, and only the quietest round counts."""
+    """Return all rounds if a target is judged: noise varies within seconds, and only the quietest round counts."""
     judged = any(aim_of(operation, store=store, connections=connections) is not None for store in plan.sizes)
     return plan.rounds if judged else min(plan.rounds, ROUNDS_UNJUDGED)
 
@@ -235,7 +235,7 @@ def _best(
     files_us: float | None,
 ) -> Measured:  # fmt: skip
     ordered = sorted(rounds, key=lambda each: each.cpu_us)
-    best = ordered[0 if operation.beside is None else len(ordered) // 2]  # of what was taken off, the most is no best
+    best = ordered[0 if operation.beside is None else len(ordered) // 2]  # the minimum of a difference is biased
     answered = best.answered
     return Measured(
         operation=operation.key,

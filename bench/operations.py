@@ -1,4 +1,4 @@
-"""The measured operations as data: how their requests are made and sent, and their aims.
+"""The measured operations as data: how their requests are built and sent, and their targets.
 
 May import `seed` for the names of seeded objects. Knows nothing of servers and clocks.
 """
@@ -55,9 +55,9 @@ class Operation:
     """An operation. `aim_us` is CPU µs per request with 16 connections on SQLite; None: only printed.
 
     `once`: its requests must not be repeated. `big_tree_only`: it needs more names than the small tree has. `nodes_min`
-    is the minimum size of the tree. `names` is the number of names that the body must list, checked before the
-    measurement. `files` are the files that each request creates: directories, and bytes of one file. `beside` are
-    requests of a second client, whose own cost is subtracted.
+    is the minimum size of the tree. `names` is the number of names in the body, checked before the measurement. `files`
+    are the files that each request creates: directories, and bytes of one file. `beside` are requests of a second
+    client, whose own cost is subtracted.
     """
 
     key: str
@@ -205,7 +205,7 @@ def _cold_namespaces(case: Case) -> list[bytes]:
 def _create_tables(case: Case) -> list[bytes]:
     serial = next(_serial)
     path = f"{namespace_path(['made'])}/tables"
-    width = 10  # a table of ten columns and ten properties, as the peers were given
+    width = 10  # a table of ten columns and ten properties, as for the compared products
     body = json.dumps(new_table("NAME", width=width), separators=(",", ":"))
     whole = request(case, "POST", path, user="writer", body=json.loads(body.replace("NAME", f"made_{serial:03}_00000")))
     return [whole.replace(b"_00000", b"_%05d" % i) for i in range(12_000)]
@@ -264,7 +264,7 @@ def _sets(size: int) -> Callable[[Case], list[bytes]]:
     def make(case: Case) -> list[bytes]:
         serial = next(_serial)
         there = seed.COMMIT_TABLES // size
-        sets = there // case.connections * case.connections or there  # with many connections some meet
+        sets = there // case.connections * case.connections or there  # with many connections some share a table
         return [
             request(
                 case, "POST", f"{PREFIX}/transactions/commit", user="writer",
@@ -410,7 +410,7 @@ def _gravitino_alters(case: Case) -> list[bytes]:
 
 
 def _changes(case: Case) -> list[bytes]:
-    """The first hundred kept changes of the catalog, from the writes above, as their author sees them."""
+    """The first hundred retained changes of the catalog, from the writes above, as their author sees them."""
     return [request(case, "GET", f"{CHANGES}?limit=100", user="writer")] * case.connections
 
 
@@ -517,7 +517,7 @@ OPERATIONS: Final = (
 
 
 def aim_of(operation: Operation, *, store: str, connections: int) -> float | None:
-    """Return the aim of a measurement in CPU µs, if it has one."""
+    """Return the target of a measurement in CPU µs, if it has one."""
     if operation.aim_us is None or connections != AIM_CONNECTIONS:
         return None
     if store == "sqlite":

@@ -62,7 +62,7 @@ class Bench:
         self._processes = (pid, os.getpid())
 
     def cost(self, work: Callable[[], object]) -> Cost:
-        """Do the work and return its cost."""
+        """Run the work and return its cost."""
         requests, cpu, began = asked(self._uri, self._token), processes_s(self._processes), time.perf_counter()
         work()
         seconds = time.perf_counter() - began

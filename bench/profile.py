@@ -96,7 +96,7 @@ class Caller:
             raise LoadError(f"{sent[0]['status']} for {call.method} {call.raw_path!r}: {sent[-1].get('body')!r:.600}")
 
     async def calls(self, calls: Iterator[Call], *, at_once: int, until: Callable[[], bool]) -> int:
-        """Send requests until told to stop, several at once. Returns their number."""
+        """Send requests until the deadline, several at once. Returns their number."""
         count = 0
 
         async def one_after_another() -> None:
@@ -129,7 +129,7 @@ def _place(store: str, nodes: int) -> Iterator[Place]:
 
 
 def _fresh(operation: Operation, case: Case) -> Iterator[Call]:
-    """Yield requests that are never repeated. Only an operation on the seeded tree can run out of them."""
+    """Yield requests that are never repeated. Only operations on the seeded tree can run out of them."""
     while True:
         yield from [call_of(request) for request in operation.requests(case)]
         if not operation.writes:

@@ -1,6 +1,6 @@
 """Results as a table for people and as JSON for comparisons.
 
-May import `operations` for titles and aims. Knows nothing of how anything was measured.
+May import `operations` for titles and targets. Knows nothing of the measurement.
 """
 
 from __future__ import annotations
@@ -69,22 +69,22 @@ class Measured:
 
     @property
     def aim_us(self) -> float | None:
-        """The aim of this measurement, if it has one."""
+        """The target of this measurement, if it has one."""
         return aim_of(_BY_KEY[self.operation], store=self.store, connections=self.connections)
 
     @property
     def times_alone(self) -> float:
-        """The cost as a multiple of the server library's alone, in the same minute."""
+        """The cost as a multiple of the server library's cost in the same minute."""
         return self.cpu_us / self.alone_us
 
     @property
     def aim_times(self) -> float | None:
-        """The aim as such a multiple on the day it was set."""
+        """The target as such a multiple on the day it was set."""
         return None if self.aim_us is None else self.aim_us / ALONE_WHEN_AIMED_US
 
 
 def verdict(value: float, aim: float | None) -> str:
-    """Return whether an aim is met, as text."""
+    """Return whether a target is met, as text."""
     if aim is None:
         return ""
     return "ok" if value <= aim else "over"
@@ -155,7 +155,7 @@ def ratios(found: Sequence[Measured]) -> str:
 
 
 def summary(found: Sequence[Measured]) -> str:
-    """Return the aims, as figures and as multiples; a figure depends more on the machine."""
+    """Return the targets, as absolute values and as multiples; an absolute value depends more on the machine."""
     judged = [one for one in found if one.aim_us is not None]
     over = [one for one in judged if verdict(one.cpu_us, one.aim_us) == "over"]
     far = [one for one in judged if verdict(one.times_alone, one.aim_times) == "over"]

@@ -1,7 +1,7 @@
 """`python -m bench.request_log`: the cost of a request log line, in CPU µs per request, for formatting and writing.
 
-Imports `limnos.telemetry` only. Lines go through a pipe to a reader in another process, and to a file. A batch has the
-lines that a busy server gathers before it writes.
+Imports `limnos.telemetry` only. Lines go through a pipe to a reader in another process, and to a file. A batch has as
+many lines as a busy server collects before it writes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`python -m bench.search`: the cost of searches in a large lake, their exactness, and what they cost commits.
+"""`python -m bench.search`: the cost of searches in a large lake, their exactness, and their cost for commits.
 
-Measured on each store: CPU of server and database per kind of question and caller; the answers after random changes
-that another node made; the CPU of indexing changes; and commits with and without the index of words. It judges nothing.
+Measured on each store: CPU of server and database per kind of query and caller; the answers after random changes that
+another node made; the CPU of indexing changes; and commits with and without the index of words. It judges nothing.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Client:
 
 
 class QuestionKind(NamedTuple):
-    """A kind of question, and how to make one."""
+    """A kind of query, and a function that builds one."""
 
     title: str
     make: Callable[[Lake, random.Random], str]
@@ -130,7 +130,7 @@ def searched(client: Client, server: Server, question: str, *, user: str) -> Cos
 
 
 def cost_line(title: str, costs: Sequence[Cost]) -> str:
-    """Format the costs of a kind of question; `!` marks figures over their aims."""
+    """Format the costs of a kind of query; `!` marks values over their targets."""
     cpu = sorted(each.cpu_ms for each in costs)
     figures = (statistics.median(cpu), cpu[int(len(cpu) * 0.99)], cpu[-1])
     told = "  ".join(f"{ms:8.2f}{'!' if ms > aim else ' '}" for ms, aim in zip(figures, AIMS_MS, strict=True))
@@ -151,7 +151,7 @@ def wait_until_idle(server: Server) -> None:
 
 
 def costs(server: Server, lake: Lake, *, questions: int) -> None:
-    """Print the cost of each kind of question for each caller."""
+    """Print the cost of each kind of query for each caller."""
     client = Client(server)
     wait_until_idle(server)
     print(f"  {'':40} {'CPU p50':>8}   {'p99':>8}   {'max ms':>8}  {'took':>8} {'hits':>6} bounded")
@@ -180,7 +180,7 @@ def fields(words: Sequence[str]) -> list[dict[str, object]]:
 
 
 class ChangedTables:
-    """Tables that one node changes, and what searches on another node should find."""
+    """Tables that one node changes, and the expected results of searches on another node."""
 
     def __init__(self, writer: Client, reader: Client) -> None:
         self.writer, self.reader, self.dice = writer, reader, random.Random(11)
@@ -189,7 +189,7 @@ class ChangedTables:
             writer.ask("POST", f"{PREFIX}/namespaces", {"namespace": [space]})
 
     def change(self) -> tuple[dict[str, list[str]], str]:
-        """Make a random change. Returns the questions with the paths that each should find, and the change's kind."""
+        """Make a random change. Returns the queries with the expected paths, and the change's kind."""
         kind = self.dice.choice(("create", "create", "rename", "move", "drop", "column"))
         if kind == "create" or not self.tables:
             return self._create(), "create"
@@ -221,7 +221,7 @@ class ChangedTables:
 
 
 def exactness(writer: Server, reader: Server, *, changes: int) -> None:
-    """Make changes on one node, and compare what the next search on the other finds."""
+    """Make changes on one node, and compare the results of the next search on the other."""
     changed = ChangedTables(Client(writer), Client(reader))
     asked = wrong = 0
     kinds: dict[str, int] = {}
@@ -244,7 +244,7 @@ def exactness(writer: Server, reader: Server, *, changes: int) -> None:
 
 
 def caught_up(server: Server, *, changes: int, environment: Callable[[dict[str, str]], Server]) -> None:
-    """Create tables on a node without the index, and print what a node with it pays to catch up.
+    """Create tables on a node without the index, and print the CPU with which a node with it catches up.
 
     The start of a node without the index is subtracted.
     """

@@ -83,7 +83,7 @@ class Lake:
 
     @cached_property
     def vocabulary(self) -> tuple[str, ...]:
-        """The words: a few of them are in many names, most are in a few."""
+        """Return the words: a few of them are in many names, most are in a few."""
         dice = random.Random(7)
         words: dict[str, None] = {}
         while len(words) < max(400, min(200_000, self.objects // 5)):
@@ -179,7 +179,7 @@ def _write_words(filler: Filler, texts: list[tuple[int, int, str, str, str]], *,
 
 
 def _finish_words(forest: Forest, words: set[str], *, is_sqlite: bool) -> None:
-    """Store that all is indexed; closing a forest advances both clocks by one."""
+    """Mark everything as indexed; closing a forest advances both clocks by one."""
     forest.filler.copy("search_word", ("word",), [(word,) for word in sorted(words)])
     if is_sqlite:
         forest.filler.run("INSERT INTO search_words (search_words) VALUES ('rebuild')")

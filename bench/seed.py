@@ -160,7 +160,7 @@ class PostgresFiller(Filler):
         self.run(f"SELECT setval('limnos_id', {next_id})")
         self._connection.commit()
         self._connection.autocommit = True
-        self.run("VACUUM (ANALYZE)")  # autovacuum would come in the middle of a measurement
+        self.run("VACUUM (ANALYZE)")  # autovacuum would run during a measurement
         self.run("CHECKPOINT")
         self._connection.close()
 

@@ -1,15 +1,15 @@
-"""`python -m bench.sqlpp`: costs of SQL++ statements beside their aims, and comparisons with Spark's own.
+"""`python -m bench.sqlpp`: costs of SQL++ statements with their targets, and comparisons with Spark's own.
 
 Rows, by `--only`:
 
 - `lookup`, `change`, `insert`, `division`, `warm`, `memory`: single statements (`bench.sqlpp_statements`) on SQLite;
-  the last two have a server of their own. `lookup` is measured at `--objects` and at `--many` objects.
+  the last two have their own server. `lookup` is measured at `--objects` and at `--many` objects.
 - `compare`: one object by its key and an INSERT of one object over HTTP, from the first byte to the last, compared with
   SELECT and INSERT of a Spark session on the same catalog (whose INSERT does not check keys). Printed are the medians
   of `--rounds` turns, with each side measured in every turn. Also definitions and metadata queries per second over one
-  connection, and the 95th percentile of small queries, alone and beside a cross join.
+  connection, and the 95th percentile of small queries, alone and during a cross join.
 
-Figures over their aims are marked, and the exit code is 0. TPC-H is `conformance/run sqlpp_tpch`.
+Values over their targets are marked, and the exit code is 0. TPC-H is `conformance/run sqlpp_tpch`.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def single(client: Client, spark: SparkSession, *, objects: int, rounds: int) ->
 
 
 def definitions(client: Client, *, rounds: int) -> None:
-    """Measure definitions, and queries about them."""
+    """Measure definitions, and queries of them."""
     kinds: dict[str, Callable[[int], str]] = {
         "CREATE TYPE": lambda turn: f"CREATE TYPE bench.T{turn} AS {{ id: bigint, more: string? }}",
         "CREATE DATASET": lambda turn: f"CREATE DATASET bench.d{turn}(bench.Point) PRIMARY KEY id",
@@ -101,10 +101,10 @@ def definitions(client: Client, *, rounds: int) -> None:
 
 
 def hogged(uri: str, token: str, *, objects: int, rounds: int) -> None:
-    """Measure small queries alone, then beside a large one that runs throughout."""
+    """Measure small queries alone, then while a large one runs."""
     client = Client(uri, token)
     client.say(_FILLED.format("large", objects))
-    list(_small(client, rounds=9))  # to warm up
+    list(_small(client, rounds=9))  # warm-up
     told = {"alone": _percentile(_small(client, rounds=rounds))}
     with _hog(uri, token) as running:
         told["beside a hog"] = _percentile(_small(client, rounds=rounds))

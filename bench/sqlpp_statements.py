@@ -1,7 +1,7 @@
-"""Costs of single SQL++ statements beside their aims: lookups, changes, a correlated query, a warm start, memory.
+"""Costs of single SQL++ statements with their targets: lookups, changes, a correlated query, a warm start, memory.
 
-Imported by `python -m bench.sqlpp`. CPU is user and system time of the server and all processes below it, the engine's
-Python and Java included, divided by the number of statements. Times are medians of what the client waits.
+Imported by `python -m bench.sqlpp`. CPU is user and system time of the server and all of its descendants, including the
+engine's Python and Java, divided by the number of statements. Times are medians of the client's waiting time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FULL_HEAP: Final = 2500
 
 
 class Server(NamedTuple):
-    """A running server: process id, client, and when its first line said that it is ready."""
+    """A running server: process id, client, and the time of its ready line."""
 
     pid: int
     client: Client
@@ -52,7 +52,7 @@ class Cost:
     median_s: float
 
     def line(self, name: str, aim_s: float, *, timed: bool = True) -> str:
-        """Return the row; `timed` aims hold for the time too."""
+        """Return the row; with `timed`, the target applies to the time, too."""
         time_text = f"{self.median_s:.3f} s"
         if timed:
             time_text += f" ({_verdict(self.median_s, aim_s)})"
@@ -100,10 +100,10 @@ def lookup_lines(server: Server, *, counts: Sequence[int], times: int) -> Iterat
 
 
 def change_lines(server: Server, *, objects: int, times: int) -> Iterator[str]:
-    """Replace and delete single objects, then go on replacing them until the dataset has been compacted.
+    """Replace and delete single objects, then continue to replace them until the dataset has been compacted.
 
-    Each row has a dataset of its own, with fewer files than `sqlpp.compact_files`: the compaction after so many
-    statements is a row by itself.
+    Each row has its own dataset, with fewer files than `sqlpp.compact_files`: the compaction after that many statements
+    is a separate row.
     """
     client = server.client
     client.say(POINTS)
@@ -169,7 +169,7 @@ def division_lines(server: Server, *, rounds: int) -> Iterator[str]:
 
 
 def divided() -> list[int]:
-    """Return the expected ids of `DIVISION`, worked out in Python."""
+    """Return the expected ids of `DIVISION`, computed in Python."""
     levels: dict[int, set[int]] = {}
     for number in range(1, SALES + 1):
         levels.setdefault(number * 37 % BUYERS + 1, set()).add(number * number % 23 % 5)
@@ -178,7 +178,7 @@ def divided() -> list[int]:
 
 
 def warm_lines(server: Server, *, ready_at: float, started_at: float) -> Iterator[str]:
-    """Ask the first question of an engine that the server starts by itself."""
+    """Run the first query on an engine that the server starts by itself."""
     server.client.say(POINTS)
     made_s = time.perf_counter() - started_at
     lookup = "SELECT VALUE p FROM bench.points p WHERE p.id = 1"
@@ -203,7 +203,7 @@ class Memory(NamedTuple):
 
 
 def memory_of(pid: int) -> Memory:
-    """Return the resident memory of the engine of a server: its JVM, and the Python process above it."""
+    """Return the resident memory of the engine of a server: its JVM, and the parent Python process."""
     java = [each for each in descendants([pid]) if _comm(each) == "java"]
     above = {_parent(each) for each in java}
     return Memory(sum(map(_resident_mb, java)), sum(map(_resident_mb, above - {pid})))
@@ -230,7 +230,7 @@ def _resident_mb(pid: int) -> int:
 
 
 def memory_lines(server: Server, *, statements: int, objects: int, every: int = 500) -> Iterator[str]:
-    """Run statements of several kinds, and tell the engine's memory after each few hundred."""
+    """Run statements of several kinds, and report the engine's memory after every few hundred."""
     server.client.say(POINTS)
     fill(server.client, objects)
     sizes: list[tuple[int, Memory]] = []
@@ -243,7 +243,9 @@ def memory_lines(server: Server, *, statements: int, objects: int, every: int = 
 
 
 def growth_line(sizes: list[tuple[int, Memory]], *, after: int = FULL_HEAP) -> str:
-    """Return the row that judges the growth after the first thousand statements: half of the rest against the other."""
+    """Return the row that judges the growth after the first thousand statements: the second half of the rest compared
+    with the first.
+    """
     later = [memory.java + memory.python for number, memory in sizes if number >= after]
     if len(later) < 4:
         return "memory: too few statements to judge its growth"
@@ -265,8 +267,8 @@ def random_condition(chance: random.Random, *, depth: int) -> str:
 
 
 def mixed_statement(number: int, *, objects: int) -> str:
-    """Return one of a mixture: of ten statements five lookups, an INSERT, an UPSERT, a DELETE, a count of all objects,
-    and a count of those that meet a condition of random structure.
+    """Return one statement of a mix: of ten statements five lookups, an INSERT, an UPSERT, a DELETE, a count of all
+    objects, and a count of those that meet a condition of random structure.
     """
     key = number * 7919 % objects + 1
     return {

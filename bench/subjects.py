@@ -1,8 +1,8 @@
 """`python -m bench.subjects`: the CPU cost of reading a user with many roles, on a cache miss and after an unrelated
 change.
 
-It prints and judges nothing. In process, over its own SQLite file, on the event loop's thread. The aims are 60 ms on a
-cache miss and 5 ms after a change of access that is not the user's own, for 5,000 roles. The longest time without
+It prints and judges nothing. In process, over its own SQLite file, on the event loop's thread. The targets are 60 ms on
+a cache miss and 5 ms after a change of access that is not the user's own, for 5,000 roles. The longest time without
 yielding is printed, too.
 """
 
@@ -57,7 +57,7 @@ class Turns:
         self.longest_ns = 0
 
     async def look(self) -> None:
-        """Run whenever the event loop allows."""
+        """Run whenever the event loop is free."""
         before = time.thread_time_ns()
         while True:
             await asyncio.sleep(0)

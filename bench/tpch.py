@@ -3,7 +3,7 @@ with plain statements.
 
 Each side has its own server, Spark and process. Each is warmed up on small data in the same tables, then gets the base
 data and each day of changes. Printed are seconds, CPU of Python, Java and server together, each as a multiple of plain
-statements, the time of a run's phases, and whether all sides hold the same rows at the end. It judges nothing. Plain
+statements, the time of a run's phases, and whether all sides have the same rows at the end. It judges nothing. Plain
 statements (`bench/tpch_statements.py`) run one after the other; a run executes up to four steps at once.
 """
 

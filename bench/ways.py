@@ -351,7 +351,7 @@ def _least(served: Served, tracer: Tracer, way: Way, rounds: int) -> Trace:
         trace = tracer.end()
         if number >= WARM:
             found.append(trace)
-    return min(found, key=lambda each: each.count)  # what the server does by the clock only adds
+    return min(found, key=lambda each: each.count)  # periodic work of the server only adds calls
 
 
 def main() -> int:

@@ -48,7 +48,7 @@ def reads(
     return [server.spelled(method, f"{at}/t{number}", token=token, more=more) for number in range(CONNECTIONS)]
 
 
-# ---------------------------------------------------------------------------------------------- signing in
+# ------------------------------------------------------------------------------------------- authentication
 
 
 @contextmanager
@@ -183,7 +183,7 @@ def planned(folder: Path) -> Iterator[Sequence[Comparison]]:
             name = f"files{count}"
             _table_of_files(server, name, count=count)
             scan = Scans(server, name, count=count)
-            scan.begin()  # the process that plans has started, and knows its library
+            scan.begin()  # starts the process that plans, and loads its library
             sides = tuple(
                 Side(title, lambda _, work=work: server.own_cost(work, times=1), server.peak_mb)
                 for title, work in (("planned", scan.begin), ("told again", scan.again))
@@ -202,7 +202,7 @@ class Scans:
         self._id = ""
 
     def begin(self) -> None:
-        """Plan anew, and fetch the whole plan."""
+        """Create a new plan, and fetch all of it."""
         plan = json.loads(self._server.ask(f"{self._path}/plan", {}))
         self._id = plan.get("plan-id", "")
         self._fetch(plan)
@@ -210,7 +210,7 @@ class Scans:
     def again(self) -> None:
         """Fetch the same plan again.
 
-        A plan that its first answer contained completely is requested anew, as clients do.
+        A plan that the first answer contained completely is created again, as clients do.
         """
         if self._id and not self._id.startswith("told-"):
             self._fetch(json.loads(self._server.ask(f"{self._path}/plan/{self._id}")))

@@ -1,9 +1,9 @@
 """The cost of a request that does nothing: the server library alone, and the file system alone.
 
 `python -m bench.yardstick` answers every request with 6 KB and prints `ready URL`. Measured at the same moment, these
-costs show the machine's influence on a figure. Other work on the same cores makes every request dearer, on a laptop by
-half, on a crowded host threefold. ext4 without a journal creates files four times as slowly in the minutes after mass
-deletions.
+costs show the machine's influence on a value. Other work on the same cores makes every request more expensive, on a
+laptop by half, on a crowded host by a factor of three. ext4 without a journal creates files four times as slowly in the
+minutes after mass deletions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Screenshots of the console's pages, in light and dark and in three widths: `make console-shots`.
 
 Starts a server on a free port over a new directory, fills it with a small lake, and opens each page in Chromium. The
-pictures are for people to look at; no test compares them. Needs Playwright (group `dev`) and a Chromium.
+screenshots are for people; no test compares them. Needs Playwright (group `dev`) and a Chromium.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LakeServer:
         self.console = next(line.split()[1] for line in self.process.stdout if line.split()[:1] == ["Console"])
 
     def ask(self, method: str, path: str, body: object = None, *, user: str = "admin") -> dict[str, Any]:
-        """Send a request as a user; a body of bytes is an Arrow stream, and a refused request is an error."""
+        """Send a request as a user; a body of bytes is an Arrow stream, and a refused request raises an error."""
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         headers = {
             "authorization": "Basic " + base64.b64encode(f"{user}:".encode()).decode(),
@@ -66,7 +66,7 @@ class LakeServer:
         return answered
 
     def stop(self) -> None:
-        """Stop it."""
+        """Stop the server."""
         with self.process as process:  # closes its output
             process.terminate()
             process.wait(timeout=30)
@@ -86,7 +86,7 @@ def fields(count: int) -> list[dict[str, object]]:
 
 
 def fill(server: LakeServer) -> None:
-    """Make a lake with ordinary and with nasty names."""
+    """Create a lake with ordinary and with unusual names."""
     iceberg, lake = "/iceberg/v1/lake.main", "/api/metalakes/lake"
     for levels in (["raw"], ["raw", "nyc"], ["curated"], ["big"], ['<b>nasty</b> "name"']):
         server.ask(
@@ -420,7 +420,7 @@ USER_PAGES = {
 
 
 def shoot(server: LakeServer, into: Path, *, only: str, widths: tuple[int, ...]) -> None:
-    """Write the pictures."""
+    """Write the screenshots."""
     from playwright.sync_api import sync_playwright
 
     found = os.environ.get("LIMNOS_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
@@ -445,7 +445,7 @@ def shoot(server: LakeServer, into: Path, *, only: str, widths: tuple[int, ...])
 def shoot_pages(
     context: BrowserContext, server: LakeServer, into: Path, *, user: str, pages: list[str], suffix: str
 ) -> None:
-    """Write the pictures of one user's pages; with those of the administrator also that of the sign-in page."""
+    """Write the screenshots of one user's pages; with those of the administrator also that of the sign-in page."""
     page = context.new_page()
     page.on("console", lambda told: print("console:", told.text))
     page.on("pageerror", lambda error: print("error:", error))
@@ -466,7 +466,7 @@ def shoot_pages(
 
 
 def main() -> None:
-    """Read the flags, and do it."""
+    """Read the flags, and take the screenshots."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--into", type=Path, default=Path("console-shots"))
     parser.add_argument("--only", default="", help="names of pages, separated by commas")

@@ -1,11 +1,11 @@
 """Write the tables of docs/reference/errors.md and docs/reference/metrics.md from the code: codes and metrics with
-their own words.
+their descriptions.
 
 The JSON Schema of a pipeline's file, and the tables of docs/reference/pipeline-file.md, are written from its keys; the
 table of docs/reference/object-kinds.md is written from the table of kinds, those of docs/reference/settings.md from the
 settings.
 
-Usage: generate_docs.py [--check]. What stands above the marker in each page is written by hand and kept.
+Usage: generate_docs.py [--check]. The text above the marker in each page is written by hand and kept.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ METRIC_CLASSES = frozenset({"Counter", "Gauge", "Histogram", "Summary"})
 
 
 def trees(package: Path) -> list[tuple[str, ast.Module]]:
-    """Parse every module of the package; the package (first folder) comes with it."""
+    """Parse every module of the package; returns each with its package (first folder)."""
     files = sorted(file for file in package.rglob("*.py") if not file.name.endswith("_pb2.py"))
     return [(file.relative_to(package).parts[0], ast.parse(file.read_text(encoding="utf-8"))) for file in files]
 
@@ -54,7 +54,7 @@ _LOGGED_ONLY = frozenset({"cannot-start", "start-warning"})
 
 
 def error_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
-    """One row per class with a `code`: code, what it means (the docstring's first paragraph), statuses, package."""
+    """Return one row per class with a `code`: code, meaning (the docstring's first paragraph), statuses, package."""
     rows = [
         (code, " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split()), _statuses(node.name, code, package), package)
         for package, tree in parsed
@@ -69,7 +69,8 @@ def error_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
 
 
 def _statuses(name: str, code: str, package: str) -> str:
-    """Return the cells of an error's HTTP statuses: own API, Gravitino with its code, Iceberg, Lance with its, SQL++.
+    """Return the cells of an error's HTTP statuses: admin API, Gravitino with its code, Iceberg, Lance with its code,
+    SQL++.
 
     A class of another package has none: where it is sent, its base class in `model` determines the status.
     """
@@ -85,7 +86,7 @@ def _statuses(name: str, code: str, package: str) -> str:
 
 
 def metric_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
-    """One row per `Counter("limnos_…", "help", (labels))` and its like: name, kind, labels, help."""
+    """Return one row per `Counter("limnos_…", "help", (labels))` and the like: name, kind, labels, help."""
     rows = [
         (name, call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func), labels, told)
         for _, tree in parsed
@@ -100,11 +101,11 @@ def metric_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
 
 
 def key_rows(file: Record) -> list[str]:
-    """A heading and a table for each record of a pipeline's file, the outer ones first."""
+    """Return a heading and a table for each record of a pipeline's file, the outer ones first."""
     lines: list[str] = []
     told: set[str] = set()
     waiting = [file]
-    for record in waiting:  # grows while it is walked
+    for record in waiting:  # grows during the iteration
         if record.name in told:
             continue
         told.add(record.name)
@@ -163,7 +164,7 @@ def _cell(text: str) -> str:
 
 
 def statement_rows() -> list[str]:
-    """One row per kind of statement: its words, its actions, and who may do those, as the policy says it."""
+    """Return one row per kind of statement: its words, its actions, and the required privileges of the policy."""
     rows = []
     for words, kind in sorted(statement_kinds()):
         does = ", ".join(f"`{action.word}`" for action in kind.takes) or "nothing"
@@ -179,7 +180,7 @@ KIND_COLUMNS = (
 
 
 def kind_rows() -> list[str]:
-    """One row per kind of object: what its row of the table of kinds says to users."""
+    """Return one row per kind of object, with the facts of its table row for users."""
     rows = ["| " + " | ".join(KIND_COLUMNS) + " |", "|" + "---|" * len(KIND_COLUMNS)]
     for kind in Kind:
         row = KIND_TABLE[kind]
@@ -194,7 +195,7 @@ def kind_rows() -> list[str]:
 
 
 def _aspect(value: object) -> str:
-    """Spell what a row says of an aspect: words, yes or no."""
+    """Format the value of an aspect: words, yes or no."""
     if not value:
         return "–"
     if value is True:
@@ -204,7 +205,7 @@ def _aspect(value: object) -> str:
 
 
 def _told(rule: Rule) -> str:
-    """The privileges that a rule names beside those of use, then the owners that it names."""
+    """Return the privileges in a rule, without those of use, and then the owners in it."""
     words = dict.fromkeys(re.findall(r"<Privilege\.(\w+)", repr(rule)))
     owners = sorted(set(re.findall(r"<Kind\.(\w+)", repr(rule))), key=lambda name: -Kind[name])
     owned = ", ".join(kind_word(Kind[name]).lower().replace("_", " ") for name in owners)
@@ -213,7 +214,7 @@ def _told(rule: Rule) -> str:
 
 
 def privilege_rows() -> list[str]:
-    """One row per privilege: the kinds on which it is granted, and the actions whose rule names it."""
+    """Return one row per privilege: the kinds on which it is granted, and the actions whose rule names it."""
     rows = ["| privilege | granted on | actions |", "|---|---|---|"]
     for privilege in Privilege:
         kinds = ", ".join(kind.word.replace("_", " ") for kind in sorted(BINDS[privilege]))
@@ -229,7 +230,7 @@ _USE: Final = {Privilege.USE_CATALOG: "catalog_", Privilege.USE_SCHEMA: "namespa
 
 
 def pages() -> dict[Path, str]:
-    """Return each page with its table as it should be."""
+    """Return each page with its current table."""
     parsed = trees(ROOT / "src" / "limnos")
     tables = {
         "reference/errors.md": error_rows(parsed),
@@ -251,7 +252,7 @@ def pages() -> dict[Path, str]:
 
 
 def function_rows() -> list[str]:
-    """One row per family of SQL++'s functions."""
+    """Return one row per family of SQL++'s functions."""
     named: dict[int, tuple[Function, list[str]]] = {}
     for name, function in FUNCTIONS.items():
         named.setdefault(id(function), (function, []))[1].append(name)
@@ -272,7 +273,7 @@ def _head(page: Path) -> str:
 
 
 def main(*, check: bool) -> int:
-    """Write the pages, or with `check` only tell which ones are behind; return the exit code."""
+    """Write the pages, or with `--check` only report the outdated ones; returns the exit code."""
     behind = [page for page, text in pages().items() if not page.exists() or page.read_text(encoding="utf-8") != text]
     for page in behind:
         print(f"{page.relative_to(ROOT)}: {'behind the code; run `make docs`' if check else 'written'}")

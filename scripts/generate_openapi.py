@@ -1,8 +1,8 @@
-"""Write openapi/*.json, the wire contracts in OpenAPI 3.1, from the route tables and the shapes of the bodies.
+"""Write openapi/*.json, the wire contracts in OpenAPI 3.1, from the route tables and the types of the bodies.
 
-Usage: generate_openapi.py [--check]. Paths, methods, operation ids and tags come from the protocols' routers,
-summaries from the handlers' docstrings, bodies from the msgspec structs that handlers decode into, query
-parameters from what the routes declare.
+Usage: generate_openapi.py [--check]. Paths, methods, operation ids and tags come from the protocols' routers, summaries
+from the handlers' docstrings, bodies from the msgspec structs that handlers decode into, query parameters from the
+declarations of the routes.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ MEANINGS = {
 
 
 class Known(NamedTuple):
-    """What the code of a handler tells: its functions, and the shape of the body it takes."""
+    """Facts from the code of a handler: its functions, and the type of its request body."""
 
     functions: tuple[FunctionType, ...]
     body: object | None
@@ -180,12 +180,12 @@ class Known(NamedTuple):
 
 @cache
 def source_of(function: FunctionType) -> str:
-    """Find the text of a function, once: most are asked for by many routes."""
+    """Return the text of a function; cached, because many routes need the same one."""
     return inspect.getsource(function)
 
 
 def unwrap(handler: object) -> Known:
-    """Look through wrappers: methods, partial, and closures over a `handler` (and over the `shape` of its body)."""
+    """Unwrap methods, partials, and closures over a `handler` (and over the `shape` of its body)."""
     if isinstance(handler, partial):
         return unwrap(handler.func)
     function = handler.__func__ if isinstance(handler, MethodType) else handler
@@ -201,7 +201,7 @@ def unwrap(handler: object) -> Known:
 
 
 def _with_helpers(function: FunctionType, seen: frozenset[str] = frozenset()) -> Iterator[FunctionType]:
-    """Yield a handler and the functions to which it hands its request."""
+    """Yield a handler and the functions to which it passes its request."""
     yield function
     for name in dict.fromkeys(_PASSED_ON.findall(source_of(function))):
         helper = function.__globals__.get(name)
@@ -212,7 +212,7 @@ def _with_helpers(function: FunctionType, seen: frozenset[str] = frozenset()) ->
 def _body_of(functions: tuple[FunctionType, ...]) -> object | None:
     for function in functions:
         for name in _BODY.findall(source_of(function)):
-            if name == "dict":  # a first look at the body, before it is decoded by its shape
+            if name == "dict":  # a first check of the body, before it is decoded into its type
                 continue
             shape: object = function.__globals__.get(name, dict[str, object])
             return shape
@@ -220,7 +220,7 @@ def _body_of(functions: tuple[FunctionType, ...]) -> object | None:
 
 
 def parameters_of(route: Route[Handler], known: Known) -> list[Json]:
-    """Return the parameters of an operation: segments of its path, then what it reads from the query."""
+    """Return the parameters of an operation: segments of its path, then its query parameters."""
     found: list[Json] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in _PARAMETER.findall(route.path)
@@ -247,7 +247,7 @@ def read_of(known: Known) -> dict[str, str]:
 
 
 def statuses_of(protocol: Protocol, route: Route[Handler], known: Known) -> list[int]:
-    """Return the statuses that an operation may answer; those of refusals are as the protocol gives them."""
+    """Return the statuses that an operation may answer; those of errors are as the protocol defines them."""
     text = known.text
     done = [204] if "no_content()" in text else [201] if _CREATED.search(text) else [200]
     if "Response(304" in text:
@@ -274,7 +274,7 @@ def _status_of(protocol: Protocol, kind: type[LimnosError]) -> int:
 
 
 def contents_of(route: Route[Handler], known: Known) -> list[str]:
-    """Return the kinds of body that an operation answers when it is done; none where it answers nothing."""
+    """Return the content types of an operation's successful answers; none for an empty body."""
     if route.method == "HEAD" or "no_content()" in known.text or 'Response(200, b"", ())' in known.text:
         return []
     if route.operation in CONTENTS:
@@ -313,7 +313,7 @@ def operation_of(protocol: Protocol, route: Route[Handler], refs: dict[object, J
 
 
 def _body_told(protocol: Protocol, route: Route[Handler], known: Known, refs: dict[object, Json]) -> Json | None:
-    """Describe the body that an operation takes, if it takes one."""
+    """Describe the request body of an operation, if it has one."""
     if route.method == "GET":
         return None
     if protocol.name == "lance" and "request.stream(" in known.text:
@@ -345,7 +345,7 @@ def _failure(status: int, shape: str = "Error") -> Json:
 
 
 def _any_json(shape: type) -> Json:
-    """Describe what handlers take apart themselves."""
+    """Describe a body that handlers decode themselves."""
     if shape is not object:
         raise NotImplementedError
     return {"description": "Any JSON, checked by the handler."}
@@ -383,7 +383,7 @@ def document_of(protocol: Protocol) -> Json:
 
 
 def documents() -> dict[Path, str]:
-    """Return each document as it should be."""
+    """Return each document in its current form."""
     protocols: list[Protocol] = [
         IcebergProtocol(),
         GravitinoProtocol(),
@@ -398,7 +398,7 @@ def documents() -> dict[Path, str]:
 
 
 def main(*, check: bool) -> int:
-    """Write the documents, or with `check` only tell which ones are behind; return the exit code."""
+    """Write the documents, or with `--check` only report the outdated ones; returns the exit code."""
     FOLDER.mkdir(exist_ok=True)
     found = documents()
     behind = [path for path, text in found.items() if not path.exists() or path.read_text(encoding="utf-8") != text]

@@ -3,7 +3,7 @@
     python scripts/generate_proto.py [--into DIRECTORY]
 
 Needs grpcio-tools (a development dependency). May import nothing of the product. A test runs it into a temporary
-directory and compares, so that the committed code is always what the definitions say.
+directory and compares, so that the committed code always matches the definitions.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def generate(into: Path) -> list[Path]:
 
 
 def _placed(text: str) -> str:
-    """Generated code imports by the definition's own package; ours lives deeper."""
+    """Replace the imports of generated code, which use the definition's package, by those of its location."""
     return HEADER + text.replace("from limnos.v1 import", f"from {PACKAGE}.limnos.v1 import")
 
 
 def main(arguments: list[str]) -> None:
-    """Generate, and say what was written."""
+    """Generate, and print the written files."""
     parser = argparse.ArgumentParser(description="Write the Python code of proto/.")
     parser.add_argument("--into", type=Path, default=TARGET, help="directory to write into")
     for path in generate(parser.parse_args(arguments).into):

@@ -1,6 +1,6 @@
-"""Fetch the uv wheel from PyPI with the standard library alone, for a Python that came without pip.
+"""Fetch the uv wheel from PyPI with the standard library only, for a Python without pip.
 
-Usage: get_uv.py VERSION DIRECTORY. Checks the SHA-256 that the index gives and unpacks the one binary.
+Usage: get_uv.py VERSION DIRECTORY. Verifies the SHA-256 of the index and unpacks the binary.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LINK = re.compile(r'href="([^"#]+/([^"/#]+))#sha256=([0-9a-f]{64})"')  # PEP 503
 
 
 def tags() -> tuple[str, str]:
-    """Return the words that the name of this machine's wheel holds: system and processor."""
+    """Return the words in the name of this machine's wheel: system and processor."""
     machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
     if sys.platform == "darwin":
         return "macosx", "arm64" if machine == "aarch64" else machine
@@ -28,7 +28,7 @@ def tags() -> tuple[str, str]:
 
 
 def wheel_of(index: str, version: str, wanted: tuple[str, str]) -> tuple[str, str]:
-    """Return URL and SHA-256 of the wheel that has the wanted tags. Raises SystemExit when there is none."""
+    """Return URL and SHA-256 of the wheel with the wanted tags. Raises SystemExit if there is none."""
     for url, name, sha256 in LINK.findall(index):
         if name.startswith(f"uv-{version}-") and name.endswith(".whl") and all(tag in name for tag in wanted):
             return urljoin(INDEX, url), sha256
@@ -44,7 +44,7 @@ def fetch(url: str) -> bytes:
 
 
 def main(version: str, directory: str) -> None:
-    """Put the uv binary of that version into the directory."""
+    """Write the uv binary of that version into the directory."""
     url, sha256 = wheel_of(fetch(INDEX).decode(), version, tags())
     wheel = fetch(url)
     if hashlib.sha256(wheel).hexdigest() != sha256:

@@ -44,11 +44,11 @@ def found_all(folder: Path) -> dict[str, list[list[Cell]]]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run, print, and compare or write. Returns 0 if every cell is right and equals the page."""
+    """Run, print, and compare or write. Returns 0 if every cell is correct and equals the page."""
     if words not in ([], ["write"]):
         sys.stderr.write("say nothing, or `write`\n")
         return 2
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))  # a store is sent away
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))  # a store is cut off
     with tempfile.TemporaryDirectory(prefix="limnos-acceptance-") as folder:
         found = found_all(Path(folder))
     text = matrix.written(matrix.PAGE.read_text(encoding="utf-8"), found)

@@ -65,7 +65,7 @@ class Home:
         self.world.do("PUT", f"{GRAVITINO}/permissions/{to}/{name}/{verb}", {"roleNames": [self.role]})
 
     def tried_to_take(self) -> bool:
-        """Revoke the role from the user; it may be refused. Returns whether it was done."""
+        """Revoke the role from the user; this may be refused. Returns whether it was done."""
         path = f"{GRAVITINO}/permissions/users/{self.user}/revoke"
         return self.world.tried("PUT", path, {"roleNames": [self.role]}) == OK
 
@@ -130,7 +130,9 @@ def _asks_for_new(home: Home) -> None:
 
 
 def _goes_away(home: Home) -> None:
-    """Revoke a right while the asked node cannot learn of it: its answer is true, or that it cannot tell."""
+    """Revoke a right while the node cannot read its store: the answer must be correct, or that the store is
+    unavailable.
+    """
     with home.world.away():
         done = home.tried_to_take()
         said, _ = home.ask()

@@ -40,23 +40,23 @@ class Face(ABC):
 
     @abstractmethod
     def make_space(self, world: World, space: str) -> None:
-        """Make a schema."""
+        """Create a schema."""
 
     @abstractmethod
     def make(self, world: World, space: str, name: str) -> None:
-        """Make an object."""
+        """Create an object."""
 
     @abstractmethod
     def ask(self, space: str, name: str) -> Request:
-        """Ask for one."""
+        """Request an object."""
 
     @abstractmethod
     def rename(self, world: World, space: str, *, old: str, new: str) -> None:
-        """Give one another name."""
+        """Rename an object."""
 
     @abstractmethod
     def drop(self, world: World, space: str, name: str) -> None:
-        """Drop one."""
+        """Drop an object."""
 
 
 class Gravitino(Face):
@@ -69,11 +69,11 @@ class Gravitino(Face):
         return f"{GRAVITINO}/catalogs/main/schemas/{space}/tables"
 
     def make_space(self, world: World, space: str) -> None:
-        """Make a schema."""
+        """Create a schema."""
         world.do("POST", f"{GRAVITINO}/catalogs/main/schemas", {"name": space, "properties": {}})
 
     def make(self, world: World, space: str, name: str) -> None:
-        """Make a table."""
+        """Create a table."""
         columns = [{"name": "id", "type": "long", "nullable": True}]
         world.do("POST", self._tables(space), {"name": name, "columns": columns, "properties": {}})
 
@@ -100,11 +100,11 @@ class Iceberg(Face):
         return f"{ICEBERG}/namespaces/{space}/tables"
 
     def make_space(self, world: World, space: str) -> None:
-        """Make a namespace."""
+        """Create a namespace."""
         world.do("POST", f"{ICEBERG}/namespaces", {"namespace": [space]})
 
     def make(self, world: World, space: str, name: str) -> None:
-        """Make a table."""
+        """Create a table."""
         schema = {"type": "struct", "schema-id": 0, "fields": [COLUMN]}
         world.do("POST", self._tables(space), {"name": name, "schema": schema})
 
@@ -133,7 +133,7 @@ class Lance(Face):
         return f"{LANCE}/table/lance%24{space}%24{name}"
 
     def make_space(self, world: World, space: str) -> None:
-        """Make a namespace."""
+        """Create a namespace."""
         world.do("POST", f"{LANCE}/namespace/lance%24{space}/create", {})
 
     def make(self, world: World, space: str, name: str) -> None:
@@ -167,11 +167,11 @@ class Sqlpp(Face):
         world.do("POST", SQLPP, {"statement": statement})
 
     def make_space(self, world: World, space: str) -> None:
-        """Make a dataverse."""
+        """Create a dataverse."""
         self._say(world, f"create dataverse {space}")
 
     def make(self, world: World, space: str, name: str) -> None:
-        """Make a view."""
+        """Create a view."""
         self._say(world, f"create view {space}.{name} as select value 1")
 
     def ask(self, space: str, name: str) -> Request:

@@ -1,7 +1,7 @@
 """`python -m conformance.asterixdb --suite DIR`: AsterixDB's own SQL++ suite against a query service.
 
-DIR is a checkout of apache/asterixdb, which the reader supplies. Starts a server with a scratch lake, sends each
-eligible case's files in order, and prints the counts of its outcomes by group. `--ledger` writes them into
+DIR is a checkout of apache/asterixdb, which the user supplies. Starts a server with a temporary lake, sends the files
+of each eligible case in order, and prints the counts of outcomes by group. `--ledger` writes them into
 `docs/reference/sqlpp-conformance.md`, from the file of `--out`. Without `--suite` nothing is run.
 """
 
@@ -32,7 +32,7 @@ LIMIT_S = 60.0
 
 
 def main(arguments: list[str]) -> int:
-    """Choose cases, run them, report."""
+    """Select cases, run them, report."""
     options = _options(arguments)
     if options.ledger:
         from conformance.asterixdb.ledger import write_ledger
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     outcomes, chosen = _choose(all_cases, options, root=root)
     print(f"{len(all_cases)} cases, {len(chosen) + len(outcomes)} chosen, {len(chosen)} to run", flush=True)
     earlier = {} if options.out is None or not options.resume else earlier_outcomes(options.out, again=options.again)
-    done = [*outcomes, *earlier.values()]  # also those of cases that are not chosen this time
+    done = [*outcomes, *earlier.values()]  # including cases that are not selected this time
     left = [case for case in chosen if case.key not in earlier]
     keeper = _Keeper(done, options.out)
     _run(left, options, root=root, keep=keeper.keep)
@@ -105,7 +105,7 @@ def _choose(cases: list[Case], options: argparse.Namespace, *, root: Path) -> tu
 
 
 class _Keeper:
-    """Keeps outcomes, and writes them to the file as they come."""
+    """Collects outcomes, and writes each to the file."""
 
     def __init__(self, outcomes: list[CaseOutcome], file: Path | None) -> None:
         self.outcomes, self._file = outcomes, file
@@ -124,7 +124,7 @@ class _Keeper:
 
 
 def earlier_outcomes(file: Path, *, again: list[str]) -> dict[str, CaseOutcome]:
-    """Return the outcomes in a file by their cases, without those of the outcomes to run again."""
+    """Return the outcomes in a file by case, without those to be repeated."""
     held = json.loads(file.read_text()) if file.exists() else []
     return {each["key"]: CaseOutcome(**each) for each in held if each["outcome"] not in (NOT_ELIGIBLE, *again)}
 

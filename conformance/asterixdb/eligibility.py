@@ -1,8 +1,8 @@
-"""Which cases a server can be asked at all, and why others cannot.
+"""Which cases can be run against a server, and why others cannot.
 
-A case is eligible unless it is about what the product leaves out by design (feeds, libraries, clouds' adapters, node
-groups, AsterixDB's storage and plans), needs AsterixDB's test bench, or names a data file that the checkout lacks. May
-import `suite` and `requests`. It must not ask a server.
+A case is eligible unless it is about features that the product omits by design (feeds, libraries, clouds' adapters,
+node groups, AsterixDB's storage and plans), needs AsterixDB's test bench, or names a data file that the checkout lacks.
+May import `suite` and `requests`. It must not send requests.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TEXTS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
 
 
 def ineligible_reason(case: Case, *, root: Path) -> str | None:
-    """Return why a case cannot be asked; None for an eligible one."""
+    """Return why a case cannot be run; None for an eligible one."""
     if case.group == "feeds":
         return FEEDS
     if case.group in ("external-library", "external_function"):
@@ -78,7 +78,9 @@ def _step_reason(kind: str, text: str, *, root: Path) -> str | None:
 
 
 def _is_absent(path: str, *, root: Path) -> bool:
-    """Whether a data file is missing from the checkout; files that AsterixDB's build makes are missing as well."""
+    """Return whether a data file is missing from the checkout; files that AsterixDB's build creates are missing as
+    well.
+    """
     relative = path.lstrip("/")
     if not relative.startswith(("data/", "target/")):
         return False

@@ -1,6 +1,7 @@
-"""Why cases do not pass, by kind: what an outcome's reason says, and whether it is meant to stay so.
+"""Why cases do not pass, by kind: the pattern of an outcome's reason, and whether the difference is intended.
 
-May import the standard library. It must not know outcomes. A kind with a decision is not to pass; the others are open.
+May import the standard library. It must not know outcomes. Cases of a kind with a decision are not meant to pass; other
+kinds are open.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from typing import Final, NamedTuple
 
 
 class Kind(NamedTuple):
-    """A kind of reason: its name, the pattern of reasons, and the decision if it is not to pass.
+    """A kind of reason: its name, the pattern of reasons, and the decision if its cases are not meant to pass.
 
-    `cases` is the pattern of the cases that it is for; without one, all.
+    `cases` is a pattern of the cases to which it applies; without one, all.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The request that a step's file asks for: its text, and the parameters that stand in its comments.
+"""The request of a step's file: its text, and the parameters in its comments.
 
 May import `suite`. It must not know how a request is sent.
 """
@@ -54,7 +54,7 @@ class StepRequest:
 
     @property
     def has_results(self) -> bool:
-        """Whether a file of expected results belongs to the step."""
+        """Return whether the step has a file of expected results."""
         return self.kind in RESULT_KINDS or self.kind.endswith((".http", ".uri"))
 
 

@@ -1,8 +1,8 @@
 """Runs one case: sends its steps in order, and compares results and errors.
 
-May import this package. It must not know how a server is started. As in AsterixDB's own test framework, the n-th
-error must be the n-th expected one, the n-th step with results belongs to the n-th file, and a case ends at the
-first step that goes wrong.
+May import this package. It must not know how a server is started. As in AsterixDB's own test framework, the n-th error
+must be the n-th expected one, the n-th step with results belongs to the n-th file, and a case ends at the first failing
+step.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ ACCEPTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """How a case ended: its outcome, the step that decided it, and why.
+    """The outcome of a case, the step that decided it, and the reason.
 
-    `texts` counts the results of the case that came as ADM or CSV and are equal as values. `text_differences` has an
-    entry for each of them that does not equal AsterixDB's byte for byte: in what it differs, the file, and two lines.
+    `texts` counts the results of the case in ADM or CSV that are equal as values. `text_differences` has an entry for
+    each of them that is not equal to AsterixDB's byte for byte: the class of difference, the file, and two lines.
     """
 
     key: str
@@ -95,7 +95,7 @@ class _CaseRun:
             self._compare(request, answer)
 
     def _compares_whole(self) -> bool:
-        """Whether the next expected result is a whole response, which may hold an error."""
+        """Return whether the next expected result is a whole response, which may contain an error."""
         return self.results < len(self.case.expected) and self.case.expected[self.results].kind == "regexjson"
 
     def _send(self, request: StepRequest) -> Answer:
@@ -190,7 +190,7 @@ class _CaseRun:
 def run_case(case: Case, service: QueryService, *, root: Path) -> CaseOutcome:
     """Send a case's steps, whose files are below `root`.
 
-    A case lasts at most twice the limit of a statement, and longer if it has over 20 steps.
+    A case lasts at most twice the statement timeout, and longer if it has over 20 steps.
     """
     began = time.monotonic()
     files = f"{service.file_scheme}://{root}/"
@@ -218,7 +218,7 @@ def run_case(case: Case, service: QueryService, *, root: Path) -> CaseOutcome:
 
 
 def is_same_error(expected: str, found: str) -> bool:
-    """Whether an error is the expected one: it has the text or the code. A syntax error without code is ASX1001.
+    """Return whether an error is the expected one: it has the text or the code. A syntax error without code is ASX1001.
 
     AsterixDB's tests write `{0}` for the name of a dataverse.
     """
@@ -242,7 +242,7 @@ def _bare(message: str) -> str:
 
 
 def _found_values(answer: Answer) -> list[object]:
-    """Return the results of an answer: texts of ADM are read. A statement that is a comment alone has none."""
+    """Return the results of an answer; ADM text is parsed. A statement that is only a comment has none."""
     found = answer.body.get("results", [] if "status" in answer.body else answer.body or [])
     if not isinstance(found, list):
         return [found]
@@ -325,7 +325,7 @@ def _text_of(answer: Answer) -> str:
 
 
 def _top_level(statement: str) -> str:
-    """Return a statement's text without comments, strings and what stands in brackets."""
+    """Return a statement's text without comments, strings and the content of brackets."""
     bare = re.sub(
         r"/\*.*?\*/|--[^\n]*|(?<!:)//[^\n]*|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", " ", statement, flags=re.DOTALL
     )

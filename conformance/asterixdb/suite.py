@@ -1,7 +1,7 @@
 """The cases of AsterixDB's suite, as its files declare them.
 
 Reads `testsuite_sqlpp.xml` with the files that it includes, and lists each case's steps and expected results. May
-import the standard library. It must not know how a step is carried out.
+import the standard library. It must not know how a step is executed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Case:
-    """One case of the suite: where its files are, and which errors it expects."""
+    """One case of the suite: the location of its files, and the expected errors."""
 
     group: str
     key: str
@@ -55,7 +55,7 @@ class Case:
 
     @cached_property
     def expected(self) -> tuple[Step, ...]:
-        """The files of expected results, in order: the n-th one belongs to the n-th step that gives results."""
+        """The files of expected results, in order: the n-th one belongs to the n-th step with results."""
         return _numbered(self.results)
 
 

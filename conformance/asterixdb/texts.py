@@ -1,4 +1,5 @@
-"""Comparison of results as texts: the lines of ADM and CSV, byte for byte, and in what two texts of one value differ.
+"""Comparison of results as texts: the lines of ADM and CSV, byte for byte, and the class of difference between two
+texts of one value.
 
 May import the tolerance and the uncompared fields of `values`. It must not know cases or servers.
 """
@@ -34,7 +35,7 @@ def lines_of(text: str, *, ordered: bool) -> list[str]:
 
 
 def text_difference(expected: str, answer: str, *, ordered: bool) -> str | None:
-    """Return in what two texts of equal values differ, one of TEXT_DIFFERENCES; None for texts that are equal.
+    """Return the class of difference between two texts of equal values, one of TEXT_DIFFERENCES; None for equal texts.
 
     `ordered` says whether the order of lines counts.
     """
@@ -57,7 +58,9 @@ def _tokens(line: str) -> tuple[str, ...]:
 
 
 def _are_same_numbers(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether two lines have the same tokens, except for digits of numbers, and marks of their types such as `1.5d`."""
+    """Return whether two lines have the same tokens, except for digits of numbers, and suffixes of their types such as
+    `1.5d`.
+    """
     return len(one) == len(other) and all(
         left == right
         or (_is_number(left) and _is_number(right) and math.isclose(_number(left), _number(right), rel_tol=TOLERANCE))

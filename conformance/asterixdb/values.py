@@ -1,7 +1,7 @@
 """Values as AsterixDB writes them (ADM and JSON), and the comparison of results.
 
-May import the standard library. It must not know cases or servers. A value becomes what JSON would hold: temporal
-values and UUIDs their text, multisets a `Bag`. Numbers are compared with a tolerance, names of dataverses in both
+May import the standard library. It must not know cases or servers. A value is converted to its JSON form: temporal
+values and UUIDs to strings, multisets to a `Bag`. Numbers are compared with a tolerance, names of dataverses in both
 spellings.
 """
 
@@ -119,7 +119,7 @@ class _Reader:
 
 
 def _constructed(name: str, arguments: list[object]) -> object:
-    """Return what JSON holds for `date("…")` and the like: the text."""
+    """Return the JSON form of `date("…")` and the like: the string."""
     if len(arguments) == 1 and isinstance(arguments[0], str):
         return arguments[0]
     return {name: arguments}
@@ -137,7 +137,7 @@ def read_values(text: str) -> list[object]:
 
 
 def difference(expected: list[object], found: list[object], *, ordered: bool) -> str | None:
-    """Return how two results differ; None for equal ones. `ordered`: the query orders its results."""
+    """Return how two results differ; None if they are equal. `ordered`: the query orders its results."""
     if len(expected) != len(found):
         if len(expected) == 1 and isinstance(expected[0], list) and not isinstance(expected[0], Bag):
             return difference(expected[0], found, ordered=ordered)
@@ -159,7 +159,7 @@ def _short(value: object) -> str:
 
 
 def _key(value: object) -> str:
-    """Return a text that equal values share, up to the tolerance of numbers."""
+    """Return a text that is the same for equal values, up to the tolerance of numbers."""
     if isinstance(value, dict):
         return (
             "{"

@@ -35,7 +35,7 @@ _FUNCTIONS: Final = "select f.DataverseName, f.Name, f.Arity from Metadata.`Func
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered: the status, the text, and the JSON object if it is one."""
+    """A server's answer: the status, the text, and the JSON object if it is one."""
 
     status: int
     text: str
@@ -114,7 +114,7 @@ class QueryService:
         return found if isinstance(found, list) else []
 
     def parts(self, name: str) -> list[str]:
-        """Return the parts of a dataverse's canonical name: `@` stands before `@` and `.`."""
+        """Return the parts of a dataverse's canonical name: `@` escapes `@` and `.`."""
         parts, at = [""], 0
         while at < len(name):
             if name[at] == "@" and at + 1 < len(name):
@@ -128,7 +128,9 @@ class QueryService:
         return parts
 
     def _drop_functions(self) -> None:
-        """Drop all functions: those of two dataverses may need each other, so that neither dataverse can be dropped."""
+        """Drop all functions first, because functions of two dataverses may need each other, so that neither could be
+        dropped.
+        """
         for _ in range(3):
             for each in self.values(_FUNCTIONS):
                 if isinstance(each, dict) and each["DataverseName"] not in BUILT_IN:
@@ -136,7 +138,7 @@ class QueryService:
                     self.state(f"drop function {name}@{each['Arity']}")
 
     def empty(self) -> None:
-        """Drop all dataverses, and what stands in `Default`."""
+        """Drop all dataverses, and the content of `Default`."""
         for attempt in range(4):
             left = [str(each) for each in self.values("select value d.DataverseName from Metadata.`Dataverse` d")]
             left = [each for each in left if each not in BUILT_IN]
@@ -177,7 +179,7 @@ def _quoted(name: str) -> str:
 
 @contextmanager
 def served(work: Path, *, roots: list[Path], limit_s: float, memory: str = "2g") -> Iterator[QueryService]:
-    """Serve a new lake in `work` for the time of the body. Statements may read files below `roots`."""
+    """Serve a new lake in `work` for the body of a `with`. Statements may read files below `roots`."""
     os.environ["LIMNOS__SQLPP__FILE_ROOTS"] = ",".join(map(str, roots))
     os.environ["LIMNOS__SQLPP__TIMEOUT_S"] = f"{limit_s:g}"
     os.environ["LIMNOS__ENGINE__MEMORY"] = memory

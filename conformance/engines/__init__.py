@@ -1,1 +1,1 @@
-"""Unmodified engines of others against a running server."""
+"""Unmodified third-party engines against a running server."""

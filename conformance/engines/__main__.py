@@ -2,8 +2,8 @@
 
 Job: start a server and an object store, run each engine through the story, let every engine read the tables of all,
 print the score. May import the client, the demo's server starter, the tests' object store and this package. Downloads
-are kept in `limnos/conformance` of the XDG cache. `--page` writes the score into docs/guides/engines.md, together with
-results kept from earlier runs. `--crossed` runs only the tables that each engine writes and all read.
+are cached in `limnos/conformance` of the XDG cache. `--page` writes the score into docs/guides/engines.md, together
+with stored results of earlier runs. `--crossed` runs only the tables that each engine writes and all read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The engines' archives from Maven Central and wheels from PyPI, pinned by hash and fetched once.
 
-Job: lock files in, local paths out. May import the compatibility kit's archive finder. It must not know what is asked
-of an engine.
+Job: lock files in, local paths out. May import the compatibility kit's archive finder. It must not know the checks of
+engines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UV = Path(sys.executable).with_name("uv")
 
 @dataclass(frozen=True, slots=True)
 class Tarball(KitArtifact):
-    """An archive that is not a jar."""
+    """An archive that is not a JAR."""
 
     @property
     def filename(self) -> str:
@@ -87,7 +87,7 @@ def trino_home() -> Path:
 
 
 def unpack(archive: Path, target: Path, *, wanted: tuple[str, ...]) -> None:
-    """Unpack folders in two passes, because jars that plugins share are links to one of them."""
+    """Unpack folders in two passes, because JARs that plugins share are links to one of them."""
     with tarfile.open(archive) as tar:
         members = {member.name: member for member in tar if not member.isdir()}
     chosen = [member for name, member in members.items() if name.partition("/")[2].startswith(wanted)]
@@ -104,7 +104,7 @@ def unpack(archive: Path, target: Path, *, wanted: tuple[str, ...]) -> None:
     for name in sources - {member.name for member in chosen}:
         (target / name).unlink()
         if not any((target / name).parent.iterdir()):
-            (target / name).parent.rmdir()  # an empty plugin keeps Trino from starting
+            (target / name).parent.rmdir()  # Trino does not start with an empty plugin
 
 
 def wheels(name: str) -> Path:

@@ -29,7 +29,7 @@ def run(lake: Lake) -> list[Check]:
         "the default catalog's table is there still", lambda: witness_of(lake, "main").exists(["open"], "t"), True
     )
     with _started(lake, REMOTE) as chdb:
-        # It asks such a store for the table's folder below the table's folder.
+        # It requests the table's folder below the table's folder from such a store.
         checks.expect_refusal(
             "a store with an address of its own",
             lambda: chdb.ask("read", ["open"], "t", ["id"]),

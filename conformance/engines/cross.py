@@ -40,7 +40,7 @@ def written(story: Story) -> list[Row]:
         if story.outcomes[-1].result != CLIENT:
             return []
         if not witness.exists(space, name):
-            witness.create_typed(space, name)  # an engine that makes no such table may write to one
+            witness.create_typed(space, name)  # an engine that cannot create such a table may write to one
     if not story.check("types: write", write) and story.outcomes[-1].result != CLIENT:
         return []
 
@@ -53,7 +53,7 @@ def written(story: Story) -> list[Row]:
 
 
 def read(story: Story, tables: Mapping[str, Sequence[Row]]) -> None:
-    """Let an engine read the tables of all. Its rows must equal the witness's."""
+    """Let an engine read all tables. Its rows must equal the witness's."""
     story.remote.ask("be", "admin")
     for writer, rows in tables.items():
 

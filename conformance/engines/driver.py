@@ -1,7 +1,7 @@
-"""The verbs of an engine's driver, and how a driver declares what its engine cannot do.
+"""The verbs of an engine's driver, and how a driver declares the limits of its engine.
 
-Job: the verbs, and their usual SQL for engines with SQL. May import the rows. It must not know what is checked:
-`story.py` calls the verbs, and a driver implements them. A new engine is one file in `drivers`.
+Job: the verbs, and their usual SQL for engines with SQL. May import the rows. It must not know the checks: `story.py`
+calls the verbs, and a driver implements them. A new engine is one file in `drivers`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Driver:
         raise Absent(ABSENT)
 
     def rename(self, levels: Levels, name: str, new: str) -> None:
-        """Give a table another name in its namespace."""
+        """Rename a table within its namespace."""
         raise Absent(ABSENT)
 
     def drop(self, levels: Levels, name: str) -> None:
@@ -107,7 +107,7 @@ class Driver:
         raise Absent(ABSENT)
 
     def make_view(self, levels: Levels, name: str, table: str) -> None:
-        """Make a view of the column `id` of a table beside it."""
+        """Create a view of the column `id` of a table in the same namespace."""
         raise Absent(ABSENT)
 
     def told_name(self, levels: Levels, name: str) -> str:
@@ -123,7 +123,7 @@ class Driver:
         raise Absent(ABSENT)
 
     def merge(self, levels: Levels, name: str) -> None:
-        """Set the city of the row 2 to `Bern`, and add the row 9, `Lima`, in one statement."""
+        """Set the city of row 2 to `Bern`, and add row 9, `Lima`, in one statement."""
         raise Absent(ABSENT)
 
 
@@ -200,7 +200,7 @@ class SqlDriver(Driver):
                 return f"CAST('{value}' AS {self.types[kind]})"
 
     def moment(self, text: str, kind: str) -> str:
-        """Return a timestamp; one with a zone is in UTC."""
+        """Return a timestamp literal; one with a zone is in UTC."""
         return f"CAST('{text}{'+00:00' if kind == 'timestamptz' else ''}' AS {self.types[kind]})"
 
     def list_of(self, items: list[str]) -> str:

@@ -51,7 +51,9 @@ def _schemas(duck: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _views(checks: Checks, lake: Lake, duck: duckdb.DuckDBPyConnection) -> None:
-    """DuckDB has no views over Iceberg REST yet: it creates and sees none, reports that, and damages none."""
+    """Check that DuckDB, which has no views over Iceberg REST yet, creates and lists none, reports that, and damages
+    none.
+    """
     for dialect in ("spark", "duckdb"):
         make_view(lake, "duck", f"of_{dialect}", dialect=dialect, text="SELECT id FROM lake.duck.c")
         read = f"SELECT * FROM lake.duck.of_{dialect}"
@@ -93,7 +95,7 @@ def _rolled_back(duck: duckdb.DuckDBPyConnection) -> object:
 def attached(
     uri: str, token: str, *, catalog: str = "main", section: str = "DuckDB"
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open DuckDB with a catalog attached as `lake`; nothing is fetched at run time."""
+    """Open DuckDB with a catalog attached as `lake`; nothing is downloaded at run time."""
     with duckdb.connect() as connection:
         connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
         for name in _EXTENSIONS:

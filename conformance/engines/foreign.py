@@ -1,7 +1,7 @@
 """Drivers of clients in other languages: a program, built here, that receives schemas, rows and settings.
 
 Job: express the verbs in Iceberg's terms, for `go` and `rust` alike. May import the driver's words, the witness's
-schemas and the line protocol. It must not know what is checked.
+schemas and the line protocol. It must not know the checks.
 """
 
 from __future__ import annotations
@@ -106,5 +106,5 @@ def _rows(objects: Sequence[dict[str, object]], columns: Sequence[str]) -> list[
 
 
 def _cell(value: object) -> object:
-    """Convert a value. A structure's fields are put in their order, which JSON does not keep."""
+    """Convert a value. A structure's fields are put in the order of the type, which JSON does not preserve."""
     return [value[name] for name in _PARTS] if isinstance(value, dict) else value

@@ -53,7 +53,7 @@ def main(engine: str) -> None:
     os.dup2(2, 1)
     driver = made(engine)
     for line in sys.stdin:
-        faulthandler.dump_traceback_later(_TOLD_S)  # where a verb hangs is in the log
+        faulthandler.dump_traceback_later(_TOLD_S)  # the log shows where a verb hangs
         answers.write(json.dumps(answer(driver, line), default=str) + "\n")
         answers.flush()
         faulthandler.cancel_dump_traceback_later()

@@ -23,7 +23,7 @@ PROGRAM = "etl"
 def block(section: str, *, uri: str, token: str, catalog: str = WAREHOUSE, store: str = STORE) -> str:
     """Return the first code block below a heading, for a server, a caller and a catalog.
 
-    A caller `etl:SECRET` signs in with that credential, by the settings that the page names instead of a token.
+    A caller `etl:SECRET` authenticates with that credential, by the settings that the page names instead of a token.
     """
     text = "".join(re.split(rf"\n#+ {re.escape(section)}\n", PAGE.read_text(encoding="utf-8"), maxsplit=1)[1:])
     code = text.partition("```")[2].partition("\n")[2].partition("\n```")[0]

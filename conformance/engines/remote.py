@@ -1,6 +1,6 @@
 """The caller's end of a process that answers JSON lines: a driver, or a driver's part in another language.
 
-Job: start it, call it, abandon it after a timeout, stop it. May import what a place is. It must not know what is asked.
+Job: start it, call it, abandon it after a timeout, stop it. May import what a place is. It must not know the checks.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Lines:
         except OSError:
             raise Refused("its process has ended") from None
         if not line:
-            self._answers.put(line)  # it stays ended
+            self._answers.put(line)  # the process remains ended
             raise Refused("its process has ended")
         answer = json.loads(line)
         if "error" in answer:

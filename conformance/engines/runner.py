@@ -1,7 +1,7 @@
 """Runs engines through the story, one at a time, and lets all read the tables of all.
 
 Job: the list of engines, and the start of each one's process. May import this package. One engine runs at a time,
-because they need much memory.
+because each needs much memory.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Story:
         self.home = [f"of_{engine}"]
         self.outcomes: list[Outcome] = []
 
-    # How a check is made.
+    # Checks.
 
     def check(self, name: str, ask: Callable[[], object], kind: str = "") -> bool:
         """Run a check, which returns its problem, if any. A limit may be declared for a group of checks."""
@@ -92,7 +92,7 @@ class Story:
         found = self.remote.ask("read", levels, name, ["id", "city"])
         return "" if same(found, wanted, PLAIN) else f"it reads {found}"
 
-    # The list.
+    # The list of checks.
 
     def tell(self) -> list[Outcome]:
         """Run the whole list."""

@@ -50,7 +50,7 @@ def run(lake: Lake) -> list[Check]:
 
 
 def _replaced(checks: Checks, ask: Ask) -> None:
-    """Replace a table made by CREATE TABLE AS SELECT; reuse a name."""
+    """Replace a table that CREATE TABLE AS SELECT created; reuse a name."""
     checks.expect("CREATE TABLE AS", lambda: ask("CREATE TABLE admin.trino.c AS SELECT * FROM admin.trino.t"), [[2]])
     checks.expect("rename", lambda: ask("ALTER TABLE admin.trino.c RENAME TO admin.trino.d"), [])
     checks.expect("the old name is free", lambda: ask("CREATE TABLE admin.trino.c AS SELECT 9 AS id"), [[1]])
@@ -76,7 +76,7 @@ def _places(checks: Checks, lake: Lake, ask: Ask) -> None:
 
 
 def _views(checks: Checks, lake: Lake, ask: Ask) -> None:
-    """Replace, rename and drop views, including nested ones; a view in another dialect is refused by its name."""
+    """Replace, rename and drop views, including nested ones; the error for a view in another dialect names it."""
     view = "admin.trino.v"
     ask(f"CREATE VIEW {view} AS SELECT id, city FROM admin.trino.t")
     replace = f"CREATE OR REPLACE VIEW {view} AS SELECT city FROM admin.trino.t WHERE id = 2"

@@ -70,7 +70,7 @@ def furnish(uri: str, work: Path, store: ObjectStoreServer) -> Lake:
 
 
 def outlive(began: float) -> None:
-    """Wait until a service account's token has expired that was issued at a moment of the monotonic clock."""
+    """Wait until a service account's token that was issued at the given monotonic time has expired."""
     time.sleep(max(0.0, began + SESSION_S + _OVER_S - time.monotonic()))
 
 

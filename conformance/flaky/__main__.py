@@ -29,7 +29,7 @@ _SOME_FAILED: Final = 1
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Keep a number of processes busy with computing."""
+    """Run a number of processes that compute continuously."""
     spinning = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range(count)]
     try:
         yield

@@ -1,7 +1,7 @@
 """The official Python client in a separate environment, because it needs older libraries, and the output of the suite's
 script.
 
-May import the standard library alone.
+May import the standard library only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TRUST_STORES: Final = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/cert
 
 
 class Told(NamedTuple):
-    """What the script did: the client's public methods, those that were called, and how each step ended."""
+    """The output of the script: the client's public methods, those that were called, and the outcome of each step."""
 
     known: frozenset[str]
     called: frozenset[str]
@@ -33,7 +33,7 @@ class Told(NamedTuple):
 
     @property
     def failed(self) -> list[str]:
-        """The steps that ended otherwise than they should."""
+        """The steps with an unexpected outcome."""
         return [
             f"{each['who']}: {each['step']}: {each['told']}, not {each['wants']}"
             for each in self.steps
@@ -42,7 +42,7 @@ class Told(NamedTuple):
 
     @property
     def forgotten(self) -> list[str]:
-        """Methods that nobody called, and no reason is given for; and reasons for what was called."""
+        """Methods that were neither called nor have a reason for that; and reasons for methods that were called."""
         unknown = [
             f"{name} is called or gone, and still listed"
             for name in self.reasons
@@ -73,14 +73,16 @@ def uncalled(file: Path) -> dict[str, str]:
 
 
 def read(output: str, reasons: Path) -> Told:
-    """What a script printed: one JSON object. `reasons`: the file that says which methods are not called, and why."""
+    """Parse the output of a script: one JSON object. `reasons`: the file that lists the uncalled methods with
+    reasons.
+    """
     found = json.loads(output)
     return Told(frozenset(found["known"]), frozenset(found["called"]), found["steps"], uncalled(reasons))
 
 
 def told(uri: str) -> Told:
-    """Run the script against a server whose admin Basic names. Raises RuntimeError with what it said when it broke
-    off.
+    """Run the script against a server with the admin's name in Basic authentication. Raises RuntimeError with its
+    output if it aborted.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRAVITINO_"))}
     done = subprocess.run(
@@ -93,7 +95,9 @@ def told(uri: str) -> Told:
 
 
 def interpreter() -> Path:
-    """An interpreter with the client, whose old libraries must not meet ours; made once, by whoever comes first."""
+    """Return an interpreter with the client, whose old libraries must not mix with ours; created once, by the first
+    caller.
+    """
     ready = HOME / "ready"
     python = HOME / "bin" / "python"
     HOME.parent.mkdir(exist_ok=True)
@@ -110,7 +114,9 @@ def interpreter() -> Path:
 
 
 def _environment() -> dict[str, str]:
-    """What uv needs, as in scripts/setup.sh: the machine's trust store when there is one, and a cache it may write."""
+    """Return the environment that uv needs, as in scripts/setup.sh: the machine's trust store if there is one, and a
+    writable cache.
+    """
     found = {"UV_CACHE_DIR": str(HOME.parent / "uv-cache")}
     if any(Path(store).exists() for store in _TRUST_STORES):
         found["UV_SYSTEM_CERTS"] = "true"
@@ -118,7 +124,7 @@ def _environment() -> dict[str, str]:
 
 
 def settings_in(folder: Path) -> str:
-    """Write the settings that the suite's server needs, which runs jobs; returns the file."""
+    """Write the settings of the suite's server, which runs jobs; returns the file."""
     file = folder / "limnos.toml"
     file.write_text(
         '[jobs]\nexecutor = "local"\nconfined = false\nallowed = ["/bin/true", "/bin/sleep"]\n', encoding="utf-8"

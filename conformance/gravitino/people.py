@@ -1,5 +1,5 @@
-"""Steps about metalakes and access: users, groups, roles, grants, owners; and every operation that an outsider is
-refused.
+"""Steps about metalakes and access: users, groups, roles, grants, owners; and every operation that a user without
+rights is denied.
 
 Run by an interpreter that has the client; imports nothing of Limnos.
 """
@@ -30,7 +30,7 @@ EVERYTHING = (
 
 
 def metalakes(book: Book, admin: GravitinoAdminClient, *, name: str) -> None:
-    """Make, load, alter, disable, drop; versions and settings of the client."""
+    """Create, load, alter, disable and drop metalakes; versions and settings of the client."""
 
     def see(step: str, call: object, wants: object = None) -> object:
         return book.see("admin", step, call, wants=wants)
@@ -55,7 +55,7 @@ def metalakes(book: Book, admin: GravitinoAdminClient, *, name: str) -> None:
 
 
 def people(book: Book, lake: GravitinoClient) -> tuple[str, ...]:
-    """Make users, of whom one is to work and one may do nothing. Returns everybody's names."""
+    """Create users: one with rights, and one without. Returns all names."""
 
     def see(step: str, call: object, wants: object = None) -> object:
         return book.see("admin", step, call, wants=wants)
@@ -68,7 +68,7 @@ def people(book: Book, lake: GravitinoClient) -> tuple[str, ...]:
 
 
 def rights(admin: GravitinoClient, user: str) -> None:
-    """Grant a user all that a worker needs, by one role."""
+    """Grant a user all privileges that the steps need, by one role."""
     granted = [getattr(privileges, name).allow() for name in EVERYTHING]
     whole = SecurableObjects.of_metalake(admin.get_metalake().name(), granted)
     admin.create_role("workers", {}, [whole])
@@ -98,7 +98,7 @@ def principals(book: Book, lake: GravitinoClient, user: str) -> None:
 
 
 def roles(book: Book, lake: GravitinoClient, user: str, *, one: str, crew: str) -> None:
-    """Roles, what they grant, who holds them; owners."""
+    """Roles, their privileges and holders; owners."""
     name, tables = f"r_{user}", f"tables_{user}"
     catalog = SecurableObjects.of_catalog(tables, [UseCatalog.allow()])
     schema = SecurableObjects.of_schema(catalog, "a", [UseSchema.allow()])
@@ -131,7 +131,7 @@ def roles(book: Book, lake: GravitinoClient, user: str, *, one: str, crew: str) 
 
 
 def refusals(book: Book, outsider: GravitinoClient, worker: GravitinoClient) -> None:
-    """Everything that somebody without rights is refused, and lists that show such a person nothing."""
+    """Every operation that a user without rights is denied, and lists that are empty for this user."""
 
     def see(step: str, call: object, wants: object = "ForbiddenException") -> None:
         book.see("outsider", step, call, wants=wants)
@@ -160,7 +160,9 @@ def refusals(book: Book, outsider: GravitinoClient, worker: GravitinoClient) -> 
 
 
 def _below(book: Book, outsider: GravitinoClient, worker: GravitinoClient) -> None:
-    """The same of what lies in catalogs: the outsider has the worker's own catalog objects, with another credential."""
+    """The same for objects in catalogs: the catalog objects are those of the user with rights, with the other user's
+    credential.
+    """
 
     def see(step: str, call: object) -> None:
         book.see("outsider", step, call, wants="ForbiddenException")

@@ -1,5 +1,5 @@
 """Steps about objects of a metalake: catalogs, schemas, tables, views, functions, models, filesets, tags, statistics,
-jobs; by one user, with names of its own.
+jobs; by one user, with unique names.
 
 Run by an interpreter that has the client; imports nothing of Limnos.
 """
@@ -58,18 +58,18 @@ class Steps:
         self.book, self.lake, self.user = book, lake, user
 
     def see(self, step: str, call: object, wants: object = None) -> object:
-        """Do a step."""
+        """Run a step."""
         return self.book.see(self.user, step, call, wants=wants)
 
     def told(self, thing: object, *names: str) -> None:
-        """Ask an object for all that it tells of itself: each answers, and its audit names the user."""
+        """Call all given getters of an object: each returns a value, and its audit names the user."""
         for name in names:
             self.see(f"{type(thing).__name__}.{name}", getattr(thing, name))
         self.see(f"{type(thing).__name__}.audit_info", lambda: thing.audit_info().creator(), self.user)
 
 
 def everything(book: Book, lake: GravitinoClient, user: str) -> None:
-    """All steps, as one user."""
+    """Run all steps as one user."""
     steps = Steps(book, lake, user)
     for part in (
         catalogs,
@@ -90,7 +90,7 @@ def everything(book: Book, lake: GravitinoClient, user: str) -> None:
 
 
 def catalogs(steps: Steps) -> None:
-    """Make one of each type; list, alter, test, disable, drop."""
+    """Create one catalog of each type; list, alter, test, disable, drop."""
     lake, see = steps.lake, steps.see
     for name, kind, provider in (
         ("tables", Catalog.Type.RELATIONAL, "lakehouse-iceberg"), ("models", Catalog.Type.MODEL, None),
@@ -115,7 +115,7 @@ def catalogs(steps: Steps) -> None:
 
 
 def schemas(steps: Steps) -> None:
-    """Schemas that nest: made in one call, listed by parent, altered, dropped."""
+    """Nested schemas: created in one call, listed by parent, altered, dropped."""
     see = steps.see
     catalog = steps.lake.load_catalog(f"tables_{steps.user}")
     see("validate", catalog.validate)
@@ -146,7 +146,7 @@ def hang(steps: Steps, thing: object) -> None:
 
 
 def tables(steps: Steps) -> None:
-    """Tables made, changed, renamed, dropped, purged; columns and their tags."""
+    """Tables created, altered, renamed, dropped, purged; columns and their tags."""
     see, on = steps.see, steps.lake.load_catalog(f"tables_{steps.user}").as_table_catalog()
     name = NameIdentifier.of("a", "t")
     see(
@@ -180,7 +180,7 @@ def _column(steps: Steps, column: object) -> None:
 
 
 def partitions(steps: Steps) -> None:
-    """Iceberg's partitions follow from rows: none is told, made or dropped."""
+    """Iceberg's partitions follow from rows: none is listed, created or dropped."""
     table = steps.lake.load_catalog(f"tables_{steps.user}").as_table_catalog().load_table(KEPT)
     for name, args in (
         ("list_partition_names", ()),
@@ -197,7 +197,7 @@ def partitions(steps: Steps) -> None:
 
 
 def statistics(steps: Steps) -> None:
-    """Written, listed, dropped."""
+    """Statistics written, listed, dropped."""
     table = steps.lake.load_catalog(f"tables_{steps.user}").as_table_catalog().load_table(KEPT)
     on = table.supports_statistics()
     values = {
@@ -213,7 +213,7 @@ def statistics(steps: Steps) -> None:
 
 
 def views(steps: Steps) -> None:
-    """Views made, listed, altered, dropped."""
+    """Views created, listed, altered, dropped."""
     see, on = steps.see, steps.lake.load_catalog(f"tables_{steps.user}").as_view_catalog()
     text = [SQLRepresentation("spark", "select 1 as id")]
     name, columns = NameIdentifier.of("a", "v"), [Column.of("id", Types.IntegerType.get(), None)]
@@ -291,7 +291,7 @@ def models(steps: Steps) -> None:
 
 
 def versions(steps: Steps) -> None:
-    """Versions linked, by number and alias; changed, deleted."""
+    """Versions linked, by number and alias; altered, deleted."""
     see, on = steps.see, steps.lake.load_catalog(f"models_{steps.user}").as_model_catalog()
     see("link_model_version", lambda: on.link_model_version(KEPT, "s3://x/0", ["first"], "v", {}))
     two = {"s3": "s3://x/1", "gcs": "gs://x/1"}
@@ -332,7 +332,7 @@ def versions(steps: Steps) -> None:
 
 
 def filesets(steps: Steps) -> None:
-    """Filesets of one location and of several; where files lie; credentials."""
+    """Filesets with one location and with several; locations of files; credentials."""
     see, catalog = steps.see, steps.lake.load_catalog(f"files_{steps.user}")
     catalog.as_schemas().create_schema("a", "", {})
     on, other = catalog.as_fileset_catalog(), NameIdentifier.of("a", "many")
@@ -396,8 +396,8 @@ def tags(steps: Steps) -> None:
 
 
 def jobs(steps: Steps) -> None:
-    """Templates of programs and of Spark, and jobs that the server runs; pipelines and their runs, which it
-    declares and runs elsewhere.
+    """Templates of programs and of Spark, and jobs that the server runs; pipelines and their runs, which the server
+    only records.
     """
     lake, see, user = steps.lake, steps.see, steps.user
     programs(steps, f"t_{user}")
@@ -473,7 +473,7 @@ def ended(lake: GravitinoClient, job: str) -> str:
 
 
 def own(steps: Steps, method: str, path: str, body: object) -> None:
-    """Ask the server's own API, where pipelines are declared and run."""
+    """Send a request to the admin API, which declares and runs pipelines."""
     lake = steps.lake.get_metalake().name()
     sent = Request(f"{URI}/api/limnos/v1/metalakes/{lake}/{path}", json.dumps(body).encode(), method=method)
     sent.add_header("Authorization", f"Basic {b64encode(f'{steps.user}:x'.encode()).decode()}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 
-from book import Book  # watches the client's classes, so before anything of theirs is used
+from book import Book  # records calls of the client's classes, so it precedes their use
 from people import metalakes, people, refusals, rights
 from resources import everything
 
@@ -20,7 +20,7 @@ LAKE = "grav_conformance"
 
 
 def main(uri: str) -> None:
-    """Do everything in order, then tell."""
+    """Run all steps in order, then print the results."""
     book = Book()
     admin = GravitinoAdminClient(uri=uri, auth_data_provider=BasicAuthProvider("admin", "x"))
     metalakes(book, admin, name=LAKE)
@@ -35,12 +35,12 @@ def main(uri: str) -> None:
     admin.drop_metalake(LAKE, force=True)
     book.see(
         "admin", "close", admin.close, wants="UnknownError"
-    )  # the client sends a request of the method "close", which is none
+    )  # the client sends a request of the non-existent method "close"
     sys.stdout.write(json.dumps({"known": book.known, "called": sorted(book.called), "steps": book.steps}))
 
 
 def client_of(uri: str, user: str) -> GravitinoClient:
-    """A client of one user; Basic's password is not looked at."""
+    """Return a client of one user; the Basic password is ignored."""
     return GravitinoClient(uri=uri, metalake_name=LAKE, auth_data_provider=BasicAuthProvider(user, "x"))
 
 

@@ -1,1 +1,1 @@
-"""Gravitino's Java client on its main paths, as an admin, as a worker and as an outsider."""
+"""Gravitino's Java client on its main calls, as an admin, as a user with privileges and as a user without."""

@@ -1,4 +1,4 @@
-"""`python -m conformance.gravitino_java`: Gravitino's Java client on its main paths, with access control on.
+"""`python -m conformance.gravitino_java`: Gravitino's Java client on its main calls, with access control on.
 
 May import this package and the demo's server starter.
 """
@@ -16,7 +16,7 @@ OUTPUT = Path(__file__).parents[2] / "conformance-out"
 
 
 def main() -> int:
-    """Run and report; 0 when every step ended as it should and no method was forgotten."""
+    """Run and report; returns 0 if every step ended as expected and every method was called."""
     with tempfile.TemporaryDirectory(prefix="limnos-gravitino-java-") as folder:
         data = Path(folder) / "data"
         with running_server(data, log=OUTPUT / "gravitino-java-server.log") as server:

@@ -1,7 +1,7 @@
 """The Java client's archive, our few files compiled against it, and their output.
 
-Job: fetch, compile, run, read. May import the compatibility kit's archive finder and what the suite of the Python
-client makes of a script's answer. It must not know what the steps are.
+Job: fetch, compile, run, read. May import the compatibility kit's archive finder and the parser of the Python suite's
+output. It must not know the steps.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ RELEASE: Final = "0.5.1"
 
 
 def told(uri: str, token: str) -> Told:
-    """Run the steps against a server. Raises RuntimeError with what Java said when they broke off."""
+    """Run the steps against a server. Raises RuntimeError with Java's output if they aborted."""
     java = find_java(cache=cache_directory()).home / "bin" / "java"
     archives = os.pathsep.join(str(path) for path in class_path(cache_directory(), HERE / "jars.lock"))
     with tempfile.TemporaryDirectory(prefix="limnos-gravitino-java-") as classes:
         sources = [str(path) for path in sorted(SOURCES.glob("*.java"))]
         options = ["-source", "17", "-target", "17", "-proc:none", "-nowarn", "-cp", archives, "-d", classes]
         subprocess.run([str(java), "-jar", str(compiler()), *options, *sources], check=True)
-        # The token is given by the environment, where other users of the machine cannot read it.
+        # The token is passed in the environment, where other users of the machine cannot read it.
         environment = {**os.environ, "GRAVITINO_USER": "admin", "LIMNOS_TOKEN": token}
         command = [str(java), "-Xmx512m", "-cp", os.pathsep.join((classes, archives)), "Script", uri]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
@@ -41,5 +41,5 @@ def told(uri: str, token: str) -> Told:
 
 
 def aged(found: Told) -> dict[str, str]:
-    """The steps that end otherwise than their caller would wish because the client is older than the wire, with how."""
+    """Return the steps with another outcome because the client is older than the protocol, with the reason."""
     return {each["step"]: each["age"] for each in found.steps if each["age"]}

@@ -1,9 +1,9 @@
 """`python -m conformance.installs [EXTRAS…]`: install the wheel with each extra alone in a clean environment, and do
 what the extra is for.
 
-May import the standard library, this folder and the tests' stand-ins for object stores. EXTRAS are as in `pip
-install`, separated by commas (`server,s3`; `base` for none); left out, all. Packages come from uv's cache. Takes
-about ten minutes on two cores.
+May import the standard library, this folder and the tests' fake object stores. EXTRAS are as in `pip install`,
+separated by commas (`server,s3`; `base` for none); by default all. Packages come from uv's cache. Takes about ten
+minutes on two cores.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ steps:
 
 
 def expect(said: object, *words: str) -> None:
-    """Refuse an answer that lacks words. Raises Unmet."""
+    """Check that an output contains some words. Raises Unmet."""
     text = said if isinstance(said, str) else json.dumps(said)
     for word in words:
         if word not in text:
@@ -48,7 +48,7 @@ def expect(said: object, *words: str) -> None:
 
 
 def base(place: Place, _stack: ExitStack) -> str:
-    """The client and the command line, and a hint for what needs more."""
+    """The client and the command line, and hints for commands that need an extra."""
     expect(place.run("--version"), "limnos ")
     expect(place.run("server", "config"), "database.url")
     hint = place.run("server", "start", code=1)
@@ -60,7 +60,9 @@ def base(place: Place, _stack: ExitStack) -> str:
 
 
 def server(place: Place, _stack: ExitStack) -> str:
-    """A server on SQLite, with every protocol, backup and restore; a package that its settings lack is named."""
+    """A server on SQLite, with every protocol, backup and restore; the error for settings that need another package
+    names it.
+    """
     expect(place.run("server", "check", "--data", "data", "--listen", "127.0.0.1:0"), "[]")
     with place.server() as running:
         running.run("create", "namespace", "main.b")
@@ -121,7 +123,7 @@ def google(place: Place, stack: ExitStack) -> str:
 
 
 def azure(place: Place, stack: ExitStack) -> str:
-    """Tables on Azure's store: what the extra brings reaches it, and the store refuses no package."""
+    """Tables on Azure's store: the extra has all needed packages, so the store's refusal is not about a missing one."""
     store = stack.enter_context(adls(place.work))
     with place.server("--allow-root", ADLS, "--allow-endpoint", f"https://{store.host}") as running:
         _, told = running.make_catalog("cloud", provider="lakehouse-iceberg", warehouse=f"{ADLS}/w", **store.by_key)
@@ -132,7 +134,7 @@ def azure(place: Place, stack: ExitStack) -> str:
 
 
 def connector(provider: str, kind: str, **properties: str) -> Callable[[Place, ExitStack], str]:
-    """A catalog of an outside system that is away: its library is there, so that the connection is what fails."""
+    """A catalog of an unreachable external system: its library is installed, so that the connection fails."""
 
     def job(place: Place, _stack: ExitStack) -> str:
         with place.server("--allow-source", "127.0.0.1:9") as running:
@@ -149,7 +151,7 @@ def connector(provider: str, kind: str, **properties: str) -> Callable[[Place, E
 
 
 def audit(place: Place, _stack: ExitStack) -> str:
-    """The audit's lines as Parquet."""
+    """Audit records as Parquet."""
     with place.server() as running:
         running.make_table()
         running.run("audit", "export", str(running.data / "warehouse" / "audit"))
@@ -158,7 +160,7 @@ def audit(place: Place, _stack: ExitStack) -> str:
 
 
 def records(place: Place, _stack: ExitStack) -> str:
-    """Exports kept in LMDB."""
+    """Exports in LMDB."""
     with place.server() as running:
         running.make_table()
         lines = running.run("export", "lake", "--format", "json").splitlines(keepends=True)
@@ -194,7 +196,7 @@ def pipelines(place: Place, _stack: ExitStack) -> str:
 
 
 def spark(place: Place, _stack: ExitStack) -> str:
-    """A pipeline's file, and Spark by itself."""
+    """A pipeline's file, and Spark alone."""
     _write_pipeline(place)
     expect(place.run("spark", "jars"), "iceberg")
     expect(place.run("pipeline", "check", "shop.yaml", "--offline"), "raw.orders")
@@ -205,7 +207,7 @@ def spark(place: Place, _stack: ExitStack) -> str:
 
 
 def spark_server(place: Place, _stack: ExitStack) -> str:
-    """What docs/start/pipelines.md begins with: a pipeline that runs, and SQL++ over its table."""
+    """The beginning of docs/start/pipelines.md: a pipeline that runs, and SQL++ over its table."""
     _write_pipeline(place)
     with place.server() as running:
         place.run("pipeline", "run", "shop.yaml", *running.flags)
@@ -223,7 +225,7 @@ def connect(place: Place, _stack: ExitStack) -> str:
 
 
 def demo(place: Place, _stack: ExitStack) -> str:
-    """The demonstration of the checkout, from beginning to end; the command says where it is."""
+    """The demo of the checkout from beginning to end; the command prints how to run it."""
     expect(place.run("demo", "demo", code=3), "make demo")
     program = (
         "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('examples.demo', run_name='__main__')"
@@ -261,9 +263,7 @@ JOBS: dict[str, Callable[[Place, ExitStack], str]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Try the environments that are named, or all; prints a line for each, and returns 0 if each does what it is
-    for.
-    """
+    """Test the given environments, or all; prints a line for each, and returns 0 if each serves its purpose."""
     wanted = ["" if each == "base" else each for each in arguments] or list(JOBS)
     failed = 0
     with tempfile.TemporaryDirectory(prefix="limnos-installs-") as folder:

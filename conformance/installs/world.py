@@ -36,7 +36,7 @@ KEPT = (
 
 
 class Unmet(AssertionError):
-    """An extra does not do what it is for."""
+    """An extra does not serve its purpose."""
 
 
 def build_wheel(folder: Path) -> Path:
@@ -46,7 +46,7 @@ def build_wheel(folder: Path) -> Path:
 
 
 def constraints(folder: Path) -> Path:
-    """Write the versions of the lock, which the environments have, too."""
+    """Write the versions of the lock file as constraints of the environments."""
     file = folder / "constraints.txt"
     words = [
         UV,
@@ -73,7 +73,7 @@ class Place:
 
     @classmethod
     def make(cls, folder: Path, *, wheel: Path, versions: Path, extras: str) -> Place:
-        """Make a fresh environment with the wheel and these extras alone."""
+        """Create a fresh environment with the wheel and only these extras."""
         home, work = folder / "env", folder / "work"
         work.mkdir(parents=True)
         subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, home], check=True)
@@ -84,7 +84,7 @@ class Place:
 
     @property
     def environ(self) -> dict[str, str]:
-        """What a program of the environment is given: nothing of the checkout."""
+        """The environment variables of its programs: nothing of the checkout."""
         return {name: os.environ[name] for name in KEPT if name in os.environ} | {
             "LIMNOS_PROFILES": str(self.work / "profiles.json"), "LIMNOS_OUTPUT": "json",
         }  # fmt: skip
@@ -94,7 +94,7 @@ class Place:
         return self._run([str(self.home / "bin" / "limnos"), *words], code=code, environ=environ)
 
     def python(self, program: str, *words: str, **environ: str) -> str:
-        """Run a program with the environment's Python. Raises Unmet when it fails."""
+        """Run a program with the environment's Python. Raises Unmet if it fails."""
         return self._run([str(self.home / "bin" / "python"), "-c", program, *words], code=0, environ=environ)
 
     def _run(self, words: list[str], *, code: int, environ: dict[str, str]) -> str:
@@ -114,7 +114,7 @@ class Place:
 
     @contextmanager
     def server(self, *flags: str, data: str = "data", **environ: str) -> Iterator[Server]:
-        """Run a server of the environment at a free port of loopback."""
+        """Run a server of the environment on a free loopback port."""
         words = [
             str(self.home / "bin" / "limnos"),
             "server",
@@ -154,7 +154,7 @@ def _ready(running: subprocess.Popen[str], log: Path) -> str:
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs, and the environment that it is of."""
+    """A running server, and its environment."""
 
     place: Place
     uri: str
@@ -162,11 +162,11 @@ class Server:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """How a command reaches it as its admin."""
+        """The flags with which a command connects to it as its admin."""
         return "--uri", self.uri, "--token-file", str(self.data / "admin.token")
 
     def run(self, *words: str, code: int = 0) -> str:
-        """Run a command against it, from the same environment."""
+        """Run a command against it, in the same environment."""
         return self.place.run(*words, *self.flags, code=code)
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, object]:
@@ -185,7 +185,7 @@ class Server:
             return error.code, json.loads(error.read() or b"null")
 
     def make_table(self, catalog: str = "main", *, space: str = "a") -> str:
-        """Make a namespace and an Iceberg table; returns the table's metadata location. Raises Unmet."""
+        """Create a namespace and an Iceberg table; returns the table's metadata location. Raises Unmet."""
         root = f"/iceberg/v1/lake.{catalog}/namespaces"
         self.ask("POST", root, {"namespace": [space]})
         schema = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
@@ -197,6 +197,6 @@ class Server:
     def make_catalog(
         self, name: str, *, provider: str, kind: str = "relational", **properties: str
     ) -> tuple[int, object]:
-        """Make a catalog over Gravitino REST."""
+        """Create a catalog over Gravitino REST."""
         body = {"name": name, "type": kind, "provider": provider, "comment": "", "properties": properties}
         return self.ask("POST", "/api/metalakes/lake/catalogs", body)

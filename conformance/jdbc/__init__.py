@@ -1,1 +1,1 @@
-"""AsterixDB's JDBC driver, from a checkout that the reader supplies, against a running query service."""
+"""AsterixDB's JDBC driver, from a checkout that the user supplies, against a running query service."""

@@ -1,6 +1,6 @@
 """`python -m conformance.jdbc --clients DIR`: AsterixDB's JDBC driver against a query service, with access control on.
 
-DIR is a checkout of apache/asterixdb-clients, which the reader supplies. Prints a session of the driver and the outcome
+DIR is a checkout of apache/asterixdb-clients, which the user supplies. Prints a session of the driver and the outcome
 of its own tests. Without `--clients` nothing is run. May import this package and the demo's server starter.
 """
 
@@ -29,7 +29,7 @@ EXPECTED: Final = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run and report; 0 when no test failed but those that are expected to."""
+    """Run and report; returns 0 if only tests with an expected failure failed."""
     parser = argparse.ArgumentParser(prog="python -m conformance.jdbc", description=__doc__)
     parser.add_argument("--clients", type=Path, help="a checkout of apache/asterixdb-clients")
     clients = parser.parse_args(arguments).clients

@@ -1,8 +1,8 @@
 """AsterixDB's JDBC driver and its tests: compiled from a checkout, with our few files, and run.
 
-May import the compatibility kit's archive finder. Must not know which tests there are. Maven Central has the driver's
-core alone, so all of it comes from the checkout. The tests write canonical names of dataverses with `/`, as AsterixDB
-does today; the service writes them with `.`, as its first releases did, so the copy that is compiled has the dot.
+May import the compatibility kit's archive finder. Must not know the tests. Maven Central has only the driver's core, so
+all of it comes from the checkout. The tests write canonical names of dataverses with `/`, as AsterixDB does today; the
+service writes them with `.`, as its first releases did, so the compiled copy has the dot.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DriverTest(NamedTuple):
 
     @classmethod
     def parse(cls, line: str) -> DriverTest:
-        """Read a line of `Runner.java`: outcome, name and reason, with tabs between them."""
+        """Parse a line of `Runner.java`: outcome, name and reason, separated by tabs."""
         outcome, name, *reason = line.split("\t")
         return cls(name, "" if outcome == "passed" else " ".join(reason) or "without a message")
 
@@ -42,7 +42,7 @@ class CompiledDriver:
     """The driver, its tests and our programs in a folder of classes."""
 
     def __init__(self, checkout: Path, folder: Path) -> None:
-        """Compile. Raises FileNotFoundError for another directory or without a compiler, CalledProcessError."""
+        """Compile. Raises FileNotFoundError for a wrong directory or without a compiler, CalledProcessError."""
         root = checkout / ROOT
         if not root.is_dir():
             raise FileNotFoundError(f"{root} is missing: give a checkout of apache/asterixdb-clients")
@@ -74,7 +74,7 @@ class CompiledDriver:
         return self._run("Session", address, user, password=password)
 
     def _run(self, *arguments: str, password: str) -> list[str]:
-        # The password is given by the environment, where other users of the machine cannot read it.
+        # The password is passed in the environment, where other users of the machine cannot read it.
         command = [str(self._java), "-Xmx512m", "-cp", self._path, *arguments]
         done = subprocess.run(
             command, env={**os.environ, "LIMNOS_PASSWORD": password}, capture_output=True, text=True, check=False, timeout=900

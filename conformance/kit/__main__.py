@@ -1,12 +1,12 @@
 """Iceberg's REST compatibility kit against a real server with access control on.
 
-Job: start a server, compile our few lines of Java, run the kit's table tests and view tests, print the score of
-each and compare it with `expected_tables.txt` and `expected_views.txt`; once over SQLite, once over PostgreSQL.
-May import the client, the Java and archive finders, the demo's server starter, and PostgreSQL as the benchmark
-starts it. Needs no Java compiler: Eclipse's comes from the class path. `python -m conformance.kit [--store
-sqlite|postgres] [--far] [NAME…]` runs all tests, or some: `tables` or `views` for all of a class, `tables#METHOD`
-or `views#METHOD` for one. `--far`: through a catalog that shows another server's. `--reference`: against Iceberg's
-reference server, then through a catalog that shows one; each test must end alike.
+Job: start a server, compile our few lines of Java, run the kit's table tests and view tests, print the score of each
+and compare it with `expected_tables.txt` and `expected_views.txt`; once over SQLite, once over PostgreSQL. May import
+the client, the Java and archive finders, the demo's server starter, and PostgreSQL as the benchmark starts it. Needs no
+Java compiler: Eclipse's comes from the class path. `python -m conformance.kit [--store sqlite|postgres] [--far]
+[NAME…]` runs all tests, or some: `tables` or `views` for all of a class, `tables#METHOD` or `views#METHOD` for one.
+`--far`: through a catalog that shows another server's. `--reference`: against Iceberg's reference server, then through
+a catalog that shows one; each test must have the same outcome.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Kit:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run and report; 0 when each score is the expected one, 1 otherwise."""
+    """Run and report; returns 0 if each score is the expected one, else 1."""
     parser = argparse.ArgumentParser(prog="python -m conformance.kit")
     parser.add_argument("--store", choices=STORES, action="append", help="may be repeated; default: all")
     parser.add_argument("--far", action="store_true", help="through a catalog that shows another server's")
@@ -79,10 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_store(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path) -> int:
-    """Run the chosen tests over a store and report; 1 when a score is not the expected one.
+    """Run the selected tests over a store and report; returns 1 if a score is not the expected one.
 
-    Each class has a server and a database of its own: it wants no namespaces but those it makes, and leaves some
-    behind.
+    Each class has its own server and database, because it expects only namespaces of its own, and leaves some behind.
     """
     with databases(store, work / "postgres") as database_flags:
         for suite, methods in chosen.items():
@@ -102,7 +101,7 @@ def run_store(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path)
 
 
 def run_far(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path) -> int:
-    """Run the chosen tests over a store, through catalog `far` of a second server; 1 when a score is not the
+    """Run the selected tests over a store, through catalog `far` of a second server; returns 1 if a score is not the
     expected one.
     """
     with databases(store, work / "postgres") as database_flags:
@@ -118,7 +117,7 @@ def run_far(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path) -
 
 @contextmanager
 def serving_far(suite: str, store: str, *, work: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Run a server, and one whose catalog `far` shows that; gives the second one's address and token."""
+    """Run a server, and one whose catalog `far` shows it; yields the second one's address and token."""
     away, near = work / "data", work / "near"
     flags = ("--allow-root", ALLOWED, *flags)
     with running_server(away, log=OUTPUT / f"server-{suite}-{store}.log", flags=flags) as source:
@@ -131,8 +130,8 @@ def serving_far(suite: str, store: str, *, work: Path, flags: Sequence[str]) -> 
 
 
 def run_reference(kit: Kit, chosen: dict[str, list[str]], *, work: Path) -> int:
-    """Run the chosen tests against a reference server, and against a catalog that shows one; 1 when a test ends
-    otherwise there.
+    """Run the selected tests against a reference server, and through a catalog that shows one; returns 1 if an outcome
+    differs.
     """
     found = []
     for suite, methods in chosen.items():
@@ -158,15 +157,15 @@ def run_reference(kit: Kit, chosen: dict[str, list[str]], *, work: Path) -> int:
 
 @contextmanager
 def serving_reference(kit: Kit, name: str, *, work: Path) -> Iterator[tuple[str, str, str]]:
-    """Run a reference server; gives its address, and no token and no warehouse, as it knows neither."""
+    """Run a reference server; yields its address. It has no token and no warehouse."""
     with reference_server(kit.java, kit.path, work=work / "reference", log=OUTPUT / f"server-{name}.log") as uri:
         yield uri, "", ""
 
 
 @contextmanager
 def serving_far_reference(kit: Kit, name: str, *, work: Path) -> Iterator[tuple[str, str, str]]:
-    """Run a reference server, and one of ours whose catalog `far` shows that; gives the second one's address,
-    token and catalog.
+    """Run a reference server, and a Limnos server whose catalog `far` shows it; yields the second one's address, token
+    and catalog.
     """
     with (
         serving_reference(kit, name, work=work) as (source, _, _),
@@ -177,7 +176,7 @@ def serving_far_reference(kit: Kit, name: str, *, work: Path) -> Iterator[tuple[
 
 @contextmanager
 def showing(properties: dict[str, str], *, work: Path, log: Path) -> Iterator[tuple[str, str]]:
-    """Run a server whose catalog `far` shows another's; gives its address and its administrator's token."""
+    """Run a server whose catalog `far` shows another's; yields its address and its administrator's token."""
     address = properties["uri"].removeprefix("http://").partition("/")[0]
     with running_server(work, log=log, flags=("--allow-source", address)) as server:
         token = (work / "admin.token").read_text().strip()
@@ -188,8 +187,8 @@ def showing(properties: dict[str, str], *, work: Path, log: Path) -> Iterator[tu
 
 @contextmanager
 def databases(store: str, folder: Path) -> Iterator[Callable[[str], tuple[str, ...]]]:
-    """Run what a store needs for the time of the body; gives what makes a database, and the flags by which a
-    server finds it.
+    """Run the database server of a store for the body of a `with`; yields a function that creates a database, and the
+    server's flags for it.
     """
     if store == "sqlite":
         yield lambda _: ()
@@ -202,7 +201,7 @@ def databases(store: str, folder: Path) -> Iterator[Callable[[str], tuple[str, .
 
 
 def chosen_tests(names: Sequence[str]) -> dict[str, list[str]]:
-    """The classes to run with the methods to run of each; none means all of them."""
+    """Return the classes to run with their selected methods; none means all."""
     chosen: dict[str, list[str]] = {}
     for name in names or CLASSES:
         suite, _, method = name.partition("#")
@@ -227,7 +226,7 @@ def prepare(classes: Path) -> Kit:
 def run_tests(
     kit: Kit, suite: str, *, uri: str, token: str, work: Path, methods: Sequence[str], log: Path, catalog: str = CATALOG
 ) -> None:
-    """Run the tests of a class in one Java process; its output goes to a log, its XML report to a directory of its
+    """Run the tests of a class in one Java process; its output goes to a log, its XML report to a directory of that
     name.
     """
     properties = {"uri": uri, "warehouse": catalog, "limnos.kit.base": f"file:{work}/tables", **FLAGS}
@@ -238,14 +237,14 @@ def run_tests(
     command += ["--config", "rck.local=false", "--reports-dir", str(work / "report")]
     tests = CLASSES[suite]
     command += [f"--select-method={tests}#{method}" for method in methods] or [f"--select-class={tests}"]
-    # The token is given by the environment, where other users of the machine cannot read it.
+    # The token is passed in the environment, where other users of the machine cannot read it.
     environment = {**os.environ, "CATALOG_TOKEN": token}
     with log.open("wb") as output:
         subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=work, check=False)
 
 
 def report(suite: str, outcomes: list[Outcome], *, store: str, partial: bool) -> int:
-    """Print a score, write it as JSON and compare it with what is expected, unless only some tests ran."""
+    """Print a score, write it as JSON and compare it with the expectation, unless only some tests ran."""
     name = f"kit-{suite}-{store}"
     (OUTPUT / f"{name}.json").write_text(as_json(outcomes, kit=VERSION), encoding="utf-8")
     print(f"Iceberg's REST compatibility kit {VERSION}, {suite}, {store}: {as_text(outcomes)}")

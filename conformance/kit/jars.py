@@ -1,8 +1,8 @@
 """The kit's class path: archives of a Maven repository, pinned in `jars.lock`, fetched once.
 
 Job: lock file in, local paths out. May import `limnos.spark.jars`, whose downloader verifies each SHA-256. It must not
-know what runs on the class path. They are kept in `limnos/conformance` of the XDG cache and come from
-the repository of `LIMNOS__SPARK__REPOSITORY`.
+know what runs on the class path. The archives are cached in `limnos/conformance` of the XDG cache and come from the
+repository of `LIMNOS__SPARK__REPOSITORY`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOCK = Path(__file__).with_name("jars.lock")
 
 @dataclass(frozen=True, slots=True)
 class KitArtifact(Artifact):
-    """An archive that may carry a classifier, such as `tests`."""
+    """An archive with an optional classifier, such as `tests`."""
 
     classifier: str = ""
 
@@ -32,7 +32,7 @@ class KitArtifact(Artifact):
 
 
 def cache_directory() -> Path:
-    """Where the archives are kept between runs."""
+    """Return the directory that caches the archives between runs."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     # The XDG specification: a relative path there is invalid and to be ignored.
     root = base if base.is_absolute() else Path.home() / ".cache"

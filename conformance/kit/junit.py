@@ -1,4 +1,4 @@
-"""JUnit's XML report in, a score out; and the comparison with what is expected.
+"""JUnit's XML report in, a score out; and the comparison with the expectation.
 
 Job: values and text only. May import the standard library. It must not know how tests are run.
 """
@@ -16,7 +16,7 @@ _ABORTED = "org.opentest4j.TestAbortedException: "
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One test: `verdict` is passed, failed or skipped; `reason` is the failure's text or why it was skipped."""
+    """One test: `verdict` is passed, failed or skipped; `reason` is the failure's text or the reason for the skip."""
 
     name: str
     verdict: str
@@ -25,13 +25,13 @@ class Outcome:
 
     @property
     def headline(self) -> str:
-        """The first line of the reason that says something."""
+        """The first line of the reason that is not empty."""
         return next((line.strip() for line in self.reason.splitlines() if line.strip()), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What is known not to pass: names of failing and of skipped tests, and how many tests there are in all."""
+    """The tests that are expected not to pass: names of failing and of skipped tests, and the total number of tests."""
 
     failed: frozenset[str]
     skipped: frozenset[str]
@@ -74,7 +74,9 @@ def parse_expectation(text: str) -> Expectation:
 
 
 def complaints(outcomes: list[Outcome], expected: Expectation) -> list[str]:
-    """Say where the run differs from what is expected; better than expected is told too, so that the list shrinks."""
+    """Return the differences between a run and the expectation. An unexpected pass is one, too, so that the list is
+    kept current.
+    """
     failed = {outcome.name for outcome in of(outcomes, "failed")}
     skipped = {outcome.name for outcome in of(outcomes, "skipped")}
     found = [f"fails, but is expected to pass: {name}" for name in sorted(failed - expected.failed)]
@@ -97,7 +99,7 @@ def as_json(outcomes: list[Outcome], *, kit: str) -> str:
 
 
 def as_text(outcomes: list[Outcome]) -> str:
-    """The score for a terminal: counts, then what did not pass with the first line of why."""
+    """The score for a terminal: counts, then the tests that did not pass with the first line of the reason."""
     lines = [", ".join(f"{len(of(outcomes, verdict))} {verdict}" for verdict in ("passed", "failed", "skipped"))]
     lines += [
         f"  {verdict} {each.name}: {each.headline}"

@@ -1,7 +1,7 @@
-"""Runs Iceberg's reference server: its catalog over SQLite behind Jetty, as the kit's own archives have them.
+"""Runs Iceberg's reference server: its catalog over SQLite behind Jetty, from the kit's own archives.
 
-Job: a Java and a class path in, the address of a running server out. It knows nobody: whoever asks is served. It
-must not know what is asked of it.
+Job: a Java and a class path in, the address of a running server out. The server has no authentication. Must not know
+the requests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ READY_S = 120
 
 @contextmanager
 def reference_server(java: Path, archives: str, *, work: Path, log: Path) -> Iterator[str]:
-    """Run the server for the time of the body; gives its address. Its tables lie below `work`."""
+    """Run the server for the body of a `with`; yields its address. Its tables are below `work`."""
     work.mkdir(parents=True, exist_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

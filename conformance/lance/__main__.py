@@ -1,7 +1,8 @@
-"""`python -m conformance.lance [calls|differences|write]`: Lance's clients, and Lance's own server, beside ours.
+"""`python -m conformance.lance [calls|differences|write]`: Lance's clients, and Lance's own server compared with this
+one.
 
-`calls`: every operation by every client at every depth, with access control on. `differences`: the same requests
-to Lance's own server and to ours; `write` writes the page that says where they differ. May import this package.
+`calls`: every operation by every client at every depth, with access control on. `differences`: the same requests to
+Lance's own server and to this one; `write` writes the page of differences. May import this package.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SPACES, TABLES = range(1, 5), range(2, 6)
 
 
 def main(parts: Sequence[str]) -> int:
-    """Run and report; 0 when nothing failed."""
+    """Run and report; returns 0 if nothing failed."""
     known = {"calls": calls, "differences": differ, "write": write}
     unknown = [part for part in parts if part not in known]
     if unknown:
@@ -39,7 +40,7 @@ def main(parts: Sequence[str]) -> int:
 
 
 def calls() -> int:
-    """Every operation by every client."""
+    """Run every operation with every client."""
     with (
         tempfile.TemporaryDirectory(prefix="limnos-lance-") as folder,
         server.served(Path(folder), log=OUTPUT / "lance-server.log") as lake,
@@ -52,7 +53,7 @@ def calls() -> int:
 
 
 def differ() -> int:
-    """The same requests to both servers; 1 for differences that are not on the page, or have no reason."""
+    """Send the same requests to both servers; returns 1 for differences that are not on the page, or have no reason."""
     seen = _differences()
     wrong = [f"no reason: {each}" for each in differences.unreasoned(seen)] or differences.changes(
         differences.page(seen)
@@ -84,7 +85,7 @@ def _differences() -> differences.Found:
 
 
 def called(lake: server.Lake, *, spaces: range = SPACES, tables: range = TABLES) -> list[Result]:
-    """Tell each client its stories."""
+    """Run each client's stories."""
     found: list[Result] = []
     for number, make in enumerate(CLIENTS):
         who, outsider = make(lake.lance, lake.worker), make(lake.lance, lake.outsider)

@@ -1,8 +1,7 @@
 """Every operation as a row: its object, its fields, and the expected result.
 
-The rows of a story are called in their order, each by somebody without rights first, who must be refused. May
-import this package. It must not know which client calls; what a client spells in its own way is in
-`lancedb_calls`.
+The rows of a story are called in their order, each by a user without rights first, who must be refused. May import this
+package. It must not know the calling client; LanceDB's own spelling is in `lancedb_calls`.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ def _none(_home: Home) -> Json:
 class Call:
     """A call of an operation. `thing`: a name in the home, "" for the home itself, None for no identifier.
 
-    `code`: the refusal that is right, None for an answer that `check` is content with. `outsider`: the code for
-    who has no rights, or that a list shows it nothing. `key`: under which name the answer is kept for later rows.
-    `unsaid`: the refusal of a request whose fields the client leaves out on the way.
+    `code`: the expected error, None for an answer that `check` accepts. `outsider`: the code for a user without rights,
+    or that a list is empty for this user. `key`: the key under which the answer is stored for later rows. `unsaid`: the
+    error of a request whose fields the client drops.
     """
 
     operation: str
@@ -45,16 +44,16 @@ class Call:
     unsaid: int | None = None
 
     def code_for(self, home: Home) -> int | None:
-        """The code that is right here: of a catalog that is not there only its metalake's owner is told so."""
+        """Return the expected code: only the owner of the metalake learns that a catalog does not exist."""
         return DENIED if self.code == 1 and not home.path else self.code
 
     @property
     def data(self) -> bytes | None:
-        """The rows that go along, as a stream."""
+        """Return the rows of the body, as a stream."""
         return None if self.rows is None else stream(self.rows)
 
     def ident(self, home: Home) -> list[str] | None:
-        """The identifier that is asked about."""
+        """Return the identifier of the request."""
         return (
             None
             if self.thing is None

@@ -1,7 +1,7 @@
 """Lance's clients behind one interface: an operation by its name, identifier and fields.
 
-Job: call it as the client spells it, and give back plain values: fields, or a refusal's code. May import the
-clients, this package and the standard library.
+Job: call it as the client spells it, and return plain values: fields, or an error's code. May import the clients, this
+package and the standard library.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _APIS: Final = (
 
 
 class Refused(Exception):
-    """The server's refusal, as the client tells it."""
+    """The server's refusal, as the client reports it."""
 
     def __init__(self, codes: tuple[int, ...], text: str) -> None:
         super().__init__(text)
@@ -43,7 +43,7 @@ class NoCall(Exception):
 
 
 class Client(Protocol):
-    """Somebody's client: `ask` returns an answer's fields, or raises Refused or NoCall."""
+    """A user's client: `ask` returns an answer's fields, or raises Refused or NoCall."""
 
     name: str
 
@@ -56,7 +56,7 @@ def _model(operation: str, fields: Json) -> Foreign:
 
 
 def plain(answer: object) -> Json:
-    """An answer as fields; what is no object is under `value`, bytes under `data`."""
+    """Return an answer as fields; a value that is not an object is under `value`, bytes are under `data`."""
     if answer is None:
         return {}
     if isinstance(answer, dict):
@@ -77,18 +77,18 @@ def plain(answer: object) -> Json:
 
 
 class Namespace:
-    """pylance's client, also where another one holds it."""
+    """pylance's client, also inside of another client."""
 
     def __init__(self, name: str, held: Foreign) -> None:
         self.name, self._held = name, held
 
     @classmethod
     def of(cls, uri: str, token: str) -> Namespace:
-        """The client as pylance's users make it."""
+        """Return the client as pylance's users create it."""
         return cls("pylance", RestNamespace(**{"uri": uri, "header.Authorization": f"Bearer {token}"}))
 
     def ask(self, operation: str, ident: list[str] | None, *, fields: Json, data: bytes | None) -> Json:
-        """Call the method of the operation's name with a request of its own type."""
+        """Call the method of the operation's name with a request of its type."""
         fields = fields if ident is None else {**fields, "id": ident}
         request = fields if operation in _IN_DICTS else _model(operation, fields)
         more = (data,) if operation in _TAKE_ROWS else ()
@@ -102,13 +102,13 @@ class Namespace:
 
 
 def _is_no_call(error: Exception) -> None:
-    """Raise NoCall for what the client has said by itself: the server's words name the operation."""
+    """Raise NoCall for an error of the client itself: the server's message would name the operation."""
     if "This server does not serve" not in str(error):
         raise NoCall(str(error)) from error
 
 
 class Generated:
-    """The client that is generated from the protocol's document: identifiers are in the path alone."""
+    """The client that is generated from the OpenAPI document: identifiers are only in the path."""
 
     name = "generated"
 
@@ -118,7 +118,7 @@ class Generated:
         self._apis = [each(api) for each in _APIS]
 
     def ask(self, operation: str, ident: list[str] | None, *, fields: Json, data: bytes | None) -> Json:
-        """Call the method of the operation's name with the parameters that it takes."""
+        """Call the method of the operation's name with the parameters that it accepts."""
         method: Callable[..., object] = next(
             getattr(each, operation) for each in self._apis if hasattr(each, operation)
         )
@@ -143,7 +143,7 @@ class Generated:
 
 
 class LanceDB:
-    """LanceDB: its own calls where it has one, otherwise the namespace that it holds."""
+    """LanceDB: its own calls where they exist, otherwise the namespace inside of it."""
 
     def __init__(self, name: str, held: Foreign, *, own: dict[str, lancedb_calls.Own], hidden: int) -> None:
         self.name, self._held, self._own, self._hidden = name, held, own, hidden

@@ -1,7 +1,7 @@
-"""The same requests to Lance's own server and to ours: `differences.md` lists every difference with its reason.
+"""The same requests to Lance's own server and to this one: `differences.md` lists every difference with its reason.
 
-Job: send, take out what must differ (ids, times, places, words), compare, and compare what differs with the page.
-May import Lance's server, this package and the standard library.
+Job: send, remove values that must differ (ids, times, locations, texts), compare, and compare the differences with the
+page. May import Lance's server, this package and the standard library.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SHOWN = 300
 
 
 class Difference(NamedTuple):
-    """What two servers answered otherwise to one request."""
+    """The different answers of two servers to one request."""
 
     name: str
     ours: str
@@ -46,7 +46,7 @@ class Difference(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A status, with a code where there is one, and what was in the body, if that says anything."""
+    """A status, with a code if there is one, and the content of the body, if it is significant."""
 
     head: str
     body: object = None
@@ -55,25 +55,25 @@ class Answer(NamedTuple):
         if self.body is None:
             return self.head
         text = json.dumps(self.body, sort_keys=True, ensure_ascii=False)
-        if len(text) > SHOWN:  # the beginning, and a mark that stands for the rest
+        if len(text) > SHOWN:  # the beginning, and a hash of the whole
             text = f"{text[:SHOWN]}… ({hashlib.sha256(text.encode()).hexdigest()[:8]})"
         return f"{self.head} {text}"
 
     def without(self, fields: set[str]) -> Answer:
-        """The same without some fields."""
+        """Return the same answer without some fields."""
         if not isinstance(self.body, dict):
             return self
         return self._replace(body={key: value for key, value in self.body.items() if key not in fields})
 
     def more_than(self, other: Answer) -> set[str]:
-        """Fields that another one has not, and which are known to be ours alone."""
+        """Return the fields that the other answer lacks and that are known additions of this server."""
         if not isinstance(self.body, dict) or not isinstance(other.body, dict):
             return set()
         return (set(self.body) - set(other.body)) & set(ADDED)
 
 
 class Server:
-    """A server that is asked one request after the other."""
+    """A server that receives one request after the other."""
 
     def __init__(self, uri: str, *, base: str = "", token: str | None = None) -> None:
         parts = urlsplit(uri)
@@ -82,10 +82,10 @@ class Server:
         self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
 
     def answer(self, asked: Asked) -> Answer:
-        """Send a request, and say what came back, without what must differ."""
+        """Send a request, and return the answer without values that must differ."""
         body, kind = asked.sent
         headers = self._headers | ({"content-type": kind} if kind else {})
-        self._connection.close()  # a server that closed it after the last answer would be taken for one that gives none
+        self._connection.close()  # otherwise a connection that the server closed after the last answer would count as no answer
         try:
             self._connection.request(asked.method, self._base + asked.address, body, headers)
             found = self._connection.getresponse()
@@ -95,12 +95,12 @@ class Server:
         return answer_of(found.status, found.headers.get("content-type", ""), data)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
 
 def answer_of(status: int, kind: str, data: bytes) -> Answer:
-    """An answer in short: a refusal is its status and code."""
+    """Return an answer in short form: an error is its status and code."""
     if "arrow" in kind and status == 200:
         return Answer(str(status), _settled(pa.ipc.open_file(io.BytesIO(data)).read_all().to_pylist()))
     if not data:
@@ -115,7 +115,7 @@ def answer_of(status: int, kind: str, data: bytes) -> Answer:
 
 
 def _settled(value: object, name: str = "") -> object:
-    """A value without what varies; what is empty or null is as good as not there."""
+    """Return a value without varying parts; empty and null values count as absent."""
     if name in _VARY:
         return "…"
     if name == "index_details":
@@ -134,7 +134,7 @@ def _settled(value: object, name: str = "") -> object:
 
 @contextmanager
 def reference(root: Path) -> Iterator[Server]:
-    """Lance's own server over a directory, with the namespace that is a catalog in ours."""
+    """Run Lance's own server over a directory, with the namespace that is a catalog here."""
     adapter = lance.namespace.RestAdapter("dir", {"root": str(root)}, host="127.0.0.1", port=0)
     adapter.start()
     try:
@@ -146,16 +146,14 @@ def reference(root: Path) -> Iterator[Server]:
 
 
 class Found(NamedTuple):
-    """What came of all requests: differences, and the fields that we answer in addition, each with the actions
-    that do.
-    """
+    """The results of all requests: differences, and the fields that this server adds, each with its actions."""
 
     differences: list[Difference]
     added: dict[str, set[str]]
 
 
 def found(uri: str, token: str, requests: Iterable[Asked] = REQUESTS) -> Found:
-    """Send all requests to both; returns where they differ."""
+    """Send all requests to both servers; returns the differences."""
     seen = Found([], {})
     with (
         tempfile.TemporaryDirectory(prefix="limnos-reference-") as root,
@@ -173,31 +171,32 @@ def found(uri: str, token: str, requests: Iterable[Asked] = REQUESTS) -> Found:
 
 
 def page(seen: Found) -> str:
-    """The page as it has to be for these differences."""
+    """Return the page for these differences."""
     reasons = [f"- **{key}**: {REASONS[key]}" for key in sorted({each.why for each in seen.differences})]
     added = [
         f"| `{field}` | {', '.join(sorted(actions))} | {ADDED[field]} |"
         for field, actions in sorted(seen.added.items())
     ]
     lines = [
-        "# Where this server answers otherwise than Lance's own", "",
-        f"The {len(REQUESTS)} requests of `requests.py` are sent to `lance.namespace.RestAdapter` over a directory and to this server; what must differ (ids, times, places,",
-        "words) is taken out. `python -m conformance.lance write` wrote this page; `conformance/run lance differences` fails for what is not on it.", "",
-        "## Why", "", *reasons, "",
-        f"## {len(seen.differences)} answers that differ", "",
+        "# Differences from Lance's own server", "",
+        f"The {len(REQUESTS)} requests of `requests.py` are sent to `lance.namespace.RestAdapter` over a directory and to this server; values",
+        "that must differ (ids, times, locations, texts) are removed. `python -m conformance.lance write` writes this page;",
+        "`conformance/run lance differences` fails for differences that are not on it.", "",
+        "## Reasons", "", *reasons, "",
+        f"## {len(seen.differences)} different answers", "",
         "| request | ours | the reference's | why |", "|---|---|---|---|", *map(str, seen.differences), "",
-        "## Fields that are answered in addition", "", "| field | by | why |", "|---|---|---|", *added, "",
+        "## Additional fields", "", "| field | by | why |", "|---|---|---|", *added, "",
     ]  # fmt: skip
     return "\n".join(lines)
 
 
 def unreasoned(seen: Found) -> list[Difference]:
-    """Differences for which no reason is given."""
+    """Return the differences without a reason."""
     return [each for each in seen.differences if each.why not in REASONS]
 
 
 def changes(now: str) -> list[str]:
-    """Lines that the page lacks, and lines that it has and that are true no more."""
+    """Return lines that the page lacks, and outdated lines of the page."""
     old, new = PAGE.read_text(encoding="utf-8").splitlines(), now.splitlines()
     lacking = [f"not listed: {line}" for line in new if line.startswith("| ") and line not in old]
     return lacking + [f"true no more: {line}" for line in old if line.startswith("| ") and line not in new]

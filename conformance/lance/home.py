@@ -1,7 +1,7 @@
 """The state of one client in one depth group: its names, results of earlier calls, and versions to commit.
 
-May import pyarrow, pylance (for what a writer lays into storage before it commits) and the standard library. It
-must not know how a client asks.
+May import pyarrow, pylance (for the files that a writer stages before it commits) and the standard library. It must not
+know how a client sends requests.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def stream(table: pa.Table = ROWS) -> bytes:
 
 @dataclass
 class Home:
-    """A namespace in which a client makes things that have its mark in their names, and what it was told."""
+    """A namespace in which a client creates objects with its mark in their names, and the answers that it got."""
 
     path: tuple[str, ...]
     mark: str
@@ -47,23 +47,23 @@ class Home:
 
     @property
     def depth(self) -> int:
-        """How many names what lies here has."""
+        """The number of names in the identifier of an object in the home."""
         return len(self.path) + 1
 
     def named(self, name: str) -> list[str]:
-        """The whole identifier of a thing that lies here; of the home itself without a name."""
+        """Return the full identifier of an object in the home; of the home itself without a name."""
         return [*self.path, f"{self.mark}_{name}"] if name else list(self.path)
 
     def said(self, key: str, name: str) -> object:
-        """What a field of an earlier answer held; a text that names nothing when there was none."""
+        """Return a field of an earlier answer; without one, a text that names nothing."""
         return self.told.get(key, {}).get(name, "none")
 
     def place(self, key: str) -> Path:
-        """Where a table lies that an earlier answer told of."""
+        """Return the location of a table from an earlier answer."""
         return Path(str(self.said(key, "location")).removeprefix("file://"))
 
     def staged(self, key: str, version: int) -> Json:
-        """Write a version as pylance does, up to the manifest that waits for its commit: what is sent to commit it."""
+        """Write a version as pylance does, up to its staged manifest. Returns the body that commits it."""
         place = self.place(key)
         with tempfile.TemporaryDirectory() as folder:
             scratch = Path(folder) / "t"

@@ -1,6 +1,6 @@
 """Operations for which LanceDB has its own calls, over a namespace and as a remote database.
 
-May import LanceDB's types through what it is given, this package's home and the standard library.
+May import LanceDB's types through its arguments, this package's home and the standard library.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _BY_WORDS: Final = (
     ("Database '", (2,)),
     ("Permission denied", (15,)),
     ("Table not found", (4,)),
-    ("was not found", (4, 6, 8, 11, 22)),  # the remote client's own words for any 404 about a table
-    ("does not exist in table schema", (20,)),  # looked at by the client itself
+    ("was not found", (4, 6, 8, 11, 22)),  # the remote client's own message for any 404 about a table
+    ("does not exist in table schema", (20,)),  # checked by the client itself
 )
 _AS_WRONG_REQUEST: Final = {13: (9, 12, 13, 23)}
 """What the server tells the remote client as a wrong request, as that takes a 404 for a missing table and repeats
@@ -32,8 +32,8 @@ what is told 409.
 
 
 def codes_of(error: Exception) -> tuple[int, ...]:
-    """The protocol's codes that can be meant by what LanceDB raises: a number, one in the body that it quotes, or
-    by its words.
+    """Return the protocol's codes that LanceDB's exception may stand for: its number, the code in the quoted body, or
+    the codes of its message.
     """
     code = getattr(error, "code", None)
     if isinstance(code, int):

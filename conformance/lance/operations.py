@@ -1,6 +1,6 @@
-"""The protocol's 54 operations with their numbers, names and addresses from its document.
+"""The protocol's 54 operations with their numbers, names and paths from its document.
 
-May import the standard library only: the list is the protocol's, not what our routes happen to be.
+May import the standard library only: the list is the protocol's, independent of our routes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Valid and invalid requests that are sent to the reference server and to ours, in this order.
+"""Valid and invalid requests that are sent to the reference server and to this one, in this order.
 
-May import this package's home for rows. Each row has a name of its own, which the table of differences goes by,
-and names why the answers may differ.
+May import this package's home for rows. Each row has a unique name, which the table of differences uses, and names the
+reason why the answers may differ.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The path as it is sent."""
+        """Return the path as it is sent."""
         return "/v1/" + quote(self.path, safe="/?=&%+.:,")
 
 

@@ -23,7 +23,7 @@ _RIGHTS = ("use_catalog", "use_schema", "create_schema", "create_table", "modify
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """Where the server is, and whose token is whose."""
+    """The address of the server, and the tokens by user."""
 
     uri: str
     admin: str
@@ -38,14 +38,14 @@ class Lake:
 
 @contextmanager
 def served(work: Path, *, log: Path) -> Iterator[Lake]:
-    """Serve a new store for the time of the body."""
+    """Serve a new store for the body of a `with`."""
     with running_server(work / "data", log=log) as server:
         yield furnished(server.uri, (work / "data" / "admin.token").read_text().strip())
 
 
 def furnished(uri: str, admin: str, *, mark: str = "") -> Lake:
-    """Make the namespaces of every depth, and two users with a mark, of whom one may work in the catalog and owns
-    nothing but what it makes.
+    """Create the namespaces of every depth, and two users, one of whom has rights in the catalog and owns only what it
+    creates.
     """
     namespace = RestNamespace(**{"uri": f"{uri}/lance", "header.Authorization": f"Bearer {admin}"})
     path = home_of(DEEPEST)

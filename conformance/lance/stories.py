@@ -21,8 +21,8 @@ Outcome = Literal["ok", "FAILED", "no call"]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One operation by one client in one depth group: how its calls went, and what the first that went wrong was
-    told.
+    """One operation by one client in one depth group: the outcome of its calls, and the answer to the first that
+    failed.
     """
 
     operation: str
@@ -38,7 +38,7 @@ class Result:
 
 
 def told_of(client: Client, outsider: Client, home: Home, *, calls: tuple[Call, ...], group: str) -> list[Result]:
-    """Call each row of a story, first as who has no rights; an operation's rows are one result."""
+    """Run each row of a story, first as a user without rights; the rows of an operation are one result."""
     found: dict[str, list[str | None]] = {}
     missing: dict[str, str] = {}
     for call in calls:
@@ -60,7 +60,9 @@ def _result(client: str, group: str, operation: str, told: list[str | None], mis
 
 
 def _trouble(client: Client, outsider: Client, home: Home, call: Call) -> Iterator[str | None]:
-    """What is wrong with the answers to an outsider and to who may, each None when it is right."""
+    """Yield the problems with the answers to the user without rights and to the one with rights; None for a correct
+    one.
+    """
     fields, ident = call.fields(home), call.ident(home)
     yield _refusal(outsider, call, ident, fields)
     try:
@@ -90,20 +92,20 @@ def _refusal(outsider: Client, call: Call, ident: list[str] | None, fields: Json
 
 
 def spaces(client: Client, outsider: Client, mark: str, *, depths: range) -> Iterator[Result]:
-    """Namespaces whose identifiers have so many names."""
+    """Return namespaces whose identifiers have the given number of names."""
     for depth in depths:
         home = Home(home_of(depth), mark)
         yield from told_of(client, outsider, home, calls=SPACES, group=f"namespaces, depth {depth}")
 
 
 def databases(client: Client, outsider: Client, mark: str) -> Iterator[Result]:
-    """Namespaces of one name, as databases."""
+    """Return namespaces of one name, as databases."""
     yield from told_of(client, outsider, Home((), mark), calls=DATABASES, group="namespaces, depth 1")
 
 
 def tables(client: Client, outsider: Client, mark: str, *, depths: range, flat: bool = False) -> Iterator[Result]:
-    """Tables whose identifiers have so many names. `flat`: a list of all tables has those that lie in the catalog
-    itself.
+    """Return tables whose identifiers have the given number of names. `flat`: a list of all tables has only those
+    directly in the catalog.
     """
     for depth in depths:
         home = Home(home_of(depth), mark)
@@ -112,9 +114,7 @@ def tables(client: Client, outsider: Client, mark: str, *, depths: range, flat: 
 
 
 def _flat(depth: int) -> Iterator[Call]:
-    """The rows of tables for who is told of a list of all tables no more than what lies in the catalog, if he may
-    look there.
-    """
+    """Yield the rows of tables for clients whose list of all tables has only those directly in the catalog."""
     for call in TABLES:
         if call.operation != "list_all_tables":
             yield call
@@ -123,5 +123,5 @@ def _flat(depth: int) -> Iterator[Call]:
 
 
 def home_of(depth: int) -> tuple[str, ...]:
-    """The namespace in which things lie whose identifiers have so many names."""
+    """Return the namespace of objects whose identifiers have the given number of names."""
     return ("lance", "one", "two", "three")[: depth - 1]

@@ -2,10 +2,10 @@
 searches them, and each client is refused without privileges.
 
 Job: start a server; write sentences of installed libraries' documentation with their TF-IDF vectors into
-`lance.ml.text.docs` on Spark's executors; build indices at the server; compare what LanceDB finds with what brute
-force finds; then let somebody knock at each door, without the right, with a part of it, with all. With `--bundles`
-Lance's own connectors for Spark in place of that, as Maven Central has them (`bundles`). Returns 1 when the recall
-is below its aim, or a door or a connector does what it should not.
+`lance.ml.text.docs` on Spark's executors; build indexes at the server; compare LanceDB's results with those of brute
+force; then try each way of access without the right, with a part of it, and with all of it. With `--bundles` test
+Lance's own connectors for Spark from Maven Central instead (`bundles`). Returns 1 if the recall is below its target, or
+if a way of access or a connector does not behave as expected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RECALL_MIN = 0.9
 
 
 def embeddings(uri: str, *, token: str, rows: int, folder: Path) -> list[str]:
-    """Write, search, knock; returns what was wrong."""
+    """Write, search and test access; returns the problems."""
     from conformance.lance_spark.doors import knock
     from conformance.lance_spark.embeddings import NEAREST, QUERIES, fill, index, recall
     from limnos.spark import session

@@ -1,8 +1,8 @@
 """A job with Lance's own connector for Spark, run by a PySpark of the connector's time: `bundle_job.py CATALOG_CLASS
 URI TOKEN EXTRA_JSON FOLDER`.
 
-May import PySpark alone: it knows nothing of this product but an address. Each step is told as a line of JSON,
-whatever becomes of it; the steps after it go on.
+May import PySpark only: it knows nothing of this product but an address. The outcome of each step is printed as a line
+of JSON; after a failed step the next ones run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TABLES = ("old.{s}.t", "old.{s}.deep.t")
 
 
 def opened(catalog: str, uri: str, token: str, extra: dict[str, str]) -> SparkSession:
-    """Make a session whose catalog `old` is the server's Lance catalog."""
+    """Return a session whose catalog `old` is the server's Lance catalog."""
     settings = {
         "spark.sql.catalog.old": catalog,
         "spark.sql.catalog.old.impl": "rest",
@@ -46,7 +46,7 @@ def opened(catalog: str, uri: str, token: str, extra: dict[str, str]) -> SparkSe
 
 
 def told(step: str, do: Callable[[], object]) -> None:
-    """Do a step, and print what came of it."""
+    """Run a step, and print its outcome."""
     try:
         outcome: dict[str, object] = {"step": step, "found": do()}
     except Exception as error:
@@ -55,7 +55,7 @@ def told(step: str, do: Callable[[], object]) -> None:
 
 
 def main(catalog: str, uri: str, token: str, extra: str, space: str) -> None:
-    """Do each step."""
+    """Run each step."""
     spark = opened(catalog, uri, token, json.loads(extra))
 
     def rows(text: str) -> list[list[object]]:

@@ -1,8 +1,7 @@
 """Lance's own connectors for Spark, from Maven Central, against the server: namespaces, tables, rows, and a refusal.
 
-May import the archive finder of `limnos.spark` and a client. The job runs in a PySpark of the connector's time, in
-an environment of its own (`bundle_job`). What must go right is said for each connector; whatever else it does is
-printed.
+May import the archive finder of `limnos.spark` and a client. The job runs in a PySpark of the connector's time, in its
+own environment (`bundle_job`). The required steps are listed for each connector; the outcome of others is printed.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ OLD = Artifact(
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """A connector: the class of its catalog, where Spark gets it from, and the namespace it works in."""
+    """A connector: the class of its catalog, its Maven coordinates, and the namespace that it uses."""
 
     name: str
     catalog: str
@@ -41,7 +40,7 @@ class Connector:
 
 
 def known() -> tuple[Connector, ...]:
-    """The connectors there are: the last bundle of the first group, and the newest that its successor has published."""
+    """The available connectors: the last bundle of the first group, and the newest that its successor has published."""
     return (
         Connector(
             "com.lancedb:lance-spark-bundle-3.5_2.12:0.0.14",
@@ -62,7 +61,7 @@ def known() -> tuple[Connector, ...]:
 
 
 def interpreter() -> Path:
-    """A Python with the PySpark of these connectors, made once."""
+    """Return a Python with the PySpark of these connectors, created once."""
     home = cache_directory() / f"pyspark-{PYSPARK}"
     python, ready = home / "bin" / "python", home / "ready"
     if not ready.exists():
@@ -75,7 +74,7 @@ def interpreter() -> Path:
 
 
 def steps_of(connector: Connector, uri: str, *, token: str) -> dict[str, dict[str, object]]:
-    """Run the job, and return what came of each step."""
+    """Run the job, and return the outcome of each step."""
     with tempfile.TemporaryDirectory(prefix="limnos-bundle-", dir="/tmp") as folder:
         command = [
             str(interpreter()),
@@ -97,7 +96,7 @@ def steps_of(connector: Connector, uri: str, *, token: str) -> dict[str, dict[st
 
 
 def connectors(uri: str, *, token: str) -> list[str]:
-    """Run each connector with all rights, then with none; print what it does, and return what was wrong."""
+    """Run each connector with all rights, then with none; print the outcomes, and return the problems."""
     wrong: list[str] = []
     with Client(uri, token=token) as admin:
         admin.users.add("eve")
@@ -116,7 +115,7 @@ def connectors(uri: str, *, token: str) -> list[str]:
 
 
 def expected(admin: Client, connector: Connector, *, steps: dict[str, dict[str, object]]) -> list[str]:
-    """What did not come out as it must: rows that were written are read by Spark, and the server shows the tables."""
+    """Return the unmet requirements: Spark reads the written rows, and the server lists the tables."""
     rows = [[2, "b"], [3, "c"]]
     wrong = [
         f"rows of {name}"

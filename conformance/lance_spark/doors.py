@@ -1,7 +1,8 @@
-"""Every way to the rows of a Lance table, tried by a user without the right, with a part of it, and with all of it.
+"""Every way of access to the rows of a Lance table, tried by a user without the right, with a part of it, and with all
+of it.
 
-May import the clients whose doors these are. Each refusal must say which right is missing, and each door opens for
-who has it; SQL++ has no door to Lance tables, which it must say.
+May import the clients. Each refusal must name the missing right, and each access succeeds with it; SQL++ cannot access
+Lance tables, and its error must say so.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ NO_DOOR = re.compile(r"ASX1063.*statements read only the catalog main|not author
 
 
 def doors(uri: str, *, token: str, user: str, spark: SparkSession) -> dict[str, Callable[[], object]]:
-    """Every way to the table, as somebody."""
+    """Return every way of access to the table, as a user."""
     client = Client(uri, token=token)
     remote = lancedb.connect("db://lance", api_key=token, host_override=f"{uri}/lance")
 
@@ -83,9 +84,7 @@ def _told(command: list[str], environment: dict[str, str]) -> str:
 
 
 def knock(uri: str, admin: Client) -> list[str]:
-    """Knock as somebody without rights, with a part of them, with all; print what each door says, and return those
-    that were wrong.
-    """
+    """Try access without rights, with a part of them, and with all; print the answers, and return the wrong ones."""
     admin.users.add("eve")
     token = admin.tokens.create(user="eve", name="doors").token
     spark = session(uri, token=token)
@@ -105,7 +104,7 @@ def knock(uri: str, admin: Client) -> list[str]:
 
 
 def _asked(ask: Callable[[], object], *, door: str, rights: str) -> tuple[bool, str]:
-    """Knock at a door: whether it did as it should, and what it said."""
+    """Try one way of access; returns whether it behaved as expected, and the answer."""
     try:
         return rights == WHOLE and door != SQL, f"open: {ask()}"
     except (Exception, LanceNamespaceError) as error:

@@ -1,8 +1,8 @@
-"""Embeddings of real text in a Lance table: made by a Spark job, indexed at the server, searched through LanceDB
-beside brute force.
+"""Embeddings of real text in a Lance table: computed by a Spark job, indexed at the server, searched through LanceDB
+and compared with brute force.
 
-May import PySpark, `limnos.spark`, `limnos.client`, pylance. Knows no rights. Nothing is downloaded: the text is
-the documentation of what is installed.
+May import PySpark, `limnos.spark`, `limnos.client`, pylance. Knows no rights. Nothing is downloaded: the text is the
+documentation of installed packages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NEAREST, QUERIES, PROBES = 10, 50, 40
 
 
 def sentences(rows: int) -> Iterator[str]:
-    """Real text: the sentences of docstrings of what is installed here; again from the start when there are fewer."""
+    """Return real text: the sentences of docstrings of installed packages, repeated if there are too few."""
     found: list[str] = []
     for file in sorted(Path(pa.__file__).parents[1].rglob("*.py")):
         text = " ".join(re.findall(r'"""(.*?)"""', file.read_text(encoding="utf-8", errors="ignore"), re.DOTALL))
@@ -43,7 +43,7 @@ def sentences(rows: int) -> Iterator[str]:
 
 
 def embedded(spark: SparkSession, file: Path) -> DataFrame:
-    """Each line of a file with its vector: words hashed, rare ones for more, of length one."""
+    """Return each line of a file with its normalized TF-IDF vector of hashed words."""
     from pyspark.ml import Pipeline
     from pyspark.ml.feature import IDF, HashingTF, Normalizer, RegexTokenizer
     from pyspark.ml.functions import vector_to_array
@@ -59,7 +59,7 @@ def embedded(spark: SparkSession, file: Path) -> DataFrame:
 
 
 def fill(spark: SparkSession, admin: Client, *, rows: int, folder: Path) -> int:
-    """Write the table by Spark; returns how many rows it has."""
+    """Write the table with Spark; returns its number of rows."""
     file = folder / "text.txt"
     file.write_text("\n".join(sentences(rows)), encoding="utf-8")
     for name in ("lance.ml", "lance.ml.text"):
@@ -70,7 +70,7 @@ def fill(spark: SparkSession, admin: Client, *, rows: int, folder: Path) -> int:
 
 
 def index(admin: Client) -> None:
-    """Build a vector index and one of words at the server, through LanceDB's remote client."""
+    """Build a vector index and a full-text index at the server, through LanceDB's remote client."""
     docs = admin.lance.remote("lance").open_table(PATH[-1], namespace_path=PATH[1:-1])
     partitions = max(2, int(docs.count_rows() ** 0.5) // 2)
     docs.create_index("l2", vector_column_name="vector", index_type="IVF_FLAT", num_partitions=partitions)
@@ -78,8 +78,8 @@ def index(admin: Client) -> None:
 
 
 def recall(admin: Client) -> dict[str, float]:
-    """Of the nearest rows that brute force finds, the share that a search through LanceDB finds by the index, in
-    either mode.
+    """Return the share of the nearest rows by brute force that a search through LanceDB finds with the index, in each
+    mode.
     """
     held = lance.dataset(admin.lance.load(DOCS).location).to_table(columns=["vector"])["vector"].combine_chunks()
     numbers = held.values.to_numpy().reshape(-1, SIZE)

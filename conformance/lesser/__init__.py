@@ -1,3 +1,1 @@
-"""Whether any test notices a use of an action that asks for less: requests of tests are sent again with the use
-lowered.
-"""
+"""Whether a test notices that a use of an action requires less: requests of tests are repeated with the use lowered."""

@@ -1,11 +1,11 @@
-"""`conformance/run lesser [--only TEXT] [TESTS…]`: every use of an action asks for less, one at a time. Who notices?
+"""`conformance/run lesser [--only TEXT] [TESTS…]`: every use of an action requires less, one at a time. Which tests
+notice?
 
-Each use of `Action.X` in `limnos.services` and `limnos.http` is lowered to an action of the same kind that a
-weaker right allows. Tests run as ever; each request that they make of a node in process is sent a second time with
-a use lowered by which something in it is decided otherwise, without committing anything. A use is noticed when
-that request is answered in another way than the test was answered. Where a second use refuses in its place, both
-are lowered. What no request notices survives, unless `judged.toml` says why it may; the exit code is 1 then.
-Actions for service admins alone have no lesser one.
+Each use of `Action.X` in `limnos.services` and `limnos.http` is lowered to an action of the same kind that a weaker
+right allows. Tests run as usual; each request to an in-process node is repeated with a lowered use that changes a
+decision in it, without committing anything. A use is noticed if the answer to the repeated request differs. If a second
+use refuses in its place, both are lowered. A use that no request notices survives, unless `judged.toml` gives a reason;
+then the exit code is 1. Actions for service admins have no lesser one.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ ABOUT_RIGHTS: Final = ("403", "orbidden", "efus", "user=", "who", "grant", "may"
 
 
 class Chosen:
-    """A plugin of pytest that leaves out tests that ask nothing about rights."""
+    """A pytest plugin that deselects tests without access decisions."""
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Keep tables of refusals, and a few cases of each test that may ask about rights."""
+        """Keep tables of refusals, and a few cases of each test that may make access decisions."""
         cases: Counter[str] = Counter()
         kept = []
         for item in items:
@@ -86,7 +86,7 @@ class Chosen:
 
 
 def main(arguments: list[str]) -> int:
-    """Run tests, lower uses, and print what became of each; returns 1 when one survives."""
+    """Run tests, lower uses, and print the outcome of each; returns 1 if one survives."""
     parser = argparse.ArgumentParser(prog="conformance/run lesser", description=__doc__)
     parser.add_argument("--only", default="", help="uses whose line here holds this text")
     parser.add_argument("tests", nargs="*", help="files of tests; those that come by most uses else")
@@ -95,7 +95,7 @@ def main(arguments: list[str]) -> int:
     planter = install(HERE / "src")
     recorder = Recorder(planter)
     recorder.record_decisions()
-    from conformance.lesser.replays import Replays  # behind the hook
+    from conformance.lesser.replays import Replays  # after the hook
 
     replays = Replays(planter, recorder, {each.number for each in planter.found if asked.only in each.key})
     replays.install()
@@ -103,14 +103,14 @@ def main(arguments: list[str]) -> int:
     options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     try:
         pytest.main([*options, *(asked.tests or (*FIRST, *THEN))], plugins=[replays, Chosen()])
-    finally:  # also where the run is ended
+    finally:  # also if the run is interrupted
         print(f"tests took {time.monotonic() - began:.0f} s")
         code = report(replays)
     return code
 
 
 def report(replays: Replays) -> int:
-    """Print what became of each use; returns the exit code."""
+    """Print the outcome of each use; returns the exit code."""
     judged = read_judgements(replays.planter.found)
     counts: Counter[str] = Counter()
     for site in replays.planter.found:
@@ -126,7 +126,7 @@ def report(replays: Replays) -> int:
 
 
 def outcome(replays: Replays, site: Site) -> tuple[str, str]:
-    """Say what became of a lowered use: a word, and what to tell of it."""
+    """Return the outcome of a lowered use: a word and its details."""
     number = site.number
     if site.asks:
         lowered = [site.lesser if each == site.action else each for each in site.asks]

@@ -1,5 +1,5 @@
-"""Whether a route that asks for less before it reads a long body reads the bodies of more callers: decided for every
-possible caller.
+"""Whether a route that makes an early decision before it reads a long body would read the bodies of more callers:
+decided for every possible caller.
 
 May import `limnos.access` and `limnos.model`.
 """
@@ -50,7 +50,7 @@ class _Caller:
 
 
 def admits_more(asks: Sequence[Action], lowered: Sequence[Action], chains: Sequence[SecurableChain]) -> str | None:
-    """Describe a caller whose body is read for the lowered actions alone; None if there is none."""
+    """Describe a caller whose body is read only with the lowered actions; None if there is none."""
     privileges = sorted({each for action in (*asks, *lowered) for each in _privileges(POLICY[action])})
     held = (each for count in range(len(privileges) + 1) for each in combinations(privileges, count))
     for allowed, member, admin, chain in product(held, (False, True), (False, True), chains):

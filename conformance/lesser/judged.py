@@ -15,15 +15,15 @@ FILE = Path(__file__).with_name("judged.toml")
 
 
 class Judgement(NamedTuple):
-    """Why nobody notices: the reason why it may be so, or what a test lacks."""
+    """Why no test notices: the reason why that is acceptable, or what a test lacks."""
 
     reason: str
     is_open: bool
 
 
 def read_judgements(sites: Iterable[Site], path: Path = FILE) -> dict[str, Judgement]:
-    """Read the judgements by the key of their use. Raises ValueError for a use that is not there, or a judgement
-    without a reason.
+    """Read the judgements by the key of their use. Raises ValueError for a missing use, or a judgement without a
+    reason.
     """
     known = {each.key for each in sites}
     found: dict[str, Judgement] = {}

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Notes which uses are decided on, and whether the lesser action would have been decided otherwise."""
+    """Records the uses in decisions, and whether the lesser action would have another decision."""
 
     def __init__(self, planter: Planter) -> None:
         self._planter = planter
         self._decisive: set[int] = set()
 
     def record_decisions(self) -> None:
-        """Ask each question of the access rules a second time, with the lesser action, from here on."""
+        """From here on, make each access decision a second time with the lesser action."""
         deciding.decide = self._asked_twice(deciding.decide)
         prechecks.may_be_allowed = self._asked_twice(prechecks.may_be_allowed)
 
     def take(self) -> tuple[frozenset[int], frozenset[int]]:
-        """Return which uses were come by since the last call, and which of them were decided otherwise."""
+        """Return the uses that were reached since the last call, and those of them with another decision."""
         found = frozenset(self._planter.reached), frozenset(self._decisive)
         self._planter.reached.clear()
         self._decisive.clear()
@@ -47,7 +47,7 @@ class Recorder:
                 self._planter.reached.add(number)
                 try:
                     lesser = plain(subject, Action(self._planter.found[number].lesser), *rest, **others)
-                except Exception:  # a fact that is not at hand yet: nobody knows
+                except Exception:  # a fact is not loaded yet, so the decision is unknown
                     self._decisive.add(number)
                     return told
                 if _allowed(told) != _allowed(lesser):

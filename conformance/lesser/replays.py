@@ -1,7 +1,6 @@
-"""Sends requests of tests a second time with a lowered use, and compares the answers. The second request commits
-nothing.
+"""Repeats requests of tests with a lowered use, and compares the answers. The repeated request commits nothing.
 
-May import `pytest`, `limnos` and the driver of `tests.http`, behind the hook of `sites`.
+May import `pytest`, `limnos` and the driver of `tests.http`, after the hook of `sites`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LOOKS: Final = ("GET", "HEAD")
 
 
 class Told(NamedTuple):
-    """The request that was answered otherwise, and the uses that had to be lowered with the one that is meant."""
+    """The request with another answer, and the other uses that had to be lowered together with this one."""
 
     test: str
     request: str
@@ -41,9 +40,7 @@ class Told(NamedTuple):
 
 
 class Replays:
-    """A plugin of pytest that sends requests of tests again, each with the uses lowered that are decided otherwise
-    in it.
-    """
+    """A pytest plugin that repeats requests of tests, each with the lowered uses that change a decision in it."""
 
     def __init__(self, planter: Planter, recorder: Recorder, wanted: Collection[int]) -> None:
         self.planter, self.wanted = planter, wanted
@@ -62,7 +59,7 @@ class Replays:
         self.tries: dict[int, int] = {}
 
     def install(self) -> None:
-        """Take over how nodes in process are asked, and how they commit."""
+        """Replace the functions that send requests to in-process nodes, and that commit."""
         outer = self
 
         async def ask(node: DriverNode, *request: object, **options: object) -> DriverAnswer:
@@ -74,7 +71,7 @@ class Replays:
                 raise ServiceUnavailable("Nothing is committed by a request that is sent again")
             return await outer._submitted(ctx, writing, is_told=is_told)
 
-        # What was decided before is not remembered: it would hide the uses that come later.
+        # Decisions are not cached, because cached ones would hide later uses.
         RequestView.decide = lambda request_view, action, chain: request_view.decide_for(
             request_view.user, action, chain
         )  # type: ignore[method-assign]
@@ -84,11 +81,11 @@ class Replays:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        """Know which test asks."""
+        """Record the running test."""
         self._test = item.nodeid
 
     async def asked(self, node: DriverNode, *request: object, **options: object) -> DriverAnswer:
-        """Ask, then ask again with each use lowered by which the answer may become another one."""
+        """Send the request, then repeat it with each lowered use that may change the answer."""
         self._recorder.take()
         answer = await self._plain(node, *request, **options)  # type: ignore[arg-type]
         uses, decisive = self._recorder.take()
@@ -112,9 +109,7 @@ class Replays:
     async def _try(
         self, node: DriverNode, number: int, answer: DriverAnswer, *request: object, **options: object
     ) -> None:
-        """Lower a use; then those with it that are decided otherwise behind it, and see which of them refuse in
-        its place.
-        """
+        """Lower a use, then together with it the later uses whose decision refuses in its place."""
         lowered, last = (number,), answer
         while len(lowered) <= DEPTH_MAX:
             with self._lowered(lowered):
@@ -151,7 +146,7 @@ class Replays:
 
 
 def differs(first: DriverAnswer, second: DriverAnswer) -> bool:
-    """Say whether two answers differ in their status, or in the sizes of what a list shows."""
+    """Return whether two answers differ in status, or in the lengths of lists."""
     if first.status != second.status:
         return True
     return first.status < 400 and len(first.body) != len(second.body)

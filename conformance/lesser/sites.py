@@ -1,8 +1,7 @@
-"""Uses of actions in services and routes, the lesser action for each, and an import hook through which one use at a
-time is lowered.
+"""Uses of actions in services and routes, the lesser action for each, and an import hook that can lower one use at a
+time.
 
-May import the standard library and `limnos.access`. `install` must run before any of the modules that it changes
-is imported.
+May import the standard library and `limnos.access`. `install` must run before any of the changed modules is imported.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ _SPECIAL: Final = {
 
 
 class Site(NamedTuple):
-    """One use: its number, where it is, what is asked for, the lesser action, and whether it is read when its
-    module is loaded.
+    """One use: its number, its position, the required action, the lesser action, and whether it is evaluated at
+    import.
     """
 
     number: int
@@ -60,7 +59,7 @@ class Site(NamedTuple):
 
 
 def lesser_of(word: str) -> str | None:
-    """Return an action of the same kind that a weaker right allows; None where there is none, or its rule is the same.
+    """Return an action of the same kind that a weaker right allows; None if there is none, or its rule is the same.
 
     Lists are decided item by item, so they have none.
     """
@@ -83,7 +82,7 @@ def lesser_of(word: str) -> str | None:
 
 
 def sites(source: Path) -> list[Site]:
-    """Find every use in the packages below `source`, in the order of the files, that can be lowered."""
+    """Find every use in the packages below `source` that can be lowered, in the order of the files."""
     found: list[Site] = []
     for package in PACKAGES:
         for path in sorted((source / package.replace(".", "/")).rglob("*.py")):
@@ -120,9 +119,9 @@ def sites(source: Path) -> list[Site]:
 def _uses(
     node: ast.AST, function: str = "", beside: tuple[str, ...] = ()
 ) -> Iterator[tuple[ast.Attribute, str, tuple[str, ...]]]:
-    """Find uses, the function around each, and the words of the tuple that it is in.
+    """Find uses, the function around each, and the words of its tuple.
 
-    The function is empty where a module's own lines read the use, and `=name` for a default.
+    The function is empty for a module's own lines, and `=name` for a default.
     """
     if isinstance(node, ast.Tuple):
         beside = tuple(Action[each.attr].word for each in node.elts if is_use(each))  # type: ignore[attr-defined]
@@ -143,7 +142,9 @@ def _uses(
 
 
 def _doors(tree: ast.AST) -> Iterator[int]:
-    """Find the lines of what routes ask for before they read a long body: `asks=…`, as an argument or a name."""
+    """Find the lines with the actions that routes require before they read a long body: `asks=…`, as an argument or a
+    name.
+    """
     for node in ast.walk(tree):
         is_argument = isinstance(node, ast.keyword) and node.arg == "asks"
         is_name = isinstance(node, ast.Assign) and [getattr(each, "id", "") for each in node.targets] == ["asks"]
@@ -152,7 +153,7 @@ def _doors(tree: ast.AST) -> Iterator[int]:
 
 
 def is_use(node: ast.AST) -> bool:
-    """Say whether a node reads a member of Action."""
+    """Return whether a node reads a member of Action."""
     return (
         isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Action"
         and node.attr in Action.__members__
@@ -160,8 +161,8 @@ def is_use(node: ast.AST) -> bool:
 
 
 class Planter(ast.NodeTransformer, MetaPathFinder):
-    """Loads modules with a value of its own at each use, so that one of them can be lowered later, wherever it was
-    put.
+    """Loads modules with a separate value at each use, so that one of them can be lowered later, wherever it was
+    assigned.
     """
 
     def __init__(self, source: Path, found: Sequence[Site]) -> None:
@@ -184,14 +185,14 @@ class Planter(ast.NodeTransformer, MetaPathFinder):
             vars(self.values[number]).update(_identity(Action(self.found[number].lesser)))
 
     def restore(self, *numbers: int) -> None:
-        """Let uses ask for what they should."""
+        """Restore the required actions."""
         for number in numbers:
             vars(self.values[number]).update(_identity(Action(self.found[number].action)))
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:  # fmt: skip
-        """Take over the modules of the packages."""
+        """Load the packages' modules with this loader."""
         if not fullname.startswith(PACKAGES):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
@@ -200,20 +201,20 @@ class Planter(ast.NodeTransformer, MetaPathFinder):
         return spec
 
     def changed(self, text: bytes, path: str) -> ast.Module:
-        """Parse a module, and put the hook at each of its uses."""
+        """Parse a module, and insert the hook at each of its uses."""
         self.at = Path(path).relative_to(self.source).as_posix()
         tree = self.visit(ast.parse(text, path))
         return ast.fix_missing_locations(tree)  # type: ignore[no-any-return]
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        """Compare values of uses by what they are: they are no members of the enum."""
+        """Compare uses by value, because they are not members of the enum."""
         if any(is_use(each) for each in (node.left, *node.comparators)):
             swapped = {ast.Is: ast.Eq, ast.IsNot: ast.NotEq}
             node.ops = [swapped.get(type(each), type(each))() for each in node.ops]
         return self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Put the hook at a use."""
+        """Insert the hook at a use."""
         site = self.numbers.get((self.at, node.lineno, node.col_offset)) if is_use(node) else None
         if site is None:
             return self.generic_visit(node)
@@ -225,14 +226,14 @@ def _identity(action: Action) -> dict[str, object]:
 
 
 def _copied(action: Action, number: int) -> Action:
-    """Make a value that equals a member of the enum, and knows of which use it is."""
+    """Return a value that equals a member of the enum, and has the number of its use."""
     value = str.__new__(Action, action.word)
     vars(value).update(vars(action), **{SITE: number})
     return value
 
 
 def compare_by_value() -> None:
-    """Let actions equal each other by what they are now, so that the value of a use can become another one."""
+    """Compare actions by their current value, so that the value of a use can be changed."""
     Action.__hash__ = lambda self: hash(self._value_)  # type: ignore[method-assign, assignment]
     Action.__eq__ = lambda self, other: self._value_ == getattr(other, "_value_", other)  # type: ignore[method-assign, assignment]
     Action.__ne__ = lambda self, other: self._value_ != getattr(other, "_value_", other)  # type: ignore[method-assign, assignment]
@@ -253,7 +254,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 def install(source: Path) -> Planter:
-    """Load the packages' modules with hooks from here on."""
+    """From here on, load the packages' modules with hooks."""
     planter = Planter(source, sites(source))
     compare_by_value()
     sys.meta_path.insert(0, planter)

@@ -1,7 +1,7 @@
 """`python -m conformance.openapi [PROTOCOL…] [--cases N] [--seed N]`: generated requests as five callers; totals are
 printed.
 
-Fails on an answer of 500 and above, and on one that the document does not have. May import this package.
+Fails on an answer of 500 and above, and on an undocumented one. May import this package.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def main(words: Sequence[str]) -> int:
-    """Ask and report; 0 when each answer was one of the document's."""
+    """Send requests and report; returns 0 if each answer was documented."""
     parser = argparse.ArgumentParser(prog="python -m conformance.openapi")
     parser.add_argument("protocols", nargs="*", default=PROTOCOLS, metavar="PROTOCOL", help=" ".join(PROTOCOLS))
     parser.add_argument("--cases", type=int, default=20, help="of every operation, as each caller")
@@ -43,7 +43,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def totals(protocol: str, found: Found, seconds: float) -> str:
-    """A line for the protocol, and one for each caller: what was answered how often."""
+    """Return a line for the protocol, and one for each caller, with the counts of statuses."""
     lines = [f"{protocol}: {found.cases} requests in {seconds:.0f} s, {len(found.wrong)} wrong"]
     for caller in CALLERS:
         statuses = sorted((status, count) for (who, status), count in found.statuses.items() if who == caller.name)

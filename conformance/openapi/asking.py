@@ -1,7 +1,7 @@
 """Cases of an operation, generated from its document and existing names, sent as one caller; each answer is compared
 with the document.
 
-May import schemathesis. Knows nothing of what an operation means.
+May import schemathesis. Knows nothing of the meaning of an operation.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def _arrow(_context: object, value: object) -> bytes:
 
 
 def nothing_undocumented(_context: object, response: Response, case: Case) -> None:
-    """Where the document has no body, there is none. Raises AssertionError."""
+    """Check that there is no body if the document has none. Raises AssertionError."""
     told = case.operation.definition.raw["responses"].get(str(response.status_code), {})
     if "$ref" not in told and "content" not in told:
-        assert not response.content, "A body that is not documented"
+        assert not response.content, "An undocumented body"
 
 
 ANSWER_S = 120
@@ -84,7 +84,7 @@ _VALUES = st.recursive(
 
 
 class Wrong(NamedTuple):
-    """What was found: the same thing at one operation is told once."""
+    """A finding; the same one for an operation is reported once."""
 
     operation: str
     status: int
@@ -93,13 +93,13 @@ class Wrong(NamedTuple):
     detail: str
 
     def __str__(self) -> str:
-        """A line for the operation, and how to see it again."""
+        """Return a line for the operation, and how to reproduce it."""
         return f"{self.operation} as {self.caller}: {self.status}: {self.title}\n{self.detail}"
 
 
 @dataclass
 class Found:
-    """What came of the cases of one protocol."""
+    """The results of one protocol."""
 
     statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
     """By caller and status."""
@@ -107,7 +107,7 @@ class Found:
 
     @property
     def cases(self) -> int:
-        """How many requests were sent."""
+        """The number of sent requests."""
         return self.statuses.total()
 
 
@@ -120,7 +120,7 @@ def operations(protocol: str) -> list[APIOperation]:
 def ask_all(
     world: World, chosen: Sequence[APIOperation], *, callers: Sequence[Caller], cases: int, number: int
 ) -> Found:
-    """Send so many cases of each operation as each caller; `number` is the seed."""
+    """Send the given number of cases of each operation as each caller; `number` is the seed."""
     found = Found()
     for operation in chosen:
         for caller in callers:
@@ -150,7 +150,7 @@ def _ask(world: World, operation: APIOperation, caller: Caller, found: Found, *,
         try:
             response = case.call(base_url=world.uri, timeout=ANSWER_S)
         except (requests.exceptions.InvalidHeader, requests.exceptions.InvalidJSONError):
-            return  # such a request cannot be sent
+            return  # an invalid request that cannot be sent
         except requests.exceptions.RequestException as error:
             key = (operation.label, 0, "No answer")
             found.wrong.setdefault(key, Wrong(*key, caller.name, f"{error}\n{case.as_curl_command()}"))
@@ -164,7 +164,7 @@ def _ask(world: World, operation: APIOperation, caller: Caller, found: Found, *,
 
 
 def _judge(case: Case, response: Response, caller: Caller, found: Found) -> None:
-    """Hold an answer against the document."""
+    """Compare an answer with the document."""
     try:
         case.validate_response(response, checks=list(CHECKS))
     except FailureGroup as failures:
@@ -176,9 +176,7 @@ def _judge(case: Case, response: Response, caller: Caller, found: Found) -> None
 
 
 def _cases(operation: APIOperation) -> SearchStrategy[Case]:
-    """Cases as the document has them, or just not; most of them about what is there, many with a body that means
-    something.
-    """
+    """Generate cases that match the document, or nearly do; most of them use existing names, many a meaningful body."""
     wild = operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
     if operation.body:
         wild |= operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
@@ -203,7 +201,7 @@ def _cases(operation: APIOperation) -> SearchStrategy[Case]:
 
 
 def _bent(value: object) -> SearchStrategy[object]:
-    """A value with at most a few of its parts put wrong."""
+    """Generate a value with at most a few wrong parts."""
     if isinstance(value, dict):
         parts = st.fixed_dictionaries({key: _bent(each) for key, each in value.items()})
     elif isinstance(value, list):

@@ -1,6 +1,6 @@
 """A running server with the objects of the generated requests, and the five callers.
 
-What a case drops or renames is made again before the next operation. May import the tests' way to start a server.
+Objects that a case drops or renames are created again before the next operation. May import the tests' server starter.
 Knows no document.
 """
 
@@ -82,14 +82,14 @@ THINGS: tuple[Request, ...] = (
 
 
 class Caller(NamedTuple):
-    """Who asks: the name in the report, and the credentials that take turns."""
+    """A caller: the name in the report, and its credentials, which are used in turn."""
 
     name: str
     credentials: tuple[str | None, ...]
 
 
 def believed(user: str) -> str:
-    """The header of a user who is believed."""
+    """Return the header of an unverified user."""
     return "Basic " + base64.b64encode(f"{user}:x".encode()).decode()
 
 
@@ -106,22 +106,20 @@ wrong one.
 
 
 class World:
-    """The server that is asked."""
+    """The server under test."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
         self._session = requests.Session()
 
     def mend(self) -> None:
-        """Make whatever of the things is not there: by the owner, or by the admin who still owns what was never
-        given away.
-        """
+        """Create missing objects: by the owner, or by the admin, who owns them until the owner is changed."""
         for thing in THINGS:
             if self.status("owner", *thing) in (401, 403, 404):
                 self.status("admin", *thing)
 
     def status(self, user: str, method: str, path: str, body: object = None) -> int:
-        """Ask; returns the status."""
+        """Send a request; returns the status."""
         arrow_body = isinstance(body, bytes)
         kind = "application/vnd.apache.arrow.stream" if arrow_body else "application/json"
         headers = {"authorization": believed(user), "content-type": kind}
@@ -131,7 +129,7 @@ class World:
 
 @contextmanager
 def world_at(folder: Path) -> Iterator[World]:
-    """Start a server over an empty store, with everything in it."""
+    """Start a server over an empty store, and create all objects."""
     settings = folder / "limnos.toml"
     settings.write_text(BOUNDED)
     with serving(folder / "data", "--config", str(settings)) as server:

@@ -1,1 +1,1 @@
-"""The long proofs: every round on two nodes, every fault at every boundary, long freshness stories."""
+"""The long checks: every round on two nodes, every fault at every boundary, long sequences for freshness."""

@@ -1,7 +1,7 @@
-"""`python -m conformance.proofs [PYTEST ARGUMENT…]`: what continuous integration samples, run whole.
+"""`python -m conformance.proofs [PYTEST ARGUMENT…]`: complete runs of the suites that continuous integration samples.
 
-May import the standard library only; the tests are those of `SUITES`, and, as they have one Spark between them,
-after these and by themselves those of `SPARK_SUITES`. Takes about four hours on two cores.
+May import the standard library only; the tests are those of `SUITES`, and then, because they share one Spark, those of
+`SPARK_SUITES`. Takes about four hours on two cores.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ SPARK_SUITES = (
 
 
 def main(arguments: list[str]) -> int:
-    """Run the suites with the samples switched off, and print what they measured; returns pytest's exit code."""
+    """Run the suites without sampling, and print their measurements; returns pytest's exit code."""
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures"
         code = _run(arguments, figures)

@@ -1,9 +1,9 @@
-"""`conformance/run slowest [PROTOCOL…] [--seconds N] [--seed N]`: looks for the small request that holds the event
+"""`conformance/run slowest [PROTOCOL…] [--seconds N] [--seed N]`: searches for the small request that blocks the event
 loop longest.
 
-A search that changes requests of at most 2 KB at random and goes on from those that took the most processor time
-of the server's own thread. Prints the slowest of each protocol; exit code 1 when one takes longer than `--aim`
-milliseconds in each of three tries, or is answered with 500.
+The search changes requests of at most 2 KB at random and continues with those that used the most CPU time of the
+server's main thread. Prints the slowest of each protocol; the exit code is 1 if one takes longer than `--aim`
+milliseconds in each of three attempts, or is answered with 500.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SHOWN_MAX = 600
 
 
 class Slowness:
-    """Asks a server and tells how long its event loop was busy with the answer, in milliseconds of processor time."""
+    """Sends requests and measures how long the event loop was busy with the answer, in milliseconds of CPU time."""
 
     def __init__(self, server: LiveServer) -> None:
         at = urlsplit(server.uri)
@@ -60,7 +60,7 @@ class Slowness:
         return int(self._clock.read_text().split()[0]) / 1e6
 
     def of(self, sent: Sent) -> tuple[float, int]:
-        """The milliseconds, and the answer's status; 0 for none."""
+        """Return the milliseconds, and the answer's status; 0 without an answer."""
         kind = "application/x-www-form-urlencoded" if sent.form == "statement" else "application/json"
         began = self._now_ms()
         status = size = 0
@@ -84,8 +84,8 @@ class Slowness:
 def search(
     server: LiveServer, protocol: str, *, seconds: float, seed: int
 ) -> tuple[list[tuple[float, int, Sent]], int]:
-    """The slowest requests found in so many seconds, each with its least time of three tries; and how many places
-    answered 500.
+    """Return the slowest requests found in the given time, each with its minimum of three attempts; and the number of
+    requests with a 500.
     """
     random = Random(f"{seed} {protocol}")
     world, slowness = World(server.uri), Slowness(server)
@@ -121,7 +121,7 @@ def search(
 
 
 def ask_long(server: LiveServer, protocol: str) -> tuple[list[tuple[float, int, Sent]], int]:
-    """Send each request with a body of nearly 1 MiB; those that take longest, and how many were answered with 500."""
+    """Send each request with a body of nearly 1 MiB; returns the slowest, and the number of answers with 500."""
     world, slowness = World(server.uri), Slowness(server)
     found: list[tuple[float, int, str, Sent]] = []
     for count, (shape, sent) in enumerate(long_requests(protocol)):
@@ -143,7 +143,7 @@ def ask_long(server: LiveServer, protocol: str) -> tuple[list[tuple[float, int, 
 
 
 def shown(found: tuple[float, int, Sent]) -> str:
-    """A line for a request."""
+    """Return a line for a request."""
     took, status, sent = found
     body = sent.body if sent.form == "statement" else sent.content.decode(errors="replace")
     return f"  {took:7.1f} ms  {status}  {sent.method} {sent.path[:300]}  {str(body)[:SHOWN_MAX]}"
@@ -151,7 +151,7 @@ def shown(found: tuple[float, int, Sent]) -> str:
 
 @contextmanager
 def _server(folder: Path) -> Iterator[LiveServer]:
-    """Serve a store with everything that requests speak of."""
+    """Serve a store with all objects that requests name."""
     settings = folder / "limnos.toml"
     settings.write_text(SETTINGS)
     with serving(folder / "data", "--config", str(settings)) as server:

@@ -1,8 +1,8 @@
-"""Attackers beside a caller who requests the server's health: the time of these answers, and the growth of the server's
+"""Attackers and a caller who requests the server's health: the time of these answers, and the growth of the server's
 memory.
 
-May import this package. The attackers send statements and bodies that once held a server up, one after the other,
-as fast as they are answered.
+May import this package. The attackers send statements and bodies that once blocked a server, one after the other, as
+fast as they are answered.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ ATTACKS: Final = (
 
 
 class Company(NamedTuple):
-    """What the probes saw: times of answers in milliseconds, from the least; answers to attackers; the server's
-    largest size in MiB.
+    """Measurements of the probes: sorted times of answers in milliseconds; answers to attackers; the server's largest
+    size in MiB.
     """
 
     probes_ms: list[float]
@@ -43,7 +43,7 @@ class Company(NamedTuple):
     peak_mib: float
 
     def __str__(self) -> str:
-        """One line."""
+        """Return one line."""
         at = len(self.probes_ms) * 99 // 100
         return (
             f"health beside {self.attacks} answers to attackers: {len(self.probes_ms)} probes, p50 {self.probes_ms[len(self.probes_ms) // 2]:.1f} ms, "
@@ -52,7 +52,7 @@ class Company(NamedTuple):
 
 
 def beside(server: LiveServer, *, attackers: int, seconds: float) -> Company:
-    """Attack for so many seconds, and probe meanwhile."""
+    """Attack for the given number of seconds, and probe meanwhile."""
     until = time.monotonic() + seconds
     counts = [0] * attackers
     threads = [threading.Thread(target=_attack, args=(server, number, until, counts)) for number in range(attackers)]
@@ -84,7 +84,7 @@ def _attack(server: LiveServer, number: int, until: float, counts: list[int]) ->
 
 
 def _probe(server: LiveServer, until: float) -> tuple[list[float], float]:
-    """Ask for health at a steady pace, on one connection; a late answer delays the next probe."""
+    """Request health at a steady rate, on one connection; a late answer delays the next probe."""
     at = urlsplit(server.uri)
     connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=ANSWER_S)
     found: list[float] = []

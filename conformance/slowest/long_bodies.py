@@ -1,7 +1,7 @@
-"""Requests with bodies of nearly 1 MiB: each field of each operation's body replaced by values that are expensive to
-decode or to look at.
+"""Requests with bodies of nearly 1 MiB: each field of each operation's body is replaced by values that are expensive to
+decode or to check.
 
-May import the requests of this package. Must not know what a request costs.
+May import the requests of this package. Must not know the cost of a request.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SHAPES: Final[dict[str, bytes]] = {
 
 
 def long_requests(protocol: str) -> Iterator[tuple[str, Sent]]:
-    """Yield requests of a protocol, each with the name of its shape and the place that has it."""
+    """Yield requests of a protocol, each with the name of its shape and the position that has it."""
     for sent in (*OWN.get(protocol, ()), *first_requests(protocol)):
         if sent.form == "statement" or not isinstance(sent.body, dict):
             continue

@@ -1,6 +1,6 @@
-"""The first requests of each protocol, and their random changes to requests of at most BODY_BYTES_MAX.
+"""The initial requests of each protocol, and their random changes to requests of at most BODY_BYTES_MAX.
 
-May import the documents of `openapi/` and the bodies of the coverage test. Must not know what a request costs.
+May import the documents of `openapi/` and the bodies of the coverage test. Must not know the cost of a request.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Sent:
 
     @property
     def size(self) -> int:
-        """How long it is, as the search counts it: the statement itself, not its spelling in a form."""
+        """The size that the search limits: that of the statement itself, not of its encoding in a form."""
         return len(str(self.body)) if self.form == "statement" else len(self.content)
 
 
@@ -118,8 +118,8 @@ PIECES: Final = (
 
 
 def first_requests(protocol: str) -> list[Sent]:
-    """Each operation of the protocol's document with names that are there and a body that means something, and
-    some by hand.
+    """Return each operation of the protocol's document with existing names and a meaningful body, and some hand-written
+    ones.
     """
     document = json.loads((FOLDER / f"{protocol}.json").read_text(encoding="utf-8"))
     found = list(EXTRA.get(protocol, ()))
@@ -134,7 +134,7 @@ def first_requests(protocol: str) -> list[Sent]:
 
 
 def changed(sent: Sent, other: Sent, random: Random) -> Sent:
-    """One of the ways to change a request; `other` is one to take parts from."""
+    """Return a random change of a request; parts may be taken from `other`."""
     for _ in range(random.choice((1, 1, 2, 4))):
         if sent.form == "statement":
             sent = replace(sent, body=_text(str(sent.body), str(other.body), random))

@@ -1,10 +1,10 @@
 """`conformance/run sqlpp_random [--duckdb 2000] [--spark 0] [--seed 1] [--interpreted]`: random SQL++ queries, whose
 results by DuckDB and by Spark must equal the evaluator's.
 
-The queries for DuckDB mean the same in SQL, and have the same results there. Those for Spark are these and others, with
-MISSING, arrays and undeclared fields; a server and Spark are started for them. Prints each query that differs, and the
-counts. The exit code says whether none differs. The same seed gives the same queries. 2,000 queries take half a minute
-in DuckDB, and a quarter of an hour of a core on Spark.
+The queries for DuckDB have the same meaning in SQL, and must have the same results. Those for Spark are these and
+others, with MISSING, arrays and undeclared fields; a server and Spark are started for them. Prints each query that
+differs, and the counts. The exit code is 0 if none differs. The same seed gives the same queries. 2,000 queries take
+half a minute in DuckDB, and a quarter of an hour of a core on Spark.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ Outcome = Literal["same", "refused by both", "left out", "different"]
 
 
 class Comparison(NamedTuple):
-    """What a comparison gave: its outcome, the query, and both results where they differ."""
+    """The outcome of a comparison, the query, and both results if they differ."""
 
     outcome: Outcome
     text: str
@@ -70,9 +70,9 @@ def difference_of(results: list[object], expected: list[object], *, is_ordered: 
 
 
 def _is_same(one: object, other: object) -> bool:
-    """Return whether two normal forms are equal, numbers to nine digits: of a half each side may keep another digit.
+    """Return whether two normal forms are equal, numbers to nine digits: halves may be rounded differently.
 
-    A variance of equal values is 0 or, where an engine adds parts of a group, a number such as 7e-27.
+    A variance of equal values is 0 or, if an engine adds parts of a group, a number such as 7e-27.
     """
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=2e-8, abs_tol=1e-12)
@@ -92,7 +92,7 @@ class DuckDBComparison:
         self._connection = duckdb_with_tables()
 
     def next(self) -> Comparison:
-        """Compare the next query. One that DuckDB cannot execute, or both refuse, has no difference."""
+        """Compare the next query. A query that DuckDB cannot execute, or that both refuse, has no difference."""
         query = self._queries.query()
         text = f"{query.sqlpp}\n    as SQL: {query.sql}"
         try:

@@ -57,7 +57,7 @@ class SparkTables:
             return [json.loads(line) for line in run_job(spark, job, parts=self._sessions.parts, stop=_never)]
 
     def is_relation(self, text: str) -> bool:
-        """Whether Spark executes all of a query."""
+        """Return whether Spark executes all of a query."""
         expression = self._dataverse.bound(text).expression
         if not isinstance(expression, plan.Subquery):
             return False
@@ -71,7 +71,7 @@ class SparkTables:
 
 
 def _never() -> None:
-    """Let a query run to its end."""
+    """Never stop the query."""
 
 
 @contextmanager

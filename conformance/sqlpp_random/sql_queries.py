@@ -33,7 +33,7 @@ _DAYS: Final = ("2020-01-31", "2020-02-29", "1969-12-31", "2021-06-05")
 
 
 class Pair(NamedTuple):
-    """One thing as SQL++ and as SQL."""
+    """One fragment as SQL++ and as SQL."""
 
     sqlpp: str
     sql: str
@@ -57,7 +57,7 @@ class RandomQuery(NamedTuple):
 
 
 def rows(table: str, *, seed: int = 7) -> list[dict[str, object]]:
-    """Return the rows of a table: the same ones for a seed."""
+    """Return the rows of a table, which depend on the seed only."""
     draw = random.Random(f"{table}{seed}")
 
     def or_null(value: T) -> T | None:
@@ -147,7 +147,9 @@ class SqlQueries:
         return self._made([*keys, *measures], both("from {} {} {}", source, self._where(variables), by))
 
     def _rolled(self) -> RandomQuery:
-        """Grouping sets. Some rows are left: over none, SQL has a group for the empty set, and SQL++ has not."""
+        """Return a query with grouping sets over some rows: without rows, SQL has a group for the empty set, and SQL++
+        has none.
+        """
         source, variables = self._source(most=1)
         names = self._random.sample([name for name in COLUMNS[variables[0].table] if name not in ("id", "price")], 2)
         keys = [self._column(variables[0], name) for name in names]
@@ -232,7 +234,7 @@ class SqlQueries:
         return both("where {}", self._bool(variables, 2)) if self._chance(0.6) else Pair("", "")
 
     def _over(self, variables: list[Source]) -> Pair:
-        """A window function. What depends on the order of equal rows is ordered by the key as well."""
+        """Return a window function. If it depends on the order of equal rows, they are ordered by the key as well."""
         key = both("{} asc nulls first", self._column(variables[0], "id"))
         order = both(f"{{}} {self._direction()}", self._of_a_row(variables))
         partition = both("partition by {} ", self._of_a_row(variables)) if self._chance(0.5) else Pair("", "")
@@ -285,7 +287,7 @@ class SqlQueries:
         return self._expression(self._type(), variables, depth)
 
     def _of_a_row(self, variables: list[Source]) -> Pair:
-        """Return an expression about a row: SQL reads a constant in GROUP BY and ORDER BY as a column's number."""
+        """Return an expression over a row: SQL reads a constant in GROUP BY and ORDER BY as a column's number."""
         while True:
             made = self._scalar(variables, 1)
             if any(f"{each.name}." in made.sql for each in variables) and "(select" not in made.sql:
@@ -405,7 +407,7 @@ class SqlQueries:
     # Subqueries.
 
     def _inner(self, variables: list[Source]) -> tuple[Source, Pair]:
-        """FROM and WHERE of a subquery, most often about the outer row."""
+        """Return FROM and WHERE of a subquery, which usually refers to the outer row."""
         inner = Source(self._name(), self._of(["sales", "shops"]))
         outer = self._of(variables)
         about = both("true")
@@ -431,7 +433,7 @@ class SqlQueries:
         what = self._of(["count(*)", f"sum({inner.name}.id)", f"max({inner.name}.{self._key(inner.table)})"])
         return apart(f"(select value {what} {{}})[0]", f"(select {what} {{}})", body)
 
-    # Draws.
+    # Random choices.
 
     def _key(self, table: str) -> str:
         return self._of(["id", "shop", "qty"] if table == "sales" else ["id", "size"])

@@ -27,7 +27,7 @@ class TableNames:
     """The names of the tables, for the binder."""
 
     def has_dataverse(self, dataverse: tuple[str, ...]) -> bool:
-        """Whether a dataverse exists."""
+        """Return whether a dataverse exists."""
         return dataverse == DATAVERSE
 
     def resolve(self, dataverse: tuple[str, ...], name: str) -> BoundDataset | None:

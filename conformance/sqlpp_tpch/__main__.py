@@ -1,11 +1,11 @@
 """`python -m conformance.sqlpp_tpch [--scale 0.01] [--rounds 3] [--only 1,6] [--load] [--dates string]`: TPC-H in SQL++
 against Spark SQL on the same tables and session.
 
-Starts a server of its own on SQLite, and Spark in this process. Prints a line per query: whether both give the
-same, and what each took (the best of so many rounds, plain first in every other). The exit code says whether all
-were equal and carried as a whole. With `--directory` what was generated stays there. With `--load` the tables are
-loaded from the generator's `.tbl` files, by LOAD statements over HTTP, and otherwise by Spark from Parquet. With
-`--dates string` the dates are strings.
+Starts its own server on SQLite, and Spark in this process. Prints a line per query: whether both results are equal, and
+both times (the best of the rounds, with plain Spark first in every other round). The exit code is 0 if all were equal
+and completely translated. With `--directory` the generated data is kept there. With `--load` the tables are loaded from
+the generator's `.tbl` files, by LOAD statements over HTTP, and otherwise by Spark from Parquet. With `--dates string`
+the dates are strings.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class Told(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times the plain side's time this took."""
+        """The time as a multiple of plain Spark's."""
         return self.sqlpp_s / self.plain_s
 
 
 def main() -> int:
-    """Generate, fill, ask, compare, print."""
+    """Generate, fill, query, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=0.01)
     parser.add_argument("--rounds", type=int, default=3)
@@ -117,13 +117,13 @@ def _asked(asking: EngineDataverse, sessions: StatementSessions, *, queries: dic
 
 
 def _first(asking: EngineDataverse) -> str:
-    """A dataset to open a session with, as catalogs are registered for what a job touches."""
+    """Create a dataset that opens a session, because catalogs are registered when a job uses them."""
     asking.make("started", "{ id: bigint }", "id")
     return "started"
 
 
 def uncarried(asking: EngineDataverse, text: str) -> str | None:
-    """Why a query is not carried as a whole; None for one that is."""
+    """Return why a query is not translated completely; None if it is."""
     expression = asking.bound(text).expression
     if not isinstance(expression, plan.Subquery):
         return "no query"
@@ -138,7 +138,7 @@ def uncarried(asking: EngineDataverse, text: str) -> str | None:
 
 
 def compared(asking: EngineDataverse, sessions: StatementSessions, *, both: Both, rounds: int) -> Told:
-    """Ask both ways so often, in one session."""
+    """Run both sides repeatedly, in one session."""
     job = asking.job(both.sqlpp, deadline_s=3600)
     with sessions.of(job) as spark:
         spark.sql(f"USE {'.'.join(asking.refs['region'].path[:-1])}")
@@ -157,14 +157,14 @@ def compared(asking: EngineDataverse, sessions: StatementSessions, *, both: Both
                 began = time.monotonic()
                 found[name] = ask()
                 times[name].append(time.monotonic() - began)
-        # The first round warms both sides up.
+        # The first round warms up both sides.
         return Told(
             same(found["ours"], found["plain"]), min(times["ours"][1:]), min(times["plain"][1:]), len(found["ours"])
         )
 
 
 def _never() -> None:
-    """Nobody stops it."""
+    """Never stop the query."""
 
 
 def _plain(spark: SparkSession, text: str) -> list[object]:
@@ -175,8 +175,8 @@ def _plain(spark: SparkSession, text: str) -> list[object]:
 
 
 def same(ours: Iterable[object], plain: Iterable[object]) -> bool:
-    """Whether two lists of objects are equal in their order, doubles to ten digits: their sums are added in
-    another order each time.
+    """Return whether two lists of objects are equal in order, with doubles to ten digits, because the order of addition
+    varies.
     """
     return list(map(_near, ours)) == list(map(_near, plain))
 

@@ -27,7 +27,7 @@ SETTINGS = {
 
 
 def generated_text(directory: Path, *, scale: float) -> Path:
-    """`.tbl` files of all tables; what is there already stays."""
+    """Return `.tbl` files of all tables; existing ones are kept."""
     made = directory / f"scale-{scale:g}-tbl"
     if not (made / "lineitem.tbl").exists():
         command = [
@@ -43,7 +43,7 @@ def generated_text(directory: Path, *, scale: float) -> Path:
 
 
 def fields_of(name: str, *, dates: str) -> str:
-    """The fields of a table, with dates of a type."""
+    """Return the fields of a table, with dates of the given type."""
     return TYPES[name][0].replace(": date", f": {dates}")
 
 
@@ -79,7 +79,7 @@ def loaded(asking: EngineDataverse, *, files: Path, dates: str) -> dict[str, flo
 
 
 def answered(asking: EngineDataverse, text: str) -> list[Any]:
-    """The results of statements that are sent to the query service."""
+    """Return the results of statements that are sent to the query service."""
     request = urllib.request.Request(
         f"{asking.server.uri}/query/service",
         data=json.dumps({"statement": text, "timeout": f"{STATEMENT_S}s"}).encode(),

@@ -1,7 +1,7 @@
 """TPC-H's 22 queries, in SQL++ and in Spark SQL.
 
-Job: text. Parameters are those that the specification validates with. Numbers are doubles and not decimals, in
-both. Where several orders are right, both name the same.
+Job: text. Parameters are the specification's validation parameters. Numbers are doubles and not decimals, in both.
+Where several orders are correct, both use the same.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Both(NamedTuple):
-    """One query twice."""
+    """One query in both languages."""
 
     sqlpp: str
     plain: str
@@ -378,7 +378,7 @@ GROUP BY cntrycode ORDER BY cntrycode""",
 
 
 def with_dates(kind: str) -> dict[int, Both]:
-    """The queries over dates of a type: `date`, or `string`, whose texts are compared as they are."""
+    """Return the queries for dates of a type: `date`, or `string`, which is compared as text."""
     if kind == "date":
         return dict(sorted(QUERIES.items()))
     return {

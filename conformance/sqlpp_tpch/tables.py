@@ -1,7 +1,7 @@
 """TPC-H's tables as datasets of SQL++, with closed types and keys.
 
-Job: generate, declare, fill. May import pyarrow, PySpark and start `tpchgen-cli`; rows are appended by Spark as
-they were generated, decimals as doubles.
+Job: generate, declare, fill. May import pyarrow, PySpark and start `tpchgen-cli`; Spark appends the generated rows,
+with decimals as doubles.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _SPARK = {"bigint": "BIGINT", "double": "DOUBLE", "string": "STRING", "date": "D
 
 
 def generated(directory: Path, *, scale: float) -> Path:
-    """Parquet files of all tables; what is there already stays."""
+    """Return Parquet files of all tables; existing ones are kept."""
     made = directory / f"scale-{scale:g}"
     if not (made / "lineitem.parquet").exists():
         command = [
@@ -77,7 +77,7 @@ def generated(directory: Path, *, scale: float) -> Path:
 
 
 def filled(asking: EngineDataverse, spark: SparkSession, *, files: Path) -> None:
-    """Make the datasets and append the files' rows."""
+    """Create the datasets and append the files' rows."""
     for name, (fields, keys) in TYPES.items():
         asking.make(name, f"closed {{ {fields} }}", *keys)
         named = [field.strip().partition(": ") for field in fields.split(",")]

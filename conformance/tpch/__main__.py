@@ -1,10 +1,9 @@
 """`python -m conformance.tpch [--scale 1] [--days 2]`: TPC-H through the declared pipeline, day by day, against plain
 Spark SQL.
 
-Starts a server of its own on SQLite. Prints a line per table and day, how long the run took and how long plain
-Spark took to compute and write the same tables whole, and the most memory that Spark's process had; the exit code
-says whether all were equal. With `--directory`, data and plain tables' checksums stay there, so a second trial has
-its own part to do alone.
+Starts its own server on SQLite. Prints a line per table and day, the duration of the run and of plain Spark computing
+and writing the same tables completely, and the peak memory of Spark's process; the exit code is 0 if all were equal.
+With `--directory`, data and plain tables' checksums are kept there, so that a second trial only runs the pipeline.
 """
 
 from __future__ import annotations
@@ -46,7 +45,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.directory:
         options.directory.mkdir(parents=True, exist_ok=True)
-    # The trial begins anew each time; what was generated and computed stays, on the same disk, as files are linked.
+    # Each trial starts with empty tables; generated and computed files are kept, on the same disk, because they are
+    # linked.
     with tempfile.TemporaryDirectory(dir=options.directory) as temporary:
         trial = Path(temporary).resolve()
         kept = (options.directory or trial).resolve()
@@ -84,7 +84,7 @@ def _days(trial: Trial, *, kept: Path, days: int) -> int:
 
 
 def _memory(trial: Trial) -> str:
-    """The most that Spark's process has had in memory so far, as Linux counts it."""
+    """Return the peak memory of Spark's process, as Linux counts it."""
     number = trial.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
     status = Path(f"/proc/{number}/status")
     if not status.exists():

@@ -1,9 +1,9 @@
-"""TPC-H's tables as deliveries: the base, and days of changes that follow from it and nothing else.
+"""TPC-H's tables as deliveries: the base, and days of changes that depend only on it.
 
 Job: write `DIR/<day>/<table>.parquet`. May import pyarrow and start `tpchgen-cli`; it must not know of pipelines.
 
-A day changes 2 % of the customers and 1.5 % of the orders, deletes a tenth as many, adds twenty customers, and 1 %
-of new orders with their lines. Which ones is arithmetic over the keys, so the same scale gives the same days
+A day changes 2 % of the customers and 1.5 % of the orders, deletes a tenth as many, adds twenty customers, and 1 % of
+new orders with their lines. The rows are selected by arithmetic over the keys, so the same scale gives the same days
 everywhere.
 """
 
@@ -27,7 +27,7 @@ _ROWS_AT_ONCE = 500_000
 
 
 def deliveries(directory: Path, *, scale: float, days: int) -> None:
-    """Write the base as day 0, and so many days of changes; what is there already stays."""
+    """Write the base as day 0, and the given number of days of changes; existing ones are kept."""
     base = directory / "generated"
     if not base.exists():
         command = [
@@ -49,7 +49,7 @@ def deliveries(directory: Path, *, scale: float, days: int) -> None:
 
 
 def _base(source: Path, target: Path, *, marked: bool) -> None:
-    """The base, in types that Spark reads; with `op` and `changed_at` where rows change."""
+    """Write a base table, in types that Spark reads; with `op` and `changed_at` if its rows change."""
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def _base(source: Path, target: Path, *, marked: bool) -> None:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Views of strings as strings."""
+    """Convert columns of string views to strings."""
     fields = [
         pa.field(one.name, pa.string() if pa.types.is_string_view(one.type) else one.type) for one in table.schema
     ]

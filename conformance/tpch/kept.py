@@ -1,6 +1,6 @@
 """Cached results of the plain computation: each day's tables as Parquet, with their times and checksums.
 
-Job: what a day should come to, so that a repeated or interrupted trial need not compute it again. May import the
+Job: the expected tables of a day, so that a repeated or interrupted trial does not compute them again. May import the
 plain side; it must not know of the product.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What one table should hold: its columns, and its rows with their checksum."""
+    """The expected table: its columns, and its number of rows with their checksum."""
 
     columns: tuple[str, ...]
     sum: tuple[int, int]
@@ -29,20 +29,20 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """Every table after so many days, and how long making and writing all of them took."""
+    """All tables after a number of days, and the time to compute and write them."""
 
     seconds: float
     tables: dict[str, Wanted]
 
 
 def wanted(spark: SparkSession, deliveries: Path, *, days: int) -> dict[str, Wanted]:
-    """The same without writing anything: for data that is small."""
+    """Return the same without writing anything: for small data."""
     frames = expected(spark, deliveries, days=days)
     return {name: Wanted(tuple(frame.columns), checksum(frame)) for name, frame in frames.items()}
 
 
 def computed(spark: SparkSession, place: Path, *, days: int) -> Day:
-    """The day from `place/plain/<days>.json`, or computed now and written there."""
+    """Return the day from `place/plain/<days>.json`, or compute it and write it there."""
     kept = place / "plain" / f"{days}.json"
     if kept.exists():
         return _read(kept)
@@ -59,7 +59,7 @@ def computed(spark: SparkSession, place: Path, *, days: int) -> Day:
 
 def _write(frame: DataFrame, target: Path) -> float:
     began = time.monotonic()
-    # As Iceberg writes: the same work on both sides.
+    # Compressed as by Iceberg: the same work on both sides.
     frame.write.mode("overwrite").option("compression", "zstd").parquet(str(target))
     return time.monotonic() - began
 

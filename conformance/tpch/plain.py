@@ -1,7 +1,7 @@
 """The same tables by plain Spark SQL over the deliveries' files: the expected results of the pipeline.
 
-Job: for a number of days, a query for each table of `examples/tpch/pipeline.yaml`. May import nothing of the
-product: it is the other side.
+Job: for a number of days, a query for each table of `examples/tpch/pipeline.yaml`. May import nothing of the product,
+because its results are compared with the product's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WHERE newest = 1 AND op <> 'D'
 """
 
 MARTS = {
-    # A state is closed by the next one; a customer who was deleted keeps the last.
+    # The next state ends a state; the state of a deleted customer is not ended.
     "mart.tpch.customer_history": """
         SELECT c_custkey, c_nationkey, c_acctbal, c_mktsegment, changed_at, changed_at AS valid_from,
                lead(changed_at) OVER (PARTITION BY c_custkey ORDER BY changed_at) AS valid_to,
@@ -56,7 +56,7 @@ MARTS = {
 
 
 def expected(spark: SparkSession, deliveries: Path, *, days: int) -> dict[str, DataFrame]:
-    """Each table's rows after so many days of changes, by its name below the catalog."""
+    """Return each table's rows after a number of days of changes, by its name below the catalog."""
     for name in TABLES:
         last = days if name in CHANGING else 0
         files = [str(deliveries / str(day) / f"{name}.parquet") for day in range(last + 1)]
@@ -70,9 +70,9 @@ def expected(spark: SparkSession, deliveries: Path, *, days: int) -> dict[str, D
 
 
 def checksum(frame: DataFrame) -> tuple[int, int]:
-    """Rows, and the sum of their hashes: the same rows in any order, and no other, give the same."""
+    """Return the number of rows and the sum of their hashes, which does not depend on the order of rows."""
     columns = ", ".join(f"CAST(`{name}` AS STRING)" for name in sorted(frame.columns))
-    # NULL is not passed over by a struct, as it is by xxhash64 of several columns.
+    # A struct includes NULL in the hash; xxhash64 of several columns skips it.
     counted = frame.selectExpr(
         "count(*)", f"CAST(sum(CAST(xxhash64(to_json(struct({columns}))) AS DECIMAL(38, 0))) AS STRING)"
     )

@@ -25,7 +25,7 @@ FILE = Path(__file__).parents[2] / "examples" / "tpch" / "pipeline.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One table: its rows and checksum, and those of the plain computation."""
+    """One table: its rows and checksum, and the expected ones."""
 
     table: str
     found: tuple[int, int]
@@ -33,7 +33,7 @@ class Line:
 
     @property
     def equal(self) -> bool:
-        """Whether both are the same."""
+        """Return whether both are the same."""
         return self.found == self.wanted
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Line:
 
 
 class Trial:
-    """A copy of the pipeline's file with data beside it, run on one session."""
+    """A copy of the pipeline's file with its data, run in one session."""
 
     def __init__(self, place: Path, spark: SparkSession, *, deliveries: Path) -> None:
         self.deliveries = deliveries
@@ -52,7 +52,7 @@ class Trial:
         self.file = Path(shutil.copy(FILE, self.directory))
 
     def deliver(self, day: int) -> None:
-        """Put a day's files where the pipeline looks; a link, as nobody writes to them."""
+        """Deliver a day's files to the pipeline's directory, as links, because they are not written."""
         for name in TABLES if day == 0 else CHANGING:
             target = self.directory / "data" / name / f"{day}.parquet"
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ class Trial:
         return tuple(self.compare(wanted(self.spark, self.deliveries, days=day)))
 
     def compare(self, tables: Mapping[str, Wanted]) -> Iterator[Line]:
-        """Each table against what the plain computation made of the days delivered so far."""
+        """Compare each table with the plain computation for the days delivered so far."""
         for name, one in tables.items():
             found = self.spark.table(f"main.{name}").select(*one.columns)
             yield Line(name, checksum(found), one.sum)

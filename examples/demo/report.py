@@ -1,7 +1,7 @@
-"""What the demo tells at its end: a short report on the terminal and one self-contained HTML page.
+"""The report at the end of the demo: a short one on the terminal and one self-contained HTML page.
 
-Job: render a `DemoSummary`. May import rich, the demo's values and drawing, and the steps' times. It must not
-start or ask anything.
+Job: render a `DemoSummary`. May import rich, the demo's values and drawing, and the steps' times. It must not start
+anything or send requests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """A table that was filled: its rows, those of its source (None: it has none of its own), and what was done."""
+    """A filled table: its number of rows, that of its source (None: it has none of its own), and the operation."""
 
     name: str
     rows: int
@@ -52,7 +52,7 @@ class TableCommitLine:
 
 @dataclass(slots=True)
 class Delivery:
-    """One run of the pipeline: rows by step, what was expected and found, and what a reader saw meanwhile."""
+    """One run of the pipeline: rows by step, expectations with their findings, and the reader's result."""
 
     name: str
     rows: dict[str, int] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Delivery:
     seen: str = ""
 
     def hear(self, event: RunEvent) -> None:
-        """Note what a step came to."""
+        """Record the result of a step."""
         if event.step is not None and event.state == "done":
             self.rows[event.step] = event.rows or 0
             self.expectations += [f"{event.step}: {finding['message']}" for finding in event.findings]
@@ -68,7 +68,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class DemoSummary:
-    """Everything the report says. `directory` holds the server's data and the page."""
+    """The content of the report. `directory` has the server's data and the page."""
 
     directory: Path
     tables: Sequence[TableLine]
@@ -86,7 +86,7 @@ class DemoSummary:
 
     @property
     def expectations(self) -> list[str]:
-        """What was expected of all deliveries, and found."""
+        """Return the expectations of all deliveries, with their findings."""
         return [line for delivery in self.deliveries for line in delivery.expectations]
 
     @property
@@ -96,7 +96,9 @@ class DemoSummary:
 
 
 def commands(summary: DemoSummary) -> tuple[tuple[str, str], ...]:
-    """What to type to look at the result, with what it shows; each works from the directory the demo ran in."""
+    """Return commands that show the result, each with a description; they work from the directory in which the demo
+    ran.
+    """
     limnos = shlex.quote(_command_path("limnos"))
     python = shlex.quote(_command_path("python"))
     data = shlex.quote(str(summary.data))
@@ -111,7 +113,7 @@ def commands(summary: DemoSummary) -> tuple[tuple[str, str], ...]:
 
 
 def print_report(summary: DemoSummary, *, console: Console) -> None:
-    """Print tables made, access answers, times, and how to look at it all."""
+    """Print the created tables, access answers, times, and the commands that show the result."""
     console.print()
     console.print(_tables_table(summary.tables))
     for scenes in _by_table(summary.scenes):
@@ -134,12 +136,12 @@ def print_report(summary: DemoSummary, *, console: Console) -> None:
 
 
 def write_page(summary: DemoSummary, *, plots: Iterable[tuple[str, bytes]]) -> None:
-    """Write the page; `plots` are (what it shows, PNG bytes), embedded, so that the file stands alone."""
+    """Write the page; `plots` are (description, PNG bytes), embedded, so that the file is self-contained."""
     summary.page.write_text(render_page(summary, plots=plots), encoding="utf-8")
 
 
 def render_page(summary: DemoSummary, *, plots: Iterable[tuple[str, bytes]]) -> str:
-    """The page as HTML; everything that is not ours is escaped."""
+    """Return the page as HTML; all external text is escaped."""
     figures = "".join(_figure(title, png) for title, png in plots)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Limnos demo</title>
@@ -189,7 +191,7 @@ def _scenes_table(scenes: Sequence[AccessTrial]) -> Table:
 
 
 def _by_table(scenes: Sequence[AccessTrial]) -> list[list[AccessTrial]]:
-    """The scenes of one table after those of another, in the order in which tables were first asked for."""
+    """Group the trials by table, in the order of their first request."""
     return [
         [scene for scene in scenes if scene.table == table] for table in dict.fromkeys(each.table for each in scenes)
     ]
@@ -220,12 +222,14 @@ def _figure(title: str, png: bytes) -> str:
 
 
 def _double_quoted(text: str) -> str:
-    """For a shell; easier on the eye than single quotes where they are inside the text."""
+    """Quote a word for a shell with double quotes, which are easier to read than single quotes within the text."""
     return f'"{text}"' if not set(text) & set('"$`\\!') else shlex.quote(text)
 
 
 def _command_path(name: str) -> str:
-    """How to call a command of this environment: bare when it is on PATH, else by its path beside this Python."""
+    """Return how to call a command of this environment: by name if it is on PATH, else by its path next to this
+    Python.
+    """
     beside = Path(sys.executable).parent / name
     if not beside.is_file() or shutil.which(name) == str(beside):
         return name

@@ -1,7 +1,7 @@
 """The demo from start to end: `limnos demo`, `make demo`.
 
-Job: put the demo's parts in order, show progress, and answer with an exit code. May import `client`, `model`,
-`spark`, the demo's modules and this package. Every process it starts is stopped again, whatever happens.
+Job: run the demo's parts in order, show progress, and return an exit code. May import `client`, `model`, `spark`, the
+demo's modules and this package. Every process it starts is stopped at the end, also after a failure.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SPARK_SETTINGS = {
 
 @dataclass(slots=True)
 class DemoRun:
-    """A run under way: where it writes, how it shows its progress, and what it has to report so far."""
+    """A run in progress: its output directory, its progress display, and the report so far."""
 
     place: Path
     progress: StepProgress
@@ -65,16 +65,18 @@ class DemoRun:
 
     @property
     def server_data(self) -> Path:
-        """The data directory both server processes share."""
+        """The data directory that both server processes share."""
         return self.place / "server"
 
     def show_bytes(self, done: int, total: int) -> None:
-        """Show how far a download is."""
+        """Show the progress of a download."""
         self.progress.show(done / total, f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")
 
 
 def main(directory: str | Path = "demo-out", *, console: Console | None = None) -> int:
-    """Run the demo below `directory`; return the exit code: 0 when everything held, 1 with the reason when not."""
+    """Run the demo below `directory`; returns the exit code: 0 on success, 1 after a failure, whose reason is
+    printed.
+    """
     console = console or Console()
     started = time.monotonic()
     place = Path(directory)
@@ -156,7 +158,7 @@ def _spark(run: DemoRun, uri: str, token: str) -> Iterator[SparkSession]:
 
 
 def _deliver(run: DemoRun, project: Project, *, spark: SparkSession, reader: ConsistencyReader) -> None:
-    """Run the pipeline on what was delivered, while somebody reads what is published."""
+    """Run the pipeline on the delivered files, while the reader reads published tables."""
     number = len(run.deliveries) + 1
     word = "first" if number == 1 else "late"
     delivery = Delivery(name=word)
@@ -189,13 +191,13 @@ def _compare(run: DemoRun, spark: SparkSession, sources: Mapping[str, DemoTable]
 
 
 def _table_action(run: DemoRun, step: str) -> str:
-    """What the runs did with a table, for the report's last column."""
+    """Return the operation of the runs on a table, for the report's last column."""
     rows = [delivery.rows.get(step, 0) for delivery in run.deliveries]
     return ", then ".join(f"{count:,} written" if count else "nothing new" for count in rows)
 
 
 def _draw(run: DemoRun, spark: SparkSession) -> None:
-    """Ask the finished table for the numbers of the page, and draw its plots."""
+    """Query the numbers of the page from the finished table, and draw its plots."""
     with run.progress.step("draw two plots"):
         run.commits += [
             TableCommitLine(at=at, operation=word, rows=rows) for at, word, rows in spark.sql(tables.COMMITS).collect()
@@ -211,7 +213,7 @@ def _draw(run: DemoRun, spark: SparkSession) -> None:
 
 
 def _fill_search_table(run: DemoRun, spark: SparkSession, *, admin: Client) -> list[float]:
-    """Put the airports' names with their vectors into a Lance table; return the vector of what ana looks for."""
+    """Write the airports' names with their vectors into a Lance table; returns the vector of ana's query."""
     with run.progress.step("make vectors of the airports' names, in a Lance table") as step, admin:
         filled = search.fill_table(spark, admin)
         source = next(line.rows for line in run.tables if line.name == search.AIRPORTS)
@@ -221,7 +223,7 @@ def _fill_search_table(run: DemoRun, spark: SparkSession, *, admin: Client) -> l
 
 
 def _show_access(run: DemoRun, uris: dict[str, str], *, token: str, source_lookup: list[float]) -> None:
-    """Play the same scenes at each server; the administrator's changes are all made at the first."""
+    """Run the same trials at each server; the administrator's changes are all made at the first."""
     with Client(next(iter(uris.values())), token=token) as admin:
         access.add_ana(admin, (access.TABLE, search.TABLE))
         for name, uri in uris.items():
@@ -250,7 +252,7 @@ def _summary(run: DemoRun, *, directory: Path, total_s: float) -> DemoSummary:
 
 
 def _graph(run: DemoRun) -> list[DrawnEdge]:
-    """What each table was made from, with the rows that both runs wrote of what is read."""
+    """Return the inputs of each table, with the number of rows that both runs wrote to each input."""
     edges = []
     for step, sources in _READS.items():
         for source in sources:
@@ -265,7 +267,7 @@ _READS = {f"raw.nyc.{name}": (f"{name}.csv",) for name in data.TABLES} | {"curat
 
 
 def _report_failure(error: BaseException, *, place: Path, console: Console) -> int:
-    """Print why; for an error that is not one of ours, keep its trace beside the data."""
+    """Print the reason; for an unexpected error, write its traceback next to the data."""
     reason = str(error)
     if not isinstance(error, (LimnosError, ClientError, OSError, RunFailed)):
         log = place / "error.log"

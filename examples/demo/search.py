@@ -1,12 +1,11 @@
-"""Names of airports as vectors, beside the tables: made by Spark, kept in a Lance table, searched by `ana` through
-the server.
+"""Names of airports as vectors: computed by Spark, stored in a Lance table, searched by `ana` through the server.
 
-Job: fill the table, and ask for what is like some words and for what has a word in it. May import `client`, `model`,
-the demo's `access`, PySpark for the vectors, pyarrow for answers, and the shapes of Lance's requests. It must not
-know how the pipeline made what it reads.
+Job: fill the table, and search by similarity and by a word. May import `client`, `model`, the demo's `access`, PySpark
+for the vectors, pyarrow for answers, and the types of Lance's requests. It must not know how the pipeline made the
+table that it reads.
 
-A vector is a name's groups of three letters, counted, the rare ones for more (TF-IDF), each group in one of a few
-hundred places: names that are spelled alike are near each other. No model is needed for it, and none is fetched.
+A vector has the counts of a name's groups of three letters, weighted by rarity (TF-IDF), each group hashed to one of a
+few hundred positions: names with a similar spelling are close to each other. This needs no model and no download.
 """
 
 from __future__ import annotations
@@ -41,23 +40,21 @@ _PATH: Final = TABLE.split(".")
 
 
 class SearchCheckFailed(LimnosError):
-    """A search found something else than what is there."""
+    """A search returned an unexpected result."""
 
     code = "search-wrong"
 
 
 @dataclass(frozen=True, slots=True)
 class VectorTableContents:
-    """What was put into the table, and the vector of what ana will look for."""
+    """The content of the table, and the vector of ana's query."""
 
     rows: int
     source_lookup: list[float]
 
 
 def fill_table(spark: SparkSession, admin: Client) -> VectorTableContents:
-    """Write every airport's name with its vector, and an index of their words. A table from an earlier run is
-    replaced.
-    """
+    """Write every airport's name with its vector, and a full-text index. A table from an earlier run is replaced."""
     try:
         admin.namespaces.create(NAMESPACE)
     except ConflictError as error:
@@ -76,7 +73,7 @@ def fill_table(spark: SparkSession, admin: Client) -> VectorTableContents:
 
 
 def _vectors(names: DataFrame) -> PipelineModel:
-    """Learn which groups of letters are rare."""
+    """Compute the rarity of groups of letters, and the vectors."""
     from pyspark.ml import Pipeline
     from pyspark.ml.feature import IDF, HashingTF, NGram, Normalizer, RegexTokenizer
 
@@ -100,13 +97,13 @@ def _with_vectors(model: PipelineModel, names: DataFrame) -> DataFrame:
 
 
 def search_access(client: Client, source_lookup: list[float]) -> TableAccess:
-    """How ana searches: by likeness, and by a word."""
+    """Return ana's searches: by similarity, and by a word."""
     namespace = client.lance.namespace()
     return TableAccess(table=TABLE, way="Lance REST", ask=lambda: _search(namespace, source_lookup))
 
 
 def _search(namespace: LanceNamespace, source_lookup: list[float]) -> AccessAnswer:
-    """Ask both ways; what is refused in one and not in the other is no answer. Raises SearchCheckFailed."""
+    """Search both ways; if only one is refused, that is an error. Raises SearchCheckFailed."""
     from lance_namespace.errors import PermissionDeniedError
 
     found: list[str] = []

@@ -1,7 +1,7 @@
 """Server processes of the demo.
 
-Job: start `limnos server start` the way a user does, wait until it says `ready URL`, and stop it whatever happens. May
-import the standard library and `model`. It must not know what the server is used for.
+Job: start `limnos server start` as a user does, wait until it prints `ready URL`, and stop it in every case. May import
+the standard library and `model`. It must not know the use of the server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LIMNOS = (sys.executable, "-c", "import sys; from limnos.cli.main import main; 
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """A server that serves: its base URL and its process id."""
+    """A running server: its base URL and its process id."""
 
     uri: str
     pid: int
@@ -39,16 +39,16 @@ class RunningServer:
 
 @contextmanager
 def running_server(data: Path, *, log: Path, flags: Sequence[str] = ()) -> Iterator[RunningServer]:
-    """Serve the store in `data` on a free loopback port, with further flags, for the time of the body; the server's
-    log goes to `log`.
+    """Serve the store in `data` on a free loopback port, with additional flags, for the body of a `with`; the server's
+    log is written to `log`.
 
-    Raises Unavailable with the end of the log when the server does not come up.
+    Raises Unavailable with the end of the log if the server does not start.
     """
     data.mkdir(parents=True, exist_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
     command = [*_LIMNOS, "server", "start", "--data", str(data), "--listen", "127.0.0.1:0", *flags]
     with log.open("wb") as errors:
-        # A session of its own: Ctrl-C reaches the demo alone, which then stops its servers in order.
+        # In its own session: Ctrl-C reaches only the demo, which then stops its servers in order.
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
         lines: queue.Queue[str | None] = queue.Queue()
         pump = threading.Thread(target=_pump, args=(process.stdout, lines), daemon=True)
@@ -75,7 +75,7 @@ def _wait_until_ready(process: subprocess.Popen[str], lines: queue.Queue[str | N
 
 
 def _pump(source: IO[str], lines: queue.Queue[str | None]) -> None:
-    """Pass on all lines until the end, so that a server that prints more never blocks on a full pipe; then close it."""
+    """Forward all lines to the end, so that a server that prints more never blocks on a full pipe; then close it."""
     with source:
         for line in source:
             lines.put(line)

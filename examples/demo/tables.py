@@ -1,7 +1,7 @@
-"""What the published tables hold, asked by Spark SQL: compared with the source, and the numbers of the page.
+"""The content of the published tables, read with Spark SQL: compared with the source, and the numbers of the page.
 
-Job: queries and the comparison. May import `model`, the demo's `data` and PySpark's types; it must not know how
-the tables were made.
+Job: queries and the comparison. May import `model`, the demo's `data` and PySpark's types; it must not know how the
+tables were made.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _REMEDY = "Delete the demo's directory and run it again; if it stays so, it is a
 
 
 class CountsDiffer(LimnosError):
-    """A table does not hold what its source holds."""
+    """The content of a table differs from its source."""
 
     code = "counts-differ"
 
 
 def raw_table_name(table: str) -> str:
-    """The full name of a raw table."""
+    """Return the full name of a raw table."""
     return f"{RAW}.{table}"
 
 
 def verify(spark: SparkSession, source: DemoTable) -> int:
-    """Compare a raw table with its source, rows and values per column; return its rows. Raises CountsDiffer on any
-    difference.
+    """Compare a raw table with its source, rows and values per column; returns its number of rows. Raises CountsDiffer
+    on any difference.
     """
     table = raw_table_name(source.name)
     found = census(spark, table, columns=source.column_names)
@@ -63,7 +63,7 @@ def verify(spark: SparkSession, source: DemoTable) -> int:
 
 
 def verify_delays(spark: SparkSession, flights: DemoTable) -> int:
-    """Check that `delays` has every flight exactly once; return its rows."""
+    """Check that `delays` has every flight exactly once; returns its number of rows."""
     rows, keys = spark.sql(_COUNT_DELAYS).collect()[0]
     if (rows, keys) != (flights.census.rows, flights.census.rows):
         raise CountsDiffer(

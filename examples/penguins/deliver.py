@@ -1,7 +1,7 @@
-"""Put the measurements of some years where the pipeline looks for them: `python deliver.py 2007 2008`.
+"""Write the measurements of some years into the pipeline's input directory: `python deliver.py 2007 2008`.
 
-The data is that of the package `palmerpenguins` (Gorman, Williams and Fraser 2014, collected at Palmer Station;
-CC0): `pip install palmerpenguins`.
+The data is that of the package `palmerpenguins` (Gorman, Williams and Fraser 2014, collected at Palmer Station; CC0):
+`pip install palmerpenguins`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DATA = Path(__file__).parent / "data"
 
 
 def deliver(year: str) -> int:
-    """Write the file of a year; returns how many penguins it has."""
+    """Write the file of a year; returns its number of penguins."""
     with ALL.open(newline="", encoding="utf-8") as opened:
         rows = [row for row in csv.DictReader(opened) if row["year"] == year]
     if not rows:
@@ -28,7 +28,7 @@ def deliver(year: str) -> int:
         writer = csv.DictWriter(opened, fieldnames=list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    beside.replace(target)  # a run that is under way sees the whole file or none
+    beside.replace(target)  # a concurrent run sees the complete file or none
     return len(rows)
 
 

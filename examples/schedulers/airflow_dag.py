@@ -1,9 +1,9 @@
-"""The same from Airflow: a task that calls the command line, one a day.
+"""The run of `plain.py` from Airflow: a task that calls the command line, once a day.
 
-Airflow's machine needs `limnos` on its PATH and LIMNOS_URI and LIMNOS_TOKEN_FILE in its environment. A task that
-is killed is tried again; `pipeline run` then waits for the lease of the run that was killed to end, or `limnos
-pipeline resume RUN` goes on with it by hand. Exit code 10 is broken data: trying again would not help, so the task
-is skipped, and `limnos pipeline show RUN` says what was found.
+Airflow's machine needs `limnos` on its PATH and LIMNOS_URI and LIMNOS_TOKEN_FILE in its environment. A killed task is
+retried; `pipeline run` then waits until the lease of the killed run expires, or a user continues it with `limnos
+pipeline resume RUN`. Exit code 10 is invalid data: a retry would not help, so the task is skipped, and `limnos pipeline
+show RUN` lists the findings.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ COMMAND = ("limnos", "pipeline", "run", "pipeline.yaml", "--param", "day={{ ds }
 
 
 def script() -> str:
-    """The command for a shell. Exit code 99 tells Airflow to skip the task and not to try again."""
+    """Return the command for a shell. Exit code 99 tells Airflow to skip the task and not to retry it."""
     return f"{shlex.join(COMMAND)} || {{ code=$?; [ $code -eq {BROKEN_DATA} ] && exit 99; exit $code; }}"
 
 
 def dag() -> object:
-    """The DAG; Airflow finds it by the name below."""
+    """Return the DAG; Airflow finds it by the name below."""
     from airflow.providers.standard.operators.bash import BashOperator
     from airflow.sdk import DAG
 
@@ -32,5 +32,5 @@ def dag() -> object:
 
 try:
     nyc_flights = dag()
-except ModuleNotFoundError:  # read without Airflow, as its tests do
+except ModuleNotFoundError:  # imported without Airflow, as by its tests
     nyc_flights = None

@@ -1,4 +1,4 @@
-"""The same from Dagster: an op that calls the plain function, and tells Dagster which run it was."""
+"""The run of `plain.py` from Dagster: an op that calls the plain function, and reports the run to Dagster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plain import publish
 
 
 def publish_day(day: str, *, file: str = "pipeline.yaml") -> dict[str, object]:
-    """Publish one day; what it returns is the op's metadata."""
+    """Publish one day; the returned value is the op's metadata."""
     token = Path(os.environ["LIMNOS_TOKEN_FILE"]).read_text().strip()
     return publish(
         file, uri=os.environ.get("LIMNOS_URI", "http://127.0.0.1:8090"), token=token, parameters={"day": day}
@@ -20,7 +20,7 @@ def publish_day(day: str, *, file: str = "pipeline.yaml") -> dict[str, object]:
 
 
 def job() -> object:
-    """The job; Dagster finds it by the name below."""
+    """Return the job; Dagster finds it by the name below."""
     from dagster import OpExecutionContext, RetryPolicy, job, op
 
     @op(config_schema={"day": str}, retry_policy=RetryPolicy(max_retries=2))
@@ -36,5 +36,5 @@ def job() -> object:
 
 try:
     nyc_flights = job()
-except ModuleNotFoundError:  # read without Dagster, as its tests do
+except ModuleNotFoundError:  # imported without Dagster, as by its tests
     nyc_flights = None

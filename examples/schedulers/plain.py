@@ -1,8 +1,8 @@
-"""A run as a plain function: what a notebook calls, and what the schedulers beside it wrap.
+"""A run as a plain function: a notebook calls it, and the other examples for schedulers wrap it.
 
     python examples/schedulers/plain.py pipeline.yaml --uri http://127.0.0.1:8090 --token-file limnos-data/admin.token
 
-Needs `limnos[spark]` and nothing else; the server keeps the run, so whoever looks at it need not be where it ran.
+Needs only `limnos[spark]`; the server stores the run, so it can be inspected from any machine.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from limnos.spark import session
 def publish(
     file: str | Path, *, uri: str, token: str, parameters: Mapping[str, object] | None = None, master: str = "local[*]"
 ) -> dict[str, object]:
-    """Run the pipeline and publish it; returns what a scheduler keeps of it. Raises RunFailed with what to do."""
+    """Run the pipeline and publish it; returns the values that a scheduler stores. Raises RunFailed with advice."""
     spark = session(uri, token=token, master=master, app_name=Path(file).stem)
     ended = load(file).run(spark, parameters=parameters).require()
     return {"run": ended.run, "state": ended.state, "rows": ended.rows, "revision": ended.revision}
 
 
 def main(arguments: list[str] | None = None) -> dict[str, object]:
-    """Read the command line, publish, print what came of it."""
+    """Read the command line, publish, print the result."""
     parser = argparse.ArgumentParser(description="Run a pipeline from Python")
     parser.add_argument("file")
     parser.add_argument("--uri", default="http://127.0.0.1:8090")

@@ -32,7 +32,7 @@ class Engine(SqlDriver):
         "rename table": "renameTable() is not supported",
         "drop": "Without a catalog's prefix",
         "merge": "Syntax error",
-        "make a view": "there is no view",  # it says nothing, and makes none in the catalog
+        "make a view": "there is no view",  # it reports nothing, and creates none in the catalog
         "read another's view": "Unknown table expression identifier",
         "types: write": f"the witness reads {_EMPTY}",
         "types: delete": f"the witness reads {_EMPTY}",
@@ -46,7 +46,7 @@ class Engine(SqlDriver):
 
     def start(self, place: Place) -> None:
         super().start(place)
-        os.chdir(place.work.parent)  # the warehouse has to lie below
+        os.chdir(place.work.parent)  # the warehouse must be below the working directory
         self.session = Session()
         self.session.query(f"SET {_SETTINGS}")
         self._known: set[str] = set()

@@ -24,7 +24,7 @@ class Engine(Driver):
         **dict.fromkeys(("add column", "rename column", "drop column", "rename table"), ABSENT),
         **dict.fromkeys(("make a view", "update", "delete", "merge", "types: delete"), ABSENT),
         "read another's view": "Table does not exist",
-        "reads duckdb": "list type must have a single child",  # of Parquet; all others read the file
+        "reads duckdb": "list type must have a single child",  # of Parquet; all other engines read the file
     }
 
     def be(self, caller: str) -> None:

@@ -16,7 +16,7 @@ class Engine(SqlDriver):
     section = "DuckDB"
     dialect = "duckdb"
     limits = {  # noqa: RUF012
-        "names: dot": "namespaces/a.b-duckdb/",  # made as two levels: the witness does not find it
+        "names: dot": "namespaces/a.b-duckdb/",  # created as two levels: the witness does not find it
         "make a view": "Not implemented Error: Create View",
         "read another's view": "does not exist",
         "a wrong credential": "Unauthorized_401",

@@ -31,13 +31,13 @@ class Engine(SqlDriver):
     section = "Flink"
     mark = "`"
     limits = {  # noqa: RUF012
-        "names: dot": "Table does not exist: a.b",  # read as levels
+        "names: dot": "Table does not exist: a.b",  # the dots separate levels
         "update": "SupportsRowLevelUpdate",
         "delete": "SupportsRowLevelDelete",
         "merge": "Unsupported query: MERGE",
         "make a view": "table should be resolved",
         "read another's view": "Object 'others' not found",
-        "types: create, partitioned by day": "SQL parse failed",  # partitions are columns
+        "types: create, partitioned by day": "SQL parse failed",  # partitions must be columns
         "types: delete": "SupportsRowLevelDelete",
     }
     types = {  # noqa: RUF012

@@ -20,7 +20,7 @@ class Engine(Foreign):
     section = "iceberg-go"
     limits = {  # noqa: RUF012
         "names: slash": "invalid identifier component",
-        "reads duckdb": "only parquet format is implemented, got parquet",  # DuckDB writes the format in small letters
+        "reads duckdb": "only parquet format is implemented, got parquet",  # DuckDB writes the format in lower case
         "read its view": "Table does not exist",
         "read another's view": "Table does not exist",
         "update": ABSENT,

@@ -169,7 +169,7 @@ class Engine(Driver):
         )  # fmt: skip
         self.catalog.create_view((*levels, name), schema_of({"id": "long"}), version)
 
-    # What the story looks at by this driver, whatever engine made it.
+    # Checks of the story by this driver, for tables of any engine.
 
     def snapshots(self, levels: Levels, name: str) -> list[int]:
         """The ids of a table's snapshots, oldest first."""
@@ -180,15 +180,15 @@ class Engine(Driver):
         return self.table(levels, name).schema().column_names
 
     def exists(self, levels: Levels, name: str) -> bool:
-        """Say whether there is a table."""
+        """Return whether a table exists."""
         return self.catalog.table_exists((*levels, name))
 
     def view_exists(self, levels: Levels, name: str) -> bool:
-        """Say whether there is a view."""
+        """Return whether a view exists."""
         return self.catalog.view_exists((*levels, name))
 
     def is_partitioned_by_day(self, levels: Levels, name: str) -> bool:
-        """Say whether a table is partitioned by the day of `at`, and by nothing else."""
+        """Return whether a table is partitioned by the day of `at`, and by nothing else."""
         table = self.table(levels, name)
         return [
             (table.schema().find_column_name(each.source_id), str(each.transform)) for each in table.spec().fields

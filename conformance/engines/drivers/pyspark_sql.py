@@ -21,7 +21,7 @@ _CATALOG = "spark.sql.catalog.lake"
 
 
 class PySpark(SparkSql):
-    """Any release of Spark; its driver names the jars."""
+    """Any release of Spark; its driver names the JARs."""
 
     section = "Spark"
 
@@ -48,7 +48,7 @@ class PySpark(SparkSql):
     def be(self, caller: str) -> None:
         self.catalog = f"lake_{caller}"
         for name, value in self._settings(caller).items():
-            if name.startswith(_CATALOG):  # all else was said when Spark started
+            if name.startswith(_CATALOG):  # all other settings were set when Spark started
                 self.spark.conf.set(name.replace(_CATALOG, f"spark.sql.catalog.{self.catalog}"), value)
 
     def _settings(self, caller: str) -> dict[str, str]:
@@ -65,7 +65,7 @@ class PySpark(SparkSql):
         return [[_plain(cell) for cell in row] for row in self.spark.sql(text).collect()]
 
     def rename(self, levels: Sequence[str], name: str, new: str) -> None:
-        target = ".".join(map(self.quoted, (*levels, new)))  # Iceberg's catalog takes a target without the catalog
+        target = ".".join(map(self.quoted, (*levels, new)))  # Iceberg's catalog expects a target without the catalog
         self.ask(f"ALTER TABLE {self.table(levels, name)} RENAME TO {target}")
 
 

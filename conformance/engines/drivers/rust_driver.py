@@ -21,8 +21,8 @@ class Engine(Foreign):
     section = "iceberg-rust"
     limits = {  # noqa: RUF012
         **dict.fromkeys(_WITHOUT, ABSENT),
-        "names: slash": "NamespaceNotFound",  # sent as it stands
-        "add column": "Column size not found in table",  # it reads by the schema of the last snapshot
+        "names: slash": "NamespaceNotFound",  # sent unencoded
+        "add column": "Column size not found in table",  # it reads with the schema of the last snapshot
         "read another's view": "TableNotFound",
     }
 

@@ -21,7 +21,7 @@ class Engine(SparkSql):
     limits = {  # noqa: RUF012
         "a service account's secret": "no way for it to sign in by a credential",
         "namespace four deep": "invalid argument: table reference",
-        "names: Unicode": "%E6%97%A5%E6%9C%AC-%C3%BC/metadata/",  # it looks for the file under a name with its percent signs
+        "names: Unicode": "%E6%97%A5%E6%9C%AC-%C3%BC/metadata/",  # it opens the file under the percent-encoded name
         **dict.fromkeys(("rename table", "add column", "rename column", "drop column"), "unsupported ALTER TABLE operation"),
         **dict.fromkeys(("a reader may not write", "what is closed to a reader"), "status code 403 Forbidden"),
         "a wrong credential": "status code 401 Unauthorized",
@@ -47,7 +47,7 @@ class Engine(SparkSql):
         self.spark.conf.set("spark.sql.session.timeZone", "UTC")
 
     def layout(self, *, typed: bool) -> str:
-        """Leave out the properties of merge-on-read: Sail writes equality deletes only, and none for lists."""
+        """Omit the properties of merge-on-read: Sail writes equality deletes only, and none for lists."""
         return super().layout(typed=typed).partition(" TBLPROPERTIES")[0]
 
     def ask(self, text: str) -> list[Row]:

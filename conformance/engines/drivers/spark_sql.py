@@ -1,4 +1,4 @@
-"""Spark's SQL, as Spark itself and what is compatible with it spell the verbs."""
+"""Spark's SQL, in which Spark itself and compatible engines spell the verbs."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _STOP_S = 20
 _HEADERS = {
     "X-Trino-User": "conformance",
     "X-Trino-Time-Zone": "UTC",
-    "X-Trino-Client-Capabilities": "PARAMETRIC_DATETIME",  # else time stamps are told in milliseconds
+    "X-Trino-Client-Capabilities": "PARAMETRIC_DATETIME",  # otherwise timestamps have milliseconds
 }
 
 
