@@ -46,7 +46,7 @@ WIDE, LINKED = 405, 200
 USERS: Final = 1_000
 EVENTS_AT_ONCE: Final = 100
 LOADS: Final = 10
-"""How often Chromium loads a page."""
+"""Number of page loads in Chromium."""
 CAUGHT_UP_S: Final = 300.0
 FORM: Final = "application/x-www-form-urlencoded"
 _ASSET: Final = re.compile(r'(?:href|src)="([^"#]+/static/[^"#]+)')

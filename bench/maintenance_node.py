@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COMMITS_PER_TURN: Final = 40
 TURNS: Final = 11
 _START_MS: Final = 4_000_000_000_000
-"""A time after that of all files that are written."""
+"""A time after that of all written files."""
 _POLICIES: Final = {
     "system_iceberg_table_maintenance": {}, "system_iceberg_compaction": {},
     "system_iceberg_snapshot_expiration": {"olderThanDays": 1, "retainLast": 1, "minSnapshotCount": 0},

@@ -41,16 +41,16 @@ if TYPE_CHECKING:
 
 SMALL_FILES: Final = 15
 TRIGGER: Final = 6
-"""The number of small files from which on a table needs compaction."""
+"""The number of small files from which a table needs compaction."""
 INTERVAL_MS: Final = 30_000
-"""The time between two compactions of a table beside writers; the product waits an hour."""
+"""The time between two compactions of a table with writers; the product waits an hour."""
 QUERIES: Final = 3
 QUERIED_TABLES: Final = 2
-"""How many tables of each kind of writer are queried."""
+"""Number of queried tables for each kind of writer."""
 WRITERS: Final = 4
-"""How many statements are executed at a time, each on a table of its own."""
+"""Number of concurrent statements, each on its own table."""
 _WRITERS_SETTINGS: Final = {"spark.sql.shuffle.partitions": "1", "spark.ui.enabled": "false"}
-"""Settings with which statements on small tables cost less, so that writers make more of them."""
+"""Settings that make statements on small tables cheaper, so that writers execute more of them."""
 ENDED_WITHIN_S: Final = 1_200
 _STATES: Final = Sql("SELECT state, count(*) FROM maintenance_operation WHERE kind = 'compact' GROUP BY state")
 _FLAGS: Final = ("--idle", "1", "--output", "json")

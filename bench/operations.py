@@ -24,10 +24,10 @@ CHANGES: Final = "/api/limnos/v1/metalakes/lake/catalogs/main/changes"
 RATIO_AIM: Final = 1.25
 """Maximum ratio of CPU on the largest tree to that on the smallest."""
 POSTGRES_AIM: Final = 2.0
-"""Aims of reads on PostgreSQL, as a multiple of SQLite's."""
+"""Targets of reads on PostgreSQL, as a multiple of SQLite's."""
 AIM_CONNECTIONS: Final = 16
 ALONE_WHEN_AIMED_US: Final = 16.0
-"""Cost of the server library alone, with 6 KB answers and 16 connections, on the machine and day of the aims."""
+"""Cost of the server library alone, with 6 KB answers and 16 connections, on the machine and day of the targets."""
 _serial = itertools.count()
 
 

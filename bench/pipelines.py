@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _SPACE = "main.bench"
 _DAY_OF = 100
-"""A day is one part of so many."""
+"""Number of parts, one of which is a day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

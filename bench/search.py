@@ -38,7 +38,7 @@ SPACES: Final = ("changed", "moved")
 COMMITS: Final = 500
 """Commits of a round."""
 INDEX_S: Final = 3.0
-"""Seconds in which the index certainly takes what was committed; waited for with and without it."""
+"""Seconds in which the index certainly includes the commits; both variants wait for them."""
 CAUGHT_UP_S: Final = 600.0
 IDLE_SHARE: Final = 0.05
 """The share of one CPU below which a server has finished the background work after its start."""

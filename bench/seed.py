@@ -38,7 +38,7 @@ COMMIT_TABLES = 1024
 LISTS = (1_000, 10_000)
 SIBLINGS = 5_000
 CROWDS = (1_000, 100_000, 1_000_000)
-"""Numbers of tables in the namespaces for paging. A tree has those that it is large enough for."""
+"""Numbers of tables in the namespaces for paging. A tree has those for which it is large enough."""
 SINGLE_GRANTS = 3_000
 LEAF_TABLES = 8
 _BRANCH_LEVELS = 3

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 STATEMENT_S: Final = 3600
-"""How long a statement may take on a busy machine, in seconds."""
+"""Maximum seconds of a statement on a busy machine."""
 LONG: Final = {"LIMNOS__SQLPP__TIMEOUT_S": str(STATEMENT_S)}
-"""The setting of a server whose statements may take so long."""
+"""The server's setting for such long statements."""
 
 
 class Refused(Exception):

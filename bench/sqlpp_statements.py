@@ -27,9 +27,9 @@ AT_ONCE: Final = 100_000
 WARM: Final = 30
 LOOKUP_CPU_S, CHANGE_S, INSERT_S, DIVISION_S, WARM_S = 0.05, 0.4, 4.0, 5.0, 15.0
 SMALL_FILES: Final = 40
-"""Fewer than `sqlpp.compact_files`: they are there as long as no statement adds more."""
+"""Fewer than `sqlpp.compact_files`: they remain as long as no statement adds files."""
 COMPACTED_WITHIN: Final = 60
-"""A number of changes of a dataset within which it reaches `sqlpp.compact_files`, whatever it had before."""
+"""A number of changes within which any dataset reaches `sqlpp.compact_files`."""
 WARMS: Final = {"LIMNOS__ENGINE__WARM": "true"}
 GROWTH_MB: Final = 64
 """The growth of memory after the first `FULL_HEAP` statements that counts as noise."""

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
 NASTY = '<script>alert(1)</script> "quoted" ../up \u202eright-to-left \N{PILE OF POO}'
-"""A name's worth of letters that break careless pages; names of objects leave out the direction mark."""
+"""A name with letters that break careless pages; object names omit the direction mark."""
 ARROW = "application/vnd.apache.arrow.stream"
 WIDTHS = (1280, 390, 2560)
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 HEIGHT, HEIGHT_MAX = 900, 2200
-"""Pixels of a picture: a page that is longer is cut."""
+"""Pixels of a screenshot: a longer page is truncated."""
 
 
 class LakeServer:
@@ -416,7 +416,9 @@ USER_PAGES = {
               "worksheet", "operations", "storage", "missing", "lineage", "fileset"),
     "stranger": ("home", "catalog", "search", "audit", "sessions", "worksheet"),
 }  # fmt: skip
-"""The pages that each user opens: `carl` may use namespaces and no table, `guest` nothing; `stranger` is no user."""
+"""The pages that each user opens: `carl` may use namespaces and no table, `guest` has no privileges; `stranger` is not
+a user.
+"""
 
 
 def shoot(server: LakeServer, into: Path, *, only: str, widths: tuple[int, ...]) -> None:

@@ -226,7 +226,7 @@ def privilege_rows() -> list[str]:
 
 
 _USE: Final = {Privilege.USE_CATALOG: "catalog_", Privilege.USE_SCHEMA: "namespace_"}
-"""Privileges that nearly every action requires, with the prefix of the actions that their rows name."""
+"""Privileges that nearly every action requires, with the prefix of the actions whose rows name them."""
 
 
 def pages() -> dict[Path, str]:

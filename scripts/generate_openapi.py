@@ -58,13 +58,13 @@ FORM = "application/x-www-form-urlencoded"
 CONTENTS = {
     "export-metalake": ["application/x-protobuf", "application/x-ndjson"],
 }
-"""Kinds of answer that a handler chooses by what it is asked."""
+"""Content types among which a handler selects by the request."""
 ALWAYS: list[type[LimnosError]] = [
     BadRequest, AuthenticationFailed, PermissionDenied, NotFound, UnsupportedOperation, TooManyAttempts, LimnosError, ServiceUnavailable,
 ]  # fmt: skip
-"""What any operation may answer that looks at a credential."""
+"""Errors of every operation that reads a credential."""
 TOKENS: list[type[LimnosError]] = [BadRequest, AuthenticationFailed, TooManyAttempts, LimnosError, ServiceUnavailable]
-"""What an operation may answer that takes a credential in its body."""
+"""Errors of operations with a credential in the body."""
 
 _METALAKES = re.compile("/metalakes/{[^}]*}/")
 _CREATED = re.compile(r", 201\b")
@@ -87,7 +87,7 @@ BEFORE = (
     "Before a request is looked at, it may be answered 400 (no HTTP, or a path with wrong percent signs), 403 (a page of another site), "
     "408 (not complete in time), 421 (addressed to another server), 431 (a head that is too large), or 404 and 405 when no operation is there."
 )
-"""What stands in no operation, as it may come from any."""
+"""Answers that are not listed for an operation, because they are possible for every one."""
 ERRORS: dict[str, Json] = {
     "iceberg": {
         "error": {
@@ -126,12 +126,12 @@ KEY: Json = {
     "name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "format": "uuid"},
     "description": "A UUID of version 7. Sent again under its key, the request is carried out once and answered as the first time.",
 }  # fmt: skip
-"""The header of requests that may be repeated."""
+"""The header of repeatable requests."""
 OAUTH: Json = {
     "type": "object", "required": ["error", "error_description"],
     "properties": {"error": {"type": "string"}, "error_description": {"type": "string"}},
 }  # fmt: skip
-"""A refusal of a token, as OAuth has it (RFC 6749, section 5.2)."""
+"""A refusal of a token request in OAuth's form (RFC 6749, section 5.2)."""
 REQUIRED = {
     "iceberg": ["error"],
     "lance": ["code"],
@@ -168,9 +168,9 @@ class Known(NamedTuple):
     functions: tuple[FunctionType, ...]
     body: object | None
     keyed: bool = False
-    """An `Idempotency-Key` counts for it."""
+    """The operation accepts an `Idempotency-Key`."""
     word: str = ""
-    """The kind it is about, `{kind}` in its docstring, where one handler is there for several."""
+    """The kind of the object, `{kind}` in the docstring, if one handler serves several kinds."""
 
     @property
     def text(self) -> str:

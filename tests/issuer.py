@@ -124,7 +124,7 @@ class Issuer:
         self.answers: list[tuple[str, bool] | str | None] = []
         """The answers to a terminal's polls, in order: a user's yes or no, an error of RFC 8628, or None (pending)."""
         self.person: str | None = None
-        """Who signs in by a browser; None for a refusal."""
+        """The person who signs in with a browser; None for a refusal."""
         self.codes: dict[str, AuthorizationCode] = {}
         self.claims: dict[str, object] = {}
         """Additional claims of ID tokens."""

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
 SEVENTHS: Final = 7
 PARTS: Final = SEVENTHS * SEVENTHS
-"""Tests and modules are selected independently: a test that only an absent module has would never run."""
+"""Tests and modules are selected independently; otherwise a test that exists only in a deselected module would never
+run.
+"""
 HEAVY: Final = "heavy"
 """The mark of a module that takes half a minute or more for any of its tests."""
 HEAVY_MIN: Final = 2
 """Minimum number of heavy modules that run."""
 SERVER_MODULES: Final = 1
-"""How many of seven modules of a folder run, of those that start servers, PostgreSQL or Spark."""
+"""Number of selected modules of seven in a folder, of those that start servers, PostgreSQL or Spark."""
 CASES_MIN: Final = {"": 10, "integration": 2, "spark": 2}
 """Minimum number of tests of a group, by suite: a fast test costs milliseconds, one with servers a second."""
 

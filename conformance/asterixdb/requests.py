@@ -50,7 +50,7 @@ class StepRequest:
     handle: str = ""
     status: int | None = None
     part: str = ""
-    """The field of the response that the expected result belongs to; empty for the results or the whole response."""
+    """The field of the response to which the expected result belongs; empty for the results or the whole response."""
 
     @property
     def has_results(self) -> bool:

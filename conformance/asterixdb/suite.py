@@ -15,7 +15,7 @@ from typing import Final
 
 RUNTIME: Final = Path("asterix-app/src/test/resources/runtimets")
 DATA: Final = Path("asterix-app")
-"""The directory that paths such as `asterix_nc1://data/…` start at."""
+"""The base directory of paths such as `asterix_nc1://data/…`."""
 _MARK: Final = "{urn:xml.testframework.asterix.apache.org}"
 _ENTITY: Final = re.compile(r'<!ENTITY\s+(\w+)\s+SYSTEM\s+"([^"]+)">')
 _COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)

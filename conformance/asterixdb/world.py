@@ -56,7 +56,7 @@ class QueryService:
     file_scheme = "file"
     """The scheme of the paths of files on the server's machine."""
     settings: Mapping[str, str] = MappingProxyType({"compiler.ordered.fields": "false"})
-    """Settings of the suite's servers (`cc.conf`) that decide results, sent with each statement."""
+    """Settings of the suite's servers (`cc.conf`) that affect results, sent with each statement."""
 
     def __init__(self, uri: str, token: str, *, limit_s: float) -> None:
         self._address = urlsplit(uri)

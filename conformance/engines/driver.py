@@ -33,7 +33,7 @@ class Place:
     is_remote: bool = False
     """The warehouse is in an object store, and the engine gets credentials from the server only."""
     store: str = ""
-    """Address of that store, for engines that do not take it from the server."""
+    """Address of that store, for engines that do not get it from the server."""
 
 
 class Driver:

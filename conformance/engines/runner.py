@@ -45,7 +45,7 @@ DEEPER: dict[str, Callable[[Lake], list[Check]]] = {
 }
 """Checks of a single engine."""
 REMOTE_ENGINES = ("spark41", "spark35", "pyiceberg", "duckdb", "daft", "polars", "trino", "flink", "flink2", "go")
-"""Engines that take credentials from the catalog."""
+"""Engines that get credentials from the catalog."""
 
 
 class Runner:

@@ -26,7 +26,7 @@ EVERYTHING = (
     "CreateCatalog", "UseCatalog", "CreateSchema", "UseSchema", "CreateTag", "ApplyTag", "ManageUsers", "ManageGroups",
     "CreateRole", "ManageGrants", "RegisterJobTemplate", "UseJobTemplate", "RunJob",
 )  # fmt: skip
-"""What a worker is granted on the metalake; what lies in catalogs of its own it owns."""
+"""Privileges on the metalake for users with rights; objects in their own catalogs they own."""
 
 
 def metalakes(book: Book, admin: GravitinoAdminClient, *, name: str) -> None:

@@ -259,7 +259,7 @@ JOBS: dict[str, Callable[[Place, ExitStack], str]] = {
     "connect": connect,
     "server,spark,demo": demo,
 }
-"""For the extras of an environment, what is done in it."""
+"""For the extras of an environment, the functions that test it."""
 
 
 def main(arguments: list[str]) -> int:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HERE: Final = Path(__file__).parent
 ROOT: Final = "asterixdb-jdbc"
 _CLUSTER_TEST: Final = "JdbcDriverTest.java"
-"""Starts AsterixDB itself; `Runner.java` stands for it."""
+"""Starts AsterixDB itself; `Runner.java` replaces it."""
 
 
 class DriverTest(NamedTuple):

@@ -38,7 +38,7 @@ SOURCES = HERE / "src" / "test" / "java"
 OUTPUT = HERE.parent.parent / "conformance-out"
 CATALOG = "main"
 ALLOWED = "file:/tmp"
-"""The tests ask for locations there; Java spells a local URL with one slash."""
+"""Locations that the tests use; Java spells a local URL with one slash."""
 
 FLAGS = {
     "rck.local": "false",

@@ -102,7 +102,7 @@ SPACES: Final = (
     Call("drop_namespace", "n", _set(behavior="Restrict")),
     Call("namespace_exists", "n", code=1),
 )  # fmt: skip
-"""The life of a namespace."""
+"""Calls about a namespace, from create to drop."""
 
 DATABASES: Final = (
     Call("create_namespace", "n", _set()),
@@ -112,7 +112,7 @@ DATABASES: Final = (
     Call("create_namespace", "n", _set(mode="ExistOk")),
     Call("drop_namespace", "n"),
 )
-"""The same of a catalog, as far as LanceDB has words for it."""
+"""The same for a catalog, as far as LanceDB has calls for it."""
 
 _MANAGED: Final = {"managed_versioning": "true"}
 TABLES: Final = (
@@ -190,4 +190,4 @@ TABLES: Final = (
     Call("create_materialized_view", "v", _set(kind="query", source_query="select 1", output_schema="a"), code=UNSUPPORTED, outsider=UNSUPPORTED),
     Call("refresh_materialized_view", "v", code=UNSUPPORTED, outsider=UNSUPPORTED),
 )  # fmt: skip
-"""The life of tables: one with rows, one declared, one whose versions the server keeps."""
+"""Calls about tables, from create to drop: one with rows, one declared, one whose versions the server manages."""

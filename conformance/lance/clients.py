@@ -35,7 +35,7 @@ class Refused(Exception):
     def __init__(self, codes: tuple[int, ...], text: str) -> None:
         super().__init__(text)
         self.codes = codes
-        """Which codes it can mean: one, unless the client puts it in words of its own."""
+        """The codes that the error may stand for: one, unless the client uses its own message."""
 
 
 class NoCall(Exception):

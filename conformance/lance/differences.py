@@ -26,7 +26,7 @@ from conformance.lance.requests import REQUESTS, Asked
 PAGE = Path(__file__).with_name("differences.md")
 _VARY = frozenset({"location", "table_uri", "transaction_id", "e_tag", "manifest_path", "manifest_size", "timestamp_millis", "manifestSize",
                    "createAt", "index_uuid", "created_at", "size_bytes", "total_bytes", "uuid", "_rowid"})  # fmt: skip
-"""Fields whose values nobody can foresee: only that they are there counts."""
+"""Fields with unpredictable values: only their presence counts."""
 
 
 SHOWN = 300

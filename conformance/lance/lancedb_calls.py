@@ -14,7 +14,7 @@ import pyarrow as pa
 from conformance.lance.home import NEAR, Json
 
 Foreign: TypeAlias = Any
-"""What is LanceDB's: it tells no types."""
+"""Objects of LanceDB, which has no types."""
 Own = Callable[[Foreign, list[str], Json, pa.Table | None], object]
 _CODE = re.compile(r'"code": ?(\d+)')
 _BY_WORDS: Final = (
@@ -26,8 +26,8 @@ _BY_WORDS: Final = (
     ("does not exist in table schema", (20,)),  # checked by the client itself
 )
 _AS_WRONG_REQUEST: Final = {13: (9, 12, 13, 23)}
-"""What the server tells the remote client as a wrong request, as that takes a 404 for a missing table and repeats
-what is told 409.
+"""Codes that the server sends to the remote client as a wrong request, because that client treats a 404 as a missing
+table and retries a 409.
 """
 
 
@@ -175,7 +175,7 @@ DATABASES: Final[dict[str, Own]] = {
     "list_tables": lambda held, ident, _f, _: {"tables": list(held[0].connect_database(ident[0]).table_names())},
     "drop_namespace": lambda held, ident, _f, _: held[0].drop_database(ident[0]),
 }
-"""A catalog is a database to the remote client; what it connects to is not asked anything until something in it is."""
+"""A catalog is a database of the remote client; connecting sends no request until an object in it is used."""
 
 
 def _nothing(_database: object) -> Json:

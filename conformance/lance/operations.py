@@ -26,4 +26,4 @@ SPACE_OPERATIONS: Final = _SPACE
 TABLE_OPERATIONS: Final = _TABLE
 OPERATIONS: Final = (*_SPACE, *_TABLE)
 NUMBERS: Final = {name: number for number, name in enumerate(OPERATIONS, 1)}
-"""Which number an operation has in the protocol's list."""
+"""The number of each operation in the protocol's list."""

@@ -53,7 +53,7 @@ def _file() -> bytes:
 A: Final = "namespace/lance$a"
 T: Final = "table/lance$a$t"
 W: Final = "table/lance$w$t"
-"""A table like T, for what one of the two takes and the other does not: they stay alike elsewhere."""
+"""A table like T, for requests that only one of the servers accepts, so that T stays equal on both."""
 FEW: Final = stream(ROWS.slice(0, 10))
 _ONE: Final[Json] = {"single_vector": NEAR}
 
@@ -134,7 +134,7 @@ SPACES: Final = (
     Asked("no such method", "PUT", "namespace/lance$a/describe", {}, "error bodies"),
     Asked("GET where POST is meant", "GET", "namespace/lance$a/describe", None, "error bodies"),
 )  # fmt: skip
-"""About namespaces."""
+"""Requests about namespaces."""
 
 MAKING: Final = (
     _table("create", "with rows", stream()),
@@ -191,7 +191,7 @@ MAKING: Final = (
     _listed("all tables", "table", why="all tables"),
     _listed("all tables, with a slash", "table/", why="all tables"),
 )  # fmt: skip
-"""About tables as such."""
+"""Requests about tables as objects."""
 
 ROW_WORK: Final = (
     _table("insert", "rows", FEW),
@@ -262,7 +262,7 @@ ROW_WORK: Final = (
     _table("analyze_plan", "a query", {"k": 2, "vector": _ONE}),
     _table("analyze_plan", "a bad query", {"k": 2, "vector": {}, "filter": "none < 1"}, why="columns"),
 )  # fmt: skip
-"""About rows."""
+"""Requests about rows."""
 
 INSIDE: Final = (
     _table("create_index", "near vectors", {"column": "vector", "index_type": "IVF_FLAT", "num_partitions": 2, "distance_type": "l2"}),
@@ -356,5 +356,5 @@ INSIDE: Final = (
     Asked("table drop: with a body", "POST", "table/lance$a$p/drop", {"id": ["lance", "a", "p"]}),
     _listed("what is left", "namespace/lance$a/table/list"),
 )  # fmt: skip
-"""About what is inside a table, and its end."""
+"""Requests about the content of a table, and its end."""
 REQUESTS: Final = (*SPACES, *MAKING, *ROW_WORK, *INSIDE)

@@ -15,7 +15,7 @@ from conformance.lance.home import Home, Json
 from conformance.lance.operations import NUMBERS
 
 NO_CALL = ("update_field_metadata", "batch_create_table_versions", "batch_commit_tables")
-"""What pylance 14 names, but does not send; whoever holds its client has it from there."""
+"""Operations that pylance 14 names but does not send; clients that contain its client do not send them either."""
 Outcome = Literal["ok", "FAILED", "no call"]
 
 

@@ -39,7 +39,7 @@ FIRST: Final = tuple(
         "gravitino/test_source_topic_refusals.py", "iceberg/test_federated_refusals.py", "test_admission.py",
     )
 )  # fmt: skip
-"""The tables of refusals: most uses are noticed there."""
+"""The tables of refusals, which notice most uses."""
 THEN: Final = tuple(
     f"tests/{each}" if each.startswith("services/") else f"tests/http/{each}"
     for each in (
@@ -62,11 +62,11 @@ THEN: Final = tuple(
         "console/external/test_objects.py",
     )
 )  # fmt: skip
-"""What comes by the rest."""
+"""Tests that reach the remaining uses."""
 EACH_MAX: Final = 3
-"""Cases of a test with parameters that run; of tables of refusals all."""
+"""Maximum number of cases of a parametrized test; tables of refusals run completely."""
 ABOUT_RIGHTS: Final = ("403", "orbidden", "efus", "user=", "who", "grant", "may")
-"""A test whose text has none of these asks nothing about rights."""
+"""A test whose text has none of these makes no access decisions."""
 
 
 class Chosen:

@@ -29,7 +29,7 @@ _METALAKE, _CATALOG, _NAMESPACE = (
     ChainLink(3, Kind.NAMESPACE, "n"),
 )
 SHALLOW: Final[tuple[SecurableChain, ...]] = ((_METALAKE,), (_CATALOG, _METALAKE))
-"""What the own API and Gravitino's know of the object before they read a body."""
+"""The ancestors that the admin API and Gravitino REST know before they read a body."""
 DEEP: Final[tuple[SecurableChain, ...]] = (
     *SHALLOW,
     (_NAMESPACE, _CATALOG, _METALAKE),
@@ -40,7 +40,7 @@ DEEP: Final[tuple[SecurableChain, ...]] = (
         for link in (ChainLink(4, kind, "t"), ChainLink.absent(kind, "t"))
     ),
 )
-"""What Iceberg REST and Lance REST know."""
+"""The ancestors that Iceberg REST and Lance REST know."""
 
 
 class _Caller:

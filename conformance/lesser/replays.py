@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from tests.http.driver import DriverAnswer
 
 TRIES_MAX: Final = 60
-"""Requests that are tried for one use, until one is answered otherwise."""
+"""Maximum number of requests that are repeated for one use, until an answer differs."""
 DEPTH_MAX: Final = 4
-"""Uses behind one another that ask for the same."""
+"""Maximum number of successive uses that require the same."""
 LOOKS: Final = ("GET", "HEAD")
 
 
@@ -50,9 +50,7 @@ class Replays:
         self._replaying = False
         self._test = ""
         self._shapes: set[tuple[int, str, str]] = set()
-        """Uses and requests, but for the caller's name, that were tried: behind a use that is noticed another may
-        refuse.
-        """
+        """Tried uses and requests, without the caller's name: after a use that is noticed another may refuse."""
         self.noticed: dict[int, Told] = {}
         self.again: dict[int, Told] = {}
         self.reached: dict[int, str] = {}

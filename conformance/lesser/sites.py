@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PACKAGES: Final = ("limnos.services", "limnos.http")
 SITE: Final = "_site"
-"""The attribute of a use's value that holds its number."""
+"""The attribute of a use's value with its number."""
 _HOOK: Final = "__lesser_use__"
 _SPECIAL: Final = {
     "catalog_create": "catalog_list", "metalake_create": "metalake_load", "privilege_grant": "role_load", "role_assign": "role_list",
@@ -48,10 +48,12 @@ class Site(NamedTuple):
     lesser: str
     is_early: bool
     asks: tuple[str, ...]
-    """What is asked for with it before a route reads a long body; empty for uses that decide something else."""
+    """The actions that are required together with it before a route reads a long body; empty for uses in other
+    decisions.
+    """
     key: str
-    """Its file, the function around it and its action, and a number from the second such use on: what stays when
-    lines move.
+    """Its file, the function around it and its action, with a number from the second such use on: stable when lines
+    move.
     """
 
     def __str__(self) -> str:

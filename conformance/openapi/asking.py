@@ -55,8 +55,8 @@ def nothing_undocumented(_context: object, response: Response, case: Case) -> No
 
 
 ANSWER_S = 120
-"""Longer than the server of `world` takes for anything: one that waits for changes may take 90, however busy the
-machine is.
+"""Longer than any timeout of the server of `world`: a request that waits for changes may take 90 s on a busy
+machine.
 """
 CHECKS = (
     not_a_server_error,
@@ -74,7 +74,7 @@ OTHERS = {
     "namespace_id": ("$", "lance", "lance$a", "lance$gone"), "table_id": ("lance$a$t", "lance$a$gone"),
     "v": ("v", "red", "1", "0", "gone"), "version": ("0", "1", "-1", "9999999999999999999999"), "id": ("1", "0", "x"),
 }  # fmt: skip
-"""Names that lead somewhere, by the parameter of a path; what is not here is as the coverage test names it."""
+"""Existing names by path parameter; others are named as in the coverage test."""
 HURDLES = ("", " ", "\x00", "a/b", "ä", "%", "..", "a" * 300, "\U0001f600", "'", '"', "$", "\x1f", "a\nb")
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text() | st.sampled_from((*HURDLES, "a", "t", "main", "lake")),
@@ -102,7 +102,7 @@ class Found:
     """The results of one protocol."""
 
     statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
-    """By caller and status."""
+    """Counts by caller and status."""
     wrong: dict[tuple[str, int, str], Wrong] = field(default_factory=dict)
 
     @property

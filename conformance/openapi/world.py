@@ -27,7 +27,9 @@ OWN = "/api/limnos/v1/metalakes"
 READS = ("use_catalog", "use_schema", "select_table")
 
 BOUNDED = "[lance]\ndata_timeout_s = 60\n[sqlpp]\ntimeout_s = 60\n"
-"""What may take minutes takes no longer than one that waits for changes does: then no answer at all is a fault."""
+"""Settings that shorten long requests to the time of one that waits for changes, so that a missing answer is a
+fault.
+"""
 GIVEN = {"name": "owner", "type": "USER"}
 Request = tuple[str, str, object]
 
@@ -78,7 +80,7 @@ THINGS: tuple[Request, ...] = (
     *(("PUT", f"{API}/lake/owners/CATALOG/{name}", GIVEN) for name in ("main", "lance", "models", "files", "topics")),
     ("PUT", f"{API}/lake/owners/METALAKE/lake", GIVEN),
 )  # fmt: skip
-"""In the order in which they can be made: the metalake is given away last."""
+"""In order of creation; the owner of the metalake is changed last."""
 
 
 class Caller(NamedTuple):

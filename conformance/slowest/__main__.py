@@ -37,11 +37,11 @@ ANSWER_S = 20
 TRIES = 3
 FAILED = 500
 LATE, LATE_TEXT = 504, b"may have been made"
-"""A change that does not end in time is answered with 500, as its outcome is unknown; it counts as 504."""
+"""A change that exceeds its time limit is answered with 500, because its outcome is unknown; it counts as 504."""
 LONG_AGAIN_MS = 15
-"""A long request that took more is sent again, and its least time counts."""
+"""A long request that took more is repeated, and its minimum counts."""
 SENDING_MS_PER_MIB = 4
-"""What handing on a MiB of an answer takes, in many steps with others in between: it is not counted."""
+"""Time for sending a MiB of an answer, in many steps with other tasks in between: it is subtracted."""
 MEND_EVERY = 400
 SHOWN_MAX = 600
 

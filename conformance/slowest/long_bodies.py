@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 BYTES: Final = (1 << 20) - 4096
 PLACES_MAX: Final = 12
-"""How many values of a body are replaced, each by itself."""
+"""Maximum number of values of a body that are replaced, one at a time."""
 _MARK: Final = "limnos-place"
 
 
 OWN: Final = {
     "asterix": (Sent("POST", "/query/service", {"statement": "select value 1", "args": [1], "$x": {"a": 1}}),)
 }
-"""Requests besides the first ones of a protocol, whose bodies are statements."""
+"""Requests in addition to the initial ones of a protocol, whose bodies are statements."""
 
 
 def _repeated(unit: bytes) -> bytes:

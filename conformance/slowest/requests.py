@@ -21,7 +21,7 @@ FOLDER: Final = Path(__file__).parents[2] / "openapi"
 BODY_BYTES_MAX: Final = 2048
 PROTOCOLS: Final = tuple(sorted(file.stem for file in FOLDER.glob("*.json")))
 LEFT_OUT: Final = re.compile(r"/(jobs/runs|tasks|backup|watch)|signout|/connector")
-"""Routes that start processes or wait on purpose."""
+"""Routes that start processes or wait by design."""
 
 
 @dataclass(frozen=True)

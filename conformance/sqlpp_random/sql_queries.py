@@ -26,7 +26,7 @@ TABLES: Final = (
     "CREATE TABLE sales (id BIGINT, shop BIGINT, qty BIGINT, price DOUBLE, note VARCHAR, day DATE, paid BOOLEAN)",
     "CREATE TABLE shops (id BIGINT, name VARCHAR, area VARCHAR, size BIGINT)",
 )
-"""Whole numbers have 64 bits: DuckDB computes with the columns' type, SQL++ with bigint."""
+"""Integers have 64 bits: DuckDB computes with the columns' type, SQL++ with bigint."""
 _WORDS: Final = ("ab", "Ab", "b", "", "zebra", "a b", "1")
 _AREAS: Final = ("north", "south", "")
 _DAYS: Final = ("2020-01-31", "2020-02-29", "1969-12-31", "2021-06-05")

@@ -21,7 +21,7 @@ from limnos.spark import session
 from tests.integration.live import serving
 
 _SHUFFLE_AT_SCALE_1 = 24
-"""About 30 MB a task; Spark's 200 are 200 tasks of nothing for two cores."""
+"""About 30 MB per task; Spark's default of 200 gives 200 empty tasks for two cores."""
 
 
 def _settings(scale: float, memory: str) -> dict[str, str]:

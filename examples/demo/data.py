@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MISSING = "NA"
-"""How the files write a missing value; an empty field means the same."""
+"""The spelling of a missing value in the files; an empty field means the same."""
 
 TABLES = ("airlines", "airports", "planes", "weather", "flights")
 EXAMPLE = Path(__file__).parent / "nyc_flights" / "pipeline.yaml"
 
 FIRST, LATE = "1-first.csv", "2-late.csv"
-"""Files of the flights: all but the last day of the year, and that day with what was corrected meanwhile."""
+"""Files of the flights: all but the last day of the year, and that day with corrections."""
 
 _ARRIVAL = ("arr_time", "arr_delay", "air_time")
 _CUT_MONTH, _CUT_DAY, _CUT_TIME = 12, 30, 1800

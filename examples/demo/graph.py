@@ -13,7 +13,7 @@ from dataclasses import dataclass
 _WIDTH_MIN, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 190, 44, 110, 22, 12
 _PAD = 10
 _LETTER, _NOTE_LETTER = 9.0, 7.5
-"""More than the mean width of a letter in the report's fonts, so that every text ends inside of its box."""
+"""More than the mean width of a letter in the report's fonts, so that every text fits into its box."""
 
 
 @dataclass(frozen=True, slots=True)

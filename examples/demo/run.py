@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 STEPS_TOTAL = 13
 _PATIENCE_S = 120.0
-"""The server may have to start a process that reads Lance tables while Spark has all cores."""
+"""The server may have to start a process that reads Lance tables while Spark uses all cores."""
 _STOPPED = "Stopped. Run it again: what is done is kept."
 _SPARK_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",

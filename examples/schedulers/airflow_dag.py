@@ -12,7 +12,7 @@ import shlex
 
 BROKEN_DATA = 10
 COMMAND = ("limnos", "pipeline", "run", "pipeline.yaml", "--param", "day={{ ds }}", "--wait", "60", "--output", "json")
-"""What the task runs; Airflow puts the day in."""
+"""The task's command; Airflow inserts the day."""
 
 
 def script() -> str:

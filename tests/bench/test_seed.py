@@ -25,7 +25,7 @@ SMALL = {
 SHAPE = Shape(20)
 READABLE = ("hot0", "wide", "list3", "list4")
 USERS = {"reader": 200, "denied": 200, "picker": 403, "writer": 200}
-"""Who was planted, and how each is answered for the first table that may be read."""
+"""The users, and the expected status of each for the first readable table."""
 
 
 def prepare(node: DriverNode) -> None:

@@ -21,9 +21,11 @@ CALLS_MAX = {
     "metadata-new": 1100,
     "metadata-all": 6900,
 }
-"""Calls of a warm request of each kind; a change that needs more says why, and puts the number up."""
+"""Maximum number of calls of a warm request of each kind; a change that needs more gives a reason and raises the
+number.
+"""
 UP_MAX = 30
-"""Calls of a request that go from a layer to one above it."""
+"""Maximum number of calls of a request from a layer to one above it."""
 
 
 @pytest.fixture(scope="module")

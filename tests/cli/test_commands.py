@@ -115,7 +115,7 @@ def test_ls_of_a_catalog_asks_for_no_tables(fake: FakeServer, limnos: Run) -> No
 
 
 STEERING = "\x1b]0;owned\x07\u202egpj.exe\u200b\x9b2J\x7f"
-"""Sets a terminal's title, turns the text around, hides, clears the screen."""
+"""Sets a terminal's title, reverses the text direction, hides text, clears the screen."""
 
 
 def harmless(text: str) -> bool:

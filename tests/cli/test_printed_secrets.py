@@ -199,10 +199,10 @@ BREAKS: dict[str, Break] = {
     "server babbles": _words("BABBLE"),
     "no TLS": _words("TLS"),
 }
-"""Ways in which commands fail: settings, words, files and servers that are wrong."""
+"""Ways in which commands fail: invalid settings, arguments, files and servers."""
 CASES = [(words, name) for words in COMMANDS for name in BREAKS]
 ALONE = {("demo",), ("spark", "jars")}
-"""Commands that need no server, settings or credential, and so fail by their words alone."""
+"""Commands that need no server, settings or credential, and so fail only by their arguments."""
 if not WHOLE:
     CASES = [(words, list(BREAKS)[at % len(BREAKS)]) for at, words in enumerate(COMMANDS)]
 

@@ -17,7 +17,7 @@ from conformance.openapi.world import CALLERS, World, world_at
 
 CASES = 2
 EVERY = 10
-"""Of the operations, one in so many is asked for: `make conformance` asks for all, and more often."""
+"""One in this number of operations is tested: `make conformance` tests all, and more often."""
 
 
 @contextmanager

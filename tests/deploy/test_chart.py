@@ -18,7 +18,7 @@ VALUES: Json = {
     "image": {"repository": "registry.example.com/limnos"}, "database": {"secret": "limnos-database"},
     "warehouse": "s3://lake-tables/main", "hosts": ["lake.example.com", "lake.internal"],
 }  # fmt: skip
-"""What has to be given."""
+"""The required values."""
 EVERYTHING: Json = {
     **VALUES, "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "lake-tls"}, "metrics": {"serviceMonitor": True},
     "environment": {"LIMNOS__OIDC__ISSUER": "https://id.example.com", "LIMNOS__OIDC__AUDIENCES": "limnos"}, "environmentSecrets": ["aws"],

@@ -14,7 +14,7 @@ from tests.deploy.named_things import DEPLOY, ROOT, addresses, settings_of
 FILE = DEPLOY / "container" / "Containerfile"
 TEXT = re.sub(r"\\\n", " ", FILE.read_text(encoding="utf-8"))
 LAST = TEXT.rpartition("\nFROM ")[2]
-"""The stage that runs."""
+"""The final stage."""
 
 
 def lines(word: str, text: str = LAST) -> list[str]:

@@ -23,7 +23,7 @@ SECTIONS = {
     },
     "Install": {"WantedBy"},
 }  # fmt: skip
-"""Keys that systemd.unit, systemd.service and systemd.exec have: another one is a slip, which systemd passes over."""
+"""Keys of systemd.unit, systemd.service and systemd.exec: another one is a mistake, which systemd ignores."""
 
 
 def unit() -> configparser.ConfigParser:

@@ -38,12 +38,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 SECONDS = float(os.environ.get("LIMNOS_TEST_KEYS_S", "5"))
 CALLERS, KEYS = 16, 60
 FEW = "4"
-"""With so many files too many the dataset is compacted."""
+"""The number of files from which the dataset is compacted."""
 OWN_FROM = 1_000_000
 WARM_S = 240.0
 SETTLED_S = 600.0
 LONG_S = 60.0
-"""After so long a time the files are seen to be compacted in the end."""
+"""Seconds of a run after which the files are checked to be compacted."""
 MADE = "create type Entry as { id: bigint, maker: bigint }; create dataset entries(Entry) primary key id;"
 NOTHING = "nothing was changed"
 
@@ -56,7 +56,7 @@ class Crowd:
     token: str
     until: float = 0.0
     told: dict[int, tuple[str, int, str]] = field(default_factory=dict)
-    """By a statement's own key: INSERT or UPSERT, the other key, and what became of it."""
+    """By a statement's own key: INSERT or UPSERT, the other key, and the outcome."""
     strange: list[str] = field(default_factory=list)
     kills: int = 0
     outsider: int = 0

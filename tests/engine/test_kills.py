@@ -38,7 +38,7 @@ UPDATE = "update %s as d set d.v = d.id where d.id < 3"
 DELETE = "delete from %s as d where d.id = 3"
 ENDED = "The engine ended in the middle of the statement: try again"
 FEW = 4
-"""With so many files too many a dataset is compacted here: more than the other tests make."""
+"""The number of files from which a dataset is compacted here: more than the other tests create."""
 BOTH = [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
 THREE = [{"id": 1, "v": 0}, {"id": 2, "v": 0}, {"id": 3, "v": 3}]
 CHANGES: dict[str, tuple[list[dict[str, int]], list[dict[str, int]]]] = {

@@ -32,7 +32,7 @@ from limnos.sqlpp.values.model import (
 
 FORM = storage_form_of_record(type_of("{ id: bigint, name: string?, born: date?, tags: {{ string }}? }"), (("id",),))
 JSON_FORM = storage_form_of_record(type_of("{ id: bigint, name: string?, born: date? }"), (("id",),))
-"""JSON has no values of a declared multiset."""
+"""JSON has no multisets."""
 
 
 def loaded(path: Path, format_: str, **options: str) -> list[Value]:

@@ -38,8 +38,8 @@ SLIDES = (
     "/* Fully qualified dataset name in FROM clause */ select value o from sales.east.orders as o",
     "/* Join */ select * from sales.east.orders as e, sales.west.orders as w where e.oid = w.oid",
 )
-"""What dataverses of several parts were asked for with, in this order; objects have something beside their key,
-and those to join with are made.
+"""Statements on dataverses of several parts, in this order; objects have fields besides their key, and joined datasets
+are created.
 """
 TEA, INK = {"oid": 100, "what": "tea"}, {"oid": 100, "what": "ink"}
 MADE = """

@@ -20,10 +20,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 
 PATIENCE_S = 240
 ENDED = r"[0-9]\.[0-9]{3} s"
-"""How the shell says that a statement has ended."""
+"""The shell's output at the end of a statement."""
 MADE = "create dataverse sales.east; create type sales.east.Thing as { id: bigint }; create dataset sales.east.orders(sales.east.Thing) primary key id;"
 LONG = "select value n from orders o, range(1, 1000000000) n where n < o.id;"
-"""Goes through more than anybody waits for, in the engine."""
+"""A statement that runs longer than any test waits, in the engine."""
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 SLOW = {2, 16}
-"""DuckDB makes cross products of these where Spark does not; Spark has them in `conformance/run sqlpp_tpch`."""
+"""Queries for which DuckDB computes cross products and Spark does not; `conformance/run sqlpp_tpch` runs them on
+Spark.
+"""
 
 
 @pytest.fixture(scope="module")

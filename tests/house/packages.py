@@ -19,9 +19,9 @@ LINES_MAX = 6_000
 ROOMS = ("services", "store", "http", "cli", "client")
 """The rooms whose packages have limits on their size."""
 CHRONICLES = frozenset({"limnos/store/migrations/versions"})
-"""Folders that only grow: a file for each step of the schema."""
+"""Folders that only grow: a file for each schema migration."""
 KERNEL = "request"
-"""The package of services that all the others are built on. Imports of it are not counted."""
+"""The package of services on which all others are built. Imports of it are not counted."""
 CROSS_EDGES_MAX = 166
 
 

@@ -80,4 +80,4 @@ COLLECTORS: dict[str, tuple[Collector, str]] = {
     "routes": (routes, "docs/reference/routes.md"),
     "routes of the own API": (own_routes, "docs/reference/routes.md"),
 }
-"""What is collected, and the page that must tell of it."""
+"""The collected names, and the page that must document them."""

@@ -43,7 +43,7 @@ OWN = {
     "services/sqlpp/requests/results.py": "as those",
     "services/request/task_context.py": "what tasks do",
 }
-"""Modules that hand mutations to a store under the server's own permit, or past the context, with what those are."""
+"""Modules that submit mutations with the server's own permit, or bypass the context, with the kind of mutations."""
 
 
 def goes_past(module: Path) -> bool:

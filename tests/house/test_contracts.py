@@ -77,7 +77,7 @@ PLANTED = {
     "client": ("client/planted.py", "from limnos import config", "limnos.config"),
     "pure": ("names/planted.py", "import asyncio", "asyncio"),
 }
-"""For each contract: a file, the import that breaks it, and what the report must name."""
+"""For each contract: a file, the import that breaks it, and the text that the report must contain."""
 
 
 @pytest.fixture(scope="module")

@@ -20,11 +20,11 @@ DECIDING = (
     "judge",
     "bindings_of",
 )
-"""Methods of a request view that decide, wherever they are named."""
+"""Methods of a request view that make decisions, wherever they are named."""
 DECIDING_CALLED = ("look_up", "permit")
-"""The same; other objects have a method or a field of the name, which is no decision."""
+"""The same; other objects have a method or a field of this name, which is not a decision."""
 NO_DECISION = ("ctx.look_up",)
-"""Reads what no decision rests on."""
+"""Reads on which no decision depends."""
 
 
 def decisions_in(text: str) -> list[str]:

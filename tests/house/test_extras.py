@@ -36,9 +36,9 @@ NEEDS: Mapping[str, frozenset[str]] = {
         "limnos.sources.connectors.metastore_tables": "server hive", "limnos.sources.connectors.mysql": "server mysql",
     }.items()
 }  # fmt: skip
-"""The extras that each module is for; the longest name counts, and what is not named works in the base install."""
+"""The extras of each module; the longest name counts, and modules that are not listed work in the base install."""
 SHARED = {"google.protobuf": "protobuf", "google.auth": "google-auth", "google.oauth2": "google-auth"}
-"""Packages of a name space that several distributions share."""
+"""Namespace packages that several distributions share."""
 
 
 def modules() -> dict[str, Path]:

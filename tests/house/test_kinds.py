@@ -79,9 +79,9 @@ CLI_KINDS: Final = {
     "drop": ("_DROPPED in cli/catalog/tree.py", frozenset(tree._DROPPED)),
     "describe": ("_FOUND in cli/catalog/describe.py", describe.DESCRIBED),
 }
-"""For each part of the command line, the place of its words of kinds, and the words."""
+"""For each part of the command line, the position of its words for kinds, and the words."""
 OWN_RECORDS: Final = ("metalake", "catalog")
-"""Nodes that `services/exchange/metalake_export.py` has records for."""
+"""Nodes for which `services/exchange/metalake_export.py` has records."""
 
 
 def _gravitino(kind: Kind, row: KindRow) -> Iterator[str]:
@@ -277,7 +277,7 @@ CHECKS: Final[dict[str, Callable[[Kind, KindRow], Iterator[str]]]] = {
     "protected": _protected, "restricted": _restricted, "trash": _trash, "export": _export, "feed": _feed, "transactions": _transactions,
     "locations": _locations, "placeholder": _placeholder, "lineage": _lineage, "cli": _cli,
 }  # fmt: skip
-"""What each aspect of a row promises, checked in the rooms."""
+"""Checks of each aspect of a row in the rooms."""
 
 
 def problems(kind: Kind, row: KindRow, aspect: str) -> list[str]:

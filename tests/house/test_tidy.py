@@ -35,7 +35,7 @@ RULES: dict[Rule, tuple[list[SourceFile], SourceFile]] = {
     tidy.skipped_test: (TESTS, SourceFile("tests/store/test_a.py", "import pytest\npytest.skip('no Java')\n")),
     tidy.foreign_path: (ALL, SourceFile("src/limnos/store/a.py", "x = '" + "/ro" + "ot/lake'\n")),
 }
-"""Each rule, where it holds, and a file that breaks it."""
+"""Each rule, where it applies, and a file that violates it."""
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)

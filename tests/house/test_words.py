@@ -18,7 +18,7 @@ FILES = [
 ]
 SHELVES = ("start", "guides", "reference", "explain", "decisions")
 GLOSSARY = "glossary.md"
-"""The page that says what the words of older releases mean today."""
+"""The page with the meaning of the words of older releases."""
 PAGES = [ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "README.md")]
 PAGES += [page for shelf in SHELVES for page in sorted((ROOT / "docs" / shelf).rglob("*.md")) if page.name != GLOSSARY]
 

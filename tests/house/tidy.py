@@ -47,7 +47,9 @@ PURE_ROOMS = frozenset({"names", "model", "formats", "sqlpp"})
 TERMINAL_ROOMS = frozenset({"cli"})
 
 CLI_MAY_IMPORT = frozenset({"cli", "client", "config", "model", "names", "sqlpp"})
-"""Rooms of the base install. The rest needs an extra, and costs start time: `limnos ls` must not load a server."""
+"""Rooms of the base install. Other rooms need an extra and increase the start time: `limnos ls` must not load a
+server.
+"""
 
 CLI_MAY_IMPORT_OUTSIDE = frozenset(
     {"cyclopts", "rich", "httpx2", "msgspec", "prompt_toolkit", "pydantic", "pydantic_settings"}

@@ -16,7 +16,7 @@ from typing import Final
 from tests.house.tidy import SourceFile
 
 MODULES_MAX: Final = 3
-"""In so many modules a class name may stand."""
+"""Maximum number of modules with a class of one name."""
 PARTICIPLE: Final = re.compile(r"_?[A-Z][a-z]+(?:ed|ing)")
 IRREGULAR: Final = frozenset(
     [
@@ -68,7 +68,7 @@ NOUNS: Final[Mapping[str, str]] = {
     "Negated": "EXPLAIN prints it as the name of a plan's node",
     "Quantified": "EXPLAIN prints it as the name of a plan's node",
 }
-"""Names of one word that end like participles, and why they may."""
+"""Names of one word that end like participles, and why they are allowed."""
 VARIABLES: Final[Mapping[str, str]] = {
     "apart": "objects, or the thread pool that does the work",
     "asked": "request, requested names",
@@ -94,7 +94,7 @@ VARIABLES: Final[Mapping[str, str]] = {
     "wanted": "expected value, requirement",
     "whom": "principal",
 }
-"""Participles and the like that say nothing as a variable or a parameter, and nouns to take instead."""
+"""Participles and similar words that say nothing as a variable or a parameter, and nouns to use instead."""
 PRIVATE: Final[Mapping[str, str]] = {
     "scene": "request view",
     "scenes": "request views",
@@ -109,7 +109,7 @@ PRIVATE: Final[Mapping[str, str]] = {
     "lending": "definer's rights",
     "telling": "visibility, change publishing",
 }
-"""Words that only this code base had, and those of the field."""
+"""Words that only this code base used, and those of the field."""
 IN_PROSE: Final[Mapping[str, str]] = {
     "cold": "not cached",
     "door": "connection, route",
@@ -120,16 +120,16 @@ IN_PROSE: Final[Mapping[str, str]] = {
     "parties": "commit groups",
     "told": "reported, shown, distinguished",
 }
-"""Words that are fine as parts of other names, and not in docstrings, comments and pages."""
+"""Words that are allowed as parts of other names, but not in docstrings, comments and pages."""
 PHRASES: Final[Mapping[str, str]] = {
     "with one lane": "RFC 9106 calls a thread of Argon2 so",
     "limnos_cold_reads": "the name of a metric",
     "server.lane": "the name of a setting",
     "outcome    told": "a column that the command prints",
 }
-"""Where those words stay, and why."""
+"""Exceptions for these words, and why."""
 PROSE: Final = ("out of sight", "limnos.chores", "limnos_chores", "chore_processes", '_chores"', "CHORE_MEMORY", "log.")
-"""Where those words stay: an idiom, and names that logs, metrics, settings and processes have on the wire."""
+"""Exceptions for these words: an idiom, and names that logs, metrics, settings and processes have on the wire."""
 
 IN_MESSAGES: Final[Mapping[str, str]] = {
     "anew": "again",
@@ -145,7 +145,7 @@ IN_MESSAGES: Final[Mapping[str, str]] = {
     "took away": "removed, revoked",
     "whoever": "the operator, the owner",
 }
-"""Phrases that messages, log lines and help texts went round a word with, and the word."""
+"""Phrases with which messages, log lines and help texts paraphrased a term, and the term."""
 
 
 def participles(files: Iterable[SourceFile]) -> Iterator[str]:

@@ -48,12 +48,14 @@ PYICEBERG: dict[str, IcebergType] = {
 }  # fmt: skip
 NESTED = ("struct", "list", "map")
 SLOTS = {"list": 1, "map": 2}
-"""Ids that a type takes beside its column's: of what is in it."""
+"""Ids that a type needs in addition to its column's: those of its parts."""
 NEW_TYPES = (*ICEBERG, *NESTED)
 PARTS = ("a", "b")
-"""Parts of a struct when it is new; the first is never deleted, or nobody could tell a null from a struct of nulls."""
+"""Fields of a new struct; the first is never deleted, because otherwise NULL could not be distinguished from a struct
+of NULLs.
+"""
 KEY = "n"
-"""The column that numbers the rows, which stays."""
+"""The column that numbers the rows; it is never altered."""
 
 
 @dataclass
@@ -123,7 +125,7 @@ class Alter(NamedTuple):
     path: Path = ()
     word: str = ""
     after: str | None = None
-    """The column to come after; `first` for the front, None for where it is, or the end."""
+    """The preceding column; `first` for the front, None for the present position, or the end."""
 
 
 class AlterRefused(Exception):

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page
 
 KEYS_MAX: Final = 200
-"""How many presses of Tab may be needed to reach an element."""
+"""Maximum number of presses of Tab to reach an element."""
 _FOCUSED: Final = """() => {
   const focused = document.activeElement;
   const label = focused.labels?.[0];

@@ -98,9 +98,9 @@ class TokenWatch:
 
     pages: Sequence[str] = ()
     shown: list[str] = field(default_factory=list)
-    """Texts in which a token stood."""
+    """Texts that contained a token."""
     looked: set[str] = field(default_factory=set)
-    """The pages that answered, and the programs that were seen."""
+    """The pages that answered, and the programs that were found."""
 
     def __enter__(self) -> Self:
         self._over = threading.Event()

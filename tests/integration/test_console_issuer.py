@@ -24,7 +24,7 @@ from tests.nodes.wire import Wire
 pytestmark = [pytest.mark.integration, pytest.mark.heavy]
 PATIENCE_MS = 120_000
 SIGHTS_MAX = 600
-"""How often a test looks for the signs of life of processes that have just started."""
+"""Number of attempts to find the heartbeats of processes that have just started."""
 PROCESSES = 2
 """The number of server processes of a node."""
 

@@ -30,7 +30,7 @@ from tests.nodes.wire import (
 Record = dict[str, dict[str, object]]
 ROWS = [{"id": 1}, {"id": 2}]
 MANY = 300
-"""Topics, so that records go in more than one part."""
+"""Number of topics, so that records need more than one part."""
 
 
 class Pair(NamedTuple):

@@ -33,7 +33,7 @@ class Pair(NamedTuple):
     near: LiveServer
     away: LiveServer
     made: str
-    """What the page's commands printed."""
+    """The output of the page's commands."""
 
 
 @pytest.fixture(scope="module")

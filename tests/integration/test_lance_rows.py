@@ -39,7 +39,7 @@ ROWS = pa.table(
 )
 NEAR = [float(17 + place) for place in range(SIZE)]
 CUTS = int(os.environ.get("LIMNOS_TEST_CUTS", "5"))
-"""How often each of six sorts of body breaks off."""
+"""Number of truncations of each of six kinds of bodies."""
 
 
 def stream(table: pa.Table = ROWS, *, batches: int = 3) -> bytes:

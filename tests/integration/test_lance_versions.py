@@ -39,7 +39,7 @@ client = RestNamespace(**{"uri": uri, "header.Authorization": f"Bearer {token}"}
 for turn in range(int(appends)):
     lance.write_dataset(pa.table({"id": [int(mine) * 1000 + turn]}), namespace_client=client, table_id=table, mode="append")
 """
-"""What each of many processes does."""
+"""The program of each of many processes."""
 
 
 def rest(server: LiveServer) -> RestNamespace:

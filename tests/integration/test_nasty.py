@@ -129,7 +129,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "levels in a path": ("GET", f"{SPACES}/" + "a%1F" * 15_000, ""),
     "page token": ("GET", f"{SPACES}?pageSize=10&pageToken=" + "A" * 60_000, ""),
 }  # fmt: skip
-"""Method, address and body of each."""
+"""Method, path and body of each request."""
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,9 @@ from tests.nodes.wire import Wire, namespace_body, namespace_path, table_body, t
 pytestmark = pytest.mark.integration
 MANIFESTS, FILES = 10, 1_000
 HELD_BYTES_MAX = 96 << 20
-"""More than the server held before: an answer of 2,000 files is half a megabyte."""
+"""Limit of the additional memory: an answer of 2,000 files is half a megabyte."""
 LONG = {"type": "in", "term": "id", "values": list(range(1_000_000, 1_025_000))}
-"""A filter of 200 KB: a manifest's files with it come to more than an answer may."""
+"""A filter of 200 KB: repeated for each file of a manifest, it exceeds the maximum answer."""
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +64,8 @@ def _held(server: LiveServer) -> int:
 
 
 def test_ten_thousand_files_are_told_in_parts(server: LiveServer, path: str) -> None:
-    """Five tasks for two manifests name each file once. A filter that each file would repeat is refused with 406, and
-    peak memory stays bounded.
+    """Five tasks of two manifests each name every file once. A filter that each file would repeat is refused, and peak
+    memory stays bounded.
     """
     wire = Wire(server.uri, token=server.token, timeout_s=300)
     before = _held(server)

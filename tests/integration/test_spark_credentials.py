@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 LIFE_S = 15
-"""Iceberg's client asks for the next token a tenth of that before the end: seconds, also where everything is slow."""
+"""Iceberg's client requests the next token when a tenth of the lifetime remains: seconds, also on a slow machine."""
 PATIENCE_S = 600
 GIVEN = 'limnos_requests_total{operation="issue-token",protocol="iceberg",status="200"}'
 

@@ -43,7 +43,7 @@ STORY = (
     "UPDATE main.plan.cards SET paid = paid + 1 WHERE id % 5 = 1",
     "ALTER TABLE main.plan.cards RENAME COLUMN paid TO amount",
 )
-"""A table in four layouts, with deletes by position, a column of a wider type and one of a new name."""
+"""Statements for a table in four layouts, with position deletes, a widened column and a renamed one."""
 
 
 class Lake(NamedTuple):

@@ -180,7 +180,7 @@ def test_files_beside_are_refused(shell: Shell, store: ObjectStoreServer, server
 
 
 LIFE_S = 66
-"""The server gives out nothing that ends within a minute."""
+"""The server vends no credentials that expire within a minute."""
 RENEWED = 'limnos_requests_total{operation="load-credentials",protocol="iceberg",status="200"}'
 
 

@@ -25,11 +25,11 @@ from tests.integration.live import LiveServer, serving
 
 CALLERS = 64
 REPLACED = 4
-"""How often the certificate is replaced under load."""
+"""Number of certificate replacements under load."""
 PATIENCE_S = 300
 LONG = 200_000
 IN_A_ROW = 20
-"""Connections that are shown the same certificate: both workers have taken some of so many."""
+"""Number of consecutive connections with the same certificate: both workers have served some of them."""
 
 
 class Lake:

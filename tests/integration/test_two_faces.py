@@ -33,7 +33,7 @@ from tests.integration.test_pyiceberg import connect
 from tests.nodes.wire import GRAVITINO, PREFIX, Wire
 
 STORIES = int(os.environ.get("LIMNOS_TEST_ALTERS", "8"))
-"""Sequences of alters; 200 are the whole proof."""
+"""Sequences of alters; the complete check uses 200."""
 TURNS = 12
 ROW_EVERY = 4
 WRITERS, ALTERS_EACH = 4, 6

@@ -38,7 +38,7 @@ from limnos.pipeline.node_schemas import NodeSchema
 from limnos.pipeline.problems import InvalidPipeline
 
 Json = Any
-"""What JSON holds; its shape is the schema's business."""
+"""JSON values; the schema describes their shape."""
 
 HEAD = "pipeline: p\ncatalog: main\n"
 

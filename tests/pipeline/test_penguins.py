@@ -28,7 +28,7 @@ FENCES = re.findall(
 )
 PRINTED = [text for kind, text in FENCES if kind == "text"]
 BEGIN, END = "<<<<", ">>>>"
-"""Around what the page's Python prints."""
+"""Markers around the output of the page's Python."""
 
 
 def script() -> str:

@@ -40,7 +40,7 @@ READ = {
     "revenue_by_month": {"raw.orders", "mart.order_revenue"},
     "nation_revenue": {"raw.customer", "raw.orders", "raw.lineitem", "raw.supplier", "raw.nation", "raw.region"},
 }
-"""The tables that each mart's query names."""
+"""The tables in each mart's query."""
 
 UP = {
     ("customer_history", "c_acctbal"): {("raw.customer.c_acctbal", "mart.customer_history.c_acctbal")},
@@ -61,7 +61,7 @@ UP = {
     ("nation_revenue", "n_name"): {("raw.nation.n_name", "mart.nation_revenue.n_name")},
     ("nation_revenue", "customers"): {("raw.customer.c_custkey", "mart.nation_revenue.customers")},
 }
-"""What columns of marts directly come from, as far as tables go."""
+"""Direct inputs of columns of marts, down to tables."""
 
 DEMO = {
     ("flight_date", "flights.year"), ("flight_date", "flights.month"), ("flight_date", "flights.day"),
@@ -72,7 +72,7 @@ DEMO = {
     ("plane_year", "planes.year"), ("manufacturer", "planes.manufacturer"), ("model", "planes.model"), ("seats", "planes.seats"),
     ("temp", "weather.temp"), ("wind_speed", "weather.wind_speed"), ("precip", "weather.precip"), ("visib", "weather.visib"),
 }  # fmt: skip
-"""Each column of the demo's curated table, and the raw columns that it is made of."""
+"""Each column of the demo's curated table, with its raw input columns."""
 
 DELIVERY = {
     "airlines": "carrier,name\nAA,Air\n",
@@ -84,7 +84,7 @@ DELIVERY = {
     "origin,dest,air_time,distance,hour,minute,time_hour\n"
     "2013,1,1,517,515,2,630,619,11,AA,1545,N1,JFK,BOS,45,187,5,15,2013-01-01 05:00:00\n",
 }
-"""One flight, and what is known of it."""
+"""One flight with its related rows."""
 
 
 def _name(node: LineageNode) -> str:

@@ -19,7 +19,7 @@ from limnos.sources.lance.reading import count
 from limnos.sources.wire import COMPLETE, CUT, MORE
 
 END = 8
-"""How long the end of an Arrow stream is."""
+"""Length of the end marker of an Arrow stream."""
 ROWS = pa.table({"id": pa.array(range(1000), pa.int64()), "text": ["some words"] * 1000})
 
 

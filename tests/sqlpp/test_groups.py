@@ -22,7 +22,7 @@ FORM = storage_form_of_record(
     type_of("{ id: bigint, g: string?, h: integer?, d: double?, f: float?, in_: { n: bigint }? }")
 )
 FOREIGN = structs.replace(FORM.type, foreign=True)
-"""The type of a table that SQL++ did not create, whose null columns mean MISSING alone."""
+"""The type of a table that SQL++ did not create, whose NULL columns mean only MISSING."""
 THINGS: list[Value] = [
     {"id": 1, "g": "a", "h": Integer(2_000_000_000), "d": 0.5, "f": Float(16_777_216), "in_": {"n": 3}, "x": 1},
     {"id": 2, "g": "a", "h": Integer(2_000_000_000), "d": 1.5, "f": Float(1)},

@@ -99,7 +99,7 @@ COMPLETED = {
     "SELEC": ("SELECT", "SELECT;"),
     "selec": ("select", "select;"),
 }
-"""What is typed, what is offered for it, and what is sent when the first offer is taken."""
+"""The typed text, the offered completion, and the statement that is sent when the first offer is accepted."""
 
 
 def test_names_and_keywords_are_completed(shell: Shell, service: FakeQueryService) -> None:

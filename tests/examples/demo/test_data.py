@@ -22,7 +22,7 @@ from limnos.pipeline.file import load
 
 KEY = ("year", "month", "day", "carrier", "flight", "origin")
 ARR_TIME = 6
-"""Place of the arrival's time in a row."""
+"""Position of the arrival time in a row."""
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ class Relay:
         self.struck = threading.Event()
         self.back = threading.Event()
         self.meanwhile: Callable[[], None] = lambda: None
-        """Called while the server is away, before it returns."""
+        """Called while the server is down, before it restarts."""
         self._process: subprocess.Popen[bytes] | subprocess.Popen[str] = server.process
         host, _, port = server.uri.removeprefix("http://").rpartition(":")
         self._target = (host, int(port))

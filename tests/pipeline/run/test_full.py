@@ -32,7 +32,7 @@ steps:
   full.large: {sql: "SELECT id, sha2(cast(id AS string), 512) AS h FROM range(0, 20000, 1, 1)", after: full.small}
 """
 ROOM = 200_000
-"""Bytes that a file may have: metadata fits, the large table's rows don't."""
+"""Maximum bytes of a file: metadata fits, the large table's rows do not."""
 
 
 @contextmanager

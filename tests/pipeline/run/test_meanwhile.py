@@ -46,7 +46,7 @@ class Meddler:
     when: str
     do: Callable[[], object]
     again: bool = False
-    """Each time, and not once."""
+    """Run the action each time, not once."""
     seen: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     done: bool = False

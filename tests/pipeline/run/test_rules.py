@@ -32,11 +32,11 @@ BASE = {
     "m": "{sql: 'SELECT 1 AS id, 1 AS v', write: {mode: merge, keys: id}}",
     "h": "{sql: 'SELECT 1 AS id, 1 AS v', write: {mode: history, keys: id}}",
 }
-"""What is published before: four rows in `t`, one in each of the others."""
+"""The published state before: four rows in `t`, one in each of the other tables."""
 NEW = {"other": "{sql: SELECT 10 AS id UNION ALL SELECT 11}", "new": "{sql: SELECT 1 AS x}"}
-"""What a run makes beside the table whose rules are asked: other rows for one that was published, and a new one."""
+"""The run's other tables: new rows for a published one, and a new one."""
 ROWS = f"SELECT * FROM VALUES (1L, 10L, {OLD}), (1L, NULL, {OLD}), (2L, 99L, {OLD}) AS rows(id, ref, at)"
-"""An id twice, a reference NULL and one to nobody, old dates, and a row fewer than before."""
+"""A duplicate id, a NULL reference and a missing one, old dates, and one row fewer than before."""
 BROKEN = {
     "row": ("row: id > 1", 2),
     "unique": ("unique: id", 1),
@@ -47,7 +47,7 @@ BROKEN = {
     "no_fewer_rows": ("no_fewer_rows: true", 1),
     "empty": ("empty: SELECT * FROM SPACE.t WHERE ref > 50", 1),
 }
-"""Of each kind a rule that those rows break, and by how many it is broken."""
+"""For each kind a rule that these rows violate, and the count of violations."""
 FAILING = {
     **{kind: ("t", f"{{sql: '{ROWS}', expect: [{{{rule}}}]}}", kind) for kind, (rule, _) in BROKEN.items()},
     "too many dropped": ("t", f"{{sql: '{ROWS}', expect: [{{row: id > 1, action: drop, tolerated: 50%}}]}}", "row"),
@@ -56,7 +56,7 @@ FAILING = {
     "merge NULL": ("m", f"{{sql: 'SELECT ref AS id, 2 AS v FROM ({ROWS})', write: {{mode: merge, keys: id}}}}", "key"),
     "history NULL": ("h", f"{{sql: 'SELECT ref AS id, 2 AS v FROM ({ROWS})', write: {{mode: history, keys: id}}}}", "key"),
 }  # fmt: skip
-"""The step that breaks, how it is declared then, and the kind of the rule that it breaks."""
+"""The violating step, its declaration, and the kind of the violated rule."""
 
 
 @dataclass(frozen=True)

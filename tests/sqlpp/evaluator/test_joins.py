@@ -19,7 +19,7 @@ VALUES: list[Value] = [
     1, 1.0, 2, -0.0, 0, float("nan"), "1", "a", True, None, MISSING, (1, None), (1, 2), (1.0, 2), {"x": 1}, {"x": None}, {}, Bag((2, 1)),
     Bag((1, 2)), 2**53 + 1, float(2**53), b"a",
 ]  # fmt: skip
-"""Values of which some are equal, some unknown, and some never compared."""
+"""Values of which some are equal, some unknown, and some never comparable."""
 KEYS = [
     "l.a = r.a",
     "r.b = l.a",

@@ -13,7 +13,7 @@ from tests.sqlpp.evaluation import value
 
 NAMES = frozenset((Path(__file__).parent / "asterixdb.txt").read_text(encoding="utf-8").split())
 MOMENT = frozenset({"current_date", "current_time", "current_datetime"})
-"""The binder's own: a statement's moment."""
+"""Functions of the binder: a statement's time."""
 
 
 def test_each_name_is_here_or_told_to_be_absent() -> None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 Var = tuple[str, str]
-"""A variable and the dataset that it goes through."""
+"""A variable and the dataset over which it iterates."""
 
 _FIELDS = {
     "orders": {"int": ["id", "c", "n"], "dbl": ["price"], "str": ["note"], "bool": ["done"], "date": ["day"]},

@@ -39,7 +39,7 @@ from limnos.sqlpp.values.model import type_name
 from limnos.sqlpp.values.text import like
 
 Held: TypeAlias = Any
-"""What a column holds, which its term knows and nobody else."""
+"""A column's value, whose type only its term knows."""
 Row = dict[int, Held]
 Tables = Callable[[tuple[str, ...], str], list[dict[str, Held]]]
 
