@@ -77,15 +77,15 @@ _PASSED_ON = re.compile(r"(\w+)\(request\b")
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 TITLES = {
-    "iceberg": ("Limnos: Iceberg REST", "What Limnos serves of the Iceberg REST catalog protocol."),
-    "gravitino": ("Limnos: Gravitino REST", "What Limnos serves of Gravitino's REST protocol: administration."),
-    "lance": ("Limnos: Lance REST", "What Limnos serves of the Lance REST Namespace protocol."),
-    "asterix": ("Limnos: SQL++", "AsterixDB's query service and what its clients ask beside it."),
-    "admin": ("Limnos: own API", "What no other protocol offers, and what lies at the server's root."),
+    "iceberg": ("Limnos: Iceberg REST", "The routes of the Iceberg REST catalog protocol that Limnos serves."),
+    "gravitino": ("Limnos: Gravitino REST", "The routes of Gravitino's REST protocol that Limnos serves."),
+    "lance": ("Limnos: Lance REST", "The routes of the Lance REST Namespace protocol that Limnos serves."),
+    "asterix": ("Limnos: SQL++", "AsterixDB's query service, and the other routes that its clients use."),
+    "admin": ("Limnos: own API", "Routes that no other protocol has, and those at the server's root."),
 }
 BEFORE = (
-    "Before a request is looked at, it may be answered 400 (no HTTP, or a path with wrong percent signs), 403 (a page of another site), "
-    "408 (not complete in time), 421 (addressed to another server), 431 (a head that is too large), or 404 and 405 when no operation is there."
+    "The server may refuse any request before it is routed: 400 (not HTTP, or a path with invalid percent-encoding), 403 (a page of another origin), "
+    "408 (not complete in time), 421 (for another host), 431 (head too large), or 404 and 405 if no operation matches."
 )
 """Answers that are not listed for an operation, because they are possible for every one."""
 ERRORS: dict[str, Json] = {
@@ -116,7 +116,7 @@ ERRORS: dict[str, Json] = {
             "type": "object", "required": ["code", "message", "request_id"],
             "properties": {
                 "code": {"type": "string"}, "message": {"type": "string"}, "request_id": {"type": "string"},
-                "decision": {"type": "object", "description": "Why: verdict, and each reason for it."},
+                "decision": {"type": "object", "description": "The access decision: the verdict, and each reason for it."},
             },
         },
     },
@@ -124,7 +124,7 @@ ERRORS: dict[str, Json] = {
 """The properties of each protocol's error body."""
 KEY: Json = {
     "name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "format": "uuid"},
-    "description": "A UUID of version 7. Sent again under its key, the request is carried out once and answered as the first time.",
+    "description": "A UUID of version 7. A repeated request with the same key is not executed again and gets the first response.",
 }  # fmt: skip
 """The header of repeatable requests."""
 OAUTH: Json = {
@@ -140,25 +140,25 @@ REQUIRED = {
     "admin": ["error"],
 }
 MEANINGS = {
-    200: "Done; the body tells the result.",
-    201: "Made; the body tells what.",
-    204: "Done; there is nothing to tell.",
-    304: "The caller has this version already.",
+    200: "Success; the body has the result.",
+    201: "Created; the body describes the object.",
+    204: "Success, without a body.",
+    304: "Not modified: the caller has this version.",
     400: "Malformed: the message says what is wrong and what to do.",
     401: "The credential cannot be verified.",
-    403: "Refused: the message names who is asking, or the missing privilege and on what.",
-    404: "Not there, as far as the caller may know.",
-    405: "Not offered for this object, or not as the server is configured.",
-    406: "Not served, or not for what lies there: the message says what to do instead.",
-    409: "In conflict with what is there: a name that is taken, a container that is full, a requirement that fails.",
-    410: "What comes after the position is not kept any longer: start anew.",
-    413: "The body is over the limit.",
-    415: "The body is of another kind than the operation takes.",
+    403: "Refused: the message names the caller, or the missing privilege and the object.",
+    404: "The object does not exist, or the caller may not know that it exists.",
+    405: "Not supported for this object, or with the server's settings.",
+    406: "Not supported, or not for this object: the message says what to do instead.",
+    409: "Conflict: the name is taken, the container is not empty, or a requirement fails.",
+    410: "The changes after the position have been deleted: start again from the current state.",
+    413: "The body exceeds the size limit.",
+    415: "The operation does not accept the Content-Type of the body.",
     422: "The same key is both set and removed.",
-    429: "Too many wrong credentials come from this address; come again after Retry-After.",
-    500: "Something unexpected; after a change was handed to the store: it may have been made.",
-    502: "An outside system that the catalog shows does not answer, or refuses.",
-    503: "Nothing was changed; come again after Retry-After.",
+    429: "Too many wrong credentials came from this IP address: retry after Retry-After.",
+    500: "Unexpected error, or the outcome of a commit is unknown: it may have succeeded.",
+    502: "The external system of the catalog does not answer, or refuses.",
+    503: "Temporary failure, nothing was changed: retry after Retry-After.",
 }
 
 
@@ -374,7 +374,7 @@ def document_of(protocol: Protocol) -> Json:
         "components": {
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "An API token."},
-                "simple": {"type": "http", "scheme": "basic", "description": "The user is believed, where the server says so."},
+                "simple": {"type": "http", "scheme": "basic", "description": "The user name only, if the server accepts it without a password (`access.authentication`)."},
             },
             "responses": {str(status): _failure(status) for status in MEANINGS if f"responses/{status}" in str(paths)},
             "schemas": {**dict(sorted(components.items())), "Error": error} | ({"OAuthError": OAUTH} if "OAuthError" in str(paths) else {}),
