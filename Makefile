@@ -1,4 +1,4 @@
-# Limnos: every task by one word. Needs python3 (3.11 or later), make and a POSIX shell; brings the rest into .venv.
+# Limnos: one word for each task. Needs python3 (3.11 or later), make and a POSIX shell; installs the rest into .venv.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -12,7 +12,7 @@ PYTEST := $(BIN)/python -m pytest
 # Tests wait for servers, engines and disks for a third of their time: one process more than cores.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 ARGS ?=
-# A suite may be empty (with ARGS="-k …"): pytest says that by 5.
+# A selection may be empty (with ARGS="-k …"): pytest then exits with 5.
 NONE_IS_FINE := [ $$? -eq 5 ]
 CODE := $(wildcard src tests bench conformance scripts examples)
 
