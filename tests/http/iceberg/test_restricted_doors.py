@@ -156,7 +156,7 @@ def test_views_over_it(shop: DriverNode) -> None:
 
 def test_older_answers(shop: DriverNode) -> None:
     """A load with an ETag from before the restriction is answered anew. A change repeated with its idempotency key does
-    not return the earlier answer.
+    not return the earlier answer. Plans from before are in `test_restricted_plans.py`.
     """
     shop.done("DELETE", of("eu"))
     before = shop.get(HOME, user="bob")

@@ -232,8 +232,8 @@ def test_an_answer_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_plan_from_before(table: Shown) -> None:
-    """A plan from before the restriction, and its tasks, are refused to a restricted user, who may cancel it and start
-    another.
+    """A plan from before the restriction, whether it was complete or still submitted, and its tasks are refused to a
+    restricted user, who may cancel it and start another.
     """
     node, name = table.node, f"{OWN}/metalakes/lake/objects/TABLE/main.a.t/restrictions/eu"
     steer(node, scan_files_max=1)
@@ -241,11 +241,21 @@ def test_a_plan_from_before(table: Shown) -> None:
     planned = table.seen().json()
     at, task = f"{table.path}/plan/{planned['plan-id']}", {"plan-task": planned["plan-tasks"][0]}
     assert node.post(f"{table.path}/tasks", task, user="bob").status == 200
+    steer(node, scan_wait_s=0.0)
+    submitted, other = table.seen(), table.seen()
+    ats = [f"{table.path}/plan/{each['plan-id']}" for each in (submitted, other)]
+    assert [each.json().keys() for each in (submitted, other)] == [{"plan-id", "status"}] * 2
+    steer(node, scan_wait_s=30.0)
+    assert node.get(ats[1], user="bob").json()["status"] == "completed"
 
     assert restrict(node, filter="City = 'Rome'").status == 200
 
-    for answer in (node.get(at, user="bob"), node.post(f"{table.path}/tasks", task, user="bob")):
+    for answer in (
+        *(node.get(each, user="bob") for each in (at, *ats)),
+        node.post(f"{table.path}/tasks", task, user="bob"),
+    ):
         assert answer.status == 403
         assert "read-restricted-use-server-planning" in words(answer)
-    assert node.delete(at, user="bob").status == 204
+        assert table.location not in answer.body.decode()
+    assert [node.delete(each, user="bob").status for each in (at, *ats)] == [204] * 3
     assert {row["City"] for row in table.rows(table.seen())} == {"Rome"}

@@ -494,7 +494,9 @@ def test_other_formats_are_refused(lake: DriverNode) -> None:
 
 
 def test_active_roles_bind_and_except(lake: DriverNode) -> None:
-    """A role excepts its holders from a restriction only while it is active."""
+    """A role excepts its holders from a restriction only while it is active. A restriction to a role binds its holders
+    also while the role is inactive.
+    """
     furnish(lake)
     roles = lake.done("GET", f"{API}/lake/users/bob")["user"]["roles"]
     extra = grant(lake, "bob", "select_table", kind="TABLE", on="main.a.t")
@@ -506,6 +508,14 @@ def test_active_roles_bind_and_except(lake: DriverNode) -> None:
     narrowed = lake.ask("GET", path, user="bob", **headers)
     assert narrowed.status == 200, narrowed.body
     assert "read-restrictions" in narrowed.json()
+    assert restrict(lake, filter="city = 'EU'", to={"roles": [extra]}).status == 200
+    for sent in ({}, headers):
+        bound = lake.ask("GET", path, user="bob", **sent)
+        assert bound.status == 200, bound.body
+        assert "read-restrictions" in bound.json(), sent
+        assert not [each for each in SECRETS if each in bound.body.decode()], sent
+        closed(lake.ask("GET", f"{path}/credentials", user="bob", **sent))
+    assert "read-restrictions" not in lake.get(path, user="ann").json()
 
 
 def test_access_control_off_restricts_nobody(lake: DriverNode) -> None:
