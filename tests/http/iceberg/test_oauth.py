@@ -108,10 +108,18 @@ def test_what_is_no_form(node: DriverNode, body: bytes) -> None:
 
 
 def test_revoked_token_is_no_secret(node: DriverNode) -> None:
-    """A revoked token and a malformed Basic header are refused as a secret."""
+    """A revoked token and a malformed Basic header are refused as a secret. The access token that was returned for the
+    secret before, which is the same token, is refused from the next request on and is not exchanged.
+    """
     token = token_of(node, "admin")
+    access = str(ask(node, grant_type="client_credentials", client_secret=token)["access_token"])
+    bearer = {"authorization": f"Bearer {access}"}
+    before = node.ask("GET", "/api/limnos/v1/whoami", user=None, **bearer)
     node.ask("DELETE", f"/api/limnos/v1/tokens/{token.split('_')[1]}", user="admin")
 
+    after = node.ask("GET", "/api/limnos/v1/whoami", user=None, **bearer)
+    assert (before.status, after.status, access) == (200, 401, token)
+    assert ask(node, grant_type=EXCHANGE, subject_token=access).status == 401
     assert ask(node, grant_type="client_credentials", client_secret=token).status == 401
     assert ask(node, grant_type="client_credentials", client_secret="x", header="Basic !").status == 400
     assert ask(node, grant_type="client_credentials", header="Basic !").status == 401
