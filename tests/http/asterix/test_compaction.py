@@ -26,7 +26,7 @@ from limnos.sqlpp.errors import OutcomeUnknown
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import ask, refusal, rows
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
-from tests.http.iceberg.wire import point, snapshot, table_path
+from tests.http.iceberg.wire import drop_for_good, make_table, point, snapshot, table_path
 
 INSERT = "insert into heaps ({'id': 1})"
 HEAPS = ("Default", "heaps")
@@ -40,8 +40,9 @@ class Counting:
     files.
     """
 
-    def __init__(self, node: DriverNode, files: int, *, left: int = 1) -> None:
+    def __init__(self, node: DriverNode, files: int, *, left: int = 1, path: tuple[str, ...] = HEAPS) -> None:
         self.node = node
+        self.path = path
         self.files = files
         self.left = left
         self.jobs: list[EngineJob] = []
@@ -60,7 +61,7 @@ class Counting:
         }  # fmt: skip
         headers = {"authorization": f"Bearer {job.credential}", "x_limnos_lock": job.lock}
         body = {"requirements": [], "updates": [added, point(number)]}
-        self.answers.append(await self.node._ask("POST", table_path(*HEAPS), body, None, headers))
+        self.answers.append(await self.node._ask("POST", table_path(*self.path), body, None, headers))
         yield b"{}"
 
     async def cancel(self, _job_id: str) -> None:
@@ -306,4 +307,21 @@ def test_where_nothing_is_compacted_nothing_is_tended(lake: DriverNode, monkeypa
             patch.setattr(services, "defaults", services.defaults._replace(**{name: 0}))
             rows(lake, INSERT)
 
+    assert sql(lake, "SELECT 1 FROM task WHERE kind = ?", CLEAN_UP) == []
+
+
+def test_a_table_that_sqlpp_did_not_create_is_not_compacted(lake: DriverNode) -> None:
+    """A writing statement on a table that another client created makes neither a compaction nor a cleanup task."""
+    path = ("Default", "plain")
+    make_table(lake, *path)
+    engine = Counting(lake, MANY + 1, path=path)
+    ENGINE.put(lake.built.services, engine)
+
+    rows(lake, "insert into plain ({'id': 1})")
+    worked(lake)
+    drop_for_good(lake, table_path(*path))
+
+    assert [job.kind for job in engine.jobs] == ["insert"]
+    assert [each.status for each in engine.answers] == [200]
+    assert tasks(lake) == []
     assert sql(lake, "SELECT 1 FROM task WHERE kind = ?", CLEAN_UP) == []

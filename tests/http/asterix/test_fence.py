@@ -84,16 +84,19 @@ def test_rows_come_from_sqlpp_alone(lake: DriverNode) -> None:
 
 
 def test_what_leaves_the_rows_alone_is_taken(lake: DriverNode) -> None:
-    """Branches, properties and new columns are accepted, because SQL++ reads `main`. Moving `main` to another snapshot
-    is refused.
+    """Branches, tags, properties and new columns are accepted, because SQL++ reads `main`. Moving `main` to another
+    snapshot is refused.
     """
     branch = commit(lake, *ITEMS, updates=[snapshot(1), point(1, "audit")])
     column = {"id": 99, "name": "more", "required": False, "type": "string"}
 
     assert branch.status == 200, branch.body
+    assert commit(lake, *ITEMS, updates=[point(1, "release", "tag")]).status == 200
     assert commit(lake, *ITEMS, updates=[set_properties(mine="1", write_merge_mode="copy-on-write")]).status == 200
     assert commit(lake, *ITEMS, updates=with_schema(lake, lambda fields: [*fields, column])).status == 200
     refused(commit(lake, *ITEMS, updates=[point(1)]), "accepts rows only from SQL++")
+    refs: Document = metadata_of(lake, *ITEMS)["refs"]  # type: ignore[assignment]
+    assert {name: ref["type"] for name, ref in refs.items()} == {"audit": "branch", "release": "tag"}  # type: ignore[index]
 
 
 def with_schema(node: DriverNode, change: Callable[[list[Document]], list[Document]], **more: object) -> list[Document]:

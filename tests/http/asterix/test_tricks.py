@@ -130,9 +130,14 @@ def test_a_huge_literal(lake: DriverNode, heard: Heard) -> None:
 
 
 def test_refused_by_right(lake: DriverNode, heard: Heard) -> None:
-    """A statement of a user without rights on the dataset is refused, and no engine gets a job."""
+    """A statement of a user without rights on the dataset is refused as for a missing dataset, and no engine gets a
+    job.
+    """
     lake.ask("POST", "/api/metalakes/lake/users", {"name": "nobody"})
 
-    for statement in ("select value o from deep.east.orders o", "insert into deep.east.orders ({'id': 1})"):
-        assert ask(lake, statement, user="nobody").status in (400, 403)
+    for statement in ("select value o from deep.east.%s o", "insert into deep.east.%s ({'id': 1})"):
+        status, message = refusal(lake, statement % "orders", user="nobody")
+        missing = refusal(lake, statement % "absent", user="nobody")
+        assert status in (400, 403)
+        assert (status, message.replace("orders", "absent")) == missing
     assert heard.jobs == []
