@@ -7,8 +7,10 @@ import uuid
 import pytest
 
 from tests.http.admin.activity.test_runs import FINDING, PIPES, RUNS, STEPS, begin, code, declare, finish, started
-from tests.http.admin.test_publishing import RIGHTS, begun_by, state
+from tests.http.admin.catalog.test_transactions import together
+from tests.http.admin.test_publishing import RIGHTS, begun_by, commit, property_of, publishing, state
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
+from tests.http.iceberg.wire import make_table
 from tests.http.interference import InterferencePoint, interfere
 
 
@@ -48,8 +50,9 @@ def test_a_run_without_a_sign_of_life_is_lost(node: DriverNode, monkeypatch: pyt
 
 def test_another_start_fails_what_was_lost(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A start of another run fails a lost run of the pipeline. The next heartbeat of the lost run's process is answered
-    with that state, and its reports are refused.
+    with that state, its reports are refused, and it publishes nothing.
     """
+    make_table(node, "a", "t")
     run = started(node, lease_s=30)
     pass_time(node, monkeypatch, 31)
 
@@ -60,6 +63,8 @@ def test_another_start_fails_what_was_lost(node: DriverNode, monkeypatch: pytest
     assert (told["state"], "another run" in told["message"]) == ("failed", True)
     assert node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})["state"] == "failed"
     assert code(node.ask("PUT", f"{RUNS}/{run}/steps/raw", {"attempt": 1, "state": "done"})) == (409, "run-conflict")
+    assert code(together(node, commit(by="lost"), publishing(run))) == (409, "run-conflict")
+    assert (property_of(node), state(node, run)) == (None, "failed")
     assert code(resume(node, run)) == (409, "pipeline-busy")
 
 

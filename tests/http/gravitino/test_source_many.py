@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from hive_metastore.ttypes import FieldSchema, SerDeInfo, StorageDescriptor, Table
 
 from limnos.config.storage import SourcesSection
-from limnos.sources.connectors import metastore
+from limnos.sources.connectors import iceberg_rest, metastore
 from tests.backends import PostgresServer
 from tests.bridges import Bridge, bridge_to
 from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
@@ -253,6 +253,39 @@ def test_a_source_that_has_very_many_is_listed(fresh: Callable[[str], Path]) -> 
             assert len(listed(node, f"{SHOWN}/schemas/a/tables")) == many
             assert len(listed(node, f"{SHOWN}/schemas/b/tables")) == many
             assert len(source.targets()) == 1 + 100
+
+
+@pytest.mark.parametrize("pages", [1, 2, 3])
+def test_more_names_than_the_limit_are_refused(
+    fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, pages: int
+) -> None:
+    """A source that lists more names than the limit, on one page or on several, is refused with 502. As many names as
+    the limit are listed, and no page after the one that exceeds the limit is requested.
+    """
+    monkeypatch.setattr(iceberg_rest, "_NAMES_MAX", 6)
+    with scripted() as source:
+        source.answers["GET /v1/config"] = ScriptedAnswer(body={})
+        for schema, more in (("within", 0), ("beyond", 1)):
+            names = [
+                [{"namespace": [schema], "name": f"t{page}.{at}"} for at in range(6 // pages)] for page in range(pages)
+            ]
+            names[-1] += [{"namespace": [schema], "name": "more"}] * more
+            names += [[]] * more  # a page that is not requested
+            tokens = [*(f"p{page}" for page in range(1, len(names))), None]
+            source.answers[f"GET /v1/namespaces/{schema}/tables"] = [
+                ScriptedAnswer(body={"identifiers": rows, "next-page-token": token})
+                for rows, token in zip(names, tokens, strict=True)
+            ]
+        sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{source.port}",), timeout_s=60.0)
+        with node_at(fresh("lies"), sources=sources) as node:
+            _shown(node, "iceberg-rest", uri=f"http://127.0.0.1:{source.port}")
+            within = listed(node, f"{SHOWN}/schemas/within/tables")
+
+            beyond = node.get(f"{SHOWN}/schemas/beyond/tables")
+
+            assert len(within) == 6
+            assert (beyond.status, beyond["code"]) == (502, 1007), beyond.body
+            assert len([each for each in source.targets() if "/beyond/" in each]) == pages
 
 
 def _says(answer: Callable[[socket.socket], None]) -> Iterator[int]:

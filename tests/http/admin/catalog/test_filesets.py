@@ -237,11 +237,27 @@ def test_content_needs_the_right_to_read(fileset: BrowsedFileset) -> None:
 
 
 def test_each_preview_has_its_line_in_the_audit(fileset: BrowsedFileset) -> None:
-    """Each preview has an audit record with the user, the fileset, the file and the number of rows."""
-    fileset.show("a.csv")
+    """Each preview has an audit record with the user, the fileset, the file, and the number of rows or characters.
+    Lists of directories have none.
+    """
 
-    fileset.node.runner.run(fileset.node.built.services.audit.flush())
-    line = fileset.node.done("GET", f"{OWN}/metalakes/lake/audit?user=bob")["lines"][0]
+    def lines() -> list[dict]:
+        fileset.node.runner.run(fileset.node.built.services.audit.flush())
+        found: list[dict] = fileset.node.done("GET", f"{OWN}/metalakes/lake/audit?user=bob")["lines"]
+        return found
+
+    before = lines()
+    assert [fileset.list().status, fileset.list(directory="day=1").status] == [200, 200]
+    assert lines() == before
+    for name in ("c.html", "e.bin", "a.csv"):
+        assert fileset.show(name).status == 200
+
+    line, *others = lines()
+    assert others[2:] == before
+    assert [each["detail"] for each in others[:2]] == [
+        "preview of 0 characters of e.bin",
+        "preview of 25 characters of c.html",
+    ]
     assert (line["operation"], line["outcome"], line["object"]["path"]) == (
         "preview-fileset-file",
         "done",

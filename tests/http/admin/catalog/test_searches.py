@@ -139,16 +139,22 @@ def test_a_revoke_holds_for_the_next_search(node: DriverNode) -> None:
 
 
 def test_limits_tell_that_there_is_more(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit bounds the number of hits. `bounded` is true if more candidates exist than the search examined."""
+    """The limit bounds the number of hits, and `more` is true if there are further hits. `bounded` is true if more
+    candidates exist than the search examined.
+    """
     for number in range(6):
         make_table(node, "a", f"t{number}")
     some = ask(node, "t kind:table", more="&limit=4")
     all_of_them = ask(node, "kind:table")
+    first, exactly = (ask(node, "kind:table", more=f"&limit={limit}") for limit in (4, 6))
     monkeypatch.setattr(searches, "LOOKED_MAX", 3)
     bounded = ask(node, "kind:table")
 
     assert (len(some["hits"]), some["more"], some["bounded"]) == (0, False, False)  # one letter is no start
     assert (len(all_of_them["hits"]), all_of_them["more"]) == (6, False)
+    assert [(len(each["hits"]), each["more"], each["bounded"]) for each in (first, exactly)] == [
+        (4, True, False), (6, False, False),
+    ]  # fmt: skip
     assert (len(bounded["hits"]), bounded["bounded"]) == (3, True)
     assert len(ask(node, "kind:table", more="&limit=2")["hits"]) == 2
 
