@@ -1,6 +1,6 @@
 """Action names in commands and queries: parsing, and suggestions for unknown names.
 
-May import `model`, the actions and the policy. Decides nothing.
+May import `model`, the actions, the policy and its rules. Makes no access decision.
 """
 
 from __future__ import annotations

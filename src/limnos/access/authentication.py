@@ -80,7 +80,7 @@ def new_secret() -> str:
 
 
 def token_text(token_id: int, secret: str) -> str:
-    """Return a token's text, `lim_<id>_<secret>`. It is shown to the token's owner only once."""
+    """Return a token as it is sent, `lim_<id>_<secret>`. It is shown to the token's owner only once."""
     return f"{_PREFIX}{token_id}_{secret}"
 
 
@@ -143,7 +143,9 @@ class Authenticator:
 
 
 def cookie_credential(text: bytes) -> Credential:
-    """Parse the value of the console's session cookie. Raises AuthenticationFailed for a malformed value."""
+    """Parse the value of the console's session cookie into a credential. Raises AuthenticationFailed for a malformed
+    value.
+    """
     return _parse_token(text)._replace(is_cookie=True)
 
 
@@ -191,7 +193,9 @@ def accepted_trusts(*, access_enabled: bool, believes_basic: bool) -> frozenset[
 def user_of(
     view: StoreView, credential: Credential, trusts: frozenset[TokenTrust], clock: TimeSource
 ) -> tuple[str, int, Token | None]:
-    """Return the user's name, the root of the token or `NO_TOKEN`, and the token of a maintenance operation or None.
+    """Return the user's name, the root id of the token, and the token itself if it confines the user to maintenance.
+
+    The root id is `NO_TOKEN` without a token; the third value is None for any other credential.
 
     The arguments are positional for speed, because every request calls this function. A token that passed its checks is
     cached until the access revision of zone 0 changes. Its expiry is compared on each call.

@@ -1,10 +1,10 @@
 """Browse paths: the namespaces and catalogs that a list shows because the caller may use something below them.
 
-May import `view`, `model` and the policy. Decides no access to the objects themselves (decision record 0132). An
-*entry* is a namespace, or the namespace of an object, that the caller owns or may see. A caller may see it if a role
-allows a privilege that makes objects visible in lists, and no role denies it above. The browse paths of a catalog are
-its entries, all namespaces above them, and the catalog. They are cached with the facts of the catalog's zone until a
-change touches one of their nodes.
+May import `view`, `model` and the policy with its actions. Decides no access to the objects themselves (decision record
+0132). An *entry* is a namespace, or the namespace of an object, that the caller owns or may see. A caller may see it if
+a role allows a privilege that makes objects visible in lists, and no role denies it above. The browse paths of a
+catalog are its entries, all namespaces above them, and the catalog. They are cached with the facts of the catalog's
+zone until a change touches one of their nodes.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ SHOWING: Final = tuple(
 READ_MAX: Final = 1_000
 """The maximum number of nodes per read. Other requests run between two reads."""
 WORK_MAX: Final = 5_000
-"""The number of objects of rules that are examined before other requests run: a few milliseconds of work."""
+"""The number of objects with grants that are examined before other requests run: a few milliseconds of work."""
 ZONES_MAX: Final = 1_000_000
-"""The maximum number of objects of rules whose zones are cached per metalake."""
+"""The maximum number of objects with grants whose zones are cached per metalake."""
 _NONE: Final[frozenset[Privilege]] = frozenset()
 _stamps = itertools.count(1)
 

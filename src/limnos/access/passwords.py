@@ -35,7 +35,8 @@ def normalize_password(password: str) -> str:
 def check_password(password: str, *, user: str) -> str:
     """Check a new password and return it in the form in which it is hashed.
 
-    Raises BadRequest if it is too short or too long, has control characters, or contains the user's name.
+    Raises BadRequest if it is too short or too long, has fewer than three different characters or control characters,
+    or contains the user's name.
     """
     result = normalize_password(password)
     if _CONTROL.search(result) or len(result.encode("utf-8", "replace")) > BYTES_MAX:

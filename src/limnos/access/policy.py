@@ -112,7 +112,7 @@ _TREE: Final[dict[Action, Rule]] = {
     Action.METALAKE_EXPORT: _METALAKE,  # the export holds all objects, whatever else the caller may see
     Action.OPERATION_LEASE: AnyOf(_METALAKE, ServiceAdminRule()),  # it gives tokens that rewrite tables of others
     Action.WEBHOOK_MANAGE: _METALAKE,  # list, create, drop: webhooks send changes to other systems
-    Action.AUDIT_READ: AnyOf(_METALAKE, ServiceAdminRule()),  # lines of all users; one's own lines need no right
+    Action.AUDIT_READ: AnyOf(_METALAKE, ServiceAdminRule()),  # records of all users; nobody needs it for own records
     Action.CATALOG_LIST: MemberRule(),  # the list is filtered to catalogs that the caller may load
     Action.CATALOG_CREATE: _metalake_object(Privilege.CREATE_CATALOG),  # also for testing a connection
     Action.CATALOG_LOAD: _CATALOG_LOAD,
@@ -149,7 +149,7 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_REPORTS: inside(_MODIFY, _TABLE),  # metrics reports of clients about scans and commits
     Action.TABLE_CHECK: inside(_MODIFY, _TABLE),  # names of its files, and whether they exist
     Action.TABLE_REWRITE: inside(_MODIFY, _TABLE),  # commits of a maintenance operation, under its own token
-    Action.TABLE_MAINTAIN: inside(_MODIFY, _TABLE),  # what it needs, what keeps its snapshots; operations
+    Action.TABLE_MAINTAIN: inside(_MODIFY, _TABLE),  # its maintenance needs, snapshot references and operations
     Action.TABLE_DROP: inside(_TABLE),
     Action.TABLE_RENAME: inside(_MODIFY, _TABLE),  # within its namespace
     Action.TABLE_MOVE: inside(_TABLE),  # and TABLE_CREATE on the new namespace
@@ -234,15 +234,15 @@ _APART_RULES: Final[dict[Action, Rule]] = {
     Action.ROLE_CREATE: _metalake_object(Privilege.CREATE_ROLE),
     Action.ROLE_LOAD: _ROLE_LOAD,
     Action.ROLE_DROP: _own(Kind.ROLE),
-    Action.ROLE_ASSIGN: _metalake_object(Privilege.MANAGE_GRANTS),  # to users and groups; replacing a role's rules too
+    Action.ROLE_ASSIGN: _metalake_object(Privilege.MANAGE_GRANTS),  # to users and groups; replacing a role's grants too
     Action.TAG_CREATE: _metalake_object(Privilege.CREATE_TAG),
     Action.TAG_LOAD: _usable(Kind.TAG, Privilege.APPLY_TAG),
-    Action.TAG_APPLY: _usable(Kind.TAG, Privilege.APPLY_TAG),  # and METADATA_LOAD on what is tagged
+    Action.TAG_APPLY: _usable(Kind.TAG, Privilege.APPLY_TAG),  # and METADATA_LOAD on the target object
     Action.TAG_ALTER: _own(Kind.TAG),
     Action.TAG_DROP: _own(Kind.TAG),
     Action.POLICY_CREATE: _metalake_object(Privilege.CREATE_POLICY),
     Action.POLICY_LOAD: _usable(Kind.POLICY, Privilege.APPLY_POLICY),
-    Action.POLICY_APPLY: _usable(Kind.POLICY, Privilege.APPLY_POLICY),  # and METADATA_LOAD on what it is attached to
+    Action.POLICY_APPLY: _usable(Kind.POLICY, Privilege.APPLY_POLICY),  # and METADATA_LOAD on the target object
     Action.POLICY_ALTER: _own(Kind.POLICY),
     Action.POLICY_DROP: _own(Kind.POLICY),
     Action.JOB_TEMPLATE_CREATE: _metalake_object(Privilege.REGISTER_JOB_TEMPLATE),

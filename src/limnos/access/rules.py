@@ -211,7 +211,7 @@ def _group(subject: Subject, owner: int | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAdminRule(Rule):
-    """A rule that is true if the caller is an administrator of the server."""
+    """A rule that is true if the caller is a service admin."""
 
     def evaluate(self, case: DecisionCase) -> Proof | None:
         return (decisions.DecisionFactor("service-admin"),) if case.subject.service_admin else None

@@ -1,7 +1,7 @@
 """The subject of a decision, built from cached facts: a user with groups and roles in one metalake.
 
 May import `view`, `store` and `model`. Users with the same role share one `RoleRules` value, which is cached while the
-role's fact is unchanged. The merged rules of a user are cached while the facts of all their roles are unchanged.
+role's fact is unchanged. The merged grants of a user are cached while the facts of all their roles are unchanged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PRIVILEGES: Final = {int(privilege): privilege for privilege in Privilege}
 
 
 class HeldRoles(NamedTuple):
-    """The roles and merged rules of a user, with the facts from which they were built."""
+    """The roles and merged grants of a user, with the facts from which they were built."""
 
     facts: list[RoleFact]
     vias: list[str | None]
@@ -56,7 +56,7 @@ def principal_of(view: StoreView, metalake_id: int, kind: Kind, name: str) -> Pr
 
 
 def subject_of(view: StoreView, metalake_id: int, user: str, *, service_admin: bool) -> Subject:
-    """Build the subject of a user. Raises CacheMiss until groups, roles and rules are cached."""
+    """Build the subject of a user. Raises CacheMiss until groups, roles and grants are cached."""
     principal = principal_of(view, metalake_id, Kind.USER, user)
     if principal is None:
         return Subject.of(None, user, service_admin=service_admin, member=False)
@@ -98,8 +98,8 @@ def _held_roles(view: StoreView, metalake_id: int, holders: list[tuple[int, str 
 def _facts_of(view: StoreView, metalake_id: int, *, role_ids: list[int], user_id: int) -> list[RoleFact]:
     """Return the cached facts of a user's roles.
 
-    Raises CacheMiss for one part of the roles at a time; the rules of a part are built when it is cached. The number of
-    roles read so far is stored, so that the retry does not check the earlier parts again.
+    Raises CacheMiss for one part of the roles at a time; the `RoleRules` of a part are built when it is cached. The
+    number of roles read so far is stored, so that the retry does not check the earlier parts again.
     """
     derived, progress = view.derived(metalake_id), ("roles read", user_id)
     start = derived.get(progress)
@@ -139,7 +139,7 @@ def _cache_held_roles(derived: DerivedValues, key: tuple[str, int], *, held_role
 
 
 def _shared_rules(view: StoreView, metalake_id: int, fact: RoleFact) -> RoleRules | None:
-    """Return the rules of a role as one value that all users with the role share while its fact is unchanged."""
+    """Return the grants of a role as one value that all users with the role share while its fact is unchanged."""
     if fact is None:
         return None
     derived = view.derived(metalake_id)
@@ -153,14 +153,14 @@ def _shared_rules(view: StoreView, metalake_id: int, fact: RoleFact) -> RoleRule
 
 
 class RuleIds(NamedTuple):
-    """Ids of objects by privilege: `allow` for rules that allow it, `deny` for rules that deny it."""
+    """Ids of objects by privilege: `allow` for grants that allow it, `deny` for grants that deny it."""
 
     allow: Mapping[Privilege, frozenset[int]]
     deny: Mapping[Privilege, frozenset[int]]
 
 
 def _rules_in_parts(view: StoreView, role: RoleEntity) -> RoleRules:
-    """Return the rules of a role with many rules, merged from its parts. A change rebuilds one part only.
+    """Return the grants of a role with many grants, merged from their parts. A change rebuilds one part only.
 
     Raises CacheMiss for one part at a time.
     """
@@ -177,7 +177,7 @@ def _rules_in_parts(view: StoreView, role: RoleEntity) -> RoleRules:
 
 
 def _parts(view: StoreView, role: RoleEntity) -> Iterator[tuple[int, tuple[Grant, ...]]]:
-    """Yield the rules of a role in parts, each with the object id after which it begins.
+    """Yield the grants of a role in parts, each with the object id after which it begins.
 
     Raises CacheMiss for one part at a time, so that other requests can run in between.
     """
@@ -200,7 +200,7 @@ def _parts(view: StoreView, role: RoleEntity) -> Iterator[tuple[int, tuple[Grant
 
 
 def ids_of(grants: tuple[Grant, ...]) -> RuleIds:
-    """Group stored rules by privilege, into sets of object ids that allow it and that deny it."""
+    """Group stored grants by privilege, into the ids of objects on which it is allowed and on which it is denied."""
     allow: dict[Privilege, list[int]] = {}
     deny: dict[Privilege, list[int]] = {}
     for grant in grants:
@@ -213,6 +213,6 @@ def _frozen(ids: dict[Privilege, list[int]]) -> dict[Privilege, frozenset[int]]:
 
 
 def rules_of(fact: tuple[RoleEntity, tuple[Grant, ...]]) -> RoleRules:
-    """Build the rules of a role, in the form that decisions use, from its fact."""
+    """Build the grants of a role, in the form that decisions use, from its fact."""
     role, grants = fact
     return RoleRules(role.id, role.name, *ids_of(grants))

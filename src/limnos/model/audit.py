@@ -15,7 +15,7 @@ from limnos.model.decisions import Decision, DecisionFactor
 AuditOutcome = Literal["done", "refused", "failed"]
 OUTCOMES: Final[tuple[AuditOutcome, ...]] = ("done", "refused", "failed")
 OTHER: Final = "other"
-"""The change of a mutation that wrote no change row, such as a new webhook or a statistic."""
+"""The value of `AuditRecord.change` for a mutation without a change row, such as a new webhook or a statistic."""
 TEXT_MAX: Final = 300
 """The maximum number of characters that are stored of a client's name, an address or a reason."""
 
@@ -109,7 +109,7 @@ def audit_context_text(origin: RequestOrigin, decisions: Iterable[Decision], *, 
 def add_detail(account: str | None, detail: str) -> str:
     """Add a change's description, such as the granted privileges, to an encoded `AuditContext`.
 
-    Returns the new JSON text.
+    Returns the new JSON.
     """
     more = f'"detail":{_encoder.encode(detail).decode()}}}'
     return f"{{{more}" if account is None or account == "{}" else f"{account[:-1]},{more}"
@@ -131,5 +131,5 @@ def rights_of(text: str) -> tuple[AuditedDecision, ...]:
 
 
 def shorten_text(text: str) -> str:
-    """Return the first `TEXT_MAX` characters of an external text, with unprintable characters replaced by spaces."""
+    """Return the first `TEXT_MAX` characters of an external string, with unprintable characters replaced by spaces."""
     return "".join([each if each.isprintable() else " " for each in text[:TEXT_MAX]])

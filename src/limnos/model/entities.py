@@ -57,7 +57,7 @@ class Principal(msgspec.Struct, frozen=True):
 
 
 class RoleEntity(msgspec.Struct, frozen=True):
-    """A role of a metalake, without its rules."""
+    """A role of a metalake, without its grants."""
 
     id: int
     metalake_id: int
@@ -70,7 +70,7 @@ class RoleEntity(msgspec.Struct, frozen=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """One rule of a role: a privilege (by its stored code), allowed or denied, on an object."""
+    """A grant of a role: a privilege (by its stored code), allowed or denied, on an object."""
 
     object_id: int
     object_kind: Kind
@@ -79,10 +79,10 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class RoleWithRules(msgspec.Struct, frozen=True):
-    """A role with its rules.
+    """A role with its grants.
 
-    `nodes` maps the id of each live object of the rules, and of its ancestors, to parent, kind and name. `nodes` is
-    None if these objects were not read together with the rules. `in_parts` means that the role has too many rules for
+    `nodes` maps the id of each live object with a grant, and of its ancestors, to parent, kind and name. `nodes` is
+    None if these objects were not read together with the grants. `in_parts` means that the role has too many grants for
     one read; `grants` is then empty.
     """
 
@@ -265,7 +265,7 @@ class ChangeRow(msgspec.Struct, frozen=True):
     @property
     def object_id(self) -> int:
         """The id of the object that a tag is attached to or detached from, of a run's pipeline, or of the only object
-        whose rules changed.
+        on which a role's grants changed.
         """
         return self.new_parent or ROOT_ID
 

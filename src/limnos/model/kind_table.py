@@ -85,7 +85,8 @@ class KindRow(NamedTuple):
     export: str | Exclusion = UNSAID
     """Field of the export's record; for an entity, with the field of its content: `entity.view`."""
     feed: Literal["told", "internal"] | Exclusion = UNSAID
-    """The readers of its changes: also users who may load the object (`told`), or only nodes (`internal`)."""
+    """The recipients of its changes: nodes and the users who may load the object (`told`), or only nodes (`internal`).
+    """
     transactions: Words | Exclusion = UNSAID
     """The operations on the kind that a transaction may contain."""
     locations: tuple[LocationKind, ...] | Exclusion = UNSAID
@@ -305,7 +306,7 @@ ONLY_KINDS: Final[Mapping[str, Kind]] = {
 def name_space_of(kind: Kind, provider: str = "") -> str:
     """Return the key of the name space of a kind: objects in one name space under a parent need different names.
 
-    In Iceberg catalogs it is that of the kind's row. A `lakehouse-generic` (Lance) catalog has one name space for all
+    It is that of the kind's row, except in a `lakehouse-generic` (Lance) catalog. That has one name space for all
     kinds, since Lance allows no two objects of one name in a namespace.
     """
     if provider == GENERIC_PROVIDER and kind.home is ZoneKind.CATALOG:

@@ -87,13 +87,13 @@ def _of(*forms: KindGroup) -> tuple[Kind, ...]:
 
 
 KINDS: Final[Mapping[int, Kind]] = {kind.value: kind for kind in Kind}
-"""Kinds by their stored numbers. Looked up for every row; `Kind(number)` takes ten times as long."""
+"""Kinds by their stored numbers. Looked up for every row; the call `Kind(number)` is ten times slower."""
 
 CONTAINERS: Final = _of(KindGroup.CONTAINER)
 NAMESPACE_OBJECTS: Final = _of(KindGroup.LEAF)
 METALAKE_OBJECTS: Final = _of(KindGroup.APART)
 SECURABLES: Final = _of(KindGroup.CONTAINER, KindGroup.LEAF, KindGroup.PART, KindGroup.APART)
-"""Kinds that a rule, an owner or a tag can refer to."""
+"""Kinds of objects that can have grants, an owner or tags."""
 
 SCOPES: Final = (Kind.METALAKE, Kind.CATALOG)
 """Kinds whose objects are zones with a clock, named at the start of a request."""

@@ -24,7 +24,7 @@ class ModelVersionReference(NamedTuple):
 
     @property
     def number(self) -> int | None:
-        """The requested version number; None for an alias, or for text that is not an integer."""
+        """The requested version number; None for an alias, or if the reference is not an integer."""
         return int(self.text) if not self.is_alias and _NUMBER.fullmatch(self.text) else None
 
 

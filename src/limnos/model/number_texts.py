@@ -1,4 +1,4 @@
-"""Numbers as text for people: counts with their nouns, and ages.
+"""Human-readable numbers: counts with their nouns, and ages.
 
 May import nothing. Pure.
 """

@@ -1,7 +1,8 @@
-"""Permits: the proof of an allowed decision that a mutation takes and its transaction checks against the zones' clocks.
+"""Permits: the proof of an allowed decision, which a mutation requires and its transaction checks against the zones'
+clocks.
 
-May import only `model` and msgspec. Must not know rules. `services` makes a permit from an allowed decision, `store`
-never does. A mutation cannot be submitted without one, so an unchecked write does not type-check.
+May import only `model` and msgspec. Must not know access rules. `services` makes a permit from an allowed decision,
+`store` never does. A mutation cannot be submitted without one, so an unchecked write does not type-check.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class Permit(msgspec.Struct, Generic[C_co], frozen=True):
         return (self.zone, *[zone for zone, _ in self.stamps])
 
     def about(self, command: D) -> Permit[D]:
-        """Return a permit with the same revisions for another command, which was computed after the decision."""
+        """Return a permit with the same decisions and revisions for another command, which was computed after the
+        decision.
+        """
         return Permit(
             command, self.decisions, self.zone, self.stamps, self.actor, self.actor_id, self.request_id, self.account
         )

@@ -39,10 +39,12 @@ class TokenTrust(StrEnum):
     BELIEVED = "believed"
     """The creator only stated a name (`access.authentication = simple`).
 
-    Also every token from before trusts were recorded.
+    Also every token that was created before trusts were recorded.
     """
     PROVEN = "proven"
-    """The creator had a proven token, or the server created it for its administrator."""
+    """The creator's credential was verified (a proven token, or a token of the external issuer), or the server itself
+    created the token.
+    """
 
 
 class TokenPurpose(StrEnum):
@@ -84,7 +86,7 @@ IdsByPrivilege = Mapping[Privilege, frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class RoleRules:
-    """The rules of one role. All users who hold the role share one value."""
+    """The grants of one role. All users who hold the role share one value."""
 
     id: int
     name: str
@@ -93,17 +95,17 @@ class RoleRules:
 
     @classmethod
     def of(cls, id: int, name: str, *, allow: Iterable[Rule] = (), deny: Iterable[Rule] = ()) -> RoleRules:
-        """Build the rules of a role from (privilege, object id) pairs."""
+        """Build the grants of a role from (privilege, object id) pairs."""
         return cls(id, name, _by_privilege(allow), _by_privilege(deny))
 
     @property
     def allow(self) -> frozenset[Rule]:
-        """The allowed pairs. Computed at each access in time linear in the number of rules: for tests and tools."""
+        """The allowed pairs. Computed at each access in time linear in the number of grants: for tests and tools."""
         return _pairs(self.allow_ids)
 
     @property
     def deny(self) -> frozenset[Rule]:
-        """The denied pairs. Computed at each access in time linear in the number of rules: for tests and tools."""
+        """The denied pairs. Computed at each access in time linear in the number of grants: for tests and tools."""
         return _pairs(self.deny_ids)
 
 
@@ -117,7 +119,7 @@ class HeldRole:
 
 @dataclass(frozen=True, slots=True)
 class MergedRules:
-    """The merged rules of several roles, valid until the rules of one of the roles change."""
+    """The merged grants of several roles, valid until the grants of one of the roles change."""
 
     allow_ids: IdsByPrivilege
     deny_ids: IdsByPrivilege
@@ -125,7 +127,7 @@ class MergedRules:
 
     @classmethod
     def of(cls, roles: Iterable[HeldRole]) -> MergedRules:
-        """Merge the rules of roles. The cost grows with the number of rules."""
+        """Merge the grants of roles. The cost grows with the number of grants."""
         # By identity: a role held directly and through a group is one shared value, merged once.
         rules = list({id(role.rules): role.rules for role in roles}.values())
         return cls(
@@ -152,7 +154,7 @@ class Subject:
     service_admin: bool
     member: bool
     merged: MergedRules | None = field(default=None, compare=False, repr=False)
-    """The merged rules of the roles, if they are computed already."""
+    """The merged grants of the roles, if they are computed already."""
     allow_ids: IdsByPrivilege = field(init=False, compare=False, repr=False)
     deny_ids: IdsByPrivilege = field(init=False, compare=False, repr=False)
     principal_ids: frozenset[int] = field(init=False, compare=False, repr=False)
@@ -200,7 +202,7 @@ class Subject:
         member: bool = True,
         merged: MergedRules | None = None,
     ) -> Subject:
-        """Build a subject, and merge the rules of its roles.
+        """Build a subject, and merge the grants of its roles.
 
         By default the subject is a member of the metalake without groups and roles. Without a `user_id` it is never a
         member.
@@ -217,10 +219,10 @@ class Subject:
         )
 
     def narrowed(self, active: frozenset[str]) -> Subject:
-        """Return the subject with the allowing rules of the roles in `active` only.
+        """Return the subject with only the allow grants of the roles in `active`.
 
-        Denying rules, ownership and role membership are unchanged. Raises PermissionDenied for a role that the user
-        does not hold.
+        Deny grants, ownership and held roles are unchanged. Raises PermissionDenied for a role that the user does not
+        hold.
         """
         unheld = sorted(active - {role.rules.name for role in self.roles})
         if unheld:

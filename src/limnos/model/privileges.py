@@ -59,7 +59,7 @@ class Privilege(IntEnum):
 
 
 class GrantCondition(Enum):
-    """The effect of a role's rule, allow or deny; the value is its spelling in JSON."""
+    """The effect of a grant, allow or deny; the value is its spelling in JSON."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -117,7 +117,7 @@ _TYPE_WORDS: Final[Mapping[str, str]] = {"file": "fileset", "stream": "messaging
 def parse_privilege(text: str) -> Privilege:
     """Parse a privilege's name, in any case, including the two deprecated aliases.
 
-    Raises IllegalPrivilege, with the known names in the message.
+    Raises IllegalPrivilege for an unknown name, with the known names in the message.
     """
     privilege = _BY_WORD.get(text.strip().lower())
     if privilege is None:
@@ -127,7 +127,7 @@ def parse_privilege(text: str) -> Privilege:
 
 
 def parse_condition(text: str) -> GrantCondition:
-    """Parse `allow` or `deny`, in any case. Raises IllegalPrivilege for other text."""
+    """Parse `allow` or `deny`, in any case. Raises IllegalPrivilege for any other string."""
     try:
         return GrantCondition(text.strip().lower())
     except ValueError:
@@ -173,7 +173,7 @@ def kind_word(kind: Kind) -> str:
 
 
 def escape_percent(text: str) -> str:
-    """Double the percent signs in a text for an error message, since clients with printf-style formatting fail on a
+    """Double the percent signs in a string for an error message, since clients with printf-style formatting fail on a
     single percent sign.
     """
     return text.replace("%", "%%")

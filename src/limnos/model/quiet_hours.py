@@ -55,7 +55,7 @@ def _clock(minute: int) -> str:
 def parse_quiet_hours(text: str) -> QuietHours:
     """Parse quiet hours such as `22:00-06:00 Europe/Berlin`; without a time zone they are in UTC.
 
-    Raises ValueError for malformed text.
+    Raises ValueError for a malformed range, an unknown time zone, or a range that begins and ends at the same time.
     """
     match = _TEXT.fullmatch(text)
     if match is None:

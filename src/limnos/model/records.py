@@ -58,7 +58,7 @@ class TableRecord(StoredRecord):
     """A table, without the content of its metadata document.
 
     For Lance tables: `declared` (created without data) and `managed` (the store keeps its versions). For SQL++
-    datasets: the statements that created the dataset and its indexes, and the text of its object type.
+    datasets: the statements that created the dataset and its indexes, and the definition of its object type.
     """
 
     MESSAGE = records_pb2.TableRecord
@@ -72,7 +72,7 @@ class TableRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class ViewRecord(StoredRecord):
-    """A view, without its metadata document. `writer_id` is the user who wrote its current text, 0 if none did."""
+    """A view, without its metadata document. `writer_id` is the user who wrote its current query text, 0 if none."""
 
     MESSAGE = records_pb2.ViewRecord
     comment: str | None
@@ -169,7 +169,7 @@ class SqlppObjectRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class RoleRecord(StoredRecord):
-    """A role, without its rules."""
+    """A role, without its grants."""
 
     MESSAGE = records_pb2.RoleRecord
     properties: Mapping[str, str]
@@ -210,7 +210,7 @@ NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
 def encode(record: Record) -> bytes:
     """Encode a record; equal values give equal bytes.
 
-    Raises BadRequest for text that is not Unicode (a lone surrogate) and for an unknown catalog type.
+    Raises BadRequest for a string that is not valid Unicode (a lone surrogate) and for an unknown catalog type.
     """
     return _blank(_BLANK.index(record)) if record in _BLANK else _encode(record)
 

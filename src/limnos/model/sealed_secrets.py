@@ -29,7 +29,7 @@ def keys_of(value: str) -> frozenset[str]:
 
 
 def parse_key(text: str) -> bytes:
-    """Parse a key of 32 bytes in base64. Raises ValueError for malformed text, without the key in the message."""
+    """Parse a key of 32 bytes in base64. Raises ValueError for a malformed key, without the key in the message."""
     try:
         key = base64.b64decode(text.strip(), validate=True)
     except (binascii.Error, ValueError):

@@ -11,7 +11,7 @@ import msgspec
 class Statistic(msgspec.Struct, frozen=True):
     """A custom statistic: a named value of a table, partition or column.
 
-    `partition` is "" for a statistic of the whole table; `value` is JSON.
+    `partition` is "" for a statistic of the whole table or of a column; `value` is JSON.
     """
 
     partition: str

@@ -17,7 +17,7 @@ _PIECE = re.compile(r"@.?|\.|[^@.]+", re.DOTALL)
 
 
 def encode_part(part: str) -> str:
-    """Escape a part with `@` before each `@` and `.`. Accepts any text, even if it is not allowed as a name."""
+    """Escape a part with `@` before each `@` and `.`. Accepts any string, even if it is not allowed as a name."""
     return _SPECIAL.sub(r"@\g<0>", part)
 
 

@@ -28,7 +28,7 @@ METADATA_NAME = "Metadata"
 
 
 def check_object_name(name: str) -> str:
-    """Return a part of a name if SQL++ can create an object with that name: a dataverse's part, a dataset, a type.
+    """Return a name if a SQL++ object can have it: a part of a dataverse's name, or a dataset, type or function.
 
     Raises InvalidName otherwise.
     """
@@ -86,7 +86,7 @@ class DataverseName:
     def create(cls, parts: Iterable[str]) -> DataverseName:
         """Return the name with these parts, outermost first.
 
-        Raises InvalidName if `parts` is empty or a part is invalid.
+        Raises InvalidName if `parts` is empty, a part is invalid, or the parts are too long together.
         """
         levels = _check_parts(parts)
         return cls(levels, canonical.encode(levels))
@@ -100,7 +100,7 @@ class DataverseName:
     def create_builtin(cls, part: str) -> DataverseName:
         """Return the name of a built-in dataverse: a single part that equals its canonical form.
 
-        Raises InvalidName if it contains `.` or `@`.
+        Raises InvalidName if it is invalid or contains `.` or `@`.
         """
         name = cls.create((part,))
         if name.canonical_form != part:
@@ -111,7 +111,9 @@ class DataverseName:
 
     @classmethod
     def from_canonical_form(cls, text: str) -> DataverseName:
-        """Return the name with this canonical form. Raises InvalidName if the text is not a canonical form."""
+        """Return the name with this canonical form. Raises InvalidName for a malformed form, or an invalid name of a
+        dataverse.
+        """
         return cls(_check_parts(canonical.decode(text)), text)
 
     @property

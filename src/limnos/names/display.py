@@ -45,8 +45,8 @@ def parse(text: str) -> tuple[str, ...]:
     r"""Return the parts of a display form.
 
     Inside back-quotes a doubled back-quote, backslash with one of `` ` `` `\` `/` `"` `b` `f` `n` `r` `t`, and `\uXXXX`
-    are escapes. Raises InvalidName for an unclosed quote, an unknown escape, an empty part, or a part that is not
-    allowed as a name.
+    are escapes. Raises InvalidName for an unclosed quote, an unknown escape, an empty part, a part that is not allowed
+    as a name, or too many parts.
     """
     parts: list[str] = []
     position = 0

@@ -30,7 +30,8 @@ _SPARK_RESERVED = frozenset(_SPARK_WORDS.split())
 def render_spark(parts: Levels) -> str:
     """Return a multi-part identifier for Spark SQL, with parts quoted where needed.
 
-    Raises InvalidName for `${` in a part: Spark substitutes variables in the whole statement, also inside quotes.
+    Raises InvalidName for an invalid part, and for `${` in a part: Spark substitutes variables in the whole statement,
+    also inside quotes.
     """
     for part in check_some_levels(parts):
         if "${" in part:
@@ -49,8 +50,8 @@ def parse_spark(text: str) -> Levels:
 def render_flink(parts: Levels) -> str:
     """Return a multi-part identifier for Flink SQL.
 
-    Every part is quoted, because each release of Flink reserves more words. Raises InvalidName for a line break in a
-    part, which ends a quoted identifier in Flink.
+    Every part is quoted, because each release of Flink reserves more words. Raises InvalidName for an invalid part, and
+    for a line break in a part, which ends a quoted identifier in Flink.
     """
     for part in check_some_levels(parts):
         if "\n" in part or "\r" in part:
@@ -66,8 +67,8 @@ def parse_flink(text: str) -> Levels:
 def render_trino(levels: Levels) -> str:
     """Return a schema identifier for Trino: all levels in one quoted name, joined by dots.
 
-    Raises InvalidName for a level with a dot (it would be parsed as two levels) or with upper-case letters (Trino folds
-    case).
+    Raises InvalidName for an invalid level, a level with a dot (it would be parsed as two levels) or with upper-case
+    letters (Trino folds case), and for the reserved name `information_schema`.
     """
     for level in check_some_levels(levels):
         if "." in level:
@@ -81,7 +82,8 @@ def render_trino(levels: Levels) -> str:
 def render_trino_table(levels: Levels, *, name: str) -> str:
     """Return schema and table for Trino, such as `"a.b"."t"`.
 
-    A table's name may contain dots. Raises InvalidName for `$` or `@` in it, and for names that `render_trino` refuses.
+    A table's name may contain dots. Raises InvalidName for `$`, `@` or upper-case letters in it, for an invalid name,
+    and for levels that `render_trino` refuses.
     """
     schema = render_trino(levels)
     if "$" in check_part(name) or "@" in name:

@@ -11,9 +11,9 @@ from typing import Literal
 Reason = Literal[
     "ambiguous",  # one spelling, several live objects
     "bad-escape",  # `%` or `\` or `@` followed by what it may not escape
-    "bad-quotes",  # a quote that is not closed, or text beside a quoted part
+    "bad-quotes",  # a quote that is not closed, or characters next to a quoted part
     "bad-separator",  # a separator or delimiter that may not be configured
-    "bad-type",  # a number, null or object where text or a list of text belongs
+    "bad-type",  # a number, null or object instead of a string or a list of strings
     "bad-utf8",  # bytes that are not UTF-8, or text that has no UTF-8 form
     "case-folded",  # an engine that folds case cannot reach the part
     "dot-part",  # `.` or `..`

@@ -9,7 +9,7 @@ import unicodedata
 
 
 def fold(text: str) -> str:
-    """Return a text with Unicode's full case folding applied, in normal form C (NFC)."""
+    """Return the string with Unicode's full case folding applied, in normal form C (NFC)."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())

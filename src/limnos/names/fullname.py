@@ -1,8 +1,8 @@
 """Gravitino's `fullName`: catalog, schema, object and column joined by dots, although names may contain dots.
 
 May import `errors`, `parts` and `logical`. Must not know the store: callers pass `exists`. The catalog ends at the
-first dot, as its name has none. Every way to split the remaining text is a candidate, and the candidate whose object
-exists is chosen. A component in back-quotes is taken literally; a doubled back-quote inside is one back-quote.
+first dot, as its name has none. Every way to split the rest is a candidate, and the candidate whose object exists is
+chosen. A component in back-quotes is taken literally; a doubled back-quote inside is one back-quote.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class FullName:
 
     @property
     def parent(self) -> FullName | None:
-        """The parent: of a column its object, of an object its schema, of a schema its parent schema or the catalog; of
-        a catalog None.
+        """The name of the parent: the object of a column, the schema of an object, the parent schema or catalog of a
+        schema; None for a catalog.
         """
         if self.column is not None:
             return FullName(self.catalog, self.levels, self.name)
@@ -67,7 +67,7 @@ class _Piece:
 def catalog_of(text: str) -> str:
     """Return the catalog of a full name, so that a caller can choose the codec of that catalog.
 
-    Raises InvalidName for an invalid catalog name.
+    Raises InvalidName for an invalid catalog name or an unclosed quote.
     """
     return _split_catalog(text)[0]
 
@@ -75,7 +75,8 @@ def catalog_of(text: str) -> str:
 def candidates(text: str, kind_levels: int, *, codec: LogicalCodec) -> Iterator[FullName]:
     """Yield every interpretation of a full name with `kind_levels` components, the shortest schema first.
 
-    Raises InvalidName if the text has too few components, is badly quoted, or has no interpretation with legal names.
+    Raises InvalidName if the full name has too few or too many components, is badly quoted, or has no interpretation
+    with valid names.
     """
     catalog, rest = _split_catalog(text)
     if kind_levels == CATALOG:
@@ -104,7 +105,7 @@ def candidates(text: str, kind_levels: int, *, codec: LogicalCodec) -> Iterator[
 def resolve(text: str, exists: Callable[[FullName], bool], *, kind_levels: int, codec: LogicalCodec) -> FullName | None:
     """Return the only interpretation of a full name whose object exists; None if there is none.
 
-    Raises InvalidName with the reason `ambiguous` if several exist, and for malformed text.
+    Raises InvalidName with the reason `ambiguous` if several exist, and for a malformed full name.
     """
     return choose(text, filter(exists, candidates(text, kind_levels, codec=codec)), codec=codec)
 
@@ -126,7 +127,7 @@ def choose(text: str, live: Iterable[FullName], *, codec: LogicalCodec) -> FullN
 
 
 def render(name: FullName, *, codec: LogicalCodec) -> str:
-    """Return the full name in the form that Gravitino's clients expect: a component with dots is not quoted."""
+    """Return the full name in the form of Gravitino's clients: only components with a back-quote are quoted."""
     return ".".join(_quote(c) if "`" in c else c for c in _components(name, codec))
 
 
@@ -161,7 +162,7 @@ def _split_catalog(text: str) -> tuple[str, str | None]:
 
 
 def _pieces(rest: str, text: str) -> tuple[_Piece, ...]:
-    """Split a text at dots; a back-quoted piece may contain dots. Empty pieces occur in names such as `a..b`.
+    """Split a string at dots; a back-quoted piece may contain dots. Empty pieces occur in names such as `a..b`.
 
     Raises InvalidName for unbalanced quotes and for more than `PIECES_MAX` pieces.
     """

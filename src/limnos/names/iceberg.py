@@ -29,8 +29,8 @@ _PREFIX = re.compile(rb"(\w{1,64})\.(\w[\w-]{0,63})")
 def decode_path(raw: bytes) -> parts.Levels:
     """Decode a raw path segment to the levels of a namespace.
 
-    Raises InvalidName for an empty level, a bad escape, bytes that are not UTF-8, or a level that is not allowed as a
-    name.
+    Raises InvalidName for an empty level, a bad escape, bytes that are not UTF-8, a level that is not allowed as a
+    name, or too many levels.
     """
     if b"%" in raw:  # escapes contain one %, so `%1F` cannot begin inside another escape
         raw = raw.replace(b"%1F", b"\x1f").replace(b"%1f", b"\x1f")
@@ -43,7 +43,8 @@ def decode_path(raw: bytes) -> parts.Levels:
 def decode_name(raw: bytes) -> str:
     """Decode a raw path segment to one part, such as a table name.
 
-    Raises InvalidName for a part that is not allowed, or with U+001F.
+    Raises InvalidName for a bad escape, bytes that are not UTF-8, or a part that is not allowed, such as one with
+    U+001F.
     """
     return parts.check_part(_decode_level(_plus_kept(raw)))
 
@@ -62,7 +63,8 @@ def _plus_kept(raw: bytes) -> bytes:
 def encode_path(levels: parts.Levels) -> str:
     """Encode levels as a path segment, joined by `%1F`.
 
-    Everything but letters, digits, `-`, `.`, `_` and `~` is escaped.
+    Everything but ASCII letters, digits, `-`, `.`, `_` and `~` is escaped. Raises InvalidName for an empty or invalid
+    namespace.
     """
     return SEPARATOR_ADVERTISED.join(map(quote, parts.check_some_levels(levels)))
 
@@ -77,7 +79,7 @@ def decode_parent(value: bytes) -> tuple[parts.Levels, parts.Levels | None]:
 
     PyIceberg percent-encodes levels before it encodes the query, so a caller tries the alternative if no namespace has
     the first name. The alternative is None if it equals the first name or is invalid. An empty value stands for the
-    catalog itself, `()`.
+    catalog itself, `()`. Raises InvalidName like `decode_path`.
     """
     if not value:
         return (), None
@@ -102,7 +104,7 @@ def render(levels: Iterable[str]) -> str:
 def encode_prefix(metalake: str, catalog: str) -> str:
     """Return the prefix of a catalog, `<metalake>.<catalog>`: one segment that needs no escaping.
 
-    Neither name has a dot.
+    Neither name has a dot. Raises InvalidName for an invalid name.
     """
     return f"{parts.check_metalake_name(metalake)}.{parts.check_catalog_name(catalog)}"
 
@@ -110,7 +112,7 @@ def encode_prefix(metalake: str, catalog: str) -> str:
 def decode_prefix(raw: bytes) -> tuple[str, str]:
     """Return metalake and catalog of a raw prefix segment.
 
-    Raises InvalidName unless the segment is two legal names separated by a dot.
+    Raises InvalidName unless the segment is two names separated by a dot that match the patterns of their kinds.
     """
     match = _PREFIX.fullmatch(raw)
     if match is None and b"%" in raw:

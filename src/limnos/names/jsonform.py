@@ -1,8 +1,8 @@
 """The JSON encoding of names in SQL++ REST: one part is a string, several parts are an array; an HTTP parameter is
 repeated for each part.
 
-May import `errors` and `parts`. Must not split text: a string is always one part, even with dots (design document "seed
-4").
+May import `errors` and `parts`. Must not split strings: a string is always one part, even with dots (design document
+"seed 4").
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def encode(levels: Levels) -> str | list[str]:
 def decode(value: object) -> Levels:
     """Return the levels of a decoded JSON value.
 
-    Raises InvalidName for a value other than a string or a list of strings.
+    Raises InvalidName for a value other than a string or a list of strings, an empty list, or an invalid part.
     """
     if isinstance(value, str):
         return check_some_levels((value,))
@@ -41,7 +41,9 @@ def decode(value: object) -> Levels:
 
 
 def decode_array(value: object) -> Levels:
-    """Return the levels of a JSON array of strings. Raises InvalidName for any other value."""
+    """Return the levels of a JSON array of strings. Raises InvalidName for any other value, an empty array, or an
+    invalid part.
+    """
     if not isinstance(value, list):
         raise InvalidName("bad-type", f"A name must be a string or an array of strings, not {_json_word(value)}.")
     texts: list[str] = []

@@ -25,7 +25,10 @@ def check_delimiter(delimiter: str) -> str:
 
 
 def join(levels: Levels, *, delimiter: str = DELIMITER_DEFAULT) -> str:
-    """Join levels to an identifier string. Raises InvalidName if the string would be parsed as other levels."""
+    """Join levels to an identifier string.
+
+    Raises InvalidName for an invalid level or delimiter, or if the string would be parsed as other levels.
+    """
     check_delimiter(delimiter)
     if not check_levels(levels):
         return delimiter
@@ -41,7 +44,8 @@ def join(levels: Levels, *, delimiter: str = DELIMITER_DEFAULT) -> str:
 def split(text: str, *, delimiter: str = DELIMITER_DEFAULT) -> Levels:
     """Parse an identifier string to a list identifier; `()` for the root, which is the delimiter alone or "".
 
-    Raises InvalidName for an empty part (`a$`, `$a`, `$$`) and for parts that are not allowed as names.
+    Raises InvalidName for an invalid delimiter, an empty part (`a$`, `$a`, `$$`), and parts that are not allowed as
+    names.
     """
     check_delimiter(delimiter)
     if text in ("", delimiter):
@@ -69,7 +73,7 @@ def encode_path(levels: Levels, *, delimiter: str = DELIMITER_DEFAULT) -> str:
 
 
 def same(path: Levels, body: Levels) -> bool:
-    """Return whether a path's identifier equals the body's, directly or with `+` replaced by a space.
+    """Return whether the identifier in the path equals the one in the body, directly or with `+` replaced by a space.
 
     The native client form-encodes the path, so that a space arrives as `+`; the body resolves the ambiguity.
     """

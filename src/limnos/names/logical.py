@@ -114,7 +114,8 @@ class LogicalCodec:
     def join(self, levels: Levels) -> str:
         """Join levels to a logical name, such as `A:B:C`.
 
-        Raises InvalidName for empty `levels`, a part with the separator, or several parts in a flat catalog.
+        Raises InvalidName for empty `levels`, an invalid part, a part with a reserved separator, or several parts in a
+        flat catalog.
         """
         check_some_levels(levels)
         for part in self._check_depth(levels):
@@ -124,8 +125,8 @@ class LogicalCodec:
     def split(self, text: str, *, what: str = "SCHEMA name") -> Levels:
         """Split a logical name into levels. `what` names the field in messages, such as `parentSchema`.
 
-        Raises InvalidName for an empty text or segment, a segment that is not allowed as a name, or the separator in a
-        flat catalog under `restricted`.
+        Raises InvalidName for an empty name or segment, a segment that is not allowed as a name, too many segments, or
+        the separator in a flat catalog under `restricted`.
         """
         if not text:
             raise InvalidName("empty-part", f"The {what} is empty. Give at least one character.")

@@ -30,8 +30,8 @@ _RESERVED = frozenset({"system"})
 
 
 def quote_for_message(text: str) -> str:
-    """Return the text in single quotes for a message: control characters and surrogates are escaped, long text is
-    truncated.
+    """Return the string in single quotes for a message. Control characters and surrogates are escaped, and a long
+    string is truncated.
     """
     rendered = text if len(text) <= 80 else text[:77] + "..."
     return f"'{rendered}'" if rendered.isprintable() else f"'{rendered.encode('unicode_escape').decode('ascii')}'"

@@ -1,7 +1,7 @@
-"""Strict percent-encoding: ambiguous text is refused.
+"""Strict percent-encoding: malformed and ambiguous input is refused.
 
-May import `errors` and `parts`. Must not know the position of the text in a request. The standard library's decoder is
-not used: it ignores invalid escapes and replaces invalid UTF-8, so two different texts could decode to the same name.
+May import `errors` and `parts`. Must not know where in a request the string was sent. The standard library's decoder is
+not used: it ignores invalid escapes and replaces invalid UTF-8, so two different inputs could decode to the same name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RUN = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 
 def quote(text: str) -> str:
-    """Percent-encode every byte of the UTF-8 text except ASCII letters, digits, `-`, `.`, `_` and `~`.
+    """Percent-encode every byte of the string's UTF-8 form except ASCII letters, digits, `-`, `.`, `_` and `~`.
 
     Raises InvalidName for a lone surrogate.
     """
@@ -31,7 +31,7 @@ def quote(text: str) -> str:
 
 
 def unquote_strict(raw: bytes | str) -> str:
-    """Return the percent-decoded text. `+` is not decoded to a space.
+    """Return the percent-decoded string. `+` is not decoded to a space.
 
     Raises InvalidName for `%` without two hex digits (bad-escape) and for bytes that are not UTF-8 (bad-utf8).
     """
@@ -54,7 +54,7 @@ def unquote_form(raw: bytes | str) -> str:
 
 
 def unquote_once_if_encoded(text: str) -> str:
-    """Percent-decode a text once, for clients that percent-encode names inside a JSON body. Other text is unchanged.
+    """Percent-decode a string once, for clients that percent-encode names inside a JSON body.
 
     A `%` that begins no valid escape, and escapes that are not UTF-8, are not decoded. Never raises.
     """

@@ -1,7 +1,8 @@
 """Facts: the values that the view caches, their reads from the store, and their invalidation by changes.
 
-May import `store` and `model`. A fact is a key and an immutable value; an absence is a fact, too. Keys are made in
-`keys`. Each begins with the kind of the fact, so one dictionary, one memory budget and one merge rule serve all kinds.
+May import `store`, `model` and this package. A fact is a key and an immutable value; an absence is a fact, too. Keys
+are made in `keys`. Each begins with the kind of the fact, so one dictionary, one memory budget and one merge rule serve
+all kinds.
 """
 
 from __future__ import annotations
@@ -261,7 +262,7 @@ def touches_value(change: ChangeRow, key: Key, value: Value) -> bool:
 
 
 def _touches_part(change: ChangeRow, span: tuple[int, int]) -> bool:
-    """Return whether a change of a role affects its rules on objects with ids in `span` (first excluded, last
+    """Return whether a change of a role affects its grants on objects with ids in `span` (first excluded, last
     included).
 
     A change that names no object affects all parts.
@@ -293,7 +294,7 @@ def touches_owned(change: ChangeRow, key: Key, *, value: OwnedRange) -> bool:
 
 
 def size_of(key: Key, value: Value) -> int:
-    """Estimate the memory that a fact takes, in bytes."""
+    """Estimate the memory that a fact uses, in bytes."""
     base = 200
     for part in key:
         if isinstance(part, str):

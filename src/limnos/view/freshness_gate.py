@@ -64,7 +64,8 @@ class FreshnessGate(Protocol):
     def refresh_now(self, zones: Zones, reason: str) -> bool:
         """Bring the view up to date synchronously. Supported only if `inline` is true.
 
-        Returns whether the view already was up to date, with these zones read in one snapshot.
+        Returns true if no read was needed, because nothing was committed since these zones were last read in one
+        snapshot.
         """
 
     async def refresh(self, zones: Zones, reason: str) -> None:
@@ -187,7 +188,7 @@ def _advance(view: StoreView, moved: GateResult, request: KnownRevisions, chains
 class SharedFreshnessGate:
     """The freshness gate of a store whose reads are asynchronous, as PostgreSQL's.
 
-    At most one read is in flight; requests that arrive during it share the next read.
+    At most one gate read is in flight; requests that arrive during it share the next gate read.
     """
 
     inline = False

@@ -30,9 +30,10 @@ else:
     Key = tuple
 
 Space = tuple[int, str, Kind]
-"""A listing: the parent's id, the name space, the kind."""
+"""The identity of a listing: the parent's id, the name space, the kind."""
 RoleFact = tuple[RoleEntity, tuple[Grant, ...] | None] | None
-"""A role and its rules; None in place of the rules if the role has many, None for no such role."""
+"""A role and its grants; None instead of the grants if the role has too many for one fact; None if no such role exists.
+"""
 
 
 class AbsentType(Enum):
@@ -133,23 +134,23 @@ def role_key(metalake_id: int, name: str) -> Key[RoleEntity | None]:
 
 
 def rules_key(role_id: int) -> Key[RoleFact]:
-    """Return the cache key of a fact: a role with its rules, by id, or None.
+    """Return the cache key of a fact: a role with its grants, by id, or None.
 
-    For a role with many rules the rules are None: they are cached in parts.
+    The grants of a role with many grants are None, because they are cached in parts.
     """
     return ("rules", role_id)
 
 
 def rules_end_key(role_id: int, after: int) -> Key[int]:
-    """Return the cache key of a fact: the last object id of the part of a role's rules that begins after `after`.
+    """Return the cache key of a fact: the last object id of the part of a role's grants that begins after `after`.
 
-    It stays valid while rules change, because any partition of the rules is correct.
+    It stays valid while grants change, because any partition of the grants is correct.
     """
     return ("rules end", role_id, after)
 
 
 def rules_part_key(role_id: int, span: tuple[int, int]) -> Key[tuple[Grant, ...]]:
-    """Return the cache key of a fact: the rules of a role on objects with ids in `span` (first excluded, last
+    """Return the cache key of a fact: the grants of a role on objects with ids in `span` (first excluded, last
     included).
     """
     return ("rules part", role_id, span)
@@ -174,8 +175,8 @@ def roles_on_key(object_id: int, metalake_id: int) -> Key[tuple[str, ...]]:
 
 
 def attached_key(kind: Kind, object_id: int) -> Key[tuple[Attachment, ...]]:
-    """Return the cache key of a fact: the tags, or policies, attached to an object itself or to its columns, including
-    dropped ones.
+    """Return the cache key of a fact: the attachments of tags, or of policies, to an object or its columns. The tags or
+    policies may have been dropped.
     """
     return ("attached", kind, object_id)
 

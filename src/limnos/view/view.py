@@ -1,7 +1,8 @@
 """`StoreView`: cached facts, the known revision of each zone, and a ring buffer of recent changes.
 
-May import `store` and `model`. Must not know policies or I/O; every method is synchronous. Revisions only advance. A
-loaded fact is cached only if the ring buffer has every change since its revision and none of them affects it (rule 3).
+May import `store`, `model` and this package. Must not know policies or I/O; every method is synchronous. Revisions only
+advance. A loaded fact is cached only if the ring buffer has every change since its revision and none of them affects it
+(rule 3).
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class StoreView:
         return {**self._old, **self._young}
 
     def known(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-        """Return pairs of a zone and its known revision, in the form that the freshness gate's statement takes."""
+        """Return pairs of a zone and its known revision, in the form of the freshness gate's statement parameters."""
         states = self.zones
         return tuple([(zone, states[zone].revision if zone in states else UNKNOWN) for zone in zones])
 
