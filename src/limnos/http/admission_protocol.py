@@ -29,7 +29,7 @@ PIECE_BYTES: Final = HEAD_BYTES_MAX
 is read.
 """
 UNWANTED_BYTES_MAX: Final = 1 << 26
-"""The maximum number of bytes of a discarded body that are read to keep the connection open."""
+"""The maximum number of discarded bytes per connection; the connection is aborted beyond it."""
 STEP_BYTES: Final = 1 << 20
 """The number of bytes of a long body that a client must send within the body timeout."""
 _IDLE, _HEAD, _BODY = ConnectionPhase.IDLE, ConnectionPhase.HEAD, ConnectionPhase.BODY

@@ -33,8 +33,8 @@ class ConnectionPhase(IntEnum):
 
 
 class ConnectionProgress(NamedTuple):
-    """The progress of a connection: the phase, the count of steps so far, and the count of bytes that the client has
-    not read.
+    """The progress of a connection: the phase, the count of steps so far, and the count of response bytes that are not
+    sent yet.
     """
 
     phase: ConnectionPhase
@@ -46,7 +46,7 @@ class TimedConnection(Protocol):
     """A connection whose progress `ClientTimeouts` monitors."""
 
     def step(self) -> ConnectionProgress:
-        """Return the connection's phase, its count of steps, and its count of unread bytes."""
+        """Return the connection's phase, its count of steps, and its count of unsent bytes."""
 
     def overdue(self, phase: ConnectionPhase) -> None:
         """Close the connection, because the client exceeded the time limit of this phase."""

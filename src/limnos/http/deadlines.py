@@ -10,7 +10,7 @@ import asyncio
 from typing import Final, Protocol
 
 _CHECKS: Final = 16
-"""The number of checks per time limit: a late task is cancelled after at most this fraction of its limit."""
+"""The number of checks per time limit: a late task is cancelled at most a sixteenth of its limit after its deadline."""
 
 
 class Cancellable(Protocol):

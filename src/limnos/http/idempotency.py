@@ -126,8 +126,8 @@ class _IdempotentHandler:
     async def answer(self, request: Request, ctx: Context, sent: bytes) -> Response:
         """Execute a request with the idempotency key `sent`.
 
-        If the key was used before, check the caller's access again and replay the response. Raises an error if the
-        earlier request with the key was a different one.
+        If the key was used before, check the caller's access again and replay the response. Raises BadRequest for a
+        malformed key, KeyReused if the earlier request with the key was a different one.
         """
         text = key_of(sent)
         data = await request.body()

@@ -36,7 +36,8 @@ class LocationKind(IntEnum):
 class LocationState(IntEnum):
     """The state of a location's owner, such as dropped.
 
-    Another object cannot use the location in any of these states.
+    The location is reserved in each of these states. Only a user who owned or dropped the object may reuse its
+    location, and not while its files are being deleted.
     """
 
     LIVE = 0

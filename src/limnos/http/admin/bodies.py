@@ -16,5 +16,7 @@ class AdminRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def names_of(request: Request) -> tuple[str, ...]:
-    """Percent-decode the names in a request's path, exactly once. Raises InvalidName."""
+    """Form-decode the names in a request's path exactly once, with `+` as a space. Raises InvalidName for a malformed
+    escape or invalid UTF-8.
+    """
     return tuple([unquote_form(raw) for raw in request.params])

@@ -86,7 +86,7 @@ def segment_of(part: str) -> str:
 
 
 def part_of(segment: bytes) -> str:
-    """Decode a path segment into the part of a name. Raises InvalidName."""
+    """Decode a path segment into the part of a name. Raises InvalidName for a malformed segment."""
     text = unquote_strict(segment)
     return text[1:] if segment.startswith(b"~") else text
 

@@ -43,7 +43,7 @@ _NOT_OF_FORMS: Final = frozenset({401, 403, 429})
 
 
 class DecisionFactorView(msgspec.Struct, frozen=True):
-    """One reason of a decision: whether it supports the access, the privilege or role, and the object."""
+    """One reason of a decision: whether it is a missing right or a denial, its text, the object, and the role."""
 
     is_missing: bool
     words: str
@@ -157,7 +157,7 @@ def _trash_address(page_request: PageRequest, error: LimnosError | InvalidName, 
 
 
 def factors_of(decision: dict[str, object] | None) -> tuple[DecisionFactorView, ...]:
-    """Return the reasons of a decision as text. Alternative missing rights, one of which is sufficient, share one
+    """Return the reasons of a decision for display. Alternative missing rights, one of which is sufficient, share one
     entry.
     """
     if decision is None:

@@ -56,7 +56,7 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class SectionLink(msgspec.Struct, frozen=True):
-    """A link of the navigation to a page of the console, with its icon and the keys that open it."""
+    """A link of the navigation to a page of the console, with its icon and its keyboard shortcut."""
 
     text: str
     href: str

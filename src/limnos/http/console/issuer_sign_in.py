@@ -25,7 +25,7 @@ from limnos.services.identity.issuer import ISSUER, AuthorizationRequest
 
 FROM_ISSUER: Final = "/from-issuer"
 LIFE_S: Final = 600
-"""The maximum time that a person may take at the issuer, in seconds."""
+"""The maximum time from the redirect to the issuer to the return from it, in seconds."""
 TARGET_CHARS_MAX: Final = 1_000
 """The maximum length of the path to open after the sign-in, so that the cookie is within the size limit of browsers."""
 _ERROR: Final = re.compile("[a-z_]{1,60}")

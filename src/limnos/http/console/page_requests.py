@@ -123,7 +123,9 @@ class PageRequest:
         self.user = await session_extend(self.ctx)
 
     async def form(self) -> dict[str, str]:
-        """Return the fields of a form. Raises BadRequest for a repeated field or too many fields, InvalidName."""
+        """Return the fields of a form. Raises BadRequest for a repeated field or too many fields, InvalidName for a
+        malformed encoding.
+        """
         fields: dict[str, str] = {}
         pairs = [pair for pair in (await self.request.body()).split(b"&") if pair]
         if len(pairs) > FIELDS_MAX:

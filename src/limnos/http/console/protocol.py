@@ -1,7 +1,7 @@
 """The console as a protocol: its routes below `/console`, and the page for errors outside a handler.
 
-May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Its routes accept no
-credential except the session's cookie, and no other protocol reads that cookie.
+May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Apart from the forms of
+the sign-in, its routes accept no credential but the session's cookie. No other protocol reads that cookie.
 """
 
 from __future__ import annotations

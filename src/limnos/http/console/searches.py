@@ -59,8 +59,7 @@ class SearchPage(msgspec.Struct, frozen=True):
 
     `more`: further hits exist. `bounded`: not all objects were searched. `behind`: the number of changes that the
     search index lacks. `meant`: links to the query with a corrected word. `facets`: links to the query with another
-    filter. `filters`: what the filters of the query mean, as text. `advice`: a sentence about words that look like
-    filters.
+    filter. `filters`: the filters of the query in words. `advice`: a sentence about words that look like filters.
     """
 
     frame: Frame
@@ -149,7 +148,7 @@ async def _palette(page_request: PageRequest, text: str) -> Response:
 
 
 def _key_advice(question: SearchQuestion) -> str:
-    """Return a sentence that lists the filters, if a query has an unknown key such as `column:`; else an empty text."""
+    """Return a sentence that lists the filters, if a query has an unknown key such as `column:`; else empty."""
     if not question.other_keys:
         return ""
     others, filters = (", ".join(f"{each}:" for each in keys) for keys in (question.other_keys, FILTERS))

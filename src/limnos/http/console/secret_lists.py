@@ -15,7 +15,7 @@ from limnos.services.identity.service_accounts import secrets_list
 async def secrets_sheet(page_request: PageRequest, metalake: str, *, user: str, title: str = "") -> Sheet:
     """Return the list of a user's secrets without their values, each with a button that revokes it.
 
-    Raises PermissionDenied.
+    Raises PermissionDenied if the caller may not manage secrets.
     """
     secrets = await secrets_list(page_request.ctx, user=user)
     columns = (

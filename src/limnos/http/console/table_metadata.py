@@ -129,7 +129,7 @@ def decode_metadata(body: bytes) -> MetadataPart:
 
 
 def type_text(value: object, *, depth: int = 0) -> str:
-    """Return an Iceberg type as text, such as `list<string>`. The fields of a struct are omitted, since they are
+    """Return an Iceberg type for display, such as `list<string>`. The fields of a struct are omitted, since they are
     separate rows.
     """
     if isinstance(value, str):

@@ -92,7 +92,7 @@ async def import_load(request: Request, ctx: Context) -> Response:
 
 
 async def import_feed(request: Request, ctx: Context) -> Response:
-    """Accept the records that follow the first `after` records of the file: all of them, or none if one is refused."""
+    """Import the records that follow the first `after` records of the file: all of them, or none if one is refused."""
     after = number_of(request.query("after") or "-")
     record_count = await metalake_import.import_feed(ctx, _id(request), after=after, body=request.body)
     return json_response(_encode(record_count))

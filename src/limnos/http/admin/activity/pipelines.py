@@ -28,7 +28,7 @@ _ALL = "/api/limnos/v1/metalakes/{m}/pipelines"
 class PipelinePut(AdminRequestBody, frozen=True):
     """A pipeline's declaration, as JSON that the server does not interpret.
 
-    If the comment is omitted, the existing one is kept.
+    If the comment is omitted, the existing one remains.
     """
 
     declaration: msgspec.Raw

@@ -333,7 +333,7 @@ def _encode_step(step: RunStepState, progress: dict[str, msgspec.Raw]) -> dict[s
 
 
 def encode_finding(finding: RuleFinding) -> dict[str, object]:
-    """Encode a finding of a rule as JSON, with its step and time."""
+    """Encode the finding of an expectation as JSON, with its step and time."""
     fields = msgspec.json.decode(finding.body, type=dict[str, object])
     return {"step": finding.step, **fields, "at": instant(finding.at)}
 
@@ -343,7 +343,7 @@ def _raw_json(text: str) -> msgspec.Raw:
 
 
 _RUNNERS = (Action.JOB_RUN, Action.JOB_LOAD)
-"""The actions one of which a caller must be allowed to send a long report of a step."""
+"""The actions of which a caller needs the right to at least one, to send a long report of a step."""
 ROUTES: tuple[Route[Handler], ...] = (
     Route("POST", f"{_LAKE}/pipelines/{{p}}/runs", run_start, "start-run", asks=(Action.JOB_RUN,)),
     Route("GET", f"{_LAKE}/runs", runs_list, "list-runs", query=("pipeline", "state", "page", "limit")),

@@ -83,7 +83,7 @@ async def names_go_on(request: Request, ctx: Context) -> Response:
 
 
 async def names_confirm(request: Request, ctx: Context) -> Response:
-    """Confirm the new names: delete the old ones, so that the renames cannot be undone; or delete the plan."""
+    """Delete a plan, or the record of the old names by which executed renames could be undone."""
     metalake, catalog = names_of(request)
     await nesting.nesting_confirm(ctx, RequestScope(metalake, catalog))
     return json_response({"confirmed": catalog})

@@ -72,7 +72,9 @@ async def undrop(request: Request, ctx: Context) -> Response:
 
 
 async def trash_forget(request: Request, ctx: Context) -> Response:
-    """Remove an object from the trash before it expires: its location becomes free, and its files are kept."""
+    """Remove an object from the trash before it expires, without deleting its files. Only the caller may then reuse its
+    location.
+    """
     metalake, catalog, text = names_of(request)
     number = number_of(text) or 0
     await trash.trash_forget(ctx, RequestScope(metalake, catalog), dropped_id=number)

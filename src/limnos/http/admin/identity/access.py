@@ -106,7 +106,7 @@ async def holders(request: Request, ctx: Context) -> Response:
 
 
 async def rules(request: Request, ctx: Context) -> Response:
-    """Return the owners and rules that decide on an object, the object's own first, then those of its ancestors."""
+    """Return the owners and grants that decide on an object, the object's own first, then those of its ancestors."""
     text = request.query("after") or "0"
     after = number_of(text)
     if after is None:

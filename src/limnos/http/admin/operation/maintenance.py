@@ -91,9 +91,9 @@ async def operation_start(request: Request, ctx: Context) -> Response:
     """Request an `operation` on a `table`, to be executed in the background on behalf of the caller. Returns its id.
 
     `expire` removes unneeded snapshots. `orphans` checks the table for orphan files and removes old ones. `compact`,
-    `deletes`, `manifests`, `statistics` and `retention` wait until an external executor leases them. The server itself
-    executes `expire`, `compact` and `indexes` of Lance tables. If an operation of the kind is open for the table, its
-    id is returned.
+    `deletes`, `manifests`, `statistics` and `retention` wait until an executor leases them. The server itself executes
+    `expire`, `compact` and `indexes` of Lance tables. If an operation of the kind is open for the table, its id is
+    returned.
     """
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body() or b"{}", OperationStart)

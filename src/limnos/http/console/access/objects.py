@@ -1,5 +1,5 @@
-"""The access page of an object: users and their rights, the rules that grant them, explanations of decisions, and a
-form to grant.
+"""The access page of an object: users and their rights, the grants behind them, explanations of decisions, and a form
+to grant.
 
 May import `access`, `model`, `services`, the shared modules of `limnos.http` and of the console. Callers who may not
 list the users with access see their own rights, and the object's owner.
@@ -74,8 +74,8 @@ class HolderLine(msgspec.Struct, frozen=True):
 
 
 class RuleLine(msgspec.Struct, frozen=True):
-    """A rule on this object or on an ancestor. `revoke` is the URL of the page that revokes it; empty for an inherited
-    rule.
+    """A grant on this object or on an ancestor. `revoke` is the URL of the page that revokes it; empty for an inherited
+    grant.
     """
 
     role: str
@@ -108,7 +108,7 @@ class WhyPart(msgspec.Struct, frozen=True):
 
 
 class AccessPage(msgspec.Struct, frozen=True):
-    """The data of an object's access page: users and their rights, owners, rules, an explanation, and forms."""
+    """The data of an object's access page: users and their rights, owners, grants, an explanation, and forms."""
 
     frame: Frame
     heading: ObjectHeading

@@ -1,4 +1,4 @@
-"""Lists of users, groups and roles, and the page of each: its roles or rules, and forms that change them.
+"""Lists of users, groups and roles, and the page of each: its roles or grants, and forms that change them.
 
 May import `model`, `names`, `services` and the console's shared modules. A list shows a page of the names visible to
 the caller.
@@ -69,7 +69,7 @@ class PeoplePage(msgspec.Struct, frozen=True):
 
 
 class RoleRuleLine(msgspec.Struct, frozen=True):
-    """The rules of a role on one object. `href` is the URL of the object's access page; empty for an object without
+    """The grants of a role on one object. `href` is the URL of the object's access page; empty for an object without
     one.
     """
 
@@ -146,7 +146,7 @@ async def people_page(page_request: PageRequest) -> Response:
 
 
 async def person_page(page_request: PageRequest) -> Response:
-    """Show a user or group with its roles, or a role with its rules."""
+    """Show a user or group with its roles, or a role with its grants."""
     word, metalake, name = (part_of(each) for each in page_request.request.params)
     if word not in PRINCIPAL_KINDS:
         raise NotFound("This page does not exist", kind="route")
@@ -230,7 +230,7 @@ async def _user_forms(
 async def _role_rules(
     page_request: PageRequest, scope: RequestScope, *, name: str
 ) -> tuple[tuple[RoleRuleLine, ...], bool]:
-    """Return the first rules of a role, ordered by the path of their objects, and whether more follow."""
+    """Return the grants of a role on its first objects, ordered by the objects' paths, and whether more follow."""
     role = await page_request.ctx.read(scope, lambda view: role_load(view, name))
     lines: list[RoleRuleLine] = []
     async for part in role_objects(page_request.ctx, role):

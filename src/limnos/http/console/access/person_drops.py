@@ -81,7 +81,9 @@ def drop_path(word: str, *, metalake: str, name: str) -> str:
 
 
 def _parts(page_request: PageRequest) -> tuple[str, str, str]:
-    """Return the kind, the metalake and the name of the route. Raises NotFound for an unknown kind, InvalidName."""
+    """Return the kind, the metalake and the name of the route. Raises NotFound for an unknown kind, InvalidName for a
+    malformed name.
+    """
     word, metalake, name = (part_of(each) for each in page_request.request.params)
     if word not in PRINCIPAL_KINDS:
         raise NotFound("This page does not exist", kind="route")

@@ -43,7 +43,7 @@ LISTED_MAX: Final = 500
 
 
 class LineageLine(msgspec.Struct, frozen=True):
-    """An edge of the list: both ends with their labels and page URLs, and the program that reported it."""
+    """An edge of the list: both ends with their labels and page URLs, and the job that reported it."""
 
     source: str
     source_href: str

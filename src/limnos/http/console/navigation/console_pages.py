@@ -26,7 +26,7 @@ class ConsolePage(NamedTuple):
 
     - `path`: its path below the console's root, with a query or without.
     - `section`: its name in the navigation; empty for a page that is only in the palette.
-    - `key`: the keys that open it.
+    - `key`: its keyboard shortcut.
     - `words`: further words by which the palette finds it.
     - `needs`: the name of the right that opens it; empty for pages that every user may open.
     """

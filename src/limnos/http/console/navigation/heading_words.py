@@ -1,6 +1,6 @@
 """The heading of an object's access and lineage pages: the same as on its first page.
 
-May import `model`, `services` and the console's shared modules. Must not know what these pages show.
+May import `model`, `services` and the console's shared modules. Must not know the content of these pages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from limnos.services.request.table_formats import ICEBERG, LANCE, format_of, is_
 
 
 class HeadingWords(NamedTuple):
-    """The labels and the comment in the heading of an object's page, and what its buttons depend on.
+    """The labels and the comment in the heading of an object's page, and the conditions of its buttons.
 
     - `may_create`: whether the caller may create a namespace in the object.
     - `is_iceberg`: whether the object is an Iceberg table of this server.

@@ -66,7 +66,7 @@ class PipelinesPage(msgspec.Struct, frozen=True):
 
 
 class FindingLine(msgspec.Struct, frozen=True):
-    """A row for one rule of a step: its results in the latest runs, newest first, and the message of the newest."""
+    """A row for one expectation of a step: its results in the latest runs, newest first, and the newest message."""
 
     step: str
     rule: str
@@ -129,7 +129,7 @@ def run_line(page_request: PageRequest, metalake: str, *, view: RunView) -> RunL
 
 
 async def pipeline_page(page_request: PageRequest) -> Response:
-    """Show a pipeline: the steps of its newest run, its runs, the results of its rules, and its declaration."""
+    """Show a pipeline: the steps of its newest run, its runs, the results of its expectations, and its declaration."""
     name = page_request.request.query("name") or ""
     if not name:
         raise BadRequest("The URL has no pipeline name")
@@ -170,7 +170,7 @@ def finding_body(text: str) -> FindingBody:
 
 
 async def _finding_lines(page_request: PageRequest, metalake: str, *, name: str) -> tuple[FindingLine, ...]:
-    """Return a row for each rule, with its results in the latest runs, newest first."""
+    """Return a row for each expectation, with its results in the latest runs, newest first."""
     findings, _ = await findings_list(
         page_request.ctx, metalake=metalake, pipeline=name, rule="", step="", before=_NEWEST, limit=FINDINGS_READ
     )

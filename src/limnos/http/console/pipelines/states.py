@@ -69,5 +69,5 @@ def _rows(step: RunStepState) -> str:
 
 
 def message_text(rule: str, message: str) -> str:
-    """Return the message of an expectation's result without the rule's name, which the page shows in another column."""
+    """Return the message of an expectation's result without the expectation's name, which has a column of its own."""
     return message.removeprefix(f"{rule}: ")
