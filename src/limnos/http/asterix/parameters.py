@@ -133,7 +133,7 @@ class RequestParameters:
         raise bad_value(name, value)
 
     def word(self, name: str, words: tuple[str, ...]) -> str:
-        """Return a parameter that takes one of several keywords, in lower case.
+        """Return a parameter whose value is one of several keywords, in lower case.
 
         `words` lists the keywords; the first is the default. Raises SqlppError for any other value.
         """
@@ -342,7 +342,7 @@ def _format_of(text: str) -> ResultFormat | None:
 
 def _check_unsupported(sent: RequestParameters) -> None:
     """Check that AsterixDB's parameters for features that this service lacks have their default values. Raises
-    SqlppError.
+    SqlppError otherwise.
     """
     for name in sent.named(_PLANS):
         if sent.flag(name):
@@ -352,8 +352,8 @@ def _check_unsupported(sent: RequestParameters) -> None:
 
 
 def _duration(text: str | None) -> int | None:
-    """Parse a duration such as `10s`, `500ms` or `2m` into milliseconds. Raises SqlppError, also for a number without
-    unit.
+    """Parse a duration such as `10s`, `500ms` or `2m` into milliseconds. Raises SqlppError for any other string, also
+    for a number without unit.
     """
     if not text:
         return None

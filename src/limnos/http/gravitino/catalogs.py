@@ -37,8 +37,8 @@ class CatalogCreate(GravitinoRequestBody, frozen=True):
 
 
 async def catalogs_list(request: Request, ctx: Context) -> Response:
-    """Return the names of the catalogs that have a visible object; with `details` only usable catalogs, with all
-    fields.
+    """Return the names of the catalogs that the caller may use or that contain an object which the caller may use; with
+    `details` only usable catalogs, with all fields.
     """
     (metalake,) = names_of(request)
     if request.query_flag("details"):
@@ -93,8 +93,8 @@ async def catalog_test(request: Request, ctx: Context) -> Response:
 
 
 async def _test_response(test: Awaitable[None], sentence: str) -> Response:
-    """Await a connection test, and return its response. A failed test is 200 with an error body; only missing rights
-    change the status.
+    """Await a connection test, and return its response. A failed test is 200 with an error body; only a refusal of
+    access and a missing metalake change the status.
     """
     try:
         await test

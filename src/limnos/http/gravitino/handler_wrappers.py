@@ -74,7 +74,9 @@ class BodyHandler(Protocol[B_contra]):
 
 
 def names_of(request: Request) -> tuple[str, ...]:
-    """Return the names in a request's path, percent-decoded exactly once. Raises InvalidName."""
+    """Return the names in a request's path, form-decoded exactly once, with `+` as a space. Raises InvalidName for a
+    malformed escape or invalid UTF-8.
+    """
     return tuple([unquote_form(raw) for raw in request.params])
 
 
@@ -89,7 +91,8 @@ def check_version(request: Request) -> None:
 
 
 def wrap_handler(sentence: str, handler: Handler, *, access: bool = False) -> Handler:
-    """Wrap a handler: its errors begin with `sentence`, whose `{0}`, `{1}` … are the names in the path.
+    """Wrap a handler: the messages of its errors, except refusals of access, begin with `sentence`, whose `{0}`, `{1}`
+    … are the names in the path.
 
     `access` marks routes that raise UnsupportedOperation if access control is off.
     """

@@ -1,6 +1,6 @@
 """Shared handlers of tags and policies: listed, loaded and dropped in a metalake, and attached to objects.
 
-May import `model`, `services` and this package. Must not know what tags and policies contain.
+May import `model`, `services` and this package. Must not know the content of tags and policies.
 """
 
 from __future__ import annotations

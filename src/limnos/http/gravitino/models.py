@@ -55,14 +55,14 @@ class VersionLink(GravitinoRequestBody, frozen=True):
 
 
 class UpdateUri(VariedUpdate, frozen=True, tag="updateUri"):
-    """The change `updateUri`: sets a named URI of a model version to a new value."""
+    """The change `updateUri`: sets a URI of a model version to a new value; without `uriName` the unnamed one."""
 
     new_uri: str
     uri_name: str | None = None
 
 
 class AddUri(VariedUpdate, frozen=True, tag="addUri"):
-    """The change `addUri`: adds a named URI to a model version."""
+    """The change `addUri`: adds a URI to a model version, unnamed without `uriName`."""
 
     uri: str
     uri_name: str | None = None

@@ -45,7 +45,7 @@ class SchemaPath(NamedTuple):
         return [self.metalake, self.catalog, self.schema]
 
     def levels(self, request_view: RequestView) -> Levels:
-        """Return the levels of the schema below the catalog. Raises InvalidName."""
+        """Return the levels of the schema below the catalog. Raises InvalidName for an invalid schema name."""
         return codec_of(request_view).split(self.schema)
 
     async def find(self, ctx: Context, name: str) -> tuple[Levels, bool]:
@@ -62,12 +62,14 @@ class SchemaPath(NamedTuple):
 
 
 def schema_path_of(request: Request) -> SchemaPath:
-    """Return the schema that the request's path names. Raises InvalidName."""
+    """Return the schema that the request's path names. Raises InvalidName for a malformed path segment."""
     return SchemaPath(*names_of(request)[:3])
 
 
 def object_path_of(request: Request) -> tuple[SchemaPath, str]:
-    """Return the schema and the name of the object in a request's path. Raises InvalidName."""
+    """Return the schema and the name of the object in a request's path. Raises InvalidName for a malformed path
+    segment.
+    """
     names = names_of(request)
     return SchemaPath(*names[:3]), names[3]
 

@@ -37,8 +37,8 @@ class SecurableObject(GravitinoRequestBody, frozen=True):
 
 
 def privilege_request_of(kind: str, full_name: str, privileges: Sequence[PrivilegeBody]) -> PrivilegeRequest:
-    """Parse the requested privileges on one object. Raises BadRequest for an unknown kind or condition,
-    IllegalPrivilege for an unknown privilege.
+    """Parse the requested privileges on one object. Raises BadRequest for an unknown kind, IllegalPrivilege for an
+    unknown privilege or condition.
     """
     rules = tuple((parse_privilege(each.name), parse_condition(each.condition)) for each in privileges)
     return PrivilegeRequest(parse_kind(kind), full_name, rules)

@@ -61,20 +61,20 @@ class PartitionsDrop(GravitinoRequestBody, frozen=True):
 
 
 async def statistics_list(request: Request, ctx: Context) -> Response:
-    """Return the statistics of a table as a whole, without those of its partitions."""
+    """Return the statistics of a table as a whole, or of a column, without those of partitions."""
     results = await statistics.statistics_list(ctx, object_of(request))
     return ok(statistics=[dto.statistic(each) for each in results])
 
 
 async def statistics_update(request: Request, ctx: Context, *, body: StatisticsUpdate) -> Response:
-    """Write statistics of a table. Statistics that the request does not name are not changed."""
+    """Write statistics of a table or column. Statistics that the request does not name are not changed."""
     values = [("", name, value) for name, value in body.updates.items()]
     await statistics.statistics_update(ctx, object_of(request), values=values)
     return ok()
 
 
 async def statistics_drop(request: Request, ctx: Context, *, body: StatisticsDrop) -> Response:
-    """Drop statistics of a table; missing ones are not errors."""
+    """Drop statistics of a table or column; missing ones are not errors."""
     names = [("", name) for name in body.names]
     return ok(dropped=await statistics.statistics_drop(ctx, object_of(request), names=names))
 

@@ -56,7 +56,9 @@ from limnos.services.request.table_formats import is_federated
 
 
 class ViewText(GravitinoRequestBody, frozen=True):
-    """The content of a view: its columns, its texts, and the defaults for resolving their names."""
+    """The content of a view: its columns, its query in each dialect, and the defaults for resolving names in the
+    queries.
+    """
 
     columns: tuple[dict[str, object], ...] = ()
     representations: tuple[ViewRepresentation, ...] = ()
@@ -73,7 +75,7 @@ class ViewCreate(ViewText, frozen=True, kw_only=True):
 
 
 class ReplaceView(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type", tag="replaceView"):  # fmt: skip
-    """The change `replaceView`: replaces a view's columns, texts, defaults for resolving names, and comment."""
+    """The change `replaceView`: replaces a view's columns, queries, defaults for resolving names, and comment."""
 
     columns: tuple[dict[str, object], ...] = ()
     representations: tuple[ViewRepresentation, ...] = ()
@@ -121,7 +123,7 @@ class _ViewSchemaPath(NamedTuple):
         return ok(view=self.encode_view(name, view.info, audit=audit))
 
     def version(self, text: ViewText | ReplaceView, *, now_ms: int) -> Json:
-        """Convert the texts of a Gravitino view to an Iceberg view version."""
+        """Convert the queries of a Gravitino view to an Iceberg view version."""
         default = self.codec.split(text.default_schema, what="defaultSchema") if text.default_schema else ()
         return version_of(
             text.representations, default_catalog=text.default_catalog, default_namespace=default, now_ms=now_ms
@@ -155,7 +157,7 @@ async def views_list(request: Request, ctx: Context) -> Response:
 
 
 async def view_load(request: Request, ctx: Context) -> Response:
-    """Return a view with its text in each dialect."""
+    """Return a view with its query in each dialect."""
     metalake, catalog, schema, name = names_of(request)
 
     def read(request_view: RequestView) -> Json | tuple[_ViewSchemaPath, SourceLookup]:
@@ -173,7 +175,7 @@ async def view_load(request: Request, ctx: Context) -> Response:
 
 
 async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Response:
-    """Create a view with its text in one or more dialects. 409 if the name is taken."""
+    """Create a view with its query in one or more dialects. 409 if the name is taken."""
     place = await _view_schema_of(request, ctx)
     properties = check_properties(body.properties) | ({} if body.comment is None else {COMMENT: body.comment})
     version = place.version(body, now_ms=ctx.services.store.time.now_ms())
@@ -187,7 +189,7 @@ async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Respo
 
 
 async def view_alter(request: Request, ctx: Context, body: ViewUpdates) -> Response:
-    """Rename a view, or change its text and properties in one commit. 400 for a rename together with other changes."""
+    """Rename a view, or change its query and properties in one commit. 400 for a rename together with other changes."""
     place, name = await _view_schema_of(request, ctx), names_of(request)[-1]
     renames = [each.new_name for each in body.updates if isinstance(each, RenameUpdate)]
     if renames and len(body.updates) > 1:

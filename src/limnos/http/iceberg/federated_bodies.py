@@ -1,4 +1,4 @@
-"""Bodies that are forwarded between a client and another Iceberg REST catalog: selects the parts to forward of requests
+"""Bodies that are forwarded between a client and another Iceberg REST catalog: selects the forwarded parts of requests
 and responses.
 
 May import `formats`, `model`, `names`, `services`, `sources` for types of requests, this package and the shared modules

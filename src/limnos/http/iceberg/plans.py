@@ -48,7 +48,7 @@ _FAILURES: Final = (
     errors.StorageFailed,
     errors.TooLarge,
 )
-"""The final states of a plan, as errors for a client that loads it."""
+"""Errors that end a plan: a client that loads the plan gets the status `failed` with the error."""
 
 
 class FetchTasks(msgspec.Struct, rename="kebab"):
@@ -164,7 +164,7 @@ async def _credentials(request: Request, ctx: Context, *, seen: PlanTarget) -> b
 def _scan_tasks(tasks: ScanTasks, *, head: bytes = b"", credentials: bytes = b"") -> Response:
     """Return a response with scan tasks.
 
-    An empty list of delete files is omitted: clients require tasks that refer to them.
+    An empty list of delete files is omitted: clients accept the field only with tasks that refer to its files.
     """
     deletes = b"".join((b'"delete-files":[', tasks.deletes, b"],")) if tasks.deletes else b""
     body = b"".join((b"{", head, deletes, b'"file-scan-tasks":[', tasks.files, b"]", credentials, b"}"))

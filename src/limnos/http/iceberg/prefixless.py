@@ -47,6 +47,6 @@ async def write_refuse(request: Request, ctx: Context) -> NoReturn:
     except (NotFound, PermissionDenied):
         known = ""
     raise BadRequest(
-        "Without a catalog's prefix in the path only reads are answered: ask GET /v1/config?warehouse=<catalog> for "
-        f"the prefix and send this to /v1/<prefix>/…{known}"
+        "Without a catalog's prefix in the path only reads are answered: request GET /v1/config?warehouse=<catalog> "
+        f"for the prefix and send this to /v1/<prefix>/…{known}"
     )

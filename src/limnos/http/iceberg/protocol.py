@@ -227,9 +227,7 @@ KEYED: dict[str, IdempotentRoute] = {
 
 ENDPOINTS = tuple(f"{route.method} /v1{route.path}".replace("{plan}", "{plan-id}") for route in CATALOG_ROUTES)
 PASSED_ON = tuple(f"{route.method} /v1{route.path}" for route in CATALOG_ROUTES if route.operation in HANDLERS)
-"""Operations with a handler for catalogs that show another Iceberg catalog. Scan planning has none: clients plan these
-scans themselves.
-"""
+"""The endpoints with a handler for federated catalogs. Scan planning has none: clients plan these scans themselves."""
 
 
 def _error(error: LimnosError | InvalidName, _request: Request, operation: str) -> Response:

@@ -55,7 +55,7 @@ from limnos.services.request.request_view import RequestView
 
 _MODES = ("all", "refs")
 _PLAIN = frozenset({b"", b"snapshots=all", b"snapshots=refs"})
-"""The scan modes in which a response depends only on the caller's own right and on the document, so that it may be
+"""The query strings with which a response depends only on the caller's own right and on the document, so that it may be
 cached.
 """
 LOCK = b"x-limnos-lock"
@@ -411,7 +411,9 @@ def _with_rename_hint(error: NotFound, scope: RequestScope, target: Levels) -> N
 
 
 async def metrics_report(request: Request, ctx: Context) -> Response:
-    """Accept a metrics report from a caller who may load the table. It is stored after the response."""
+    """Accept a metrics report on a table that is visible to the caller. It is stored after the response, and only if
+    the caller may load the table.
+    """
     scope, params = split_path(request, ctx, 2)
     data = await request.body()
     body = request.decode(data, MetricsReport)

@@ -189,7 +189,7 @@ def _query_fields(request: Request) -> dict[str, object]:
 def _parse_value(key: str, text: str) -> object:
     if key in NUMBERS:
         if not text.isascii() or not text.isdigit() or len(text) > 10:
-            raise BadRequest(f"{key} must be a number from 0, not {text[:20]}")
+            raise BadRequest(f"{key} must be a non-negative integer, not {text[:20]}")
         return int(text)
     if key in FLAGS:
         if text.lower() not in ("true", "false"):
@@ -245,7 +245,7 @@ def _response(result: object, operation: ProtocolOperation, *, delimiter: str) -
 
 
 def _join_identifier(text: str, delimiter: str) -> str:
-    """Join a JSON array of names with the delimiter of the request. Other text is returned unchanged."""
+    """Join a JSON array of names with the delimiter of the request. Any other string is returned unchanged."""
     if not text.startswith("["):
         return text
     return lance.join(Request.decode(text.encode(), tuple[str, ...]), delimiter=delimiter)

@@ -56,7 +56,9 @@ def is_remote(request: Request) -> bool:
 
 
 def delimiter_of(request: Request) -> str:
-    """Return the delimiter between the names of an identifier: the query parameter `delimiter`, or the default."""
+    """Return the delimiter between the names of an identifier: the query parameter `delimiter`, or the default. Raises
+    InvalidName for an invalid one.
+    """
     return lance.check_delimiter(request.query("delimiter") or DELIMITER_DEFAULT)
 
 
@@ -104,7 +106,9 @@ def path_of(request: Request, *, body: IdentifiedBody | None = None) -> Levels:
 
 
 def place_at(request: Request, ctx: Context, *, path: Sequence[str]) -> LanceObjectPath:
-    """Return the object of an identifier in a body. Raises InvalidName; BadRequest for a header that is not UTF-8."""
+    """Return the object of an identifier in a body. Raises InvalidName for an invalid name, BadRequest for a header
+    that is not UTF-8.
+    """
     whole = (*database_of(request), *check_levels(path))
     metalake = metalake_of(request, ctx)
     return LanceObjectPath(whole, RequestScope(metalake, whole[0]) if whole else RequestScope(metalake), whole[1:])

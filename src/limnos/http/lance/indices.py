@@ -140,7 +140,7 @@ async def indices_list(request: Request, where: Where) -> Response:
     after = page_request.after or (decode_token(body.page_token) if body.page_token else "")
     size = page_request.size if page_request.size is not None else body.limit
     if size is not None and size < 0:
-        raise BadRequest(f"limit must be a number from 0, not {size}")
+        raise BadRequest(f"limit must be a non-negative integer, not {size}")
     question, at = questions.ListIndices("", {}), VersionReference(body.version, branch=body.branch)
     indexes = await rows.answer(question, at=at, shape=list[LanceIndex])
     rest = [each for each in indexes if each.index_name > after]

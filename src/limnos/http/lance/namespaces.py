@@ -72,8 +72,8 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
 
 
 async def namespaces_page(request: Request, ctx: Context) -> Response:
-    """List the names of the children of a namespace. For the root, these are the catalogs with something visible to the
-    caller.
+    """List the names of the children of a namespace. For the root, these are the catalogs that the caller may use or
+    that contain an object which the caller may use.
     """
     place, page_request = place_of(request, ctx), page_request_of(request)
     if place.is_root:
@@ -109,7 +109,9 @@ async def namespace_exists(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_drop(request: Request, ctx: Context) -> Response:
-    """Drop an empty namespace; with `behavior` `cascade` also everything in it."""
+    """Drop an empty namespace; with `behavior` `cascade` also everything in it. With `mode` `skip` a missing namespace
+    is not an error.
+    """
     data = await body_of(request)
     body = request.decode(data, DropNamespace)
     place = place_of(request, ctx, body=body)

@@ -94,7 +94,7 @@ FLAGS: Final = frozenset(
 )  # fmt: skip
 MAPS: Final = frozenset({"properties", "storage_options"})
 REPEATED: Final = frozenset({"on"})
-"""Query parameters that may be repeated. The sets above list the parameters of other types than text."""
+"""Query parameters that may be repeated. The sets above list the parameters of other types than string."""
 TEXTS: Final = frozenset(
     {
         "delimiter", "page_token", "branch", "mode", "when_matched_update_all_filt", "when_not_matched_by_source_delete_filt",

@@ -140,7 +140,7 @@ def query_of(body: QueryBody) -> Query:
         raise BadRequest("A vector search needs its number of rows: send k")
     for name, number in (("k", body.k), ("offset", body.offset)):
         if number is not None and number < 0:
-            raise BadRequest(f"{name} must be a number from 0, not {number}")
+            raise BadRequest(f"{name} must be a non-negative integer, not {number}")
     return Query(
         "", {}, limit=None if body.k is None or body.k >= EVERY else body.k, offset=body.offset or 0, columns=columns, aliases=aliases,
         filter=body.filter or None, prefilter=True if body.prefilter is None else body.prefilter, vectors=vectors,

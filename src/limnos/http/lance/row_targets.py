@@ -28,7 +28,9 @@ def find_rows(request: Request, where: Where, *, body: IdentifiedBody | None = N
 
 
 def find_transaction(request: Request, where: Where, *, body: IdentifiedBody) -> tuple[LanceRows, str]:
-    """Return the table of a transaction and the transaction's own name, which follows the table's. Raises NotFound."""
+    """Return the table of a transaction and the transaction's own name, which follows the table's. Raises NotFound if
+    the identifier has no table's name.
+    """
     if isinstance(where, FolderTables):
         path = path_of(request, body=body)
         if len(path) < 2:
