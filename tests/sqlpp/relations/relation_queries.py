@@ -71,7 +71,7 @@ ROWS: dict[str, list[dict[str, Held]]] = {name: list(map(to_row(form), OBJECTS[n
 
 
 def rewritten(text: str) -> RelationalQuery:
-    """Return a query as a relation. Raises Uncarried if it cannot be translated."""
+    """Return a query as a relation. Raises UntranslatableExpression if it cannot be translated."""
     expression = bound(text).expression
     assert isinstance(expression, plan.Subquery)
     return translate_query(expression.query, lambda _, name: FORMS[name].type)

@@ -220,7 +220,7 @@ async def trash_restore(
 
 
 async def trash_forget(ctx: Context, scope: RequestScope, *, dropped_id: int) -> None:
-    """Remove an object from the trash before it expires, so that its location becomes free; its files are kept.
+    """Remove an object from the trash before it expires, so that only its owner may use its location again; its files are kept.
 
     Raises NotFound, PermissionDenied (the catalog).
     """
