@@ -57,7 +57,7 @@ def test_days_that_are_over_are_written_once(desk: ServiceDesk, tmp_path: Path) 
     first, second = done(desk, payload), done(desk, payload)
 
     rows = pq.read_table(tmp_path / "out").to_pylist()
-    assert first == second == f"wrote {count} lines in 1 files"
+    assert first == second == f"wrote {count} records in 1 files"
     assert len(rows) == len({row["id"] for row in rows}) == count
     assert {str(row["day"]) for row in rows} == {str(today - timedelta(days=1))}
     assert {row["path"] for row in rows if row["change"] == "create"} >= {"main.a"}

@@ -22,9 +22,7 @@ from limnos.store.activity.audit import AuditFilter, lines_read
 
 PAGE_MAX: Final = 1_000
 BITES_MAX: Final = 500
-"""The maximum number of batches of changes that one read converts into audit records: a hundred thousand changes in
-all.
-"""
+"""The maximum number of batches of changes that one read converts into audit records."""
 
 
 class AuditLinesPage(NamedTuple):
@@ -52,11 +50,13 @@ async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter
         records = await ctx.look_up(partial(lines_read, seen, limit=most + 1))
         if (now := await _narrow_to_allowed(ctx, metalake, filters=filters)) == seen:
             return AuditLinesPage(records[:most], len(records) > most)
-        seen = now  # the caller's rights changed while the lines were read: read again under the new rights
+        seen = now  # the caller's rights changed while the records were read: read again under the new rights
 
 
 async def _narrow_to_allowed(ctx: Context, metalake: str | None, *, filters: AuditFilter) -> AuditFilter:
-    """Restrict the filter to the records that the caller may see now. Raises PermissionDenied, NotFound."""
+    """Restrict the filter to the records that the caller may see now. Raises PermissionDenied, NotFound, and
+    AuthenticationFailed for a token of an earlier user of the name.
+    """
     if metalake is None:
         await ctx.read(RequestScope(), _require_server)
         return filters

@@ -33,7 +33,7 @@ EXPORT_AUDIT: Final = "export-audit"
 EXPORT_AUDIT_DAYS: Final = "export-audit-days"
 EVERY_S: Final = 3600.0
 SETTLED_MS: Final = 600_000
-"""The delay after midnight before a day is exported, in milliseconds: by then its last lines are written."""
+"""The delay after midnight before a day is exported, in milliseconds: by then its last records are written."""
 READ_AT_ONCE: Final = 1_000
 LINES_PER_FILE: Final = 100_000
 
@@ -56,7 +56,7 @@ class AuditDays(msgspec.Struct, frozen=True):
 
 def export_days(ctx: Context, *, location: str | None, since: date | None, until: date | None) -> AuditExport:
     """Return the command for a request to export: by default all complete days to the configured location. Raises
-    BadRequest without a location, OutsideRoots for a location that the settings do not allow.
+    BadRequest for a missing or malformed location, OutsideRoots for one that the settings do not allow.
     """
     place = location or ctx.services.defaults.audit.export
     if place is None:
@@ -75,7 +75,8 @@ def first_open_day(now_ms: int) -> date:
 async def audit_export(ctx: Context, *, location: str | None, since: date | None, until: date | None) -> int:
     """Create a task that exports the audit records of some days; for service admins.
 
-    Returns its id. Raises PermissionDenied, BadRequest without a location, OutsideRoots.
+    Returns its id. Raises PermissionDenied, AuthenticationFailed for a token of an earlier user of the name, and as
+    `export_days`.
     """
     await refuse_former(ctx)
 
@@ -101,7 +102,7 @@ async def export_run(work: TaskContext, payload: AuditExport) -> str:
     while first is not None and day < payload.until:
         more_files, more_lines = await day_write(work, payload.location, day=day)
         files, lines, day = files + more_files, lines + more_lines, next_day(day)
-    return f"wrote {lines} lines in {files} files"
+    return f"wrote {lines} records in {files} files"
 
 
 async def days_run(work: TaskContext, payload: AuditDays) -> tuple[AuditDays, str | None]:

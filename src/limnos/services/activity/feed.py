@@ -81,15 +81,16 @@ async def changes_read(
     Args:
         ctx: The request.
         scope: The metalake, or one of its catalogs.
-        after: A position's text, None or `oldest` for the oldest stored change, or `now` for an empty page at the
-            newest position.
+        after: A position as an opaque string, None or `oldest` for the oldest stored change, or `now` for an empty page
+            at the newest position.
         limit: The approximate number of revisions to read.
         wait_s: The maximum time to wait for the first change, in seconds.
 
     Raises:
-        BadRequest: The position is invalid, or from another feed.
-        PositionPruned: Changes after the position have been pruned.
+        BadRequest: The position is malformed, or from another feed.
+        PositionPruned: Changes after the position have been pruned, or the store was restored from a backup.
         NotFound: The metalake or catalog is missing.
+        NotInUse: The metalake or catalog is disabled.
         PermissionDenied: The caller may not read the feed.
         ServiceUnavailable: Concurrent changes of the objects made every attempt fail.
     """
@@ -111,9 +112,9 @@ async def changes_read(
 
 
 async def changes_latest(ctx: Context, scope: RequestScope, *, count: int) -> list[PublishedChange]:
-    """Return the visible changes in the last `count` revisions of each zone, the newest first.
+    """Return at most `count` visible changes from the last `count` revisions of each zone, the newest first.
 
-    Raises as `changes_read`, except PositionPruned.
+    Raises as `changes_read`, except BadRequest and PositionPruned.
     """
     newest = await page_read(ctx, scope, None, limit=1, start=NEWEST)
     zones = {zone: max(at - count, 0) for zone, at in newest.reached.items()}
@@ -162,7 +163,7 @@ def _in_order(changes: list[list[PublishedChange]]) -> list[PublishedChange]:
 
 
 def _feed_scope(request_view: RequestView) -> _FeedScope:
-    """Return the scope of a feed. Raises PermissionDenied, NotFound, NotInUse for a caller who may not read it."""
+    """Return the scope of a feed. Raises PermissionDenied, NotFound, NotInUse."""
     if request_view.scope.catalog is not None:
         request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
         request_view.require_in_use()
@@ -212,7 +213,7 @@ async def _zones_within(ctx: Context, zones: Collection[int], *, home: int) -> s
 
 
 def _refuse_pruned(position: FeedPosition | None, part: FeedSlice) -> None:
-    """Raise PositionPruned if changes after the position have been pruned."""
+    """Raise PositionPruned if changes after the position have been pruned, or the store was restored from a backup."""
     if position is None:
         return
     if position.epoch != part.epoch:
@@ -228,7 +229,8 @@ async def _publish(
 ) -> list[PublishedChange]:
     """Return the changes of a zone that the caller may see.
 
-    Raises ChangesOutdated if the catalog's name or zone has changed.
+    Raises ChangesOutdated if the catalog was renamed or dropped, or the caller may no longer use it. For the feed of
+    one catalog, raises NotFound or PermissionDenied instead.
     """
     entries = part.entries[zone]
     if zone not in home.catalogs and zone == home.zone:

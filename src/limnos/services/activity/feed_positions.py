@@ -1,6 +1,6 @@
-"""Positions in the change feed, and the opaque text by which callers refer to a position.
+"""Positions in the change feed, and the opaque string by which callers refer to a position.
 
-May import the layers below. Must not know the meaning of changes. The text is neither secret nor a credential: each
+May import the layers below. Must not know the meaning of changes. The string is neither secret nor a credential: each
 read from a position checks all rights again.
 """
 
@@ -18,7 +18,7 @@ NUMBER_MAX = 2**53
 
 
 class FeedPosition(msgspec.Struct, frozen=True, array_like=True):
-    """The position of a reader in the change feed: for each followed zone, the revision of the last delivered change.
+    """The position of a reader in the change feed: for each followed zone, the last revision that was read.
 
     `home` is the metalake or catalog of the feed, `epoch` the store's epoch.
     """
@@ -28,12 +28,12 @@ class FeedPosition(msgspec.Struct, frozen=True, array_like=True):
     zones: dict[int, int]
 
     def text(self) -> str:
-        """Return the position as opaque text for callers, which `position_of` parses."""
+        """Return the position as an opaque string for callers, which `position_of` parses."""
         return base64.urlsafe_b64encode(msgspec.msgpack.encode(self)).rstrip(b"=").decode()
 
 
 def position_of(text: str) -> FeedPosition:
-    """Parse a position's text. Raises BadRequest for a malformed text."""
+    """Parse the string of a position. Raises BadRequest if it is malformed."""
     try:
         if len(text) > TEXT_MAX:
             raise ValueError

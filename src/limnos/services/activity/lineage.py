@@ -81,7 +81,7 @@ class LineagePut(msgspec.Struct, frozen=True):
 
 
 class LineagePuts(msgspec.Struct, frozen=True):
-    """The command to store lineage of targets in one catalog, or of external targets with sources in that catalog."""
+    """The command to store lineage of targets in one catalog, and of external targets with sources in that catalog."""
 
     metalake_id: int
     puts: tuple[LineagePut, ...]
@@ -104,7 +104,7 @@ class _NoAllowedEdges(Exception):
 
 
 async def home_find(ctx: Context, metalake: str) -> UsableCatalogs:
-    """Return the metalake's id and the catalogs that the caller may use. Raises PermissionDenied, NotInUse."""
+    """Return the metalake's id and its catalogs that the caller may use. Raises NotFound, PermissionDenied, NotInUse."""
     return await ctx.read(RequestScope(metalake), usable_catalogs_of)
 
 
@@ -258,7 +258,7 @@ class _LineageIntake:
 
 
 def display_name(key: LineageKey) -> str:
-    """Return a dataset's namespace and name as text of limited length, for a message."""
+    """Return a dataset's namespace and name as a string of limited length, for a message."""
     return f"{key[0]} {key[1]}"[:300]
 
 
@@ -267,7 +267,9 @@ def _end(dataset: ResolvedDataset) -> LineageEnd:
 
 
 def lineage_put(tx: Tx, permit: Permit[LineagePuts]) -> int:
-    """Write the edges, except edges of objects that no longer exist. Returns the count of edges written."""
+    """Write the edges, except edges of objects that no longer exist. Returns the count of edges written. Deletes the
+    oldest edges from an object to external datasets beyond a limit.
+    """
     metalake_id = permit.command.metalake_id
     return sum(_put_one(tx, put, metalake_id=metalake_id) for put in permit.command.puts)
 

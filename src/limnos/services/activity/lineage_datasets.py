@@ -55,7 +55,7 @@ class ResolvedDataset(NamedTuple):
     is_seen: bool = False
     is_lost: bool = False
     body: bytes | None = None
-    """The document of a visible object, if requested."""
+    """The document of a visible table, if requested."""
 
     @property
     def is_hidden(self) -> bool:
@@ -64,8 +64,8 @@ class ResolvedDataset(NamedTuple):
 
     @property
     def outside(self) -> DatasetKey:
-        """The key under which it is stored as an external dataset: its first alias (logical name) if it has one, else
-        its own key.
+        """The key for storing it as an external dataset: its first alias (logical name) if it has one, else its own
+        key.
         """
         return self.dataset.aliases[0] if self.dataset.aliases else self.dataset.key
 
@@ -98,7 +98,7 @@ async def datasets_find(
         home: The metalake's id, and its catalogs that the caller may use.
         datasets: The datasets of the events.
         authority: The host and port by which the caller reached this server.
-        linked: The keys of the datasets for which the table's or view's document is read, too.
+        linked: The keys of the datasets whose table's document is read, too.
 
     Raises:
         ServiceUnavailable: Concurrent moves of objects made every attempt fail.
@@ -166,7 +166,7 @@ def _candidate_locations(dataset: EventDataset) -> tuple[str, ...]:
 
 
 def _paths(dataset: EventDataset, metalake: str, *, authority: str) -> tuple[bool, tuple[ObjectPath, ...]]:
-    """Return whether a dataset's namespace is this server, and the possible paths of its name."""
+    """Return whether a dataset's namespace denotes this server, and the possible paths of its name."""
     paths: list[ObjectPath] = []
     is_ours = False
     for namespace, name in (*dataset.aliases, dataset.key):

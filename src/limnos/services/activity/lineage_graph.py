@@ -113,10 +113,10 @@ async def graph_require_user(ctx: Context, metalake: str) -> None:
 
 
 async def lineage_graph(ctx: Context, question: GraphQuery) -> LineageGraphPart:
-    """Return the lineage graph of a table or view.
+    """Return the lineage graph of a table or view, or of one of its columns.
 
-    Raises NotFound and PermissionDenied as loading the object does, NotFound for a missing column, BadRequest for an
-    incomplete path.
+    Raises NotFound, NotInUse and PermissionDenied as loading the object does, NotFound for a missing column, BadRequest
+    for an incomplete path.
     """
     if len(question.path) < 3:
         raise BadRequest("Name a table or view by its full path, as ?path=main.raw.trips")
@@ -128,8 +128,8 @@ async def lineage_graph(ctx: Context, question: GraphQuery) -> LineageGraphPart:
 
 
 def _root(request_view: RequestView, question: GraphQuery) -> tuple[int, bytes | None]:
-    """Return the id of the root, a table or view that the caller may load, and its document if a column's name must be
-    resolved.
+    """Return the id of the root, a table or view that the caller may load. Also returns the document of a table if a
+    column's name must be resolved.
     """
     request_view.require_in_use()
     levels = question.path[1:]
@@ -174,7 +174,7 @@ class _GraphWalk:
         """Traverse the graph to the requested depth, then return the part that is visible in one consistent state of
         the store.
 
-        Raises NotFound if the root no longer exists.
+        Raises NotFound if the root no longer exists, or the caller may no longer load it.
         """
         at = {root}
         visible_objects = await self._read_visibility({root[0]})
@@ -350,7 +350,7 @@ class _GraphBuilder:
         return (place[0], *WHOLE) if visible_object is None or self._is_former(place, visible_object) else place
 
     def _is_former(self, place: GraphPlace, visible_object: visibility.VisibleObject) -> bool:
-        """Return whether a column is hidden from a restricted caller: former columns are, as on the table's page."""
+        """Return whether a column is hidden from a restricted user, because it is not in the table's current schema."""
         if not self.walk.by_column or not visible_object.is_restricted or place[1] == lineage.EVERY_FIELD:
             return False
         return place[1] not in self.walk.fields_of(place[0], self.visible_objects).current.values()

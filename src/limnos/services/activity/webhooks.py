@@ -87,7 +87,7 @@ def url_check(url: str, allowed: tuple[str, ...]) -> None:
 
 
 def _is_plain(url: str) -> bool:
-    """Return whether a URL has a valid host, and neither a user nor a password."""
+    """Return whether a URL can be parsed, and has neither a user nor a password."""
     try:
         return "@" not in urlsplit(url).netloc
     except ValueError:
@@ -95,7 +95,7 @@ def _is_plain(url: str) -> bool:
 
 
 def _is_below(url: str, root: str) -> bool:
-    """Return whether a URL has the scheme, host and port of `root`, and a path below its path."""
+    """Return whether a URL has the scheme, host and port of `root`, and the same path or one below it."""
     one, other = urlsplit(url), urlsplit(root)
     if (one.scheme, one.netloc.lower()) != (other.scheme, other.netloc.lower()):
         return False
@@ -119,7 +119,7 @@ def _is_path_traversal(path: str) -> bool:
 
 
 def may_manage_webhooks(request_view: RequestView) -> bool:
-    """Return whether the caller may manage the metalake's webhooks. No refusal is recorded for the audit."""
+    """Return whether the caller may manage the metalake's webhooks. No refusal is recorded in the audit."""
     return request_view.decide(Action.WEBHOOK_MANAGE, request_view.settled.outer).allowed
 
 
@@ -151,8 +151,8 @@ async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | 
 
 
 async def _start(ctx: Context, metalake: str, after: str) -> str:
-    """Return the text of the starting position: `after`, or the newest or oldest position. Raises BadRequest for a
-    malformed position, PositionPruned for a pruned one.
+    """Return the string of the starting position: `after`, or the newest or oldest position. Raises BadRequest for a
+    malformed position or one of another feed, PositionPruned for a pruned one.
     """
     feed_position = None if after in (NOW, OLDEST_WORD) else position_of(after)
     page = await page_read(ctx, RequestScope(metalake), feed_position, limit=1, start=NEWEST)
@@ -210,7 +210,8 @@ async def webhook_retry(ctx: Context, *, metalake: str, webhook_id: int, after: 
     """Schedule the next delivery of a webhook immediately, also if it has stopped. It continues from the position
     `after`, by default from its own position.
 
-    Raises NotFound, BadRequest for a malformed position, PositionPruned, PermissionDenied.
+    Raises NotFound, BadRequest for a malformed position or one of another feed, PositionPruned, PermissionDenied, and
+    NotInUse if `after` is given.
     """
 
     def require(request_view: RequestView) -> None:

@@ -1,4 +1,4 @@
-"""Catalogs: create, load, list, alter, enable, disable, test and drop.
+"""Catalogs: create, load, list, alter, enable, disable and drop.
 
 May import the layers below. Must not know any wire format. A catalog is an object of its metalake's zone, and has a
 zone of its own for the objects in it.
@@ -105,7 +105,9 @@ def _catalog_for_caller(request_view: RequestView, catalog: Node) -> Node:
 
 
 def catalogs_list(request_view: RequestView) -> list[Node]:
-    """Return the catalogs that the caller may use, by name, with the properties that are visible to the caller."""
+    """Return the catalogs that the caller may use, by name, with the properties that are visible to the caller. Raises
+    NotFound, NotInUse (a disabled metalake), PermissionDenied.
+    """
     request_view.require(Action.CATALOG_LIST, request_view.settled.outer)
     request_view.require_in_metalake_use()
     metalake_id = request_view.metalake.id
@@ -175,8 +177,9 @@ def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
 async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: PropertyEdits) -> Node:
     """Rename a catalog, or change its comment or properties.
 
-    Raises NotFound, AlreadyExists (the new name), BadRequest for an invalid property, InvalidName, NotInUse (a disabled
-    metalake), PermissionDenied.
+    Raises NotFound, AlreadyExists (the new name), BadRequest for an invalid property, IllegalName if a namespace's name
+    contains the separator and namespaces would nest, InvalidName, NotInUse (a disabled metalake or catalog),
+    PermissionDenied.
     """
     if edits.name is not None:
         check_catalog_name(edits.name)
@@ -233,7 +236,7 @@ async def catalog_enable(ctx: Context, *, metalake: str, name: str, in_use: bool
 
 
 def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
-    """Write the catalog's new record, then its new name."""
+    """Write the catalog's new record and locations, then its new name."""
     command = permit.command
     node = tx.nodes.confirm(command.catalog)
     record = cast("CatalogRecord", node.record)

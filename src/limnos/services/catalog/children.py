@@ -32,7 +32,7 @@ from limnos.view.cache_miss import CacheMiss, for_each, require_fact
 from limnos.view.keys import ABSENT, node_key, nodes_key, principal_id_key
 
 PAGE_MAX: Final = 500
-"""The most children of one page: the documents of its tables are read together."""
+"""The maximum number of children of one page: the documents of its tables are read together."""
 CHILD_KINDS: Final = (Kind.NAMESPACE, *NAMESPACE_OBJECTS)
 """The kinds of children, in the order of a page."""
 _LISTS: Final = {Kind.NAMESPACE: Action.NAMESPACE_LIST, **actions_named("list", *NAMESPACE_OBJECTS)}
@@ -206,7 +206,7 @@ def _may_list(request_view: RequestView, kind: Kind, *, parent: Levels, chain: S
 
 
 def _record_decision(request_view: RequestView, kind: Kind, *, parent: Levels, chain: SecurableChain) -> None:
-    """Repeat the access decision on listing children of a kind, and record it for the audit. Raises PermissionDenied if
+    """Repeat the access decision on listing children of a kind, and record it in the audit. Raises PermissionDenied if
     it denies.
     """
     if kind is Kind.NAMESPACE:

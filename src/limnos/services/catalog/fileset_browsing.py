@@ -52,7 +52,7 @@ class DirectoryPage(NamedTuple):
 
 
 class FilePreview(msgspec.Struct, frozen=True):
-    """The beginning of a file: rows with columns, or a text, or neither for a binary file."""
+    """The beginning of a file: rows with columns, or text, or neither for a binary file."""
 
     size: int
     is_complete: bool

@@ -178,7 +178,9 @@ def _inherited_locations(catalog: CatalogRecord, schema: Mapping[str, str], *, p
 
 
 def named_locations(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the locations that properties name: `location`, and `location-NAME`."""
+    """Return the locations in properties, by name: `location-NAME` gives the location `NAME`, and `location` the one
+    named `unknown`.
+    """
     results = {UNKNOWN: properties[_LOCATION]} if properties.get(_LOCATION) else {}
     named = {key.removeprefix(_NAMED): value for key, value in properties.items() if key.startswith(_NAMED) and value}
     return results | named
@@ -302,5 +304,5 @@ def check_links(fileset: FilesetPath) -> None:
 
 
 def printable(name: str) -> str:
-    """Return the name of a local file as text: bytes that are not UTF-8 are replaced."""
+    """Return the name of a local file as valid Unicode: bytes that are not UTF-8 are replaced."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -82,7 +82,7 @@ async def _is_member(ctx: Context, node: Node) -> bool:
 async def metalake_create(ctx: Context, *, name: str, comment: str | None, properties: dict[str, str]) -> Node:
     """Create a metalake; the caller becomes its first user and its owner.
 
-    Raises AlreadyExists, InvalidName, PermissionDenied.
+    Raises AlreadyExists, InvalidName, PermissionDenied, BadRequest if the caller's name is not allowed for a new user.
     """
     check_metalake_name(name)
 
@@ -117,7 +117,7 @@ def metalake_insert(tx: Tx, permit: Permit[MetalakeCreate]) -> Node:
 async def metalake_alter(ctx: Context, *, name: str, edits: PropertyEdits) -> Node:
     """Rename a metalake, or change its comment or properties.
 
-    Raises NotFound, AlreadyExists, NotInUse, PermissionDenied.
+    Raises NotFound, AlreadyExists (the new name), InvalidName, NotInUse, PermissionDenied.
     """
 
     def decide(request_view: RequestView) -> Permit[MetalakeAlter]:

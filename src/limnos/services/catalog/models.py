@@ -81,13 +81,13 @@ def _missing_version_error(path: Levels, which: ModelVersionReference) -> NotFou
 
 
 async def version_numbers(ctx: Context, scope: RequestScope, *, path: Levels) -> list[int]:
-    """Return the numbers of a model's versions. Raises NotFound, PermissionDenied."""
+    """Return the numbers of a model's versions. Raises NotFound, NotInUse, PermissionDenied."""
     model = await ctx.read(scope, lambda request_view: namespace_object_load(request_view, path, kind=Kind.MODEL))
     return await ctx.look_up(lambda: model_numbers_read(model.id))
 
 
 async def versions_list(ctx: Context, scope: RequestScope, *, path: Levels) -> list[ModelVersion]:
-    """Return a model's versions, by number. Raises NotFound, PermissionDenied."""
+    """Return a model's versions, by number. Raises NotFound, NotInUse, PermissionDenied."""
     model = await ctx.read(scope, lambda request_view: namespace_object_load(request_view, path, kind=Kind.MODEL))
     return await ctx.look_up(lambda: model_versions_read(model.id))
 
@@ -95,7 +95,7 @@ async def versions_list(ctx: Context, scope: RequestScope, *, path: Levels) -> l
 async def version_load(
     ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference
 ) -> ModelVersion:
-    """Return a version of a model. Raises NotFound for a missing model or version, PermissionDenied."""
+    """Return a version of a model. Raises NotFound for a missing model or version, NotInUse, PermissionDenied."""
     model = await ctx.read(scope, lambda request_view: namespace_object_load(request_view, path, kind=Kind.MODEL))
     return await _version_of(ctx, model, path=path, which=which)
 
@@ -112,7 +112,7 @@ async def version_uri(
 ) -> str:
     """Return a URI of a version: the named one, else the default, else the only one.
 
-    Raises NotFound for an unknown model, version or URI name, BadRequest for several URIs without a default,
+    Raises NotFound for an unknown model, version or URI name, BadRequest for several URIs without a default, NotInUse,
     PermissionDenied.
     """
 
@@ -142,8 +142,8 @@ async def version_link(
 ) -> int:  # fmt: skip
     """Add a version to a model and return its number.
 
-    Raises NotFound, AlreadyExists (an alias belongs to another version), PermissionDenied, BadRequest (an invalid alias
-    or URI).
+    Raises NotFound, AlreadyExists (an alias belongs to another version), NotInUse, PermissionDenied, BadRequest (an
+    invalid alias or URI).
     """
     if not uris:
         raise BadRequest("A version needs at least one URI: give uri or uris")
@@ -195,8 +195,8 @@ def _alias_taken_error(alias: str, model: Node) -> AlreadyExists:
 async def version_alter(
     ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference, edits: VersionEdits
 ) -> ModelVersion:
-    """Change a version of a model. Raises NotFound, AlreadyExists (an alias), PermissionDenied, BadRequest (an invalid
-    alias or URI).
+    """Change a version of a model. Raises NotFound, AlreadyExists (an alias), NotInUse, PermissionDenied, BadRequest
+    (an invalid alias or URI, or one that does not fit the version's URIs).
     """
     checked = msgspec.structs.replace(edits, names=_checked_version(edits.names))
     for uri_name, uri in (*edits.adds.items(), *edits.updates.items()):
@@ -260,7 +260,7 @@ def _edited_uris(uris: Mapping[str, str], edits: VersionEdits) -> dict[str, str]
 
 
 async def version_delete(ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference) -> None:
-    """Delete a version of a model, and its aliases. Raises NotFound, PermissionDenied."""
+    """Delete a version of a model, and its aliases. Raises NotFound, NotInUse, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[VersionDelete]:
         namespace_object = namespace_object_find(request_view, path, kind=Kind.MODEL, action=Action.MODEL_ALTER)

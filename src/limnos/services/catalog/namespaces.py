@@ -115,8 +115,9 @@ def namespace_load_home(request_view: RequestView, levels: Levels, *, action: Ac
 def namespaces_list(request_view: RequestView, parent: Levels, page_request: PageRequest = ALL_NAMES) -> NamePage:
     """Return a page of the child namespaces visible to the caller; those of the catalog if `parent` is empty.
 
-    A namespace is listed by name if the caller may use something below it. Raises NotFound for a missing parent. Raises
-    PermissionDenied for a catalog that the caller may not use, unless a name in it is visible to the caller.
+    A namespace is listed by name if the caller may use something below it. Raises NotInUse, NotFound for a missing
+    parent, UnsupportedOperation for a federated catalog. Raises PermissionDenied for a catalog that the caller may not
+    use, unless a name in it is visible to the caller.
     """
     request_view.require_in_use()
     listing_require(request_view, parent)
@@ -151,10 +152,12 @@ async def namespace_create(
 
     Raises:
         InvalidName: A part is not allowed, or contains the separator.
-        BadRequest: The name is reserved.
+        BadRequest: The name is reserved, or a property or the location is invalid.
         OutsideRoots: The location is outside of the catalog's roots.
         AlreadyExists: The name is taken.
-        UnsupportedOperation: The catalog is flat, and the namespace is nested.
+        UnsupportedOperation: The catalog is flat and the namespace is nested, or the namespaces are not the server's
+            own.
+        NotInUse: The catalog or metalake is disabled.
         NotFound: A parent is missing and `parents` is false.
         PermissionDenied: The caller lacks CREATE_SCHEMA on the nearest existing parent or one of its ancestors.
     """
@@ -212,7 +215,7 @@ def namespace_create_of(
 def may_create_namespace(request_view: RequestView, parent: Levels) -> bool:
     """Return whether the caller may create a namespace in a visible parent, and its catalog can contain one there.
 
-    `parent` is empty for the catalog. No refusal is recorded for the audit.
+    `parent` is empty for the catalog. No refusal is recorded in the audit.
     """
     chain = request_view.find(parent, Kind.NAMESPACE)[1] if parent else request_view.settled.outer
     try:
@@ -292,8 +295,8 @@ async def namespace_edit(
 ) -> Node:
     """Change a namespace's record by a function of the stored record.
 
-    Raises NotFound, NotInUse, PermissionDenied, and BadRequest or OutsideRoots for a location that is invalid or
-    outside of the catalog's roots.
+    Raises NotFound, NotInUse, PermissionDenied, BadRequest for an invalid property or location, and OutsideRoots for a
+    location outside of the catalog's roots.
     """
 
     def decide(request_view: RequestView) -> Permit[NamespaceAlter]:
@@ -304,7 +307,7 @@ async def namespace_edit(
 
 
 def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
-    """Write the namespace's edited record, if it differs from the stored one."""
+    """Write the namespace's edited record, if it differs from the stored one. Raises BadRequest, OutsideRoots."""
     command = permit.command
     node = tx.nodes.confirm(command.namespace)
     before = cast("NamespaceRecord", node.record)
@@ -322,7 +325,7 @@ async def namespace_drop(ctx: Context, scope: RequestScope, *, levels: Levels) -
 
 
 def namespace_drop_of(request_view: RequestView, levels: Levels) -> Permit[NamespaceDrop]:
-    """Decide on dropping a namespace, and return the permit. Raises NotFound, PermissionDenied."""
+    """Decide on dropping a namespace, and return the permit. Raises as `namespace_find`."""
     node, _, decision = namespace_find(request_view, levels, Action.NAMESPACE_DROP)
     return request_view.permit(NamespaceDrop(node, request_view.defaults.keep_dropped_ms, levels), decision)
 
@@ -338,9 +341,9 @@ def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
 async def namespace_move(ctx: Context, scope: RequestScope, *, source: Levels, target: Levels) -> None:
     """Rename or move a namespace within its catalog, with its subtree; this writes one row.
 
-    Raises NotFound (source, or the target's parent), AlreadyExists, InvalidName, PermissionDenied, ProtectedObject,
-    UnsupportedOperation (a nested target in a flat catalog), and BadRequest for a move into itself, beyond the maximum
-    depth, or to a reserved name.
+    Raises NotFound (source, or the target's parent), NotInUse, AlreadyExists, InvalidName, PermissionDenied,
+    ProtectedObject, UnsupportedOperation (a nested target in a flat catalog), and BadRequest for a move into itself,
+    beyond the maximum depth, or to a reserved name.
     """
     await ctx.write(scope, lambda request_view: namespace_move_of(request_view, source, target), namespace_reparent)
 

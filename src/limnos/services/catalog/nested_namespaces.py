@@ -4,7 +4,7 @@ Compatibility and Migration Guard").
 May import the layers below. Must not know any wire format. Namespaces nest unless a catalog's property forbids it. In a
 flat catalog, under the separator policy `unrestricted`, a name may contain the separator. Where namespaces nest, such a
 name would be parsed as several levels, so the property cannot change while one exists. The error is IllegalName, which
-has an HTTP status; to the InvalidName of `names` each protocol assigns a status.
+has an HTTP status, and not InvalidName of `names`, for which each protocol chooses one.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ def _catalog(request_view: RequestView) -> Node:
 async def nesting_check(
     ctx: Context, scope: RequestScope, *, separator: str | None, limit: int = SHOWN_MAX
 ) -> NestingCheck:
-    """Find the namespace names that contain a separator: the given one, else the server's. Raises InvalidName for a
-    separator that is not allowed.
+    """Find the namespace names that contain a separator: the given one, else the server's. Raises NotFound, NotInUse,
+    PermissionDenied, and InvalidName for a separator that is not allowed.
     """
     requested = _separator(ctx, separator)
     catalog = await ctx.read(scope, _catalog)
@@ -85,8 +85,8 @@ async def nesting_check(
 async def nesting_load(
     ctx: Context, scope: RequestScope, *, after: int = 0, limit: int = SHOWN_MAX
 ) -> tuple[nesting_steps.NestingProgress, list[PlannedRename]]:
-    """Return the progress of a catalog's migration, and a page of its renames. Raises NotFound if there is no
-    migration.
+    """Return the progress of a catalog's migration, and a page of its renames. Raises NotFound, also if there is no
+    migration, NotInUse, PermissionDenied.
     """
     catalog = await ctx.read(scope, _catalog)
     progress = await _progress(ctx, catalog)
@@ -113,7 +113,10 @@ async def nesting_plan(
 
     Raises:
         BadRequest: A migration runs or could be undone, or the replacement is not allowed.
-        InvalidName: The separator is not allowed.
+        InvalidName: The separator or the replacement is not allowed.
+        NotFound: The catalog is missing.
+        NotInUse: The catalog or metalake is disabled.
+        PermissionDenied: The caller may not alter the catalog.
     """
     requested = _separator(ctx, separator)
     _check_replacement(replacement, requested)
@@ -129,7 +132,8 @@ async def nesting_plan(
 async def nesting_continue(ctx: Context, scope: RequestScope, *, to: str) -> nesting_steps.NestingProgress:
     """Execute the next batch towards a goal: `planned`, `migrated` or `undone`. Call it until the goal is reached.
 
-    Raises NotFound without a plan, BadRequest if the goal cannot be reached from the present state.
+    Raises NotFound, also without a plan, NotInUse, PermissionDenied, BadRequest if the goal cannot be reached from the
+    present state, IllegalName if other names contain the server's present separator.
     """
     if to not in nesting_steps.GOALS:
         raise BadRequest(
@@ -161,7 +165,9 @@ async def nesting_confirm(ctx: Context, scope: RequestScope) -> None:
 
 
 def _step(request_view: RequestView, to: str) -> tuple[nesting_steps.NestingStep, Decision]:
-    """Return the next step towards the goal `to`, and the decision that the caller may alter the catalog."""
+    """Return the command for the next step towards the goal `to`, and the decision that the caller may alter the
+    catalog.
+    """
     catalog = _catalog(request_view)
     decision = request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
     return nesting_steps.NestingStep(

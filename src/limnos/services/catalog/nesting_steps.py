@@ -153,7 +153,7 @@ def nesting_end(tx: Tx, permit: Permit[NestingEnd]) -> None:
 
 
 def nesting_batch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
-    """Execute one batch towards the goal, and record the progress."""
+    """Execute one batch towards the goal, and record the progress. Raises as `_enter_goal`."""
     command = permit.command
     node = tx.nodes.confirm(command.catalog)
     migration = _enter_goal(tx, node, command=command)
@@ -163,7 +163,9 @@ def nesting_batch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
 
 
 def nesting_switch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
-    """Switch the catalog's namespaces to nested or back to flat. Names created since the plan are planned first."""
+    """Switch the catalog's namespaces to nested or back to flat. Names created since the plan are planned first. Raises
+    as `_enter_goal`, and IllegalName or BadRequest if a name or namespace prevents the change.
+    """
     command = permit.command
     node = tx.nodes.confirm(command.catalog)
     migration = _enter_goal(tx, node, command=command)
@@ -287,7 +289,7 @@ def _nest(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
             tx.nesting.put(command.catalog.id, row._replace(step=LEFT))
             continue
         into = _create_parents(tx, cast("Levels", row.path), command=command)
-        if into is None:  # another object has the name of it or of a parent: it stays where it is
+        if into is None:  # another object has its name or the name of one of its parents: it keeps its parent
             tx.nesting.put(command.catalog.id, row._replace(step=ON_PATH, into_id=row.parent_id))
             continue
         tx.nodes.move(node, parent_id=into, name=cast("Levels", row.path)[-1], moves_access=True)

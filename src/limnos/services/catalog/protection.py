@@ -55,7 +55,7 @@ class ProtectionView(NamedTuple):
 
 
 async def protection_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> ProtectionView:
-    """Return the protection of an object that the caller may load. Raises NotFound, PermissionDenied."""
+    """Return the protection of an object that the caller may load. Raises NotFound, NotInUse, PermissionDenied."""
 
     def read(request_view: RequestView) -> tuple[SecurableChain, int]:
         request_view.require_in_metalake_use()
@@ -88,6 +88,7 @@ async def protection_set(ctx: Context, *, metalake: str, kind: Kind, full_name: 
 
     Raises:
         NotFound: The object is missing.
+        NotInUse: The metalake is disabled.
         PermissionDenied: The caller may not drop it.
         BadRequest: Objects of its kind cannot be protected.
         UnsupportedOperation: It is an external object.
@@ -101,7 +102,9 @@ async def protection_set(ctx: Context, *, metalake: str, kind: Kind, full_name: 
 
 
 async def protection_remove(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> bool:
-    """Remove an object's own protection; the caller must own an ancestor of it. Returns whether it was protected."""
+    """Remove an object's own protection; the caller must own an ancestor of it. Returns whether it was protected.
+    Raises as `protection_set`.
+    """
 
     def decide(request_view: RequestView) -> Permit[ProtectionRemove]:
         node, permit = _decide_protection(request_view, kind, full_name, Action.UNPROTECT)

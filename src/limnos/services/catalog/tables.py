@@ -93,6 +93,7 @@ def table_find(
         NotFound: The table is missing or has another format, and the caller may know that.
         NotInUse: The catalog or metalake is disabled.
         PermissionDenied: The caller may not do the action.
+        UnsupportedOperation: The catalog is federated.
     """
     request_view.require_in_use()
     try:
@@ -107,7 +108,7 @@ def table_find(
 
 
 def table_exists(request_view: RequestView, namespace: Levels, name: str) -> None:
-    """Check that the table exists. Raises NotFound, PermissionDenied."""
+    """Check that the table exists. Raises as `table_find`."""
     table_find(request_view, namespace, name, _EXISTS)
 
 
@@ -115,7 +116,7 @@ def table_load(request_view: RequestView, namespace: Levels, name: str, through:
     """Return a table's document to a caller with the right to load it, directly or by the definer's rights of the views
     in `through`.
 
-    Raises NotFound, PermissionDenied.
+    Raises as `table_find`.
     """
     return request_view.document(
         table_find_through_views(request_view, (*namespace, name), action=_LOAD, through=through).id
@@ -125,8 +126,8 @@ def table_load(request_view: RequestView, namespace: Levels, name: str, through:
 def table_find_through_views(request_view: RequestView, path: Levels, *, action: Action, through: ViewChain) -> Node:
     """Find an Iceberg table for a caller who may do the action on it, directly or by the definer's rights of views.
 
-    `through` are the views through which the table is read, the outermost first; empty for none. Raises NotFound,
-    PermissionDenied.
+    `through` are the views through which the table is read, the outermost first; empty for none. Raises as
+    `table_find`.
     """
     if not through:
         return table_find(request_view, path[:-1], path[-1], action).entity
@@ -143,8 +144,8 @@ def table_find_through_views(request_view: RequestView, path: Levels, *, action:
 
 
 def tables_list(request_view: RequestView, namespace: Levels, page_request: PageRequest = ALL_NAMES) -> NamePage:
-    """Return a page of the Iceberg tables of a namespace that are visible to the caller. Raises NotFound,
-    PermissionDenied.
+    """Return a page of the Iceberg tables of a namespace that are visible to the caller; empty for a catalog of another
+    format. Raises NotFound, NotInUse, PermissionDenied, UnsupportedOperation for a federated catalog.
     """
     request_view.require_in_use()
     try:
@@ -241,7 +242,7 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> MetadataDocument:
 async def table_drop(ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, purge: bool) -> None:
     """Drop a table; with `purge` also its files, by a task that commits with the drop.
 
-    Raises NotFound, PermissionDenied, ProtectedObject.
+    Raises as `table_find`, and ProtectedObject.
     """
     await ctx.write(scope, lambda request_view: table_drop_of(request_view, namespace, name, purge=purge), table_delete)
     if purge:
@@ -249,7 +250,7 @@ async def table_drop(ctx: Context, scope: RequestScope, *, namespace: Levels, na
 
 
 def table_drop_of(request_view: RequestView, namespace: Levels, name: str, *, purge: bool) -> Permit[TableDrop]:
-    """Decide on dropping a table, and return the permit. Raises NotFound, PermissionDenied."""
+    """Decide on dropping a table, and return the permit. Raises as `table_find`."""
     node, _, decision = table_find(request_view, namespace, name, Action.TABLE_DROP)
     task = None
     if purge:
@@ -300,8 +301,8 @@ async def table_unregister(
 
     The document is also appended to `documents`.
 
-    The table cannot be restored, and its location is released, so that its files can be registered elsewhere. Raises
-    NotFound, PermissionDenied, ProtectedObject.
+    The table cannot be restored, and its location is released, so that its files can be registered elsewhere. Raises as
+    `table_find`, and ProtectedObject.
     """
 
     def decide(request_view: RequestView) -> Permit[TableUnregister]:
@@ -329,8 +330,9 @@ async def table_move(
 ) -> None:  # fmt: skip
     """Rename a table, or move it to another namespace of its catalog.
 
-    `required_format` is the only format that may be moved, None for any. Raises NotFound (the table, or the target's
-    namespace), AlreadyExists, BadRequest (another format), PermissionDenied, ProtectedObject.
+    `required_format` is the only format that may be moved, None for any. Raises NotFound (the table, also one of
+    another format, or the target's namespace), AlreadyExists, BadRequest (a path without a namespace), InvalidName,
+    NotInUse, UnsupportedOperation (a catalog of an external system), PermissionDenied, ProtectedObject.
     """
     await ctx.write(
         scope,

@@ -75,14 +75,16 @@ class ViewMove(msgspec.Struct, frozen=True):
 
 
 def view_find(request_view: RequestView, namespace: Levels, name: str, action: Action) -> AuthorizedObject[Node]:
-    """Find a view for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied."""
+    """Find a view for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied,
+    UnsupportedOperation for a catalog of an external system.
+    """
     request_view.require_in_use()
     refuse_sourced(request_view, Kind.VIEW, levels=(*namespace, name), action=action, probe=Action.VIEW_MAY_PROBE)
     return request_view.look_up(Kind.VIEW, (*namespace, name), action, probe=Action.VIEW_MAY_PROBE)
 
 
 def view_exists(request_view: RequestView, namespace: Levels, name: str) -> None:
-    """Check that the view exists. Raises NotFound, PermissionDenied."""
+    """Check that the view exists. Raises as `view_find`."""
     view_find(request_view, namespace, name, Action.VIEW_EXISTS)
 
 
@@ -90,7 +92,7 @@ def view_load(request_view: RequestView, namespace: Levels, name: str, through: 
     """Return a view's document to a caller with the right to load it, directly or by the definer's rights of the views
     in `through`.
 
-    Raises NotFound, PermissionDenied.
+    Raises as `view_find`.
     """
     if through:
         refuse_federated(request_view)
@@ -100,7 +102,7 @@ def view_load(request_view: RequestView, namespace: Levels, name: str, through: 
 
 
 def views_list(request_view: RequestView, namespace: Levels, request: PageRequest = ALL_NAMES) -> NamePage:
-    """Return a page of the views of a namespace that are visible to the caller. Raises NotFound, PermissionDenied."""
+    """Return a page of the views of a namespace that are visible to the caller. Raises as `view_find`."""
     request_view.require_in_use()
     refuse_sourced(request_view, Kind.NAMESPACE, levels=namespace, action=Action.VIEW_LIST)
     result = request_view.look_up(Kind.NAMESPACE, namespace, Action.VIEW_LIST)
@@ -108,7 +110,7 @@ def views_list(request_view: RequestView, namespace: Levels, request: PageReques
 
 
 def writer_of(request_view: RequestView) -> int:
-    """Return the id of the user to record as the definer of a view: the caller."""
+    """Return the id of the user to record as the definer of a view: the caller, or `NOBODY` without access control."""
     return request_view.subject.user_id or NOBODY
 
 
@@ -152,13 +154,13 @@ def view_insert(tx: Tx, permit: Permit[ViewCreate]) -> ViewState:
 async def view_drop(ctx: Context, scope: RequestScope, *, namespace: Levels, name: str) -> None:
     """Drop a view; its metadata files stay, since other systems may read them.
 
-    Raises NotFound, PermissionDenied, ProtectedObject.
+    Raises as `view_find`, and ProtectedObject.
     """
     await ctx.write(scope, lambda request_view: view_drop_of(request_view, namespace, name), view_delete)
 
 
 def view_drop_of(request_view: RequestView, namespace: Levels, name: str) -> Permit[ViewDrop]:
-    """Decide on dropping a view, and return the permit. Raises NotFound, PermissionDenied."""
+    """Decide on dropping a view, and return the permit. Raises as `view_find`."""
     node, _, decision = view_find(request_view, namespace, name, Action.VIEW_DROP)
     return request_view.permit(ViewDrop(node, request_view.defaults.keep_dropped_ms), decision)
 
@@ -176,7 +178,7 @@ async def view_move(ctx: Context, scope: RequestScope, *, source: Levels, target
     """Rename a view, or move it to another namespace of its catalog.
 
     Raises NotFound (the view, or the target's namespace), AlreadyExists, BadRequest (a path without a namespace),
-    PermissionDenied, ProtectedObject.
+    InvalidName, NotInUse, UnsupportedOperation (a catalog of an external system), PermissionDenied, ProtectedObject.
     """
     return await ctx.write(scope, lambda request_view: view_move_of(request_view, source, target), view_reparent)
 

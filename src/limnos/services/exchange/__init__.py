@@ -1,1 +1,1 @@
-"""Export and import of metalakes. May import `activity` and the packages that `activity` may import."""
+"""Export and import of metalakes. May import `search` and the packages that `search` may import."""

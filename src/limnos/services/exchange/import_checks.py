@@ -75,7 +75,9 @@ class CheckedRecord(NamedTuple):
 
 @contextmanager
 def with_record_number(number: int) -> Iterator[None]:
-    """Convert errors in the body of a `with` to BadRequest with the record's number in the message."""
+    """Convert the errors of an invalid record in the body of a `with` to BadRequest with the record's number in the
+    message.
+    """
     try:
         yield
     except _REPORTED_ERRORS as error:

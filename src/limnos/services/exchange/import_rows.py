@@ -139,7 +139,7 @@ class ImportPart(ImportWriter):
         )
 
     def table(self, ready: CheckedRecord) -> None:
-        """Add a table with its metadata document, if the record has one."""
+        """Add a table with its document."""
         message = ready.record.table
         above = self._find_parent(
             message.catalog_id, message.namespace_id if message.HasField("namespace_id") else None

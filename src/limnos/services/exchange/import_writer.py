@@ -76,7 +76,7 @@ class ImportWriter:
 
     def _assign_ids(self, records: Sequence[CheckedRecord]) -> None:
         """Assign an id to each new object: the id in the file if the import keeps ids, else a new id. Raises BadRequest
-        if an id occurs twice or is in use.
+        if an id is invalid, occurs twice, or is to be kept and is or was in use.
         """
         for ready in records:
             old = defined_id(ready.record)

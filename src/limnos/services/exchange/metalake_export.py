@@ -156,7 +156,9 @@ class _MetalakeExport:
         return export_record
 
     def _without_secrets(self, record: CatalogRecord) -> tuple[dict[str, str], list[str]]:
-        """Return a catalog's properties without secret properties, and the names of the secret properties."""
+        """Return a catalog's properties without secret properties, and the names of the secret properties. An export
+        with secrets has all properties, decrypted, and no such names.
+        """
         if self._secrets:
             return self._keys.opened(record.properties), []
         masked = [key for key, value in record.properties.items() if is_secret(key) or mask_passwords(value) != value]

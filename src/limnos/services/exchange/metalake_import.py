@@ -97,9 +97,10 @@ def _may(request_view: RequestView) -> None:
 
 
 async def import_begin(ctx: Context, *, name: str, form: str, ids: str) -> MetalakeImport:
-    """Begin an import of a metalake under a name; with `ids` `keep`, objects keep their ids.
+    """Begin an import of a metalake under a name; with `ids="keep"`, objects keep their ids.
 
-    Raises AlreadyExists, InvalidName, PermissionDenied, and BadRequest for an unknown `form` or `ids`.
+    Raises AlreadyExists, InvalidName, PermissionDenied, AuthenticationFailed for a token of an earlier user of the
+    name, and BadRequest for an unknown `form` or `ids`.
     """
     check_metalake_name(name)
     if form not in FORMS or ids not in IDS:
@@ -126,15 +127,17 @@ def import_insert(tx: Tx, permit: Permit[ImportBegin]) -> MetalakeImport:
 
 
 async def imports_list(ctx: Context) -> list[MetalakeImport]:
-    """Return the imports that were neither published nor abandoned; for service admins. Raises PermissionDenied."""
+    """Return the imports that were neither published nor abandoned; for service admins. Raises PermissionDenied,
+    AuthenticationFailed.
+    """
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _may)
     return await ctx.look_up(lambda: imports_read(LISTED_MAX))
 
 
 async def import_load(ctx: Context, import_id: int) -> MetalakeImport:
-    """Return an open import. Raises NotFound, also for an import that was published or abandoned, and
-    PermissionDenied.
+    """Return an open import. Raises NotFound, also for an import that was published or abandoned, PermissionDenied and
+    AuthenticationFailed.
     """
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _may)
@@ -169,7 +172,8 @@ async def import_feed(
     Raises:
         NotFound: There is no open import with that id.
         CommitConflict: The import is at another record.
-        BadRequest: A record is refused; the message has its number.
+        BadRequest: A record is refused; the message has its number. Also raised without `after`, for a wrong count of
+            records, and after the file's last record.
         PermissionDenied: The caller is not a service admin.
     """
     metalake_import = await import_load(ctx, import_id)
