@@ -116,7 +116,7 @@ def test_names_stay_what_they_were(made: DriverNode) -> None:
 @pytest.mark.parametrize(
     "pairs, status, kind, words",
     [
-        ([pair("domain", "other")], 400, "IllegalArgumentException", "takes one of sales, risk"),
+        ([pair("domain", "other")], 400, "IllegalArgumentException", "accepts one of sales, risk"),
         ([pair("red", "x"), pair("red")], 400, "IllegalArgumentException", "with a value and without one"),
         ([pair("red", "")], 400, "IllegalArgumentException", "1 to 256"),
         ([pair("")], 400, "IllegalArgumentException", "name is empty"),

@@ -86,8 +86,8 @@ def test_what_cannot_be_is_refused_whole(desk: ServiceDesk) -> None:
         ("red", (None,), (None,), BadRequest, "both added and removed"),
         ("red", ("y", None), (), BadRequest, "with a value and without one"),
         ("red", (None,), (), AlreadyExists, "on catalog main already with values"),
-        ("set", ("a", "c"), (), BadRequest, "takes one of a, b, not c"),
-        ("bare", ("a",), (), BadRequest, "takes no value, not a"),
+        ("set", ("a", "c"), (), BadRequest, "accepts one of a, b, not c"),
+        ("bare", ("a",), (), BadRequest, "accepts no value, not a"),
         ("red", (*tuple(map(str, range(999))), "y", "z"), (), BadRequest, "more than the 1000"),
     ]
     for name, adds, removes, error, match in cases:

@@ -104,7 +104,7 @@ class _NoAllowedEdges(Exception):
 
 
 async def home_find(ctx: Context, metalake: str) -> UsableCatalogs:
-    """Return the metalake's id and its catalogs that the caller may use. Raises NotFound, PermissionDenied, NotInUse."""
+    """Return a metalake's id and the catalogs the caller may use. Raises NotFound, PermissionDenied, NotInUse."""
     return await ctx.read(RequestScope(metalake), usable_catalogs_of)
 
 

@@ -93,7 +93,7 @@ async def _exchange(ctx: Context, origin: CatalogSource, *, call: RestCall) -> R
 
 async def forward_list(ctx: Context, scope: RequestScope, *, kind: Kind, call: RestCall) -> SourceNames:
     """Return the names of a list that are visible to the caller: one page of the source if `call` has a page token,
-    else all.
+    else all. Raises NotInUse, PermissionDenied, and the source's errors.
     """
 
     def decide(request_view: RequestView) -> VisibleSourceNames:
@@ -109,7 +109,7 @@ async def forward_list(ctx: Context, scope: RequestScope, *, kind: Kind, call: R
 async def forward_request(
     ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall
 ) -> RestReply:
-    """Forward a request on an existing object. Raises PermissionDenied, NotFound, and the source's errors."""
+    """Forward a request on an existing object. Raises NotInUse, PermissionDenied, NotFound, and the source's errors."""
     source_lookup = await ctx.read(scope, lambda request_view: _find_source_object(request_view, thing))
     await check_existence_probe(ctx, source_lookup)
     return await _exchange(ctx, source_lookup.origin, call=call)
@@ -122,7 +122,7 @@ def _find_source_object(request_view: RequestView, thing: SourceObjectRequest) -
 async def forward_load(
     ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall, vending: RestCall | None
 ) -> tuple[RestReply, VendingDecision]:
-    """Forward a request for a table.
+    """Forward a request to load a table.
 
     `vending` is the same request with credentials; it is sent if the caller may receive credentials.
 
@@ -203,7 +203,7 @@ async def forward_create(
 async def forward_drop(ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall) -> RestReply:
     """Forward a request that drops an object, and drop its placeholder node.
 
-    Raises ProtectedObject, PermissionDenied, NotFound, and the source's errors.
+    Raises ProtectedObject, NotInUse, PermissionDenied, NotFound, and the source's errors.
     """
     source_lookup, permit = await ctx.read(
         scope, lambda request_view: placeholder_drop_permit(request_view, _find_source_object(request_view, thing))
@@ -231,7 +231,7 @@ async def forward_commit(
     ctx: Context, scope: RequestScope, *, changes: Sequence[SourceTableCommit], call: RestCall
 ) -> RestReply:
     """Forward commits to one or several tables, all decided on one request view; the caller owns tables that they
-    create. Raises NotInUse, PermissionDenied, and the source's errors.
+    create. Raises BadRequest for a path without a namespace, NotInUse, PermissionDenied, and the source's errors.
     """
 
     def decide(request_view: RequestView) -> tuple[CatalogSource, list[Permit[PlaceholderCreate]]]:

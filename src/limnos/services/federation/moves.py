@@ -48,6 +48,7 @@ def decide_move(request_view: RequestView, kind: Kind, *, source: Levels, target
 
     Raises:
         BadRequest: A path has fewer than two levels, so it names no namespace.
+        NotInUse: The catalog or metalake is disabled.
         PermissionDenied: The caller lacks the right to rename or move it, or to create it in the target namespace.
     """
     if min(len(source), len(target)) < 2:
@@ -96,7 +97,9 @@ async def placeholder_follow(ctx: Context, permit: Permit[PlaceholderMove]) -> N
 
 
 def placeholder_move(tx: Tx, permit: Permit[PlaceholderMove]) -> None:
-    """Move a placeholder node to its object's new path, and create missing parents."""
+    """Move a placeholder node to its object's new path, create missing parents, and drop a stale node of that path.
+    No-op if the catalog was dropped.
+    """
     command = permit.command
     catalog = tx.nodes.live(command.catalog.id)
     if catalog is None:

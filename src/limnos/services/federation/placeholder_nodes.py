@@ -211,6 +211,7 @@ async def read_attached(
 
     Raises:
         NotFound: The object is missing.
+        PermissionDenied: The caller may not read the attachments.
         ServiceUnavailable: Concurrent changes of the object made every attempt fail.
     """
     for _ in range(READS_MAX):
@@ -310,8 +311,8 @@ def placeholder_permit(
 
 
 async def placeholder_submit(ctx: Context, permit: Permit[PlaceholderCreate]) -> Node | None:
-    """Create the placeholder node of an object that the source has created; None if the catalog was dropped
-    concurrently.
+    """Create the placeholder node of an object that the source has created; None if the catalog was dropped, or
+    concurrent changes made every attempt fail.
     """
     return await submit_source_change(ctx, permit, mutation=placeholder_insert_current)
 

@@ -35,7 +35,7 @@ class FederatedSchema(NamedTuple):
 def schemas_visible(request_view: RequestView, parent: Levels = ()) -> source_objects.VisibleSourceNames:
     """Authorize a list of the schemas in `parent` (empty: the top level). Returns the filter for visible names.
 
-    Raises PermissionDenied.
+    Raises NotInUse, PermissionDenied.
     """
     request_view.require_in_use()
     listing_require(request_view, parent)

@@ -69,7 +69,7 @@ def visible_names_of_container(
 def namespace_objects_visible(
     request_view: RequestView, schema: Levels, *, kind: Kind, action: Action
 ) -> VisibleSourceNames:
-    """Authorize a list of a schema's objects of a kind. Returns the filter for visible names. Raises
+    """Authorize a list of a schema's objects of a kind. Returns the filter for visible names. Raises NotInUse,
     PermissionDenied.
     """
     request_view.require_in_use()
@@ -106,7 +106,7 @@ async def create_in_source(
         record: The record of the placeholder node; None for an empty one.
 
     Returns:
-        The source, and the placeholder node, which is None if the catalog was dropped concurrently.
+        The source, and the placeholder node; None as for `placeholder_submit`.
 
     Raises:
         InvalidName: The name is not allowed.
@@ -114,7 +114,8 @@ async def create_in_source(
         NotFound: The parent is missing.
         BadRequest: The source refuses the request.
         UnsupportedOperation: The source has no objects of this kind.
-        PermissionDenied: The caller may not create it.
+        NotInUse: The catalog or metalake is disabled.
+        PermissionDenied: The caller may not create it. Also raises the source's errors.
     """
     check_gravitino_name(path[-1], kind="SCHEMA" if kind is Kind.NAMESPACE else kind.word.upper())
 
@@ -136,8 +137,8 @@ async def drop_in_source(
 ) -> None:  # fmt: skip
     """Drop an object in the source, and its placeholder node.
 
-    Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied, and UnsupportedOperation if the source has no objects
-    of this kind.
+    Raises NotFound, NotEmpty, ProtectedObject, NotInUse, PermissionDenied, UnsupportedOperation if the source has no
+    objects of this kind, and the source's errors.
     """
     source_lookup, permit = await ctx.read(
         scope,
@@ -151,7 +152,9 @@ async def drop_in_source(
 
 
 async def refuse_protected(ctx: Context, source_lookup: placeholder_nodes.SourceLookup) -> None:
-    """Raise ProtectedObject for an object with a protection of its own, or of an ancestor with all objects below it."""
+    """Raise ProtectedObject for an object that is protected itself, or by an ancestor whose protection includes all
+    objects below it.
+    """
     protection = await ctx.look_up(lambda: protection_read(source_lookup.nearest))
     if protection is not None and (
         protection.below or (source_lookup.node is not None and protection.node_id == source_lookup.node.id)

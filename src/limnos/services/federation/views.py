@@ -103,7 +103,8 @@ async def view_alter(ctx: Context, scope: RequestScope, *, path: Levels, updates
 async def view_rename(ctx: Context, scope: RequestScope, *, path: Levels, target: Levels) -> FederatedView:
     """Rename a view or move it to another schema, with its placeholder node.
 
-    Raises NotFound, AlreadyExists, PermissionDenied.
+    Raises NotFound, AlreadyExists, BadRequest for a path without a namespace, UnsupportedOperation if the source has no
+    views, NotInUse, PermissionDenied.
     """
     source_lookup, permit = await ctx.read(
         scope, lambda request_view: decide_placeholder_move(request_view, Kind.VIEW, source=path, target=target)

@@ -1,7 +1,7 @@
 """Attachments: tags and policies on objects and columns, attached, detached, inherited and listed.
 
-May import the layers below. Must not know any wire format, and only returns the values of tags. Attachments belong to
-the metalake's zone, even if the object lies in a catalog (decision record 0023).
+May import the layers below. Must not know any wire format. It returns the values of tags; `tag_values` changes them.
+Attachments belong to the metalake's zone, even if the object lies in a catalog (decision record 0023).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ async def attachment_load(ctx: Context, on: AttachmentTarget, *, kind: Kind, nam
 def attachments_of(
     request_view: RequestView, chain: SecurableChain, *, kind: Kind, field_id: int = OWN
 ) -> list[ObjectAttachment]:
-    """Return the attachments of an object and its ancestors up to the catalog that the caller may load. Each is
+    """Return the tags or policies that the caller may load, of an object and its ancestors up to the catalog. Each is
     returned once, for the nearest object that has it.
     """
     holders = [link for link in chain if link.kind not in (Kind.METALAKE, Kind.COLUMN)]
@@ -174,6 +174,7 @@ async def attachments_associate(
 
     Raises:
         NotFound: The object or a name is missing.
+        NotInUse: The metalake is disabled.
         PermissionDenied: The caller may not apply one of them, or may not load the object.
         AlreadyExists: One is attached already.
         IllegalObject: Objects of this kind cannot have tags or policies.

@@ -31,7 +31,7 @@ RIGHTS: Final[dict[str, Action]] = {
     "create_namespace": Action.NAMESPACE_CREATE,
     "create_table": Action.TABLE_CREATE,
 }
-"""Words for rights that pages show, and the actions behind them. Each kind has those that its objects take."""
+"""Words for rights that pages show, and the action of each. A kind has the words whose actions apply to its objects."""
 _BY_VERB: Final = ("alter", "drop")
 _RENAMES: Final[dict[Kind, Action]] = {
     Kind.CATALOG: Action.CATALOG_ALTER,
@@ -77,7 +77,7 @@ def details_load(request_view: RequestView, kind: Kind, *, levels: Levels) -> Ob
 
 
 def rights_of(request_view: RequestView, kind: Kind, *, chain: SecurableChain) -> frozenset[str]:
-    """Return the caller's rights on the first object of `chain`, as words such as `read`. No decision is recorded for
+    """Return the caller's rights on the first object of `chain`, as words such as `read`. No decision is recorded in
     the audit.
     """
     actions = {word: action for word, action in RIGHTS.items() if kind in action.kinds}

@@ -1,8 +1,8 @@
 """Read restrictions: set, remove and list them. Decision record 0093.
 
-May import the layers below and `formats.iceberg`. Must not know any wire format. A caller who may grant on a table or
-namespace may restrict the rows and columns that others read. `access.restrictions` selects the restrictions that apply,
-and `services.iceberg.restricted_tables` builds a restricted user's view of a table.
+May import the layers below. Must not know any wire format. A caller who may grant on a table or namespace may restrict
+the rows and columns that others read. `access.restrictions` selects the restrictions that apply, and
+`services.iceberg.restricted_tables` builds a restricted user's view of a table.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class RestrictionPrincipals(NamedTuple):
 
 
 class RestrictionRequest(NamedTuple):
-    """A requested restriction: a filter as text or JSON, masks by column, and the principals it applies to or
+    """A requested restriction: a filter as SQL text or JSON, masks by column, and the principals it applies to or
     exempts.
     """
 
@@ -95,7 +95,7 @@ class RestrictionRemove(msgspec.Struct, frozen=True):
 async def restrictions_list(ctx: Context, on: RestrictionTarget) -> list[RestrictionView]:
     """Return the restrictions that apply to a table or namespace, the nearest first, to a caller who may restrict it.
 
-    Raises NotFound, PermissionDenied, BadRequest for another kind of object.
+    Raises NotFound, NotInUse, PermissionDenied, BadRequest for another kind of object.
     """
 
     def read(request_view: RequestView) -> list[RestrictionView]:
@@ -116,7 +116,8 @@ async def restrictions_list(ctx: Context, on: RestrictionTarget) -> list[Restric
 async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, request: RestrictionRequest) -> None:
     """Set a restriction, which replaces one of the same name.
 
-    Raises NotFound, PermissionDenied, InvalidName, BadRequest for a restriction that does not fit the table.
+    Raises NotFound (also for a principal), NotInUse, PermissionDenied, InvalidName, BadRequest for an invalid
+    restriction, one that does not fit the table, or another kind of object.
     """
     check_part(name)
     # Refuse callers without the right before the filter is parsed, which is expensive.
@@ -158,7 +159,7 @@ async def _filter_of(ctx: Context, request: object) -> str:
 async def restriction_remove(ctx: Context, on: RestrictionTarget, *, name: str) -> bool:
     """Remove a restriction from its object. Returns whether it existed.
 
-    Raises NotFound, PermissionDenied, BadRequest for another kind of object.
+    Raises NotFound, NotInUse, PermissionDenied, BadRequest for another kind of object.
     """
 
     def decide(request_view: RequestView) -> Permit[RestrictionRemove]:
@@ -186,8 +187,8 @@ def _scope(on: RestrictionTarget) -> RequestScope:
 
 
 def _target(request_view: RequestView, on: RestrictionTarget) -> SecurableTarget:
-    """Find the object to restrict, for a caller with that right. Raises NotFound, PermissionDenied, BadRequest for
-    another kind.
+    """Find the object to restrict, for a caller with that right. Raises NotFound, NotInUse, PermissionDenied,
+    BadRequest for another kind or format, UnsupportedOperation in a catalog of an external system.
     """
     if on.kind not in Action.RESTRICT.kinds:
         raise BadRequest(f"A restriction applies to a table, or to all tables of a namespace, not to a {on.kind.word}")

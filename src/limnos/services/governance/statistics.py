@@ -52,8 +52,8 @@ class StatisticsUpdate(msgspec.Struct, frozen=True):
 
 
 class StatisticsDrop(msgspec.Struct, frozen=True):
-    """The command to drop statistics of a table or one of its columns: pairs of partition (empty for the table) and
-    name.
+    """The command to drop statistics of a table or one of its columns: pairs of partition (empty for the table or
+    column) and name.
     """
 
     table: Node
@@ -72,7 +72,7 @@ class _StatisticsTarget(NamedTuple):
 def _find_statistics_target(request_view: RequestView, on: AttachmentTarget, *, action: Action) -> _StatisticsTarget:
     """Find the table or column, for a caller who may do the action on the table.
 
-    Raises UnsupportedOperation for another kind, NotFound, PermissionDenied.
+    Raises UnsupportedOperation for another kind, NotFound, NotInUse, PermissionDenied.
     """
     request_view.require_in_metalake_use()
     if on.kind is Kind.COLUMN:
@@ -111,8 +111,8 @@ async def _read_statistics_target(ctx: Context, on: AttachmentTarget) -> _Statis
 
 
 async def statistics_list(ctx: Context, on: AttachmentTarget) -> list[Statistic]:
-    """Return a table's or column's own statistics, by name. Raises NotFound, PermissionDenied, UnsupportedOperation for
-    another kind of object.
+    """Return a table's or column's own statistics, by name. Raises NotFound, NotInUse, PermissionDenied,
+    UnsupportedOperation for another kind of object.
     """
     target = await _read_statistics_target(ctx, on)
     return (
@@ -123,8 +123,8 @@ async def statistics_list(ctx: Context, on: AttachmentTarget) -> list[Statistic]
 async def partition_statistics_list(ctx: Context, on: AttachmentTarget, *, within: PartitionRange) -> list[Statistic]:
     """Return the statistics of a range of partitions.
 
-    Raises BadRequest without a range or if the result exceeds the size of a response, and otherwise as
-    `statistics_list`.
+    Raises BadRequest without a range or if the result exceeds the size of a response, UnsupportedOperation for a
+    column, and otherwise as `statistics_list`.
     """
     target = await _read_statistics_target(ctx, on)
     _of_partitions(on)
@@ -144,7 +144,7 @@ async def statistics_update(
     """Write statistics, given as partition (empty for the table's own), name and value.
 
     Raises IllegalStatistic for a name without the prefix `custom-`, BadRequest for an invalid value or too many,
-    NotFound, PermissionDenied, UnsupportedOperation.
+    NotFound, NotInUse, PermissionDenied, UnsupportedOperation for another kind of object or a column's partition.
     """
     texts = tuple([(partition, _checked_statistic(name), _text(name, value)) for partition, name, value in values])
     _check_count(len(texts))

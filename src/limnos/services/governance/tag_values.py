@@ -84,6 +84,8 @@ async def pairs_associate(
     Raises:
         BadRequest: Pairs contradict each other, or a tag does not allow a value.
         AlreadyExists: A tag is added without a value while values remain.
+        IllegalObject: Objects of this kind cannot have tags.
+        NotInUse: The metalake is disabled.
         NotFound: The object or a tag is missing.
         PermissionDenied: The caller may not apply a tag, or may not load the object.
     """
@@ -140,7 +142,7 @@ def _check_allowed(tag: TagPairs) -> None:
     for value in tag.adds:
         if value is not None and value not in allowed:
             text = f"one of {', '.join(allowed[:10])}{', …' if len(allowed) > 10 else ''}" if allowed else "no value"
-            raise BadRequest(f"Tag {tag.tag.name} takes {text}, not {value}")
+            raise BadRequest(f"Tag {tag.tag.name} accepts {text}, not {value}")
 
 
 def pairs_change(tx: Tx, permit: Permit[TagPairsChange]) -> tuple[str, ...]:

@@ -57,14 +57,15 @@ class CommitFiles(NamedTuple):
 
 
 def files_of(ctx: Context, document: MetadataDocument, *, place: CatalogStorage, bytes_max: int) -> TableFiles:
-    """Return the files below a table's own location, with a limit on the number of bytes that may be read."""
+    """Return a reader of the files below a table's own location. `bytes_max` limits the size of each manifest."""
     return TableFiles(ctx, place, places=(document.location,), bytes_max=bytes_max)
 
 
 async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> None:
     """Check that the files which commits add exist, if `iceberg.check_added_files` enables it. Stops at a time limit.
 
-    Raises BadRequest for a file that is missing, unreadable or outside of the table's locations.
+    Raises BadRequest for a file that is missing, unreadable or outside of the table's locations, and the errors of the
+    storage.
     """
     defaults = ctx.services.defaults
     if not defaults.check_added_files:
@@ -157,7 +158,8 @@ async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots
     """Return the locations where a table may have files; None if another object's location overlaps one of them.
 
     With overlapping locations the commit itself is refused, or no caller receives the table's files. Also None if a
-    location that the commit sets is outside of the catalog's roots.
+    location that the commit sets is outside of the catalog's roots, or if the server will choose the location of a new
+    table.
     """
     document = commit.document
     names: list[str] = []

@@ -188,7 +188,7 @@ async def _check_operation(
     request: TableCommitRequest, base: CommitBase
 ) -> tuple[TableCommitRequest, RewriteFigures | None]:
     """Check the commit of a maintenance operation. Returns the checked request, and the figures of the rewrite; None
-    for any other commit.
+    for a commit that rewrites no files.
     """
     checked = await rewrite_check(
         request.ctx, document=base.document, place=base.place, token_id=base.token_id or 0, change=request.change
@@ -268,7 +268,8 @@ async def change_apply(
     """Build the new metadata; None if the change has no effect. Large changes run as offloaded work, which can be
     cancelled.
 
-    Returns the metadata before and after the change. Offloaded work returns an outline of the metadata before.
+    Returns the metadata before and after the change. Offloaded work returns an outline of the metadata before. Raises
+    CommitConflict if a requirement fails, BadRequest for an invalid update.
     """
     now_ms, base, ahead_ms = services.store.time.now_ms(), commit_state.metadata, services.defaults.clock_ahead_ms
     if change.raw is None and base is not None:
@@ -288,7 +289,9 @@ async def change_apply(
 
 
 async def change_create(services: NodeServices, change: CommitChange) -> tables.NewMetadata:
-    """Build the metadata of a table that a commit creates, only from the commit's updates."""
+    """Build the metadata of a table that a commit creates, only from the commit's updates. Raises BadRequest for an
+    invalid update.
+    """
     now_ms, ahead_ms = services.store.time.now_ms(), services.defaults.clock_ahead_ms
     if change.raw is None:
         return tables.NewMetadata(
@@ -310,7 +313,8 @@ async def _swap(
 ) -> bool:
     """Write the metadata file, then replace the document by compare-and-swap.
 
-    Returns False after a conflicting commit, or if the path names another table.
+    Returns False after a conflicting commit, or if the path names another table, or the catalog's storage or the guard
+    has changed.
 
     If only access rules changed concurrently, the new metadata is still valid: access is decided again, and the written
     file is used.
@@ -412,7 +416,9 @@ async def _commit_create(
     ctx: Context, scope: RequestScope, namespace: Levels, name: str, updates: list[object], *,
     raw: bytes | None,
 ) -> tuple[MetadataDocument, CatalogRecord]:  # fmt: skip
-    """Create the table of a staged create from the commit's updates. Raises CommitConflict if the table exists."""
+    """Create the table of a staged create from the commit's updates. Raises CommitConflict if the table exists, and as
+    `tables.table_create`.
+    """
     try:
         draft, change = await tables.new_table_read(ctx, scope, namespace, name), CommitChange([], updates, raw)
         await check_added_files(ctx, [commit_files_of(change, document=None, place=draft.place)])

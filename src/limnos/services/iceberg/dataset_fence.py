@@ -1,9 +1,9 @@
 """Dataset fence: limits the changes of other clients' commits to a dataset's table, and verifies the lock of a SQL++
 commit.
 
-May import the layers below. Must not know any wire format. A dataset with a primary key takes rows only from SQL++, so
-that keys stay unique, until its owner allows other writers. The check compares the metadata before and after a commit.
-The lock is verified in the commit's own transaction.
+May import the layers below. Must not know any wire format. A dataset with a primary key accepts rows only from SQL++,
+so that keys stay unique, until its owner allows other writers. The check compares the metadata before and after a
+commit. The lock is verified in the commit's own transaction.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def dataset_guard_of(
         proof: The lock that the commit presents.
 
     Returns:
-        The guard, and the decisions. The guard is None for a table that is not a dataset of SQL++, unless the commit
-        presents a lock.
+        The guard, and the decisions. The guard is None for a table that is not a dataset of SQL++ with a primary key,
+        unless the commit presents a lock.
     """
     form = _dataset_form(node)
     if form is None:

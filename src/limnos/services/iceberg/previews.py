@@ -74,9 +74,7 @@ async def table_preview(
 
 
 def _authorize_preview(view: RequestView, path: Levels, *, preview_request: PreviewRequest) -> ScanTarget:
-    """Find the table of a preview for a caller who may read it. Raises as `scan_look`, and BadRequest for an invalid
-    request.
-    """
+    """Find the table of a preview for a caller who may read it. Raises as `scan_look`."""
     scan_request = ScanRequest(snapshot_id=preview_request.snapshot_id, min_rows_requested=preview_request.rows + 1)
     return scan_look(view, path, scan_request=scan_request)
 
@@ -178,7 +176,7 @@ class _PreviewReading:
         self.is_complete = True
 
     async def has_room_after(self, task: Json, deletes: list[Json]) -> bool:
-        """Read the first rows of a file. Returns whether another file may be read.
+        """Read the first rows of a file, unless a limit is reached already. Returns whether another file may be read.
 
         Raises UnsupportedOperation for a file of an unsupported format, StorageFailed, ServiceUnavailable.
         """

@@ -85,7 +85,7 @@ async def table_register(
         node, _, decision = table_find(request_view, namespace, name, Action.TABLE_DROP)
         current = request_view.document(node.id)
         if replaced is not None and (node.id != replaced.node_id or (guard is not None and current != replaced)):
-            raise CommitConflict("The table was changed meanwhile: read it again and retry")
+            raise CommitConflict("The table was changed concurrently: read it again and retry")
         after = msgspec.structs.replace(document, node_id=node.id, version=current.version + 1)
         keeps = ctx.services.defaults.keep_pinned
         removed = removed_snapshots(current.body, after.body) if keeps else frozenset()

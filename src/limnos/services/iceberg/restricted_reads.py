@@ -31,13 +31,12 @@ IDLE_MS: Final = 600_000
 Iceberg's Java library cancels each plan when it has read it, and often plans again soon.
 """
 FLUSHES: Final = 16
-"""The number of parts of a quota: a plan checks its quotas each time it has written one such part of the smaller one.
-"""
+"""A plan checks its quotas each time it has written this fraction (one sixteenth) of the smaller byte quota."""
 _PERMIT: Final = upkeep_permit("limnos")
 
 
 class RestrictedDirectory(NamedTuple):
-    """The directory of a scan plan's rewritten files. `plan` is empty if several plans share it."""
+    """The directory of a scan plan's rewritten files. `plan` is empty if plans may share it."""
 
     location: str
     plan: str

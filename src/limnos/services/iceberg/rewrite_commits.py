@@ -33,7 +33,7 @@ from limnos.telemetry.metrics import Counter
 
 log = get_logger("limnos.maintenance")
 BYTES_MAX: Final = 128 << 20
-"""The maximum bytes of manifests that one check reads."""
+"""The maximum number of bytes of manifests that one check reads."""
 LEASE_OVER: Final = "The lease of this operation has expired: another executor may have it now. Nothing was committed"
 REWRITES = Counter("limnos_maintenance_rewrites_total", "Commits of maintenance operations, by outcome.", ("outcome",))
 REWRITTEN_FILES = Counter("limnos_maintenance_rewritten_files_total", "Files that maintenance operations replaced.", ())

@@ -109,7 +109,8 @@ async def plan_load(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanP
 
 
 async def plan_cancel(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> None:
-    """Cancel a plan and its computation; for a plan that was complete in its first response, only release its pins.
+    """Cancel a plan and its computation. For a plan that was complete in its first response, only release its pins and,
+    for a restricted user, its directory of rewritten files.
 
     Raises NotFound if there is no such plan.
     """

@@ -1,6 +1,7 @@
 """Scan queue: limits the number of each caller's scans that hold files in memory concurrently.
 
-May import the standard library only. Must not know scans; `app` chooses the implementation.
+May import the component keys and the offloading of `services.request`. Must not know scans; `app` chooses the
+implementation.
 """
 
 from __future__ import annotations

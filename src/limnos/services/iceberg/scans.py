@@ -56,8 +56,8 @@ class ScanTarget(NamedTuple):
 
 
 class ScanTasks(NamedTuple):
-    """Planned tasks of a scan, as JSON without brackets: `file-scan-tasks`, and the `delete-files` that they refer
-    to.
+    """Planned tasks of a scan, as JSON without brackets: `file-scan-tasks`, and the `delete-files` that they refer to.
+    `sure_rows` is the number of rows in files that match completely and have no deletes.
     """
 
     files: bytes

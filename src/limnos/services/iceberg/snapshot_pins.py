@@ -224,7 +224,7 @@ async def _pin(ctx: Context, scanned: ScanTarget, *, name: str, snapshots: tuple
         log.warning("a plan's snapshot is not pinned", node_id=scanned.document.node_id, error=error.message)
         return
     if not exists:
-        raise errors.ServiceUnavailable("A snapshot that the scan reads has been removed meanwhile: plan it again")
+        raise errors.ServiceUnavailable("A snapshot that the scan reads has been removed concurrently: plan it again")
 
 
 def has_snapshots(tx: Tx, scanned: ScanTarget, *, snapshots: Sequence[int]) -> bool:

@@ -48,7 +48,9 @@ _WRONG: Final = {
 
 
 class FileFinding(NamedTuple):
-    """A problem of a file: it is missing, or has another size than the table's metadata states."""
+    """A problem of a file: it is missing, unreadable, outside of the table's locations, or has another size than the
+    table's metadata states.
+    """
 
     kind: str
     """`metadata`, `manifest list`, `manifest`, `file` (of data or deletes), or `statistics`."""
@@ -100,10 +102,11 @@ async def table_check(
         files_max: The approximate maximum number of files to check.
 
     Raises:
-        NotFound: The table is missing.
-        PermissionDenied: The caller may not check it.
+        NotFound: The table is missing, or has another format.
+        NotInUse: The catalog or metalake is disabled.
+        PermissionDenied: The caller may not check it, or its location conflicts with another one.
         UnsupportedOperation: The catalog is federated.
-        BadRequest: The table has another format, the position is invalid, or a snapshot was removed during the check.
+        BadRequest: The position is invalid, or a snapshot was removed during the check.
         ServiceUnavailable: The storage does not respond.
     """
 

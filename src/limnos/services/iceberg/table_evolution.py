@@ -20,13 +20,13 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 
 TRIES_MAX: Final = 50
-"""The maximum number of times that a change is retried. Each retry means that another commit came between reading and
-committing.
+"""The maximum number of attempts to commit a change. Each further attempt means that another commit came between
+reading and committing.
 """
 
 
 class EvolvedTable(NamedTuple):
-    """The result of `table_evolve`: a table's document and catalog after the change."""
+    """The result of `table_evolve`: the table's node, and its document after the change."""
 
     node: Node
     document: MetadataDocument

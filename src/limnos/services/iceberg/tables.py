@@ -51,7 +51,7 @@ class TableRequest(NamedTuple):
     raw: bytes | None = None
     """The body of a large request, decoded only by offloaded work; the parts are then None."""
     delegates: bool = False
-    """Whether the client asked for credentials for the table's files."""
+    """Whether the client requests credentials for the table's files."""
 
 
 class NewMetadata(NamedTuple):
@@ -199,7 +199,8 @@ async def table_make(
     draft: NewTable,
     delegates: bool = False,
 ) -> tuple[MetadataDocument, CatalogRecord]:
-    """Write a new table's metadata file and create the table; if the creation fails, the file is deleted.
+    """Write a new table's metadata file and create the table; if the creation fails, the file is deleted. Raises as
+    `table_create`.
 
     Args:
         ctx: The request.

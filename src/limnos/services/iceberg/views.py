@@ -69,7 +69,7 @@ class ViewReplace(msgspec.Struct, frozen=True):
     relocates: bool
     record: ViewRecord | None
     used: tuple[int, ...] | None = None
-    """The ids of the objects that the view needs from now on; None if unknown."""
+    """The ids of the objects to which the new text refers; None if unknown."""
 
 
 class ViewReplaceBase(NamedTuple):
