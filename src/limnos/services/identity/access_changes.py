@@ -45,7 +45,7 @@ class UserClass(NamedTuple):
     names: tuple[str, ...]
 
     def subject(self, rules: Mapping[int, list[RuleRow]], chain: SecurableChain, *, is_after: bool) -> Subject:
-        """Return a subject with the roles before or after the change, and their rules on the objects of `chain`."""
+        """Return a subject with the roles before or after the change, and their grants on the objects of `chain`."""
         roles = self.after if is_after else self.before
         rows = [row for link in chain for row in rules.get(link.id, ()) if row.role_id in roles]
         by_id = roles_of(rows)
@@ -54,7 +54,9 @@ class UserClass(NamedTuple):
 
 
 class AffectedUsers:
-    """The users whom a change affects, grouped into classes. `principals` are the owners and restricted principals."""
+    """The users whom a change affects, grouped into classes. `principals` are the owners, and the principals that read
+    restrictions name.
+    """
 
     def __init__(self, principals: Collection[int]) -> None:
         self.principals = frozenset(principals)
@@ -105,7 +107,7 @@ class AffectedUsers:
 async def classes_of(
     facts: SubtreeFacts, after_rules: Mapping[int, list[RuleRow]], *, users: AffectedUsers
 ) -> list[ObjectClass]:
-    """Group the objects into classes of the same kind with the same rules, owners and restrictions on them and their
+    """Group the objects into classes of the same kind with the same grants, owners and restrictions on them and their
     ancestors.
 
     Only roles and owners that an affected user has are compared.

@@ -3,7 +3,7 @@ the affected objects.
 
 May import the layers below, `identity.grants` and this package's modules of access. Must not know any wire format. It
 only reads. A caller needs the right to make the change. Users with the same roles are decided together, and so are
-objects with the same rules, owners and containers.
+objects with the same grants, owners and containers.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
 def _rules_after(
     own: list[RuleRow], role: RoleEntity, *, grants: tuple[Grant, ...], grants_them: bool
 ) -> list[RuleRow]:
-    """Return the rules of an object after a change."""
+    """Return the grants on an object after a change."""
     rows = [RuleRow(each.object_id, role.id, role.name, each.privilege, each.allowed) for each in grants]
     if not grants_them:
         return [row for row in own if row not in rows]
@@ -217,7 +217,7 @@ async def _hide_names(
 
 
 async def _roots(ctx: Context, roles: tuple[RoleEntity, ...], *, outer: SecurableChain) -> list[SecurableChain]:
-    """Return the objects on which roles have rules, each with its ancestors, except objects below another of them."""
+    """Return the objects on which roles have grants, each with its ancestors, except objects below another of them."""
     chains: dict[int, SecurableChain] = {}
     for role in roles:
         after, goes_on = 0, True
@@ -273,14 +273,14 @@ async def _users(ctx: Context, users: UserRange, *, facts: SubtreeFacts, extra: 
 
 
 class _Tally:
-    """Counts users and objects by access level, kind of object, and direction (gain or loss)."""
+    """Collects classes of users and of objects by access level, kind of object, and direction (gain or loss)."""
 
     def __init__(self) -> None:
         self.users: dict[tuple[str, Kind, bool], set[int]] = {}
         self.objects: dict[tuple[str, Kind, bool], set[int]] = {}
 
     def add(self, key: tuple[str, Kind, bool], *, users: int, objects: int) -> None:
-        """Add the sizes of a class of users and a class of objects to the counts under `key`."""
+        """Add a class of users and a class of objects under `key`, by their positions in the lists of classes."""
         self.users.setdefault(key, set()).add(users)
         self.objects.setdefault(key, set()).add(objects)
 

@@ -1,4 +1,4 @@
-"""Holders of access: the users with access to an object, with reasons, and the rules and owners that grant it.
+"""Holders of access: the users with access to an object, with reasons, and the grants and owners that give it.
 
 May import the layers below and `identity.access_objects`. Must not know any wire format. A page reads a bounded number
 of users, in batches, each in one snapshot. The caller's right and the object's path are checked before and after.
@@ -77,7 +77,7 @@ class HoldersRequest(NamedTuple):
 
 
 class AccessRule(NamedTuple):
-    """A rule on an object or one of its ancestors: the role, and the counts of users and groups that hold the role
+    """A grant on an object or one of its ancestors: the role, and the counts of users and groups that hold the role
     directly.
     """
 
@@ -102,7 +102,9 @@ class AccessOwner(NamedTuple):
 
 
 class AccessRules(NamedTuple):
-    """The owners and rules that decide on an object, the object's own first; hidden roles are only counted."""
+    """The owners and grants that decide on an object, the object's own first. Grants of hidden roles are only counted,
+    in `hidden_rules`.
+    """
 
     kind: Kind
     owners: list[AccessOwner]
@@ -131,7 +133,8 @@ async def access_holders(ctx: Context, question: AccessQuestion, *, request: Hol
 
     Raises:
         PermissionDenied: The caller neither manages grants on the object or an ancestor, nor may grant on the object.
-        BadRequest: The action does not apply to the kind, or no user has access to that kind of object.
+        BadRequest: The action does not apply to the kind, the kind has no access levels and no action is given, or
+            access is not granted on that kind of object.
         ServiceUnavailable: The object was moved during each attempt.
     """
     for _ in range(ATTEMPTS_MAX):
@@ -244,9 +247,9 @@ def _without_roles(holder: AccessHolder, visible: frozenset[str]) -> AccessHolde
 
 
 async def access_rules(ctx: Context, question: AccessQuestion, *, after: int = 0, limit: int = 100) -> AccessRules:
-    """Return the owners and rules that decide on an object, the object's own first, then those of its ancestors.
+    """Return the owners and grants that decide on an object, the object's own first, then those of its ancestors.
 
-    Rules come in pages: `after` is the page's offset, the count of rules before it. Raises as `access_holders`.
+    Grants come in pages: `after` is the page's offset, the count of grants before it. Raises as `access_holders`.
     """
     for _ in range(ATTEMPTS_MAX):
         scope = await scope_of_question(ctx, question)

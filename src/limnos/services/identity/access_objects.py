@@ -191,7 +191,7 @@ def principals_named(chain: SecurableChain, restrictions: Mapping[int, tuple[Res
 
 
 def roles_of(rows: Iterable[RuleRow]) -> dict[int, RoleRules]:
-    """Group rows of rules by role id into roles."""
+    """Group rows of grants by role id into roles."""
     names: dict[int, str] = {}
     pairs: dict[tuple[int, bool], list[tuple[Privilege, int]]] = {}
     for row in rows:
@@ -204,7 +204,7 @@ def roles_of(rows: Iterable[RuleRow]) -> dict[int, RoleRules]:
 
 
 def object_access_read(target: AccessTarget) -> Load[ObjectAccess]:
-    """Read the rules, owners and named roles that decide on an object."""
+    """Read the grants, owners and named roles that decide on an object."""
     rules = yield from rules_on_read(target.ids)
     owners = yield from owners_read(target.ids)
     ids = principals_named(target.chain, target.restrictions)

@@ -1,7 +1,7 @@
 """Access report of a user: the objects below an object that the user can access, counted and listed by path.
 
 May import the layers below and this package's modules of access. Must not know any wire format. The cost is
-proportional to the number of objects below. Objects with the same rules, owner and container share one decision.
+proportional to the number of objects below. Objects with the same grants, owner and container share one decision.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Objects below an object with the facts that access decisions need: owners, rules and read restrictions.
+"""Objects below an object with the facts that access decisions need: owners, grants and read restrictions.
 
 May import the layers below. Must not know any wire format. Objects are read in batches, and other requests run between
 two batches, so a large subtree is not read from one snapshot. `OBJECTS_MAX` bounds the walk.
@@ -43,7 +43,8 @@ class _OpenContainer(NamedTuple):
 class SubtreeFacts:
     """Objects of one or more subtrees, with the facts of these objects and of their ancestors.
 
-    `rules` are read only if requested. `is_bounded` is true if the walk ended at `OBJECTS_MAX`.
+    `rules` are the grants by object, which are read only if requested. `is_bounded` is true if the walk ended at
+    `OBJECTS_MAX`.
     """
 
     def __init__(self, *, with_rules: bool) -> None:
@@ -80,7 +81,9 @@ class SubtreeFacts:
         yield from self._rules_read(ids)
 
     def _rules_read(self, ids: Collection[int]) -> Load[None]:
-        """Read the restrictions of objects and, if requested, their rules, in place of rules that were read before."""
+        """Read the restrictions of objects and, if requested, the grants on them, in place of grants that were read
+        before.
+        """
         self.restrictions |= yield from restrictions_on_read(ids)
         if self.with_rules:
             for each in ids:

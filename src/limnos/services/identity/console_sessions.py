@@ -1,9 +1,9 @@
-"""Sessions of the console: opened with a password, a token, a one-use code or the external issuer, extended by use, and
-ended.
+"""Sessions of the console: opened with a password, a token, a one-time code or the external issuer, extended by use,
+and ended.
 
-May import the layers below. Must not know any wire format: the console's package puts the session's text into a cookie.
-A session never has more trust than the credential that opened it. When its token or password becomes invalid, or its
-user ends it, every node refuses it from the next request on.
+May import the layers below. Must not know any wire format: the console's package puts the session's token into a
+cookie. A session never has more trust than the credential that opened it. When its token or password becomes invalid,
+or its user ends it, every node refuses it from the next request on.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NO_CODE: Final = "The code was used already or has expired: create a new one wi
 
 
 class ConsoleSessionOpen(msgspec.Struct, frozen=True):
-    """The command to open a session, or to create a one-use code. Each given credential of `password`, `opened_by` and
+    """The command to open a session, or to create a one-time code. Each given credential of `password`, `opened_by` and
     `code` must still be valid.
     """
 
@@ -66,7 +66,7 @@ class ConsoleSessionOpen(msgspec.Struct, frozen=True):
     opened_by: int | None = None
     code: Token | None = None
     session_s: int | None = None
-    """The longest life of the session in seconds; None for a code, which is never extended."""
+    """The maximum lifetime of the session in seconds; None for a code, which is never extended."""
 
 
 class ConsoleSessionExtend(msgspec.Struct, frozen=True):
@@ -92,7 +92,7 @@ class OpenCommand(Protocol):
 
 
 class ConsoleSession(NamedTuple):
-    """An opened session: its user, and the text of its cookie, which the server does not store."""
+    """An opened session: its user, and the value of its cookie, which the server does not store."""
 
     user: str
     text: str
@@ -132,8 +132,8 @@ async def session_open_with_password(
 async def session_open_with_header(ctx: Context, *, header: bytes, client: str) -> ConsoleSession:
     """Open a session for the holder of a token, or for a user name if the server accepts names without authentication.
 
-    `header` is the value of an Authorization header. The session ends when the token does. Raises AuthenticationFailed
-    for an invalid credential, PermissionDenied for the anonymous user, ServiceUnavailable.
+    `header` is the value of an Authorization header. The session ends when the token does, or earlier. Raises
+    AuthenticationFailed for an invalid credential, PermissionDenied for the anonymous user, ServiceUnavailable.
     """
     credential = ctx.services.authenticator.credential(header)
     if credential is None:
@@ -146,7 +146,7 @@ async def session_open_with_header(ctx: Context, *, header: bytes, client: str) 
 async def session_open_at_issuer(
     ctx: Context, *, code: str, request: AuthorizationRequest, client: str
 ) -> ConsoleSession:
-    """Open a session for a user whom the issuer redirected with a code.
+    """Open a session for a user whom the issuer redirected with an authorization code.
 
     The issuer's tokens are not stored, so the session lasts as long as one opened with a password. Raises
     AuthenticationFailed for an invalid code or ID token, ServiceUnavailable.
@@ -166,9 +166,9 @@ async def session_open_at_issuer(
 
 
 async def code_create(ctx: Context) -> tuple[str, int]:
-    """Create a one-use code that opens a session for the caller. Returns its text and its lifetime in seconds.
+    """Create a one-time code that opens a session for the caller. Returns the code and its lifetime in seconds.
 
-    Raises PermissionDenied for an anonymous caller.
+    Raises PermissionDenied for the anonymous user, AuthenticationFailed for a token of an earlier user of the name.
     """
     await refuse_former(ctx)
     session = await _open(ctx, partial(_with_credential, ctx, client="", purpose=TokenPurpose.CONSOLE_CODE))
@@ -215,7 +215,7 @@ async def _code_of(ctx: Context, code: str) -> Token:
 def _with_credential(
     ctx: Context, request_view: RequestView, *, secret_hash: bytes, client: str, purpose: TokenPurpose
 ) -> ConsoleSessionOpen:
-    """Return the command to open a session, or to create a one-use code, with the caller's own credential.
+    """Return the command to open a session, or to create a one-time code, with the caller's own credential.
 
     Raises PermissionDenied for the anonymous user.
     """
@@ -255,7 +255,7 @@ def _own_sessions_decision(request_view: RequestView) -> Decision:
 
 
 def console_session_insert(tx: Tx, permit: Permit[ConsoleSessionOpen]) -> Token:
-    """Insert a session or a one-use code, and delete the user's long-expired sessions. Raises AuthenticationFailed if
+    """Insert a session or a one-time code, and delete the user's long-expired sessions. Raises AuthenticationFailed if
     the credential that opens it is no longer valid.
     """
     command = permit.command
@@ -321,7 +321,9 @@ def console_session_extend(tx: Tx, permit: Permit[ConsoleSessionExtend]) -> None
 
 
 async def sessions_list(ctx: Context) -> list[SessionLine]:
-    """Return the caller's valid sessions of the console, the oldest first."""
+    """Return the caller's valid sessions of the console, the oldest first. Raises PermissionDenied for the anonymous
+    user.
+    """
     user = await ctx.read(RequestScope(), _named_user)
     token = await ctx.look_up(partial(console_sessions_read, user, ctx.services.store.time.now_ms()))
     return [
@@ -370,8 +372,8 @@ async def user_sign_out(ctx: Context, *, user: str) -> int:
 
 
 def console_sessions_end(tx: Tx, permit: Permit[ConsoleSessionsEnd]) -> int:
-    """Revoke one console session, or all of the user's. Returns the count of revoked sessions. Raises NotFound for a
-    session of another user.
+    """Revoke one console session, or all of the user's, if requested with the password logins. Returns the count of
+    revoked sessions. Raises NotFound for a session of another user.
     """
     command = permit.command
     if command.ends_logins:

@@ -37,7 +37,8 @@ async def access_explain(
         metalake: The name of the metalake.
         user: The user; None for the caller.
         action: The action to explain.
-        kind: The kind of the object; None for the innermost kind that fits the path.
+        kind: The kind of the object; None for the first kind, in the order of `Kind`, that the action and the path's
+            length allow.
         path: The path below the metalake, the catalog first.
         through: The views through which the object is read, the outermost first.
 
@@ -91,7 +92,9 @@ def _has_catalog(request_view: RequestView, name: str) -> bool:
 
 
 def _kind_for(action: Action, path: tuple[str, ...], metalake: str) -> Kind:
-    """Return the kind of object at a path of this length: the innermost kind that the action applies to."""
+    """Return the first kind, in the order of `Kind`, that the action applies to and that may have a path of this
+    length.
+    """
     if not path:
         return Kind.METALAKE
     if len(path) == 1:

@@ -1,7 +1,7 @@
-"""Grants: rules of roles (privileges on objects), and role assignments of users and groups.
+"""Grants: privileges of roles on objects, allowed or denied; and role assignments of users and groups.
 
-May import the layers below. Must not know any wire format. Rules and assignments belong to the metalake's zone, even if
-a rule is for an object in a catalog.
+May import the layers below. Must not know any wire format. Grants and assignments belong to the metalake's zone, even
+if a grant is on an object in a catalog.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class PrivilegeRequest(NamedTuple):
 
 
 class ResolvedGrants(NamedTuple):
-    """A privilege request after name resolution: the object, and the rules that the privileges result in."""
+    """A privilege request after name resolution: the object, and the grants of the requested privileges."""
 
     target: SecurableTarget
     grants: tuple[Grant, ...]
 
 
 class RulesChange(msgspec.Struct, frozen=True):
-    """The command to add rules to a role, or remove them."""
+    """The command to add grants to a role, or remove them."""
 
     role: RoleEntity
     securable: Node | None
@@ -68,7 +68,7 @@ class RulesChange(msgspec.Struct, frozen=True):
 
 
 class RulesReplace(msgspec.Struct, frozen=True):
-    """The command to replace all rules of a role."""
+    """The command to replace all grants of a role."""
 
     role: RoleEntity
     securables: tuple[Node, ...]
@@ -172,7 +172,7 @@ async def privileges_grant(
     """Grant privileges on an object to a role, or revoke them; both are idempotent.
 
     Raises NotFound for the role or the object, IllegalPrivilege for a privilege that does not fit the object or
-    contradicts an existing rule, IllegalObject without privileges, BadRequest for too many, PermissionDenied.
+    contradicts an existing grant, IllegalObject without privileges, BadRequest for too many, PermissionDenied.
     """
     check_privilege_requests((wish,))
 
@@ -206,9 +206,9 @@ def rules_decide(
 
 
 def _refuse_opposite(tx: Tx, role: RoleEntity, grants: tuple[Grant, ...]) -> None:
-    """Refuse to change a rule from deny to allow or from allow to deny.
+    """Refuse to change a grant from deny to allow or from allow to deny.
 
-    Reads only the role's rules on that object. Raises IllegalPrivilege.
+    Reads only the role's grants on that object. Raises IllegalPrivilege.
     """
     standing = tx.roles.standing(role, grants[0].object_id)
     for grant in grants:
@@ -219,7 +219,9 @@ def _refuse_opposite(tx: Tx, role: RoleEntity, grants: tuple[Grant, ...]) -> Non
 
 
 def rules_change(tx: Tx, permit: Permit[RulesChange]) -> RoleWithRules:
-    """Add or remove the rules, if the role and the object still exist."""
+    """Add or remove the grants, if the role and the object still exist. Raises IllegalPrivilege for a grant that
+    contradicts an existing one.
+    """
     command = permit.command
     role = _confirm_role(tx, command.role)
     if command.securable is not None:
@@ -235,7 +237,7 @@ def rules_change(tx: Tx, permit: Permit[RulesChange]) -> RoleWithRules:
 async def rules_override(
     ctx: Context, *, metalake: str, role: str, wishes: tuple[PrivilegeRequest, ...]
 ) -> RoleWithRules:
-    """Replace all rules of a role.
+    """Replace all grants of a role.
 
     Raises NotFound (the role or an object), IllegalPrivilege, IllegalObject (an object without privileges), BadRequest
     (too many privileges, or an object named twice), PermissionDenied.
@@ -255,7 +257,7 @@ async def rules_override(
 
 
 def rules_replace(tx: Tx, permit: Permit[RulesReplace]) -> RoleWithRules:
-    """Write the new rules in place of the old, if the role and the objects still exist."""
+    """Write the new grants in place of the old, if the role and the objects still exist."""
     role = _confirm_role(tx, permit.command.role)
     for node in permit.command.securables:
         tx.nodes.confirm(node)

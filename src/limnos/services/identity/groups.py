@@ -43,14 +43,14 @@ class MemberRemove(msgspec.Struct, frozen=True):
 def members_list(request_view: RequestView, group: str) -> tuple[str, ...]:
     """Return the names of a group's members, to its members and to a caller who manages groups.
 
-    Raises NotFound, PermissionDenied.
+    Raises NotFound, NotInUse, PermissionDenied.
     """
     principal = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_LOAD).entity
     return require_fact(request_view.view, members_key(principal.id), zone=request_view.zone)
 
 
 def may_change_members(request_view: RequestView, group: str) -> bool:
-    """Return whether the caller may add and remove members of a group. No refusal is recorded for the audit.
+    """Return whether the caller may add and remove members of a group. No refusal is recorded in the audit.
 
     Raises NotFound, NotInUse, PermissionDenied for a group that the caller may not load.
     """

@@ -1,6 +1,6 @@
 """External token issuer: the interface that services use; `limnos.app` fetches its keys.
 
-May import `model`. Must not know the network or any wire format.
+May import `model` and the component keys of `services.request`. Must not know the network or any wire format.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Issuer(Protocol):
         """
 
     async def identity_of_code(self, code: str, request: AuthorizationRequest) -> IssuerIdentity:
-        """Exchange the code with which a browser returned, and verify the ID token for it.
+        """Exchange an authorization code for tokens, and verify the ID token.
 
         Raises AuthenticationFailed; ServiceUnavailable if the issuer does not respond.
         """

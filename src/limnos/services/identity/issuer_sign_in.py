@@ -2,7 +2,7 @@
 
 May import the layers below. Must not know any wire format or the network: `ISSUER.of(services)` fetches the issuer's
 keys. The token's user becomes a user of the metalakes in the settings, and a member of their existing groups that the
-newest token contains. This happens before the request is authorized, so explanations, lists and other nodes need no
+newest token names. This happens before the request is authorized, so explanations, lists and other nodes need no
 special case.
 """
 

@@ -62,7 +62,7 @@ class SessionOpen(msgspec.Struct, frozen=True):
 
 
 class PasswordSession(NamedTuple):
-    """The result of a login: token texts, which the server does not store, and their lifetimes."""
+    """The result of a login: the tokens, which the server stores only as hashes, and their lifetimes."""
 
     user: str
     token: str
@@ -89,6 +89,7 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
         PermissionDenied: The caller is neither the user nor a service admin.
         AuthenticationFailed: The old password is wrong.
         TooManyAttempts: Too many wrong passwords were given.
+        ServiceUnavailable: Too many passwords are being hashed.
         AlreadyExists: The user is a service account.
     """
     check_principal_name(user, Kind.USER)
@@ -117,7 +118,7 @@ def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
     command = permit.command
     before = tx.passwords.find(command.user)
     if before != command.known:
-        raise AuthenticationFailed("The password was changed meanwhile: try again with the new one", was_right=True)
+        raise AuthenticationFailed("The password was changed concurrently: try again with the new one", was_right=True)
     tx.tokens.close(command.user)
     if command.hashed is None:
         return tx.passwords.forget(command.user)

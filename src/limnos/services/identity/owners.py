@@ -50,7 +50,7 @@ async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str)
 
 @with_placeholders
 async def owner_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, owner_kind: Kind, owner: str) -> None:
-    """Set an object's owner. Raises NotFound, PermissionDenied."""
+    """Set an object's owner. Raises NotFound (the object or the new owner), NotInUse, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[OwnerSet]:
         request_view.require_in_metalake_use()

@@ -1,8 +1,8 @@
 """Password hashing in threads, a few at a time, and rate limits for wrong passwords.
 
-May import `access` and `model`. Must not know users or the store. Each node counts separately. After too many wrong
-passwords, for a user or from an address, further attempts are refused without hashing, even with the right password: an
-immediate answer would reveal whether it is right.
+May import `model` and the component keys of `services.request`. Must not know users or the store. Each node counts
+separately. After too many wrong passwords, for a user or from an address, further attempts are refused without hashing,
+even with the right password: an immediate answer would reveal whether it is right.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ KNOWN_MAX: Final = 10_000
 
 
 class PasswordHasher:
-    """A thread pool for password hashing, with a bounded queue."""
+    """Runs password hashing in threads, `AT_ONCE` at a time, with a bounded queue."""
 
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(AT_ONCE)
         self._waiting = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Run a hashing function in the thread pool. Raises ServiceUnavailable if too many callers wait already."""
+        """Run a hashing function in a thread. Raises ServiceUnavailable if too many callers wait already."""
         if self._waiting >= WAITING_MAX:
             raise ServiceUnavailable("Too many sign-ins are in progress: try again", retry_after_s=2)
         self._waiting += 1

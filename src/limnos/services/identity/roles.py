@@ -1,4 +1,4 @@
-"""Roles: create with their rules, load, list, drop.
+"""Roles: create with their grants, load, list, drop.
 
 May import the layers below. Must not know any wire format.
 """
@@ -45,7 +45,7 @@ ONE_BY_ONE_MAX = 50
 
 
 class RoleCreate(msgspec.Struct, frozen=True):
-    """The command to create a role with its rules; `securables` are the rules' objects."""
+    """The command to create a role with its grants; `securables` are the grants' objects."""
 
     metalake_id: int
     name: str
@@ -56,16 +56,16 @@ class RoleCreate(msgspec.Struct, frozen=True):
 
 
 class RoleDrop(msgspec.Struct, frozen=True):
-    """The command to drop a role with its rules and assignments."""
+    """The command to drop a role with its grants and assignments."""
 
     role: RoleEntity
 
 
 def role_with_rules(request_view: RequestView, role: RoleEntity) -> RoleWithRules:
-    """Return a role with its rules if the view caches them.
+    """Return a role with its grants if the view caches them.
 
-    Otherwise, or if there are too many rules for one fact, the result has no rules, and `in_parts` is true: callers
-    read the rules page by page.
+    Otherwise, or if there are too many grants for one fact, the result has no grants, and `in_parts` is true: callers
+    read the grants page by page.
     """
     fact = request_view.view.get(rules_key(role.id))
     if fact is ABSENT or (fact is not None and fact[1] is None):
@@ -74,7 +74,7 @@ def role_with_rules(request_view: RequestView, role: RoleEntity) -> RoleWithRule
 
 
 def role_load(request_view: RequestView, name: str) -> RoleWithRules:
-    """Return a role with its rules, to its holders, its owner and callers who manage grants.
+    """Return a role with its grants, to its holders, its owner and callers who manage grants.
 
     Raises NotFound, PermissionDenied.
     """
@@ -99,7 +99,7 @@ def _visible(request_view: RequestView) -> list[RoleEntity]:
 
 
 class RoleObject(NamedTuple):
-    """An object on which a role has rules: its path below the metalake (for a metalake its name), and the rules."""
+    """An object on which a role has grants: its path below the metalake (for a metalake its name), and the grants."""
 
     kind: Kind
     path: tuple[str, ...]
@@ -107,7 +107,7 @@ class RoleObject(NamedTuple):
 
 
 async def role_objects(ctx: Context, rules: RoleWithRules) -> AsyncGenerator[list[RoleObject], None]:
-    """Yield the existing objects of a role's rules in the order of their paths; rules on dropped objects are omitted.
+    """Yield the existing objects of a role's grants in the order of their paths; grants on dropped objects are omitted.
 
     Each list has at most PART_MAX objects, and other requests run between two lists.
     """
@@ -134,7 +134,7 @@ async def _ancestry(ctx: Context, role: RoleEntity) -> Ancestry:
 
 
 def _live_objects(rules: tuple[Grant, ...], nodes: Ancestry) -> list[RoleObject]:
-    """Return the existing objects of the rules, in order."""
+    """Return the existing objects of the grants, in order."""
     by_id: dict[int, list[Grant]] = {}
     for grant in rules:
         by_id.setdefault(grant.object_id, []).append(grant)
@@ -152,7 +152,7 @@ def _sort_key(role_object: RoleObject) -> tuple[bool, tuple[str, ...], Kind]:
 
 
 async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> tuple[str, ...]:
-    """Return the names of the roles with a rule on an object, to a caller who may grant on it or load it.
+    """Return the names of the roles with a grant on an object, to a caller who may grant on it or load it.
 
     Roles that the caller may not load are omitted. Raises NotFound, PermissionDenied.
     """
@@ -170,7 +170,7 @@ async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name:
 
 
 def roles_on(request_view: RequestView, object_id: int) -> tuple[str, ...]:
-    """Return the names of the roles with a rule on an object that the caller may load.
+    """Return the names of those roles with a grant on an object that the caller may load.
 
     The request view is a metalake's.
     """
@@ -195,7 +195,7 @@ def roles_on(request_view: RequestView, object_id: int) -> tuple[str, ...]:
 async def role_create(
     ctx: Context, *, metalake: str, name: str, properties: dict[str, str], wishes: tuple[PrivilegeRequest, ...]
 ) -> RoleWithRules:
-    """Create a role with its rules; the caller owns it.
+    """Create a role with its grants; the caller owns it.
 
     Args:
         ctx: The request.
@@ -233,7 +233,7 @@ async def role_create(
 
 
 def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> RoleWithRules:
-    """Insert the role and its rules, if the rules' objects still exist."""
+    """Insert the role and its grants, if the grants' objects still exist."""
     command = permit.command
     for node in command.securables:
         tx.nodes.confirm(node)
@@ -246,7 +246,7 @@ def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> RoleWithRules:
 
 
 async def role_drop(ctx: Context, *, metalake: str, name: str) -> None:
-    """Drop a role with its rules and assignments. Raises NotFound, PermissionDenied."""
+    """Drop a role with its grants and assignments. Raises NotFound, PermissionDenied."""
     await ctx.write(RequestScope(metalake), lambda request_view: role_drop_of(request_view, name), role_delete)
 
 

@@ -161,12 +161,12 @@ async def secret_end(ctx: Context, *, user: str, secret_id: int) -> bool:
 
 
 def secret_update(tx: Tx, permit: Permit[SecretEnd]) -> bool:
-    """Write the revocation of the secret. Returns whether it was valid."""
+    """Revoke the secret and the tokens of its family. Returns whether it was valid."""
     return tx.tokens.end_line(permit.command.secret)
 
 
 def may_manage_secrets(request_view: RequestView) -> bool:
-    """Return whether the caller may list, create and revoke secrets. No refusal is recorded for the audit."""
+    """Return whether the caller may list, create and revoke secrets. No refusal is recorded in the audit."""
     return request_view.decide(Action.TOKEN_MANAGE_OTHERS, ()).allowed
 
 
@@ -215,7 +215,9 @@ async def _same_token(ctx: Context, text: str) -> IssuedToken:
 
 
 async def _find_token(ctx: Context, text: str) -> Token | None:
-    """Find the token of a text, regardless of its purpose; None for an invalid one, or one of an external issuer."""
+    """Find the stored token of a token string, regardless of its purpose; None for an invalid one, or one of an
+    external issuer.
+    """
     credential = ctx.services.authenticator.credential(f"Bearer {text}".encode("utf-8", "replace"))
     if credential is None or credential.user is not None:
         return None

@@ -96,12 +96,12 @@ def role_names(request_view: RequestView, principal_id: int) -> tuple[str, ...]:
 
 
 def principal_load(request_view: RequestView, kind: Kind, name: str) -> RoleHolder:
-    """Return a user or group, to itself and to callers who manage them. Raises NotFound, PermissionDenied."""
+    """Return a user or group, to itself and to callers who manage them. Raises NotFound, NotInUse, PermissionDenied."""
     return holder_of(request_view, principal_look_up(request_view, kind, name, _ACTIONS[kind][1]).entity)
 
 
 def may_create(request_view: RequestView, kind: Kind) -> bool:
-    """Return whether the caller may create users, groups or roles of the metalake. No refusal is recorded."""
+    """Return whether the caller may create users, groups or roles. No refusal is recorded in the audit."""
     action = Action.ROLE_CREATE if kind is Kind.ROLE else _ACTIONS[kind][0]
     return request_view.decide(action, request_view.settled.outer).allowed
 
@@ -174,7 +174,7 @@ async def principal_add(
 ) -> RoleHolder:
     """Add a user or group.
 
-    Raises AlreadyExists for the name or the external id, BadRequest for the name, PermissionDenied.
+    Raises AlreadyExists for the name or the external id, BadRequest for the name, NotFound, NotInUse, PermissionDenied.
     """
     check_principal_name(name, kind)
 

@@ -186,8 +186,8 @@ async def publish_manifest(draft: VersionDraft) -> VersionView:
 
 
 def version_insert(tx: Tx, permit: Permit[VersionCreate]) -> LanceVersion:
-    """Insert the version if it follows the newest one, or exists already. Raises CommitConflict for any other version
-    number.
+    """Insert the version if it follows the newest one, or return the row of an earlier commit of the same staged
+    manifest. Raises CommitConflict for any other version number.
     """
     command = permit.command
     node, version, versions = tx.nodes.confirm(command.table), command.version, tx.lance_versions
@@ -220,7 +220,7 @@ async def _create_in_storage(
     ctx: Context, scope: RequestScope, *, levels: Levels, new_version: NewVersion
 ) -> VersionView:
     """Commit a version to a table whose files define its versions: its manifest gets its final name, if that is free.
-    Raises CommitConflict if not.
+    Raises CommitConflict if not, and as `version_create`.
     """
     table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
     manifests = manifests_for(ctx, table, branch=check_branch(new_version.branch))
@@ -277,7 +277,7 @@ class FinalCheck:
         permit, location = await self._ctx.read(self._scope, self._decide)
         if (permit.command.id, location) != (self._table.node.id, self._table.location):
             raise CommitConflict(
-                "The table was replaced by another one meanwhile, and nothing was changed: read the table again"
+                "The table was replaced by another one concurrently, and nothing was changed: read the table again"
             )
         self._permit = permit
 

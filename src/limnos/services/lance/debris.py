@@ -94,7 +94,8 @@ async def _tidy_table(work: TaskContext, table: DebrisTable, *, before_ms: int, 
 
 
 def delete_debris(table: DebrisTable, beat: Heartbeat, *, before_ms: int, dry: bool = False) -> list[str]:
-    """Delete one table's orphan files that are older than `before_ms`; with `dry` only list them. Returns their names.
+    """Delete one table's orphan files that were last modified before `before_ms` (milliseconds since 1970); with `dry`
+    only list them. Returns their names.
 
     Raises MissingFile, TooLarge for a manifest, StorageFailed, ServiceUnavailable.
     """

@@ -1,11 +1,11 @@
 """Description cache: caches descriptions of local Lance tables while the files that they were read from are unchanged.
 
-May import `files`, `formats`, `model`, and `sources` for the types of responses. Makes no access decisions: the request
-has been authorized before. Clients commit to such tables without this server. So each lookup first checks the table's
-directory of manifests: every commit creates a file there, which changes the directory's change time (`ctime`), and no
-program can set that time. A second change in the same tick of the file system's clock would not be detected, so a
-description is not cached shortly after a change. Remote tables are not cached: the check would cost as much as it
-saves. Decision record 0071.
+May import `files`, `formats`, `model`, the component keys of `services.request`, this package's tables, and `sources`
+for the types of responses. Makes no access decisions: the request has been authorized before. Clients commit to such
+tables without this server. So each lookup first checks the table's directory of manifests: every commit creates a file
+there, which changes the directory's change time (`ctime`), and no program can set that time. A second change in the
+same tick of the file system's clock would not be detected, so a description is not cached shortly after a change.
+Remote tables are not cached: the check would cost as much as it saves. Decision record 0071.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from limnos.sources.lance.questions import LanceDescription
 
 KEPT_BYTES_MAX: Final = 16 << 20
 ENTRY_BYTES: Final = 2_000
-"""The memory of a cached description besides its texts, in bytes."""
+"""The memory of a cached description in addition to its strings, in bytes."""
 SETTLED_NS: Final = 3_000_000_000
 """The age in nanoseconds from which a change is certain to differ in time from any later one, even on the coarsest file
 systems.

@@ -1,8 +1,9 @@
 """Directory tables: the rows of tables in one directory, served without a store and without access control.
 
-May import `formats`, `model`, `names`, `telemetry`, `sources` for the directory and the types of requests, and this
-package's worker tasks. Must not know any wire format. The same worker processes read and write the rows as in a server:
-an incomplete body is never committed. The directory is read in threads, since its library blocks.
+May import `formats`, `model`, `names`, `telemetry`, `sources` for the directory and the types of requests, the per-key
+queue of `services.request`, and this package's worker tasks and values. Must not know any wire format. The same worker
+processes read and write the rows as in a server: an incomplete body is never committed. The directory is read in
+threads, since its library blocks.
 """
 
 from __future__ import annotations
@@ -222,7 +223,7 @@ class FolderRows:
                 yield piece
 
     async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
-        """Return the plan of a query, or the measured plan of its execution."""
+        """Return the plan of a query; with `runs` execute it and return the measured plan."""
         question = Explain("", {}, query=query, verbose=verbose, runs=runs)
         return await self.answer(question, at=at, shape=str)
 
@@ -249,7 +250,7 @@ class FolderRows:
         async def again() -> None:
             if (await self._folders.find(self._levels)).location != table.location:
                 raise CommitConflict(
-                    "The table was replaced by another one meanwhile, and nothing was changed: read the table again"
+                    "The table was replaced by another one concurrently, and nothing was changed: read the table again"
                 )
 
         about = {

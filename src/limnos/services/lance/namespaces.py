@@ -1,4 +1,5 @@
-"""Lance namespaces: the catalog is the first level, modes decide about existing namespaces, and drops may cascade.
+"""Lance namespaces: the catalog is the first level, the mode of a creation determines what happens to an existing
+namespace, and drops may cascade.
 
 May import the layers below. Must not know any wire format. `services.catalog.namespaces` and
 `services.catalog.catalogs` define namespaces. The owner of a namespace owns its content, so one decision authorizes the
@@ -137,7 +138,8 @@ async def lance_namespace_drop(ctx: Context, scope: RequestScope, *, levels: Lev
     """Drop a namespace, or the catalog if `levels` is empty; with `cascade` also everything in it. Returns its
     properties.
 
-    Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied, and BadRequest if it contains too many objects.
+    Raises NotFound, NotEmpty, ProtectedObject, PermissionDenied, BadRequest if it contains too many objects, and
+    UnsupportedOperation for a catalog with tables of another format.
     """
     if not levels:
         return await _drop_catalog(ctx, scope, cascade=cascade)
@@ -160,7 +162,8 @@ def namespace_empty(tx: Tx, permit: Permit[NamespaceEmpty]) -> None:
     """Drop the objects in the namespace, the deepest first, then the namespace. Recreates it if the command has
     `again`.
 
-    Raises BadRequest for too many objects, NotEmpty, ProtectedObject.
+    Raises BadRequest for too many objects, NotEmpty if it is not empty or contains an object of another format,
+    ProtectedObject.
     """
     command = permit.command
     node = tx.nodes.confirm(command.namespace)
@@ -231,8 +234,8 @@ class CatalogEmpty(msgspec.Struct, frozen=True):
 
 
 def catalog_empty(tx: Tx, permit: Permit[CatalogEmpty]) -> int:
-    """Drop the deepest objects of a catalog. Returns the count of dropped objects. Raises ProtectedObject before any
-    drop.
+    """Drop the deepest objects of a catalog, at most `BELOW_MAX`. Returns the count of dropped objects. Raises
+    ProtectedObject before any drop, NotEmpty if one is not a Lance table or namespace.
     """
     catalog = permit.command.catalog
     tx.protection.refuse_within(catalog)

@@ -1,8 +1,8 @@
 """Row operations: count, query and write the rows of Lance tables.
 
 May import the layers below. The store decides first; then worker processes do the work (`services.lance.workers`).
-Reading rows needs TABLE_READ. Describing a table needs less. Changing rows needs TABLE_COMMIT, which is decided twice:
-before the body is read, and again when all of it has arrived.
+Reading rows needs TABLE_READ, describing a table only TABLE_LOAD. Changing rows needs TABLE_COMMIT, which is decided
+twice: before the body is read, and again when all of it has arrived.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def final_check_of(
         now = await ctx.read(scope, decide)
         if (now.node.id, now.location) != (table.node.id, table.location):
             raise CommitConflict(
-                "The table was replaced by another one meanwhile, and nothing was changed: read the table again"
+                "The table was replaced by another one concurrently, and nothing was changed: read the table again"
             )
 
     return again

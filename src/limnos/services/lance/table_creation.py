@@ -66,7 +66,7 @@ class TableCreateRequest(NamedTuple):
     location: str | None
     properties: Mapping[str, str]
     delegates: bool = False
-    """Whether the client asked for credentials for the table's files."""
+    """Whether the client requests credentials for the table's files."""
 
 
 class CreatedTable(NamedTuple):
@@ -168,8 +168,8 @@ async def _create_new(
 async def _leave_cleanup_task(ctx: Context, location: str, *, catalog_id: int) -> int | None:
     """Create the cleanup task of a new table, before anything is written: a killed node would leave unreferenced files.
 
-    The task deletes the files after the maximum duration of a creation. The transaction that creates the table removes
-    the task. Returns the task's id; None if the settings keep such files.
+    The task deletes the files after the time of the setting `lance.debris_age_s`. The transaction that creates the
+    table removes the task. Returns the task's id; None if the settings keep such files.
     """
     delay_ms = ctx.services.defaults.lance_debris_ms
     if not delay_ms:

@@ -65,7 +65,7 @@ async def table_describe(
         levels: The levels of the table's name.
         at: The state to describe.
         detailed: Whether to read the table's files.
-        looks: Whether to check only that the table has data.
+        looks: Whether to check that the table has data, even if its files are not read.
 
     Raises:
         NotFound: The table, version, tag or branch is missing.

@@ -45,7 +45,7 @@ class TableNamesPage(NamedTuple):
 
 
 class _TablesPage(NamedTuple):
-    """A page of tables, and those of them that were declared without data."""
+    """A page of tables, and those of them that were declared, which may have no data."""
 
     page: NamePage
     declared: dict[str, LanceTable]
@@ -151,7 +151,7 @@ async def _with_data(ctx: Context, scope: RequestScope, *, levels: Levels, page_
 
 
 def _find_declared(request_view: RequestView, levels: Levels) -> LanceTable | None:
-    """Return a table that was declared without data; None for a table with data."""
+    """Return a table that was declared, and so may have no data; None for any other table."""
     node, _ = request_view.find(levels, Kind.TABLE)
     if node is None or not cast("TableRecord", node.record).declared:
         return None

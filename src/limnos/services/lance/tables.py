@@ -165,7 +165,7 @@ def _missing_namespace_error(request_view: RequestView, levels: Levels, *, error
 
 
 def lance_load(request_view: RequestView, levels: Levels, *, action: Action = Action.TABLE_LOAD) -> LanceTable:
-    """Return a table, for a caller who may do the action on it. Raises NotFound, PermissionDenied."""
+    """Return a table, for a caller who may do the action on it. Raises as `lance_find`."""
     return _load_table(request_view, lance_find(request_view, levels, action=action).entity)
 
 
@@ -384,7 +384,7 @@ def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
 
 
 async def table_drop(ctx: Context, scope: RequestScope, *, levels: Levels, purges: bool = True) -> LanceTable:
-    """Drop a table; without `purges` only remove it from the catalog. Returns the dropped table.
+    """Drop a table with its files; without `purges` only remove it from the catalog. Returns the dropped table.
 
     Raises NotFound, PermissionDenied, ProtectedObject.
     """

@@ -1,7 +1,7 @@
 """Lance workers: the interface to the worker processes that read and change Lance tables, and their tasks.
 
-May import `access` for a caller's name, `sources` for the types of requests, and `model`. Never imports Lance's
-library, and must not know processes: `app` provides the implementation.
+May import `access` for a caller's name, `sources` for the types of requests and the names of credentials, `model`, and
+`services.request`. Never imports Lance's library, and must not know processes: `app` provides the implementation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPTIONS: Final = {
     "aws_secret_access_key": SECRET,
     "aws_session_token": TOKEN,
 }
-"""Lance's names of the properties of catalogs."""
+"""Lance's storage options, and the catalog property behind each."""
 _KEYS: Final = frozenset({"aws_access_key_id", "aws_secret_access_key", "aws_session_token"})
 
 
@@ -209,7 +209,9 @@ def storage_options_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def connection_options_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return Lance's storage options without keys: the endpoint of the object store, and the connection options."""
+    """Return Lance's storage options without credentials: the endpoint and region of the object store, and how to
+    connect to it.
+    """
     return {key: value for key, value in _stated_options(properties).items() if key not in _KEYS}
 
 
