@@ -220,7 +220,8 @@ async def trash_restore(
 
 
 async def trash_forget(ctx: Context, scope: RequestScope, *, dropped_id: int) -> None:
-    """Remove an object from the trash before it expires, so that only its owner may use its location again; its files are kept.
+    """Remove an object from the trash before it expires. Only the principal who may reuse its location can create an
+    object there; its files are kept.
 
     Raises NotFound, PermissionDenied (the catalog).
     """
