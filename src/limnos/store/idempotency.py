@@ -1,9 +1,9 @@
 """Outcomes of requests with an idempotency key: rows written in the mutation's own transaction and retained for a
 limited time.
 
-May import the store's `sql`. Must not know protocols. No decision depends on these rows, and they are not in the change
-feed. Rows are written under the lock of their zone. So of two transactions with one key, the second finds the outcome
-of the first.
+May import the store's `sql`, `transaction`. Must not know protocols. No decision depends on these rows, and they are
+not in the change feed. Rows are written under the lock of their zone. So of two transactions with one key, the second
+finds the outcome of the first.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def outcome_of(rows: list[Row]) -> RequestOutcome | None:
 
 
 class RequestOutcomeWrites(Writes):
-    """Writes of request outcomes, for mutations."""
+    """Writes request outcomes inside a transaction."""
 
     def keep(self, key: IdempotencyKey, outcome: RequestOutcome, *, lifetime_ms: int) -> RequestOutcome | None:
         """Store an outcome for `lifetime_ms`.

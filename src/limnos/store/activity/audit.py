@@ -84,7 +84,8 @@ class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True):
     """A filter of audit records: all set fields must match.
 
     With `after` the order is oldest first, else newest first. `path` is an object's path below the metalake and
-    includes everything below it. `since` and `until` are milliseconds since 1970; `until` is excluded.
+    includes everything below it. `since` and `until` are milliseconds since 1970; `until` is excluded. `before` and
+    `after` are record IDs, both excluded. `action` also matches the change and the operation of a record.
     """
 
     metalake_id: int | None = None

@@ -50,8 +50,8 @@ class NodePosition(NamedTuple):
 class FeedSlice(NamedTuple):
     """The next changes of several zones, in complete revisions only.
 
-    `reached` maps each existing zone to its last revision in this slice. `node_positions` has the changed nodes and all
-    their ancestors.
+    `reached` maps each existing zone to its last revision in this slice, or to the caller's position if it has no
+    changes here. `node_positions` has the changed nodes, their old and new parents, and all ancestors.
     """
 
     epoch: int
@@ -103,8 +103,9 @@ def clocks_read(zones: Iterable[int]) -> Load[tuple[int, dict[int, ZoneClock]]]:
 def feed_slice_read(positions: Mapping[int, int], *, limit: int) -> Load[FeedSlice]:
     """Read the changes after a position in each zone, about `limit` revisions in all.
 
-    Every zone with newer revisions contributes the same number of them, so that a busy zone does not delay the others.
-    A zone whose position has been pruned, or is after its newest revision, contributes nothing.
+    A position is a revision, `OLDEST` or `NEWEST`. Every zone with newer revisions contributes at most the same number
+    of them, so that a busy zone does not delay the others. A zone whose position has been pruned, or is after its
+    newest revision, contributes nothing.
     """
     epoch, clocks = yield from clocks_read(positions)
     reached = {zone: _resolve_position(positions[zone], clock) for zone, clock in clocks.items()}
@@ -159,7 +160,9 @@ def node_position_of(row: Row) -> NodePosition:
 
 
 def node_positions_read(entries: Mapping[int, list[FeedEntry]]) -> Load[dict[int, NodePosition]]:
-    """Read the tree positions of the changed nodes and of their zones, including dropped ones."""
+    """Read the tree positions of the changed nodes, of their old and new parents, of the zones, and of all ancestors,
+    including dropped nodes.
+    """
     about: set[int] = set(entries)
     for part in entries.values():
         for entry in part:

@@ -1,6 +1,6 @@
 """Lineage: edges between objects, or external datasets, and pairs of columns, by job.
 
-May import `model` and the store's `sql`, `trash`. Must not know rights. Rows refer to ids of nodes and of Iceberg
+May import the store's `sql`, `transaction`, `trash`. Must not know rights. Rows refer to ids of nodes and of Iceberg
 fields, so renames and moves do not change them. No decision and no cache depends on these rows, so none leaves a change
 row.
 """
@@ -66,7 +66,7 @@ class LineagePair(NamedTuple):
 
 
 class LineageEdgeRow(NamedTuple):
-    """An edge from a source to a target, as a job reported it."""
+    """An edge from a source to a target, as a job reported it. `said_by` is the user who sent the report."""
 
     target_id: int
     source_id: int
@@ -223,7 +223,9 @@ def edges_read(ids: Collection[int], *, up: bool, limit: int) -> Load[list[Linea
 
 
 def columns_read(fields: Collection[tuple[int, LineageField]], *, up: bool, limit: int) -> Load[list[ColumnEdge]]:
-    """Read the pairs whose target (`up`) or source is one of the given columns."""
+    """Read up to `limit` pairs whose target (`up`) or source is one of the given columns. With `up`, pairs for all
+    columns of the target are included.
+    """
     expected = json.dumps([[node_id, field.id, field.name] for node_id, field in fields])
     rows = yield (COLUMNS_UP if up else COLUMNS_DOWN), {"fields": expected, "limit": limit}
     return [ColumnEdge(_edge_of(row[:_WIDTH]), _pair_of(row[_WIDTH:])) for row in rows]
@@ -242,7 +244,7 @@ def tables_at_read(places: Collection[str]) -> Load[dict[str, int]]:
 
 
 class LineageWrites(Writes):
-    """Writes of lineage, for mutations."""
+    """Writes lineage inside a transaction."""
 
     def external_dataset_id(self, metalake_id: int, dataset: ExternalDataset) -> int:
         """Return the id of an external dataset; insert the dataset if it is new."""
@@ -258,11 +260,12 @@ class LineageWrites(Writes):
         return number
 
     def put(self, target_id: int, job: LineageJobRow, *, sources: Collection[int], pairs: Iterable[LineagePair]) -> int:
-        """Store the edges that a job reported for a target. Returns the number of stored edges.
+        """Store the edges that a job reported for a target. Returns the number of sources, or 0 if the report was
+        ignored.
 
-        The edges replace those of an earlier parent run of the job, and are added to those of the same parent run. A
-        report that is older than the edges of another parent run is ignored. Deletes the oldest edges of the job beyond
-        `SOURCES_MAX`, and the edges of the oldest jobs beyond `JOBS_MAX`.
+        The edges are added to those of the same parent run of the job. If the parent run differs or is unknown, they
+        replace the stored edges; such a report is ignored if it is older than those edges. Deletes the oldest edges of
+        the job beyond `SOURCES_MAX`, and the edges of the oldest jobs beyond `JOBS_MAX`.
         """
         key: Params = {"target": target_id, "job": job.digest}
         last = self.tx.rows(LAST, key)

@@ -1,8 +1,8 @@
 """Table maintenance: findings, checkpoints of incremental readers, and operations.
 
-May import `model` and the store's `sql`, `trash`, `ancestry`. Must not know rules of maintenance. Rows are keyed by
-node id, so renames, moves and restores change no row here. No decision and no cache depends on them, so none leaves a
-change row.
+May import `model` and the store's `sql`, `transaction`, `ancestry`, `trash`. Must not know rules of maintenance. Rows
+are keyed by node id, so renames, moves and restores change no row here. No decision and no cache depends on them, so
+none leaves a change row.
 """
 
 from __future__ import annotations
@@ -335,7 +335,7 @@ def metalake_operations_read(metalake_id: int, *, limit: int) -> Load[list[Opera
 
 
 class MaintenanceWrites(Writes):
-    """Writes of findings, checkpoints and operations."""
+    """Reads and writes findings, checkpoints and maintenance operations inside a transaction."""
 
     def replace_findings(self, node_ids: Sequence[int], rows: Sequence[FindingRow]) -> None:
         """Replace the findings of some tables."""

@@ -1,7 +1,7 @@
 """Heartbeats of server nodes: each node's name, release, start, last heartbeat, and clock.
 
-May import the store's `sql`. Must not know rights. A node writes its row at intervals; such a write is not a change of
-any zone.
+May import the store's `sql`, `transaction`. Must not know rights. A node writes its row at intervals; such a write is
+not a change of any zone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from limnos.store.sql import Load, Sql
 from limnos.store.transaction import Writes
 
 FORGET_MS: Final = 86_400_000
-"""The row of a node whose last heartbeat is older, in milliseconds, is deleted."""
+"""The age of the last heartbeat, in milliseconds, after which the row of a node is deleted."""
 _COLUMNS = "id, name, version, started_at, seen_at, clock_offset_ms"
 BEAT = Sql(
     f"INSERT INTO node_seen ({_COLUMNS}) VALUES (:id, :name, :version, :started_at, :now, :clock_offset_ms)"
@@ -45,7 +45,7 @@ def nodes_read(limit: int) -> Load[tuple[NodeHeartbeat, ...]]:
 
 
 class NodeBeatWrites(Writes):
-    """Writes of the nodes' heartbeats."""
+    """Writes the heartbeats of server nodes inside a transaction."""
 
     def beat(self, node: NodeHeartbeat) -> None:
         """Store a node's heartbeat, and delete the nodes whose last heartbeat is more than a day old.

@@ -1,9 +1,9 @@
 """Orphan files of tables: candidates with their waiting time, files that are being deleted, and checks.
 
-May import `model` and the store's `sql`, `trash`, `audit_notes`. Must not know rules of maintenance. Rows are keyed by
-node id. No decision and no cache depends on them, so none leaves a change row. A file is a candidate first, then it is
-marked for deletion: from then on commits of the table that reference it are refused (`REMOVING`). Its row stays after
-the deletion (`DELETED`), so that the commit of a slow writer is refused.
+May import the store's `sql`, `transaction`, `audit_notes`, `trash`. Must not know rules of maintenance. Rows are keyed
+by node id. No decision and no cache depends on them, so none leaves a change row. A file is a candidate first, then it
+is marked for deletion: from then on commits of the table that reference it are refused (`REMOVING`). Its row stays
+after the deletion (`DELETED`), so that the commit of a slow writer is refused.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def documents_after(after: int, *, kind: int, limit: int) -> Load[list[int]]:
 
 
 class OrphanFileWrites(Writes):
-    """Writes of orphan files and checks, for mutations."""
+    """Reads and writes orphan files and checks inside a transaction."""
 
     def check(self, node_id: int) -> OrphanCheckRow | None:
         """Read the last check of a table."""

@@ -1,6 +1,6 @@
-"""Operations that rewrite files of tables: operations that wait for an executor, and the leases of tables.
+"""Operations that rewrite files of tables: the queue of operations for executors, and the leases of tables.
 
-May import `model` and the store's `sql`. Must not know rules of maintenance. The operation itself is a row of
+May import the store's `sql`, `transaction`. Must not know rules of maintenance. The operation itself is a row of
 `maintenance_operation`. A lease is a row with the table as its key, so that a table has at most one lease.
 """
 
@@ -151,7 +151,7 @@ class WaitingRewrite(NamedTuple):
     owner_id: int
     """The owner of the table; 0 for none."""
     place: int
-    """Its place among the operations on tables of the same owner, from 1."""
+    """Its position among the due operations on tables of the same owner, from 1; 0 for an operation that is not due."""
 
 
 class DelayedRewrite(NamedTuple):
@@ -190,7 +190,7 @@ class LeaseRow(NamedTuple):
 
 
 class EndedOperation(NamedTuple):
-    """An operation that ended: its table, kind, state and time."""
+    """An operation that ended: its table, kind, state and end time in milliseconds since 1970."""
 
     node_id: int
     kind: str
@@ -199,7 +199,7 @@ class EndedOperation(NamedTuple):
 
 
 def metalake_due(now_ms: int) -> Load[str | None]:
-    """Read the name of a metalake in which an operation waits for an executor, or None."""
+    """Read the name of a metalake in which a due operation waits for an executor, or None."""
     rows = yield DUE_METALAKE, {"now": now_ms}
     return str(rows[0][0]) if rows else None
 
@@ -256,7 +256,7 @@ def options_read(operation_id: int) -> Load[str | None]:
 
 
 class RewriteWrites(Writes):
-    """Writes of waiting operations and leases."""
+    """Reads and writes queued operations and the leases of tables inside a transaction."""
 
     def add(self, operation_id: int, *, metalake_id: int, priority: int, options: str) -> None:
         """Queue an operation for an executor."""
@@ -323,7 +323,7 @@ class RewriteWrites(Writes):
         return self.tx.count(RENEW_SERVER_LEASE, {"id": operation_id, "expires": self.tx.now_ms + lease_ms}) > 0
 
     def record_commit(self, token_id: int, *, node_id: int) -> bool:
-        """Count a commit under an unexpired lease. Returns False if the lease has expired."""
+        """Count a commit under an unexpired lease. Returns False if the token has no unexpired lease of the table."""
         return self.tx.count(COMMIT, {"token": token_id, "node": node_id, "now": self.tx.now_ms}) > 0
 
     def lease_of_holder(self, operation_id: int, *, metalake_id: int, holder: str) -> LeaseRow | None:
@@ -365,8 +365,8 @@ class RewriteWrites(Writes):
     def reschedule(self, operation_id: int, *, delay_ms: int, reason: str | None, below: int) -> None:
         """Make a waiting operation due after `delay_ms`, and store the reason.
 
-        No-op unless its priority is below `below`, as that of an operation that a user has requested is not. For a
-        leased operation only the due time changes, and the end of the lease replaces it.
+        No-op unless its priority is below `below`; operations that users request have a higher priority than those of
+        policies. For a leased operation only the due time changes, and the end of the lease replaces it.
         """
         params: Params = {"id": operation_id, "due": self.tx.now_ms + delay_ms, "below": below}
         if self.tx.count(RESCHEDULE, params):

@@ -1,9 +1,9 @@
 """Runs of pipelines: their processes, their steps, and the results of expectations.
 
-May import `model` and the store's `sql`, `pipelines`, `changes`. Must not know rights. Every change of a run's state is
-one conditional statement. It requires the expected states and the attempt, so that of two concurrent changes only one
-takes effect. Heartbeats and reports of steps leave no change row; the start of a run and its final states do (decision
-record on runs).
+May import `model` and the store's `sql`, `transaction`, `pipelines`, `changes`, `owners`. Must not know rights. Every
+change of a run's state is one conditional statement. It requires the expected states and the attempt, so that of two
+concurrent changes only one takes effect. Heartbeats and reports of steps leave no change row; the start of a run and
+its final states do (decision record on runs).
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def findings_read(
 
 
 class RunWrites(Writes):
-    """Writes of runs, for mutations and runners."""
+    """Reads and writes runs, their steps and their findings inside a transaction."""
 
     def find(self, metalake_id: int, uuid: str) -> PipelineRun | None:
         """Read a run inside the transaction, or None."""
@@ -340,7 +340,7 @@ class RunWrites(Writes):
         return RunStepState(*rows[0]) if rows else None
 
     def reported_length(self, run_id: int) -> int:
-        """Return the total length in characters of the stored reports about a run's steps."""
+        """Return the total length in characters of the stored reports about a run's steps and expectations."""
         return int(self.tx.rows(TOLD_LENGTH, {"id": run_id})[0][0])
 
     def step_set(self, run_id: int, step: RunStepState) -> None:
@@ -383,7 +383,9 @@ class RunWrites(Writes):
         return self._change_state(run, "publish", by=PUBLISH, attempt=attempt, **more)
 
     def resume(self, run: PipelineRun, *, holder: str, lease_ms: int) -> bool:
-        """Begin the next attempt. Returns False if another attempt began or a process still executes the run."""
+        """Begin the next attempt. Returns False if another attempt began, a process still executes the run, or its
+        state does not allow that.
+        """
         return self._change_state(run, "resume", by=RESUME, attempt=run.attempt, holder=holder, lease=lease_ms)
 
     def cancel(self, run: PipelineRun) -> bool:
@@ -398,7 +400,7 @@ class RunWrites(Writes):
         return True
 
     def _add_change(self, operation: str, run_id: int, *, pipeline_id: int, uuid: str) -> None:
-        """Write the change row: its parent is the pipeline, its name the run's id."""
+        """Write the change row: its parent is the pipeline, its name the run's UUID."""
         draft = ChangeDraft(operation, Kind.JOB, run_id, Kind.JOB.word, new_parent=pipeline_id, new_name=uuid)
         self.tx.changed(draft)
 

@@ -1,7 +1,7 @@
 """Server-side scan plans that clients have not fetched completely: the scan, the owner, and the plan tasks of each.
 
-May import `model` and the store's `sql`. Must not know scans. No decision and no cache depends on these rows, so none
-leaves a change row. A plan's content is computed from its row at each request; no row stores a result.
+May import `model` and the store's `sql`, `transaction`. Must not know scans. No decision and no cache depends on these
+rows, so none leaves a change row. A plan's content is computed from its row at each request; no row stores a result.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def plan_of(rows: list[Row]) -> ScanPlan | None:
 
 
 class ScanPlanWrites(Writes):
-    """Writes of scan plans, for mutations."""
+    """Writes scan plans inside a transaction."""
 
     def insert(self, plan: ScanPlan, *, asker: Requester, table_id: int, keep_ms: int, most: int) -> None:
         """Insert a plan for `keep_ms` milliseconds. The oldest plans of its user beyond `most` are deleted."""

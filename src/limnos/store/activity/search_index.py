@@ -1,8 +1,8 @@
 """The full-text index: words of objects, the revision up to which each zone is indexed, and the node that updates it.
 
-May import `model` and the store's `sql`, `feed`, `name_search`. Must not know rights or word forms: words are given as
-strings, separated by spaces. On SQLite a full-text table (FTS5) indexes these strings, on PostgreSQL `tsvector`
-columns. Only ids come from the index: callers read names, paths and rights from the view.
+May import `model` and the store's `sql`, `transaction`, `name_search`, `nodes`. Must not know rights or word forms:
+words are given as strings, separated by spaces. On SQLite a full-text table (FTS5) indexes these strings, on PostgreSQL
+`tsvector` columns. Only ids come from the index: callers read names, paths and rights from the view.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def known_words_read(words: Sequence[str]) -> Load[list[str]]:
 
 
 class SearchIndexWrites(Writes):
-    """Writes of the full-text index, for the node that updates it."""
+    """Reads and writes the full-text index inside a transaction, for the node that updates it."""
 
     def lease(self, holder: str, *, lease_ms: int) -> bool:
         """Take or renew the lease of the right to update the index. Returns False if another node holds it."""

@@ -1,8 +1,8 @@
 """Locks of SQL++ statements as rows: holders, waiters, and the leases of their nodes.
 
-May import `model`, `names`, `sqlpp` (the lock modes) and the store's `sql`. Must not decide which request is granted.
-All rows of one request have its token. Transactions that grant locks lock the server's clock. So one runs at a time on
-all nodes, and tokens grow in the order of their commits.
+May import `model`, `names`, `sqlpp` (the lock modes) and the store's `sql`, `transaction`. Must not decide which
+request is granted. All rows of one request have its token. Transactions that grant locks lock the server's clock. So
+one runs at a time on all nodes, and tokens grow in the order of their commits.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def lock_exists_query(token: int) -> Query:
 
 
 def competing_locks_query(wish: LockRequest) -> Query:
-    """Return the statement that checks for locks or waiters that might block a lock request."""
+    """Return the query for locks or waiters that might block a lock request."""
     return AT_KEY if wish.mode is LockMode.READ else ANY_AT_KEY, _params(wish.key)
 
 
@@ -104,7 +104,7 @@ def _lock_of(row: Row) -> LockRow:
 
 
 class SqlppLockWrites(Writes):
-    """Writes of lock requests, and the check of a lock that a mutation depends on."""
+    """Reads and writes lock requests inside a transaction, and checks the lock that a mutation depends on."""
 
     def require(self, token: int, covers: LockRequest | None = None, *, secret: str | None = None) -> None:
         """Check that a lock is granted to a token, and lock its row until this transaction's commit.

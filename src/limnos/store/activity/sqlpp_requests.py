@@ -1,8 +1,8 @@
 """Long-running requests of the query service, and results that clients fetch later.
 
-May import `model` and the store's `sql`. Must not know statements. The node that runs a request renews the row's lease;
-a running row with an expired lease belongs to a dead node. No decision and no cache depends on these rows, so none
-leaves a change row.
+May import `model` and the store's `sql`, `transaction`. Must not know statements. The node that runs a request renews
+the row's lease; a running row with an expired lease belongs to a dead node. No decision and no cache depends on these
+rows, so none leaves a change row.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def rows_of(results: list[Row]) -> list[StatementRequest]:
 
 
 class RequestWrites(Writes):
-    """Writes of running SQL++ requests."""
+    """Reads and writes SQL++ requests and their results inside a transaction."""
 
     def insert(self, row: StatementRequest) -> None:
         """Insert the row of a SQL++ request, before its execution begins."""

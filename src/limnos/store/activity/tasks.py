@@ -1,8 +1,8 @@
 """Background tasks: rows that a commit creates, or that become due at intervals.
 
-May import `model` and the store's `sql`. Must not know kinds of tasks. A worker leases a task, stores its progress, and
-deletes it when done. If the worker dies, the task is leased again and continues from its progress. A failed task, or
-one with a result, is retained as ended.
+May import `model` and the store's `sql`, `transaction`. Must not know kinds of tasks. A worker leases a task, stores
+its progress, and deletes it when done. If the worker dies, the task is leased again and continues from its progress. A
+failed task, or one with a result, is retained as ended.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from limnos.store.transaction import Writes
 
 
 class LeasedTask(msgspec.Struct, frozen=True):
-    """A leased task. `progress` is the progress that the previous worker stored; None if it stored none."""
+    """A leased task. `attempts` counts the earlier attempts. `progress` is the progress that the previous worker
+    stored; None if it stored none.
+    """
 
     id: int
     kind: str
@@ -100,7 +102,7 @@ def task_due(now_ms: int, *, kinds: Sequence[str], among: bool) -> Load[bool]:
 
 
 def task_payload_read(kind: str) -> Load[str | None]:
-    """Read the payload of the only task of a recurring kind, or None if there is no such task."""
+    """Read the payload of the unfinished task of a recurring kind; None if there is none."""
     rows = yield ANY_OF, {"kind": kind}
     return str(rows[0][0]) if rows else None
 
@@ -116,7 +118,7 @@ def _due(now_ms: int, kinds: Sequence[str], *, among: bool) -> dict[str, Value]:
 
 
 class TaskWrites(Writes):
-    """Writes of tasks, for mutations and workers."""
+    """Reads and writes background tasks inside a transaction."""
 
     def create(self, kind: str, payload: str, *, delay_ms: int = 0) -> int:
         """Insert a task that is due after `delay_ms`. Returns its id."""
@@ -181,7 +183,9 @@ class TaskWrites(Writes):
         return self.tx.count(FORGET, {"before": self.tx.now_ms - keep_ms})
 
     def waiting_payload(self, kind: str) -> str | None:
-        """Read the payload of the waiting task of a recurring kind; None if no task of the kind waits."""
+        """Read the payload of the unfinished task of a recurring kind, like `task_payload_read`; None if there is
+        none.
+        """
         rows = self.tx.rows(ANY_OF, {"kind": kind})
         return str(rows[0][0]) if rows else None
 

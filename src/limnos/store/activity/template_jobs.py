@@ -1,8 +1,8 @@
 """Jobs that nodes run from job templates: waiting jobs, the node that runs each, and outcomes.
 
-May import `model` and the store's `sql`, `runs`, `pipelines`, `changes`. Must not know rights. Every change of a job's
-state is one conditional statement that requires the expected states and the node of the job. Heartbeats leave no change
-row; the start and the end of a job do.
+May import `model` and the store's `sql`, `transaction`, `pipelines`, `runs`, `changes`, `owners`. Must not know rights.
+Every change of a job's state is one conditional statement that requires the expected states and the node of the job.
+Heartbeats leave no change row; the start and the end of a job do.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def jobs_due(now_ms: int) -> Load[bool]:
 
 
 class TemplateJobWrites(Writes):
-    """Writes of jobs, for mutations and executors."""
+    """Reads and writes jobs of job templates inside a transaction."""
 
     def by_id(self, job_id: int) -> TemplateJob | None:
         """Read a job inside the transaction, or None."""
@@ -179,7 +179,7 @@ class TemplateJobWrites(Writes):
         return claimed_jobs
 
     def lost(self, limit: int) -> list[TemplateJob]:
-        """Read running jobs whose lease has expired."""
+        """Read up to `limit` running jobs whose lease has expired."""
         return [TemplateJob(*row) for row in self.tx.rows(LOST, {"now": self.tx.now_ms, "limit": limit})]
 
     def beat(self, job_id: int, holder: str) -> str | None:

@@ -1,8 +1,8 @@
 """Webhooks: the URL, the position in the change feed, the node that delivers, and the last error.
 
-May import `model` and the store's `sql`. Must not know deliveries. One node at a time leases a webhook; a random token
-that only this node knows identifies the lease. Only the holder of the lease can advance the position, so a node that
-lost the lease cannot reset it.
+May import `model` and the store's `sql`, `transaction`. Must not know deliveries. One node at a time leases a webhook;
+a random token that only this node knows identifies the lease. Only the holder of the lease, or a user who retries a
+webhook, can change the position. So a node that lost the lease cannot reset it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def webhooks_due(now_ms: int) -> Load[bool]:
 
 
 class WebhookWrites(Writes):
-    """Writes of webhooks, for mutations and deliveries."""
+    """Reads and writes webhooks inside a transaction."""
 
     def create(self, *, metalake_id: int, user_id: int, url: str, secret: str, position: str) -> Webhook:
         """Insert a webhook. It delivers the changes visible to the user who created it."""
@@ -139,7 +139,7 @@ class WebhookWrites(Writes):
     def reached(self, webhook_id: int, holder: str, *, position: str, lease_ms: int, delivered: bool) -> bool:
         """Store the position reached in the change feed, and renew the lease.
 
-        Returns False if another node has the lease.
+        Returns False if this node has lost the lease.
         """
         now = self.tx.now_ms
         params: dict[str, Value] = {
@@ -165,4 +165,4 @@ class WebhookWrites(Writes):
 
 
 SECRET_PROPERTY: Final = "webhook-secret"  # noqa: S105 - a name
-"""The name of the property under which a webhook's secret is sealed."""
+"""The property name under which a webhook's secret is encrypted; the encryption authenticates it with the secret."""

@@ -1,7 +1,8 @@
 """The queries of an export, for one snapshot of a metalake: first ids in the order of the tree, then rows by their ids.
 
-May import `model` and the store's `sql`, `nodes`, `principals`, `roles`. Must not know file formats. Only live objects
-and relations between them are read. The trash, rows that await cleanup, and objects of a dropped catalog are omitted.
+May import `model` and the store's `sql`, `principals`, `roles`, `documents`, `nodes`, `snapshots`. Must not know file
+formats. Only live objects and relations between them are read. The trash, rows that await cleanup, and objects of a
+dropped catalog are omitted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Running imports: a metalake that is hidden until it is complete, and the mapping from the file's ids to new ids.
 
-May import `model` and the store's `sql`, `changes`. Must not know file formats. Imported objects are below a metalake
-in a separate name space, which no path reaches. Renaming that node updates one row and makes all imported objects
-visible at once. Rows written here leave no change rows: no view can have cached their zones.
+May import `model` and the store's `sql`, `transaction`, `changes`, `documents`. Must not know file formats. Imported
+objects are below a metalake in a separate name space, which no path reaches. Renaming that node updates one row and
+makes all imported objects visible at once. Only this renaming writes a change row: no view can have cached the zones of
+imported objects.
 """
 
 from __future__ import annotations
@@ -142,7 +143,9 @@ def lock_of(import_id: int) -> int:
 
 
 class MetalakeImport(NamedTuple):
-    """An import: its name, its progress, and the header of its file."""
+    """An import: its name, its progress, and the header of its file. `form` is the format of the file; with `keeps`,
+    objects keep the ids that they have in the file.
+    """
 
     id: int
     name: str
@@ -204,7 +207,7 @@ def _ref_of(row: Row) -> tuple[int, ImportedObject]:
 
 
 class ImportWrites(Writes):
-    """Writes of imports, for mutations."""
+    """Reads and writes imports and imported objects inside a transaction."""
 
     def begin(self, name: str, *, form: str, keeps: bool) -> MetalakeImport:
         """Insert an import, and its zone's clock, which serializes the requests that send its records."""
@@ -249,7 +252,7 @@ class ImportWrites(Writes):
 
     def missing(self, ids: Sequence[int]) -> int | None:
         """Return the first of `ids` that has no row of a node, principal or role; None if all have one. A row is
-        missing if its insert was skipped because the name is taken.
+        missing if its insert was skipped because of a conflict, such as a taken name.
         """
         existing = {row[0] for row in self.tx.rows(THERE, {"ids": json.dumps(ids)})}
         return next((each for each in ids if each not in existing), None)
@@ -294,7 +297,9 @@ class ImportWrites(Writes):
         self.tx.count(STATE, {"id": import_id, "state": GIVEN_UP, "now": self.tx.now_ms})
 
     def idle(self, *, before: int) -> list[int]:
-        """Return the open imports that received no records since `before`."""
+        """Read the ids of the unfinished imports that received no records since `before`, in milliseconds since
+        1970.
+        """
         return [row[0] for row in self.tx.rows(IDLE, {"before": before})]
 
     def prune(self, import_id: int, *, limit: int) -> bool:

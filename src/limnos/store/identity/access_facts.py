@@ -1,7 +1,8 @@
-"""Reads for access analysis of many users and objects: rules on objects, owners, and users with their roles and groups.
+"""Reads for access analysis of many users and objects: grants and denials on objects, owners, and users with their
+roles and groups.
 
-May import `model` and the store's `sql`. Must not know rights. Callers limit the size of every read. These rows are not
-cached, because each is needed for one response.
+May import `model` and the store's `sql`, `restrictions`. Must not know rights. Callers limit the size of every read.
+These rows are not cached, because each is needed for one response.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ CHILDREN = Sql(
 
 
 class RuleRow(NamedTuple):
-    """A rule of a role on an object: the privilege, and whether it is allowed or denied."""
+    """A grant or denial of a privilege on an object to a role. `privilege` is the code of the privilege."""
 
     object_id: int
     role_id: int
@@ -119,8 +120,8 @@ class UserRow(NamedTuple):
 class UserRange(NamedTuple):
     """A page of users of a metalake, ordered by name, after the name `after`.
 
-    `roles` and `principals` select the users who have one of the roles, are one of the principals, or are a member of
-    one of the groups among them; None selects all users.
+    `chosen` is a pair of role ids and principal ids. It selects the users who have one of the roles, are one of the
+    principals, or are members of one of the groups among them; None selects all users.
     """
 
     metalake_id: int
@@ -144,7 +145,7 @@ def _ids(ids: Iterable[int]) -> str:
 
 
 def rules_on_read(object_ids: Collection[int]) -> Load[list[RuleRow]]:
-    """Read all rules on some objects, ordered by object and role."""
+    """Read all grants and denials on some objects, ordered by object and role."""
     rows = yield RULES_ON, {"ids": _ids(object_ids)}
     return [RuleRow(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
 

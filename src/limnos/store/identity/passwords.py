@@ -1,6 +1,6 @@
 """Passwords of local users, in zone 0 like the tokens. Only hashes are stored, and nothing caches them.
 
-May import `model` and the store's `sql`. Must not know hash functions.
+May import `model` and the store's `sql`, `transaction`. Must not know hash functions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def password_read(user: str) -> Load[Password | None]:
 
 
 class PasswordWrites(Writes):
-    """Writes of passwords, for mutations."""
+    """Reads and writes hashed passwords inside a transaction."""
 
     def find(self, user: str) -> Password | None:
         """Read a user's password inside the transaction, or None."""

@@ -1,7 +1,7 @@
 """Users and groups of a metalake, and memberships in groups.
 
-May import `model` and the store's `sql`, `changes`. Must not know rights. Every write moves the metalake's access
-revision.
+May import `model` and the store's `sql`, `transaction`, `changes`. Must not know rights. Every write except the record
+of a sign-in moves the metalake's access revision.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _user_status(rows: Sequence[Row]) -> UserStatus:
 
 
 class PrincipalWrites(Writes):
-    """Writes of users and groups, for mutations."""
+    """Reads and writes users, groups and memberships inside a transaction."""
 
     def find(self, metalake_id: int, kind: Kind, name: str) -> Principal | None:
         """Read a principal by name inside the transaction, or None."""
@@ -147,7 +147,7 @@ class PrincipalWrites(Writes):
         return principal_of(rows[0]) if rows else None
 
     def require(self, metalake_id: int, kind: Kind, name: str) -> Principal:
-        """Read a principal by name. Raises NotFound if there is none."""
+        """Read a principal by name inside the transaction. Raises NotFound if there is none."""
         principal = self.find(metalake_id, kind, name)
         if principal is None:
             raise NotFound(f"{kind.word.capitalize()} {name} does not exist: add it first", kind=kind.word)

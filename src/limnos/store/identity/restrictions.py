@@ -1,7 +1,8 @@
 """Read restrictions: rows by the table or namespace they are set on, and by name.
 
-May import `model` and the store's `sql`, `changes`. Must not know rights. A write moves the access revision of the
-object's zone, so it applies from the next read on. Rows are retained while their object is in the trash.
+May import `model` and the store's `sql`, `transaction`, `changes`, `trash`. Must not know rights. A write moves the
+access revision of the object's zone, so it applies from the next read on. Rows are retained while their object is in
+the trash.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def restrictions_read(zone: int) -> Load[CatalogRestrictions]:
 
 
 class RestrictionWrites(Writes):
-    """Writes of read restrictions (row filters, column masks), for mutations."""
+    """Writes read restrictions (row filters, column masks) inside a transaction."""
 
     def put(self, node: Node, name: str, *, terms: RestrictionTerms) -> None:
         """Set a restriction; it replaces one of the same name.

@@ -1,7 +1,8 @@
-"""Roles, their rules, and the principals to whom they are granted.
+"""Roles, their grants and denials of privileges, and the principals to whom they are granted. A grant (`Grant`) allows
+or denies one privilege on one object.
 
-May import `model`, `names` and the store's `sql`, `changes`, `ancestry`. Must not know policies. Every write moves the
-metalake's access revision.
+May import `model`, `names` and the store's `sql`, `transaction`, `ancestry`, `changes`, `owners`, `trash`. Must not
+know policies. Every write moves the metalake's access revision.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ MANY_GRANTS = Sql(
     _MANY_GRANTS.replace("{roles}", _IDS),
     on_sqlite=_MANY_GRANTS.replace("{roles}", "SELECT value FROM json_each(:roles)"),
 )
-"""The statement that reads the rules of several roles, for each up to the object at which its first part ends."""
+"""The statement that reads the grants of several roles, for each up to the object at which its first part ends."""
 PART_END = Sql(
     "SELECT object_id FROM access_grant WHERE role_id = :id AND object_id > :after"
     " ORDER BY object_id, privilege LIMIT 1 OFFSET :place"
@@ -84,9 +85,9 @@ OBJECTS_NAMED = Sql(
 )
 """The statement that reads objects by their ids, with their ancestors."""
 PART_MAX = 1_000
-"""The maximum number of rules of a role in one read. A role with more is read in parts."""
+"""The maximum number of grants of a role in one read. A role with more is read in parts."""
 LAST_ID = 2**63 - 1
-"""The end of the last part of a role's rules: no object has a greater id."""
+"""The end of the last part of a role's grants: no object has a greater id."""
 INSERT = Sql(
     "INSERT INTO role (id, metalake_id, name, created_by, created_at, deleted, record) VALUES"
     " (:id, :metalake, :name, :actor, :now, 0, :record) ON CONFLICT DO NOTHING"
@@ -139,9 +140,9 @@ def role_read(metalake_id: int, name: str) -> Load[RoleEntity | None]:
 
 
 def role_rules_read(role_id: int) -> Load[tuple[RoleEntity, tuple[Grant, ...] | None] | None]:
-    """Read a live role with its rules, or None.
+    """Read a live role with its grants, or None.
 
-    The rules are None if there are `PART_MAX` or more, which are read in parts.
+    The grants are None if there are `PART_MAX` or more, which are read in parts.
     """
     rows = yield BY_ID, {"id": role_id}
     if not rows:
@@ -151,7 +152,7 @@ def role_rules_read(role_id: int) -> Load[tuple[RoleEntity, tuple[Grant, ...] | 
 
 
 def many_rules_read(role_ids: Sequence[int]) -> Load[dict[int, tuple[RoleEntity, tuple[Grant, ...] | None] | None]]:
-    """Read several roles with their rules by id, in two statements. The values are those of `role_rules_read`."""
+    """Read several roles with their grants by id, in two statements. The values are those of `role_rules_read`."""
     roles = dumps(role_ids)
     rows = yield MANY, {"roles": roles}
     grants = yield MANY_GRANTS, {"roles": roles, "place": PART_MAX - 1, "last": LAST_ID}
@@ -166,16 +167,16 @@ def many_rules_read(role_ids: Sequence[int]) -> Load[dict[int, tuple[RoleEntity,
 
 
 def rules_end_read(role_id: int, after: int) -> Load[int]:
-    """Return the object id that ends the next part of a role's rules, which begins after the object id `after`.
+    """Return the object id that ends the next part of a role's grants, which begins after the object id `after`.
 
-    A part has about `PART_MAX` rules.
+    A part has about `PART_MAX` grants.
     """
     rows = yield PART_END, {"id": role_id, "after": after, "place": PART_MAX - 1}
     return rows[0][0] if rows else LAST_ID
 
 
 def rules_part_read(role_id: int, span: tuple[int, int]) -> Load[tuple[Grant, ...]]:
-    """Read the rules of a role on objects with ids in `span` (start exclusive, end inclusive)."""
+    """Read the grants of a role on objects with ids in `span` (start exclusive, end inclusive)."""
     rows = yield GRANTS_WITHIN, {"id": role_id, "after": span[0], "last": span[1]}
     return tuple(_grant_of(row) for row in rows)
 
@@ -205,14 +206,14 @@ def roles_of_read(principal_id: int) -> Load[tuple[int, ...]]:
 
 
 def roles_on_read(object_id: int) -> Load[tuple[str, ...]]:
-    """Read the names of the roles that have a rule on an object."""
+    """Read the names of the roles that have a grant or denial on an object."""
     rows = yield ROLES_ON, {"id": object_id}
     return tuple(row[0] for row in rows)
 
 
 def role_part_read(role_id: int, after: int) -> Load[tuple[tuple[Grant, ...], Ancestry, bool]]:
-    """Read a role's rules on its next objects after the id `after`, the ancestry of these objects, and whether more
-    rules may follow.
+    """Read a role's grants on its next objects after the id `after`, the ancestry of these objects, and whether more
+    grants may follow.
     """
     rows = yield GRANTS_PART, {"id": role_id, "after": after, "limit": PART_MAX}
     goes_on = len(rows) == PART_MAX
@@ -225,13 +226,13 @@ def role_part_read(role_id: int, after: int) -> Load[tuple[tuple[Grant, ...], An
 
 
 def role_objects_read(role_id: int) -> Load[Ancestry]:
-    """Read the ancestry of the live objects on which a role has rules."""
+    """Read the ancestry of the live objects on which a role has grants or denials."""
     rows = yield OBJECTS, {"id": role_id}
     return ancestry_of(rows)
 
 
 class RoleWrites(Writes):
-    """Writes of roles and their rules, for mutations."""
+    """Reads and writes roles, their grants and their assignments to principals inside a transaction."""
 
     def names(self, metalake_id: int) -> tuple[str, ...]:
         """Read the names of all roles of a metalake."""
@@ -243,10 +244,10 @@ class RoleWrites(Writes):
         return role_of(rows[0]) if rows else None
 
     def ruled(self, role: RoleEntity) -> RoleWithRules:
-        """Read a role with its rules and the names of their objects, so that the response to a write needs no other
+        """Read a role with its grants and the names of their objects, so that the response to a write needs no other
         read.
 
-        A role with `PART_MAX` rules or more is read without its rules, because a transaction must be short.
+        A role with `PART_MAX` grants or more is read without its grants, because a transaction must be short.
         """
         results = self.tx.rows(GRANTS_PART, {"id": role.id, "after": 0, "limit": PART_MAX})
         if len(results) == PART_MAX:
@@ -255,7 +256,7 @@ class RoleWrites(Writes):
         return RoleWithRules(role, tuple(map(_grant_of, results)), ancestry_of(rows))
 
     def standing(self, role: RoleEntity, object_id: int) -> dict[int, bool]:
-        """Read a role's rules on one object: a mapping from the privilege's code to True (allowed) or False
+        """Read a role's grants on one object: a mapping from the privilege's code to True (allowed) or False
         (denied).
         """
         return {row[0]: bool(row[1]) for row in self.tx.rows(GRANTS_ON, {"id": role.id, "object": object_id})}
@@ -269,7 +270,7 @@ class RoleWrites(Writes):
         return bool(self.tx.rows(BY_ID, {"id": role_id}))
 
     def create(self, metalake_id: int, name: str, *, properties: dict[str, str], owner_id: int | None) -> RoleEntity:
-        """Insert a role without rules. Raises AlreadyExists if the name is taken."""
+        """Insert a role without grants. Raises AlreadyExists if the name is taken."""
         tx = self.tx
         entity = RoleEntity(
             tx.next_id(), metalake_id, name, tuple(sorted(properties.items())), tx.actor, tx.now_ms, None, None
@@ -288,7 +289,7 @@ class RoleWrites(Writes):
         return entity
 
     def drop(self, role: RoleEntity) -> None:
-        """Drop a role with its rules, and revoke it from all principals."""
+        """Drop a role with its grants, and revoke it from all principals."""
         self.tx.count(BURY, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
         self.tx.count(WITHDRAW_ALL, {"role": role.id})
         self.tx.count(FORGET_MEMBERS, {"role": role.id})
@@ -296,8 +297,8 @@ class RoleWrites(Writes):
         self._changed("drop", role)
 
     def allow(self, role: RoleEntity, grants: Collection[Grant], *, label: str = "") -> None:
-        """Add rules, which allow or deny a privilege on an object. A new rule replaces one on the same privilege and
-        object.
+        """Add grants, each of which allows or denies a privilege on an object. A new grant replaces one of the same
+        privilege on the same object.
         """
         for grant in grants:
             self.tx.count(
@@ -307,13 +308,13 @@ class RoleWrites(Writes):
                     "kind": int(grant.object_kind), "allowed": grant.allowed,
                 },
             )  # fmt: skip
-        about = () if label else grants  # a replacement affects the rules on any object
+        about = () if label else grants  # a replacement affects the grants on any object
         self._altered(role, label + self._grants_text(grants, allow="allow", deny="deny"), about=about)
 
     def withdraw(self, role: RoleEntity, grants: Collection[Grant]) -> None:
-        """Remove the rules that equal one of `grants` in object, privilege and effect (allow or deny).
+        """Remove the stored grants that equal one of `grants` in object, privilege and effect (allow or deny).
 
-        Grants without a rule are ignored.
+        Those that do not exist are ignored.
         """
         for grant in grants:
             params = {
@@ -326,7 +327,7 @@ class RoleWrites(Writes):
         self._altered(role, self._grants_text(grants, allow="no longer allow", deny="no longer deny"), about=grants)
 
     def replace(self, role: RoleEntity, grants: Collection[Grant]) -> None:
-        """Replace all rules of a role."""
+        """Replace all grants of a role."""
         self.tx.count(WITHDRAW_ALL, {"role": role.id})
         self.allow(role, grants, label="nothing but: ")
 
@@ -341,7 +342,7 @@ class RoleWrites(Writes):
             self._held("take", principal, role)
 
     def _grants_text(self, grants: Collection[Grant], *, allow: str, deny: str) -> str:
-        """Return a description of added or removed rules, for the audit. A dropped object is named by its id."""
+        """Return a description of added or removed grants, for the audit. A dropped object is named by its id."""
         ids = dumps(sorted({each.object_id for each in grants}))
         nodes = ancestry_of(self.tx.rows(OBJECTS_NAMED, {"objects": ids})) if grants else {}
         paths = {each.object_id: path_of(each.object_id, nodes) for each in grants}
@@ -353,7 +354,7 @@ class RoleWrites(Writes):
         return ", ".join(texts) or "no rules"
 
     def _altered(self, role: RoleEntity, detail: str, *, about: Collection[Grant]) -> None:
-        """Write the change row of changed rules. If all rules are on one object, its id is in `new_parent`."""
+        """Write the change row of changed grants. If all are on one object, its id is in `new_parent`."""
         self.tx.count(TOUCH, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
         objects = {grant.object_id for grant in about}
         self._changed("alter", role, detail=detail, object_id=objects.pop() if len(objects) == 1 else None)

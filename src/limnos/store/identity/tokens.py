@@ -1,6 +1,7 @@
-"""API tokens of the server, in zone 0. Only hashes are stored.
+"""Tokens of the server, in zone 0: API tokens, session tokens, console sessions, and secrets of service accounts. Only
+hashes are stored.
 
-May import `model` and the store's `sql`, `changes`. Must not know rights.
+May import `model` and the store's `sql`, `transaction`, `changes`. Must not know rights.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ ENDED_KEPT_MS = 86_400_000
 
 
 class TokenWrites(Writes):
-    """Writes of tokens, for mutations."""
+    """Reads and writes tokens inside a transaction."""
 
     def create(
         self,
@@ -164,7 +165,7 @@ class TokenWrites(Writes):
         return revoked
 
     def close(self, user: str) -> int:
-        """Revoke all session and refresh tokens and all console sessions of a user.
+        """Revoke all session tokens, refresh tokens, console sessions and console sign-in codes of a user.
 
         Returns the number of revoked tokens.
         """
@@ -177,8 +178,8 @@ class TokenWrites(Writes):
         return sum(self.revoke(token_of(row)) for row in opened)
 
     def close_opened_by(self, token: Token) -> int:
-        """Revoke the console sessions and sign-in codes that were created with a token, and recursively those created
-        with them.
+        """Revoke the tokens that were created with a token (such as console sessions and sign-in codes), and
+        recursively those created with them.
 
         Returns the number of revoked tokens.
         """
