@@ -1,4 +1,5 @@
-"""SQL: the tree, the clocks, the change feed and the access graph, on SQLite and PostgreSQL.
+"""The store on SQLite and PostgreSQL: the tree, the clocks, the change feed, the access graph, and the state of
+background work.
 
 May import `names`, `model`, `config`, `telemetry`. Must not know policies, wire formats or caching. Reads return frozen
 values; mutations run inside a transaction that the backend opened, with the zone's locks held.

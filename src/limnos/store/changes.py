@@ -43,8 +43,8 @@ def gate_text(zones: int) -> str:
     the known revision.
 
     Parameters: the epoch, then for each zone its id, its known revision, and the revision after which changes are read.
-    One index probe per zone costs a third less than a join. If the store has another epoch, the result is a row without
-    a zone.
+    One index probe per zone costs a third less than a join. If the store has another epoch, the result also has a row
+    without a zone.
     """
     probes = [
         f"SELECT (SELECT epoch FROM store), {_GATE_COLUMNS} FROM clock c LEFT JOIN change h"
@@ -118,6 +118,7 @@ class ChangeDraft(msgspec.Struct, frozen=True):
     new_parent: int | None = None
     new_name: str | None = None
     moves_access: bool = False
+    """Whether the change advances the zone's access revision."""
     owner_id: int | None = None
     detail: str | None = None
     """A detail for the audit that the columns lack, such as the privileges of a grant."""

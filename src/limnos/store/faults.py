@@ -1,4 +1,5 @@
-"""Fault injection for tests: points of a mutation, and of a purge, at which a test can kill or stop the process.
+"""Fault injection for tests: points of mutations, purges, removals of orphan files and exports (COPY TO), at which a
+test can kill or stop the process.
 
 May import only the standard library. Must not know tests. `LIMNOS_FAULT=<point>:<count>` in the environment kills the
 process the count-th time it reaches the point; with `:stop` appended, the process stops there until it gets SIGCONT.

@@ -24,8 +24,8 @@ class Sql:
     """A statement with a rendering for each driver. sqlite3 would accept `text` directly, but resolves named parameters
     slowly.
 
-    `on_sqlite` is a different text for SQLite with the same parameters, used where the common text was measured to be
-    much slower.
+    `on_sqlite` is a different text for SQLite with the same parameters, used where SQLite lacks the syntax of the
+    common text, or executes it much slower.
     """
 
     def __init__(self, text: str, *, on_sqlite: str | None = None) -> None:

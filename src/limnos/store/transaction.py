@@ -1,6 +1,6 @@
 """The part of a transaction that all resources share: statements, ids, change drafts, and the actor.
 
-May import `model` and the store's `changes` and `sql`. Must not know any resource: `tx` adds those.
+May import `model` and the store's `sql`, `changes`. Must not know any resource: `tx` adds those.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class StoreTransaction:
         return rows
 
     def changed(self, draft: ChangeDraft) -> None:
-        """Add a change draft, which becomes a change row; every write of a resource calls this."""
+        """Add a change draft, from which the batch writes a change row before its commit."""
         self.drafts.append(draft)
 
     def new_zone(self, zone: int) -> None:
@@ -87,7 +87,9 @@ class StoreTransaction:
 
 
 class Writes:
-    """Base class for the writes of one resource, such as `NodeWrites`. `tx` is the transaction."""
+    """Base class for the reads and writes of one resource inside a transaction, such as `NodeWrites`. `tx` is the
+    transaction.
+    """
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx

@@ -1,4 +1,5 @@
-"""`Tx`: the transaction that a mutation sees, with statements, the resources' writes, and the drafts of its changes.
+"""`Tx`: the transaction that a mutation sees, with statements, the reads and writes of each resource, and the drafts of
+its changes.
 
 May import `model` and this package. Has no business rules. The backend opens it, takes the locks, checks the permit,
 and closes it. A mutation is a plain function over it that never awaits.
@@ -59,7 +60,7 @@ W = TypeVar("W")
 
 
 class ResourceWrites(Generic[W]):
-    """A descriptor that returns the writes of a resource for a transaction, such as `tx.nodes`."""
+    """A descriptor that returns the reads and writes of a resource inside a transaction, such as `tx.nodes`."""
 
     def __init__(self, writes: Callable[[StoreTransaction], W]) -> None:
         self.writes = writes
@@ -69,7 +70,7 @@ class ResourceWrites(Generic[W]):
 
 
 class Tx(StoreTransaction):
-    """The transaction as passed to one mutation, with the writes of each resource as attributes."""
+    """The transaction as passed to one mutation, with the reads and writes of each resource as attributes."""
 
     nodes = ResourceWrites(NodeWrites)
     """Nodes of the tree."""
@@ -82,10 +83,10 @@ class Tx(StoreTransaction):
     principals = ResourceWrites(PrincipalWrites)
     """Users, groups and memberships."""
     roles = ResourceWrites(RoleWrites)
-    """Roles, rules and holders."""
+    """Roles, their grants, and the principals to whom they are granted."""
 
     def attachments(self, kind: Kind) -> AttachmentWrites:
-        """Return the writes of attachments of tags (`Kind.TAG`) or policies (`Kind.POLICY`)."""
+        """Return the reads and writes of attachments of tags (`Kind.TAG`) or policies (`Kind.POLICY`)."""
         return AttachmentWrites(self, kind)
 
     fileset_places = ResourceWrites(FilesetLocationWrites)
@@ -93,7 +94,7 @@ class Tx(StoreTransaction):
     places = ResourceWrites(LocationWrites)
     """The register of storage locations."""
     template_jobs = ResourceWrites(TemplateJobWrites)
-    """Writes of the jobs that nodes run from templates."""
+    """Jobs that nodes run from job templates."""
     statistics = ResourceWrites(StatisticWrites)
     """Statistics of tables."""
     maintenance = ResourceWrites(MaintenanceWrites)
@@ -105,7 +106,7 @@ class Tx(StoreTransaction):
     dependencies = ResourceWrites(DependencyWrites)
     """Dependencies between SQL++ objects."""
     lineage = ResourceWrites(LineageWrites)
-    """Writes of lineage nodes and edges."""
+    """Lineage: edges between objects, and external datasets."""
     lance_versions = ResourceWrites(LanceVersionWrites)
     """Versions of Lance tables."""
     models = ResourceWrites(ModelWrites)
@@ -113,7 +114,7 @@ class Tx(StoreTransaction):
     passwords = ResourceWrites(PasswordWrites)
     """Passwords of local users."""
     tokens = ResourceWrites(TokenWrites)
-    """API tokens."""
+    """API tokens, sessions, and secrets of service accounts."""
     documents = ResourceWrites(DocumentWrites)
     """Metadata documents of tables and views."""
     protection = ResourceWrites(ProtectionWrites)
@@ -121,7 +122,7 @@ class Tx(StoreTransaction):
     restrictions = ResourceWrites(RestrictionWrites)
     """Read restrictions."""
     trash = ResourceWrites(TrashWrites)
-    """Writes of dropped objects that can be restored."""
+    """Dropped objects that can be restored."""
     tasks = ResourceWrites(TaskWrites)
     """Background tasks."""
     outcomes = ResourceWrites(RequestOutcomeWrites)
@@ -131,19 +132,19 @@ class Tx(StoreTransaction):
     locks = ResourceWrites(SqlppLockWrites)
     """Locks of SQL++ statements."""
     requests = ResourceWrites(RequestWrites)
-    """Long requests of the query service."""
+    """Long-running SQL++ requests, and their results."""
     restricted_reads = ResourceWrites(RestrictedReadWrites)
     """Directories of files that were rewritten for restricted users."""
     snapshot_pins = ResourceWrites(SnapshotPinWrites)
-    """Writes of the snapshots that runs and plans need."""
+    """Snapshots that runs and scan plans pin."""
     scan_plans = ResourceWrites(ScanPlanWrites)
-    """Scan plans with parts left to fetch."""
+    """Scan plans that clients have not fetched completely."""
     node_beats = ResourceWrites(NodeBeatWrites)
     """Heartbeats of server nodes."""
     search = ResourceWrites(SearchIndexWrites)
-    """Writes of the search index."""
+    """The full-text index."""
     webhooks = ResourceWrites(WebhookWrites)
-    """Writes of webhooks and of their positions."""
+    """Webhooks, and their positions in the change feed."""
 
 
 Mutation = Callable[[Tx], T]
@@ -192,7 +193,7 @@ class MutationBatch:
         self._passed = permit.stamps
 
     def run(self, permit: Permit[object], mutation: Mutation[T]) -> T:
-        """Check the permit and run the mutation.
+        """Check the permit and run the mutation. Raises StalePermit if the permit is stale.
 
         The mutation's changes are added to the batch only if it returns normally.
         """

@@ -3,7 +3,7 @@
 May import `telemetry` and the standard library. Must not know drivers or SQL: callers provide the start time of the
 running statement and a function that closes the connection, and functions that query and end the database's backends.
 If a cable, firewall or proxy fails, a socket can stay open without a peer. A timeout cannot distinguish that from a
-long statement, so the detector queries the database on a new connection whether it is still executing the statement.
+long statement, so the detector checks on a new connection whether the database is still executing the statement.
 """
 
 from __future__ import annotations
@@ -103,7 +103,10 @@ class DeadPeerDetector:
         self.start()
 
     async def _check_backends(self, silent: Iterable[MonitoredConnection]) -> None:
-        """Close the unresponsive connections except those whose statement the database is still executing."""
+        """Close the unresponsive connections except those whose statement the database is still executing.
+
+        If the database does not report its state, a connection is closed only after `UNKNOWN_STATE_S`.
+        """
         sent = {connection: connection.since for connection in silent}
         try:
             at_work: set[tuple[int, object]] | None = await self._at_work()

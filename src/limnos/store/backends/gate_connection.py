@@ -28,7 +28,7 @@ KEPT_ALIVE: Final = {
 }  # fmt: skip
 """libpq's parameters for a connection, unless the store's URL sets them."""
 _WHOLE: Final = frozenset({20, 21, 23})
-"""The type numbers of PostgreSQL's integer types. Values of other types are read as text."""
+"""The type numbers of PostgreSQL's integer types. Values of other types are read as strings."""
 _FINE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
 
 
@@ -57,7 +57,8 @@ class GateConnection:
     async def rows(self, statement: Sql, params: Params, *, timeout_s: float) -> list[Row]:
         """Run a query and return its rows.
 
-        Raises psycopg.Error, and TimeoutError after `timeout_s`, which also closes the connection.
+        Raises psycopg.Error, and TimeoutError after `timeout_s`, which also closes the connection; TypeError for a
+        parameter that is not an integer or a list of integers.
         """
         name = self._names.get(statement)
         if name is None:

@@ -39,7 +39,7 @@ _REVOKE = text("UPDATE token SET revoked = TRUE WHERE NOT revoked")
 
 
 class WrongSchema(LimnosError):
-    """The store was created by a newer release, or needs a migration that was not requested."""
+    """The store has the schema of a newer release."""
 
     code = "wrong-schema"
 

@@ -20,7 +20,9 @@ T = TypeVar("T")
 Decided = tuple[Permit[object], Mutation[T]]
 """A permit and its mutation."""
 Again = Callable[[], Awaitable[Decided[T]]]
-"""A function that decides again while the locks are held, with reads that begin after that."""
+"""A function that makes the access decision again while the locks are held, with reads that begin after the locks are
+taken.
+"""
 
 BeginCallback = Callable[[], None]
 """A function that is called when a mutation is about to run for the first time. Until then it has certainly had no

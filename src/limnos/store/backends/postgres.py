@@ -1,8 +1,8 @@
 """The store on PostgreSQL 15 or newer: several stateless nodes over one primary.
 
-May import `model`, `telemetry` and `store`. Must not know resources. Mutations of the same zones run in one
-transaction, one such batch at a time, in worker threads over psycopg, at READ COMMITTED with explicit locks. The
-freshness gate has its own connection (`gate_connection`). Loads run on asyncpg at REPEATABLE READ, READ ONLY.
+May import `model` and `store`. Must not know resources. Mutations of the same zones run in one transaction, one such
+batch at a time, in worker threads over psycopg, at READ COMMITTED with explicit locks. The freshness gate has its own
+connection (`gate_connection`). Loads run on asyncpg at REPEATABLE READ, READ ONLY.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ NOT_AGAIN = (
     psycopg.errors.LockNotAvailable, psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.DiskFull,
     psycopg.errors.OutOfMemory, psycopg.errors.QueryCanceled,
 )  # fmt: skip
-"""Failures that an immediate retry would get again."""
+"""Failures that an immediate retry would repeat."""
 CUT_EVERY_S = 0.1
 _SHARED = Sql("SELECT pg_advisory_xact_lock_shared(:space, hashtext(:zone))")
 _SHARED_TWICE = Sql(
@@ -135,7 +135,9 @@ class PostgresSession:
             self._saved = True
 
     def undo(self) -> None:
-        """Roll back the writes of the job, and the locks it took."""
+        """Roll back the writes of the job, and release the locks that it took. A single job is rolled back with the
+        whole transaction.
+        """
         self._places.clear()
         if self._jobs > 1:
             self.connection.execute("ROLLBACK TO mutation")
@@ -168,7 +170,7 @@ class PostgresSession:
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read the clocks of zones, in a separate statement after the locks are taken.
 
-        Locks the clock row of the mutation's zone.
+        If `zones` is only the mutation's zone, its clock row is locked until the commit.
         """
         if list(zones) == [self.zone]:
             return self.rows(CLOCK_HOLD, {"zone": self.zone})

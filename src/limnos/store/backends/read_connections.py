@@ -158,14 +158,14 @@ class ReadConnections:
     async def load(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:
         """Run a read in one snapshot. If the connection was lost, retry it once from its start.
 
-        Raises ServiceUnavailable if the retry fails, too.
+        Raises BadRequest for a zero byte in a parameter, ServiceUnavailable if the retry fails, too.
         """
         return await self._retry_once(partial(_in_snapshot, read))
 
     async def find(self, statement: Sql, params: Params) -> list[Row]:
         """Run one statement. If the connection was lost, retry it once.
 
-        Raises ServiceUnavailable if the retry fails, too.
+        Raises BadRequest for a zero byte in a parameter, ServiceUnavailable if the retry fails, too.
         """
         return await self._retry_once(lambda reader: reader.rows(statement, params))
 

@@ -63,7 +63,7 @@ class WriteConnection:
         self._handle = handle
 
     def close(self) -> None:
-        """Close the connection and its cancel handle."""
+        """Close the connection and the duplicate of its socket."""
         self.connection.close()
         self._handle.close()
 

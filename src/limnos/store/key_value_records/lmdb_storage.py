@@ -1,7 +1,7 @@
 """Key-value pairs on LMDB: a folder with one memory-mapped file, several readers concurrently with one writer, no
 server.
 
-May import `model`, LMDB's library and the store's `key_value`. Must not know the meaning of keys and values. A process
+May import `model`, LMDB's library and this package's `storage`. Must not know the meaning of keys and values. A process
 may open an LMDB environment only once; its threads share it.
 """
 

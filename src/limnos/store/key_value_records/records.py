@@ -89,7 +89,7 @@ class RecordReader:
 
     @property
     def header(self) -> ExportRecord | None:
-        """The header of the export that the records come from; None before the first export."""
+        """The header of the export that the records come from; None before an export is loaded."""
         return self._record(_HEADER)
 
     def by_id(self, object_id: int) -> ExportRecord | None:
@@ -184,7 +184,7 @@ class RecordReader:
 
 
 class RecordWrites(RecordReader):
-    """Writes of records inside one write transaction."""
+    """Reads and writes records inside one write transaction."""
 
     def __init__(self, pairs: KeyValueTransaction) -> None:
         super().__init__(pairs)
@@ -200,7 +200,7 @@ class RecordWrites(RecordReader):
         Raises:
             NotFound: The parent does not exist.
             AlreadyExists: The name is taken.
-            BadRequest: The object would lie below itself, or its name is too long for a key.
+            BadRequest: The object would lie below itself, its name is too long for a key, or its kind is unknown.
         """
         object_id, parent_id, key = id_of(record), self._parent_of(record), self._key_of(record)
         before = self.by_id(object_id)

@@ -1,6 +1,7 @@
 """Key-value pairs in one table of SQLite or PostgreSQL, for comparison with key-value databases.
 
-May import `model`, SQLAlchemy and the store's `migrate` and `key_value`. Must not know other tables of a store.
+May import `model`, SQLAlchemy, the store's `migrate` and this package's `storage`. Must not know other tables of a
+store.
 """
 
 from __future__ import annotations

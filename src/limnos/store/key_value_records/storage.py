@@ -1,6 +1,6 @@
 """The interface of an ordered key-value database (keys sort bytewise) in which records can be stored.
 
-May import `model`. Must not know the meaning of keys and values. A backend must pass
+May import only the standard library. Must not know the meaning of keys and values. A backend must pass
 `tests/store/key_value_records/test_storage.py`: there is one on LMDB, a key-value database, and one on a table of
 SQLite or PostgreSQL.
 """

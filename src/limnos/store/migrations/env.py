@@ -1,4 +1,4 @@
-"""Alembic's entry point: runs on the connection that `store.migrate` passes, inside its lock.
+"""Alembic's entry point: runs on the connection that `store.backends.migrate` passes, inside its lock.
 
 May import only alembic and the store's schema. Must not know servers.
 """

@@ -1,9 +1,9 @@
 """Attachments of tags and policies to objects and to columns of tables, with the values of tags.
 
-May import `model` and the store's `sql`, `changes`, `ancestry`. Must not know rights: no decision depends on an
-attachment, so a write advances no access revision. Tags and policies are nodes of the metalake, and a write of an
-attachment advances the metalake's clock, regardless of the object's zone. A column is identified by its table's id and
-the field id of the table's format, so that renames change no row. Field 0 is the object itself.
+May import `model` and the store's `sql`, `transaction`, `ancestry`, `changes`, `trash`. Must not know rights: no
+decision depends on an attachment, so a write advances no access revision. Tags and policies are nodes of the metalake,
+and a write of an attachment advances the metalake's clock, regardless of the object's zone. A column is identified by
+its table's id and the field id of the table's format, so that renames change no row. Field 0 is the object itself.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def attached_objects_read(
 
 
 class AttachmentWrites:
-    """Writes of attachments of one kind, for mutations."""
+    """Reads and writes attachments of one kind (tags or policies) inside a transaction."""
 
     def __init__(self, tx: StoreTransaction, kind: Kind) -> None:
         self.tx = tx

@@ -1,6 +1,6 @@
 """Reads of the catalogs of all metalakes of a store.
 
-May import `model` and the packages that `nodes` may import. SQL and nothing else.
+May import `model` and the store's `sql`, `transaction`. Must not know rights.
 """
 
 from __future__ import annotations

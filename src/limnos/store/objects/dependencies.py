@@ -1,9 +1,9 @@
 """Dependencies of SQL++ objects on the objects that their definitions refer to, by the ids of dependent and used
 object.
 
-May import `model` and the store's `sql`, `trash`. Must not know rights: no decision depends on a row. A row lives as
-long as the dependent object, dropped or not. An object may be dropped if no live object depends on it. Rows refer to
-ids, so renames and moves of objects change no row.
+May import `model` and the store's `sql`, `transaction`, `trash`. Must not know rights: no decision depends on a row. A
+row exists while the dependent object is live or in the trash. An object may be dropped if no live object depends on it.
+Rows refer to ids, so renames and moves of objects change no row.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ObjectDependency(NamedTuple):
 
 
 class DependencyWrites(Writes):
-    """Writes of dependencies, for mutations."""
+    """Reads and writes dependencies inside a transaction."""
 
     def replace(self, user_id: int, used: Iterable[int]) -> None:
         """Replace the objects that an object depends on."""

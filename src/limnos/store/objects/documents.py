@@ -1,11 +1,11 @@
 """Metadata documents of tables and views: JSON bytes and the location of the metadata file, replaced by
 compare-and-swap.
 
-May import `model` and the store's `sql`, `nodes`. Must not know the content of the bytes. A table's files are those
-below its location, so no location may be inside another table's. A writer of a new location first takes locks that
-conflict with writers in other catalogs: exclusive on its own location, shared on those above it. On SQLite the file's
-write lock covers all of them. Then it checks the locations above by key, and those below with one index
-probe: the cost grows with the path's depth, not with the number of tables.
+May import `model` and the store's `sql`, `transaction`, `location_params`, `nodes`, `storage_locations`, `trash`. Must
+not know the content of the bytes. A table's files are those below its location, so no location may be inside another
+table's. A writer of a new location first takes locks that conflict with writers in other catalogs: exclusive on its own
+location, shared on those above it. On SQLite the file's write lock covers all of them. Then it checks the locations
+above by key, and those below with one index probe: the cost grows with the path's depth, not with the number of tables.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ def document_read(node_id: int) -> Load[MetadataDocument | None]:
 
 
 def claims_read(location: str) -> Load[list[tuple[int, str]]]:
-    """Read the tables (id, location) at a location, above it, and below it (at most `CLAIMS_MAX` of these)."""
+    """Read the tables and views (id, location) at a location, above it, and below it (at most `CLAIMS_MAX` of
+    these).
+    """
     rows = yield CLAIMS, overlap_params(location) | {"location": location, "limit": CLAIMS_MAX}
     return [(row[0], row[1]) for row in rows]
 
@@ -121,7 +123,7 @@ def document_locks(document: MetadataDocument, location: str) -> dict[str, bool]
 
 
 class DocumentWrites(Writes):
-    """Writes of documents, for mutations."""
+    """Reads and writes metadata documents inside a transaction."""
 
     def create(self, document: MetadataDocument) -> None:
         """Insert a document.
@@ -181,7 +183,7 @@ class DocumentWrites(Writes):
         return document_of(rows[0]) if rows else None
 
     def page(self, after: str, *, limit: int) -> list[tuple[int, str, str]]:
-        """Read the next tables (id, location, metadata file) whose locations sort after `after`."""
+        """Read the next tables and views (id, location, metadata file) whose locations sort after `after`."""
         rows = self.tx.rows(PAGE, {"after": after, "limit": limit})
         return [(row[0], row[1], row[2]) for row in rows]
 
@@ -190,7 +192,7 @@ class DocumentWrites(Writes):
         self.tx.count(DELETE, {"id": node_id})
 
     def claims(self, location: str) -> list[tuple[int, str]]:
-        """Read tables whose location equals, contains or lies below `location`, inside the transaction.
+        """Read tables and views whose location equals, contains or lies below `location`, inside the transaction.
 
         Returns ids and locations, as `claims_read` does.
         """

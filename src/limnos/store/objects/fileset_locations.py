@@ -1,7 +1,8 @@
 """Locations of filesets: a row for each, so that filesets at, above or below a location are found by an index.
 
-May import `model` and the store's `sql`, `documents`, `trash`. Must not know files. A row is kept while its fileset is
-in the trash, and while its files are being deleted: until then no other object may use the location.
+May import the store's `sql`, `transaction`, `location_params`, `documents`, `trash`. Must not know files. A row exists
+while its fileset is live or in the trash, and while its files are being deleted: until then no other object may use the
+location.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def fileset_location_rows(node_id: int, locations: Iterable[str], *, managed: bo
 
 
 class FilesetLocationWrites(Writes):
-    """Writes of fileset locations, for mutations."""
+    """Reads and writes fileset locations inside a transaction."""
 
     def create(self, node_id: int, locations: Iterable[str], *, managed: bool) -> None:
         """Insert the locations of a fileset."""

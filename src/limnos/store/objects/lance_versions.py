@@ -1,9 +1,9 @@
 """Managed versions of Lance tables, whose history is in the store: a row for each, by table, branch and number.
 
-May import `model` and the store's `sql`, `trash`. Must not know files. Inserting the row is the commit. It happens
-before the version's manifest has its final name, and the row has the name under which the writer staged it. A row is
-`settled` once its manifest was found under its final name, which is checked at the next version; then all earlier rows
-are settled, too. So only the newest versions can be unfinished.
+May import `model` and the store's `sql`, `transaction`, `trash`. Must not know files. Inserting the row is the commit.
+It happens before the version's manifest has its final name, and the row has the name under which the writer staged it.
+A row is `settled` once its manifest was found under its final name, which is checked at the next version; then all
+earlier rows are settled, too. So only the newest versions can be unfinished.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _AFTER_SETTLED = (
     "version > COALESCE((SELECT s.version FROM lance_version s WHERE s.node_id = :id AND s.branch = :branch AND s.settled = :yes"
     " ORDER BY s.version DESC LIMIT 1), -1)"
 )
-"""The query for versions after the newest settled one, from the newest downwards: the cost does not grow with the
-history.
+"""The condition that a version is after the newest settled one, which is searched from the newest downwards: the cost
+does not grow with the history.
 """
 UNSETTLED = Sql(f"{_OF} AND settled <> :yes AND {_AFTER_SETTLED} ORDER BY version")
 STAGED = Sql("SELECT staged FROM lance_version WHERE node_id = :id AND settled <> :yes AND staged <> ''")

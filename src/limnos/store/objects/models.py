@@ -1,7 +1,7 @@
 """Versions of models and their aliases: rows by the model's node id. The node's record has the next version number.
 
-May import `model` and the store's `sql`, `trash`. Must not know rights: no decision depends on a row. Rows are retained
-while their model is in the trash.
+May import `model` and the store's `sql`, `transaction`, `trash`. Must not know rights: no decision depends on a row.
+Rows are retained while their model is in the trash.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def model_version_read(model_id: int, which: ModelVersionReference) -> Load[Mode
 
 
 class ModelWrites(Writes):
-    """Writes of versions of models, for mutations."""
+    """Reads and writes versions of models inside a transaction."""
 
     def read(self, model_id: int, which: ModelVersionReference) -> ModelVersion | None:
         """Read one version inside the transaction by its number or an alias; None if it does not exist."""

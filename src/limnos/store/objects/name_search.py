@@ -1,7 +1,7 @@
 """Searches for nodes by name, id, uuid, tag or owner: reads of candidates, and maintenance of folded names.
 
-May import `model`, `names` and the store's `sql`. Must not know rights: callers decide on each candidate. Each read has
-a limit. Case-folded names are those of `names.folding`.
+May import `model`, `names` and the store's `sql`, `transaction`. Must not know rights: callers decide on each
+candidate. Each read has a limit. Case-folded names are those of `names.folding`.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def among(name: str) -> tuple[str, str]:
 def one_of(name: str, type_: str = "bigint") -> tuple[str, str]:
     """Return the condition that a column has a value of the JSON array parameter `name`, for PostgreSQL and for SQLite.
 
-    For columns that filter rows. PostgreSQL compares each row with an array, and can use it as an index condition. It
-    joins a subselect instead, and reads all rows before it returns the first.
+    For columns that filter rows. PostgreSQL compares each row with an array, and can use it as an index condition. With
+    a subselect it would join, and read all rows before it returns the first.
     """
     return (
         f"= ANY (ARRAY(SELECT CAST(v AS {type_}) FROM json_array_elements_text(CAST(:{name} AS json)) v))",
@@ -163,8 +163,8 @@ def uuid_read(uuid: str) -> Load[list[SearchCandidate]]:
 
 
 def tagged_read(tag_id: int, value: str | None, *, limit: int) -> Load[list[int]]:
-    """Read the ids of objects with a tag on them or on their columns; with `value`, only those where the tag has that
-    value.
+    """Read up to `limit` ids of objects with a tag on them or on their columns; with `value`, only those where the tag
+    has that value.
     """
     if value is None:
         rows = yield TAGGED, {"tag": tag_id, "limit": limit}

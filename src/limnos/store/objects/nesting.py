@@ -1,8 +1,8 @@
 """Renaming namespaces whose names contain the separator: the plan of the changes and its progress.
 
-May import `model`, `names` and the store's `sql`. Must not know rights: no decision depends on these rows, and they are
-not cached. A planned change is a row with the namespace's id, so it applies even if the namespace was renamed. The
-renames themselves are ordinary moves.
+May import `model`, `names` and the store's `sql`, `transaction`. Must not know rights: no decision depends on these
+rows, and they are not cached. A planned change is a row with the namespace's id, so it applies even if the namespace
+was renamed. The renames themselves are ordinary moves.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _migration(row: Row) -> NameMigration:
 
 
 class NestingWrites(Writes):
-    """Writes of name migrations, for mutations."""
+    """Reads and writes name migrations inside a transaction."""
 
     def conflicts(self, catalog_id: int, separator: str, *, after: int, limit: int) -> list[NameConflict]:
         """Read namespaces of a catalog whose names contain a separator, in the order of their ids."""
@@ -216,8 +216,8 @@ class NestingWrites(Writes):
         )  # fmt: skip
 
     def changes(self, catalog_id: int, *, step: int, limit: int, with_path: bool = False) -> list[NameChangeRow]:
-        """Read up to `limit` changes that have reached a step; with `with_path` only those that end with a move to a
-        path.
+        """Read up to `limit` changes whose current step is `step`; with `with_path` only those that end with a move to
+        a path.
         """
         statement = WITH_PATH if with_path else AT_STEP
         return [

@@ -1,7 +1,8 @@
 """Nodes of the tree: reads for the view (the in-memory cache), and writes for mutations.
 
-May import `model`, `names` and the store's `sql`, `changes`. Must not know rights. Every write reads its precondition
-first (rule 6): the row by id, parent and name, so that an outdated path is never written to.
+May import `model`, `names` and the store's `sql`, `transaction`, `changes`, `owners`, `protection`, `trash`. Must not
+know rights. A mutation confirms the node by id, parent and name before it writes (rule 6), so that an outdated path is
+never written to.
 """
 
 from __future__ import annotations
@@ -230,7 +231,9 @@ def still_there_params(node: Node) -> dict[str, Value]:
 
 
 class NodeWrites(Writes):
-    """Writes of nodes, for mutations. Each write adds its change row. The caller must hold the zone's locks."""
+    """Reads and writes nodes inside a transaction. Each write adds its change row. The caller must hold the zone's
+    locks.
+    """
 
     def confirm(self, node: Node) -> Node:
         """Read the node again by id, parent and name. Raises StalePermit if any of the three has changed."""

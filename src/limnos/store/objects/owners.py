@@ -1,6 +1,6 @@
 """Owners: one principal, a user or a group, for each object. An owner row belongs to its object's zone.
 
-May import `model` and the store's `sql`, `changes`. Must not know rights.
+May import `model` and the store's `sql`, `transaction`, `changes`. Must not know rights.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def owner_read(object_id: int) -> Load[int | None]:
 
 
 class OwnerWrites(Writes):
-    """Writes of owners, for mutations."""
+    """Writes owners inside a transaction."""
 
     def insert(self, object_id: int, principal_id: int) -> None:
         """Insert the owner of a new object.

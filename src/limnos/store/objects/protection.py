@@ -1,8 +1,8 @@
 """Protection: rows that prevent drops of an object, or of an object and everything below it.
 
-May import `model`, `names` and the store's `sql`, `changes`. Must not know rights. Every drop of a node checks it in
-its own statement (`nodes.BURY`), so no mutation can omit the check. A mutation that removes an object in another way,
-such as replacing it, calls `refuse`.
+May import `model`, `names` and the store's `sql`, `transaction`, `changes`. Must not know rights. Every drop of a node
+checks it in its own statement (`nodes.BURY`), so no mutation can omit the check. A mutation that removes an object in
+another way, such as replacing it, calls `refuse`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def protection_read(node_id: int) -> Load[Protection | None]:
 
 
 class ProtectionWrites(Writes):
-    """Writes of protection, for mutations."""
+    """Writes and checks protection inside a transaction."""
 
     def set(self, node: Node, *, below: bool) -> None:
         """Protect a node from drops; with `below` also its descendants.

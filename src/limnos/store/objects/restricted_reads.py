@@ -1,9 +1,9 @@
 """Directories of data files that were rewritten for restricted users: the readers of each, their expiry, and its size
 in bytes.
 
-May import `model` and the store's `sql`. Must not know files. No decision and no cache depends on these rows, so none
-leaves a change row. Each row stands for one reader of one directory. If all rows of a directory have expired, first the
-rows are deleted and then the files, so that no reader can join a directory that is being deleted.
+May import `model` and the store's `sql`, `transaction`. Must not know files. No decision and no cache depends on these
+rows, so none leaves a change row. Each row stands for one reader of one directory. If all rows of a directory have
+expired, first the rows are deleted and then the files, so that no reader can join a directory that is being deleted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RestrictedReadUsage(NamedTuple):
 
 
 class RestrictedReadWrites(Writes):
-    """Writes of restricted readers' directories."""
+    """Reads and writes the directories of restricted readers inside a transaction."""
 
     def usage(self, table_id: int, asker: Requester) -> RestrictedReadUsage:
         """Read the storage that rewritten files of a table, and all rewritten files of a reader, use at present."""
@@ -70,7 +70,7 @@ class RestrictedReadWrites(Writes):
         return RestrictedReadUsage(int(of_table), int(of_reader), int(directories), int(first))
 
     def shared(self, table_id: int, binding: str) -> str | None:
-        """Return the directory that readers of a table with the same restrictions share, or None.
+        """Read the directory that readers of a table with the same restrictions share, or None.
 
         `binding` is the digest of these restrictions.
         """
@@ -109,7 +109,7 @@ class RestrictedReadWrites(Writes):
         return ended
 
     def known(self) -> set[str]:
-        """Return the directories of rewritten files that have readers."""
+        """Read the registered directories of rewritten files, including those whose readers have all expired."""
         return {row[0] for row in self.tx.rows(KNOWN, {})}
 
 

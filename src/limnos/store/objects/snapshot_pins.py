@@ -1,8 +1,9 @@
 """Pins: snapshots of tables that are still being read, by steps of pipeline runs or by scan plans.
 
-May import `model` and the store's `sql`. Must not know the content of snapshots. No decision and no cache depends on
-these rows, so none leaves a change row. A run's rows are in force while it runs or is held. They are deleted only with
-the run, so that they apply again when it resumes. A plan's rows have run 0 and are in force until they expire.
+May import `model` and the store's `sql`, `transaction`. Must not know the content of snapshots. No decision and no
+cache depends on these rows, so none leaves a change row. A run's rows are in force while it runs or is held. They are
+deleted only with the run, so that they apply again when it resumes. A plan's rows have run 0 and are in force until
+they expire.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _holders(rows: Sequence[Row]) -> list[PinHolder]:
 
 
 class SnapshotPinWrites(Writes):
-    """Writes of snapshot pins, for mutations."""
+    """Reads and writes snapshot pins inside a transaction."""
 
     def holders(self, table_id: int) -> list[PinHolder]:
         """Read the current pins of a table's snapshots, runs first."""

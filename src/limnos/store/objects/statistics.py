@@ -1,8 +1,9 @@
 """Custom statistics of tables, partitions and columns.
 
-May import `model` and the store's `sql`, `trash`. Must not know the meaning of statistics. Rows are keyed by the
-table's node, a partition's name ("" for the table) or a column's field id, and the statistic's name. They are kept
-while their table is in the trash. No decision and no cache depends on a statistic, so writes leave no change row.
+May import `model` and the store's `sql`, `transaction`, `trash`. Must not know the meaning of statistics. Rows are
+keyed by the table's node, a partition's name ("" for the table) or a column's field id, and the statistic's name. They
+are retained while their table is in the trash. No decision and no cache depends on a statistic, so writes leave no
+change row.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def partition_statistics_read(table_id: int, within: PartitionRange, *, limit: i
 
 
 class StatisticWrites(Writes):
-    """Writes of statistics, for mutations."""
+    """Writes statistics inside a transaction."""
 
     def put(self, table_id: int, values: Iterable[tuple[str, str, str]], *, field_id: int = 0) -> None:
         """Write statistics: (partition, name, value as JSON). For a column the partition is ignored."""

@@ -1,9 +1,9 @@
 """The register of storage locations: one table with the locations of all catalogs and of objects of all kinds.
 
-May import `model` and the store's `sql`. Must not know rules: `services.request.location_rules` defines which locations
-may overlap. Locations are stored as keys (`files.locations.place_key`). A row is kept while files of its object may
-exist. Whether an object is in the trash, or was permanently dropped, is read from its node, so that a drop and an
-undrop write nothing here.
+May import `model` and the store's `sql`, `transaction`, `location_params`, `trash`. Must not know rules:
+`services.request.location_rules` defines which locations may overlap. Locations are stored as keys
+(`files.locations.place_key`). A row exists while files of its object may exist. Whether an object is in the trash, or
+was permanently dropped, is read from its node, so that a drop and an undrop write nothing here.
 
 A writer of a new location first takes locks that conflict with writers in other catalogs: exclusive on the location,
 shared on those above it. On SQLite the file's write lock covers all of them. Then conflicts are found with one index
@@ -195,7 +195,7 @@ def _upwards(location: str) -> str:
 
 
 class LocationWrites(Writes):
-    """Writes of the register, for mutations."""
+    """Reads and writes the register of storage locations inside a transaction."""
 
     def lock(self, locations: Iterable[str]) -> None:
         """Lock locations against concurrent claims from other catalogs, in one statement. No-op on SQLite."""
@@ -227,7 +227,7 @@ class LocationWrites(Writes):
     ) -> list[RegisteredLocation]:
         """Read a page of other objects' locations below a location, after `after`.
 
-        With `root_of`, read only those that conflict with a catalog root in that metalake.
+        With `root_of`, read only those that may conflict with a catalog root in that metalake.
         """
         params: dict[str, Value] = {
             "low": after or f"{location}/",
@@ -325,7 +325,7 @@ class LocationWrites(Writes):
         self.tx.count(CLEAR_METALAKE, {"id": metalake_id})
 
     def mark(self, place: RegisteredLocation, *, conflicting: bool) -> None:
-        """Mark a location as violating a rule, or remove the mark."""
+        """Mark a location as violating an overlap rule, or remove the mark."""
         self.tx.count(MARK, {"id": place.claim.owner_id, "place": place.location, "conflicting": conflicting})
 
     def path_of(self, node_id: int) -> str:

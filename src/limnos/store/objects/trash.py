@@ -1,9 +1,9 @@
 """The trash: dropped objects that can be restored until their retention time ends.
 
-Their nodes, owners and documents exist until then. May import `model` and the store's `sql`. Must not know files. A row
-guarantees that the object can be restored. Only the transaction that deletes the row, to restore the object or to
-delete it permanently, may change its node, owner or document. Grants on it refer to its id, and are deleted after the
-row.
+Their nodes, owners and documents exist until then. May import `model` and the store's `sql`, `transaction`. Must not
+know files. A row guarantees that the object can be restored. Only the transaction that deletes the row, to restore the
+object or to delete it permanently, may change its node, owner or document. Grants on it refer to its id, and are
+deleted after the row.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _with_ancestors(rows: Sequence[Row]) -> Load[TrashRows]:
 
 
 class TrashWrites(Writes):
-    """Writes of the trash, for mutations."""
+    """Reads and writes the trash inside a transaction."""
 
     def put(self, node: Node, *, keep_ms: int, purges: bool = False) -> None:
         """Put a dropped node into the trash for `keep_ms`. With `purges`, its files are deleted after that."""

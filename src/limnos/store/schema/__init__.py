@@ -1,7 +1,7 @@
 """The database tables, defined in SQLAlchemy Core. Migrations create the tables; other modules write SQL as text.
 
-May import only SQLAlchemy. Must not know statements. Names sort by code point on every backend (`COLLATE "C"` on
-PostgreSQL; SQLite's BINARY is the same for UTF-8).
+May import only SQLAlchemy and this package. Must not know statements. Names sort by code point on every backend
+(`COLLATE "C"` on PostgreSQL; SQLite's BINARY is the same for UTF-8).
 """
 
 from limnos.store.schema import access, maintenance, tree, work

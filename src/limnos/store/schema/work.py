@@ -167,7 +167,9 @@ search_text = table("search_text", "object_id bigint*, zone bigint, name text, c
 Index("search_text_zone", search_text.c.zone)
 
 search_word = table("search_word", "word text*")
-"""The distinct words of objects, for spelling help. Words remain after their objects are deleted."""
+"""The distinct words of objects, for spelling help. Words that occur in no object anymore are deleted, except those
+with letters other than Latin, Greek and Cyrillic.
+"""
 
 search_position = table("search_position", "zone bigint*, epoch bigint, revision bigint, scan_after bigint?")
 """The last change of a zone whose words are stored. `scan_after` is the last object read while all objects are read
