@@ -1,4 +1,4 @@
 """The backends, SQLite and PostgreSQL: connections, queues of mutations, migration, backup.
 
-May import `model` and all of `limnos.store` but the key-value storage.
+May import `model`, `telemetry` and all of `limnos.store` but the key-value storage.
 """

@@ -1,4 +1,4 @@
 """Statements that export and import a metalake.
 
-May import `model`, the packages of statements before it and the modules of `limnos.store` below `tx`.
+May import `model`, `limnos.store.objects`, `limnos.store.identity` and the modules of `limnos.store` below `tx`.
 """
