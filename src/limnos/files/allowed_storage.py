@@ -74,7 +74,8 @@ class AllowedStorage(NamedTuple):
         return within and (not is_within(location, self.own_directories) or is_within(location, self.open_within))
 
     def holds_server_files(self, location: str) -> bool:
-        """Return whether a location contains the server's own directories.
+        """Return whether a location contains one of the server's own directories, and is not an allowed location in
+        them.
 
         A table at such a location would own the server's files, and a purge would delete them.
         """
@@ -85,7 +86,8 @@ class AllowedStorage(NamedTuple):
     def check_root(self, location: str) -> None:
         """Check that a location is allowed.
 
-        Raises OutsideRoots otherwise. If a command-line flag can allow the location, the message contains it.
+        Raises OutsideRoots otherwise, BadRequest for a malformed location. If a command-line flag can allow the
+        location, the message contains it.
         """
         if is_within(location, self.own_directories) and not self.covers(location):
             raise OutsideRoots(

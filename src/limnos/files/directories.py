@@ -16,8 +16,8 @@ from limnos.files.stores import store_for
 def delete_directory(location: str, properties: Mapping[str, str]) -> None:
     """Delete a directory and all files below it. No-op if it does not exist.
 
-    Raises StorageFailed or ServiceUnavailable for object stores. In a local directory, files that cannot be deleted are
-    left without an error.
+    Raises the errors of `store_for`, and for object stores StorageFailed or ServiceUnavailable. In a local directory,
+    files that cannot be deleted are left without an error.
     """
     if is_local(location):
         shutil.rmtree(path_of(location), ignore_errors=True)

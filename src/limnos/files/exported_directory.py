@@ -32,8 +32,8 @@ STALE_S: Final = 86_400
 class ExportedDirectory:
     """The files of one export.
 
-    Methods block. Each may raise NoSpace (full disk), ServiceUnavailable (a retry may help) and StorageFailed; `write`
-    and `close` raise RuntimeError if no file is open.
+    Methods block. Each may raise BadRequest (a name is too long), NoSpace (full disk), ServiceUnavailable (a retry may
+    help) and StorageFailed; `write` and `close` raise RuntimeError if no file is open.
     """
 
     def __init__(self, location: str) -> None:

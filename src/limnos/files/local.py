@@ -60,7 +60,7 @@ class LocalFiles:
     def make_directory(self, location: str) -> None:
         """Create a directory with its missing parents. No-op if the directory exists.
 
-        Raises StorageFailed, NoSpace or ServiceUnavailable.
+        Raises BadRequest for a malformed or too long location, else StorageFailed, NoSpace or ServiceUnavailable.
         """
         try:
             _make(_path(location))
@@ -112,7 +112,7 @@ class LocalFiles:
         except OSError as error:
             if file_errors.is_missing(error):
                 return None
-            raise file_errors.storage_error("look for", location, error) from error
+            raise file_errors.storage_error("check", location, error) from error
         return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def identity_of(self, location: str) -> FileIdentity | None:
@@ -143,7 +143,7 @@ class LocalFiles:
         except OSError as error:
             if file_errors.is_missing(error):
                 return True
-            raise file_errors.storage_error("look for", location, error) from error
+            raise file_errors.storage_error("check", location, error) from error
 
     def entries(self, location: str, *, deep: bool = False) -> list[FileEntry]:
         top = _path(location)

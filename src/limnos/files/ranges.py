@@ -74,7 +74,7 @@ class RangeReader(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """Read up to `size` bytes, by default all remaining bytes.
 
-        Raises UnsupportedOperation if the budget is exceeded.
+        Raises UnsupportedOperation if the budget is exceeded, and the errors of reading the file.
         """
         left = max(0, self._source.size - self._at)
         count = left if size < 0 else min(size, left)
@@ -84,7 +84,7 @@ class RangeReader(io.RawIOBase):
         return data
 
     def readall(self) -> bytes:
-        """Read all remaining bytes. Raises UnsupportedOperation if the budget is exceeded."""
+        """Read all remaining bytes. Raises as `read` does."""
         return self.read()
 
     def size(self) -> int:
@@ -144,8 +144,8 @@ def open_ranges(
 ) -> RangeReader:
     """Open a file below the roots for range reads.
 
-    Raises MissingFile (also for a link that leads out of the roots), ServiceUnavailable if a retry may help, else
-    StorageFailed.
+    Raises the errors of `store_for`, MissingFile (also for a link that leads out of the roots), ServiceUnavailable if a
+    retry may help, else StorageFailed.
     """
     if is_local(location):
         return RangeReader(_LocalSource(resolve_within(location, roots, allowed=allowed)), budget)

@@ -167,7 +167,7 @@ class RemoteFiles:
         except Exception as error:
             if file_errors.is_missing(error):
                 return None
-            raise file_errors.storage_error("look for", location, error, remote=True) from error
+            raise file_errors.storage_error("check", location, error, remote=True) from error
         return _entry_of("", info).size if info["type"] == "file" else None
 
     def below(self, location: str) -> Iterator[str]:
@@ -373,7 +373,7 @@ def _gs_arguments(values: dict[str, str]) -> dict[str, object]:
 def _class_of(scheme: str) -> _FileSystemClass:
     try:
         if scheme == "gs":
-            # Not the class that fsspec would take: that one asks another service for the kind of a bucket.
+            # Not the class that fsspec would choose: that one queries another service for the type of a bucket.
             from gcsfs.core import GCSFileSystem  # type: ignore[import-untyped]
 
             return cast("_FileSystemClass", GCSFileSystem)

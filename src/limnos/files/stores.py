@@ -22,9 +22,9 @@ class FileStore(Protocol):
     """Reads and writes whole files of one store.
 
     Methods block, and are thread-safe. Locations need not be in normal form. In addition to the errors of each method,
-    all raise BadRequest (malformed location), ServiceUnavailable (temporary) and StorageFailed (the store refused). A
-    failed write leaves nothing under its name. Exception: if an object store's response was lost, an unreferenced file
-    may remain.
+    all raise BadRequest (malformed location), ServiceUnavailable (temporary) and StorageFailed (the store refused);
+    writes also raise NoSpace (full disk). A failed write leaves nothing under its name. Exception: if an object store's
+    response was lost, an unreferenced file may remain.
     """
 
     def write_new(self, location: str, data: bytes, *, first: bool = False) -> None:
@@ -100,7 +100,8 @@ def store_for(location: str, properties: Mapping[str, str]) -> FileStore:
     """Return the store for a location, with the credentials that a catalog's properties name.
 
     Locations with the same scheme, bucket (or account) and options share one store. Raises BadRequest (malformed
-    location, unknown scheme), UnsupportedOperation (a package is not installed; the message names it).
+    location, unknown scheme, incomplete credentials), StorageFailed (incomplete options), UnsupportedOperation (a
+    package is not installed; the message names it).
     """
     place = parse(location)
     if place.scheme == LOCAL:

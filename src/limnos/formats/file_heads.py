@@ -30,7 +30,7 @@ FIELD_CHARACTERS_MAX: Final = 131_072
 """The maximum number of characters in a field of delimited text; the csv library's own limit is process-wide."""
 _DELIMITERS: Final = ",;\t|"
 _BINARY: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-"""Control characters that texts do not contain; escape sequences of terminals are texts."""
+"""Control characters that text files do not contain; escape sequences of terminals are allowed."""
 _BRACKETS: Final = re.compile(r"[\[\]{}]")
 _INDENTED_MAX: Final = 4_000_000
 """The maximum product of the lines of an indented JSON document and its depth."""
@@ -149,7 +149,9 @@ def _objects(values: Sequence[object], *, columns_max: int) -> _TextRows | None:
 
 
 def _delimited(text: str, delimiter: str | None, *, is_whole: bool, columns_max: int) -> _TextRows | None:
-    """Return the rows of a delimited text, whose first row has the names of the columns."""
+    """Return the rows of a delimited text, whose first row has the names of the columns; None if it is malformed or
+    empty.
+    """
     first = text.partition("\n")[0]
     try:
         lines = list(csv.reader(io.StringIO(text), delimiter=delimiter or max(_DELIMITERS, key=first.count)))

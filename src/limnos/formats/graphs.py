@@ -44,7 +44,7 @@ class RoutedEdge(NamedTuple):
 
 
 class GraphLayout(NamedTuple):
-    """The upper left corner of each node, the lines of the edges, and the total size."""
+    """The upper left corner of each node, the routed edges, and the total size."""
 
     corners: dict[str, _Point]
     edges: tuple[RoutedEdge, ...]

@@ -113,7 +113,10 @@ def folder_of(name: str, layout: DirectoryLayout) -> str:
 
 
 def nested_folder_of(levels: Levels, *, digits: str) -> str:
-    """Return the folder for a table in a namespace: unique hexadecimal digits, then a readable form of its name."""
+    """Return the folder for a table in a namespace: unique hexadecimal digits, then a readable form of its name.
+
+    Raises as `object_id_of` does.
+    """
     return f"{digits}_{_UNPLAIN.sub('_', object_id_of(levels))[:NAMES_MAX]}"
 
 
@@ -128,7 +131,7 @@ def object_id_of(levels: Levels) -> str:
 
 
 def row_of(object_id: str, object_type: str, *, location: str | None, metadata: str | None) -> ManifestRow | None:
-    """Build a row of the index; None for an unknown kind."""
+    """Build a row of the index; None for an unknown kind or an empty id."""
     if object_type not in ManifestRowKind.__members__.values() or not object_id:
         return None
     return ManifestRow(tuple(object_id.split(SEPARATOR)), ManifestRowKind(object_type), location, _properties(metadata))

@@ -125,5 +125,5 @@ def is_staged_name(name: str) -> bool:
 
 
 def staged_version(name: str) -> VersionManifest | None:
-    """Parse the version in a staged manifest's name."""
+    """Parse the version in a staged manifest's name; None for another name."""
     return manifest_of(name.partition(".manifest")[0] + ".manifest")

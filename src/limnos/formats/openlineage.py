@@ -185,7 +185,7 @@ def events_read(body: bytes) -> list[EventLineage]:
     """Parse one event or an array of events, and return the lineage of the relevant events.
 
     Raises BadRequest for a malformed event. Events of completed runs, of running streams, and of jobs without a run are
-    relevant.
+    relevant if they have outputs and sources.
     """
     shape: object = list[_Event] if body.lstrip()[:1] == b"[" else _Event
     try:

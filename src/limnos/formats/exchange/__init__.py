@@ -1,4 +1,5 @@
 """Exports of metalakes as messages and bytes, without I/O (`proto/limnos/v1/export.proto`).
 
-May import Protobuf, `model` and the standard library. Must not know HTTP, SQL, files or permissions.
+May import Protobuf, msgspec, `model`, and `limnos.formats.iceberg` for row filters and masks. Must not know HTTP, SQL,
+files or permissions.
 """

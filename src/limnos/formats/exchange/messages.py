@@ -1,7 +1,7 @@
 """Builds the records of an export from stored values.
 
-May import Protobuf and `model`. Must not know the selection and order of exported objects. Pure: each function takes
-values and returns a message.
+May import Protobuf, msgspec, `model`, and `formats.iceberg` for row filters and masks. Must not know the selection and
+order of exported objects. Pure: each function takes values and returns a message.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def principal(result: Principal) -> ExportRecord:
 
 
 def metalake(node: Node, *, owner_id: int | None) -> ExportRecord:
-    """Encode the metalake as an export message."""
+    """Build the export record of the metalake."""
     record = cast("MetalakeRecord", node.record)
     message = schema_pb2.Metalake(
         id=node.id, name=node.name, comment=record.comment, properties=record.properties, audit_info=_audit(node),
@@ -210,14 +210,14 @@ def _column(field: _IcebergField) -> schema_pb2.Column:
 def role(
     role_id: int, name: str, *, record: bytes, audit_info: schema_pb2.AuditInfo, owner_id: int | None
 ) -> ExportRecord:
-    """Encode a role for an export. Its grants and members are separate records."""
+    """Build the export record of a role. Its grants and members are separate records."""
     rest = records_pb2.RoleRecord.FromString(record)
     message = export_pb2.Role(id=role_id, name=name, audit_info=audit_info, version=version(), rest=rest)
     return ExportRecord(role=message, owner_id=owner_id or 0)
 
 
 def grant(role_id: int, object_id: int, *, privilege: str, allowed: bool) -> ExportRecord:
-    """Encode one rule of a role for an export."""
+    """Build the export record of a grant or denial of a privilege to a role."""
     return ExportRecord(
         grant=export_pb2.Grant(role_id=role_id, object_id=object_id, privilege=privilege, allowed=allowed)
     )
@@ -246,7 +246,7 @@ def protection_record(node_id: int, *, below: bool, set_by: str, set_at: int) ->
 
 
 def model_version(model_id: int, result: ModelVersion) -> ExportRecord:
-    """Encode a version of a model for an export, with its URIs and aliases."""
+    """Build the export record of a version of a model, with its URIs and aliases."""
     message = export_pb2.ModelVersion(
         model_id=model_id, number=result.version, comment=result.comment, properties=result.properties, uris=result.uris,
         aliases=result.aliases, audit_info=_audit(result),

@@ -1,5 +1,6 @@
-"""Conversion between Gravitino's JSON and other formats: columns, partitioning, sort orders, and changes of them.
+"""Conversion between Gravitino's JSON and other formats: tables, columns, partitioning, sort orders, views, functions,
+policies and job templates.
 
-May import `limnos.formats.iceberg` and `limnos.model`. Pure: values in, values out. Must not know HTTP, services or the
-store.
+May import `limnos.formats.iceberg`, `limnos.model` and `limnos.names`. Pure: values in, values out. Must not know HTTP,
+services or the store.
 """

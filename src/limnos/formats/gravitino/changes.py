@@ -1,8 +1,8 @@
 """Applies Gravitino's column changes to an Iceberg schema: existing fields keep their ids, new fields get new ids
 (reference section 2.3).
 
-May import `formats.iceberg` for its typed JSON and `model`. Must not know tables. Pure. Only changes that Iceberg's
-schema evolution allows are made: types are widened and columns become optional.
+May import this package, `formats.iceberg` and `model`. Must not know tables. Pure. Only changes that Iceberg's schema
+evolution allows are made: types are widened and columns become optional.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class SchemaDraft:
     def retype(self, path: Sequence[str], new_type: object) -> None:
         """Promote a column's type to a wider primitive type.
 
-        Raises BadRequest for a missing column, a nested type, and a type that is not wider.
+        Raises BadRequest for a missing column, a nested or unknown type, and a type that is not wider.
         """
         field = self._find(path).field
         old, name = field["type"], _dotted(path)

@@ -1,9 +1,8 @@
 """Columns: converts Gravitino's JSON columns to Iceberg schemas and back (JsonUtils of 1.3; reference section 2.1).
 
-May import `formats.iceberg` for its typed JSON, and `model`. Must not know tables. Pure. A type that Iceberg lacks
-(`varchar(20)`) becomes an Iceberg type that can represent its values. The original type is stored by field id, and is
-returned as long as the field has that Iceberg type. Types that neither system has are refused on input and returned as
-`external` on output.
+May import `formats.iceberg` and `model`. Must not know tables. Pure. A type that Iceberg lacks (`varchar(20)`) becomes
+an Iceberg type that can represent its values. The original type is stored by field id, and is returned as long as the
+field has that Iceberg type. Types that neither system has are refused on input and returned as `external` on output.
 """
 
 from __future__ import annotations
@@ -88,7 +87,8 @@ class FieldBuilder:
     def type(self, value: object, name: str, *, field_id: int, depth: int = 0) -> object:
         """Convert a type in Gravitino's JSON to an Iceberg type, and record the original type if Iceberg lacks it.
 
-        Raises BadRequest for an unknown, malformed or too deeply nested type.
+        Raises BadRequest for an unknown, malformed or too deeply nested type, UnsupportedOperation for a feature that
+        Iceberg lacks.
         """
         if depth > DEPTH_MAX:
             raise BadRequest(f"Column {preview_value(name)} is nested more than {DEPTH_MAX} levels deep")
@@ -121,7 +121,9 @@ class FieldBuilder:
 
 
 def schema_of(columns: list[Json]) -> Json:
-    """Build an Iceberg schema with ids from 1. Raises BadRequest for types that Iceberg cannot express exactly."""
+    """Build an Iceberg schema with ids from 1. Raises as `FieldBuilder.field` does, and BadRequest for types that
+    Iceberg cannot express exactly.
+    """
     schema = table_schema_of(columns)
     if schema.original_types:
         words = ", ".join(sorted(set(schema.original_types.values())))

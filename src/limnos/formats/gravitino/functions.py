@@ -1,7 +1,7 @@
 """Registered functions: checks of definitions, and changes applied to them (reference section 2.3).
 
-May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know engines: types are stored unchanged.
-Two definitions that the same call could match are ambiguous, and refused.
+May import `formats.iceberg` and `model`. Pure. Must not know engines: types are stored unchanged. Two definitions that
+the same call could match are ambiguous, and refused.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def type_of(word: str) -> str:
 def content_of(job_type: str, fields: Mapping[str, object]) -> TemplateContent:
     """Check and convert the content of a template; null fields are omitted.
 
-    Raises BadRequest for a missing or malformed field.
+    Raises BadRequest for a missing or malformed field, one of another job type, and content that is too long.
     """
     _refuse_others(job_type, fields)
     try:
@@ -154,8 +154,8 @@ def _add_placeholder(results: dict[str, str | None], name: str, *, otherwise: st
 def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> TemplateContent:
     """Replace a template's placeholders by values. Placeholders inside values are not replaced.
 
-    Raises BadRequest for a missing value, and for a result that cannot be a process argument (a zero byte) or a class
-    name.
+    Raises BadRequest for a missing value, for two keys of a map that become equal, and for a result that cannot be a
+    process argument (a zero byte) or a class name.
     """
     known = placeholders(content)
     missing = sorted(name for name, otherwise in known.items() if otherwise is None and name not in values)

@@ -189,7 +189,7 @@ def _term_of(term: Json) -> tuple[str, list[str]]:
 def mode_of(distribution: Json) -> str | None:
     """Return Iceberg's write.distribution-mode for a distribution; None for the strategy `none`.
 
-    Raises UnsupportedOperation for a distribution that Iceberg lacks.
+    Raises BadRequest for a malformed distribution, UnsupportedOperation for one that Iceberg lacks.
     """
     strategy = text_at(distribution, "strategy", where="distribution").lower()
     if strategy not in _MODES:

@@ -64,7 +64,7 @@ class CustomContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class CompactionContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """The thresholds and weights for compacting tables."""
+    """The content of a policy that compacts tables: thresholds, weights, and options of Iceberg's rewrite action."""
 
     min_data_file_mse: int | None = None
     min_delete_file_number: int | None = None
@@ -114,7 +114,9 @@ class TableMaintenanceContent(
     target_file_size_bytes: int | None = None
     min_delete_file_number: int | None = None
     quiet_hours: list[str] | None = None
-    """The hours in which files are rewritten, such as `22:00-06:00 Europe/Berlin`; the setting narrows them."""
+    """The hours in which files are rewritten, such as `22:00-06:00 Europe/Berlin`; the setting
+    `maintenance.quiet_hours` narrows them.
+    """
     max_bytes_per_day: int | None = None
     """The maximum number of bytes of small files that are rewritten for this policy in 24 hours."""
 

@@ -216,7 +216,7 @@ class GravitinoCreate(NamedTuple):
 
 
 def iceberg_create_of(create: GravitinoCreate) -> IcebergCreate:
-    """Convert a create request to Iceberg's.
+    """Convert a create request of Gravitino to one of Iceberg.
 
     Raises BadRequest for a malformed request, UnsupportedOperation for a feature that Iceberg lacks.
     """

@@ -1,7 +1,7 @@
 """Views: Gravitino's representation, from and to Iceberg's metadata and updates.
 
-May import `model`, `names` and this package. Must not know catalogs. Pure. A namespace is a tuple of levels, because
-the catalog determines how it is spelled.
+May import `formats.iceberg` for its typed JSON, `names` and this package. Must not know catalogs. Pure. A namespace is
+a tuple of levels, because the catalog determines how it is spelled.
 """
 
 from __future__ import annotations
@@ -99,7 +99,10 @@ def version_of(
 
 
 def text_updates(columns: Sequence[Json], *, version: Json, comment: str | None) -> list[object]:
-    """Build the Iceberg view updates that set a new version (with its SQL texts), new columns and the comment."""
+    """Build the Iceberg view updates that set a new version (with its SQL texts), new columns and the comment.
+
+    Raises as `schema_of` does.
+    """
     fields: Json = (
         {"action": "remove-properties", "removals": [COMMENT]}
         if comment is None

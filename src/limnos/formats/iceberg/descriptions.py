@@ -1,7 +1,7 @@
 """Descriptions: the comment, the time of the last change and the columns of a table or view, from its metadata.
 
-May import only msgspec. Must not know commits. Pure. Decodes only the needed parts of a document, so a long history of
-snapshots costs little. Source: Iceberg specification, "Table Metadata Fields" and "View Metadata".
+May import only msgspec and this package. Must not know commits. Pure. Decodes only the needed parts of a document, so a
+long history of snapshots costs little. Source: Iceberg specification, "Table Metadata Fields" and "View Metadata".
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def summary_of(body: bytes) -> DocumentSummary:
 def columns_of(body: bytes) -> list[ColumnDescription]:
     """Return the columns of the current schema at every depth, at most `COLUMNS_MAX`; empty for malformed metadata.
 
-    The name of a struct's field begins with its parents' names, as in `address.city`. Elements of lists, keys and
-    values of maps are named `element`, `key` and `value`, and are included only if they contain fields.
+    The name of a struct's field begins with its parents' names, as in `address.city`. Fields within list elements, map
+    keys and map values have `element`, `key` or `value` in their names, as in `items.element.price`.
     """
     descriptions: list[ColumnDescription] = []
     for column in _fields_of(schema_of(body), "", depth=0):

@@ -57,7 +57,7 @@ NOTHING = FieldNames({}, {}, {})
 
 
 def field_names(body: bytes) -> FieldNames:
-    """Read the field names in all schemas of a metadata document; `NOTHING` if it has no schemas or is too large."""
+    """Read the field names in all schemas of a metadata document; `NOTHING` if it is malformed or too large."""
     if len(body) > BYTES_MAX:
         return NOTHING
     try:

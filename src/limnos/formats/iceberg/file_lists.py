@@ -57,8 +57,8 @@ class SnapshotFiles(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AddedSnapshots(msgspec.Struct, frozen=True, array_like=True):
-    """The snapshots that a commit adds, and the locations that its updates set (table location, paths in
-    properties).
+    """The snapshots that a commit adds and, if there are any, the locations that its updates set (table location, paths
+    in properties).
     """
 
     snapshots: tuple[SnapshotFiles, ...]
@@ -125,7 +125,7 @@ def statistics_of(metadata: Json) -> list[ListedFile]:
 
 
 def added_snapshots(updates: Sequence[object]) -> AddedSnapshots:
-    """Return the snapshots and locations that a commit's updates add."""
+    """Return the snapshots that a commit's updates add and, if there are any, the locations that the updates set."""
     rows = [each for each in updates if isinstance(each, dict)]
     entries = [each.get("snapshot") for each in rows if each.get("action") == "add-snapshot"]
     snapshots = tuple([_snapshot(each) for each in entries if isinstance(each, dict)])

@@ -34,7 +34,7 @@ def wrong_type_error(what: str, expected: str, value: object) -> BadRequest:
 
 
 def preview_value(value: object) -> str:
-    """Return a client's value as text for messages, shortened to 120 characters."""
+    """Return a client's value as a string for messages, shortened to 120 characters."""
     text = str(value)
     return text if len(text) <= 120 else f"{text[:117]}..."
 

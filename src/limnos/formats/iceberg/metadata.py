@@ -1,7 +1,7 @@
 """The table metadata document as a whole: encoding, file names, properties, reduced forms, checks.
 
 May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know commits. Source: Iceberg
-specification, "Table Metadata"; seed documents on the Iceberg REST protocol.
+specification, "Table Metadata"; Iceberg REST specification.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def property_of(metadata: Json, key: str) -> str | None:
 
 
 def whole_number(text: str) -> int | None:
-    """Parse a property's value as a non-negative integer of at most 9 digits; None for any other string."""
+    """Parse a property's value as an integer of at most 9 digits; None for any other string."""
     return int(text) if _WHOLE_NUMBER.fullmatch(text.strip()) else None
 
 

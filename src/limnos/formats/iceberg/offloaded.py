@@ -166,7 +166,7 @@ def view_create(request: bytes, terms: bytes) -> list[bytes]:
 
 
 def view_commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
-    """Apply a replace to a view's document.
+    """Apply a commit that replaces a view to the view's document.
 
     The first part returned is `text` if the request sets the view's SQL text, else empty. If anything changes, the
     parts of `commit` follow.
@@ -200,9 +200,11 @@ def refs_only(body: bytes) -> list[bytes]:
 
 
 def filter_read(text: bytes) -> list[bytes]:
-    """Parse a row filter in SQL syntax and return its normal form. Raises BadRequest for invalid syntax."""
-    from pyiceberg.expressions.parser import parse  # noqa: PLC0415 - as above
-    from pyparsing import ParseException  # noqa: PLC0415 - slow to load, and rarely needed
+    """Parse a row filter in SQL syntax and return its normal form. Raises BadRequest for invalid syntax, or too many
+    conditions or levels.
+    """
+    from pyiceberg.expressions.parser import parse  # noqa: PLC0415 - slow to load, and rarely needed
+    from pyparsing import ParseException  # noqa: PLC0415 - as above
 
     try:
         expression = parse(text.decode())

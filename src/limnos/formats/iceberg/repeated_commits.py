@@ -52,8 +52,9 @@ def check_unless_applied(base: Json, requirements: list[object], updates: list[o
 def is_applied(base: Json, requirements: list[object], updates: list[object]) -> bool:
     """Return whether a refused commit was already applied: it adds snapshots, and all of its effects exist.
 
-    True only if its updates add snapshots and set references, each snapshot exists with equal content, each reference
-    points to its snapshot or to a descendant, and all requirements are met except those about references.
+    True only if its updates do nothing but add snapshots and set references, each snapshot exists with equal content,
+    each reference points to its snapshot or to a descendant, and all requirements are met except those about
+    references.
     """
     known = {one.get("snapshot-id"): one for one in rows(base, "snapshots")}
     added: set[object] = set()

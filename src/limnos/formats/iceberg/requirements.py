@@ -44,7 +44,7 @@ def check(base: Json | None, requirements: list[object]) -> None:
     """Check all requirements against the table's metadata; `base` None means that there is no table.
 
     Raises CommitConflict for the first requirement that is not met, with its type in the context; BadRequest for an
-    unknown or malformed requirement.
+    unknown or malformed requirement, or too many.
     """
     requested = as_objects(requirements, "Field 'requirements'")
     if len(requested) > REQUIREMENTS_MAX:

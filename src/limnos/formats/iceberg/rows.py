@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from limnos.formats.iceberg.json_types import Json
 
 SCANS_MAX = 4
-"""The number of linear searches before an index is built. Most commits look for one row."""
+"""The number of linear searches before an index is built. Most commits search for one row."""
 
 
 class DocumentRows:

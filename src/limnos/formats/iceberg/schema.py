@@ -71,8 +71,8 @@ class SchemaColumns(msgspec.Struct, frozen=True):
 def columns(schema: Json) -> SchemaColumns:
     """Check a schema and index its columns.
 
-    Raises BadRequest for malformed JSON, unknown types, a duplicate field id or full name, and identifier fields that
-    are not required primitives outside of lists and maps.
+    Raises BadRequest for malformed JSON, unknown types, a duplicate field id or full name, a schema beyond the limits,
+    and identifier fields that are not required primitives outside of lists and maps, or are floating-point numbers.
     """
     if schema.get("type") != "struct":
         raise BadRequest("Invalid schema: field 'type' must be \"struct\"")
@@ -274,7 +274,7 @@ _VALUES: dict[str, Callable[[object], bool]] = {
 def _fits(value: object, parsed: PrimitiveType | None, type_value: object) -> bool:
     """Return whether a default value has the JSON form of its type (specification, Appendix D).
 
-    Types without a rule here must have a string.
+    The values of all types that are not listed in `_VALUES` must be strings.
     """
     if parsed is not None:
         return _VALUES.get(parsed.family, _is_text)(value)

@@ -14,7 +14,9 @@ from limnos.model.errors import BadRequest
 
 
 def assign_uuid(draft: MetadataDraft, update: Json) -> None:
-    """Set the table's uuid, which never changes afterwards. Raises BadRequest for another uuid."""
+    """Set the table's uuid, which never changes afterwards. Raises BadRequest for a malformed uuid, or one that
+    differs.
+    """
     text = string_at(update, "uuid", where="assign-uuid")
     try:
         UUID(text)

@@ -34,11 +34,11 @@ class ExpiryRules(NamedTuple):
     older_than_ms: int | None = None
     retain_last: int | None = None
     recent_ms: int = 3_600_000
-    """The time in milliseconds for which a snapshot is kept after it was last current, since a reader may have begun
-    with it.
+    """The time in milliseconds for which a snapshot is retained after it was last current, since a reader may have
+    begun with it.
     """
     checkpoint_ms: int = 30 * 86_400_000
-    """The time in milliseconds for which a checkpoint of the table's own writers is kept."""
+    """The time in milliseconds for which a checkpoint of the table's own writers is retained."""
 
 
 class ExpiryGuards(NamedTuple):

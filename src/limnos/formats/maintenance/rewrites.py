@@ -241,7 +241,8 @@ def check_rewrite(terms: RewriteTerms, manifests: Sequence[bytes]) -> RewriteFig
 def _check_deletion(
     removed: Mapping[tuple[str, int], LiveFile], added: Mapping[tuple[str, int], LiveFile], *, least_after: int
 ) -> None:
-    """Check that a deletion of rows adds no rows, and does not restore deleted rows by removing a delete file.
+    """Check that a deletion of rows adds neither rows nor equality deletes, and does not restore deleted rows by
+    removing a delete file.
 
     Raises BadRequest otherwise.
     """
@@ -280,7 +281,8 @@ def _applied_deletes(
 ) -> dict[tuple[str, int], LiveFile]:
     """Return the removed delete files that may still apply to live rows, by sequence number and referenced data file.
 
-    Empty if position deletes were rewritten. Raises BadRequest if the rewrite adds any other delete files.
+    Empty if position deletes were rewritten. Raises BadRequest if the rewrite adds any other delete files, or deletes
+    more positions.
     """
     new = [file for file in added.values() if file.content]
     dropped_files = [(path, file) for (path, _), file in removed.items() if file.content]

@@ -1,4 +1,5 @@
 """Restricted files: a table's data files without the rows and values hidden from a restricted user.
 
-Needs pyarrow and pyiceberg, so only worker processes import this package.
+May import pyarrow, pyiceberg, `limnos.formats.preview_cells` and `limnos.model.errors`; so only worker processes import
+this package. Must not know users or stores.
 """

@@ -1,7 +1,8 @@
 """The first live rows of a data file, with filter and masks applied, as values for JSON.
 
-May import pyarrow, this package and `limnos.model.errors`. Must not know users or stores: files are opened by a
-function of the caller. Only the beginning of a large file is decoded, and only the needed columns of any file.
+May import pyarrow, this package, `limnos.formats.preview_cells` and `limnos.model.errors`. Must not know users or
+stores: files are opened by a function of the caller. Only the beginning of a large file is decoded, and only the needed
+columns of any file.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ class HeadRequest(msgspec.Struct, frozen=True):
 def file_head(request: HeadRequest, *, open_file: Callable[[str], OpenedFile]) -> FileHead:
     """Return the first rows of a data file, with its deletes and the filter and masks of `request.shape` applied.
 
-    Raises UnsupportedOperation for other formats than Parquet and for equality deletes by a dropped column, pyarrow's
-    errors for a damaged file, and the errors of `open_file`.
+    Raises UnsupportedOperation for a data file or equality delete file that is not Parquet, and for equality deletes by
+    a dropped column; pyarrow's errors for a damaged file, and the errors of `open_file`.
     """
     file = request.task["data-file"]
     if file["file-format"] != "parquet":

@@ -23,7 +23,9 @@ _TEXT: Final = "XXXXXXXX"
 
 
 def mask_column(values: pa.Array, action: str, *, salt: bytes = b"") -> pa.Array:
-    """Return a column with an action applied, of the same type. Raises KeyError for an unknown action."""
+    """Return a column with an action applied, of the same type. Raises KeyError for an unknown action, ValueError for a
+    type without a fixed value.
+    """
     return _ACTIONS[action](values, salt).cast(values.type)
 
 

@@ -127,7 +127,11 @@ class ReadTable:
         return {each.field_id: each.name for each in self._schema.fields}
 
     def batches(self, task: Json, *, deletes: list[Json], io: MemoryFileIO) -> Iterator[pa.RecordBatch]:
-        """Yield the live rows of a scan task, with its deletes applied, as batches with the table's current columns."""
+        """Yield the live rows of a scan task, with its deletes applied, as batches with the table's current columns.
+
+        Raises UnsupportedOperation for a data file or equality delete file that is not Parquet, and for equality
+        deletes by a dropped column.
+        """
         positions: list[Json] = []
         equal: list[Json] = []
         for each in deletes:

@@ -100,7 +100,8 @@ class ScanManifests(msgspec.Struct, frozen=True):
 def scan_scope_of(metadata: Json, request: ScanRequest) -> ScanScope:
     """Determine the scope of a scan: its snapshots, manifest lists, schema and partition specs.
 
-    Raises BadRequest for a missing snapshot, UnsupportedOperation for a snapshot without a manifest list.
+    Raises BadRequest for an invalid request or a missing snapshot, UnsupportedOperation for a snapshot without a
+    manifest list.
     """
     request.check()
     known = {cast("int", each["snapshot-id"]): each for each in _dicts(metadata.get("snapshots"))}
