@@ -114,7 +114,9 @@ class PythonSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """New data since the last run, by Structured Streaming (`availableNow`), from files, an Iceberg table or Kafka."""
+    """New data since the last published run, by Structured Streaming (`availableNow`), from files, an Iceberg table or
+    Kafka.
+    """
 
     files: Files | None = None
     table: Parts | None = None

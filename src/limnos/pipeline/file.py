@@ -1,7 +1,7 @@
 """Reads a pipeline's file, YAML or Python, into a declaration.
 
-Provides `load`, and the JSON Schema of the file. May import this package's values, `keys` and `yaml`. Must not know
-Spark or servers. Each error has its file, line and column.
+Provides `load`, and the JSON Schema of the file. May import this package's values and schemas, `keys`, `python` and
+`yaml`. Must not know Spark or servers. Each error has its file, line and column.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def load(path: str | Path) -> Pipeline:
 
 
 def read(text: str, *, file: str, directory: Path) -> Pipeline:
-    """Read a declaration from text. `file` is used in positions; relative paths start at `directory`."""
+    """Read a declaration from text. `file` is used in positions; relative paths start at `directory`. Raises
+    InvalidPipeline.
+    """
     notes = ProblemNotes(PipelineDirectory(directory))
     pipeline = None
     with contextlib.suppress(InvalidNode):

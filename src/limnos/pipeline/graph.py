@@ -21,8 +21,8 @@ def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tu
     file.
 
     `reads` maps each step's name to the tables that it reads, catalog first. Tables that no step creates are not
-    dependencies. Raises InvalidPipeline if two steps create one table, a table is in another catalog, `after` names no
-    step, or steps form a cycle.
+    dependencies. Raises InvalidPipeline if two steps create one table, a table is in another catalog or has no
+    namespace, `after` names no step, or steps form a cycle.
     """
     problems = [*_duplicate_tables(pipeline), *_foreign_tables(pipeline), *_unknown_after(pipeline)]
     if problems:

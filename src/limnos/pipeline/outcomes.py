@@ -1,7 +1,7 @@
 """Results of a step: pins of its inputs, branches that it wrote, and findings of its expectations.
 
-Frozen values that the engine returns to the runner, and that the run's record stores as JSON. May import `declaration`.
-Must not know Spark or servers.
+Frozen values that the engine returns to the runner, and that the run's record stores as JSON. May import `declaration`
+and `lineage`. Must not know Spark or servers.
 """
 
 from __future__ import annotations

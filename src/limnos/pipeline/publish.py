@@ -73,7 +73,7 @@ def _drops(branch: StepBranch, metadata: Json | None) -> list[Json]:
 
 def _without(fields: Sequence[Json], path: Parts, *, whole: str) -> list[Json]:
     """Return the schema's fields without the field at `path`. A path that contains dots is first looked up as a single
-    name.
+    name. Raises ValueError if there is no such field.
     """
     entries = [each for each in fields if each["name"].lower() != ".".join(path)]
     if len(entries) < len(fields):

@@ -2,7 +2,7 @@
 
 Builds the same declaration as a pipeline file, with the same keys and the same errors. `bound` imports the functions
 that a definition names. A decorated function stays unchanged, so a test can call it with DataFrames. May import this
-package's values and `keys`. Must not know Spark.
+package's values and schemas, `keys` and `yaml`. Must not know Spark.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class DeclaredStep:
     function: StepFunction | None = None
 
     def __call__(self, function: F) -> F:
-        """Attach the declaration to a function and return the same function."""
+        """Attach the declaration to a function and return the same function. Raises InvalidPipeline for a step with a
+        query.
+        """
         if any(key in self.keys for key in ("sql", "sql_file", "load")):
             raise InvalidPipeline(
                 [Problem(f"step {self.table} has its query: leave the function undecorated", self.at)]

@@ -1,7 +1,8 @@
 """Inputs of each step: tables by full name, sources and parameters, and errors in their names.
 
 Derives the tables that order the steps and need rights, from a declaration and the names in its queries. May import
-`names` and this package's values. The engine finds names in queries; the server checks which tables exist.
+`names`, this package's values, and the types of `engine.relations`. The engine finds names in queries; the server
+checks which tables exist.
 """
 
 from __future__ import annotations

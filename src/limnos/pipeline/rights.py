@@ -1,8 +1,8 @@
 """Rights that a run needs, checked with the server before anything is written, and the missing grants.
 
 Checks for each table that a pipeline reads or creates whether it exists, and whether the caller has the rights that a
-run needs. For each missing right it returns the `limnos grant` command. May import `client`, `model`, `names` and this
-package's values. Must not know Spark. It changes nothing on the server.
+run needs. For each missing right it returns the `limnos grant` command. May import `client`, `model`, `names`, and this
+package's values and `reads`. Must not know Spark. It changes nothing on the server.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def written_tables(pipeline: Pipeline, reads: Mapping[str, StepReads]) -> tuple[
 
 
 def grants_lacking_now(client: Client, *, read: Iterable[Parts], written: Iterable[Parts]) -> tuple[str, ...]:
-    """Return the missing grants of the caller for tables of a run in progress."""
+    """Return the commands that grant the caller's missing rights on these tables, by a new request; advice if no grant
+    helps.
+    """
     outputs = sorted({*written})
     results = {table: _look_up_table(client, table).kind for table in {*read, *outputs}}
     lacking = [

@@ -1,7 +1,7 @@
 """Conflicts between pipelines that declare the same table and would overwrite each other's rows.
 
 Conflicts are detected in the declarations that the server stores, whether or not the tables exist. May import `client`,
-`names` and this package's values. Pipelines that the caller may not load are not considered.
+`names` and this package. Pipelines that the caller may not load are not considered.
 """
 
 from __future__ import annotations

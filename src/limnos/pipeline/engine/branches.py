@@ -1,8 +1,8 @@
 """Branches of steps: begin, look up, drop; and the check that a statement writes only its branch.
 
-May import `pipeline`'s values, `names`, `model` and PySpark. Must not know write modes. A write names its branch in the
-table's name. Before it runs, its analyzed plan must name the same branch, because other ways to select a branch
-silently fall back to `main`.
+May import `pipeline`, `names`, `model` and PySpark. Must not know write modes. A write names its branch in the table's
+name. Before it runs, its analyzed plan must name the same branch, because other ways to select a branch silently fall
+back to `main`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def begin(
 
 
 def head(spark: SparkSession, branch: StepBranch) -> int | None:
-    """Return the branch's newest snapshot; None if the branch no longer exists."""
+    """Return the id of the branch's newest snapshot; None if the branch or its table no longer exists."""
     metadata = metadata_of(spark, branch.table)
     return None if metadata is None else metadata.head(branch.name)
 
@@ -101,7 +101,9 @@ def leftover_branches(spark: SparkSession, table: Parts) -> tuple[str, ...]:
 
 
 def run_of(name: str) -> str:
-    """Return the common prefix of a run's branch names: the name without the attempt."""
+    """Return the common prefix of a run's branch names: the name without the attempt. Another name is returned
+    unchanged.
+    """
     match = _RUN_BRANCH.fullmatch(name)
     return name if match is None else match["run"]
 

@@ -62,7 +62,7 @@ class WidenedColumn(NamedTuple):
 class ColumnChanges:
     """Differences between a table's columns and a DataFrame's.
 
-    `missing` columns are not in the DataFrame, whose values may not fit into `lossy` columns.
+    The DataFrame lacks the `missing` columns, and its values may not fit into the `lossy` columns.
     """
 
     added: tuple[AddedColumn, ...] = ()

@@ -21,8 +21,10 @@ _TIMEOUT_S = 60.0
 
 
 def client_of(spark: SparkSession, catalog: str, *, timeout_s: float = _TIMEOUT_S) -> Client:
-    """Build a client from the settings of a catalog. Raises BadRequest if the catalog's URI is not that of a Limnos
-    server.
+    """Build a client from the settings of a catalog.
+
+    Raises BadRequest if the session has no such catalog of a Limnos server, or if Spark Connect does not return the
+    catalog's token.
     """
     prefix = f"spark.sql.catalog.{catalog}"
     uri = spark.conf.get(f"{prefix}.uri", None)

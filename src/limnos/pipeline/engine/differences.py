@@ -1,4 +1,4 @@
-"""Preview of publishing a run: rows added, removed and changed on a branch, compared with `main`.
+"""Preview of publishing a run: rows added, removed and changed on a branch, compared with its base snapshot.
 
 Each table is compared in one query, by whole rows and the number of times that each occurs. If the step has keys, rows
 with the same key that differ count as changed. May import `names`, `pipeline` and PySpark; must not know runs.
@@ -23,7 +23,9 @@ SAMPLE_MAX = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchDifference:
-    """Differences of a branch from `main`. Without keys, a changed row counts as one removed and one added."""
+    """Differences of a branch from its base, the head of `main` when the run began. Without keys, a changed row counts
+    as one removed and one added.
+    """
 
     table: str
     added: int

@@ -77,7 +77,8 @@ class SparkEngine:
     def pins(self, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
         """Return pins of the tables' current snapshots, and pins of the tables that views read.
 
-        Raises NotFound for a missing table, UnsupportedOperation for a table that is not an Iceberg table.
+        Raises NotFound for a missing table, and UnsupportedOperation for a table that is not an Iceberg table or a view
+        that cannot be pinned.
         """
         with _spark_errors_before_run(self._spark):
             return pin_tables(self._spark, sorted(tables))
@@ -99,7 +100,9 @@ class SparkEngine:
             }
 
     def carry_out(self, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
-        """Execute one step on its branch, in a session that no other step uses at the same time. Raises StepError."""
+        """Execute one step on its branch, in a session that no other step uses at the same time. Raises StepError, and
+        RunStopped by `context.check`.
+        """
         with self._session(step) as spark, _spark_errors_in_step():
             return carry_out(spark, step, context=context)
 
@@ -183,7 +186,7 @@ def _spark_errors_before_run(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _spark_errors_in_step() -> Iterator[None]:
-    """Convert all errors in the body of a `with` to StepError, by `spark_failures.failure_of`."""
+    """Convert errors in the body of a `with`, except RunStopped, to StepError, by `spark_failures.failure_of`."""
     try:
         yield
     except (StepError, RunStopped, KeyboardInterrupt):

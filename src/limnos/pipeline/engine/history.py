@@ -42,7 +42,9 @@ _DELETE, _PUT = "delete", "put"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _HistoryColumns:
-    """Columns of a history: keys, values, tracked values, and the three columns of validity."""
+    """Columns of a history: keys, values, tracked values, and the columns `valid_from` (`start`), `valid_to` (`end`)
+    and `current`, under their declared names.
+    """
 
     keys: tuple[str, ...]
     values: tuple[str, ...]
@@ -59,7 +61,8 @@ def keep_history(
 ) -> None:
     """Apply the source's states to `branch`. States without a time are valid from `run_at`, the run's time.
 
-    Raises KeyViolation (a key is NULL, or occurs twice at the same time) and BadRequest before anything is written.
+    Raises KeyViolation (a key or its time is NULL, or a key occurs twice at the same time) and BadRequest before
+    anything is written.
     """
     shape = _shape(step, schema)
     if run_at is None and (step.write.as_of is None or step.write.delete_missing):
@@ -178,8 +181,8 @@ def _changed_events(source: DataFrame, have: DataFrame, *, shape: _HistoryColumn
 
 
 def _without(events: DataFrame, rows: DataFrame, *, by: tuple[str, ...], shape: _HistoryColumns) -> DataFrame:
-    """Remove the events whose state equals that of a row in `rows` with the same values of the columns `by`. Does
-    nothing if the state has columns that Spark cannot compare.
+    """Remove the events that equal a row of `rows` in the columns `by`; events that end a validity stay. Does nothing
+    if the state has columns that Spark cannot compare.
     """
     if not all(comparable(shape.schema[each].dataType) for each in shape.values):
         return events

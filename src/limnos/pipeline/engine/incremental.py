@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot
 
 QUERY_MARK = "limnos.query"
-"""The summary key for the digest of the query. A changed query cannot continue from an older checkpoint."""
+"""The summary key for the digest of the step's body and write mode. If they changed, the step cannot continue from an
+older checkpoint.
+"""
 _THROUGH = frozenset(
     {
         "Project", "Filter", "SubqueryAlias", "View", "Generate", "Sort", "CollectMetrics", "ResolvedHint", "RepartitionByExpression",
@@ -55,7 +57,7 @@ class ReadChoice:
 
 
 def marks_of(step: StepDeclaration, pins: Mapping[Parts, ReadPin]) -> dict[str, str]:
-    """Return the checkpoint for the step's snapshot: pinned inputs and the query's digest."""
+    """Return the checkpoint for the step's snapshot: pinned inputs and the digest of the step's body and write mode."""
     inputs = {engine.render_spark(table): _state(pin) for table, pin in pins.items()}
     return {INPUTS: json.dumps(inputs, sort_keys=True), QUERY_MARK: _digest(step)}
 
@@ -216,7 +218,9 @@ def _mode_reason(step: StepDeclaration) -> str | None:
 
 
 def _last(spark: SparkSession, step: StepDeclaration) -> Mapping[str, int | str | None] | None:
-    """Return the inputs of the step's last checkpoint; None if there is none, or if the query has changed since."""
+    """Return the inputs of the step's last checkpoint; None if there is none, or if the step's body or write mode has
+    changed since.
+    """
     metadata = metadata_of(spark, step.table)
     if metadata is None:
         return None

@@ -50,7 +50,8 @@ class StepInputs:
 def reads_of(spark: SparkSession, pipeline: Pipeline) -> dict[str, frozenset[Parts]]:
     """Return the tables that each step reads, including the tables below views, by the step's name.
 
-    Raises InvalidPipeline for a malformed query, NotFound for a missing table.
+    Raises InvalidPipeline for a malformed query, NotFound for a missing table, UnsupportedOperation for a table that
+    cannot be pinned.
     """
     results = tables(all_reads(pipeline, queries=lambda sql: query_names(spark, sql), catalogs=catalogs_of(spark)))
     entries = {step.table for step in pipeline.steps}
@@ -72,7 +73,8 @@ def inputs_of(spark: SparkSession, step: StepDeclaration, *, context: StepContex
     """Build the step's rows. `watched`: the step writes the rows unchanged in one read, so that sources may count
     malformed rows during the write.
 
-    Raises BadRequest for a step that cannot be evaluated, and Spark's errors.
+    Raises BadRequest for a step that cannot be evaluated, NotFound or CommitConflict for a pin that is no longer valid,
+    and Spark's errors.
     """
     return _InputReader(spark, step, context=context, watched=watched).inputs()
 
@@ -83,7 +85,7 @@ def values_of(context: StepContext) -> dict[str, Any]:
 
 
 def table_texts(spark: SparkSession, context: StepContext) -> Callable[[Parts], str]:
-    """Return a function from a table's name to the SQL text that reads it at this run's snapshot."""
+    """Return a function from a table's name to the SQL text that reads it at its pin or on this run's branch."""
 
     def text(parts: Parts) -> str:
         table = pinned_reads.full_name(spark, parts, catalog=context.pipeline.catalog)

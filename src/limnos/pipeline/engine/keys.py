@@ -1,7 +1,7 @@
 """Checks of merge keys: not NULL and unique.
 
-Returns the result as a finding. May import `pipeline`'s values, `model` and PySpark. Must not know tables. Without the
-check, a merge silently inserts duplicate new keys, and inserts NULL keys again in each run.
+Returns the result as a finding. May import `pipeline`, `model` and PySpark. Must not know tables. Without the check, a
+merge silently inserts duplicate new keys, and inserts NULL keys again in each run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class KeyViolation(BadRequest):
 
 
 def keys_finding(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
-    """Count the rows whose key is NULL or duplicate."""
+    """Return a finding that counts the rows whose key is NULL or a duplicate."""
     counts = key_counts(frame, keys)
     if not counts.are_keys:
         return _broken(frame, keys)

@@ -1,7 +1,7 @@
 """Lineage of a step's rows (tables, files, columns) from the query's analyzed plan.
 
-May import `pipeline`'s values and PySpark. Must not know write modes. A merge is analyzed as the query of its source,
-so no lineage is lost; a Spark listener would see only the target.
+May import `pipeline` and PySpark. Must not know write modes. A merge is analyzed as the query of its source, so no
+lineage is lost; a Spark listener would see only the target.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _sequence(result: Java) -> Iterator[Java]:
 
 
 def _source(leaf: Java) -> LineageSource | None:
-    """Return the source of a leaf; None for rows in the query itself."""
+    """Return the source of a leaf; None for literal rows of the query, and for other kinds of leaves."""
     kind = str(leaf.getClass().getSimpleName())
     if kind in _RELATIONS:
         return _relation(leaf)

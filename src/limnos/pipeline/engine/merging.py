@@ -27,7 +27,7 @@ _DELETE = "_limnos_delete"
 def merge(step: StepDeclaration, frame: DataFrame, *, branch: StepBranch, schema: StructType) -> None:
     """Merge the DataFrame's rows into the new branch `branch`, by the step's keys.
 
-    Raises KeyViolation before anything is written.
+    Raises KeyViolation, and BadRequest if the plan would write elsewhere, before anything is written.
     """
     spark = frame.sparkSession
     column = (

@@ -90,7 +90,7 @@ class SparkGrammar:
 def grammar_of(spark: SparkSession | None) -> SparkGrammar:
     """Return the parser of the session's JVM, or else of the JVM without Spark.
 
-    Raises UnsupportedOperation without PySpark, ServiceUnavailable if the JVM does not start.
+    Raises UnsupportedOperation without PySpark, ServiceUnavailable without a Java runtime.
     """
     session = getattr(spark, "_jsparkSession", None) if spark is not None else None
     if spark is None or session is None:
@@ -99,7 +99,9 @@ def grammar_of(spark: SparkSession | None) -> SparkGrammar:
 
 
 def bare_grammar() -> SparkGrammar:
-    """Return the parser of a JVM without Spark. It is started once and ends with this process."""
+    """Return the parser of a JVM without Spark, which is started once and ends with this process. Raises as
+    `grammar_of` does.
+    """
     with _LOCK:
         if not _BARE:
             _BARE.append(_start_machine())

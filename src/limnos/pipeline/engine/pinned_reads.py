@@ -41,7 +41,8 @@ class PinnedRead:
 def pin_tables(spark: SparkSession, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
     """Pin each table at the head of its `main`, and the tables below each view. Call it once, when a run begins.
 
-    Raises NotFound if a table does not exist or is not visible, and UnsupportedOperation if it is not an Iceberg table.
+    Raises NotFound if a table does not exist or is not visible, and UnsupportedOperation if it is not an Iceberg table,
+    or is a view that cannot be pinned.
     """
     pins: dict[Parts, ReadPin] = {}
     for table in tables:
@@ -96,7 +97,9 @@ def stand_in(frame: DataFrame, *, pin: ReadPin) -> PinnedRead:
 
 
 def full_name(spark: SparkSession, parts: Parts, *, catalog: str) -> Parts:
-    """Return a table's name with its catalog: the first part, if the session has a catalog of that name."""
+    """Return a table's full name. Its catalog is the first part if the session has a catalog of that name, else
+    `catalog`.
+    """
     known = parts[0] == catalog or spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is not None
     return parts if known else (catalog, *parts)
 

@@ -39,7 +39,7 @@ def snapshot_summary_settings(marks: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def temporary_view(frame: DataFrame) -> Iterator[str]:
-    """Register `frame` as a temporary view for the body of a `with`. Returns the view's name."""
+    """Register `frame` as a temporary view for the body of a `with`. Yields the view's name."""
     name = f"limnos_{uuid.uuid4().hex}"
     frame.createOrReplaceTempView(name)
     try:

@@ -73,7 +73,7 @@ class SparkSessions:
     def interrupt(self, busy: Sequence[SparkSession]) -> None:
         """Cancel the jobs of these sessions.
 
-        If a Spark Connect server does not answer in time, all calls to it are closed.
+        If a Spark Connect server does not respond in time, all connections to it are closed.
         """
         asking = threading.Thread(target=_interrupt, args=(busy,), daemon=True)
         asking.start()

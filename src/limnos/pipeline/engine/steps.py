@@ -72,7 +72,9 @@ class _StepExecution:
         self.lineage: QueryLineage | None = None
 
     def done(self) -> StepOutcome:
-        """Execute all phases of the step, from reading to the check of its expectations. Returns the outcome."""
+        """Execute all phases of the step, from reading to the check of its expectations. Returns the outcome. Raises
+        DataBroken if a key or an expectation is violated.
+        """
         rules = RowRules(self.step, parameters=self.values)
         with self._phase("reading"):
             inputs = inputs_of(self.spark, self.step, context=self.context, watched=self._is_watched(rules))

@@ -115,7 +115,7 @@ def prepare(
     branch: str,
     existing_tables: frozenset[Parts] = frozenset(),
 ) -> TablePreparation:
-    """Execute the DDL that creates or alters the step's table. Returns the table, and the result of `preparation`.
+    """Execute the DDL that creates or alters the step's table. Returns the result of `preparation`.
 
     Raises as `preparation` does.
     """

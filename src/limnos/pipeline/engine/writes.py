@@ -74,13 +74,13 @@ def write(
         branch: The branch, which is new or unchanged since its last write.
         marks: Entries for the snapshot's summary.
         whole: Whether an incremental step read all rows, so that in mode `append` they replace the earlier rows.
-        run_at: The run's time, required for a history without `as_of`.
+        run_at: The run's time, required for a history without `as_of` or with `delete_missing`.
         schema: The table's columns, if they are known.
 
     Raises:
         KeyViolation: Before anything is written.
         BadRequest: The plan would write elsewhere. Nothing is written.
-        NotFound: The branch was dropped by another client.
+        NotFound: The branch or its table was dropped by another client.
     """
     entries = {**marks, **base_mark(branch), PART_MARK: "1 of 1"}
     before = branch.head

@@ -1,6 +1,7 @@
 """The top-level keys of a file, and the declaration built from them.
 
-May import `pipeline`'s values and `node_schemas`. Must not know cycles and duplicates among steps, which `graph` finds.
+May import this package, and `pipeline`'s values, schemas and `reads`. Must not know cycles and duplicates among steps,
+which `graph` finds.
 """
 
 from __future__ import annotations

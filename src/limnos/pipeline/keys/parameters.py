@@ -1,7 +1,7 @@
 """Keys of a parameter: its type and its default.
 
-Defines the record of a parameter, and checks a default against the type. May import `pipeline`'s values and
-`node_schemas`. Must not know runs.
+Defines the record of a parameter, and checks a default against the type. May import this package, and `pipeline`'s
+values and schemas. Must not know runs.
 """
 
 from __future__ import annotations

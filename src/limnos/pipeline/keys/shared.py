@@ -1,6 +1,6 @@
 """Schemas that many keys use: names, columns, SQL, options, functions.
 
-May import `pipeline`'s values. Must not know keys.
+May import `pipeline`'s values and schemas. Must not know keys.
 """
 
 from __future__ import annotations

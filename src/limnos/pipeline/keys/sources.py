@@ -1,7 +1,7 @@
 """Keys of a source: files, databases, Python, streams, tables.
 
-Defines a record for each kind of source, and the constraints between its keys. May import `pipeline`'s values and
-`node_schemas`. Must not know how a source is read.
+Defines a record for each kind of source, and the constraints between its keys. May import this package, and
+`pipeline`'s values and schemas. Must not know how a source is read.
 """
 
 from __future__ import annotations

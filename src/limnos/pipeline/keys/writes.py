@@ -1,6 +1,6 @@
 """Keys of `write`: the modes and their settings.
 
-Defines the record of each mode. May import `pipeline`'s values and `node_schemas`. Must not know the engine.
+Defines the record of each mode. May import this package, and `pipeline`'s values and schemas. Must not know the engine.
 """
 
 from __future__ import annotations

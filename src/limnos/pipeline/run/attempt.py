@@ -1,6 +1,7 @@
 """The work of one attempt of a run, fixed before its first step begins.
 
-Contains its values, and the runner's interface to the engine. May import `client`, `model` and `pipeline`'s values.
+Contains its values, and the runner's interface to the engine. May import `model`, `pipeline`'s values and `graph`, and
+this package.
 """
 
 from __future__ import annotations

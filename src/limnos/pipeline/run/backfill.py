@@ -1,7 +1,7 @@
 """Backfill: one run per value of a parameter, one after the other.
 
-Computes the values of a range, and runs them in order until a run does not end as requested. May import `model` and
-`pipeline`'s values. Must not know the execution of a run.
+Computes the values of a range, and runs them in order until a run does not end as requested. May import `model`,
+`pipeline`'s values and this package. Must not know the execution of a run.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def parse_range(pipeline: Pipeline, text: str) -> ParameterRange:
 def run_range(values: ParameterRange, run: Callable[[Scalar], RunResult]) -> BackfillResult:
     """Run once for each value in order.
 
-    The first run that is not published ends the backfill, because later runs may depend on it.
+    The first run that does not end as requested ends the backfill, because later runs may depend on it.
     """
     for number, value in enumerate(values.values):
         ended = run(value)

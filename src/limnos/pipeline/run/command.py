@@ -119,7 +119,9 @@ def resume_run(
 
 
 def diff_run(run: str, *, connection: ServerConnection, spark: SparkOptions, rows: int) -> tuple[BranchDifference, ...]:
-    """Return the changes that publishing a run would make, table by table."""
+    """Return the changes that publishing a run would make, table by table. Raises BadRequest for a run without a
+    finished step.
+    """
     with connection.client() as client:
         seen = client.runs.load(run)
         keys = _keys(client.pipelines.load(seen.pipeline, version=seen.version).declaration or {})
@@ -176,7 +178,7 @@ def _run_means(
 def stop_on_signals(stop: StopSignal) -> Iterator[None]:
     """Install handlers: the first SIGINT or SIGTERM stops the run: steps are cancelled and branches dropped.
 
-    A second signal ends the process immediately.
+    A second signal has its former effect, in general to end the process. No-op outside of the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -56,7 +56,9 @@ def publish(
     Raises:
         RunStopped: Another attempt has taken over, or the run was cancelled.
         DeniedError: The caller lacks a right.
+        ConflictError, NotFoundError: The server refuses the transaction, and no output has moved.
         RefusedError: The server refuses the transaction for another reason.
+        ValueError: A table lacks a column to drop, and no output has moved.
         UnavailableError: The server was unreachable for too long. The run's record shows whether it was published.
     """
     metadata = {

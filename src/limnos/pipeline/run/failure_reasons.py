@@ -29,8 +29,8 @@ def error_text(error: BaseException) -> str:
 
 
 def end_reason_of(errors: list[BaseException]) -> EndReason:
-    """Choose the reason to report if several steps failed: an error of code takes precedence over a broken expectation,
-    which it may have caused.
+    """Choose the reason to report if several steps failed. In order of precedence: an unreachable server, a missing
+    right, a dropped output, an error of code, a broken expectation.
     """
     if any(isinstance(error, (StepAway, UnavailableError)) and not isinstance(error, NoSpaceError) for error in errors):
         return EndReason.AWAY

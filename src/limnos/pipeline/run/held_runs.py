@@ -23,7 +23,9 @@ _UNDER_WAY = ("running", "cancelling")
 
 
 def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> RunResult:
-    """Publish a held run. Raises CommitConflict if it is in another state, and the server's errors as ClientError."""
+    """Publish a held run; a published run stays unchanged. Raises CommitConflict if it is in another state or its
+    record has foreign branches, and the server's errors as ClientError.
+    """
     patience = RetryPolicy(away_s, stop=StopSignal())
     seen = patience.call(lambda: client.runs.load(run_id))
     if seen.state == "published":

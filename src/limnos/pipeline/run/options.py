@@ -1,7 +1,7 @@
 """Options of a run: selected steps, full reads, publishing or holding.
 
-The values, their check against the declaration, and their form in the run's record. May import `model` and `pipeline`'s
-values.
+The values, their check against the declaration, and their form in the run's record. May import `model`, `pipeline`'s
+values and `schedule`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class RunOptions:
 
 
 def options_of(fields: Mapping[str, object], *, like: RunOptions) -> RunOptions:
-    """Rebuild the options of a recorded run. Options that the record lacks are taken from `like`."""
+    """Rebuild the options of a recorded run. Options that the record lacks are taken from `like`, which can also
+    request `hold`.
+    """
     return RunOptions(
         only=_names(fields.get("only")),
         since=_names(fields.get("from")),

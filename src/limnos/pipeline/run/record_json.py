@@ -58,7 +58,8 @@ _KINDS = {
 
 
 def step_digest(pipeline: Pipeline, step: StepDeclaration) -> str:
-    """Return a digest of a step and its sources, including the source code of a Python function.
+    """Return a digest of a step and all sources of the pipeline, including the source code of the step's Python
+    function.
 
     A different digest means that the step has changed.
     """

@@ -60,7 +60,7 @@ def heads_of(client: Client, table: Parts) -> TableHeads | None:
 def restart_branches(client: Client, branches: Iterable[StepBranch], *, name: str) -> tuple[StepBranch, ...]:
     """Create the branch `name` at the recorded head of each given branch, without later writes of an earlier process.
 
-    Raises RefusedError or ConflictError if a table or a snapshot no longer exists.
+    Raises NotFoundError, RefusedError or ConflictError if a table or a snapshot no longer exists.
     """
     entries: list[StepBranch] = []
     operations: list[dict[str, object]] = []
@@ -106,8 +106,8 @@ class RemovedOutputs:
 def clear_branches(client: Client, tables: Mapping[Parts, bool], *, run: str) -> RemovedOutputs:
     """Drop all branches of the run in these tables, and new tables that no other client has written.
 
-    `tables` maps each table to whether the run created it. A conflict with a concurrent change is retried once; a
-    second conflict is raised.
+    `tables` maps each table to whether the run created it. A failure by a concurrent change is retried once; a second
+    failure is raised.
     """
     try:
         return _clear_branches_once(client, tables, run=run)

@@ -18,7 +18,7 @@ class EndReason(Enum):
     DATA = "data"
     """An expectation was broken."""
     CODE = "code"
-    """A step's SQL or Python failed, or a source could not be read."""
+    """A step's SQL or Python failed, a source could not be read, or the server refused a request or is out of space."""
     DENIED = "denied"
     """The caller lacked or lost a right."""
     BUSY = "busy"

@@ -37,9 +37,9 @@ def resume(
     """Resume a run with the given declaration of its pipeline. Steps whose declaration changed run again.
 
     Raises:
-        ConflictError: Another process executes the run, or the run has ended.
-        BadRequest: The run belongs to another pipeline.
-        InvalidPipeline: Another pipeline now declares one of its tables.
+        ConflictError: Another process executes the run, or the run was published or discarded.
+        BadRequest: The run belongs to another pipeline, or the declaration lacks one of its steps.
+        InvalidPipeline: The steps have no valid order, or another pipeline now declares one of its tables.
     """
     run_options = options or RunOptions()
     began = time.monotonic()

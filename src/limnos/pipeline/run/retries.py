@@ -1,6 +1,6 @@
 """Retries while the server is unreachable, for as long as a run's options allow.
 
-Repeats idempotent calls. May import `client` and this package. Must not know the calls.
+Repeats idempotent calls. May import `client`, `pipeline`'s failures and this package. Must not know the calls.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Start of a run: register the pipeline, take the lease, execute the steps.
 
-Everything between a declaration and the first step: order, parameters, pins, the record. May import `client`, `model`
-and `pipeline`. Must not know Spark.
+Everything between a declaration and the first step: order, parameters, pins, the record. May import `client` and
+`pipeline`. Must not know Spark.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def start(
     """Run the pipeline once, to its end. Errors after the start of the run are in the returned result.
 
     Raises:
-        BadRequest: Wrong options or parameters.
+        BadRequest: Wrong options or parameters, or a query that Spark rejects.
         InvalidPipeline: The steps have no valid order, or another pipeline declares one of its tables.
-        NotFound: A table that a step reads does not exist.
-        ServiceUnavailable: Spark does not reach the server.
+        NotFound, UnsupportedOperation: A table that a step reads does not exist, or is not an Iceberg table.
+        PermissionDenied, ServiceUnavailable: Spark may not read a table, or does not reach the server.
         ClientError: The server refuses a request before the run begins.
     """
     began = time.monotonic()
@@ -140,7 +140,7 @@ class _RunRequest:
         return tuple(table for step in self.steps for table in tables_of(self.pipeline, step))
 
     def new(self, outputs: RunOutputs) -> frozenset[Parts]:
-        """Tables of the run that do not exist yet."""
+        """Return the tables of the run that do not exist yet."""
         return frozenset(self.tables) - frozenset(outputs.uuids)
 
     def record(self, pins: Mapping[Parts, ReadPin], *, outputs: RunOutputs) -> dict[str, object]:
@@ -155,7 +155,7 @@ class _RunRequest:
         }
 
     def step_records(self) -> list[dict[str, object]]:
-        """Return the inputs, the output and the initial state of each step, for the run's record."""
+        """Return the name, the inputs and the output of each step, for the run's record."""
         return [
             {
                 "name": step.name,

@@ -1,7 +1,7 @@
 """Conditions of row rules as boolean columns: true if the row satisfies the rule.
 
 Evaluates the declared conditions for each row, and derives counts, samples and names of broken rules from them. A
-condition that Spark rejects is refused with its position. A NULL condition counts as broken. May import `declaration`,
+condition that Spark rejects is refused with its position. A NULL condition counts as broken. May import `pipeline`,
 `model` and PySpark; must not know the further use of the rows.
 """
 
@@ -113,7 +113,7 @@ class RuleFlags:
         return frame.sparkSession.sql(text, args=self._parameters or None, limnos_rows=frame)
 
     def _refuse_tables(self, frame: DataFrame, rules: Sequence[Expectation]) -> None:
-        """Refuse conditions that name tables: they would be read at their current state, not at the run's pins."""
+        """Raise BadRequest for a condition that names a table: it would read its current state, not the run's pin."""
         text = f"SELECT {', '.join(f'({chr(10)}{rule.condition}{chr(10)})' for rule in rules)}"
         try:
             named = query_names(frame.sparkSession, text).relations

@@ -2,7 +2,7 @@
 
 Opens a declared source with its driver, in one query or in partitions by a column. The password comes from the
 environment and is passed to Spark as an option; no file, plan, log or process list contains it. May import `pipeline`,
-`spark`, `model` and PySpark. Must not know Limnos tables.
+`spark`, py4j and PySpark. Must not know Limnos tables.
 
 A database cannot be pinned: each read gets the current data. Several connections read the partitions, each in its own
 transaction.
@@ -136,7 +136,9 @@ def _load_frame(request: SourceReadRequest, options: Mapping[str, str]) -> DataF
 def _partitions(
     request: SourceReadRequest, jdbc: Jdbc, *, frame: DataFrame, options: Mapping[str, str]
 ) -> dict[str, str]:
-    """Read the bounds of the partition column from the database. The first partition includes rows with NULL."""
+    """Return Spark's options for a read in partitions, with the bounds of the partition column; empty if one read is
+    enough. The first partition includes rows with NULL. Raises SourceFailed for a column that cannot be used.
+    """
     column = jdbc.partition_column or ""
     field = next((field for field in frame.schema.fields if field.name.lower() == column.lower()), None)
     if field is None:

@@ -2,7 +2,7 @@
 
 Opens exactly the files that a run reads. An undeclared schema is inferred once and recorded with the run; a later
 change of the files' schema is an error. Malformed rows are found by Spark's permissive mode with every column parsed,
-because Spark does not notice errors in columns that a query does not need. May import `pipeline`, `model` and PySpark.
+because Spark does not notice errors in columns that a query does not need. May import `pipeline`, py4j and PySpark.
 Must not know tables.
 """
 
@@ -95,7 +95,7 @@ def files_frame(request: SourceReadRequest, files: Files) -> SourceRead:
 
 
 def have_files_changed(request: SourceReadRequest, files: Files) -> bool:
-    """Return whether files were changed, added or removed since `request.pinned` was taken."""
+    """Return whether files were changed, added or removed since `request.pinned` was taken; True if that is unknown."""
     before = read(request.pinned.fingerprint) if request.pinned else None
     if before is None:
         return True
@@ -119,7 +119,9 @@ def _check(request: SourceReadRequest, files: Files) -> None:
 
 
 def _pinned_files(request: SourceReadRequest, states: tuple[SourceFileState, ...]) -> tuple[SourceFileState, ...]:
-    """Return the files that this run has already read, if any. Later files are read by the next run."""
+    """Return the files that this run has already read, else all files. Later files are read by the next run. Raises
+    SourceFailed if files were changed or removed during the run.
+    """
     pinned = read(request.pinned.fingerprint) if request.pinned else None
     if pinned is None:
         return states
@@ -213,8 +215,8 @@ def _schema_change_message(what: str) -> str:
 def _check_headers(
     request: SourceReadRequest, files: Files, *, schema: StructType, among: Sequence[SourceFileState]
 ) -> None:
-    """Compare the headers of the oldest and the newest file with the schema. Spark checks the headers of other files
-    while reading.
+    """Raise SourceFailed if the header of the oldest or the newest CSV file differs from the schema. Spark checks the
+    headers of other files while reading.
     """
     if files.format != "csv" or not _has_header(files):
         return

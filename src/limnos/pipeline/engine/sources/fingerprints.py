@@ -68,7 +68,7 @@ class NewFiles:
 def take_fingerprint(
     files: Iterable[SourceFileState], *, schema: str | None = None, content: str | None = None
 ) -> FilesFingerprint:
-    """Compute the fingerprint of a source's files: their count, newest time and a digest of paths and sizes."""
+    """Compute the fingerprint of a source's files: their count, newest time, and digests of paths, sizes and times."""
     ordered = sorted(files)
     return FilesFingerprint(
         files=len(ordered),
@@ -105,7 +105,9 @@ def is_same(before: FilesFingerprint, now: FilesFingerprint) -> bool:
 
 
 def new_since(files: Sequence[SourceFileState], before: FilesFingerprint | None) -> NewFiles:
-    """Return the files that are not in `before`. Removed files are ignored, because their rows were already read."""
+    """Return the files that are not in `before`, or all files if others were changed. If `before` has an entry for each
+    file, removed files are ignored, because their rows were already read; else a removed file requires a full read.
+    """
     if before is None:
         return NewFiles(files=tuple(files), whole_because="nothing was read before")
     if before.each is not None:

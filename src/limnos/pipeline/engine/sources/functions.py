@@ -3,7 +3,7 @@
 Calls the declared function and stages its rows. A function with a parameter `spark` is called in the driver and returns
 a DataFrame. Any other function yields Arrow batches. It runs in one task of an executor, batch by batch, so no rows
 pass through the driver; its imports must be installed there. Rows are staged, because a second call may return
-different rows. May import `pipeline`, `model` and PySpark.
+different rows. May import `pipeline`, py4j, pyarrow and PySpark.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _WHOLE_BECAUSE = "each run calls the function again"
 def function_frame(request: SourceReadRequest, kind: PythonSource) -> SourceRead:
     """Call the function of a source.
 
-    Raises SourceFailed: the function is missing, its arguments do not match, or its columns differ from the declared
-    columns.
+    Raises SourceFailed: the function is missing or fails, its arguments do not match, or its columns differ from the
+    declared columns.
     """
     function = kind.callable or _import_function(request, kind.function)
     try:
@@ -52,7 +52,7 @@ def function_frame(request: SourceReadRequest, kind: PythonSource) -> SourceRead
 
 
 def _stage_frame(request: SourceReadRequest, kind: PythonSource, *, frame: DataFrame) -> DataFrame:
-    """Stage the function's rows. An error in an executor is reported by its last line."""
+    """Stage the function's rows. Raises SourceFailed with the last line of an error in an executor."""
     try:
         return stage(frame)
     except (PySparkException, Py4JJavaError) as error:
@@ -78,7 +78,9 @@ def _import_function(request: SourceReadRequest, name: str) -> Callable[..., obj
 def _arguments(
     request: SourceReadRequest, name: str, *, parameters: Mapping[str, inspect.Parameter]
 ) -> dict[str, object]:
-    """Return the pipeline's parameters for the function's arguments of the same names."""
+    """Return the pipeline's parameters for the function's arguments of the same names. Raises SourceFailed for an
+    argument without a value.
+    """
     arguments: dict[str, object] = {key: request.parameters[key] for key in parameters if key in request.parameters}
     missing = [
         key

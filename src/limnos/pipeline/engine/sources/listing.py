@@ -1,7 +1,7 @@
 """Listing of files: the files that a URL or pattern matches, and their paths for Spark.
 
-Lists files through Spark, so that every file system of Spark works, also over Spark Connect. May import `values`,
-`fingerprints`, `model` and PySpark. Must not know formats.
+Lists files through Spark, so that every file system of Spark works, also over Spark Connect. May import `declaration`,
+`values`, `fingerprints`, py4j and PySpark. Must not know formats.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _SECRET = re.compile(r"//[^/@]*@")
 def locate_path(request: SourceReadRequest, path: str) -> str:
     """Return a source's path for Spark.
 
-    URLs and absolute paths are unchanged; a relative path is below the pipeline's directory.
+    URLs and absolute paths are unchanged; a relative path is below the pipeline's directory. Raises SourceFailed for an
+    empty path.
     """
     if not path.strip():
         raise request.failed("its path is empty: write a URL, or a path from the pipeline's file.")

@@ -3,7 +3,7 @@
 Runs Spark's Structured Streaming with `availableNow`, stages each batch, and returns all batches as one DataFrame. The
 progress is stored in a checkpoint directory. Each read copies the checkpoint of the last published run to a new name,
 and the pin has that name. So a discarded run consumes nothing, and a restored table continues from its own state. Each
-step that reads a stream has its own progress. May import `pipeline`, `model` and PySpark. Must not know publishing.
+step that reads a stream has its own progress. May import `pipeline`, py4j and PySpark. Must not know publishing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _read(
 
 
 def _streaming(request: SourceReadRequest, stream: Stream, *, stored_schema: object) -> tuple[object, DataFrame]:
-    """Return the stream, and the inferred schema to record (None if the schema is declared)."""
+    """Return the inferred schema to record (None if none was inferred), and the streaming DataFrame."""
     try:
         if stream.files is not None:
             path = locate_path(request, stream.files.path)
@@ -97,7 +97,9 @@ def _streaming(request: SourceReadRequest, stream: Stream, *, stored_schema: obj
 
 
 def _kafka(request: SourceReadRequest, options: Mapping[str, str]) -> dict[str, str]:
-    """Return Kafka's options. An option `NAME_env` gets its value from that environment variable."""
+    """Return Kafka's options. An option `NAME_env` names the environment variable with the value of `NAME`. Raises
+    SourceFailed if the variable is not set.
+    """
     results = {}
     for name, value in options.items():
         if name.endswith(_ENV):
@@ -149,7 +151,7 @@ class _StreamBatches:
 
 
 def _drain_stream(request: SourceReadRequest, frame: DataFrame, *, checkpoint: str) -> _StreamBatches:
-    """Run the stream until all data available now is read."""
+    """Read all data that is available now, and stage its batches. Raises SourceFailed if the stream fails."""
     batches = _StreamBatches()
     names: list[str] = []
 
@@ -188,7 +190,9 @@ class _Checkpoints:
         return f"{self._root}/{name}"
 
     def create_checkpoint(self, before: str | None) -> str:
-        """Create a checkpoint that continues from `before`. Returns its name."""
+        """Create a checkpoint that continues from `before`. Returns its name. Raises SourceFailed if `before` is
+        missing.
+        """
         name = uuid.uuid4().hex
         if before is None:
             return name

@@ -1,6 +1,6 @@
 """Requests and results of reading a source.
 
-The common values of all readers of sources. May import `pipeline`'s values, `model` and PySpark's types. Must not know
+The common values of all readers of sources. May import `pipeline`'s values, `model`, py4j and PySpark. Must not know
 the readers of sources.
 """
 
