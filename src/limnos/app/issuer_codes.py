@@ -1,8 +1,8 @@
 """Sign-in of browsers at the external issuer: the authorization URL, and the exchange of the authorization code.
 
-May import the layers below. Must not know sessions. RFC 6749, section 4.1 (authorization codes), RFC 7636 (PKCE),
-OpenID Connect Discovery 1.0, section 4. Of the issuer's tokens only the ID token leaves this module; the caller
-verifies it.
+May import httpx2, structlog, this package and the layers below. Must not know sessions. RFC 6749, section 4.1
+(authorization codes), RFC 7636 (PKCE), OpenID Connect Discovery 1.0, section 4. Of the issuer's tokens only the ID
+token leaves this module; the caller verifies it.
 """
 
 from __future__ import annotations
@@ -134,7 +134,9 @@ class CodeSignIn:
             raise AuthenticationFailed(_STANDING.format("the client secret cannot be read")) from None
 
     async def _discovered_endpoints(self) -> tuple[str, str]:
-        """Return the issuer's authorization and token endpoints, from its cached or fetched discovery document."""
+        """Return the issuer's authorization and token endpoints, from its cached or fetched discovery document. Raises
+        AuthenticationFailed without a client id, ServiceUnavailable if it cannot be fetched.
+        """
         if not self.client_id:
             raise AuthenticationFailed("The console offers no sign-in at an issuer: oidc.console_client_id is not set")
         if self._endpoints is not None and time.monotonic() - self._read_at < self._refresh_s:

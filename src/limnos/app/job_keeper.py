@@ -192,9 +192,10 @@ def _execute(
 
 
 def _limit(limits: JobLimits) -> None:
-    """Limit resources, and give the job a lower priority and a higher out-of-memory score.
+    """Limit resources, give the job a lower priority and a higher out-of-memory score, and remove its network access
+    unless the settings allow it.
 
-    Raises OSError if the kernel refuses a limit.
+    Raises OSError if the kernel refuses one of them.
     """
     bounds = {
         resource.RLIMIT_CORE: 0, resource.RLIMIT_DATA: limits.memory_bytes, resource.RLIMIT_CPU: limits.cpu_s, resource.RLIMIT_FSIZE: limits.file_bytes,
@@ -224,7 +225,9 @@ def _close_network() -> None:
 
 
 def _confine(work: JobCommand) -> None:
-    """Confine file access by Landlock. Raises OSError if the job would have the server's rights to files."""
+    """Confine file access by Landlock. Raises OSError if the job would have the server's rights to files, and the
+    settings do not allow that.
+    """
     confined = confine(readable=(*SYSTEM, *work.readable), writable=(work.scratch, *work.writable), closed=work.closed)
     if not confined and work.user is None and work.must_be_confined:
         raise OSError(

@@ -89,7 +89,8 @@ class LanceProcesses:
     async def ask(self, worker_task: WorkerTask) -> bytes:
         """Send a request to a worker process and return the response. Cancelling the caller kills the process.
 
-        Raises the error that the process reports; ServiceUnavailable, TooLarge, or StateUnknown if the process dies.
+        Raises the error that the process reports; if the process dies, BadRequest, TooLarge, ServiceUnavailable or
+        StateUnknown.
         """
         async with self._acquire(worker_task) as worker:
             await worker_task.begin()

@@ -75,7 +75,7 @@ class OffloadProcesses:
 
     async def _ask(self, parts: list[bytes]) -> list[bytes]:
         """Send a function call to a process and return the result. An idle process that has died is replaced without an
-        error.
+        error. Raises ServiceUnavailable if a new process dies, or the server is stopping.
         """
         while self._idle:
             try:

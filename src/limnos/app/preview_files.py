@@ -1,7 +1,7 @@
 """Offloaded work: reads the beginning of a table's data file or of a fileset's file, within a budget of bytes.
 
-May import `files`, `formats` and `model`. Runs in a worker process with a memory limit, which is killed at the deadline
-of the preview. Messages about tables name no file, because names of files may contain values.
+May import msgspec, `files`, `formats` and `model`. Runs in a worker process with a memory limit, which is killed at the
+deadline of the preview. Messages about tables name no file, because names of files may contain values.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def preview_file(question: bytes) -> list[bytes]:
 
 @contextmanager
 def _without_file_names(budget: ReadBudget) -> Iterator[None]:
-    """Replace exceptions by ones whose messages do not name files. The originals are attached as causes, for the
-    log.
+    """Replace exceptions by UnsupportedOperation or StorageFailed, whose messages do not name files. The originals are
+    attached as causes, for the log.
     """
     try:
         with _library_errors_replaced(budget, _UNREADABLE):

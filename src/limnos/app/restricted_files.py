@@ -1,6 +1,6 @@
 """Offloaded work: rewrites one data file for restricted users and stores it where their clients read it.
 
-May import `files`, `formats.restricting` and `model`. Runs in a worker process that is killed at the request's
+May import msgspec, `files`, `formats.restricting` and `model`. Runs in a worker process that is killed at the request's
 deadline. Each request has the properties that its file store needs. Decision record 0093.
 """
 

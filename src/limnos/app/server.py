@@ -1,7 +1,7 @@
 """The commands of the server process: start, check, migrate, janitor.
 
-May import every layer below, uvicorn and uvloop. Standard output has only text for users and scripts: `ready URL` and
-how to connect. Logs go to standard error.
+May import msgspec, this package and every layer below. Standard output has only text for users and scripts: `ready URL`
+and how to connect. Logs go to standard error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """One serving process: build the node, serve on bound sockets, drain, close.
 
-May import every layer below, uvicorn and uvloop. Must neither know the supervisor nor print to standard output.
+May import this package, every layer below, uvicorn and uvloop. Must neither know the supervisor nor print to standard
+output.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The settings of this node as lines for display, with masks in place of secrets.
 
-May import `config`, `services` and the layers below.
+May import msgspec, `config`, `services` and the layers below.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Background work of a node: tasks in the store, and periodic maintenance of the store.
 
-May import `services`, `store` and the layers below. `app.task_kinds` lists the kinds of tasks. A task is leased, and
-heartbeats renew the lease. A failed task is retried with exponential backoff, up to a maximum number of attempts.
+May import `task_kinds`, `services`, `store` and the layers below. `app.task_kinds` lists the kinds of tasks. A task is
+leased, and heartbeats renew the lease. A failed task is retried with exponential backoff, up to a maximum number of
+attempts.
 """
 
 from __future__ import annotations

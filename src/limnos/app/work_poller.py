@@ -1,6 +1,6 @@
 """A poller of work in the store: leases due work, starts it, and polls again when woken or after a pause.
 
-May import `model`, `telemetry`. Must not know the work: subclasses select the work and its lease, such as
+May import `model` and `telemetry`. Must not know the work: subclasses select the work and its lease, such as
 `deliveries` and `executor`.
 """
 

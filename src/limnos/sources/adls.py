@@ -65,8 +65,8 @@ class AdlsAccount(NamedTuple):
         key.
         """
         if self.program is not None:
-            return f"program {self.program[1]}"
-        return "the environment's program" if self.key is None else "an account's key"
+            return f"service principal {self.program[1]}"
+        return "the environment's service principal" if self.key is None else "an account's key"
 
     @property
     def endpoint(self) -> str | None:

@@ -82,7 +82,9 @@ class AwsRole(NamedTuple):
         return json.dumps({"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": self.arn})
 
     def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
-        """Return the policy that gives access to one location; None if no policy can name it safely."""
+        """Return the policy that gives access to one location; None without a right to its files, or if no policy can
+        name it safely.
+        """
         return policy_of(self, location, rights=rights, open_to_writers=open_to_writers)
 
     def issue(self, policy: str) -> AwsCredentials:
@@ -129,7 +131,9 @@ def check_role(properties: Mapping[str, str]) -> None:
 
 
 def role_of(properties: Mapping[str, str]) -> AwsRole | None:
-    """Return the role that a catalog's properties name; None if they name no role."""
+    """Return the role that a catalog's properties name; None if they name no role. Raises BadRequest for invalid
+    properties.
+    """
     arn = find_property(properties, ROLE)
     if arn is None:
         return None
@@ -164,7 +168,8 @@ def _endpoint_of(properties: Mapping[str, str]) -> str | None:
 
 
 def policy_of(role: AwsRole, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
-    """Return the policy that gives access to one location; None if no policy can name it safely.
+    """Return the policy that gives access to one location; None without a right to its files, or if no policy can name
+    it safely.
 
     Each pattern for files ends in `/*`, so that other locations with the same prefix stay inaccessible.
 
@@ -220,7 +225,7 @@ def assume_role(role: AwsRole, policy: str) -> AwsCredentials:
 
 @lru_cache(maxsize=_CLIENTS_MAX)
 def _client(role: AwsRole) -> _Sts:
-    """Return the STS client for a role. It is thread-safe."""
+    """Return the thread-safe STS client for a role. Raises UnsupportedOperation if botocore is not installed."""
     try:
         from botocore.config import Config  # noqa: PLC0415 - of the extra `s3`
         from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above

@@ -73,7 +73,9 @@ class GcsAccount(NamedTuple):
         )
 
     def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
-        """Return the access boundary for one location; None if no condition can name it safely."""
+        """Return the access boundary for one location; None without a right to its files, or if no condition can name
+        it safely.
+        """
         return boundary_of(location, rights=rights, open_to_writers=open_to_writers)
 
     def issue(self, policy: str) -> GcsToken:
@@ -136,7 +138,8 @@ def _check_key(key: str) -> None:
 
 
 def boundary_of(location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
-    """Return the access boundary for one location; None if no condition can name it safely.
+    """Return the access boundary for one location; None without a right to its files, or if no condition can name it
+    safely.
 
     Each condition for files ends in a slash, so that other locations with the same prefix stay inaccessible. Listing
     needs a role that can also read; its condition is true for list requests only.

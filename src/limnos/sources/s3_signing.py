@@ -111,7 +111,9 @@ def _accesses_of(request: StoreRequest, properties: Mapping[str, str]) -> list[S
 
 
 def _split_url(uri: str, properties: Mapping[str, str]) -> tuple[SplitResult, str, str]:
-    """Return a URL's parts, its bucket, and the percent-encoded path of its object."""
+    """Return a URL's parts, its bucket, and the percent-encoded path of its object. Raises BadRequest for a malformed
+    URL, PermissionDenied for another store.
+    """
     try:
         parts = urlsplit(uri)
         port = parts.port
@@ -197,7 +199,9 @@ def _of_object(request: StoreRequest, bucket: str, *, path: str, query: Mapping[
 
 
 def _copy_source(source: str) -> str:
-    """Return the source of a copy: `bucket/key`, percent-encoded, with or without a leading slash."""
+    """Return the source of a copy: `bucket/key`, percent-encoded, with or without a leading slash. Raises
+    PermissionDenied for a version of an object.
+    """
     if not source.isascii() or "?" in source:
         raise PermissionDenied("Copies of an object's older version, or of one by its access point, are not signed")
     bucket, _, path = source.removeprefix("/").partition("/")
@@ -205,7 +209,9 @@ def _copy_source(source: str) -> str:
 
 
 def _of_deletes(request: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
-    """Return the objects in the body of a bulk delete. The body is then part of the signature."""
+    """Return the objects in the body of a bulk delete. The body is then part of the signature. Raises BadRequest for a
+    malformed body, PermissionDenied for an unsigned body or for versions of objects.
+    """
     if not set(query) <= {"delete", "x-id"}:
         raise _unknown(request.method, query)
     body = request.body

@@ -226,7 +226,7 @@ def ensure(
     """Return the local path of `artifact`: from the cache, from `.m2/repository`, or fetched and verified.
 
     A lock in the cache directory lets one process fetch it while others wait. Raises ServiceUnavailable if the download
-    fails, or the SHA-256 differs.
+    fails, the SHA-256 differs, or the cache cannot be written.
     """
     directory = cache or cache_directory()
     path = _local(artifact, directory)
@@ -340,8 +340,8 @@ def _fetch_with_retries(url: str, artifact: Artifact, *, target: Path, progress:
 
 
 def _fetch(url: str, artifact: Artifact, *, target: Path, progress: Progress | None) -> None:
-    """Fetch an archive into a temporary file, and rename it to the target only if its SHA-256 equals the pinned
-    SHA-256.
+    """Fetch an archive into a temporary file, and rename it to the target. Raises ServiceUnavailable if its SHA-256 is
+    not the pinned one.
     """
     handle, side = tempfile.mkstemp(dir=target.parent, prefix=f".{artifact.filename}-")
     try:

@@ -125,7 +125,8 @@ def make_launcher(executable: Path, *, cache: Path) -> Path:
     """Create a Java home whose `bin/java` runs `executable` without Spark's vector-module argument. Returns the home.
 
     Its name has a digest of the content, so several environments can share a cache directory. The script is written to
-    a temporary file and renamed, mode 755, so concurrent processes never see a partial file.
+    a temporary file and renamed, mode 755, so concurrent processes never see a partial file. Raises ServiceUnavailable
+    if it cannot be written.
     """
     script = _launcher_text(executable)
     home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"

@@ -82,15 +82,16 @@ def session(
     `token` is sent as Bearer; `user` is for servers that accept the Basic user without a password (`simple`
     authentication, loopback). `catalogs` None: all Iceberg catalogs that the caller may see. `master` is any Spark
     master URL. `config` adds and overrides Spark settings. If the process already runs Spark, a new session of it is
-    returned, with its own catalogs and credential. With `lineage`, OpenLineage's listener reports each statement's
-    sources and targets to the server, with the credential of the session that started Spark. With the extra `lance`
-    installed the session has the source `limnos.lance`, unless `lance` is False. `files` are existing JAR archives and
-    a Java runtime; without them both are found or fetched. With `s3` Spark reads tables on S3, by vended credentials or
-    request signing. `ca_file` is a PEM file of certificate authorities that this process and Spark trust in addition to
-    the system's.
+    returned, with its own catalogs and credential; of `config` only settings of catalogs then apply. With `lineage`,
+    OpenLineage's listener reports each statement's sources and targets to the server, with the credential of the
+    session that started Spark. With the extra `lance` installed the session has the source `limnos.lance`, unless
+    `lance` is False. `files` are existing JAR archives and a Java runtime; without them both are found or fetched. With
+    `s3` Spark reads tables on S3, by vended credentials or request signing. `ca_file` is a PEM file of certificate
+    authorities that this process and Spark trust in addition to the system's.
 
-    Raises UnsupportedOperation (no PySpark, or no Iceberg runtime for it), ServiceUnavailable (no Java, or an archive
-    cannot be fetched), BadRequest (contradictory arguments), and with `catalogs` None the client's errors.
+    Raises UnsupportedOperation (no PySpark, no Iceberg runtime for it, or a running Spark without a requested feature),
+    ServiceUnavailable (no Java, or an archive cannot be fetched), BadRequest (contradictory arguments), and with
+    `catalogs` None the client's errors.
     """
     _check_master(master)
     header = authorization(token=token, user=user)
@@ -327,7 +328,8 @@ def _iceberg(uri: str) -> str:
 def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSession | None:
     """Return the SparkSession that runs in this process; None if none runs.
 
-    Raises UnsupportedOperation if it was started without a requested feature (lineage, S3, certificate authorities).
+    Raises UnsupportedOperation if it was started without Iceberg's extensions or a requested feature (lineage, S3,
+    certificate authorities).
     """
     from pyspark import SparkContext  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415

@@ -239,7 +239,9 @@ class TopicCatalog(BaseCatalog, Protocol):
         """Create a topic. Raises AlreadyExists, NotFound for the schema, BadRequest for an invalid name or setting."""
 
     def topic_alter(self, schema: str, topic: str, *, sets: Mapping[str, str], removes: Sequence[str]) -> None:
-        """Change a topic's properties atomically. Raises NotFound, BadRequest for an invalid setting."""
+        """Change a topic's properties. All changes are validated before the first is made. Raises NotFound, BadRequest
+        for an invalid setting.
+        """
 
     def topic_drop(self, schema: str, topic: str) -> None:
         """Drop a topic with its messages.

@@ -1,7 +1,7 @@
 """Another Iceberg REST catalog as a source: its objects as Gravitino's JSON, and Iceberg REST requests forwarded to it.
 
-May import `formats`, `model`, `names` and this package. Must not know callers or rights: the caller has made the access
-decision and built the request from the authorized objects.
+May import msgspec, `formats`, `model`, `names` and this package. Must not know callers or rights: the caller has made
+the access decision and built the request from the authorized objects.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _strange(detail: str) -> SourceFailed:
 
 class RestSource:
     """A connector for another Iceberg REST catalog; each method sends the request of the same operation over a
-    RestSession.
+    RestSession. Raises SourceFailed for a malformed response.
     """
 
     def __init__(self, session: RestSession) -> None:
@@ -111,8 +111,8 @@ class RestSource:
         return self._session.send(call._replace(endpoint=loads))
 
     def names(self, call: RestCall) -> SourceNames:
-        """Return one page of names if `call` has `pageToken`; else follow the page tokens and return all names,
-        sorted.
+        """Return one page of names if `call` has `pageToken`; else follow the page tokens and return all names, sorted.
+        Raises SourceFailed for more than `_NAMES_MAX` names.
         """
         if any(name == "pageToken" for name, _ in call.query):
             return names_of(call, self.exchange(call).body)
@@ -273,8 +273,8 @@ class RestSource:
         )
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[tables.TableChange]) -> None:
-        """Apply changes as one commit. After a commit conflict it is rebuilt from the table's new metadata and
-        retried.
+        """Apply changes as one commit. After a commit conflict it is rebuilt from the table's new metadata and retried;
+        CommitConflict is raised after `_TRIES_MAX` attempts.
         """
         for attempt in range(1, _TRIES_MAX + 1):
             stored = self._stored(schema, table)

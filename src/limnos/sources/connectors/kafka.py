@@ -80,14 +80,16 @@ class KafkaSource:
     # -- the schema ------------------------------------------------------------------------------------------------
 
     def schema_names(self, parent: Levels) -> list[str]:
-        """Return `default`, the only schema, if the cluster answers."""
+        """Return `default`, the only schema, after a check that the cluster responds. Raises UnsupportedOperation for a
+        `parent`.
+        """
         if parent:
             raise UnsupportedOperation("Schemas of this source do not nest")
         self.check()
         return [SCHEMA]
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Return whether the name is `default`, the only schema, if the cluster answers."""
+        """Return whether the name is `default`, the only schema, after a check that the cluster responds."""
         self.check()
         return schema == (SCHEMA,)
 
@@ -147,7 +149,7 @@ class KafkaSource:
         return SourceTopicInfo({**stated, PARTITIONS: str(len(description.partitions)), REPLICATION: str(copies)})
 
     def topic_create(self, schema: str, topic: str, *, properties: Mapping[str, str]) -> None:
-        """Create a topic. Missing settings take the cluster's defaults."""
+        """Create a topic, and wait until the brokers report it. Missing settings get the cluster's defaults."""
         _require_schema(schema)
         stated = {name: value for name, value in properties.items() if name not in (PARTITIONS, REPLICATION)}
         partitions, copies = (_whole(properties, name) for name in (PARTITIONS, REPLICATION))

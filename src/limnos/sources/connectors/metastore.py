@@ -111,8 +111,8 @@ class MetastoreSource:
         return SourceSchemaInfo(database.description or None, {**(database.parameters or {}), **place})
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
-        """Create a database in the directory that the metastore chooses. Raises AlreadyExists, and BadRequest for a
-        name in upper case.
+        """Create a database in the directory that the metastore chooses. Raises AlreadyExists, BadRequest for a name in
+        upper case, and UnsupportedOperation for a location.
         """
         _refuse_location(properties)
         single = metastore_tables.name_of(_single(schema), what="Schema")
@@ -120,7 +120,9 @@ class MetastoreSource:
             client.create_database(Database(name=single, description=comment or "", parameters=properties))
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
-        """Set and remove a database's parameters. The location cannot change. Raises NotFound."""
+        """Set and remove a database's parameters. Raises NotFound, and UnsupportedOperation for a change of the
+        location.
+        """
         _refuse_location({**sets, **dict.fromkeys(removes, "")})
         with self._open_client(_schema(schema), kind="namespace", changes=True) as client:
             database = _database(client, schema)
@@ -176,7 +178,9 @@ class MetastoreSource:
             client.alter_table(result.dbName, result.tableName, result)
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
-        """Rename a table, also into another database. The metastore moves the files of a managed table."""
+        """Rename a table, also into another database. The metastore moves the files of a managed table. Raises
+        NotFound, AlreadyExists, BadRequest for a name in upper case.
+        """
         name = metastore_tables.name_of(target[-1], what="Table")
         with self._open_client(_schema(target[:-1]), kind="namespace") as client:
             into = _database(client, target[:-1]).name

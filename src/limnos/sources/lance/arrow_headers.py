@@ -93,7 +93,7 @@ class _FlatbufferTable:
         return None if place is None else _FlatbufferTable(self._data, place + _U32.unpack_from(self._data, place)[0])
 
     def buffers(self) -> tuple[tuple[int, int], ...]:
-        """Return the (offset, length) pairs of a batch's buffers, the third field of RecordBatch."""
+        """Return the (offset, length) pairs of a batch's buffers, the third field of RecordBatch. Raises BadRequest."""
         place = self._place(2)
         if place is None:
             return ()

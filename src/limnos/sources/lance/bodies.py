@@ -147,7 +147,7 @@ class ArrowBody:
         return data
 
     def _next_message(self) -> None:
-        """Read and check the header of the next IPC message, and prepare its bytes for `read`."""
+        """Read and check the header of the next IPC message, and prepare its bytes for `read`. Raises BadRequest."""
         self._ready, self._given = bytearray(), 0
         prefix = self._from_body(_LENGTH.size, may_end=True)
         if not prefix:

@@ -133,7 +133,9 @@ class LanceDirectory:
             raise _taken_error(levels, kind="namespace")
 
     def drop_namespace(self, levels: Levels, *, cascade: bool) -> dict[str, str]:
-        """Drop a namespace, with `cascade` also its content. Returns its properties. Raises NotFound, NotEmpty."""
+        """Drop a namespace, with `cascade` also its content. Returns its properties. Raises NotFound, NotEmpty, and
+        UnsupportedOperation in a layout without namespaces.
+        """
         state = self._for_namespaces(levels)
         properties = self._require(state, levels)
         below = [row for row in state.rows if row.levels[: len(levels)] == levels and row.levels != levels]
@@ -214,8 +216,8 @@ class LanceDirectory:
         return entry
 
     def drop(self, levels: Levels) -> DirectoryTable:
-        """Drop a table and delete its files; other files in the folder are not deleted. Raises NotFound, InvalidTable
-        for a folder that is not a table.
+        """Drop a table and delete its files; other files in the folder stay. Raises NotFound, and in layout V0
+        InvalidTable for a folder with other files.
         """
         state = self._state()
         entry = self._find(state, levels)
@@ -308,7 +310,9 @@ class LanceDirectory:
         return state
 
     def _for_namespaces(self, levels: Levels) -> _DirectoryState:
-        """Return the directory's state for changing namespaces. A V1 directory becomes V2 with its first index."""
+        """Return the directory's state for changing namespaces. A V1 directory becomes V2 with its first index. Raises
+        BadRequest for the root, UnsupportedOperation in layout V0 or if layout V1 was stated.
+        """
         if not levels:
             raise BadRequest("The root namespace always exists: name a namespace in it")
         state = self._state()

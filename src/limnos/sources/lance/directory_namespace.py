@@ -1,10 +1,10 @@
 """A directory as a Lance namespace implementation: names are handled by our own rules, and versions, tags and branches
 by Lance's library.
 
-May import Lance's library, `formats.lance`, `model`, `names` and `sources`. Must not know HTTP. Requests about a
-table's versions go to Lance's own implementation over the same directory, after a check that the table exists: Lance's
-implementation treats a missing namespace as an empty namespace. Requests about rows are not served here but by worker
-processes (`worker`).
+May import Lance's library, msgspec, `formats.lance`, `model`, `names` and `sources`. Must not know HTTP. Requests about
+a table's versions go to Lance's own implementation over the same directory, after a check that the table exists:
+Lance's implementation treats a missing namespace as an empty namespace. Requests about rows are not served here but by
+worker processes (`worker`).
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class DirectoryRequests:
         return self.describe_namespace(request)
 
     def drop_namespace(self, request: Any) -> Fields:  # noqa: ANN401
-        """Drop a namespace; with the behavior Cascade also its content."""
+        """Drop a namespace; with the behavior Cascade also its content. Raises NotEmpty, and NotFound unless the mode
+        is Skip.
+        """
         mode = _word(request.mode, ("fail", "skip"), field="mode")
         cascade = _word(request.behavior, ("restrict", "cascade"), field="behavior") == "cascade"
         try:
@@ -88,14 +90,16 @@ class DirectoryRequests:
         return _page("tables", [msgspec.json.encode(entry.levels).decode() for entry in entries], request=request)
 
     def declare_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Reserve a table's name, and create its folder. Returns the table's location."""
+        """Reserve a table's name, and create its folder. Returns the table's location. Raises AlreadyExists, BadRequest
+        if the request states a location.
+        """
         if request.location:
             raise BadRequest("The layout of the directory determines a table's location: leave out location")
         return self._describe(self._directory.declare(_levels(request), request.properties or {}))
 
     def register_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Register a folder of the directory as a table. Raises AlreadyExists, InvalidTable for a folder without a
-        table.
+        """Register a folder of the directory as a table; the mode Overwrite replaces an existing name. Raises
+        AlreadyExists, InvalidTable for a folder without a table.
         """
         levels = _levels(request)
         if _word(request.mode, ("create", "overwrite"), field="mode") == "overwrite":
@@ -114,7 +118,9 @@ class DirectoryRequests:
         return {}
 
     def describe_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Return a table's location, and its version and schema unless the request excludes them."""
+        """Return a table's location, and its version and schema if it has data and the request does not exclude them.
+        Raises NotFound (table, version, tag, branch).
+        """
         entry = self._directory.find(_levels(request))
         fields = {**self._describe(entry), "table": entry.levels[-1], "namespace": list(entry.levels[:-1])}
         if request.load_detailed_metadata is False and not request.check_declared:
@@ -139,7 +145,9 @@ class DirectoryRequests:
         return self._gone(self._directory.deregister(_levels(request)))
 
     def drop_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Drop a table and the files that belong to it; other files of its folder stay. Raises NotFound."""
+        """Drop a table and the files that belong to it; other files of its folder stay. Raises as `LanceDirectory.drop`
+        does.
+        """
         return self._gone(self._directory.drop(_levels(request)))
 
     def rename_table(self, request: Any) -> Fields:  # noqa: ANN401

@@ -84,7 +84,9 @@ def _match(entries: Json, columns: list[str]) -> MatchQuery:
 
 
 def _multi(entries: Json) -> MultiMatchQuery:
-    """Build a query for the same words in several columns. LanceDB's clients state the words once, and the columns."""
+    """Build a query for the same words in several columns. LanceDB's clients state the words once, and the columns.
+    Raises BadRequest for a malformed query.
+    """
     matches = entries.get("match_queries")
     if matches is None:
         return MultiMatchQuery(

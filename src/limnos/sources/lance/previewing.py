@@ -1,7 +1,7 @@
 """Reads the first rows of a Lance table for a preview, as values for JSON.
 
-May import Lance's library, pyarrow, `formats`, `model` and `sources`. Must not know the wire protocol. Runs in a worker
-process; rows are read in small batches, so that large values do not fill the memory.
+May import Lance's library, msgspec, pyarrow, `formats`, `model` and `sources`. Must not know the wire protocol. Runs in
+a worker process; rows are read in small batches, so that large values do not fill the memory.
 """
 
 from __future__ import annotations

@@ -104,7 +104,9 @@ def _rows(dataset: lance.LanceDataset, request: Query) -> tuple[pa.Schema, Itera
 
 
 def _scanners(dataset: lance.LanceDataset, request: Query) -> list[lance.LanceScanner]:
-    """Return one scanner for the vectors and one for the full-text query; a single one for a query without a search."""
+    """Return one scanner for the vectors and one for the full-text query; a single one for a query without a search.
+    Raises BadRequest for a hybrid search with several vectors.
+    """
     common = _common(request)
     text = None if request.text is None else full_text_queries.query_of(request.text, request.text_columns)
     if not request.vectors:

@@ -1,6 +1,6 @@
 """Describes Lance tables: schema, statistics, row counts and transactions.
 
-May import Lance's library, `model` and `sources`. Must not know the wire protocol. Runs in a worker process.
+May import Lance's library, msgspec, `model` and `sources`. Must not know the wire protocol. Runs in a worker process.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ def write(request: Write, body: BodyPieces) -> LanceWriteResult:
 
     Raises:
         AlreadyExists: The mode is `create` and the table has data.
+        NotFound: The request names a missing branch, or a branch of a table without data.
         SchemaMismatch: The rows do not fit the table's schema.
         BadRequest: The body is not an Arrow stream or is incomplete.
         TooLarge: A batch is larger than `batch_bytes_max`.

@@ -1,7 +1,7 @@
 """A session's access to Lance tables: the server and the credential; and the options of a read or write.
 
-May import `client`, `model` and `names`. A source carries its server and credential to Spark's planning processes and
-to executors, as Spark's catalogs do.
+May import `client`, `model`, `names`, msgspec and Lance's library. A source carries its server and credential to
+Spark's planning processes and to executors, as Spark's catalogs do.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def lance_options_of(options: Mapping[str, str]) -> LanceOptions:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Parse a comma-separated list of names, or a JSON list for names that contain commas."""
+    """Parse a comma-separated list of names, or a JSON list for names that contain commas. Raises BadRequest."""
     if not text.startswith("["):
         return tuple(each.strip() for each in text.split(",") if each.strip())
     try:
@@ -121,7 +121,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _vectors(text: str) -> tuple[tuple[str, int], ...]:
-    """Parse the option with the sizes of vector columns: `vector=256,other=8`."""
+    """Parse the option with the sizes of vector columns: `vector=256,other=8`. Raises BadRequest."""
     results = []
     for each in filter(None, (part.strip() for part in text.split(","))):
         name, _, size = each.rpartition("=")

@@ -210,8 +210,8 @@ def _run_rewrite(action: Any) -> RewriteCount:  # noqa: ANN401
 
 
 def _deletes(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401
-    """Apply delete files to their data files, then rewrite the remaining delete files. A table without delete files is
-    left unchanged.
+    """Apply delete files to their data files; in format version 2, then rewrite the remaining position delete files. A
+    table without delete files is left unchanged.
 
     New data files get the sequence number of the rewrite's commit. If they got the sequence number at the rewrite's
     start, an old delete file could still apply to them, and the server would refuse to remove that file.

@@ -152,7 +152,9 @@ def _files(row: Mapping[str, Any]) -> RewriteCount:
 
 
 def _deletes(spark: SparkSession, operation: LeasedOperation) -> str:
-    """Apply delete files to their data files, then rewrite the remaining delete files, by two procedures."""
+    """Apply delete files to their data files; in format version 2, then rewrite the remaining position delete files by
+    a second procedure.
+    """
     options = {**operation.options, "use-starting-sequence-number": "false"}
     count = _files(_procedure(spark, operation, name="rewrite_data_files", options=options))
     name = table_identifier(operation.path)

@@ -167,7 +167,9 @@ class MaintenanceExecutor:
         """
         now = self._clock()
         if self._away_since is None:
-            logger.warning("the server gives no operations and is asked again for %g s: %s", AWAY_S, error.message)
+            logger.warning(
+                "the server provides no operations; requests are repeated for %g s: %s", AWAY_S, error.message
+            )
             self._away_since = now
         self._has_answered = self._has_answered or error.status != 0
         if not self._has_answered or now - self._away_since >= AWAY_S:

@@ -75,8 +75,8 @@ def table_identifier(path: Sequence[str]) -> str:
 
 
 def end_of_error(error: Exception) -> OperationEnd:
-    """Return the outcome of an operation that raised an error: `yielded` for a conflict with a writer or a busy
-    cluster, else `failed`.
+    """Return the outcome of an operation that raised an error: `yielded` for a conflict with a writer, or if Spark is
+    unavailable, busy or lacks a feature; else `failed`.
     """
     if isinstance(error, ServiceUnavailable | UnsupportedOperation):
         return OperationEnd(YIELDED, error.message)
