@@ -35,7 +35,7 @@ class ExitCode(IntEnum):
 
 
 class UsageError(Exception):
-    """A valid command line with contradictory or missing parts. `hint` is the correction."""
+    """Raised for a command line with contradictory or missing arguments. `hint` is the correction."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
 """Hints after a failure: for each kind of failure, the complete command that helps next.
 
-May import `client`'s errors, `model` and `names`. A test runs every command that is named here. A failure without a
-known next step gets no hint.
+May import `client`'s errors and `names`. A test runs every command that is named here. A failure without a known next
+step gets no hint.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ COMMANDS = {
     "create": "Create a metalake, catalog or namespace.",
     "drop": "Drop a metalake, catalog, namespace, table or view.",
     "trash": "List dropped objects that can be restored.",
-    "undrop": "Restore a dropped namespace, table or view.",
+    "undrop": "Restore a dropped namespace or object, such as a table.",
     "protect": "Protect an object from being dropped.",
     "unprotect": "End the protection of an object.",
     "restriction": "Restrict the rows and column values that users may read.",

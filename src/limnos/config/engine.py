@@ -1,6 +1,6 @@
 """Settings of SQL++ and of the engine that runs its statements.
 
-May import pydantic, `model`, `names` and this package.
+May import pydantic, `names` and this package.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Settings of jobs that the server runs.
 
-May import pydantic, `model` and this package.
+May import pydantic and this package.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Settings of scan planning.
 
-May import pydantic, and `section` and `values` of this package. Must not know planning itself.
+May import pydantic and `section`. Must not know planning itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Types of secret settings, and the collection of all secret values for masking in output.
 
-May import pydantic, `model` and this package. A setting with a password, a key or a token has one of these types, which
-exclude its value from `repr`, dumps and errors.
+May import pydantic and `model`. A setting with a password, a key or a token has one of these types, which exclude its
+value from `repr`, dumps and errors.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Settings of the server: its listen address, accepted origins and hosts, limits, the console and TLS.
 
-May import pydantic, `model`, `names` and this package.
+May import pydantic, `names` and this package.
 """
 
 from __future__ import annotations

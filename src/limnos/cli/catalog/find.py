@@ -1,6 +1,6 @@
 """`find`: searches over the metalake.
 
-May import `client` values, `names` and `cli`.
+May import `names` and `cli`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`table check`: checks that the files of a table exist.
 
-May import `client` values and `cli`.
+May import `cli`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`trash ls | rm` and `undrop`: dropped objects, and their restoration.
 
-May import `client` values, `names` and `cli`.
+May import `names` and `cli`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def undrop(
     contents: Annotated[bool, Parameter(negative="")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Restore a dropped namespace, table or view, with its owner and the grants on it.
+    """Restore a dropped namespace, or an object such as a table or view, with its owner and the grants on it.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """`ls`, `describe`, `drop`, `mv`: commands on the tree of names; and `whoami`.
 
-May import `cli`, `client` values and `names`. Without `--kind`, the kind of an object is requested from the server.
+May import `cli`, `client` and `names`. Without `--kind`, the kind of an object is requested from the server.
 """
 
 from __future__ import annotations

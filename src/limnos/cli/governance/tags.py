@@ -90,7 +90,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def add(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Attach a tag to a catalog, namespace or table. Objects below inherit it.
+    """Attach a tag to an object, such as a catalog, namespace or table. Objects below inherit it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Commands about users, groups, roles, grants, owners, tokens, logins and secrets.
+"""Commands about users, groups, roles, grants, owners, access, tokens, logins, secrets and the console.
 
 May import the shared modules of `limnos.cli`, `limnos.cli.catalog`, and the modules that those may import.
 """

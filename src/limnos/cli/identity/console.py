@@ -1,6 +1,6 @@
 """`console`: opens the console in a browser, signed in.
 
-May import `client`, `names` and `cli`. The code in the URL can be used once, within two minutes.
+May import `names` and `cli`. The code in the URL can be used once, within two minutes.
 """
 
 from __future__ import annotations

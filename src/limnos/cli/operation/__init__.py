@@ -1,4 +1,4 @@
-"""Commands that operate a server: start, check, Spark jars, storage, tasks, audit and webhooks.
+"""Commands that operate a server: start, check, nodes, Spark jars, storage, maintenance, tasks, audit and webhooks.
 
 May import the shared modules of `limnos.cli`, the packages before it, and the modules that those may import.
 """

@@ -1,6 +1,6 @@
 """`audit`: shows and exports audit records.
 
-May import `client`, `names` and `cli`.
+May import `client` and `cli`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`maintenance plan | explain | run | cancel | status | work`: maintenance of tables.
 
-May import `client` values, `config`, `model`, `spark` (when an executor runs) and `cli`.
+May import `client`, `config`, `model`, `spark` (when an executor runs) and `cli`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`server start | check | migrate | backup | restore | config`: a server on this machine.
 
-May import `config` and `model`; the server itself only when it is started, checked or migrated.
+May import `config`, `model` and `cli`; the server itself only inside the commands that need it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`pipeline run | resume | publish | discard | diff`: runs of pipelines.
 
-May import `cli`, and `pipeline` inside the functions that need it.
+May import `cli`, rich, and `pipeline` inside the functions that need it.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def list_pipelines(*, common: CommonFlags = DEFAULTS) -> None:
 @app.command
 def runs(
     pipeline: str | None = None, /, *,
-    state: Annotated[State | None, Parameter(help="Only those in this state.")] = None, limit: Limit = 20,
+    state: Annotated[State | None, Parameter(help="Only runs in this state.")] = None, limit: Limit = 20,
     common: CommonFlags = DEFAULTS,
 ) -> None:  # fmt: skip
     """List runs, newest first: your own, and all of pipelines that you own.
@@ -153,8 +153,8 @@ def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 @app.command
 def findings(
     pipeline: str, /, *,
-    rule: Annotated[str | None, Parameter(help="Only of this rule.")] = None,
-    step: Annotated[str | None, Parameter(help="Only of this step.")] = None, limit: Limit = 100,
+    rule: Annotated[str | None, Parameter(help="Only findings of this rule.")] = None,
+    step: Annotated[str | None, Parameter(help="Only findings of this step.")] = None, limit: Limit = 100,
     common: CommonFlags = DEFAULTS,
 ) -> None:  # fmt: skip
     """List the findings of a pipeline's runs, newest first.

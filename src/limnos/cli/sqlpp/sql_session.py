@@ -1,7 +1,7 @@
 """A session of the SQL++ shell: sends statements, waits, cancels them on Ctrl-C, and shows results.
 
-May import `client`, `names`, rich (for tables) and `cli`. Must not know the source of statements. Each text is one
-request. Only its current dataverse carries over to the next request.
+May import `client`, `names`, msgspec and `cli`. Must not know the source of statements. Each text is one request. Only
+its current dataverse carries over to the next request.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class LanceConnection:
         return namespace
 
     def dataset(self, table: LanceTable, *, version: int | str | None) -> LanceDataset:
-        """Open a table with Lance's library, at the location that `load` returned."""
+        """Open a table with Lance's library, as `load` returned it. Raises NotFoundError for a table without data."""
         lance = _library("lance")
         if table.version is None:
             raise NotFoundError(

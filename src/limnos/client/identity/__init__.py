@@ -1,4 +1,4 @@
-"""Calls about users, groups, roles, owners, tokens, logins and service accounts.
+"""Calls about users, groups, roles, owners, access, tokens, logins and service accounts.
 
 May import `model`, `names`, `limnos.client.catalog` and the shared modules of `limnos.client`.
 """

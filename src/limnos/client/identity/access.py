@@ -61,8 +61,8 @@ class AccessOwner(msgspec.Struct, frozen=True):
 
 
 class AccessRule(msgspec.Struct, frozen=True):
-    """A rule of a role on an object or one of its ancestors, and the counts of users and groups that hold the role
-    directly.
+    """A privilege that a role is granted or denied (`condition`) on an object or one of its ancestors, and the counts
+    of users and groups that hold the role directly.
     """
 
     role: str
@@ -75,7 +75,9 @@ class AccessRule(msgspec.Struct, frozen=True):
 
 
 class AccessRules(msgspec.Struct, frozen=True):
-    """The owners and a page of the rules that decisions on an object use."""
+    """The owners, and a page of the grants and denials that decisions on an object use. `hidden_rules` counts those
+    that the caller may not see.
+    """
 
     kind: str
     owners: tuple[AccessOwner, ...] = ()
@@ -170,8 +172,8 @@ class Access(Resource[S]):
     def rules(
         self, path: str | Sequence[str] = (), *, kind: str | None = None, after: int = 0, limit: int = 100
     ) -> Flow[AccessRules]:
-        """Return the owners and a page of the rules that decisions on an object use, with the rules on the object
-        itself first.
+        """Return the owners, and a page of the grants and denials that decisions on an object use; those on the object
+        itself come first.
         """
         query = {**_object_query(path, kind), "after": str(after), "limit": str(limit)}
         return (yield from call("GET", self.own_url("access", "rules"), answer=AccessRules, query=query))

@@ -1,4 +1,4 @@
-"""Calls about the server: storage checks, tasks and SQL++ statements.
+"""Calls about the server: storage, nodes, maintenance, tasks and SQL++ statements.
 
 May import `model`, `names`, the packages before it and the shared modules of `limnos.client`.
 """

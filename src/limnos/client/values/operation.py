@@ -1,4 +1,4 @@
-"""Values of the server's responses about storage, background tasks and statements of SQL++.
+"""Values of the server's responses about storage, background tasks, nodes, settings and SQL++ statements.
 
 May import msgspec. Must not know HTTP.
 """
