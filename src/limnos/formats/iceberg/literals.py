@@ -78,27 +78,36 @@ def _date(value: object) -> str:
     return date.fromisoformat(str(_text(value))).isoformat()
 
 
+def _without_nanoseconds(value: object) -> str:
+    """Return a time as it was sent. Raises ValueError for digits beyond microseconds, which Python would ignore."""
+    text = str(_text(value))
+    if _NANOSECONDS.search(text):
+        raise ValueError(value)
+    return text
+
+
 def _time(value: object) -> str:
-    result = time.fromisoformat(str(_text(value)))
+    result = time.fromisoformat(_without_nanoseconds(value))
     if result.tzinfo is not None:
         raise ValueError(value)
     return result.isoformat()
 
 
 def _moment(value: object) -> str:
-    result = datetime.fromisoformat(str(_text(value)))
+    result = datetime.fromisoformat(_without_nanoseconds(value))
     if result.tzinfo is not None:
         raise ValueError(value)
     return result.isoformat()
 
 
 def _instant(value: object) -> str:
-    result = datetime.fromisoformat(str(_text(value)))
+    result = datetime.fromisoformat(_without_nanoseconds(value))
     if result.tzinfo is None:
         raise ValueError(value)
     return result.astimezone(UTC).isoformat()
 
 
+_NANOSECONDS: Final = re.compile(r"[.,]\d{6}0*[1-9]")
 _READ: Final[Mapping[str, Callable[[object], object]]] = {
     "boolean": _boolean, "int": _whole(32), "long": _whole(64), "float": _number, "double": _number, "string": _text,
     "date": _date, "time": _time, "timestamp": _moment, "timestamptz": _instant, "timestamp_ns": _moment, "timestamptz_ns": _instant,

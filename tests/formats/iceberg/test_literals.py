@@ -1,0 +1,37 @@
+"""Literals in row filters: values of times."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.formats.iceberg.literals import as_written
+from limnos.model.errors import BadRequest
+
+
+@pytest.mark.parametrize(
+    "kind, value, written",
+    [
+        ("time", "10:00:00.123456", "10:00:00.123456"),
+        ("timestamp", "2026-01-31T10:00:00.1234560", "2026-01-31T10:00:00.123456"),
+        ("timestamptz", "2026-01-31T10:00:00.123456+02:00", "2026-01-31T08:00:00.123456+00:00"),
+        ("timestamp_ns", "2026-01-31T10:00:00.123456000", "2026-01-31T10:00:00.123456"),
+    ],
+)
+def test_times_have_microseconds(kind: str, value: str, written: str) -> None:
+    """Zeros beyond microseconds change nothing."""
+    assert as_written(value, kind, about="Column c") == written
+
+
+@pytest.mark.parametrize(
+    "kind, value",
+    [
+        ("time", "10:00:00.1234567"),
+        ("timestamp", "2026-01-31T10:00:00.000000001"),
+        ("timestamp_ns", "2026-01-31T10:00:00,000000001"),
+        ("timestamptz_ns", "2026-01-31T10:00:00.123456001Z"),
+    ],
+)
+def test_nanoseconds_are_refused(kind: str, value: str) -> None:
+    """A filter never compares with a value that was cut to microseconds without notice."""
+    with pytest.raises(BadRequest, match="Column c is"):
+        as_written(value, kind, about="Column c")
