@@ -1,4 +1,4 @@
 """Lookup of objects by name or id, and selection of the objects visible to a caller.
 
-May import `federation`, `storage` and `request`.
+May import `federation` and the packages that `federation` may import.
 """

@@ -23,7 +23,7 @@ from limnos.view.cache_miss import CacheMiss, require_fact
 from limnos.view.keys import ABSENT, node_key, nodes_key
 
 ChangePath = tuple[str, ...]
-"""Names from the catalog down; a user, group, role or tag has only its own name."""
+"""Names from the catalog down; a metalake object (user, group, role or tag) has only its own name."""
 
 
 class PublishedChange(msgspec.Struct, frozen=True):
@@ -149,7 +149,9 @@ class _ChangePublisher:
         )
 
     def _publish_without_node(self, entry: FeedEntry) -> PublishedChange | None:
-        """Return a change of an object without a node (user, group, role or run), whose name never changes."""
+        """Return a change of an object without a node (user, group, role or run), whose name never changes; None if it
+        is hidden from the caller.
+        """
         change = entry.change
         name = change.only_name
         above = self._pipeline_of(change) if change.kind is Kind.JOB else ()
@@ -167,7 +169,8 @@ class _ChangePublisher:
     def chain(self, node_id: int) -> SecurableChain | None:
         """Return the chain of a node and its ancestors: the current chain, or for a dropped node its last one.
 
-        None if an ancestor is not in the store any more.
+        None if an ancestor is not in the store any more. Raises CacheMiss, and ChangesOutdated if the object was
+        dropped or restored since its position was read.
         """
         if node_id in self.chains:
             return self.chains[node_id]
@@ -218,6 +221,6 @@ class _ChangePublisher:
 
 
 def path_of(chain: SecurableChain) -> ChangePath:
-    """Return the names of an object and its ancestors, from the catalog down."""
+    """Return the names of an object and its ancestors, from the catalog down; of a metalake object only its name."""
     names = tuple([link.name for link in reversed(chain) if link.kind is not Kind.METALAKE])
     return names[-1:] if chain[0].kind.home is ZoneKind.METALAKE else names

@@ -62,7 +62,7 @@ class _BrokenViewChain(Exception):
 
 
 def check_view_chain(through: ViewChain) -> ViewChain:
-    """Return a list of nested views if it may be used to read a table.
+    """Validate a list of nested views, and return it.
 
     Raises BadRequest if it is too long, names a view twice, or has a view without a namespace.
     """
@@ -79,8 +79,8 @@ def check_view_chain(through: ViewChain) -> ViewChain:
 def look_up_through(request_view: RequestView, thing: LoadTarget, through: ViewChain) -> AuthorizedObject[Node]:
     """Find a node for a caller who may perform the action on it, by the caller's own right or by definer's rights.
 
-    Raises NotFound and PermissionDenied as `RequestView.look_up` does; the message of PermissionDenied states why the
-    views give no right.
+    Raises NotFound and PermissionDenied as `RequestView.look_up` does, and NotInUse. The message of PermissionDenied
+    states why the views give no right.
     """
     request_view.require_in_use()
     try:
@@ -98,7 +98,7 @@ def look_up_through(request_view: RequestView, thing: LoadTarget, through: ViewC
 def explain_through(request_view: RequestView, thing: LoadTarget, through: ViewChain, own: Decision) -> Decision:
     """Decide again with definer's rights on an action that the caller's own rights refuse.
 
-    Returns the refusing decision `own` if the views give no right.
+    If the views give no right, returns the refusing decision `own`, with a factor that states the reason.
     """
     try:
         return _walk(request_view, thing, through, own)[1]

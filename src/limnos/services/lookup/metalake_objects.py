@@ -58,7 +58,8 @@ def metalake_object_find(request_view: RequestView, kind: Kind, *, name: str, ac
 
 
 def metalake_object_load(request_view: RequestView, kind: Kind, *, name: str) -> Node:
-    """Return a metalake object, for a caller who may load it: its owner, or a user with the right to apply or use it.
+    """Return a metalake object, for a caller who may load it: its owner, or a user with the privilege to apply or use
+    it.
 
     Raises the errors of `metalake_object_find`.
     """

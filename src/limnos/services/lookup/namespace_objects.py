@@ -1,4 +1,4 @@
-"""Namespace objects: the common operations of filesets, topics, models and functions.
+"""Namespace objects: the common operations of filesets, models and functions.
 
 May import the layers below. Must not know any wire format, nor what distinguishes the kinds: each kind has a module for
 that. For a missing object, a caller who could perform the action on an existing object gets NotFound, any other caller
@@ -31,7 +31,7 @@ from limnos.view.cache_miss import for_each
 
 
 class NamespaceObjectCreate(msgspec.Struct, frozen=True):
-    """The command to create a namespace object: a fileset, topic, model or function."""
+    """The command to create a namespace object: a fileset, model or function."""
 
     namespace: Node
     kind: Kind
@@ -61,7 +61,7 @@ def namespace_object_find(
     """Find an object for a caller who may perform the action on it.
 
     Raises NotFound if it does not exist, NotInUse if the metalake or catalog is disabled, PermissionDenied without the
-    right.
+    right, UnsupportedOperation if the catalog's source is an external system.
     """
     request_view.require_in_use()
     refuse_sourced(request_view, kind, levels=path, action=action)
@@ -77,7 +77,7 @@ def namespace_object_names(request_view: RequestView, namespace: Levels, *, kind
     """Return the names of a namespace's objects of a kind that are visible to the caller.
 
     Raises NotFound if the namespace does not exist, NotInUse if the metalake or catalog is disabled, PermissionDenied
-    without the right to list.
+    without the right to list, UnsupportedOperation if the catalog's source is an external system.
     """
     request_view.require_in_use()
     action = Action(f"{kind.word}_list")
@@ -89,8 +89,7 @@ def namespace_object_names(request_view: RequestView, namespace: Levels, *, kind
 def namespace_objects_list(request_view: RequestView, namespace: Levels, *, kind: Kind) -> list[Node]:
     """Return the objects of a kind in a namespace that are visible to the caller, by name.
 
-    Raises NotFound if the namespace does not exist, NotInUse if the metalake or catalog is disabled, PermissionDenied
-    without the right to list.
+    Raises the errors of `namespace_object_names`.
     """
     nodes = for_each(
         namespace_object_names(request_view, namespace, kind=kind),
@@ -117,7 +116,8 @@ async def namespace_object_create(
         AlreadyExists: The name is taken.
         NotFound: The namespace is missing.
         InvalidName: The name is not allowed.
-        UnsupportedOperation: The catalog cannot contain objects of this kind.
+        UnsupportedOperation: The catalog cannot contain objects of this kind, or its source is an external system.
+        NotInUse: The metalake or catalog is disabled.
         PermissionDenied: The caller may not create it.
     """
     check_gravitino_name(path[-1], kind=kind.word.upper())
@@ -159,8 +159,8 @@ async def namespace_object_alter(
 ) -> Node:
     """Rename an object within its namespace, or change its comment and properties.
 
-    Raises NotFound if it does not exist, AlreadyExists if the new name is taken, InvalidName if it is not allowed,
-    PermissionDenied without the right.
+    Raises the errors of `namespace_object_find`, AlreadyExists if the new name is taken, InvalidName if it is not
+    allowed.
     """
     if edits.name is not None:
         check_gravitino_name(edits.name, kind=kind.word.upper())
@@ -186,8 +186,8 @@ async def namespace_object_drop(
 ) -> None:  # fmt: skip
     """Drop an object; it stays in the trash for the configured time.
 
-    `delete` replaces the mutation `namespace_object_delete`. Raises NotFound if it does not exist, PermissionDenied
-    without the right, ProtectedObject if it is protected from drops.
+    `delete` replaces the mutation `namespace_object_delete`. Raises the errors of `namespace_object_find`, and
+    ProtectedObject if it is protected from drops.
     """
 
     def decide(request_view: RequestView) -> Permit[NamespaceObjectDrop]:

@@ -25,7 +25,8 @@ def principal_create(
 ) -> Principal:
     """Insert a user or group.
 
-    Raises AlreadyExists if the name is taken, BadRequest if it can be confused with another name of the metalake.
+    Raises AlreadyExists if the name is taken, BadRequest if the rules do not allow it, for example because it can be
+    confused with another name of the metalake.
     """
     if ascii_skeleton(name) is not None:
         check_new_name(name, kind, known=tx.principals.names(metalake_id, kind))

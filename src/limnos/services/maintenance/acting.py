@@ -53,7 +53,10 @@ class ActingRequest(NamedTuple):
 
 
 async def responsible_user(services: NodeServices, table_id: int, *, policy: EffectivePolicy | None) -> ResponsibleUser:
-    """Return the user on whose behalf a table is maintained: the policy's owner, else the table's owner."""
+    """Return the user on whose behalf a table is maintained: the policy's owner; without a policy, the table's owner.
+
+    The result has a refusal if that owner is a group or missing.
+    """
     object_id = table_id if policy is None else policy.id
     what = "the table" if policy is None else "the policy"
     name = None if policy is None else policy.name

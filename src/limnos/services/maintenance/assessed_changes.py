@@ -22,7 +22,7 @@ from limnos.store.activity.tasks import task_payload_read
 from limnos.store.sql import Load
 
 TABLES_PER_REQUEST: Final = 2_000
-"""The maximum number of tables that are assessed for one expiry, to bring their findings up to date."""
+"""The approximate maximum number of tables that are assessed before one expiry."""
 
 
 async def assess_changes(services: NodeServices) -> bool:

@@ -2,7 +2,8 @@
 
 May import the layers below and `formats.maintenance`. Must not know any wire format. Nothing is written for a commit: a
 round reads the changed tables from the feed, assesses their metadata in a worker process, and stores the differences.
-Once a day, and where the feed has a gap, it assesses all tables, in slices.
+It assesses all tables, in slices, once a day, after a change of policies, after a restore of the store, and if the feed
+has a gap.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ MANIFESTS_MAX: Final = 100
 MANIFEST_BYTES_MAX: Final = 32 << 20
 _BODY_BYTES: Final = 1 << 20
 _INLINE_BYTES: Final = 32 << 10
-"""The total size of documents, in bytes, that is assessed on the event loop, in about a millisecond."""
+"""The maximum total size of documents, in bytes, that is assessed on the event loop, in about a millisecond."""
 _REVISIONS: Final = 2_000
 _OPERATIONS_LOST_MS: Final = 6 * 3_600_000
 _OPERATIONS_KEEP_MS: Final = 90 * 86_400_000
@@ -97,7 +98,7 @@ class AssessmentPosition(msgspec.Struct):
     """The id of the last table that was assessed; None if all tables have been."""
     whole_at_ms: int = 0
     policies: int = -1
-    """The sum of the revisions of all metalakes, in which policies and their attachments lie."""
+    """The sum of the revisions of all metalakes, to which policies and attachments belong; -1 without policies."""
     ended_at_ms: int = 0
     """The end of the last round, in milliseconds since 1970; 0 before the first one."""
 
@@ -215,9 +216,9 @@ class AssessmentRound:
     async def findings_now(
         self, document: MetadataDocument, *, policies: Mapping[str, EffectivePolicy]
     ) -> tuple[FindingRow, ...]:
-        """Return a table's findings from its current metadata and, as the last round did, from its manifests.
+        """Return a table's findings from its current metadata and, if that indicates a need, from its manifests.
 
-        The manifests are read unless the stored findings are about this metadata. Stores nothing.
+        The manifests are not read if the stored findings are about this metadata. Stores nothing.
         """
         heads = await self.services.gate.look_up(lambda: tables_of([document.node_id]))
         if not heads or is_dataset(heads[0]):
@@ -344,8 +345,8 @@ class AssessmentRound:
     ) -> list[FindingRow]:
         """Return the findings from a table's manifests, if its metadata indicates that reading them is useful.
 
-        The stored findings are returned unchanged while the metadata is the same, or while the round has read enough
-        manifests, or if the storage does not answer.
+        The stored findings are returned unchanged if the metadata has not changed, if the round has read the manifests
+        of `MANIFEST_TABLES_PER_ROUND` tables, or if the manifests cannot be read.
         """
         if assessment.manifest_list is None:
             return []
@@ -386,9 +387,10 @@ class AssessmentRound:
     async def _checkpoints(
         self, head: TableHead, assessment: Assessment, *, stored: Sequence[CheckpointRow]
     ) -> list[CheckpointRow]:
-        """Return the checkpoints of a table's writer, keyed by the sources' paths below the metalake in display form.
+        """Return the checkpoints that a table's incremental writer has recorded in its metadata: for each source
+        (`source_key`), the snapshot up to which it was read.
 
-        The stored checkpoints stay while the catalog is in the trash.
+        Returns the stored checkpoints if the catalog's ancestors are not found, as for a catalog in the trash.
         """
         if not assessment.checkpoints:
             return []

@@ -1,8 +1,8 @@
 """Built-in job templates of Gravitino for Iceberg tables: their jobs are operations of maintenance.
 
 May import the layers below and `names`. Must not know any wire format. A job needs the right to maintain its table, and
-no other right. Users who may maintain the table see its jobs, including those of other users, and may cancel a job
-while it rewrites files.
+no other right. Users who may maintain the table see its jobs, including those of other users, and may cancel jobs that
+rewrite files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PREFIX: Final = "builtin-"
 JOBS_MAX: Final = 1_000
 _JOB_ID: Final = re.compile(r"maintenance-(\d{1,18})", re.ASCII)
 _PASSED_OVER: Final = re.compile(r"spark_\w+|catalog_type|catalog_uri|warehouse_location|strategy")
-"""Settings of Gravitino's own Spark applications: an executor has its own."""
+"""Fields of jobConf for Gravitino's own Spark applications, which are ignored: an executor has its own settings."""
 
 
 class BuiltinTemplate(NamedTuple):
@@ -187,7 +187,7 @@ async def builtin_load(ctx: Context, metalake: str, *, operation: int) -> Builti
 async def builtin_list(ctx: Context, metalake: str, *, name: str | None) -> list[BuiltinJob]:
     """Return the newest jobs on tables that the caller may maintain, optionally of one template.
 
-    Raises NotFound for an unknown template.
+    Raises NotFound for an unknown template or metalake, PermissionDenied if the caller may not use the metalake.
     """
     kind = None if name is None else template_of(name).kind
     metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)

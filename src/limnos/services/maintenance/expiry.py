@@ -65,11 +65,14 @@ class _ExpiryBase(NamedTuple):
 
 
 async def table_expire(ctx: Context, scope: RequestScope, *, path: Levels) -> ExpiryResult:
-    """Remove the unneeded snapshots and references of a table, on behalf of the caller.
+    """Expire the snapshots and references of a table that neither its retention rules nor a guard keep, on behalf of
+    the caller.
 
     Raises:
-        NotFound: The table is missing.
-        PermissionDenied: The caller may not maintain it, or not commit to it.
+        NotFound: The table is missing or has another format.
+        NotInUse: The catalog or metalake is disabled.
+        PermissionDenied: The caller may not maintain it, or not commit to it, or its location conflicts with that of
+            another object.
         CommitConflict: `TRIES_MAX` attempts conflicted with other commits.
         UnsupportedOperation: The catalog is federated.
         InvalidTable: The metadata cannot be read.
@@ -99,7 +102,8 @@ async def table_expire(ctx: Context, scope: RequestScope, *, path: Levels) -> Ex
 async def _decide(ctx: Context, base: _ExpiryBase, *, path: Levels) -> tuple[ExpiryPlan, int]:
     """Choose the snapshots to remove, from the metadata of a base.
 
-    Returns the plan, and the table's count of snapshots.
+    Returns the plan, and the table's count of snapshots; the count is 0 for a SQL++ dataset, and while the assessment
+    is not complete.
     """
     if isinstance(base.node.record, TableRecord) and base.node.record.statements:
         return ExpiryPlan((), (), {}, _DATASET), 0

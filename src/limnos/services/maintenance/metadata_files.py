@@ -1,4 +1,5 @@
-"""Old metadata files: deletes metadata files of live tables that are no longer in the metadata log, after a stated age.
+"""Old metadata files: deletes metadata files of live tables that are no longer in the metadata log, at a configured
+age.
 
 May import the layers below. Must not know other operations. Only files with names that this server generates are
 deleted: in the table's own metadata directory, with a version below all versions in the metadata, and with a time in
@@ -144,7 +145,9 @@ async def _record(services: NodeServices, document: MetadataDocument, *, names: 
 
 
 async def _has_rivals(services: NodeServices, document: MetadataDocument) -> bool:
-    """Return whether another object's location equals, contains or is below the table's location."""
+    """Return whether another object's location equals, contains or is below the table's location; also True if that
+    cannot be determined. Roots of catalogs do not count.
+    """
     try:
         claims = await services.gate.look_up(lambda: claims_read(document.location))
         key = place_key(document.location)

@@ -106,10 +106,10 @@ async def operation_request(
         table_format: The format of the table.
 
     Raises:
-        NotFound: The table is missing.
+        NotFound: The table is missing or has another format.
+        NotInUse: The catalog or metalake is disabled.
         PermissionDenied: The caller may not maintain it.
-        UnsupportedOperation: The server does not execute it, or the catalog is federated.
-        BadRequest: The table has another format.
+        UnsupportedOperation: The server does not execute it, or the catalog is federated or shows a directory.
     """
 
     def decide(request_view: RequestView) -> Permit[OperationRequest]:

@@ -93,7 +93,7 @@ POLICY_TYPES: Final = {
     COMPACT: COMPACT_TYPES, DELETES: COMPACT_TYPES, MANIFESTS: (TABLE_MAINTENANCE,), INDEXES: (TABLE_MAINTENANCE,),
     RETENTION: (ROW_RETENTION,), EXPIRE: (SNAPSHOT_EXPIRATION,), "orphans": (ORPHAN_FILE_REMOVAL,),
 }  # fmt: skip
-"""The types of policies that request a kind of operation, the special ones first. No policy requests statistics."""
+"""The types of policies that request a kind of operation, the specific ones first. No policy requests statistics."""
 
 
 def deciding_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
@@ -105,12 +105,12 @@ def deciding_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> Effec
 
 
 def _is_decided(policy: EffectivePolicy, kind: str) -> bool:
-    """Return whether a policy enables or disables a kind of rewrite."""
+    """Return whether a policy enables or disables a kind of operation."""
     return policy.policy_type != TABLE_MAINTENANCE or kind_setting(policy, kind) is not None
 
 
 def kind_setting(policy: EffectivePolicy, kind: str) -> bool | None:
-    """Return whether a maintenance policy enables a kind of rewrite; None if the policy does not specify it."""
+    """Return whether a policy of type `TABLE_MAINTENANCE` enables a kind of operation; None if unspecified."""
     content = content_of(policy.content, TableMaintenanceContent)
     return {MANIFESTS: content.manifests, INDEXES: content.indexes}.get(kind, content.compact)
 
@@ -120,7 +120,7 @@ def _record(node: Node) -> PolicyRecord:
 
 
 def policies_load() -> Load[PolicyIndex]:
-    """Read the maintenance policies that are attached to any object."""
+    """Read the maintenance policies that are attached to any object, with their attachments."""
     ids = yield from attached_policies_read()
     if not ids:
         return PolicyIndex((), ())

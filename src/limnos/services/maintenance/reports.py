@@ -125,7 +125,7 @@ class TableReport(NamedTuple):
 
 class ExecutorQueue(NamedTuple):
     """The executor that the settings name, the number of operations that wait for one, and whether an executor has
-    requested operations from this node within the last minute.
+    requested or renewed leases at this node within the last minute.
     """
 
     executor: str
@@ -195,7 +195,7 @@ def _catalog(request_view: RequestView) -> int:
 
 
 async def visible_paths(ctx: Context, scope: RequestScope, *, node_ids: Sequence[int]) -> dict[int, Levels]:
-    """Return the paths below the catalog of the tables that the caller may maintain."""
+    """Return the paths below the catalog of those of the given tables that the caller may maintain, by id."""
     ids = list(dict.fromkeys(node_ids))
     if not ids:
         return {}
@@ -219,10 +219,11 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
     """Explain a table's findings, the policies that apply, and for each snapshot why it is kept.
 
     Raises:
-        NotFound: The table is missing.
+        NotFound: The table is missing, or a Lance table has no data.
+        NotInUse: The catalog or metalake is disabled.
         PermissionDenied: The caller may not maintain it.
-        UnsupportedOperation: The catalog is federated.
-        BadRequest: The table has another format.
+        UnsupportedOperation: The catalog is federated or shows a directory.
+        BadRequest: The path has no namespace.
     """
 
     def look(request_view: RequestView) -> _ExplainedTable:

@@ -25,11 +25,10 @@ def maintained_table(
     """Find a table of a format for a caller who may maintain it, or may do another action on it.
 
     Raises:
-        NotFound: The table is missing, and the caller may know that.
-        PermissionDenied: The caller may not maintain it.
+        NotFound: The table is missing or has another format, and the caller may know that.
+        PermissionDenied: The caller may not perform the action on it.
         NotInUse: The catalog or metalake is disabled.
-        UnsupportedOperation: The catalog is federated.
-        BadRequest: The table has another format.
+        UnsupportedOperation: The catalog is federated, or shows a directory of Lance tables.
     """
     if table_format != ICEBERG:
         refuse_directory_request(request_view, action)

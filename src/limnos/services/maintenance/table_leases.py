@@ -31,8 +31,10 @@ LEASES = Counter("limnos_maintenance_leases_total", "Leases of maintenance opera
 
 
 def lease_end(tx: Tx, lease: LeaseRow, *, outcome: str, text: str, delay_ms: int = YIELD_MS) -> None:
-    """End a lease, and either end its operation or return it to the queue, to be leased again after `delay_ms`, doubled
-    for each failure before.
+    """End a lease, and its operation with the given outcome.
+
+    The outcome `YIELDED` returns the operation to the queue instead, to be leased again after `delay_ms`, doubled for
+    each failure before. After `LOSSES_MAX` such returns the operation has failed.
     """
     if outcome == YIELDED:
         times = tx.rewrites.return_to_queue(lease.operation_id, delay_ms=delay_ms, failed=True, reason=text[:2000])

@@ -123,7 +123,9 @@ class MetricPoint(NamedTuple):
 
 
 class MetricsEvaluation(NamedTuple):
-    """The metrics of a table before and after a point in time. `passed` is true if its file count has not grown."""
+    """The metrics of a table before and after a point in time. `passed` is true if its file count is known before and
+    after, and has not grown.
+    """
 
     identifier: str
     passed: bool
@@ -164,8 +166,9 @@ async def strategy_jobs(
     """Recommend the jobs of a policy on the tables to which it applies, most useful first; without `is_dry_run` also
     start them.
 
-    A table needs a job if the server has a finding about it. Raises as `tables_require`; NotFound also for the policy,
-    BadRequest also for a policy without jobs or an invalid `limit`.
+    A table needs a job if the server has a finding about it; a job for orphan files needs no finding. Raises as
+    `tables_require`, and as `builtin_run` if it starts jobs; NotFound also for the policy, BadRequest also for a policy
+    without jobs or an invalid `limit`.
     """
     tables = await tables_require(ctx, metalake, identifiers=identifiers)
     policy_type = await ctx.read(RequestScope(metalake), lambda request_view: _policy_type(request_view, policy))
@@ -247,8 +250,8 @@ async def statistics_jobs(
 ) -> tuple[Recommendation, ...]:
     """Start a job for each table that computes statistics of its columns, or with `is_dry_run` only return these jobs.
 
-    Raises as `tables_require`; BadRequest also for an unknown mode, UnsupportedOperation for mode `metrics`, as metrics
-    need no job.
+    Raises as `tables_require`, and as `builtin_run` if it starts jobs; BadRequest also for an unknown mode,
+    UnsupportedOperation also for mode `metrics`, as metrics need no job.
     """
     tables = await tables_require(ctx, metalake, identifiers=identifiers)
     if update_mode not in ("stats", "metrics", "all"):
@@ -267,7 +270,7 @@ async def statistics_jobs(
 async def metrics_list(
     ctx: Context, metalake: str, *, identifiers: Sequence[str]
 ) -> dict[str, tuple[MetricPoint, ...]]:
-    """Return the metrics of tables, from their newest snapshots. Raises as `tables_require`."""
+    """Return the metrics of tables, from their newest snapshots on `main`. Raises as `tables_require`."""
     tables = await tables_require(ctx, metalake, identifiers=identifiers)
     metrics: dict[str, tuple[MetricPoint, ...]] = {}
     for each in tables:

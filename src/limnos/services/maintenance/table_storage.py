@@ -80,7 +80,7 @@ class MaintainedFiles:
             home = real_path(self.location)
             for directory in directories:
                 if real_path(f"{self.location}/{directory}") != f"{home}/{directory}":
-                    raise OutsideRoots(f"Directory {directory} of the table is a link to another place")
+                    raise OutsideRoots(f"Directory {directory} of the table is a symbolic link out of its location")
 
     def delete_unchanged(self, files: Sequence[tuple[str, int, int]], beat: Heartbeat) -> list[str]:
         """Delete files by name below the table's location. Blocks. Returns the names of files that no longer exist.

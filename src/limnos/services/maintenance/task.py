@@ -31,11 +31,13 @@ MAINTAIN_TABLES: Final = "maintain-tables"
 MAINTAIN_EVERY_S: Final = 600.0
 LEASE_MS: Final = 60_000
 TABLES_PER_ROUND: Final = 200
-"""The maximum number of tables on which one round executes an operation."""
+"""The maximum number of tables whose snapshots one round expires, including failed expiries."""
 LISTED_PER_ROUND: Final = 2_000
 """The maximum number of tables whose metadata files one round lists."""
 INTERVAL_MS: Final = 86_400_000
-"""The minimum time between two operations on a table, regardless of their result, in milliseconds."""
+"""The minimum time between two expiries of a table's snapshots, regardless of their result, and between two passes over
+metadata files, in milliseconds.
+"""
 _PAGE: Final = 64
 
 

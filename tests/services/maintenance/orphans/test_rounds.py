@@ -151,7 +151,7 @@ def test_jumps_of_the_clock(table: HistoryTable) -> None:
         ("gc", "gc.enabled is false"),
         ("missing", "are missing"),
         ("newer", "another catalog may write here"),
-        ("elsewhere", "are in other places"),
+        ("elsewhere", "are outside of its locations"),
         ("unreadable", "segment"),
     ],
 )

@@ -47,7 +47,7 @@ class LancePosition(msgspec.Struct):
     epoch: int = 0
     positions: dict[int, int] = {}
     after: int | None = 0
-    """The id of the last table of the pass; None if it has ended."""
+    """The id of the last table that was assessed; None if the pass has ended."""
     whole_at_ms: int = 0
 
 
@@ -110,7 +110,7 @@ class LanceAssessment:
     async def assess(self, head: TableHead) -> None:
         """Assess a table, and store its findings if they differ from the stored ones.
 
-        The stored findings stay if the table's storage does not answer.
+        The stored findings stay if the table's state cannot be read.
         """
         self.tables += 1
         try:

@@ -34,12 +34,12 @@ LANCE_KINDS: Final = (INDEXES, COMPACT, EXPIRE)
 async def lance_request(ctx: Context, scope: RequestScope, *, path: Levels, kind: str) -> int:
     """Request an operation on a Lance table. Returns its id; that of the open operation if there is one.
 
-    Raises NotFound, PermissionDenied, UnsupportedOperation for an operation that Lance tables do not have.
+    Raises as `operation_request`; UnsupportedOperation also for an operation that Lance tables do not have.
     """
     refusal = None
     if kind not in LANCE_KINDS:
         others = ", ".join(LANCE_KINDS)
-        refusal = f"Lance tables have no operation {kind}: use one of {others}. Files that no version names are deleted by the setting lance.debris_age_s"
+        refusal = f"Lance tables have no operation {kind}: use one of {others}. Orphan files are deleted at the age that the setting lance.debris_age_s states"
     return await operation_request(
         ctx, scope, path=path, kind=kind, task=MAINTAIN_LANCE_TABLE, refusal=refusal, table_format=LANCE
     )

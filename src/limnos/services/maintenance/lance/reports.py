@@ -36,7 +36,7 @@ class ExplanationResult(NamedTuple):
 async def lance_explain(
     ctx: Context, scope: RequestScope, *, node: Node, path: Levels, policies: Mapping[str, EffectivePolicy]
 ) -> ExplanationResult:
-    """Explain a Lance table from its current state. Raises NotFound for a table without data, StorageFailed."""
+    """Explain a Lance table from its current state. Raises as `current_state`."""
     state = await current_state(ctx, scope, levels=path)
     plan = await clean_up_plan(ctx, state, node_id=node.id, policies=policies)
     now_ms = ctx.services.store.time.now_ms()

@@ -1,7 +1,7 @@
 """Maintenance of the files of Lance tables: reads the state of a table, and executes operations on its files.
 
-May import the layers below. Must not know tasks or requests. An operation decides on the table's state at that moment,
-so a version that has a tag by then is not removed.
+May import the layers below. Must not know the schedule of operations. An operation decides on the table's state at that
+moment, so a version that has a tag by then is not removed.
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ GC_ENABLED: Final = "gc.enabled"
 
 
 async def current_state(ctx: Context, scope: RequestScope, *, levels: Levels) -> LanceTableState:
-    """Read the state of a table, for a caller who may maintain it. Raises NotFound for a table without data."""
+    """Read the state of a table, for a caller who may maintain it. Raises as `lance.maintenance.table_state`."""
     return await lance_files.table_state(ctx, scope, levels=levels)
 
 
 async def stored_state(services: NodeServices, node_id: int) -> LanceTableState | None:
-    """Read the state of a table without a caller; None for a table that no longer exists or has no data."""
+    """Read the state of a table without a caller; None for a table that no longer exists, has no data, or whose
+    location conflicts with another object's. Raises StorageFailed.
+    """
     look_up = services.gate.look_up
     document, node = await look_up(lambda: document_read(node_id)), await look_up(lambda: node_read(node_id))
     place = None if document is None else await table_place(services, document)

@@ -101,8 +101,8 @@ class LanceRound:
         await self.work.submit(lambda tx: tx.maintenance.end(operation, state="failed", result=reason[:2000]))
 
     async def _is_due(self, row: FindingRow, policy: EffectivePolicy) -> bool:
-        """Return whether an operation may begin: the minimum interval since the last one has passed, and quiet hours
-        and budgets allow it.
+        """Return whether an operation may begin: no other operation leases the table, the minimum interval since the
+        last one has passed, and quiet hours and budgets allow it.
         """
         look_up, now_ms = self.services.gate.look_up, self.services.store.time.now_ms()
         lease = await look_up(lambda: lease_of_table(row.node_id))

@@ -61,10 +61,10 @@ async def referenced_files_read(
     """List all files that a table's metadata names: the files of all snapshots, manifests and statistics.
 
     Raises:
-        OutsideRoots: A manifest lies outside of the table's location.
-        MissingFile: A manifest is missing.
-        InvalidTable: A manifest cannot be read.
-        TooLarge: A manifest is too large.
+        OutsideRoots: A manifest or manifest list lies outside of the table's location.
+        MissingFile: A manifest or manifest list is missing.
+        InvalidTable: The document, a manifest or a manifest list cannot be parsed.
+        TooLarge: A manifest or manifest list is too large.
         StorageFailed: The storage refuses or fails.
         ServiceUnavailable: The storage does not answer.
     """
@@ -103,7 +103,7 @@ class ForeignReferences:
             locations: The locations of the tables, by id.
 
         Raises:
-            TooLarge: A manifest is too large.
+            TooLarge: A manifest or manifest list is too large.
             StorageFailed: The storage refuses or fails.
             ServiceUnavailable: The storage does not answer.
         """

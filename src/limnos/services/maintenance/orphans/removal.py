@@ -60,7 +60,10 @@ class RemovalAccount(NamedTuple):
 
 
 class RemovalResult(NamedTuple):
-    """The result of a removal: the count and total size of deleted files, and the reason why other files were kept."""
+    """The result of a removal: the count and total size of deleted files, and the reason why no file was deleted.
+
+    `files` includes marked files that no longer existed.
+    """
 
     files: int = 0
     bytes: int = 0

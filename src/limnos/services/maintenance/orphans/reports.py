@@ -1,8 +1,8 @@
 """Reports about the orphan files of a table: the findings of the last check, the deleted files, and the reasons why
 files are kept.
 
-May import the layers below. Must not know any wire format. The callers of this module have checked that the reader may
-maintain the table.
+May import the layers below. Must not know any wire format. The callers of this module check that the reader may
+maintain the tables.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OrphanReport(NamedTuple):
     removal: str
     """Whether files are removed, or the reason why not."""
     age_ms: int | None
-    """The minimum time for which a file must have been an orphan; None if nothing is removed."""
+    """The minimum time for which a file must have been an orphan, in milliseconds; None if the removal is off."""
     check: OrphanCheckRow | None
     """The last check; None before the first one."""
     files: tuple[OrphanFileRow, ...]

@@ -18,10 +18,10 @@ async def orphans_request(ctx: Context, scope: RequestScope, *, path: Levels) ->
     one.
 
     Raises:
-        NotFound: The table is missing.
+        NotFound: The table is missing or has another format.
+        NotInUse: The catalog or metalake is disabled.
         PermissionDenied: The caller may not maintain it.
         UnsupportedOperation: The setting turns the removal off, or the catalog is federated.
-        BadRequest: The table has another format.
     """
     is_off = ctx.services.defaults.maintenance.orphans == OFF
     refusal = "This server does not remove orphan files (setting maintenance.orphan_files)" if is_off else None

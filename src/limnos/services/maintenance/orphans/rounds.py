@@ -145,7 +145,9 @@ class OrphanRound:
         return after
 
     def _is_due(self, last: OrphanCheckRow | None, terms: OrphanTerms) -> bool:
-        """Return whether the interval since the last check of a table has passed, or the clock was set back."""
+        """Return whether a table was never checked, the interval since its last check has passed, or the clock was set
+        back.
+        """
         if last is None:
             return True
         rest_ms = min(RECHECK_MS, terms.interval_ms) if last.candidates else terms.interval_ms
@@ -216,7 +218,10 @@ class OrphanRound:
     # ------------------------------------------------------------------------------------------- removal
 
     async def remove(self) -> dict[int, RemovalResult]:
-        """Delete the marked files of all tables, after the time in which all nodes read the list of marked files."""
+        """Delete the files that this round has marked, after `FENCE_WAIT_S` seconds, in which all nodes read the marks.
+
+        Returns the results by table id. A table whose removal fails is only logged.
+        """
         results: dict[int, RemovalResult] = {}
         if self.marked:
             await asyncio.sleep(FENCE_WAIT_S)

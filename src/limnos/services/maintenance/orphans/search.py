@@ -116,7 +116,7 @@ async def _compare(
         return _blocked(f"{_some(result.missing)} of its metadata are missing")
     elsewhere = [each for each in result.elsewhere if not place_key(each).startswith(tuple(others))]
     if elsewhere:
-        return _blocked(f"{_some(elsewhere)} of its metadata are in other places")
+        return _blocked(f"{_some(elsewhere)} of its metadata are outside of its locations")
     return TableSearch(result.candidates, names, len(read.files), frozenset(read.references.snapshots), files)
 
 

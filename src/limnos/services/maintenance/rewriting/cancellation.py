@@ -40,7 +40,7 @@ async def rewrite_cancel(ctx: Context, scope: RequestScope, *, path: Levels, ope
     """Cancel an operation on a table; its executor stops when it next renews its lease. An ended operation stays
     unchanged.
 
-    Raises NotFound for an operation on another table, UnsupportedOperation for one that the server carries out itself,
+    Raises NotFound for an operation on another table, UnsupportedOperation for one that the server executes itself,
     and as `maintained_table`.
     """
     row = await ctx.look_up(lambda: operation_read(operation))

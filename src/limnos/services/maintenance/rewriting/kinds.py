@@ -39,7 +39,7 @@ class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     root_id: int | None = None
     target_bytes: int = TARGET_BYTES_DEFAULT
     options: dict[str, str] = {}
-    """Options of a policy for Iceberg's action."""
+    """Options of Iceberg's Spark action, from the policy and from the request."""
     is_requested: bool = False
     """Whether a user requested it; if so, it does not wait until the table has no writers."""
     terms: RetentionTerms | None = None
@@ -49,7 +49,7 @@ class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
 def action_options(kind: str, stored: RewriteOptions, *, is_busy: bool = False) -> dict[str, str]:
     """Return the options of Iceberg's Spark action for an operation; empty unless it compacts data or delete files.
 
-    A policy's options override the defaults, except the size of a file group; the number of concurrent groups is
+    The stored options override the defaults, except the size of a file group; the number of concurrent groups is
     limited. `is_busy`: writers overwrite or delete rows of the table concurrently, so the rewrite uses several commits.
     """
     if kind == COMPACT:

@@ -131,9 +131,10 @@ async def operations_lease(ctx: Context, metalake: str, *, holder: str, limit: i
 
 
 async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: Sequence[int]) -> tuple[int, ...]:
-    """Renew an executor's leases. Returns the expired ones: the executor must end these operations.
+    """Renew an executor's leases. Returns the operations whose lease `holder` no longer has, for example because it has
+    expired or the operation was cancelled: the executor must end these operations.
 
-    Raises NotFound, PermissionDenied, BadRequest for an invalid name or too many operations.
+    Raises NotFound, PermissionDenied, BadRequest for too many operations.
     """
     await lease_require(ctx, metalake)
     if len(operations) > RENEWED_MAX:
@@ -236,7 +237,7 @@ async def _lease_one(
     services: NodeServices, scope: RequestScope, *, row: WaitingRewrite, holder: str
 ) -> LeasedOperation | None:
     """Lease one operation to `holder`. Returns None if the table is leased, if the operation was postponed, or if it
-    was ended: it failed, is no longer wanted, or has nothing to do.
+    was ended: it failed, is no longer required, or has nothing to do.
     """
     stored = msgspec.json.decode(row.options, type=RewriteOptions)
     secret = new_secret()

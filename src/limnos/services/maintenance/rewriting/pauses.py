@@ -1,4 +1,4 @@
-"""Delays of operations by quiet hours and budgets, kept up to date with the current settings and policies.
+"""Delays of operations because of quiet hours and budgets, by the current settings and policies.
 
 May import the layers below. Must not know leases of executors. A delayed operation stores when it is due, and the
 reason. Settings change with a restart of the server, and policies at any time. So the server computes the delays again
