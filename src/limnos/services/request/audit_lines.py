@@ -32,7 +32,7 @@ log = get_logger("limnos.audit")
 WAITING_MAX: Final = 20_000
 BATCH_MAX: Final = 500
 PAUSE_S: Final = 0.5
-LINES = Counter("limnos_audit_lines_total", "Lines of the audit about reads and refusals, by outcome.", ("outcome",))
+LINES = Counter("limnos_audit_lines_total", "Audit records about reads and refusals, by outcome.", ("outcome",))
 
 
 class _Sampler:
@@ -123,7 +123,7 @@ class AuditLines:
         """Queue one record that states the count of refusals without a record of their own."""
         count, self._left_out = self._left_out, 0
         if count:
-            text = f"{count} more requests were refused or failed, without lines of their own"
+            text = f"{count} more requests were refused or failed, without records of their own"
             line = AuditRecord(
                 0, ROOT_ID, self.store.time.now_ms(), "", None, "refused", operation="left-out", detail=text
             )
@@ -149,9 +149,9 @@ class AuditLines:
             await self.store.submit(self._permit, partial(lines_put, lines=batch))
         except ServiceUnavailable:
             return False
-        except LimnosError as error:  # the outcome is unknown: writing again could duplicate the lines
+        except LimnosError as error:  # the outcome is unknown: writing again could duplicate the records
             LINES["lost",] += len(batch)
-            log.warning("lines of the audit may be lost", count=len(batch), error=error.message)
+            log.warning("audit records may be lost", count=len(batch), error=error.message)
         else:
             LINES["kept",] += len(batch)
         return True

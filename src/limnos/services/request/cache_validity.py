@@ -78,11 +78,11 @@ def cache_validity_of(
     about: tuple[Kind, Levels, Action] | None = None,
     document: bool = False,
 ) -> CacheValidity:
-    """Return the dependencies of a response; call it within the reader that produced the response.
+    """Return the conditions under which a response stays valid; call it within the reader that produced the response.
 
     `about` is the object of the catalog and the action that was decided on it. `document` is true if the response
-    contains the object's document. The result has no `ground` if `about` is None, or if the request names its active
-    roles.
+    contains the object's document. The result has no `ground` if `about` is None, if the request names its active
+    roles, or if the view does not cache a dependency.
     """
     token = _token(request_view.view, credential)
     expires_ms = credential.expires_ms if token is None else token.expires_at

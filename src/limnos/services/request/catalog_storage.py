@@ -188,7 +188,8 @@ def _bases(properties: Mapping[str, str], *, provider: str) -> list[str]:
 def check_locations(properties: Mapping[str, str], allowed: AllowedStorage, *, provider: str = "") -> None:
     """Check the warehouse, roots and endpoints in a catalog's properties.
 
-    Raises BadRequest for an invalid location or endpoint, or one that the server does not allow.
+    Raises BadRequest for an invalid location, or an endpoint that is invalid or not allowed; OutsideRoots for a
+    location that the server does not allow.
     """
     allowed.check_endpoints(properties)
     for location in stated_locations(properties, provider=provider):

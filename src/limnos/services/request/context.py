@@ -121,7 +121,7 @@ class Context:
         raise ServiceUnavailable("The data changed too often during the request: try again")
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read uncached data that no access decision depends on, such as the names of the objects of a role's rules."""
+        """Read uncached data that no access decision depends on, such as the names of objects with grants of a role."""
         return await self.services.gate.look_up(load)
 
     async def find(self, query: Query) -> list[Row]:

@@ -25,7 +25,7 @@ class AuditRules(NamedTuple):
     refusals_per_s_max: int = 100
     keep_ms: int = 7_776_000_000
     export: str | None = None
-    """The location to which each day's lines are exported when the day is over; None for no export."""
+    """The location to which each day's audit records are exported when the day is over; None for no export."""
 
 
 class MaintenanceDefaults(NamedTuple):
@@ -115,11 +115,10 @@ class RequestDefaults(NamedTuple):
     keep_pinned: bool = True
     """Whether to refuse commits that remove snapshots needed by runs or scan plans."""
     check_added_files: bool = False
+    """Whether to check that the files which commits add exist."""
     check_added_files_max: int = 1_000
     check_added_files_s: float = 10.0
-    """Limits of the check that files added by commits exist: the number of files per request, and the time in seconds.
-    None turns it off.
-    """
+    """The limits of that check: the number of files per request, and the time in seconds."""
     clock_ahead_ms: int = 30_000
     """The maximum time by which timestamps in metadata from clients may be ahead of the store's clock, in
     milliseconds.

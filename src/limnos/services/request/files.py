@@ -122,7 +122,11 @@ class FileBatch:
 
 
 class FileOperations:
-    """File operations for services. Blocking calls run in the thread share of their catalog."""
+    """File operations for services. Blocking calls run in the thread share of their catalog.
+
+    In addition to their own errors, they raise StorageFailed if the storage refuses or fails, ServiceUnavailable if it
+    does not answer, and BadRequest for an endpoint that the server does not allow.
+    """
 
     def __init__(self, allowed: AllowedStorage, *, timeout_s: float = 20.0) -> None:
         self._allowed = allowed

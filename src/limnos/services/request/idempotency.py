@@ -1,6 +1,6 @@
 """Idempotency: stores the outcome of a request with an idempotency key in the transaction of its mutation.
 
-May import `store` and `model`. Must not know any wire format, nor the replay of requests
+May import `store`. Must not know any wire format, nor the replay of requests
 (`services.request.idempotency_replay`).
 """
 

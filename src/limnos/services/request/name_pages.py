@@ -54,9 +54,9 @@ class NamePage(NamedTuple):
     parts: Sequence[tuple[bytes, ...]]
     last: str | None
     whole: bool = False
-    """For each part, whether it has all names of its block that the caller sees.
+    """Whether each part has all names of its block that the caller sees.
 
-    While nothing changes, the identical tuples are returned.
+    If so, the identical tuples are returned while nothing changes.
     """
 
     @property
@@ -106,7 +106,7 @@ class VisibleNamesCache:
     def put(self, key: object, seen: VisibleNames) -> None:
         """Cache names under a key.
 
-        When new entries exceed half of VISIBLE_NAMES_MAX bytes, the older half of the cache is evicted.
+        When new entries exceed half of VISIBLE_NAMES_MAX names, the older half of the cache is evicted.
         """
         self._young[key] = seen
         self._young_names += VISIBLE_NAMES_OVERHEAD + len(seen.encoded)

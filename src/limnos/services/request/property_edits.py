@@ -25,7 +25,8 @@ PROPERTY_LETTERS_MAX: Final = 1 << 18
 def check_properties(properties: Mapping[str, str], *, before: Mapping[str, str]) -> None:
     """Check the count and the lengths of a namespace's new properties.
 
-    A count above the limit is accepted if it does not exceed the count before. Raises BadRequest otherwise.
+    A count or total length above its limit is accepted if it does not exceed the one before. Raises BadRequest
+    otherwise.
     """
     if len(properties) > max(PROPERTIES_MAX, len(before)):
         raise BadRequest(f"A namespace may have at most {PROPERTIES_MAX} properties, and would have {len(properties)}")
@@ -41,7 +42,7 @@ def _letters(properties: Mapping[str, str]) -> int:
 
 
 class PropertyEdits(msgspec.Struct, frozen=True):
-    """Edits of an object; None or an empty value leaves a field unchanged. `clears_comment` removes the comment."""
+    """Edits of an object. None or an empty collection changes nothing; `clears_comment` removes the comment."""
 
     name: str | None = None
     comment: str | None = None
@@ -66,7 +67,7 @@ def object_edit(tx: Tx, node: Node, *, edits: PropertyEdits) -> Node:
     """Write the edited record and the new name of a metalake object or of an object in a namespace.
 
     No decision depends on the name of such an object. Grants and tags refer to the object's id, so they are not
-    affected.
+    affected. Raises AlreadyExists if the new name is taken.
     """
     record = node.record
     comment, properties = edits.edited_comment(record.comment), edits.over(record.properties)

@@ -1,6 +1,6 @@
 """Request scope: the server, a metalake or a catalog that a request names, and its resolution to ids and zones.
 
-May import `names`, `access`, `view` and `model`. Synchronous. The view caches resolved scopes until their metalake or
+May import `view` and `model`. Synchronous. The view caches resolved scopes until their metalake or
 catalog changes.
 """
 
@@ -53,7 +53,7 @@ def cached_scope(view: StoreView, scope: RequestScope) -> ResolvedScope | None:
 def scope_zones(view: StoreView, scope: RequestScope) -> tuple[int, ...]:
     """Return the zones of a scope (server, metalake, catalog) as far as they are cached.
 
-    Fewer than three if a name is not cached or does not exist.
+    Fewer than three if the scope names no catalog, or a name is not cached or does not exist.
     """
     settled: ResolvedScope | None = view.scopes.get(scope)  # inlines `cached_scope`: every request runs this
     if settled is not None:

@@ -266,7 +266,7 @@ class RequestView(CallerView):
         return self.decide(Action.NAMESPACE_LIST, self.settled.outer).allowed
 
     def judge(self, entity: E | None, kind: Kind, name: str, action: Action) -> AuthorizedObject[E]:
-        """Decide, as `look_up` does, on an object that is not a node: a user, a group or a role of the metalake."""
+        """Decide on a user, group or role, as `look_up` does on a node. Raises NotFound, PermissionDenied."""
         link = ChainLink.absent(kind, name) if entity is None else ChainLink(entity.id, kind, name)
         chain = (link, *self.settled.outer[-1:])
         decision = self.require(action, chain)

@@ -116,9 +116,9 @@ def can_contain(request_view: RequestView, kind: Kind) -> bool:
 
 
 def require_containable(request_view: RequestView, kind: Kind) -> None:
-    """Refuse to create an object in a catalog of a type that cannot contain it.
+    """Refuse to create an object in a catalog of a type that cannot contain it, or as `refuse_create` does.
 
-    Raises UnsupportedOperation in that case.
+    Raises UnsupportedOperation in these cases.
     """
     if not can_contain(request_view, kind):
         provider, holding = request_view.catalog_record.provider, row_of(kind).catalogs or ()

@@ -1,5 +1,5 @@
-"""Job rules: the files, variables and Spark properties that the settings allow for jobs of the server, and the checked
-definition of a job.
+"""Job rules: the files, environment variables and Spark properties that the settings allow for jobs of the server, and
+the checked definition of a job.
 
 May import the layers below. Checks string values only: the node that runs a job resolves symbolic links and checks the
 real path.
@@ -31,8 +31,9 @@ class JobRules(NamedTuple):
     allowed: tuple[str, ...] = ()
     """The files that jobs may use; a directory stands for everything below it."""
     environment: tuple[str, ...] = ()
-    """The names of variables that a job may set; `*` matches any characters."""
+    """The names of environment variables that a job may set; `*` matches any characters."""
     spark_configs: tuple[str, ...] = ()
+    """The names of Spark properties that a job may set; `*` matches any characters."""
     waiting_max: int = 100
     """The maximum number of unfinished jobs of one user in a metalake."""
 
@@ -62,9 +63,9 @@ def work_parse(text: str) -> JobWork:
 
 
 def work_check(rules: JobRules, job_type: str, *, content: TemplateContent) -> JobWork:
-    """Return a job's definition after checking its files, variables and Spark properties against the settings.
+    """Return a job's definition after checking its files, environment variables and Spark properties.
 
-    Raises BadRequest for content that the settings do not allow.
+    Raises BadRequest for content that the settings do not allow, or two scripts of the same name.
     """
     files = (content.executable, *content.scripts, *content.jars, *content.files, *content.archives)
     for each in files:

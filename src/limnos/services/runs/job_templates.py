@@ -70,7 +70,7 @@ def record_of(template: Node) -> JobTemplateRecord:
 
 async def template_register(ctx: Context, *, metalake: str, name: str, request: TemplateRequest) -> Node:
     """Create a template; the caller owns it. Raises AlreadyExists, InvalidName, BadRequest for invalid content,
-    PermissionDenied.
+    NotInUse, PermissionDenied.
     """
     job_type = type_of(request.job_type)
     content = content_of(job_type, request.fields)
@@ -79,12 +79,12 @@ async def template_register(ctx: Context, *, metalake: str, name: str, request: 
 
 
 def template_find(request_view: RequestView, name: str) -> Node:
-    """Return a template by name, if the caller owns it or may use it. Raises NotFound, PermissionDenied."""
+    """Return a template by name, if the caller owns it or may use it. Raises NotFound, NotInUse, PermissionDenied."""
     return metalake_object_load(request_view, KIND, name=name)
 
 
 def templates_list(request_view: RequestView) -> list[Node]:
-    """Return the templates that the caller may load, by name. Raises PermissionDenied."""
+    """Return the templates that the caller may load, by name. Raises NotInUse, PermissionDenied."""
     return metalake_objects_list(request_view, KIND)
 
 
@@ -93,8 +93,8 @@ async def template_alter(
 ) -> Node:  # fmt: skip
     """Rename a template, or change its comment or content.
 
-    Raises NotFound, AlreadyExists, InvalidName, BadRequest for invalid content, PermissionDenied, UnsupportedOperation
-    for the content of a pipeline.
+    Raises NotFound, AlreadyExists, InvalidName, BadRequest for invalid content, NotInUse, PermissionDenied,
+    UnsupportedOperation for the content of a pipeline.
     """
     if edits.name is not None:
         check_gravitino_name(edits.name, kind="JOB_TEMPLATE")
@@ -127,7 +127,7 @@ def template_update(tx: Tx, permit: Permit[TemplateAlter]) -> Node:
 
 async def template_drop(ctx: Context, *, metalake: str, name: str) -> None:
     """Drop a template with the records of its jobs. Raises NotFound, PipelineBusy while a run or job is in progress,
-    PermissionDenied.
+    NotInUse, PermissionDenied.
     """
 
     def decide(request_view: RequestView) -> Permit[TemplateDrop]:

@@ -50,7 +50,7 @@ class JobView(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The job's state at `now_ms`: a job whose lease has ended counts as failed or cancelled."""
+        """The job's state at `now_ms`: a job whose lease has expired counts as failed or cancelled."""
         return self.job.display_state(self.now_ms)
 
 
@@ -76,8 +76,8 @@ class JobStop(msgspec.Struct, frozen=True):
 async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[str, str]) -> JobView:
     """Start a job of a template; the caller owns it.
 
-    Raises BadRequest for invalid values or content, NotFound, PermissionDenied, UnsupportedOperation if the server runs
-    no jobs, and ServiceUnavailable if the caller has too many unfinished jobs.
+    Raises BadRequest for invalid values or content, NotFound, NotInUse, PermissionDenied, UnsupportedOperation for a
+    pipeline or if the server runs no jobs, and ServiceUnavailable if the caller has too many unfinished jobs.
     """
     text = msgspec.json.encode(conf).decode()
     if len(text) > CONF_MAX:
@@ -123,13 +123,16 @@ def job_insert(tx: Tx, permit: Permit[JobCreate]) -> TemplateJob:
 
 
 async def job_load(ctx: Context, *, metalake: str, uuid: str) -> JobView | None:
-    """Return a job by its UUID; None if no job has it. Raises NotFound, PermissionDenied."""
+    """Return a job by its UUID; None if no job has it.
+
+    Raises NotFound for a missing metalake or a job that is not visible to the caller, NotInUse, PermissionDenied.
+    """
     job = await _look_up(ctx, metalake, uuid=uuid)
     return None if job is None else await _authorize_job(ctx, metalake, job=job)
 
 
 async def job_output(ctx: Context, *, metalake: str, uuid: str) -> tuple[JobView, JobOutput]:
-    """Return a job with the last part of its output, which is stored when the job ends. Raises NotFound,
+    """Return a job with the last part of its output, which is stored when the job ends. Raises NotFound, NotInUse,
     PermissionDenied.
     """
     metalake_id = await _metalake_id(ctx, metalake)
@@ -161,9 +164,7 @@ async def _authorize_job(ctx: Context, metalake: str, *, job: TemplateJob) -> Jo
 async def job_cancel(ctx: Context, *, metalake: str, uuid: str) -> JobView | None:
     """Cancel a job: a waiting job immediately; a running job is set to cancelling until its node has ended it.
 
-    Returns None if no job has the UUID.
-
-    An ended job is not changed. Raises NotFound, PermissionDenied.
+    An ended job is not changed. Returns the job; None if no job has the UUID. Raises as `job_load`.
     """
     template_job = await _look_up(ctx, metalake, uuid=uuid)
     if template_job is None:
@@ -191,6 +192,8 @@ def job_stop(tx: Tx, permit: Permit[JobStop]) -> tuple[TemplateJob, str]:
 async def jobs_list(ctx: Context, *, metalake: str, template: str | None) -> list[RunView | JobView]:
     """Return the newest jobs and pipeline runs that are visible to the caller, newest first; of all templates or of
     one.
+
+    Raises NotFound, NotInUse, PermissionDenied.
     """
 
     def look(request_view: RequestView) -> tuple[int, bool]:

@@ -77,8 +77,8 @@ async def pipeline_put(
     nothing.
 
     A caller who may use a pipeline may repeat its declaration; changing it needs ownership. Raises InvalidName,
-    BadRequest for a malformed declaration, PermissionDenied, AlreadyExists if a pipeline that is not visible to the
-    caller has the name.
+    BadRequest for a malformed declaration, NotInUse, PermissionDenied, AlreadyExists if a template that is not visible
+    to the caller has the name, NotFound if a template of another type has it.
     """
     check_gravitino_name(name, kind="JOB_TEMPLATE")
     text, digest = declaration_of(declaration)
@@ -163,20 +163,22 @@ def _pipeline_insert(tx: Tx, command: PipelineDeclare, *, zone: int) -> Node:
 def pipeline_find(request_view: RequestView, name: str) -> PipelineVersion:
     """Return a pipeline by name, without its declaration, if the caller owns it or may use it.
 
-    Raises NotFound, PermissionDenied.
+    Raises NotFound, NotInUse, PermissionDenied.
     """
     return PipelineVersion(require_pipeline_type(template_find(request_view, name)))
 
 
 def pipelines_list(request_view: RequestView) -> list[PipelineVersion]:
-    """Return the pipelines that the caller may load, by name, without their declarations."""
+    """Return the pipelines that the caller may load, by name, without their declarations. Raises NotInUse,
+    PermissionDenied.
+    """
     return [PipelineVersion(node) for node in templates_list(request_view) if not record_of(node).job_type]
 
 
 async def pipeline_load(ctx: Context, *, metalake: str, name: str, version: int | None = None) -> PipelineVersion:
     """Return a pipeline with the declaration of the given version, or of the newest.
 
-    Raises NotFound, PermissionDenied.
+    Raises NotFound, also for a missing version, NotInUse, PermissionDenied.
     """
     pipeline_version = await ctx.read(RequestScope(metalake), lambda request_view: pipeline_find(request_view, name))
     return await _with_declaration(ctx, pipeline_version.node, version=version)
@@ -191,7 +193,7 @@ async def _with_declaration(ctx: Context, node: Node, *, version: int | None = N
 
 
 async def pipeline_drop(ctx: Context, *, metalake: str, name: str) -> None:
-    """Drop a pipeline with the records of its runs. Raises NotFound, PipelineBusy while a run is in progress,
+    """Drop a pipeline with the records of its runs. Raises NotFound, PipelineBusy while a run is in progress, NotInUse,
     PermissionDenied.
     """
 

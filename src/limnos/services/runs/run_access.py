@@ -80,7 +80,7 @@ def run_authorize(request_view: RequestView, run: C | None, *, uuid: str, action
     """Authorize an action on a run. If the run is not visible to the caller, the error is the same as for a missing
     run.
 
-    Raises NotFound, PermissionDenied.
+    Raises NotFound, NotInUse, PermissionDenied.
     """
     request_view.require_in_metalake_use()
     absent = (ChainLink.absent(Kind.JOB, uuid), *request_view.settled.outer[-1:])

@@ -50,7 +50,8 @@ async def runs_list(
 
     Raises:
         BadRequest: There is no such state.
-        NotFound: The pipeline is missing.
+        NotFound: The metalake or the pipeline is missing.
+        NotInUse: The metalake is disabled.
         PermissionDenied: The caller may not list runs.
     """
     if state and state not in STATES:
@@ -91,10 +92,11 @@ def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms:
 async def findings_list(
     ctx: Context, *, metalake: str, pipeline: str, rule: str, step: str, before: int, limit: int
 ) -> tuple[list[RuleFinding], int | None]:
-    """Return the findings of a pipeline's rules in runs that the caller may see, newest first, and the cursor of the
-    next page.
+    """Return the results of a pipeline's expectations in runs that the caller may see, newest first, and the cursor of
+    the next page.
 
-    Raises NotFound for a missing pipeline, and NotInUse, PermissionDenied.
+    `rule` and `step` select an expectation and a step; empty for all. Raises NotFound for a missing pipeline, and
+    NotInUse, PermissionDenied.
     """
 
     def look(request_view: RequestView) -> tuple[int, RunViewer]:

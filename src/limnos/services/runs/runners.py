@@ -25,7 +25,7 @@ from limnos.store.tx import Tx
 
 FINDINGS_MAX = 1000
 FINDING_MAX = 16 << 10
-"""The maximum length of one finding, in characters; the trend of a rule shows a thousand of them."""
+"""The maximum length of one finding, in characters; the trend of an expectation shows a thousand of them."""
 LITTLE_MAX = 16 << 10
 """The length in characters up to which a report of a step skips the check of the run's total length."""
 RUN_MAX = 16 << 20
@@ -41,7 +41,9 @@ class HeartbeatWrite(msgspec.Struct, frozen=True):
 
 
 class StepReport(msgspec.Struct, frozen=True):
-    """A report on a step. A field that is None does not change the stored value of the same attempt."""
+    """A report on a step. A field that is None does not change the stored value of the same attempt, except `ended_at`
+    and `message`, which are always replaced.
+    """
 
     name: str
     state: str
@@ -90,6 +92,7 @@ async def run_beat(
     Raises:
         AttemptSuperseded: Another attempt has begun.
         NotFound: The run is missing.
+        NotInUse: The metalake is disabled.
         PermissionDenied: The run belongs to another user.
     """
     actor = await ctx.read(RequestScope(metalake), lambda request_view: _actor(request_view, uuid, attempt=attempt))
@@ -134,7 +137,7 @@ async def _rejection_reason(ctx: Context, metalake: str, *, actor: RunReporter) 
 async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, report: StepReport) -> RunStepState:
     """Store a report on a step. The call is idempotent.
 
-    Raises AttemptSuperseded, RunConflict if the run has ended, NotFound, BadRequest for a malformed report,
+    Raises AttemptSuperseded, RunConflict if the run has ended, NotFound, BadRequest for a malformed report, NotInUse,
     PermissionDenied.
     """
     if report.state not in STEP_STATES:

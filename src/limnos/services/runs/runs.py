@@ -137,7 +137,7 @@ async def run_start(ctx: Context, *, metalake: str, pipeline: str, begin: RunBeg
     """Start a run, which the caller owns; a repeated request with the same UUID returns the same run.
 
     Raises PipelineBusy if a process executes another run, AlreadyExists if the UUID belongs to a different run,
-    NotFound, BadRequest for an invalid request, PermissionDenied.
+    NotFound, BadRequest for an invalid request or an unknown version, NotInUse, PermissionDenied.
     """
     begin_check(begin)
     await _require_version(ctx, metalake, pipeline=pipeline, version=begin.version)
@@ -204,7 +204,7 @@ def _new_run(tx: Tx, command: RunStart, *, pipeline: Node, version: int) -> Pipe
 
 
 async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
-    """Return a run with its steps and findings. Raises NotFound, PermissionDenied."""
+    """Return a run with its steps and findings. Raises NotFound, NotInUse, PermissionDenied."""
     metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
     result = await ctx.look_up(lambda: run_whole_read(metalake_id, uuid))
     run = None if result is None else result[0]
@@ -233,6 +233,7 @@ async def run_finish(
     Raises:
         BadRequest: `state` is not a final state.
         NotFound: The run is missing.
+        NotInUse: The metalake is disabled.
         PermissionDenied: The caller is not the run's user. A caller who may cancel a run may still discard it while no
             process executes it.
         AttemptSuperseded: Another attempt has begun.
@@ -264,7 +265,11 @@ def _shorten_message(message: str | None) -> str | None:
 
 
 def run_end(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
-    """Set the run's final state; no-op if the run already has it. Returns the run and its pipeline's name."""
+    """Set the run's final state; no-op if the run already has it. Returns the run and its pipeline's name.
+
+    Raises AttemptSuperseded, PermissionDenied if a process executes another user's run, RunConflict if the state
+    transition is not allowed.
+    """
     command = permit.command
     run, pipeline = _reread_run(tx, command.run_id, pipeline=command.pipeline)
     require_attempt(run, command.attempt)
@@ -294,7 +299,8 @@ async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
     """Request the cancellation of a run: its process stops at the next heartbeat; a run without a process is cancelled
     immediately.
 
-    Raises NotFound, PermissionDenied, RunConflict if the run has ended.
+    A run that is cancelling or cancelled is not changed. Raises NotFound, NotInUse, PermissionDenied, RunConflict if
+    the run has another final state or is held.
     """
     pipeline_run = await run_look_up(ctx, metalake, uuid=uuid)
 
@@ -308,7 +314,10 @@ async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
 
 
 def run_stop(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
-    """Set the run to cancelling, or to cancelled if its lease has expired. Returns the run and its pipeline's name."""
+    """Set the run to cancelling, or to cancelled if its lease has expired. Returns the run and its pipeline's name.
+
+    Raises RunConflict if the run has another final state or is held.
+    """
     run, pipeline = _reread_run(tx, permit.command.run_id, pipeline=permit.command.pipeline)
     if run.state in LIVE and not run.is_held(tx.now_ms):
         tx.runs.finish(
@@ -334,10 +343,12 @@ async def run_resume(
             resumes after any attempt.
 
     Raises:
+        BadRequest: The holder or the lease is invalid.
         AttemptSuperseded: Another attempt has begun.
         RunConflict: The run is in another state.
         PipelineBusy: A process executes another run of the pipeline.
         NotFound: The run is missing.
+        NotInUse: The metalake is disabled.
         PermissionDenied: The caller is not the run's user, or may not run the pipeline.
     """
     lease_check(holder, lease_ms)

@@ -1,4 +1,4 @@
-"""Request coalescing: callers of the same operation at the same moment share one call.
+"""Request coalescing: concurrent callers of the same operation share one call.
 
 May import the standard library. Must not know the operations. A caller who arrives while a call is running shares the
 next call, never the running call. The result of an earlier call could miss changes made before the caller arrived.

@@ -41,7 +41,8 @@ class CommitWatcher:
         return len(self._waiting)
 
     async def wait(self, known: Mapping[int, int], seconds: float, *, always: bool = False) -> None:
-        """Wait until a zone has passed its known revision, the timeout has passed, or the node stops.
+        """Wait until a zone has passed its known revision, the timeout has passed, the node stops, or the clocks cannot
+        be read.
 
         Args:
             known: The known revisions by zone.
