@@ -65,7 +65,7 @@ ASSESS_TABLES: Final = "assess-tables"
 ASSESS_EVERY_S: Final = 300.0
 WHOLE_EVERY_MS: Final = 86_400_000
 TABLES_PER_ROUND: Final = 50_000
-"""The maximum number of tables that one round assesses; the next round continues."""
+"""The number of tables after which a round ends, at the end of a batch; the next round continues."""
 MANIFEST_TABLES_PER_ROUND: Final = 200
 """The maximum number of tables whose manifests one round reads."""
 PAUSE_FACTOR: Final = 5

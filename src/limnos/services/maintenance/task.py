@@ -31,9 +31,9 @@ MAINTAIN_TABLES: Final = "maintain-tables"
 MAINTAIN_EVERY_S: Final = 600.0
 LEASE_MS: Final = 60_000
 TABLES_PER_ROUND: Final = 200
-"""The maximum number of tables whose snapshots one round expires, including failed expiries."""
+"""The number of expiries, including failed ones, after which a round ends, at the end of a page of findings."""
 LISTED_PER_ROUND: Final = 2_000
-"""The maximum number of tables whose metadata files one round lists."""
+"""The number of tables with listed metadata files after which a round ends, at the end of a page of tables."""
 INTERVAL_MS: Final = 86_400_000
 """The minimum time between two expiries of a table's snapshots, regardless of their result, and between two passes over
 metadata files, in milliseconds.

@@ -124,8 +124,8 @@ class FileBatch:
 class FileOperations:
     """File operations for services. Blocking calls run in the thread share of their catalog.
 
-    In addition to their own errors, they raise StorageFailed if the storage refuses or fails, ServiceUnavailable if it
-    does not answer, and BadRequest for an endpoint that the server does not allow.
+    Unless a method states otherwise, it also raises StorageFailed if the storage refuses or fails, ServiceUnavailable
+    if it does not answer, and BadRequest for an endpoint that the server does not allow.
     """
 
     def __init__(self, allowed: AllowedStorage, *, timeout_s: float = 20.0) -> None:

@@ -66,7 +66,7 @@ class DecisionProbe(Context):
 
 
 async def key_find(ctx: Context, scope: RequestScope, text: str) -> IdempotencyKey | None:
-    """Return the full idempotency key: the client's text, the caller, and the catalog's zone.
+    """Return the full idempotency key: the client's key `text`, the caller, and the catalog's zone.
 
     Returns None if the scope names no existing catalog, or if the caller has no access to it.
     """

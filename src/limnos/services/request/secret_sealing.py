@@ -99,7 +99,7 @@ class SealingKeys:
         return {name: self._opened(name, value) for name, value in properties.items()}
 
     def sealed_text(self, name: str, text: str) -> str:
-        """Encrypt one secret. `name` must be the name of a secret property; it is authenticated with the text."""
+        """Encrypt one secret. `name` must be the name of a secret property; it is authenticated as associated data."""
         return self.sealed({name: text})[name]
 
     def opened_text(self, name: str, text: str) -> str:

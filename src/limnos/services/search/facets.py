@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from limnos.model.kinds import Kind, ZoneKind
 
 FACETS_OF: Final = 200
-"""The number of hits that facets count."""
+"""The maximum number of hits that facets count."""
 
 
 class SearchFacet(NamedTuple):

@@ -158,7 +158,7 @@ def _in_scopes_read(
 
 
 def whole_text(text: IndexedText) -> str:
-    """Return all words of an object as one text."""
+    """Return all words of an object as one string, separated by spaces."""
     return f"{text.name} {text.columns} {text.comment}"
 
 

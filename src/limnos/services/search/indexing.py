@@ -34,7 +34,7 @@ PARSED_AT_ONCE: Final = 10
 async def index_step(services: NodeServices) -> int:
     """Index the next batch of changes of each zone that is not completely indexed.
 
-    Returns the number of zones that still have such changes.
+    Returns the number of zones known to have further changes; 0 if the index is complete.
     """
     behind = await services.gate.look_up(partial(zones_behind_read, limit=ZONES_AT_ONCE))
     left = [await _index_zone(services, progress) for progress in behind]

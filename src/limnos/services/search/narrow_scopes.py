@@ -37,7 +37,7 @@ from limnos.view.keys import listing_key
 SCOPE_MAX: Final = 5_000
 """The maximum number of objects in a narrow scope."""
 ROOTS_MAX: Final = 2_000
-"""The maximum number of objects with rights of the caller; with more, the scope is not narrow."""
+"""The maximum number of objects with grants to the caller, and of owned objects; with more, the scope is not narrow."""
 _LOADS: Final = actions_named("load", *NAMESPACE_OBJECTS)
 _LEAVES: Final = [leaf for action in _LOADS.values() for leaf in POLICY[action].leaves()]
 _USES: Final = frozenset({Privilege.USE_CATALOG, Privilege.USE_SCHEMA})
@@ -94,7 +94,7 @@ class NarrowObjects:
 
 
 class RightRoots(NamedTuple):
-    """The objects on which rules give a caller rights to objects (`loading`) or to namespaces (`browsing`).
+    """The objects on which grants allow a caller to load objects (`loading`) or to use namespaces (`browsing`).
 
     `principals` are the caller and the caller's groups, which may own objects. `wide` are the ids of the metalake and
     its usable catalogs: with a right on one of them the scope is not narrow.
@@ -108,8 +108,10 @@ class RightRoots(NamedTuple):
 
 
 def roots_of(request_view: RequestView, metalake_id: int, *, catalogs: Collection[int]) -> RightRoots | None:
-    """Return the objects on which the caller has rights in usable catalogs; None if there are too many, or one is the
-    metalake or a catalog.
+    """Return the objects on which the caller has grants; None if the scope is not narrow.
+
+    It is not narrow if access control is off, if there are too many objects, or if the caller has a grant on the
+    metalake or a usable catalog, or owns it.
     """
     if not request_view.rules.access_enabled:
         return None
@@ -136,8 +138,8 @@ def _owns_all(request_view: RequestView, metalake_id: int, *, catalogs: Collecti
 
 
 async def narrow_objects(ctx: Context, roots: RightRoots | None) -> NarrowObjects | None:
-    """Return all objects that rights on these roots can make visible; None if there are too many, or `roots` is
-    None.
+    """Return all objects that grants on these roots, or ownership, can make visible; None if there are too many, or
+    `roots` is None.
     """
     return None if roots is None else await ctx.look_up(partial(_objects_read, roots))
 

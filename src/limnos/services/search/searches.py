@@ -78,7 +78,7 @@ _UUID: Final = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 class SearchHome(NamedTuple):
     """The resolved scope of a search: the catalogs usable by the caller, the ids of the query's tags (None for an
-    unknown tag) and owners, and the roots of the caller's rights if these are narrow.
+    unknown tag) and owners, and the roots of the caller's rights; None if the scope is not narrow.
     """
 
     usable: UsableCatalogs

@@ -17,7 +17,7 @@ from limnos.store.tx import Tx
 
 
 def catalog_locations(record: CatalogRecord, *, catalog_id: int, warehouse: str) -> dict[str, tuple[LocationKind, str]]:
-    """Return the kind and original text of each location of a catalog, by key. `warehouse` is the server's warehouse.
+    """Return the kind and original form of each location of a catalog, by key. `warehouse` is the server's warehouse.
 
     If two kinds have the same location, the stricter kind represents both.
     """

@@ -79,7 +79,10 @@ def locations_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: in
 
 
 def location_move(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str) -> None:
-    """Register an object's new location. The earlier one stays registered, since the object's older files are there."""
+    """Register an object's new location. The earlier one stays registered, since the object's older files are there.
+
+    Raises as `location_claim`.
+    """
     claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
     location_check(tx, claim, key=key, location=location)
     tx.places.moved(owner_id, kind=kind, location=key)

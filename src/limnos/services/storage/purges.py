@@ -211,6 +211,8 @@ class TablePurge:
     def run(self, beat: Callable[[int], None]) -> PurgeResult:
         """Delete the table's files, and local directories that become empty. Blocks; calls `beat` regularly with the
         count of deleted files.
+
+        Raises UnreadableFile if a manifest or manifest list cannot be parsed, StorageFailed, ServiceUnavailable.
         """
         self.allowed.check_use(self.properties)
         at = self.location

@@ -88,7 +88,7 @@ async def held_run_publish(ctx: Context, *, metalake: str, run: PipelineRun, ste
     Raises:
         CommitConflict: The run is not held, a table has changed since it began, or its record names branches that it
             did not create.
-        UnsupportedOperation: A table loses columns; such a run is published by the command line.
+        UnsupportedOperation: A table loses columns; such a run is published with the command line.
         PermissionDenied: The caller lacks one of these rights.
     """
     if run.state != HELD:

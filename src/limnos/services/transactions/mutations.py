@@ -39,7 +39,8 @@ class DocumentHold(msgspec.Struct, frozen=True):
 class TransactionMutation(msgspec.Struct, frozen=True):
     """One mutation of a transaction.
 
-    `created_id` is the temporary id of the object that it creates, by which later mutations refer to the object.
+    `place` is the index of its operation. `created_id` is the temporary id of the object that it creates, by which
+    later mutations refer to the object.
     """
 
     command: object
@@ -119,7 +120,10 @@ def _view_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, O
 
 
 def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEffects:
-    """Run the mutations of the transaction sequentially. An error in one of them rolls back all."""
+    """Run the mutations of the transaction sequentially. An error in one of them rolls back all.
+
+    Raises the errors of the mutations, with the index of the operation in their context.
+    """
     transaction_mutations = permit.command.transaction_mutations
     commands = [each.command for each in transaction_mutations]
     documents = [document for command in commands if (document := _relocated_document(command)) is not None]
@@ -173,7 +177,7 @@ def _with_new_ids(command: object, results: dict[int, int]) -> object:
 
 
 def document_hold(tx: Tx, permit: Permit[DocumentHold]) -> None:
-    """Check that a table's document is unchanged since the decision. Raises StalePermit if it has changed."""
+    """Check that a table's or view's document is unchanged since the decision. Raises StalePermit if it has changed."""
     command = permit.command
     tx.nodes.require(command.table)
     if tx.documents.version(command.table.id) != command.expected:

@@ -43,8 +43,8 @@ OperationMutation = Callable[["Tx", "Permit[object]"], object]
 class OperationStep(NamedTuple):
     """An operation after its access decision, with the mutation to run.
 
-    `mutation` takes the permit. It is None for an operation on a table's or view's metadata, whose mutation is
-    assembled after the metadata is built from `source`.
+    `mutation` is None for an operation on a table's or view's metadata: its mutation is assembled after the metadata is
+    built from `source`.
     """
 
     permit: Permit[object]
@@ -61,7 +61,7 @@ class OperationStep(NamedTuple):
     writer_id: int = 0
     """The writer of a view's text, if the step writes it."""
     guard: DatasetGuard | None = None
-    """The guard of a dataset's table that it changes."""
+    """The guard of the SQL++ dataset that it changes; None for another object."""
     wakes: bool = False
     """Whether it creates a task, so that the worker must be woken."""
 

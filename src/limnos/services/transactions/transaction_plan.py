@@ -47,7 +47,7 @@ class TransactionPlan(NamedTuple):
 
     @property
     def lines(self) -> list[int]:
-        """The ids of the changed tables, by which the per-key queues are identified."""
+        """The ids of the changed tables and views, by which the per-key queues are identified."""
         return [work.document.node_id for work in self.works if work.document is not None]
 
 

@@ -1,4 +1,4 @@
 """Background work: tasks, trash, janitors, and keys of secrets.
 
-May import `exchange` and the packages that it may import.
+May import `maintenance` and the packages that it may import.
 """

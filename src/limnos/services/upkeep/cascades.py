@@ -47,6 +47,7 @@ async def namespace_drop_all(ctx: Context, scope: RequestScope, *, levels: Level
 
     Raises:
         NotFound: The namespace is missing.
+        NotInUse: The catalog or metalake is disabled.
         PermissionDenied: The caller may not drop it.
         ProtectedObject: The namespace or an object in it is protected.
         BadRequest: The provider does not cascade, or more than OBJECTS_MAX objects lie in it.
@@ -69,7 +70,7 @@ async def namespace_drop_all(ctx: Context, scope: RequestScope, *, levels: Level
 
 def namespace_delete_all(tx: Tx, permit: Permit[NamespaceDropAll]) -> None:
     """Drop the content, the deepest first, then the namespace. Raises BadRequest for more than `OBJECTS_MAX` objects,
-    NotEmpty for an object of another kind.
+    NotEmpty for an object of another kind, ProtectedObject for a protected object.
     """
     command = permit.command
     node = tx.nodes.confirm(command.namespace)

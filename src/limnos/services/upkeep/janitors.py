@@ -3,9 +3,9 @@
 May import the layers below. A process that is killed between writing a metadata file and committing it leaves such a
 file. Only files on local disks that are certainly orphans are deleted:
 
-- The name matches the pattern of this server's metadata files, and the time of its UUID lies in the window: after this
-  store began to watch (or was restored, since a younger state may have used the file), and longer ago than the grace
-  time.
+- The name matches the pattern of this server's metadata files, and the time of its UUID lies in the window: after the
+  janitor's first run on this store (or the first after a restore, since a younger state may have used the file), and
+  longer ago than the grace time.
 - In the directory of a live table: another file that the document names has the same version, so this one lost a race
   or was never committed. Files that only dropped out of the log stay, since they were committed once.
 - Without a table: the directory lies directly in a catalog's warehouse, its name is a UUID that this server generated

@@ -123,8 +123,8 @@ async def trash_list(
 ) -> TrashPage:
     """Return a page of the dropped objects that the caller may restore in a catalog, or below a path of it.
 
-    The page token is the last returned object's, so that it does not reveal hidden objects. Raises NotFound,
-    PermissionDenied (the catalog).
+    The page token of a full page is the last returned object's, so that it does not reveal hidden objects. Raises
+    NotFound and PermissionDenied for the catalog, NotInUse.
     """
     catalog_id = await ctx.read(scope, _catalog_id)
     count = max(1, min(limit, PAGE_MAX))
@@ -179,6 +179,8 @@ async def trash_restore(
         NotFound: The trash has no such object that the caller may restore, or its parent was dropped too.
         AlreadyExists: The name is taken by now.
         BadRequest: The object has no contents, has too many, or would be nested too deep.
+        InvalidName: The new name, or the name of a restored namespace, is not allowed in the catalog.
+        NotInUse: The catalog or metalake is disabled.
         PermissionDenied: The caller may not create it at the target.
     """
     if to is not None:
@@ -223,7 +225,7 @@ async def trash_forget(ctx: Context, scope: RequestScope, *, dropped_id: int) ->
     """Remove an object from the trash before it expires. Only the principal who may reuse its location can create an
     object there; its files are kept.
 
-    Raises NotFound, PermissionDenied (the catalog).
+    Raises NotFound for the object or the catalog, PermissionDenied for the catalog, NotInUse.
     """
     catalog_id = await ctx.read(scope, _catalog_id)
     rows = await ctx.look_up(lambda: trashed_read(catalog_id, dropped_id))

@@ -1,10 +1,11 @@
-"""Vended credentials: short-lived credentials for the files of one table, requested from STS and cached.
+"""Vended credentials: short-lived credentials for one location of a table or fileset, requested from STS and cached.
 
 Decision record 0059.
 
-May import the layers below, and `sources` for the request to STS. Must not know any wire format. The caller's rights to
-read and write determine the request to STS, and are checked again after the response. The catalog's properties name the
-role to assume; without a role no credentials are vended.
+May import the layers below, and `sources` for the request to STS. Must not know any wire format. "STS" stands for the
+issuer: AWS STS, Google's token service, or the signature of an Azure SAS token. The caller's rights to read and write
+determine the request, and are checked again after the response. The catalog's properties configure the issuer, such as
+an AWS role to assume; without an issuer no credentials are vended.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ class CredentialRequest(NamedTuple):
 
 
 class VendedCredentials(NamedTuple):
-    """Credentials for a table's location, their rights, and the catalog's properties that connect clients to the object
-    store.
+    """Credentials for the location of a table or fileset, their rights, and the catalog's properties that connect
+    clients to the object store.
     """
 
     credentials: IssuedCredentials
@@ -74,7 +75,7 @@ class VendedCredentials(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """A short text that differs between credentials with different rights or expiry, for example for an ETag."""
+        """A short string that differs between credentials with different rights or expiry, for example for an ETag."""
         rights = ("r" if self.rights.reads else "") + ("w" if self.rights.writes else "")
         return f"{rights}{self.credentials.expires_ms}"
 
@@ -195,7 +196,10 @@ class CredentialVendor:
 
 
 class TableFileAccess(NamedTuple):
-    """A table's location, its catalog's storage, and the caller's rights to read and write the files."""
+    """The location of a table or fileset, its catalog's storage, and the caller's rights to read and write the files.
+
+    `table_format` is empty for a fileset.
+    """
 
     location: str
     rights: FileRights
@@ -213,9 +217,10 @@ def is_vending(properties: Mapping[str, str]) -> bool:
 
 async def table_credentials(ctx: Context, scope: RequestScope, *, levels: Levels) -> VendedCredentials | None:
     """Return credentials for a table's files, limited to the caller's rights to read and write; None if none are
-    vended.
+    vended, or the table is missing.
 
-    Raises ServiceUnavailable if STS does not answer, StorageFailed if it refuses.
+    Raises ServiceUnavailable if STS does not answer, StorageFailed if it refuses, PermissionDenied if the table's
+    location conflicts with that of another object.
     """
 
     def look(request_view: RequestView) -> TableFileAccess | None:
@@ -226,9 +231,11 @@ async def table_credentials(ctx: Context, scope: RequestScope, *, levels: Levels
 
 
 async def object_credentials(ctx: Context, on: AttachmentTarget, *, location: str | None) -> VendedCredentials | None:
-    """Return credentials for a table's or fileset's files, by the caller's rights; None for other objects.
+    """Return credentials for a table's or fileset's files, by the caller's rights; None for other objects, or if none
+    are vended.
 
-    `location` names one of a fileset's locations. Raises NotFound, PermissionDenied, and as `table_credentials` does.
+    `location` names one of a fileset's locations. Raises NotFound, NotInUse, PermissionDenied, and as
+    `table_credentials` does.
     """
 
     def look(request_view: RequestView) -> TableFileAccess | None:
@@ -266,8 +273,8 @@ async def _vend(
 def _fileset_access(
     request_view: RequestView, node: Node, *, chain: SecurableChain, location: str | None
 ) -> TableFileAccess | None:
-    """Return a location of a fileset and the caller's rights there; None if none are vended, or it has no such
-    location.
+    """Return a location of a fileset and the caller's rights there; None if no credentials are vended, or it has no
+    such location.
     """
     record = cast("FilesetRecord", node.record)
     result = record.locations.get(location_name(record, location))
@@ -287,8 +294,10 @@ def _table_access(request_view: RequestView, node: Node, *, chain: SecurableChai
 def table_file_access(
     request_view: RequestView, node: Node, *, chain: SecurableChain, gives: Callable[[Mapping[str, str]], bool]
 ) -> TableFileAccess | None:
-    """Return a table's location and the caller's rights there; None if `gives` is false for its catalog's
-    properties.
+    """Return a table's location and the caller's rights there; None for an object that is not a table, a table of an
+    external system, or if `gives` is false for its catalog's properties.
+
+    Raises PermissionDenied if the location conflicts with that of another object.
     """
     if (
         node.kind is not Kind.TABLE

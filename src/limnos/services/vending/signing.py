@@ -3,7 +3,7 @@ use.
 
 May import the layers below, and `sources` to analyse and sign a request. Must not know any wire format. Every request
 is authorized again; nothing is cached. A catalog with a role signs with credentials for that table's location only. So
-even if this module misreads a request, the store refuses access to other files. Decision record 0059.
+even if this module misinterprets a request, the store refuses access to other files. Decision record 0059.
 """
 
 from __future__ import annotations
@@ -60,7 +60,11 @@ def is_catalog_signing(ctx: Context, catalog: CatalogRecord) -> bool:
 
 
 async def table_signing(ctx: Context, scope: RequestScope, *, levels: Levels) -> RequestSigning | None:
-    """Return the signing configuration for a table's files and this caller; None if requests are not signed."""
+    """Return the signing configuration for a table's files and this caller; None if the table is missing, its catalog
+    does not enable request signing, its location is not in S3, or the caller may neither read nor write its files.
+
+    Raises PermissionDenied if the table's location conflicts with that of another object.
+    """
 
     def look(request_view: RequestView) -> RequestSigning | None:
         node, chain = request_view.find(levels, Kind.TABLE)
@@ -99,7 +103,7 @@ async def request_sign(
         node, chain = request_view.find(levels, Kind.TABLE)
         opened = None if node is None else table_file_access(request_view, node, chain=chain, gives=is_signing)
         if opened is None or not is_within(opened.location, place.roots):
-            raise PermissionDenied("The table's files are not where its catalog may have files: ask its owner")
+            raise PermissionDenied("The table's location is outside of its catalog's roots: ask its owner")
         _check(opened, s3_signing.accesses_of(request, place.catalog.properties, check=parse))
         place.allowed.check_use(place.catalog.properties)
         return opened

@@ -36,7 +36,7 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.maintenance")
 TABLES_PER_ROUND: Final = 200
-"""The maximum number of tables whose state one round reads; the next round continues."""
+"""The number of tables after which a round ends, at the end of a page; the next round continues."""
 _REVISIONS: Final = 2_000
 _PERMIT: Final = upkeep_permit("limnos")
 
@@ -52,7 +52,7 @@ class LancePosition(msgspec.Struct):
 
 
 class LanceAssessment:
-    """Assesses the Lance tables that changed, or all of them, up to `TABLES_PER_ROUND` tables per run."""
+    """Assesses the Lance tables that changed, or all of them, about `TABLES_PER_ROUND` tables per run."""
 
     def __init__(self, services: NodeServices) -> None:
         self.services = services

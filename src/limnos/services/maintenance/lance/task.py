@@ -62,7 +62,7 @@ class LanceRound:
         self._chains = AssessmentRound(services, tables_max=0)
 
     async def run(self) -> None:
-        """Execute due operations, at most `OPERATIONS_PER_ROUND`."""
+        """Execute due operations, until `OPERATIONS_PER_ROUND` is reached at the end of a page of findings."""
         policies = await self.services.gate.look_up(policies_load)
         for kind in LANCE_KINDS if policies else ():
             after = 0

@@ -90,7 +90,7 @@ async def orphans_mark(request: ActingRequest, names: Sequence[str], *, reason: 
 
 
 def mark_files(tx: Tx, permit: Permit[OrphansMark]) -> RemovalAccount:
-    """Mark the files, and return the account of their deletion: the user, and the audit context."""
+    """Mark the files. Returns the data for the audit of their deletion."""
     command = permit.command
     table = tx.nodes.confirm(command.table)
     tx.orphan_files.mark(table.id, command.names, state=REMOVING, reason=command.reason)

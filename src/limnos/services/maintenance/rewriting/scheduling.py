@@ -54,7 +54,8 @@ def fair_order(rows: Sequence[WaitingRewrite], used: Sequence[RecentUse]) -> lis
     """Return operations in the order in which they are leased.
 
     Operations that users requested have priority. Each following operation is on a table of the owner for whom the
-    fewest bytes were rewritten in the last 24 hours. Operations of one owner are ordered by `place`.
+    fewest bytes were rewritten in the last 24 hours. Operations on tables of one owner keep their order in the queue
+    (`place`).
     """
     requested = [row for row in rows if row.priority >= REQUESTED_PRIORITY]
     of_owner: dict[int, list[WaitingRewrite]] = defaultdict(list)
