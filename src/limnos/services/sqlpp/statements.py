@@ -81,7 +81,7 @@ async def caller_require(ctx: Context) -> Requester:
 
 async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[ParsedStatement, ...]:
     """Parse a request's text; a text that contains only comments has no statement. Raises SqlppError for a syntax
-    error.
+    error, and with `read_only` for a statement that changes something; ServiceUnavailable.
     """
     parsed = _parsed_here(ctx, text) if len(text) <= TEXT_SHORT else await _parse_in_process(ctx, text)
     if read_only:
@@ -107,7 +107,7 @@ async def _parse_in_process(ctx: Context, text: str) -> tuple[ParsedStatement, .
     """Parse a long text: a worker process finds the statements, and this process parses the short ones.
 
     Long queries stay unparsed until a worker process binds them. Other long statements are parsed again on a thread,
-    one at a time, with a limit of two seconds.
+    one at a time. Raises SqlppError, ServiceUnavailable.
     """
     _, data = await process_do(ctx, PARSE, text.encode("utf-8", "surrogatepass"))
     statements: list[ParsedStatement] = []
@@ -170,7 +170,7 @@ def has_results(statement: tree.Statement) -> bool:
 async def statement_run(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
     """Execute one statement. Yields its results, one line of JSON each.
 
-    Raises SqlppError, PermissionDenied and the errors of the tree.
+    Raises SqlppError, other LimnosError such as PermissionDenied, and StatementEnded if the statement is cancelled.
     """
     statement = parsed.statement
     if session.description is not None:
@@ -210,9 +210,9 @@ async def _create_filled(
 ) -> None:
     """Execute CREATE DATASET … AS: the dataset has a temporary name until the query's results are inserted.
 
-    If the statement fails, the dataset's name stays free, and the unfinished dataset is dropped. If the outcome of the
-    commit is unknown, a task drops it later. Raises SqlppError, LimnosError, and StatementEnded if the statement is
-    cancelled.
+    If the statement fails, the dataset's name stays free, and the unfinished dataset is dropped. If it is unknown
+    whether the final renaming was committed, a task drops the dataset later if it still has its temporary name. Raises
+    SqlppError, LimnosError, and StatementEnded if the statement is cancelled.
     """
     await query_bind(session, source)
     if session.compiles_only:
@@ -247,7 +247,7 @@ async def _create_filled(
 
 
 def _rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None] | None:
-    """Return the results of a statement over data; None for a statement that creates or drops an object."""
+    """Return the results of a query, an EXPLAIN or a change of data; None for any other statement."""
     statement = parsed.statement
     if isinstance(statement, tree.QueryStatement):
         return _query(session, parsed, body=statement.body)
@@ -276,7 +276,10 @@ async def _query(
 
 
 async def _explain(session: StatementSession, body: tree.Expression) -> AsyncGenerator[bytes, None]:
-    """Yield the bound plan as JSON, with the component that executes each part."""
+    """Yield the bound plan as JSON, with the component that executes each part if it reads data.
+
+    Raises SqlppError, NotFound, PermissionDenied.
+    """
     bound = await query_bind(session, body)
     await require_metadata(session.ctx, bound)
     data = await data_explain(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)

@@ -61,7 +61,9 @@ class WorksheetResult(NamedTuple):
 
 
 class RepeatedRun(Exception):
-    """A run with the id of an earlier run by the same user, which changed data. Nothing was executed."""
+    """Raised for a run with the id of an earlier run by the same user, which may have changed data. Nothing was
+    executed.
+    """
 
 
 class ChangeIds:
@@ -86,10 +88,10 @@ CHANGE_IDS: ComponentKey[ChangeIds] = ComponentKey("worksheet change ids", lambd
 
 
 async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetResult:
-    """Run statements and return their first results. A text with changes is executed once for each id.
+    """Run statements and return their first results. A text with changes is executed once for each id, if it has one.
 
     Raises BadRequest for a statement that is invalid, was cancelled or timed out, ServiceUnavailable if the engine is
-    still starting, and the errors of statements.
+    still starting, PermissionDenied, and other errors of statements.
     """
     asker = await caller_require(ctx)
     clock = ctx.services.store.time

@@ -35,7 +35,9 @@ class BodyDependencies(NamedTuple):
 
 
 class _DependencyRecorder:
-    """A name resolver that records the names it resolves. Views and functions, except `own`, get empty bodies."""
+    """A name resolver that records the names it resolves. It returns views as datasets, and functions except `own` with
+    empty bodies, so that neither is expanded.
+    """
 
     def __init__(self, names: NameResolver, own: UserFunction | None) -> None:
         self._names = names
@@ -71,8 +73,8 @@ class _DependencyRecorder:
 
 
 def needs_text(needs: BodyDependencies) -> str:
-    """Return the dependencies as JSON for the metadata record: datasets, functions with their arity, types, and
-    synonyms if there are any.
+    """Return the dependencies as JSON for the metadata record: datasets and views, functions with their arity, an empty
+    list of types, and synonyms if there are any.
     """
     results: list[list[tuple[str, ...]]] = [
         [(canonical.encode(dataverse), name) for dataverse, name in needs.sources],
@@ -100,6 +102,7 @@ async def needs_of(
     Raises:
         SqlppError: The body is invalid.
         PermissionDenied: The caller may not read an object.
+        BadRequest: Views and functions refer to each other in a cycle.
     """
     ctx = session.ctx
 

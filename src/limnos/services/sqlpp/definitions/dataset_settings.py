@@ -41,7 +41,9 @@ _NEEDED: Final = {
 
 
 def check_settings(settings: tree.Object | None) -> None:
-    """Check the fields of a WITH clause. Raises SqlppError for an unknown field or a value of the wrong type."""
+    """Check the fields of a WITH clause. Raises SqlppError for an unknown or missing field, a value of the wrong type,
+    or an unknown compression scheme.
+    """
     if settings is None:
         return
     pairs = _pairs(settings)

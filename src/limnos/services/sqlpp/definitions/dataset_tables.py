@@ -108,9 +108,9 @@ async def dataset_make(
     resolve: Callable[[RequestView], TypedDataset],
     unfinished: Levels | None,
 ) -> None:
-    """Create the table of a dataset. With `unfinished`, the table has that temporary path until `dataset_rename`.
+    """Create the table of a dataset. With `unfinished`, the table has that temporary path until `dataset_publish`.
 
-    `resolve` returns the dataset's type. Raises SqlppError, NotFound, AlreadyExists, PermissionDenied.
+    `resolve` returns the dataset's type. Raises SqlppError, NotFound, AlreadyExists, PermissionDenied, BadRequest.
     """
     table_path = path if unfinished is None else unfinished
 
@@ -195,7 +195,7 @@ def unfinished_path(path: Levels) -> Levels:
 
 
 def unfinished_drop_later(tx: Tx, dataset: UnfinishedDataset, *, delay_ms: int) -> None:
-    """Create the task that drops an unfinished dataset, in the transaction that creates the dataset."""
+    """Create the delayed task that drops an unfinished dataset, in the transaction that creates the dataset."""
     tx.tasks.create(DROP_UNFINISHED, msgspec.json.encode(dataset).decode(), delay_ms=delay_ms)
 
 

@@ -197,7 +197,8 @@ def _with_type(statement: tree.CreateExternalDataset, dataverse: Levels) -> tree
 async def dataset_drop(session: StatementSession, statement: tree.Drop) -> None:
     """Drop a dataset on which no object depends; it can be restored from the trash for a while.
 
-    Raises SqlppError, PermissionDenied, ProtectedObject.
+    Waits for the statements that use it. Raises SqlppError, PermissionDenied, ProtectedObject, LockTimeout,
+    ServiceUnavailable.
     """
     ctx = session.ctx
     path = session.whole(statement.name)
@@ -211,7 +212,10 @@ async def dataset_drop(session: StatementSession, statement: tree.Drop) -> None:
 
 
 async def index_create(session: StatementSession, statement: tree.CreateIndex | tree.CreatePrimaryIndex) -> None:
-    """Create an index that statements can use to look up objects. Raises SqlppError, PermissionDenied."""
+    """Execute CREATE INDEX: add the statement to the dataset's record. Only B-tree indexes are used for lookups.
+
+    Raises SqlppError, PermissionDenied.
+    """
     ctx = session.ctx
     path = session.whole(statement.dataset)
     name = index_name(statement, path[-1])
@@ -273,7 +277,7 @@ def alter_decide(
 ) -> tuple[Node, TableRecord, Permit[None]]:
     """Decide whether the caller may alter a dataset that SQL++ created. Returns its node, its record and the permit.
 
-    Raises SqlppError for a missing dataset or one of another client, PermissionDenied.
+    Raises SqlppError for a missing dataset, and for a table that SQL++ did not create, PermissionDenied.
     """
     request_view.require_in_use()
     try:
@@ -302,17 +306,17 @@ def dataset_alter(tx: Tx, permit: Permit[DatasetAlter]) -> None:
 
 
 def indexes_of(node: Node) -> tuple[tree.CreateIndex | tree.CreatePrimaryIndex, ...]:
-    """Return the CREATE INDEX statements of a dataset, parsed from its record."""
+    """Return the CREATE INDEX and CREATE PRIMARY INDEX statements of a dataset, parsed from its record."""
     return (*declarations_of(node, tree.CreateIndex), *declarations_of(node, tree.CreatePrimaryIndex))
 
 
 def index_names(node: Node) -> frozenset[str]:
-    """Return the names of a dataset's indexes. The primary index has the dataset's name."""
+    """Return the names of a dataset's indexes. The index of the primary key has the dataset's name."""
     return frozenset({node.name, *(index_name(each, node.name) for each in indexes_of(node))})
 
 
 def ref_of(request_view: RequestView, node: Node, *, path: Levels) -> DatasetRef:
-    """Return the reference by which the engine opens a dataset: its table, schema and keys."""
+    """Return the reference by which the engine opens a dataset: its table, type, key and indexes."""
     whole = (request_view.catalog.name, *path)
     record = cast("TableRecord", node.record)
     if node.kind is not Kind.TABLE or not record.statements:
@@ -330,9 +334,7 @@ def ref_of(request_view: RequestView, node: Node, *, path: Levels) -> DatasetRef
 
 
 def _lookup_indexes(node: Node) -> tuple[LookupIndex, ...]:
-    """Return the indexes that statements can use to look up objects: those over fields, in the order of the fields'
-    values.
-    """
+    """Return the indexes that statements can use for lookups: B-tree indexes without array fields."""
     fields = [
         (one.name, tuple(field.path for field in one.fields if isinstance(field, tree.IndexField)), len(one.fields))
         for one in declarations_of(node, tree.CreateIndex)

@@ -74,9 +74,7 @@ class SqlppObjectCreate(msgspec.Struct, frozen=True):
 
 
 class SqlppObjectDrop(msgspec.Struct, frozen=True):
-    """The command to drop an object that SQL++ created, if no object depends on it; it can be restored for
-    `keep_ms`.
-    """
+    """The command to drop an object on which no object depends; it can be restored for `keep_ms`."""
 
     node: Node
     keep_ms: int
@@ -98,7 +96,10 @@ def dataverse_of(request_view: RequestView, levels: Levels, *, action: Action) -
 def object_create_of(
     request_view: RequestView, path: Levels, *, kind: Kind, statement: tree.Statement, used: tuple[int, ...] = ()
 ) -> Permit[SqlppObjectCreate]:
-    """Decide whether the caller may create an object. Returns the permit with the command."""
+    """Decide whether the caller may create an object. Returns the permit with the command.
+
+    Raises NotFound, PermissionDenied and BadRequest, as `dataverse_of`.
+    """
     namespace, permit = dataverse_of(request_view, path[:-1], action=Action(f"{kind.word}_create"))
     command = SqlppObjectCreate(
         namespace, kind, path[-1], request_view.space(kind), record_of(statement), request_view.maker_id, used
@@ -275,8 +276,8 @@ def refuse_used(tx: Tx, node: Node) -> None:
 
 
 def drop_confirmed(tx: Tx, node: Node, *, keep_ms: int) -> None:
-    """Drop an object whose preconditions are checked. It can be restored for `keep_ms`; then a dataset's files are
-    deleted.
+    """Drop an object whose preconditions are checked. It can be restored for `keep_ms`; then the files of a dataset
+    that SQL++ created are deleted.
     """
     purges = node.kind is Kind.TABLE and is_made_here(node)
     if not keep_ms and node.kind in (Kind.TABLE, Kind.VIEW):

@@ -66,7 +66,9 @@ class DataverseDrop(msgspec.Struct, frozen=True):
 
 
 async def dataverse_use(session: StatementSession, statement: tree.Use) -> None:
-    """Execute USE: set the dataverse for unqualified names. Raises SqlppError if the dataverse does not exist."""
+    """Execute USE: set the dataverse for unqualified names. Raises SqlppError if the dataverse does not exist,
+    PermissionDenied.
+    """
     ctx = session.ctx
     parts = statement.name.parts
     if (
@@ -133,7 +135,10 @@ async def default_dataverse_make(ctx: Context, dataverse: Levels) -> None:
 
 
 async def dataverse_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Execute DROP DATAVERSE. Raises SqlppError if it is missing or in use, PermissionDenied, ProtectedObject."""
+    """Execute DROP DATAVERSE. Waits for the statements that write there.
+
+    Raises SqlppError if it is missing or in use, PermissionDenied, ProtectedObject, LockTimeout, ServiceUnavailable.
+    """
     ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
     if parts in (DEFAULT, METADATA):

@@ -24,7 +24,9 @@ _HOSTS: Final = ("", "localhost", "127.0.0.1", "asterix_nc1", "nc1")
 def check_file_source(
     ctx: Context, adapter: str, *, options: tuple[tree.Option, ...], at: TextPosition
 ) -> ExternalSource:
-    """Check a statement's file source and return it. Raises SqlppError for an unknown adapter, option or location."""
+    """Check a statement's file source and return it. Raises SqlppError for an unknown adapter or format, for an absent
+    path or format, and for a location that statements may not read.
+    """
     if adapter.lower() not in ADAPTERS:
         raise invalid_operation(f"Unknown adapter: {adapter}; there is {', '.join(ADAPTERS)}", at)
     arguments = {each.name.lower(): each.value for each in options}

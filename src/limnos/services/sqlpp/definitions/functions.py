@@ -96,7 +96,9 @@ class _WithFunction:
 
 
 async def function_create(session: StatementSession, statement: tree.CreateFunction) -> None:
-    """Create a function. Raises SqlppError if its body is invalid or the function exists, PermissionDenied."""
+    """Create a function, or replace it (OR REPLACE). Raises SqlppError if its body is invalid or the function exists,
+    PermissionDenied.
+    """
     ctx = session.ctx
     check_object(statement.name)
     path = session.whole(statement.name)
@@ -119,7 +121,10 @@ async def function_create(session: StatementSession, statement: tree.CreateFunct
 
 
 async def _needs(session: StatementSession, statement: tree.CreateFunction, *, path: Levels) -> BodyDependencies:
-    """Return the dependencies of a function, found by binding a call into which its body is inlined."""
+    """Return the dependencies of a function, found by binding a call into which its body is inlined.
+
+    Raises SqlppError if the body is invalid, PermissionDenied.
+    """
     own = UserFunction(path[:-1], path[-1], statement.parameters, statement.body)
     nothing = tree.Null(statement.at)
     call = tree.Call(
@@ -227,7 +232,7 @@ def _drop_of(request_view: RequestView, path: Levels, *, arity: int) -> Permit[F
 def function_change(tx: Tx, permit: Permit[FunctionChange]) -> None:
     """Create, replace or drop the object that has the functions of a name.
 
-    Raises ObjectInUse if other objects depend on a function that it removes.
+    A removal raises ObjectInUse if another object depends on a function of this name, regardless of its arity.
     """
     command = permit.command
     if command.make is not None:

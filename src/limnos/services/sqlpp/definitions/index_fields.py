@@ -14,7 +14,9 @@ NO_SUCH_FIELD, WRONG_TYPE = 1014, 37
 
 
 def check_fields(type_: tree.RecordType, statement: tree.CreateIndex) -> None:
-    """Check the fields of an index. Raises SqlppError for an unknown field or a type that cannot be indexed."""
+    """Check the fields of an index. Raises SqlppError for a field that a closed type lacks, a type other than the
+    declared one, an array of unknown type, and typed fields beside untyped ones.
+    """
     typed = set()
     for field in statement.fields:
         if isinstance(field, tree.UnnestField):

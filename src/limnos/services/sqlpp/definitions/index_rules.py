@@ -17,7 +17,7 @@ FORMATTED = ("date", "time", "datetime")
 
 
 def check_index(statement: tree.CreateIndex) -> None:
-    """Check a combination of keys and options. Raises SqlppError (ASX1079, ASX1155) for one that AsterixDB refuses."""
+    """Check a combination of keys and options. Raises SqlppError for one that AsterixDB refuses."""
     if any(
         field.type is None
         for field in statement.fields
@@ -75,7 +75,9 @@ def check_enforced(others: Iterable[tree.CreateIndex], statement: tree.CreateInd
 
 
 def _typed_fields(statement: tree.CreateIndex) -> list[tuple[str, str]]:
-    """Return the paths of an index's fields that the index declares a type for, each with the name of the type."""
+    """Return the paths and the declared types of an index's fields; empty unless the index declares a type for each
+    field.
+    """
     fields = [field for field in statement.fields if isinstance(field, tree.IndexField)]
     types = [field.type for field in fields if isinstance(field.type, tree.NamedType)]
     if len(types) < len(statement.fields):

@@ -97,9 +97,10 @@ async def function_register(
 async def function_alter(
     ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits, changes: tuple[FunctionChange, ...]
 ) -> Node:
-    """Change a function's comment, properties or definition.
+    """Change a function's comment or definition.
 
-    Raises NotFound, PermissionDenied, BadRequest, UnsupportedOperation for the definition of a SQL++ function.
+    Raises NotFound, PermissionDenied, BadRequest for invalid changes, UnsupportedOperation for the definition of a
+    SQL++ function.
     """
 
     def decide(request_view: RequestView) -> Permit[FunctionAlter]:
@@ -114,7 +115,7 @@ async def function_alter(
 
 
 def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
-    """Apply the changes to the stored record of a function, and write it."""
+    """Apply the changes to the stored record of a function, and write it. Raises BadRequest for invalid changes."""
     command = permit.command
     node = tx.nodes.confirm(command.node)
     record = cast("SqlppObjectRecord", node.record)

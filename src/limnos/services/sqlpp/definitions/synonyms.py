@@ -32,7 +32,9 @@ async def synonym_create(session: StatementSession, statement: tree.CreateSynony
 
 
 async def synonym_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Execute DROP SYNONYM. Raises SqlppError if the synonym is missing or in use, PermissionDenied."""
+    """Execute DROP SYNONYM. Raises SqlppError if the synonym is missing or in use, PermissionDenied,
+    ProtectedObject.
+    """
     ctx = session.ctx
     path = session.whole(statement.name)
     session.warnings += await object_drop(

@@ -1,8 +1,8 @@
 """Types of SQL++: nodes whose record is the statement that created them, and record types with all type names replaced.
 
-May import the layers below. Must not know any wire format. Unqualified names in a type are looked up in the active
-dataverse, those of a dataset's type in the dataset's own dataverse. A built-in type takes precedence over a created
-one.
+May import the layers below. Must not know any wire format. Unqualified names in the definition of an object are looked
+up in the object's dataverse, those in other statements in the active dataverse. A built-in type takes precedence over a
+created one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ DUPLICATE_FIELD: Final = 13
 
 
 class InlinedType(NamedTuple):
-    """A type with the names of created types replaced by their definitions, and the ids of those types."""
+    """A type with the names of created types replaced by their definitions, and the ids of the types that it names
+    itself (not of those that their definitions name).
+    """
 
     type: tree.TypeExpression
     used: tuple[int, ...]
@@ -65,7 +67,7 @@ async def type_create(session: StatementSession, statement: tree.CreateType) -> 
 
 
 async def type_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a type on which no object depends. Raises SqlppError, PermissionDenied."""
+    """Drop a type on which no object depends. Raises SqlppError, PermissionDenied, ProtectedObject."""
     ctx = session.ctx
     path = session.whole(statement.name)
     session.warnings += await object_drop(

@@ -1,6 +1,6 @@
 """Views of SQL++: Iceberg views on the tree whose text has the dialect `sqlpp`.
 
-May import the layers below. Must not know any wire format. Such a view has one text column. It also has a text for
+May import the layers below. Must not know any wire format. Such a view has one string column. It also has a text for
 Spark, which is an error message that names the query service, since Spark would parse another dialect's text as its
 own. A view has no definer's rights: its reader needs the right to read its sources.
 """
@@ -180,7 +180,10 @@ def sqlpp_view_insert(tx: Tx, permit: Permit[SqlppViewCreate]) -> None:
 async def _replace(
     ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies, used: tuple[int, ...]
 ) -> None:
-    """Replace a view's text and its dependencies in one mutation."""
+    """Replace a view's text and its dependencies in one mutation.
+
+    Raises NotFound, PermissionDenied, BadRequest, CommitConflict.
+    """
     scope = scope_of(ctx)
     current = await ctx.read(
         scope,
@@ -200,7 +203,7 @@ async def _replace(
 
 
 async def view_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a view on which no object depends. Raises SqlppError, PermissionDenied."""
+    """Drop a view on which no object depends. Raises SqlppError, PermissionDenied, ProtectedObject."""
     ctx = session.ctx
     path = session.whole(statement.name)
     session.warnings += await object_drop(ctx, (Kind.VIEW,), name=statement.name, path=path, quiet=statement.if_exists)

@@ -133,7 +133,7 @@ async def cleanup_plan(ctx: Context, *, table_id: int, path: Levels) -> None:
             upkeep_permit("limnos"), partial(_create_cleanup_task, payload, delay_ms=2 * age_ms + CLEANUP_DELAY_MS)
         )
     except LimnosError as error:
-        log.warning("unreferenced files of a dataset could not be recorded", table=table_id, error=error.message)
+        log.warning("the cleanup task of a dataset could not be created", table=table_id, error=error.message)
         return
     if len(CLEANUP_PLANNED.of(services)) >= CLEANUP_PLANNED_MAX:
         CLEANUP_PLANNED.of(services).clear()

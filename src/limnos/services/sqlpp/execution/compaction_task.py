@@ -43,7 +43,8 @@ _START: Final = TextPosition(1, 1)
 
 
 async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
-    """Compact a dataset. Returns the reason why it was not compacted, or the count of remaining files; None on success.
+    """Compact a dataset. Returns the reason for a refusal or the count of remaining excess files; None if it was
+    compacted, or was dropped or moved before.
 
     Raises ServiceUnavailable, LockTimeout and SqlppError, after which the task is retried.
     """

@@ -95,7 +95,7 @@ async def data_rows(session: StatementSession, bound: ReadyQuery) -> AsyncGenera
 async def data_explain(ctx: Context, bound: ReadyQuery) -> bytes:
     """Return the execution plan of a query over data, for EXPLAIN.
 
-    The engine computes it, because only the engine can determine the type of a table that SQL++ did not create.
+    The server computes it without the engine, so the columns of tables that SQL++ did not create are unknown.
     """
     reads = await _dataset_refs(ctx, bound.query)
     forms = {(ref.dataverse, ref.name): form_of(ref) for ref in reads if ref.type and ref.files is None}
@@ -109,8 +109,8 @@ async def data_explain(ctx: Context, bound: ReadyQuery) -> bytes:
 async def change_rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
     """Execute INSERT, UPSERT, DELETE, UPDATE, LOAD or COPY in the engine. Yields the results of RETURNING.
 
-    May also create tasks that compact the dataset. Raises SqlppError, PermissionDenied, and StatementEnded if the
-    statement is cancelled.
+    May also create tasks that compact the dataset. Raises SqlppError (OutcomeUnknown if the outcome of the commit is
+    unknown), PermissionDenied, LockTimeout, ServiceUnavailable, and StatementEnded if the statement is cancelled.
     """
     statement = parsed.statement
     if not isinstance(statement, CHANGES):
@@ -186,7 +186,9 @@ def _word(statement: DataStatement) -> str:
 
 
 async def _work(session: StatementSession, statement: DataStatement, *, target: WriteTarget) -> BoundStatement:
-    """Bind the source, the RETURNING and the files of a data-modifying statement."""
+    """Bind the source, the RETURNING and the files of a data-modifying statement. Raises SqlppError,
+    PermissionDenied.
+    """
     if isinstance(statement, (tree.Load, tree.CopyFrom)):
         files = check_file_source(session.ctx, statement.adapter, options=statement.options, at=statement.at)
         if isinstance(statement, tree.Load):
@@ -223,7 +225,8 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
 async def _settled_source(session: StatementSession, bound: ReadyQuery) -> ReadyQuery:
     """Replace a source that reads only metadata by a query over its rows; return any other source unchanged.
 
-    Raises SqlppError for more than `METADATA_ROWS_MAX` rows: they are part of the plan, which is encoded at once.
+    Raises SqlppError for more than `METADATA_ROWS_MAX` rows: they are part of the plan, which is encoded at once;
+    PermissionDenied.
     """
     if not bound.metadata or bound.reads_data:
         return bound
@@ -269,7 +272,10 @@ async def _returning(session: StatementSession, body: tree.Expression, *, variab
 async def job_rows(
     session: StatementSession, work: BoundStatement, *, change: DataChange | None = None
 ) -> AsyncGenerator[bytes, None]:
-    """Run a job in the engine, with a token of the caller that is issued for it. Yields its results as JSON lines."""
+    """Run a job in the engine, with a token of the caller that is issued for it. Yields its results as JSON lines.
+
+    Raises SqlppError if the job fails, PermissionDenied.
+    """
     ctx = session.ctx
     reads = () if work.source is None else await _dataset_refs(ctx, work.source)
     seconds = session.seconds_left
@@ -307,7 +313,7 @@ async def _revoke_token(ctx: Context, token_id: int) -> None:
 
 
 async def _dataset_refs(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
-    """Return the references by which the engine opens the datasets of a query: table, schema and keys."""
+    """Return the references by which the engine opens the datasets of a query: table, type, key and indexes."""
 
     def read(request_view: RequestView) -> tuple[DatasetRef, ...]:
         refs = []

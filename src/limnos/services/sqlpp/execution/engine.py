@@ -1,6 +1,6 @@
 """SQL++ engines: the interface to the engine that runs statements over data. `app` chooses the implementation.
 
-May import `sqlpp` and `model`. Must not know the implementations.
+May import `sqlpp`, `model` and `services.request`. Must not know the implementations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SqlppEngine(Protocol):
         """Yield the results of a job, each one line of JSON without newline; append its warnings to the list.
 
         Closing the iterator early cancels the job. A data change is committed when the iterator ends. Raises SqlppError
-        if it changed nothing.
+        if the job fails; if the error is OutcomeUnknown, the change may have been committed.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Writers for the files of COPY TO, below a local directory or a fileset's location; publication is atomic.
+"""Writers for the files of COPY TO, below a local directory or a fileset's location.
 
 May import the layers below. Must not know statements. A local directory gets its final name when all of its files are
 written. In an object store each file appears when it is complete, and `_SUCCESS` after the last one. Disk operations
@@ -29,8 +29,8 @@ AT_ONCE: Final = 8
 
 
 class ExportTarget(NamedTuple):
-    """The target directory of an export, and the root that allows it. `properties` configure the connection to its
-    object store.
+    """The target directory of an export, and the roots below which it must be. `properties` configure the connection to
+    its object store.
     """
 
     location: str
@@ -56,7 +56,10 @@ class ExportFiles(Protocol):
         """Finish the current file."""
 
     async def publish(self) -> None:
-        """Publish all files atomically. Raises SqlppError if another export has published files there first."""
+        """Complete the export: rename the local directory, or create `_SUCCESS` in the object store.
+
+        Raises SqlppError if another export was completed there first.
+        """
 
     def discard(self) -> None:
         """Delete the written files of a failed export in the background."""

@@ -64,7 +64,9 @@ FILE_WRITTEN, UNPUBLISHED, PUBLISHED = EXPORT_POINTS
 
 
 async def files_export(session: StatementSession, statement: tree.CopyTo) -> None:
-    """Execute COPY TO: write the results of a query to files. Raises SqlppError, PermissionDenied, StorageFailed."""
+    """Execute COPY TO: write the results of a query to files. Raises SqlppError, PermissionDenied, NotFound,
+    StorageFailed, and StatementEnded if it is cancelled while it publishes the files.
+    """
     ctx = session.ctx
     form = await _format(session, statement)
     fixed, computed = _split_path(statement)
@@ -94,7 +96,8 @@ async def files_export(session: StatementSession, statement: tree.CopyTo) -> Non
 
 
 async def _finish(ctx: Context, files: ExportFiles, *, has_files: bool, records: list[AuditRecord]) -> None:
-    """Publish the files and write the audit records of the export, even if the statement is cancelled during that.
+    """Publish the files, if there are any, and write the audit records of the export, even if the statement is
+    cancelled during that.
 
     Raises StatementEnded, whose message states whether the files exist, and the errors of `ExportFiles.publish`.
     """
@@ -125,7 +128,7 @@ async def _finish(ctx: Context, files: ExportFiles, *, has_files: bool, records:
 
 
 async def _format(session: StatementSession, statement: tree.CopyTo) -> ExportFormat:
-    """Return the checked export format, with its record type if the statement names one."""
+    """Return the checked export format, with its record type if the statement names one. Raises SqlppError."""
     options = [each for each in statement.options if each.name.lower() not in TARGET_OPTIONS]
     form = export_format(options, statement.formats, has_type=statement.type is not None)
     if statement.type is None:
@@ -138,7 +141,7 @@ async def _format(session: StatementSession, statement: tree.CopyTo) -> ExportFo
 def _split_path(statement: tree.CopyTo) -> tuple[list[str], tuple[tree.Expression, ...]]:
     """Split a path into its constant prefix and its remaining parts, which are computed for each object.
 
-    Raises SqlppError for a part that is MISSING or NULL.
+    Raises SqlppError for a literal MISSING or NULL that follows the constant prefix.
     """
     fixed: list[str] = []
     for number, part in enumerate(statement.path):
@@ -193,7 +196,7 @@ async def _target(ctx: Context, statement: tree.CopyTo, *, fixed: list[str]) -> 
                 )
             refuse_alias(base, place.roots)
             if not leads_within(location, [base], allowed=place.allowed):
-                raise invalid_operation("The path contains a link to a place outside of the fileset", at)
+                raise invalid_operation("The path contains a link to a location outside of the fileset", at)
         return ExportTarget(location, place.catalog.properties, place.roots, f"fileset {name}")
 
     return await ctx.read(RequestScope(ctx.services.defaults.metalake, catalog), read)
@@ -274,7 +277,10 @@ def _query(text: str) -> tree.QueryExpression:
 async def _write(
     session: StatementSession, work: BoundStatement, *, files: ExportFiles, target: ExportTarget
 ) -> tuple[int, int]:
-    """Write the files that the engine produces; returns the counts of files and of objects."""
+    """Write the files that the engine produces; returns the counts of files and of objects.
+
+    Raises SqlppError for a computed part of the path that is not a directory name.
+    """
     count = objects = 0
     ending = "" if work.export is None else work.export.ending
     async with aclosing(job_rows(session, work)) as rows:
@@ -296,8 +302,8 @@ async def _write(
 async def _records(
     ctx: Context, target: ExportTarget, *, reads: Iterable[tuple[Levels, str]], counts: tuple[int, int]
 ) -> list[AuditRecord]:
-    """Return the audit records of an export: one for each dataset that it read, and one for each action of its
-    request.
+    """Return the audit records of an export: one for each dataset that it read, and one for each allowed decision of
+    its request, at most RECORDS_MAX. Empty if changes are not audited.
     """
     audit, asker = ctx.services.audit, ctx.asker
     if not audit.rules.changes or asker is None:

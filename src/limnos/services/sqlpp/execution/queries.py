@@ -80,7 +80,7 @@ class _WatchedMoment(dict[str, "Value"]):
 
 
 def binding_of(session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> QueryBinding:
-    """Return the arguments for binding a body in a session."""
+    """Return the arguments for binding a body in a session. Raises SqlppError for an invalid similarity threshold."""
     return QueryBinding(
         body,
         session.dataverse,
@@ -196,7 +196,7 @@ async def query_rows(
 ) -> AsyncGenerator[bytes, None]:
     """Execute a query over constants and metadata. Yields one line of JSON per result, with type tags if `tagged`.
 
-    Warnings are appended to the list.
+    Warnings are appended to the list. Raises SqlppError, PermissionDenied, ServiceUnavailable.
     """
     errors: list[SqlppError] = [] if warnings is None else warnings
     query, sources = bound.query, []
@@ -218,7 +218,8 @@ async def query_rows(
 
 
 async def require_metadata(ctx: Context, bound: ReadyQuery) -> None:
-    """Make the access decisions of a query over Metadata without reading objects, for EXPLAIN.
+    """Check that the catalog of a query over Metadata can be read and is in use, without reading its objects, for
+    EXPLAIN.
 
     Raises NotFound, PermissionDenied.
     """
@@ -229,7 +230,8 @@ async def require_metadata(ctx: Context, bound: ReadyQuery) -> None:
 async def _number_scans(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement, ...]]:
     """Return a query with numbered scans, and the requirement of each scan.
 
-    A worker process computes them for long plans or for conditions that must be evaluated.
+    A worker process computes them for long plans or for conditions that must be evaluated. Raises SqlppError,
+    ServiceUnavailable.
     """
     result = None if isinstance(query.expression, EncodedPlan) else _numbered_here(query)
     if result is not None:
@@ -247,7 +249,9 @@ def _numbered_here(query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement
 
 
 async def _sources(ctx: Context, requirements: Sequence[ScanRequirement]) -> list[QuerySource]:
-    """Read the input of a query's scans; scans with the same requirement share it."""
+    """Read the input of a query's scans; scans with the same requirement share it. Raises SqlppError,
+    PermissionDenied.
+    """
     requested = [(each.dataverse, each.name) for each in requirements if each.dataverse != METADATA]
     rows = iter(await resources_read(ctx, requested) if requested else ())
     requests = {
@@ -286,7 +290,10 @@ def _evaluate_small(
 async def _rows_of_process(
     ctx: Context, query: BoundQuery, *, sources: Sequence[QuerySource], warnings: list[SqlppError], tagged: bool
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the results of a query that a worker process evaluates; the process also builds the metadata records."""
+    """Yield the results of a query that a worker process evaluates; the process also builds the metadata records.
+
+    Raises SqlppError, ServiceUnavailable.
+    """
     data, parts = _pack_sources(sources)
     requests = [each.request for each in sources if each.request is not None]
     wide = min(requests, key=lambda each: each.dataverses is not None, default=None)

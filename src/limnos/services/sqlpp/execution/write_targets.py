@@ -54,8 +54,8 @@ async def target_find(session: StatementSession, name: tree.DottedName, *, word:
 
 
 def target_of(request_view: RequestView, path: Levels, *, at: TextPosition) -> WriteTarget:
-    """Find the dataset at a path, and decide whether the caller may write. Raises SqlppError, PermissionDenied,
-    CacheMiss.
+    """Find the dataset at a path, through synonyms, and decide whether the caller may write. Raises SqlppError,
+    PermissionDenied, CacheMiss.
     """
     request_view.require_in_use()
     for _ in range(SYNONYMS_MAX):
@@ -79,9 +79,9 @@ def target_of(request_view: RequestView, path: Levels, *, at: TextPosition) -> W
 
 @asynccontextmanager
 async def hold_dataset_lock(ctx: Context, target: WriteTarget, *, seconds: float) -> AsyncIterator[HeldLocks]:
-    """Hold the locks of the dataset and of its dataverse for at most `seconds` of waiting.
+    """Hold the locks of the dataset and of its dataverse for the body of the `with`; wait for them at most `seconds`.
 
-    Raises LockTimeout, ServiceUnavailable.
+    Raises LockTimeout, LockLost, ServiceUnavailable.
     """
     dataverse = DataverseName.create(target.path[:-1])
     wishes = [

@@ -24,9 +24,10 @@ from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 async def dataset_exclude_writers(
     session: StatementSession, path: Levels, *, may: Callable[[RequestView], object]
 ) -> AsyncIterator[None]:
-    """Hold an exclusive lock on a dataset for the body of the `with`.
+    """Hold an exclusive lock on a dataset for the body of the `with`, unless no other statement locks it.
 
-    `may` makes the access decision; if it raises NotFound, no lock is taken.
+    `may` makes the access decision. Its errors are raised, except NotFound, after which no lock is taken. Raises
+    LockTimeout, LockLost, ServiceUnavailable.
     """
 
     def wishes(catalog_id: int) -> list[LockRequest]:
@@ -44,9 +45,10 @@ async def dataset_exclude_writers(
 async def dataverse_exclude_writers(
     session: StatementSession, path: Levels, *, may: Callable[[RequestView], object]
 ) -> AsyncIterator[None]:
-    """Hold an exclusive lock on a dataverse for the body of the `with`. No-op if the dataverse does not exist.
+    """Hold an exclusive lock on a dataverse for the body of the `with`, unless no other statement locks it.
 
-    `may` makes the access decision. Its errors are raised, except NotFound.
+    `may` makes the access decision. Its errors are raised, except NotFound, after which no lock is taken. Raises
+    LockTimeout, LockLost, ServiceUnavailable.
     """
 
     def wishes(catalog_id: int) -> list[LockRequest]:

@@ -183,8 +183,8 @@ class StatementLocks:
     async def held(self, wishes: Iterable[LockRequest], timeout_s: float) -> AsyncIterator[HeldLocks]:
         """Hold locks for the body of the `with`. All are granted together, in the order of requests.
 
-        A holder must not request further locks. Raises SqlppError (ASX1049), LockTimeout (no lock is held),
-        ServiceUnavailable.
+        A holder must not request further locks. Raises SqlppError (ASX1049), LockTimeout, LockLost or
+        ServiceUnavailable; no lock is then held.
         """
         locks = await self.acquire(wishes, timeout_s)
         try:
@@ -193,8 +193,8 @@ class StatementLocks:
             await locks.release()
 
     async def acquire(self, wishes: Iterable[LockRequest], timeout_s: float) -> HeldLocks:
-        """Acquire locks, which the caller must release. Raises as `held`; ServiceUnavailable for too many locks or
-        waiting statements.
+        """Acquire locks, which the caller must release. Raises as `held`; ServiceUnavailable also for too many locks,
+        or too many statements with locks on this node.
         """
         request = wishes_of(wishes)
         if not 0 < len(request) <= WISHES_MAX:
@@ -240,7 +240,10 @@ class StatementLocks:
         return row
 
     async def upgrade(self, claim: _LockRequest, key: LockKey, *, timeout_s: float) -> None:
-        """Wait for the upgrade of a held lock; on failure the lock is unchanged."""
+        """Wait for the upgrade of a held lock; on failure the lock is unchanged.
+
+        Raises LockTimeout, LockLost, and as `lock_upgrade`.
+        """
         token = claim.token
         is_had = False
         try:
@@ -397,7 +400,9 @@ class StatementLocks:
 
 
 def _lock_timeout_error(row: LockRow | None, key: LockKey, *, timeout_s: float) -> LockTimeout:
-    """Return the error for a lock that was not granted in time; `row` is the lock that blocked it."""
+    """Return the error for a lock that was not granted in time; `row` is the lock or the older request that blocked it,
+    None if unknown.
+    """
     if row is None:
         return LockTimeout(f"The lock on {key} was not granted within {timeout_s:g} s; nothing was changed: try again")
     if row.mode is None:

@@ -1,6 +1,6 @@
 """SQL++ errors of statements over the tree, with AsterixDB's numbers and messages: missing, existing and used objects.
 
-May import `sqlpp`, `model` and `names`. Missing rights are the tree's own error (`PermissionDenied`).
+May import `sqlpp` and `names`. Missing rights are the tree's own error (`PermissionDenied`).
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def _dataverse(request_view: RequestView, lookup: NameLookup) -> bool:
 def _dataset(request_view: RequestView, lookup: NameLookup) -> BoundDataset | BoundView | BoundSynonym | None:
     """Resolve the name of a dataset, view or synonym; a dataset or view takes precedence over a synonym.
 
-    A hidden object gets the same error as a missing one.
+    Returns None for a missing object. Raises PermissionDenied, and SqlppError for a view in another dialect.
     """
     dataverse, name = lookup.dataverse, lookup.name
     if dataverse == METADATA:

@@ -41,7 +41,9 @@ FEEDS: Final = "wait-for-completion-feed"
 
 
 def check_option(statement: tree.SetOption) -> None:
-    """Check the name of an option. Raises SqlppError (ASX1079) for one that is not supported."""
+    """Check an option of SET. Raises SqlppError for an unsupported name (ASX1079) or an invalid value (ASX1051,
+    ASX1079).
+    """
     name = statement.name.lower()
     if name in _FRAMES_MIN:
         _memory_bytes(statement.value, at=statement.at)

@@ -42,7 +42,9 @@ REACH_S: Final = 2.0
 
 
 class StatementEnded(Exception):
-    """Raised if another request cancelled a statement; the message states its effect on the data."""
+    """Raised if a statement is cancelled, by another request, at the deadline or at the server's stop; the message
+    states its effect on the data.
+    """
 
 
 class RequestEnded(Exception):
@@ -185,13 +187,13 @@ class RunningRequests:
         return here + [each for each in requests if each.holder != self.holder]
 
     async def cancel(self, by: str, value: str, *, asker: Requester, everybody: bool) -> list[str]:
-        """Cancel the matching requests on this node immediately, or, if it has none, those on other nodes within a
-        second.
+        """Cancel the matching requests on this node immediately, or, if it has none, those on other nodes, which poll
+        for cancellations. Waits up to `reach_s` seconds for a request that has just begun there.
 
         Args:
             by: The field to compare: `request_id`, `client_context_id` or `handle`.
             value: The value of that field.
-            asker: The user who cancels; only requests of this user are cancelled.
+            asker: The user who cancels; unless `everybody`, only requests of this user are cancelled.
             everybody: Whether to cancel requests of all users.
 
         Returns:

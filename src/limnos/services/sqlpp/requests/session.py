@@ -1,7 +1,7 @@
 """Statement session: the state of one request's statements: active dataverse, options, declared functions, parameters.
 
-May import `sqlpp` and `names`. Must not know the statements. It lives as long as the request, and only its statements
-change it.
+May import `sqlpp`, `limnos.names`, `services.request` and `requests.names`. Must not know the statements. It lives as
+long as the request, and only its statements change it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class StatementDescription:
 
 
 class UnsetParameters(dict["str | int", "Value"]):
-    """Parameters of a statement that is compiled but not executed: each is NULL unless set, and is listed once used."""
+    """Parameters of a statement that is compiled but not executed: each is NULL unless set. `used` has the names of
+    those that the statement refers to.
+    """
 
     def __init__(self, values: Mapping[str | int, Value]) -> None:
         super().__init__(values)
