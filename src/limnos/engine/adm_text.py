@@ -43,8 +43,8 @@ class UnfinishedText(MalformedText):
 def read_adm(text: str) -> list[Value]:
     """Parse the values in a text, in order.
 
-    Raises MalformedText for a syntax error, UnfinishedText if the text ends within a value, SqlppError for a
-    constructor's invalid argument.
+    Raises MalformedText for a syntax error, UnfinishedText if the text ends within a value, SqlppError for an invalid
+    call of a constructor.
     """
     reader = _AdmReader(text)
     entries: list[Value] = []
@@ -139,7 +139,7 @@ class _AdmReader:
     def items(self, end: str, *, depth: int) -> list[Value]:
         """Parse the items of an array or a multiset, up to the closing bracket `end`.
 
-        Raises UnfinishedText if it is missing.
+        Raises UnfinishedText if it is missing, MalformedText for an invalid item.
         """
         self.at += len(end)
         entries: list[Value] = []
@@ -192,7 +192,9 @@ class _AdmReader:
         return Float(float(digits)) if suffix in ("f", "F") else float(digits)
 
     def word(self) -> Value:
-        """Parse a literal such as `true` or `missing`, or a constructor call. Raises MalformedText for other text."""
+        """Parse a literal such as `true` or `missing`, or a constructor call. Raises MalformedText for other text,
+        UnfinishedText for a call without an end, SqlppError for an invalid call.
+        """
         match = _NAME.match(self.text, self.at)
         if match is None:
             raise MalformedText(f"no value at {self.text[self.at : self.at + 20]}")

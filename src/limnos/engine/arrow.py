@@ -60,7 +60,7 @@ def schema_of(record: RecordType, *, keys: frozenset[tuple[str, ...]] = frozense
 
 
 def table_of(form: StorageForm, objects: Iterable[Mapping[str, Value]]) -> pa.Table:
-    """Convert objects that already have the dataset's type to an Arrow table."""
+    """Convert objects that already have the dataset's type to an Arrow table. Raises SqlppError as `to_row`."""
     row = to_row(form)
     plain = schema_of(form.type, plain=True)
     rows = [row(each) for each in objects]

@@ -46,7 +46,7 @@ def compact_dataset(
         ref: The dataset.
         options: The target file size, and the retention of snapshots and orphan files.
         number: The statement's id, which the new snapshot records.
-        stop: Raises if the job has been cancelled or timed out; called between the steps.
+        stop: Raises if the job has been cancelled or timed out; called before each step.
 
     Yields:
         One line of JSON with counts of files: `{"rewritten": 12, "written": 1, "debris": 0}`.

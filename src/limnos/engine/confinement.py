@@ -78,7 +78,7 @@ def confine(
         readable: Files and directories that may be read and executed.
         writable: Files and directories with all rights, also within `closed` directories.
         closed: Directories that stay inaccessible even within a `readable` directory.
-        opened: Files and directories that may be read even within `closed` directories.
+        opened: Files and directories that may be read and executed even within `closed` directories.
 
     Returns:
         False if the kernel has no Landlock.

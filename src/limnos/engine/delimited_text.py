@@ -40,7 +40,9 @@ class TextOptions(NamedTuple):
 
 
 def text_options(options: Mapping[str, str], *, delimiter: str = ",") -> TextOptions:
-    """Return the format that a statement's options specify. Raises SqlppError for unknown or invalid options."""
+    """Return the format that a statement's options specify. Raises SqlppError for invalid options; unknown ones have no
+    effect.
+    """
     quote = _character(options, "quote", otherwise='"')
     return TextOptions(
         _character(options, "delimiter", otherwise=delimiter),

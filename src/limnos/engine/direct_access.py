@@ -1,9 +1,9 @@
 """Reads and writes a few objects through Iceberg's Java library, without a Spark job.
 
-May import the sibling modules, conditions and values of `sqlpp`, pyarrow and PySpark's gateway. Must not know
-statements. This avoids the latency of a Spark job. Large results and some types and tables are not supported: the
-functions then return None or False, or raise `NoSingleValue` or `UnsupportedFile`, and the caller uses Spark. Both ways
-give the same result.
+May import the sibling modules, conditions, lookups, storage forms and values of `sqlpp`, pyarrow and PySpark's gateway.
+Must not know statements. This avoids the latency of a Spark job. Large results and some types and tables are not
+supported: the functions then return None or False, or raise `NoSingleValue` or `UnsupportedFile`, and the caller uses
+Spark. Both ways give the same result.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class DirectTable:
             most: The largest number of rows to return; None for no limit.
 
         Returns:
-            The rows; None if too many files could contain one, or if there are more than `most`.
+            The rows; None if the files that could contain one are too many, too large or not supported here, or if
+            there are more than `most` rows.
 
         Raises:
             NoSingleValue: A type of a column or a value is not supported here.
@@ -93,7 +94,10 @@ class DirectTable:
     def _rows_by_java(
         self, keys: Sequence[KeyConditions], form: Mapping[str, Json], *, most: int | None
     ) -> list[dict[str, Plain]] | None:
-        """Read rows with Iceberg's Java reader, which reads whole row groups."""
+        """Read rows with Iceberg's Java reader, which reads whole row groups.
+
+        Returns None if there are more than `most`. Raises NoSingleValue.
+        """
         read = self._iceberg.read(self._table).useSnapshot(self._snapshot).where(self._expression(keys))
         records = read.build()
         try:
@@ -153,10 +157,10 @@ class DirectTable:
         return True
 
     def append(self, rows: pa.Table, *, keys: Sequence[tuple[str, ...]]) -> bool:
-        """Insert many rows as one file, unless a row with one of their keys exists or was committed concurrently.
+        """Insert many rows as one file, unless a row with one of their keys exists.
 
         Returns False, and writes nothing, if a key may exist or the table is not supported here. Raises UnsupportedFile
-        for a file or type that is not supported, and Py4JJavaError as `write`.
+        or NoSingleValue for a file or type that is not supported, and Py4JJavaError as `write`.
         """
         if not self._is_plain or not self._takes_positions:
             return False
@@ -210,7 +214,9 @@ class DirectTable:
         return writer.toDeleteFile()
 
     def _commit(self, change: JavaObject, *, keys: Sequence[KeyConditions], deleted: Sequence[FoundRow]) -> None:
-        """Commit one snapshot. Raises Py4JJavaError if another writer committed a row with one of the keys."""
+        """Commit one snapshot. Raises Py4JJavaError if the commit fails, such as for a row with one of the keys that
+        another writer committed.
+        """
         if keys:
             if self._snapshot is not None:
                 change = change.validateFromSnapshot(self._snapshot)
@@ -237,7 +243,9 @@ class DirectTable:
 
     @cached_property
     def _is_plain(self) -> bool:
-        """Return whether new rows are stored as one Parquet file: the table is unpartitioned and unsorted."""
+        """Return whether the table stores new rows as one Parquet file: it is unpartitioned and unsorted, and its write
+        format is Parquet.
+        """
         kind = self._table.properties().getOrDefault("write.format.default", "parquet")
         return str(kind).lower() == "parquet" and self._table.spec().isUnpartitioned() and self._table.sortOrder().isUnsorted()  # fmt: skip
 
@@ -262,7 +270,8 @@ class DirectTable:
     def _expression(self, keys: Sequence[KeyConditions]) -> JavaObject:
         """Return the conditions as an Iceberg expression.
 
-        It is built from one JSON document, because each part would be a call to the JVM.
+        It is built from one JSON document, because each part would be a call to the JVM. Raises NoSingleValue as
+        `expression_of`.
         """
         return self._iceberg.expression(json.dumps(expression_of(keys)), self._table.schema())
 
@@ -277,7 +286,9 @@ def _size_of(tasks: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _local_file(task: Mapping[str, Any]) -> FileWithDeletes:
-    """Return the data file of a scan task with its delete files. Raises UnsupportedFile for other file formats."""
+    """Return the data file of a scan task with its delete files. Raises UnsupportedFile for delete files other than
+    position deletes, and for files that are remote or not Parquet.
+    """
     deletes = task.get("delete-files", ())
     if any(str(one["content"]).upper().replace("-", "_") != "POSITION_DELETES" for one in deletes):
         raise UnsupportedFile("delete files other than position deletes")
@@ -296,8 +307,9 @@ def _local_path(file: Mapping[str, Any]) -> str:
 def expression_of(keys: Sequence[KeyConditions]) -> Json:
     """Return the JSON form of an Iceberg expression that is true for rows that meet all conditions of at least one key.
 
-    It is true for all UUIDs. Parquet stores the bounds of UUIDs in the order of unsigned bytes, and Iceberg's Java
-    library compares them as signed numbers. With an exact condition it would skip files that contain the key.
+    A condition on a UUID becomes the constant true. Parquet stores the bounds of UUIDs in the order of unsigned bytes,
+    and Iceberg's Java library compares them as signed numbers. With an exact condition it would skip files that contain
+    the key.
 
     Raises NoSingleValue for a value that is not an integer, string, date, datetime or UUID.
     """

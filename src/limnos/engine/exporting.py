@@ -45,7 +45,7 @@ _PRINTED: Final[Mapping[object, Callable[[Value, Value], Value]]] = {
 
 
 class SkippedObject(Exception):
-    """Raised for an object that the format cannot represent; the message is the reason."""
+    """Raised for an object that a line format cannot represent; the message is the reason."""
 
 
 class _FileText(Protocol):
@@ -142,7 +142,9 @@ class _ExportFile:
         return self._packed(data)
 
     def end(self) -> Iterator[str]:
-        """Yield the remaining contents of the file and its `END` line. The next object begins another file."""
+        """Yield the remaining contents of the file and its `END` line. The next object begins another file. Raises
+        SqlppError for objects that do not fit one Parquet schema.
+        """
         yield from self._packed(self._file.end())
         if self._packer is not None:
             self._held += self._packer.flush()
@@ -251,7 +253,9 @@ class _DelimitedLines:
 
 
 def _fits(value: Value, declared: str) -> bool:
-    """Return whether a value has a declared type; integers fit into wider integers and into doubles."""
+    """Return whether a value has a declared type; an integer fits every integer type whose range contains it, and all
+    numbers fit `float` and `double`.
+    """
     kind = type_name(value)
     if kind == declared or not declared:
         return True

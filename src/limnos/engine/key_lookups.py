@@ -35,9 +35,10 @@ INDEXED_MAX: Final = 64
 
 
 def look_up(job: EngineJob, client: TableClient, *, budget: Budget) -> Iterator[str] | None:
-    """Return the results of a query that only looks up objects, each as JSON; None for another job.
+    """Return the results of a query that only looks up objects, each as JSON; None for another job, and if a table is
+    not supported or a lookup would read too much.
 
-    Raises SqlppError if the query fails.
+    The iterator raises SqlppError if the query fails.
     """
     if job.kind != "query" or job.export is not None:
         return None

@@ -39,7 +39,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class _ReadOptions(NamedTuple):
-    """The options of parsing a file: the dataset's type, and the options of the LOAD statement."""
+    """The options of parsing a file: the type of its objects, and the options of the source."""
 
     form: StorageForm
     options: Mapping[str, str]
@@ -71,7 +71,9 @@ class SourceFiles(NamedTuple):
 
 
 def files_of(source: ExternalSource | None) -> SourceFiles:
-    """Resolve the files of a source. Raises SqlppError if one is missing, or if the format is unknown."""
+    """Resolve the files of a source. Raises SqlppError without a source, if a file is missing, if a link leads outside
+    of the permitted directories, and for an unknown format.
+    """
     if source is None:
         raise compilation("LOAD needs a source")
     options = {name.lower(): value for name, value in source.options}
@@ -130,7 +132,7 @@ def _path(location: str) -> Path:
 
 
 def _files(location: str) -> list[Path]:
-    """Return the file, or all files below the directory. Names that begin with `.` or `_` are skipped.
+    """Return the file, or all files below the directory. Files in it whose names begin with `.` or `_` are skipped.
 
     Raises SqlppError if there is none.
     """
@@ -213,7 +215,7 @@ def _texts(file: Path, read: Callable[[str], list[Value]]) -> Iterator[tuple[int
 def _attempt(read: Callable[[str], list[Value]], text: str) -> list[Value] | None:
     """Parse a text; None if it is malformed, `UNFINISHED` if it ends within a value.
 
-    Raises SqlppError for a duplicate field.
+    Raises SqlppError for a duplicate field in JSON.
     """
     try:
         return read(text)

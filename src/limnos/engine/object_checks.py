@@ -64,7 +64,7 @@ def check_objects(checker: ObjectChecker, values: Iterable[Value], *, replaces: 
     """Convert the objects that a statement writes to the dataset's type. Keys are unique; the result is in key order.
 
     Files in key order have tight column bounds, and a query without ORDER BY mostly reads them in that order. Objects
-    of a dataset that generates its keys are in the order of `values`.
+    of a dataset without a key, or that generates its keys, are in the order of `values`.
 
     Args:
         checker: The checker of the dataset's type and keys.
@@ -90,7 +90,9 @@ def check_objects(checker: ObjectChecker, values: Iterable[Value], *, replaces: 
 
 
 def key_of(form: StorageForm, value: Object) -> bytes:
-    """Encode the key of an object as bytes; equal keys have equal bytes."""
+    """Encode the key of an object as bytes; equal keys have equal bytes. Raises SqlppError for a value that is nested
+    too deeply.
+    """
     return b"".join(key(at_path(value, path)) for path in form.keys)
 
 

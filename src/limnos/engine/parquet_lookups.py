@@ -200,7 +200,10 @@ class FileLookup:
         self._columns = _columns_of(self._footer.schema.to_arrow_schema(), fields)
 
     def rows(self, keys: Sequence[KeyConditions]) -> list[FoundRow]:
-        """Return the rows that meet all conditions of at least one key and are not deleted."""
+        """Return the rows that meet all conditions of at least one key and are not deleted.
+
+        Raises UnsupportedFile for an unsupported condition, or if the read budget is exceeded.
+        """
         results: list[FoundRow] = []
         first = 0
         for group in range(self._footer.num_row_groups):
@@ -216,7 +219,7 @@ class FileLookup:
     def has_value(self, name: str, values: pa.Array) -> bool:
         """Return whether a row that is not deleted has one of these values in a column.
 
-        Raises UnsupportedFile if the file lacks the column.
+        Raises UnsupportedFile if the file lacks the column, or if the read budget is exceeded.
         """
         own = self._columns[name]
         if own is None:
@@ -247,7 +250,9 @@ class FileLookup:
         return any(may_be(condition.operator, each, low=low, high=high) for each in values)
 
     def _name(self, condition: Condition) -> str:
-        """Return the name of a condition's column in the file. Raises UnsupportedFile for nested fields."""
+        """Return the name of a condition's column in the file. Raises UnsupportedFile for a nested field, and for a
+        column that the file does not have.
+        """
         if len(condition.path) > 1:
             raise UnsupportedFile("a condition about a field of a record")
         name = self._columns.get(condition.path[0])
@@ -297,7 +302,8 @@ class FileLookup:
 def _columns_of(schema: pa.Schema, fields: Sequence[Any]) -> dict[str, str | None]:
     """Map each column of the table to its name in the file; None for a column that the file does not have.
 
-    Raises UnsupportedFile if the file has no field ids, or a nested column has another structure in the file.
+    Raises UnsupportedFile if the file has no field ids, lacks a column that is required or has a default, or stores a
+    column with another structure.
     """
     by_id = {}
     for field in schema:
@@ -317,7 +323,9 @@ def _columns_of(schema: pa.Schema, fields: Sequence[Any]) -> dict[str, str | Non
 
 
 def _is_same(own: pa.Field, field: Mapping[str, Any]) -> bool:
-    """Return whether a nested column has the same field ids, names and order in the file as in the table."""
+    """Return whether a column has the same structure in the file as in the table: the ids, names and order of nested
+    fields.
+    """
     type_ = field["type"]
     if isinstance(type_, str):
         return not pa.types.is_nested(own.type)
@@ -384,7 +392,7 @@ def may_be(operator: str, value: Any, *, low: Any, high: Any) -> bool:  # noqa: 
 
 
 def _mask(column: pa.Array, condition: Condition) -> pa.Array:
-    """Return a boolean array that marks the rows that meet a condition."""
+    """Return a boolean array that marks the rows that meet a condition. Raises UnsupportedFile as `literal_of`."""
     storage = column.storage if isinstance(column, pa.ExtensionArray) else column
     if pa.types.is_timestamp(storage.type):
         storage = storage.cast(pa.timestamp("us", "UTC"))

@@ -38,7 +38,7 @@ _STORED: Final[dict[str, pa.DataType]] = {
 
 def with_field_ids(schema: pa.Schema, fields: Sequence[Any]) -> pa.Schema:
     """Return the schema of a new file: the table's columns with their field ids. Raises UnsupportedFile for other
-    columns.
+    columns or types.
     """
     if [field.name for field in schema] != [field["name"] for field in fields]:
         raise UnsupportedFile("other columns than the dataset's")
@@ -54,8 +54,8 @@ def with_field_ids(schema: pa.Schema, fields: Sequence[Any]) -> pa.Schema:
 
 
 def key_range(rows: pa.Table, keys: Sequence[tuple[str, ...]]) -> KeyConditions:
-    """Return conditions that bound the keys of all rows. Raises UnsupportedFile for key types whose order is not
-    supported.
+    """Return conditions that bound the first key column of all rows. Raises UnsupportedFile for nested key fields, and
+    for keys that are not integers or strings.
     """
     if any(len(path) > 1 for path in keys):
         raise UnsupportedFile("a primary key that is a nested field")
@@ -69,7 +69,9 @@ def has_key(
     files: Sequence[FileWithDeletes], fields: Sequence[Any], *, rows: pa.Table, keys: Sequence[tuple[str, ...]],
     cache: FileCache = CACHE,
 ) -> bool:  # fmt: skip
-    """Return whether one of the files has a row with the key of a new row. Raises UnsupportedFile as `read_rows`."""
+    """Return whether one of the files has a row with the key of a new row. Raises UnsupportedFile for a key of several
+    fields, and as `FileLookup.has_value`.
+    """
     if not files:
         return False
     if len(keys) > 1:

@@ -47,7 +47,7 @@ REPORT_WITHIN_S = 2.0
 
 
 def main() -> None:
-    """Serve jobs until the control socket closes."""
+    """Serve jobs until the control socket closes; then kill this process and its children."""
     logging.getLogger().addHandler(logging.StreamHandler(sys.stderr))
     logging.getLogger("limnos").setLevel(logging.INFO)
     control = socket.socket(fileno=os.dup(CONTROL_FD))
@@ -133,7 +133,7 @@ class _JobConnection:
         self._left = threading.Event()
 
     def run(self) -> None:
-        """Run the job. Sends any error to the server if it is still connected.
+        """Run the job, or start and warm up Spark for a PING. Sends any error to the server if it is still connected.
 
         Kills the engine if its JVM has died or cannot run later jobs.
         """

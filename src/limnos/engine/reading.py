@@ -55,9 +55,9 @@ def objects(spark: SparkSession, table: DatasetTable, *, requirement: ScanRequir
 
 
 def look_up_objects(spark: SparkSession, table: DatasetTable, *, lookup: Lookup) -> list[Value] | None:
-    """Read the objects of a key or index lookup without a Spark job; None if there are too many.
+    """Read the objects of a key or index lookup without a Spark job; None if too many files could contain them.
 
-    Also None if a type or value cannot be read without Spark.
+    Also None if an index lookup finds too many objects, and if a type or value cannot be read without Spark.
     """
     try:
         rows = DirectTable(spark, table).rows([lookup.conditions], most=None if lookup.by is None else ROWS_MAX)

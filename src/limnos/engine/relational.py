@@ -108,7 +108,7 @@ def _has_cartesian_product(frame: DataFrame, relation: Relation) -> bool:
 
 
 def has_few_rows(relation: Relation) -> bool:
-    """Return whether a relation has at most `FEW` rows, regardless of the size of its datasets."""
+    """Return whether a relation is certain to have at most `FEW` rows, regardless of the size of its datasets."""
     while isinstance(relation, (Extension, Filter, Sort, Window)):
         relation = relation.source
     if isinstance(relation, RowLimit):

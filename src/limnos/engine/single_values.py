@@ -138,7 +138,7 @@ def _moment(text: Json) -> Plain:
 
 
 def _single(value: Json) -> Plain:
-    """Return a 32-bit float as the double with its shortest decimal representation."""
+    """Round a JSON number, which is the shortest representation of a 32-bit float, to that float."""
     number = float(value)  # type: ignore[arg-type]
     unpack: float = struct.unpack("f", struct.pack("f", number))[0]
     return unpack

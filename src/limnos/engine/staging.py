@@ -67,7 +67,10 @@ def staged_rows(source: ExternalSource | None, form: StorageForm, *, stop: Calla
 
 
 def read_tables(source: ExternalSource | None, checker: ObjectChecker) -> Iterator[pa.Table]:
-    """Yield the objects of a source as tables with the columns of a dataset."""
+    """Yield the objects of a source as tables with the columns of a dataset.
+
+    Raises SqlppError if an object or a file is malformed.
+    """
     files, form = files_of(source), checker.form
     own_form = None if source is None or not source.type else storage_form_of_record(type_of(source.type))
     for path in files.paths:
@@ -108,7 +111,9 @@ def _tables_of_objects(objects: Iterable[Value], checker: ObjectChecker) -> Iter
 def stage(
     tables: Iterable[pa.Table], checker: ObjectChecker, *, directory: Path, stop: Callable[[], None]
 ) -> StagedRows:
-    """Write tables, whose objects `checker` has checked, to Parquet files in a directory."""
+    """Write tables, whose objects `checker` has checked, to Parquet files in a directory. Raises the errors of
+    `stop`.
+    """
     schema, count, in_file, number = schema_of(checker.form.type), 0, 0, 0
     order = _KeyOrder(checker.form)
     writer: pq.ParquetWriter | None = None

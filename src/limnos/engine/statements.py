@@ -67,6 +67,7 @@ def run_job(
     Raises:
         SqlppError: The statement failed.
         WriteConflict: Repeated conflicts with the commits of other writers.
+        Exception: Errors of Spark, which `failures` converts.
     """
     if job.kind == "compact" and job.target is not None and job.compaction is not None:
         return compact_dataset(spark, job.target, options=job.compaction, number=job.id, stop=stop)
@@ -133,7 +134,9 @@ class _JobRun:
         return check_objects(checker, self._counted(self._source()), replaces=kind in ("upsert", "update"))
 
     def _source(self, *, result_fields: frozenset[str] | None = None) -> Iterator[Value]:
-        """Return the objects of INSERT, UPSERT and DELETE: the items of a collection, or the single value."""
+        """Yield the source objects of INSERT, UPSERT, UPDATE and DELETE: the items of a collection, or the single
+        value.
+        """
         expression = self._job.expression
         result = self._evaluated(expression, slots=self._job.slots, result_fields=result_fields)
         if isinstance(expression, Subquery):
@@ -201,8 +204,8 @@ class _JobRun:
         return results(BoundQuery(changed, slots, ()), lambda _, number: result[int(number)], budget=self.budget)
 
     def _lookup(self, requirement: ScanRequirement) -> tuple[DatasetTable, Lookup] | None:
-        """Return the table and the lookup of a scan; None if its conditions do not determine a key or an index
-        entry.
+        """Return the table and the lookup of a scan; None for an external dataset, and if its conditions do not fix a
+        key or the first field of an index.
         """
         ref = self._ref(requirement.dataverse, requirement.name)
         if ref.files is not None:
@@ -262,7 +265,7 @@ class _JobRun:
         raise compilation(f"The statement reads a dataset {name} that its access decision does not include")
 
     def _table(self, ref: DatasetRef) -> DatasetTable:
-        """Return a dataset's table, at the same snapshot for the whole statement."""
+        """Return a dataset's table, at the same snapshot for the whole statement. Raises SqlppError as `table_of`."""
         if ref.path not in self._tables:
             self._tables[ref.path] = table_of(self._spark, ref)
         return self._tables[ref.path]

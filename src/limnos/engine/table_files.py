@@ -93,7 +93,7 @@ class TableClient:
 
     def load(self, ref: DatasetRef, credential: str) -> TableSnapshot:
         """Load the current snapshot of a dataset's table. Raises UnsupportedFile for a table that this reader does not
-        support.
+        support, and if the server uses TLS, refuses or does not respond.
         """
         if not self._is_plain:
             raise UnsupportedFile("a server with TLS")
@@ -252,7 +252,7 @@ class _Manifest(NamedTuple):
     sequence: int
 
     def files(self, path: str) -> list[_File]:
-        """Read the live entries of a manifest. Raises UnsupportedFile for a large one."""
+        """Read the live entries of a manifest. Raises UnsupportedFile for a large or malformed one."""
         if self.length > MANIFEST_BYTES_MAX:
             raise UnsupportedFile("a large manifest")
         return [self._file(entry) for entry in _records(path) if entry["status"] != _DELETED]
@@ -269,7 +269,9 @@ class _Manifest(NamedTuple):
 
 
 def _manifests(path: str) -> list[_Manifest]:
-    """Read the manifests from a manifest list. Raises UnsupportedFile for too many."""
+    """Read the manifests from a manifest list. Raises UnsupportedFile for too many, and for a large or malformed
+    list.
+    """
     results = [
         _Manifest(
             str(one["manifest_path"]),
@@ -314,7 +316,10 @@ class _ManifestCache:
         self._kept: OrderedDict[str, Any] = OrderedDict()
 
     def get(self, location: str, read: Callable[[str], list[T]]) -> list[T]:
-        """Return the decoded content of a file from the cache; on a miss, `read` decodes the file."""
+        """Return the decoded content of a file from the cache; on a miss, `read` decodes the file.
+
+        Raises UnsupportedFile if the file is not on this machine, and the errors of `read`.
+        """
         with self._lock:
             content: list[T] | None = self._kept.get(location)
             if content is not None:

@@ -64,7 +64,7 @@ class DatasetTable(NamedTuple):
 
 
 def table_of(spark: SparkSession, ref: DatasetRef) -> DatasetTable:
-    """Load a dataset's table. Raises SqlppError for a metadata table, and Spark's errors if the table was dropped."""
+    """Load a dataset's table. Raises as `load_iceberg_table`."""
     table = load_iceberg_table(spark, ref)
     current = table.currentSnapshot()
     snapshot = None if current is None else int(current.snapshotId())
@@ -73,7 +73,9 @@ def table_of(spark: SparkSession, ref: DatasetRef) -> DatasetTable:
 
 
 def load_iceberg_table(spark: SparkSession, ref: DatasetRef) -> JavaObject:
-    """Load the table as an object of Iceberg's Java library. Raises SqlppError for a metadata table."""
+    """Load the table as an object of Iceberg's Java library. Raises SqlppError for a metadata table, RuntimeError if
+    Spark has been stopped, and Spark's errors, such as for a table that was dropped.
+    """
     library = library_of(spark)
     manager = spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001 - PySpark has no other way to a catalog's own tables
     gateway = spark.sparkContext._gateway  # noqa: SLF001

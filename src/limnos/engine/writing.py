@@ -39,7 +39,10 @@ NUMBER: Final = "number.of.row"
 
 
 class DatasetWriter:
-    """Writes to one dataset in one session."""
+    """Writes to one dataset in one session.
+
+    Each write raises OutcomeUnknown, a SqlppError, if it is unknown whether its commit was applied.
+    """
 
     def __init__(self, spark: SparkSession, table: DatasetTable, *, stop: Callable[[], None]) -> None:
         self._spark = spark
@@ -79,10 +82,10 @@ class DatasetWriter:
         self._commit(objects, lambda: self._merge(f"WHEN MATCHED THEN UPDATE SET {self._changes()} {self._addition()}"))
 
     def load(self, staged: StagedRows, *, replaces: bool) -> None:
-        """Insert staged rows.
+        """Insert staged rows, or with `replaces` upsert them.
 
-        With `replaces`, they replace stored rows with the same key, and the later of two staged rows with the same key
-        wins. Raises SqlppError if a key exists or occurs twice, WriteConflict after too many conflicts with other
+        Of two staged rows with the same key, the later one is then written. Raises SqlppError without `replaces` if a
+        key exists or occurs twice, with it if the dataset has no key; WriteConflict after too many conflicts with other
         writers.
         """
         if not staged.row_count:
@@ -121,7 +124,8 @@ class DatasetWriter:
     def _few(self, objects: list[Object], *, kind: FewKind) -> bool:
         """Insert, replace or delete a few objects without a Spark job.
 
-        Returns False if the table or the values need a Spark job. Raises SqlppError if an inserted key exists.
+        Returns False if the table or the values need a Spark job. Raises SqlppError if an inserted key exists,
+        OutcomeUnknown.
         """
         return 0 < len(objects) <= ROWS_MAX and self._without_spark(lambda: self._changed(objects, kind=kind))
 
@@ -129,6 +133,7 @@ class DatasetWriter:
         """Insert many objects without a Spark job.
 
         Returns False if the table or the values need a Spark job, or if a key exists: the MERGE then reports that key.
+        Raises OutcomeUnknown.
         """
         form = self._table.form
         if len(objects) <= ROWS_MAX or form.variant:
