@@ -52,7 +52,9 @@ class UnparsedFunction(NamedTuple):
     texts: tuple[str, ...]
 
     def parsed(self) -> UserFunction | None:
-        """Return the function of the call's arity, else the variadic one, else None. Raises SqlppError."""
+        """Return the function of the call's arity, else the variadic one, else None. Raises SqlppError for a syntax
+        error.
+        """
         functions = {arity_of(each): each for each in statements_of(self.texts, tree.CreateFunction)}
         one = functions.get(self.arity) or functions.get(tree.VARIADIC)
         return None if one is None else UserFunction(self.dataverse, self.name, one.parameters, one.body)

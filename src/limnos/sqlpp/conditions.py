@@ -1,6 +1,6 @@
 """Conditions on the objects of one source: comparisons of a path with a constant.
 
-May import plans and `values`. Must not know engines or the use of conditions.
+May import plans, `errors` and `values`. Must not know engines or the use of conditions.
 """
 
 from __future__ import annotations

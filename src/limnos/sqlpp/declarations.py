@@ -1,8 +1,8 @@
 """Dataset declarations: parses the SQL++ statements that are stored in the records of datasets, views and functions.
 
-May import `sqlpp` and `model`, with the records that need the server's libraries. Must not know the tree of names. Each
-text is parsed once and cached, since a stored text never changes. A stored statement contains the names that objects
-had at its creation; the tree has their current names.
+May import the other modules of `sqlpp`, and `model` for the records. Must not know the tree of names. Each text is
+parsed once and cached, since a stored text never changes. A stored statement contains the names that objects had at its
+creation; the tree has their current names.
 """
 
 from __future__ import annotations

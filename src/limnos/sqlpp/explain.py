@@ -1,6 +1,7 @@
 """The output of EXPLAIN: the parts of a query that Spark and the evaluator execute, with the reasons.
 
-May import plans, relations and scans. Must not know servers: the caller passes the types of datasets.
+May import plans, relations, scans, `lookups` and `stored`. Must not know servers: the caller passes the types of
+datasets.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def _looked_up(
     *,
     indexes: Callable[[tuple[str, ...], str], Sequence[LookupIndex]],
 ) -> dict[str, list[str]]:
-    """Return the datasets that are looked up by key or index, each with the fields of the lookup.
+    """Return the datasets that are looked up, under `key` or `index`; for an index with its name.
 
     Empty unless all scans of the statement are such lookups.
     """

@@ -1,7 +1,7 @@
 """Formats of exported files: the checked options of COPY TO, in the form that an engine receives.
 
-May import the tree and `errors`. Must not know the locations of files. Options have AsterixDB's names, limits and
-errors.
+May import the tree, `stored` and `errors`. Must not know the locations of files. Options have AsterixDB's names, limits
+and errors.
 """
 
 from __future__ import annotations
@@ -77,7 +77,10 @@ class ExportFormat(Struct, frozen=True):
 
 
 def export_format(options: Iterable[Option], dates: Iterable[Option], *, has_type: bool) -> ExportFormat:
-    """Check the options of COPY TO. Raises SqlppError for an unknown option or an invalid value."""
+    """Return the format that the options of COPY TO specify.
+
+    Raises SqlppError for an unknown option, an invalid value, or a delimited format without a record type.
+    """
     values = {each.name.lower(): each.value for each in options}
     name = values.get("format", "").lower()
     if name not in FORMATS:
@@ -156,7 +159,9 @@ def _check_delimited(values: Mapping[str, str]) -> None:
 
 
 def option_character(values: Mapping[str, str], name: str, *, otherwise: str) -> str:
-    """Return an option that is one character, such as a delimiter; tab and newline may be written as escapes."""
+    """Return an option whose value should be one character, such as a delimiter; escapes of tab and newline are
+    resolved.
+    """
     value = values.get(name, otherwise)
     return _NAMES.get(value.lower(), value)
 

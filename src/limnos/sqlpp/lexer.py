@@ -104,7 +104,10 @@ def check_size(text: str) -> None:
 
 
 class _Lexer:
-    """One pass over a text. Offsets only grow, so lines are counted in the same pass."""
+    """One pass over a text. Offsets only grow, so lines are counted in the same pass.
+
+    Its methods raise SqlppError for an illegal character.
+    """
 
     def __init__(self, lexed: TokenizedText) -> None:
         self.lexed = lexed

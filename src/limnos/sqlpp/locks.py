@@ -51,7 +51,7 @@ class LockMode(IntEnum):
 
 
 class LockKey(NamedTuple):
-    """The key of a lock: catalog, kind, dataverse and object name (`entity`, None for a dataverse)."""
+    """The key of a lock: catalog, kind, dataverse and object name (`entity`, empty for a dataverse)."""
 
     catalog_id: int
     kind: LockKind
@@ -178,7 +178,9 @@ def _grantable_new_locks(
 
 
 def find_blocker(rows: Collection[LockRow], token: int) -> LockRow | None:
-    """Find a lock that blocks a request or an upgrade. `rows` are all rows of every requested key."""
+    """Find a lock, or an older request, that blocks a request or an upgrade; None if there is none. `rows` are all rows
+    of every requested key.
+    """
     mine = {row.key: row for row in rows if row.token == token and row.waits}
     for row in rows:
         own = mine.get(row.key)

@@ -1,9 +1,9 @@
 """The datasets of the dataverse `Metadata`: AsterixDB's records for each kind of object.
 
-May import `model`, `names`, `definitions`, `stored` and `values`. Must not know callers or storage. A record is built
-from the stored object (`MetadataObject`) and the statements that created it, so a worker process can build many. Names
-of dataverses have their canonical form, as in AsterixDB. Fields without a meaning here (node groups, compaction,
-pending operations) have AsterixDB's values for an idle object.
+May import `model`, `names`, the tree, the printer, `definitions`, `metadata_types`, `stored` and `values`. Must not
+know callers or storage. A record is built from the stored object (`MetadataObject`) and the statements that created it,
+so a worker process can build many. Names of dataverses have their canonical form, as in AsterixDB. Fields without a
+meaning here (node groups, compaction, pending operations) have AsterixDB's values for an idle object.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class MetadataObject(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def at(self) -> str:
-        """The creation time in Java's format: `Fri Nov 21 06:12:04 UTC 2026`."""
+        """The creation time in Java's format: `Sat Nov 21 06:12:04 UTC 2026`."""
         return time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(self.created_at / 1000))
 
 

@@ -1,6 +1,6 @@
 """Declared record types of the metadata datasets.
 
-May import the tree. Must not know records. A record may have undeclared fields, too.
+May import the tree, and `errors` for positions. Must not know records. A record may have undeclared fields, too.
 """
 
 from __future__ import annotations

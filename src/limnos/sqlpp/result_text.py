@@ -1,7 +1,7 @@
 """Results in formats other than JSON: ADM, lossless JSON and CSV.
 
-May import `values` and `functions`. Must not know a protocol. ADM and lossless JSON preserve the type of each value, in
-AsterixDB's notation; CSV has one line per object.
+May import `values`, `functions`, `errors` and `lossless_adm`. Must not know a protocol. ADM and lossless JSON preserve
+the type of each value, in AsterixDB's notation; CSV has one line per object.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ResultText:
     def lines(self, tagged: bytes) -> list[bytes]:
         """Convert a result from `tagged_line` to one or more results in the format, each as JSON text.
 
-        Raises SqlppError for a value that CSV cannot represent, and for one that is nested too deeply.
+        Raises SqlppError for a value that the format cannot represent, and for one that is nested too deeply.
         """
         try:
             value = from_tagged_json(cast("Json", json.loads(tagged)))

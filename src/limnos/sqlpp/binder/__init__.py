@@ -69,7 +69,8 @@ def bind(
         variables: Variables that the caller binds. They get the first slots; if there is only one, a bare name is a
             field of it.
         similarity: The similarity function and threshold of `~=`.
-        nodes_max: The largest number of expressions, including those of inlined views and functions.
+        nodes_max: The largest number of expressions, including those of inlined views and functions. None for
+            `NODES_MAX`, beyond which SqlppError is raised.
 
     Raises:
         SqlppError: A name is unknown (ASX1073, ASX1074, ASX1077, ASX1063, ASX1081) or the query is invalid (ASX1079).
@@ -93,7 +94,9 @@ def bind(
 
 
 def _as_query(expression: plan.Expression) -> plan.Expression:
-    """Return an inlined call of a function whose body is a query as that query, with the arguments as LET variables."""
+    """Return an inlined call of a function whose body is a query as that query, with the arguments as LET variables;
+    another expression unchanged.
+    """
     if not isinstance(expression, plan.LetIn):
         return expression
     body = _as_query(expression.body)

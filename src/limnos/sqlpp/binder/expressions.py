@@ -38,7 +38,7 @@ NODES_MAX = 1_000_000
 
 
 class ExpressionBinder(ABC):
-    """Binds the expressions of one statement."""
+    """Binds the expressions of one statement. Binding raises SqlppError, and BudgetSpent as `expression` does."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ExpressionBinder(ABC):
         """Bind a call with an OVER clause; a subclass implements it."""
 
     def expression(self, node: tree.Expression, scope: VariableScope) -> plan.Expression:
-        """Bind any expression. Raises BudgetSpent if the statement has more than `nodes_max` expressions."""
+        """Bind any expression. Raises SqlppError, and BudgetSpent for more than `nodes_max` expressions."""
         self.nodes_left -= 1
         if self.nodes_left < 0:
             if self.is_metered:

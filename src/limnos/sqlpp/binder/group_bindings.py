@@ -1,6 +1,6 @@
 """Resolution of GROUP BY keys in the expressions after the grouping, and the function `grouping`.
 
-May import the tree, plans and scopes. Must not know rows.
+May import the tree, plans, scopes, `errors` and the table of functions. Must not know rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Grouping sets of GROUP BY: its distinct keys, and the combinations of ROLLUP, CUBE and GROUPING SETS.
 
-May import the tree. Must not know plans.
+May import the tree, `errors` and the sibling `group_bindings`. Must not know plans.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The interface by which the binder resolves names: datasets, views, synonyms and functions.
 
-May import the tree and `names`. The server implements it with the caller's rights. `resolve` may raise any error, for
-example for a cache miss: the binder has no side effects and can run again.
+May import the tree. The server implements it with the caller's rights. `resolve` may raise any error, for example for a
+cache miss: the binder has no side effects and can run again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class BoundSynonym(Struct, frozen=True):
 class UserFunction(Struct, frozen=True):
     """A user-defined function in SQL++.
 
-    If `parameters` is None, it takes any number of arguments, which its body gets as the array `args`.
+    If `parameters` is None, it accepts any number of arguments, which its body gets as the array `args`.
     """
 
     dataverse: Dataverse

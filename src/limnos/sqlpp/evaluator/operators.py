@@ -1,6 +1,6 @@
 """Operators of expressions: their computation and costs, and AND and OR, which short-circuit.
 
-May import `values` and functions. Must not know plans.
+May import `values`, functions, and the siblings `budget` and `context`. Must not know plans.
 """
 
 from __future__ import annotations

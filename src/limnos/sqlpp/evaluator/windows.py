@@ -1,8 +1,8 @@
 """Window functions: a value for each row that depends on neighboring rows.
 
-May import plans, `values` and the table of functions. Must not know clauses. Rows are partitioned and ordered within
-their partition. Each function writes a value for each row to a separate slot. The order of the result's rows does not
-change.
+May import plans, functions, `values`, `errors` and the sibling modules. Must not know clauses. Rows are partitioned and
+ordered within their partition. Each function writes a value for each row to a separate slot. The order of the result's
+rows does not change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The built-in functions of SQL++, one module for each family.
 
-Importing the package registers all functions. May import `values` and `names`. Must not know plans.
+Importing the package registers all functions. May import `values`, `errors` and `names`. Must not know plans.
 """
 
 from limnos.sqlpp.functions import (

@@ -1,9 +1,10 @@
 """Aggregate functions: over the rows of a group, and the same functions over an array.
 
-May import the table and `values`. Must not know rows. Each has three forms. `sum(x)` works over a group and
-`array_sum(a)` over an array; both skip NULL and MISSING. `strict_sum(a)` does not: one NULL or MISSING makes the result
-NULL. Without values `count` is 0 and the others are NULL. `sum` and `avg` ignore values that are not numbers, with a
-warning; the statistical functions raise an error.
+May import the sibling modules, `values` and `errors`. Must not know rows. Each has three forms. `sum(x)` works over a
+group and `array_sum(a)` over an array; both skip NULL and MISSING. `strict_sum(a)` does not: one NULL or MISSING makes
+the result NULL, except that `strict_count` counts all items. Without values `count` and `countn` are 0 and the others
+are NULL. For values that are not numbers `sum` and `avg` add a warning and ignore them, `median` is NULL, and the other
+statistical functions raise an error.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def count(values: list[Value]) -> Value:
 def total(values: list[Value]) -> Value:
     """Implement `sum` of numbers: a bigint for integers of any width, a double if one value is not an integer.
 
-    Values that are not numbers are ignored, so their sum is 0. NULL without values. Raises SqlppError if a sum of
-    integers does not fit a bigint.
+    Values that are not numbers are ignored: if there are no numbers, the sum is 0. NULL without values. Raises
+    SqlppError if a sum of integers does not fit a bigint.
     """
     result: Value = 0 if values else None
     for value in values:
@@ -54,7 +55,7 @@ def _remove_number(total: Value, value: Value) -> Value:
 
 
 def strict_total(values: list[Value]) -> Value:
-    """Return the sum; NULL if a value is not a number."""
+    """Return the sum; NULL if a value is not a number. Raises SqlppError as `total`."""
     return None if strays(values) is not None else total(values)
 
 
@@ -82,7 +83,7 @@ def count_numbers(values: list[Value]) -> Value:
 def least(values: list[Value]) -> Value:
     """Return the smallest value, a number in the widest type of the numbers.
 
-    NULL if values of the type cannot be ordered, such as arrays, even for a single value.
+    NULL if two values cannot be compared, and for a type without an order, such as arrays, even for a single value.
     """
     return _extreme(values, better=_lesser)
 
@@ -90,7 +91,7 @@ def least(values: list[Value]) -> Value:
 def greatest(values: list[Value]) -> Value:
     """Return the largest value, a number in the widest type of the numbers.
 
-    NULL if values of the type cannot be ordered, such as arrays, even for a single value.
+    NULL if two values cannot be compared, and for a type without an order, such as arrays, even for a single value.
     """
     return _extreme(values, better=_greater)
 
@@ -161,31 +162,46 @@ def _stray_error(function: str, values: list[Value], *, stray: Value) -> SqlppEr
 
 
 def variance_of_sample(values: list[Value], *, function: str = "var_samp") -> float | None:
-    """Return the sample variance; None for fewer than two values. `function` is the name in errors."""
+    """Return the sample variance; None for fewer than two values. `function` is the name in errors.
+
+    Raises SqlppError for a value that is not a number.
+    """
     moments = _moments(values, function=function)
     return None if moments is None or moments[0] < 2 else moments[1][0] / (moments[0] - 1)
 
 
 def variance_of_population(values: list[Value], *, function: str = "var_pop") -> float | None:
-    """Return the population variance; None without values. `function` is the name in errors."""
+    """Return the population variance; None without values. `function` is the name in errors.
+
+    Raises SqlppError for a value that is not a number.
+    """
     moments = _moments(values, function=function)
     return None if moments is None else moments[1][0] / moments[0]
 
 
 def deviation_of_sample(values: list[Value]) -> Value:
-    """Return the sample standard deviation; NULL for fewer than two values."""
+    """Return the sample standard deviation; NULL for fewer than two values.
+
+    Raises SqlppError for a value that is not a number.
+    """
     variance = variance_of_sample(values, function="stddev_samp")
     return None if variance is None else math.sqrt(variance)
 
 
 def deviation_of_population(values: list[Value]) -> Value:
-    """Return the population standard deviation; NULL without values."""
+    """Return the population standard deviation; NULL without values.
+
+    Raises SqlppError for a value that is not a number.
+    """
     variance = variance_of_population(values, function="stddev_pop")
     return None if variance is None else math.sqrt(variance)
 
 
 def skewness(values: list[Value]) -> Value:
-    """Return the skewness, the third standardized moment; NULL for fewer than two values."""
+    """Return the skewness, the third standardized moment; NULL for fewer than two values, or equal values.
+
+    Raises SqlppError for a value that is not a number.
+    """
     moments = _moments(values, function="skewness")
     if moments is None or moments[0] < 2 or moments[1][0] == 0:
         return None
@@ -194,7 +210,11 @@ def skewness(values: list[Value]) -> Value:
 
 
 def kurtosis(values: list[Value]) -> Value:
-    """Return the excess kurtosis: the fourth standardized moment minus 3; NULL for fewer than three values."""
+    """Return the excess kurtosis: the fourth standardized moment minus 3; NULL for fewer than three values, or equal
+    values.
+
+    Raises SqlppError for a value that is not a number.
+    """
     moments = _moments(values, function="kurtosis")
     if moments is None or moments[0] < 3 or moments[1][0] == 0:
         return None
@@ -203,7 +223,7 @@ def kurtosis(values: list[Value]) -> Value:
 
 
 def median(values: list[Value]) -> Value:
-    """Return the median of numbers; NULL without values."""
+    """Return the median of numbers; NULL without values, or if a value is not a number."""
     numbers = _numbers(values)
     return None if numbers is None else statistics.median(numbers)
 

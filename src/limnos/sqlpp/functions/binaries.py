@@ -1,7 +1,7 @@
 """Functions on binary values, such as `parse_binary` and `sub_binary`.
 
-May import the table. Must not know plans. The result is NULL for a value that is not binary. In strings, binaries are
-encoded in base 16 or 64.
+May import the sibling modules and `values`. Must not know plans. The result is NULL for a value that is not binary. In
+strings, binaries are encoded in base 16 or 64.
 """
 
 from __future__ import annotations

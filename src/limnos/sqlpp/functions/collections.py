@@ -1,8 +1,9 @@
 """Functions on arrays and multisets, such as `array_append`.
 
-May import the table and `values`. Must not know plans. Items are compared as by DISTINCT, including NULL and MISSING.
-The result is NULL for a value that is not a collection and for a position outside of it. The result has the type of the
-argument: an array or a multiset.
+May import the sibling modules, `values` and `errors`. Must not know plans. `array_contains`, `array_position`,
+`array_put`, `array_remove` and `array_replace` compare items as `=` does, the other functions as DISTINCT does: NULL
+equals NULL. A result of too many items is an error. The result is NULL for a value that is not a collection and for a
+position outside of it. The result has the type of the argument: an array or a multiset.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def append(value: Value, *more: Value) -> Value:
 
 @scalar("array_prepend", least=2, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def prepend(*values: Value) -> Value:
-    """Return the array, which is the last argument, with the other arguments before its items."""
+    """Return the collection, which is the last argument, with the other arguments before its items."""
     *more, value = values
     unknown = _unknown(value, *more)
     elements = items(value)
@@ -99,7 +100,7 @@ def _check_list_types(values: Items) -> None:
 
 @scalar("array_concat", least=2, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
-    """Concatenate collections."""
+    """Concatenate collections. Raises SqlppError for arrays together with multisets."""
     elements = [items(value) for value in values]
     known = [one for one in elements if one is not None]
     if len(known) != len(values):
@@ -187,7 +188,7 @@ def insert(value: Value, at: Value, *more: Value) -> Value:
 
 @scalar("array_put", least=2, most=ANY_NUMBER, strict=False, cost=match_cost)
 def put(value: Value, *more: Value) -> Value:
-    """Append the values that are not in the collection yet."""
+    """Append the values that are not in the collection yet; NULL if one of them is NULL."""
     unknown = _unknown(value, *more)
     elements = items(value)
     if unknown is not True or elements is None:
@@ -274,7 +275,9 @@ def _require_item_count(count: int) -> None:
 
 @scalar("array_slice", least=2, most=3, cost=linear_cost)
 def array_slice(value: Value, start: Value, *end: Value) -> Value:
-    """Return the items from `start` to `end` (exclusive); NULL if a position is out of bounds."""
+    """Return the items from `start` to `end` (exclusive); NULL if a position is out of bounds or no item is
+    selected.
+    """
     elements, first = items(value), whole(start)
     last = None if elements is None else whole(end[0]) if end else len(elements)
     if elements is None or first is None or last is None:
@@ -285,7 +288,10 @@ def array_slice(value: Value, start: Value, *end: Value) -> Value:
 
 
 def _sets(values: Items) -> list[dict[bytes, Value]] | None:
-    """Return the distinct items of each collection by comparison key; None if a value is not a collection."""
+    """Return the distinct items of each collection by comparison key; None if a value is not a collection.
+
+    Raises SqlppError for arrays together with multisets.
+    """
     _check_list_types(values)
     elements = []
     for value in values:
@@ -407,7 +413,7 @@ def binary_search(value: Value, target: Value) -> Value:
 def star(value: Value) -> Value:
     """Transpose an array of objects to an object of arrays, which has its fields in the order of their names.
 
-    Each array has one item per object, NULL for an absent field.
+    Each array has one item per item of the argument, NULL for an absent field. MISSING if no item has a field.
     """
     elements = items(value)
     if elements is None:

@@ -1,6 +1,7 @@
 """Conditional functions, which select an argument by NULL, MISSING, NaN, infinity or equality, such as `if_null`.
 
-May import the table and `values`. Must not know plans. Most of them are called even if an argument is NULL or MISSING.
+May import the sibling modules and `values`. Must not know plans. Most of them are called even if an argument is NULL or
+MISSING.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def switch_case(value: Value, *more: Value) -> Value:
 
 @scalar("deep_equal", least=2, cost=compare_cost)
 def deep_equal(value: Value, other: Value) -> Value:
-    """Return whether two values are equal at every depth; NULL equals NULL."""
+    """Return whether two values are equal at every depth; nested NULLs are equal. NULL if an argument is NULL."""
     return not comparison.distinct(value, other)
 
 

@@ -1,10 +1,10 @@
 """The functions `st_…` on geometries: construction, parts, predicates, and set operations.
 
-May import the table, `values` and `geojson`. Must not know plans. GEOS computes the results, with planar coordinates as
-in AsterixDB. The result is NULL for arguments of other types and for malformed strings. A function has its name with
-and without `_` between words. `st_geometry_n`, `st_point_n` and `st_interior_ring_n` count from 0, `st_geometryn`,
-`st_pointn` and `st_interiorringn` from 1, as in AsterixDB. AsterixDB's functions that need coordinate reference systems
-(`st_transform`, `st_distance_spheroid`) are not supported.
+May import the sibling modules and `values`. Must not know plans. GEOS computes the results, with planar coordinates as
+in AsterixDB. The result is NULL for arguments of other types and for malformed strings. Most functions have a second
+name without `_` between words. As in AsterixDB, `st_geometry_n`, `st_point_n` and `st_interior_ring_n` count from 0,
+and the separate functions `st_geometryn`, `st_pointn` and `st_interiorringn` from 1. AsterixDB's functions that need
+coordinate reference systems (`st_transform`, `st_distance_spheroid`) are not supported.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _is_point(shape: BaseGeometry) -> bool:
 
 def _register_coordinate(axis: str) -> None:
     """Register `st_x` of a point, and `st_x_min` and `st_x_max` of a geometry, for an axis; NaN if a geometry has no
-    points.
+    such coordinate.
     """
 
     def values(shape: BaseGeometry) -> list[float]:

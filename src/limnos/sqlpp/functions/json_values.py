@@ -1,6 +1,7 @@
 """The function `parse_json`, which converts JSON text to values.
 
-May import the table and `values`. Must not know plans. An integer beyond the range of bigint becomes a double.
+May import the sibling modules and `values`. Must not know plans. An integer beyond the range of bigint becomes a
+double.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Functions on numbers: rounding, powers, trigonometry and bits.
 
-May import the table and `values`. Must not know plans. The result is NULL for a value that is not a number, and NaN
-outside of a function's domain (the logarithm of a negative number), as in AsterixDB. A function of integers returns
-their type where possible.
+May import the sibling modules and `values`. Must not know plans. The result is NULL for a value that is not a number,
+and NaN outside of a function's domain (the logarithm of a negative number), as in AsterixDB. A function of integers
+returns their type where possible.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def whole(value: Value) -> int | None:
 def absolute(value: Value) -> Value:
     """Return the absolute value; the result has the type of the argument.
 
-    -0.0 is returned unchanged, as in AsterixDB, because it is not less than zero.
+    -0.0 is returned unchanged, as in AsterixDB, because it is not less than zero. Raises SqlppError for the smallest
+    integer of a type.
     """
     result = number(value)
     return None if result is None else negate(value) if result < 0 else value
@@ -192,7 +193,7 @@ def atan2(y: Value, x: Value) -> Value:
 
 @scalar("power", least=2, cost=linear_cost)
 def raised(base: Value, exponent: Value) -> Value:
-    """Return the power `base ^ exponent`."""
+    """Return the power `base ^ exponent`. Raises SqlppError as the operator."""
     return power(base, exponent)
 
 

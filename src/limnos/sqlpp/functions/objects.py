@@ -1,7 +1,7 @@
 """Functions on objects, such as `object_put`.
 
-May import the table and `values`. Must not know plans. The result is NULL for a value that is not an object. A field
-whose value would be MISSING is omitted.
+May import the sibling modules and `values`. Must not know plans. The result is NULL for a value that is not an object.
+A field whose value would be MISSING is omitted.
 """
 
 from __future__ import annotations

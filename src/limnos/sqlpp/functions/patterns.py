@@ -1,8 +1,8 @@
 """Functions with regular expressions. RE2 matches in time linear in the length of the string.
 
-May import the table, classes of characters and `values`. Must not know plans. The library is loaded with the first
+May import the sibling modules, `values` and `errors`. Must not know plans. The library is loaded with the first
 pattern. Patterns have RE2's syntax, which is Java's without backreferences and lookaround; character classes may have
-Java's intersections. Flags are letters of `ims`; positions count code points.
+Java's intersections. Flags are letters of `imsx`; positions count code points.
 """
 
 from __future__ import annotations
@@ -188,7 +188,8 @@ def replace(text: Value, pattern: Value, *rest: Value) -> Value:
     r"""Replace matches in a string. The last argument is the maximum number of replacements, or flags; by default all
     matches are replaced.
 
-    In the replacement `$1` is a group and `\$` a dollar sign.
+    Raises SqlppError for an invalid pattern or replacement, and for a result that is too long. In the replacement `$1`
+    is a group and `\$` a dollar sign.
     """
     new, more = rest[0], rest[1] if len(rest) > 1 else ""
     if not (isinstance(text, str) and isinstance(pattern, str) and isinstance(new, str)):

@@ -1,7 +1,7 @@
 """Functions on points, lines, rectangles, circles and polygons: construction, text, parts, distance and area.
 
-May import the table and `values`. Must not know plans. In a string, a shape is a list of points, as in `1,2 3,4`. The
-result is NULL for arguments of other types.
+May import the sibling modules and `values`. Must not know plans. In a string, a shape is a list of points, as in `1,2
+3,4`. The result is NULL for arguments of other types.
 """
 
 from __future__ import annotations
@@ -137,7 +137,9 @@ _register_coordinate("get_y", 1)
 
 @scalar("get_points", least=1, cost=linear_cost)
 def get_points(value: Value) -> Value:
-    """Return the points of a shape: the ends of a line, the corners of a polygon, or the center of a circle."""
+    """Return the points that define a shape: a point, two ends, two opposite corners of a rectangle, all corners of a
+    polygon, or the center of a circle.
+    """
     if not isinstance(value, (Point, Line, Rectangle, Circle, Polygon)):
         return None
     known = value.coordinates[:2] if isinstance(value, Circle) else value.coordinates

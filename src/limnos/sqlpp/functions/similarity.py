@@ -1,7 +1,7 @@
 """Similarity of two values: edit distance of strings and arrays, Jaccard similarity of collections.
 
-May import the table and `values`. Must not know plans. The work grows with the product of both lengths, so both are
-limited.
+May import the sibling modules, `values` and `errors`. Must not know plans. The work grows with the product of both
+lengths, so it is limited: beyond the limit an edit distance is an error.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ def _parts(value: Value) -> Sequence[object] | None:
 
 
 def _distance(left: Value, right: Value) -> int | None:
-    """Return the edit distance (Levenshtein); None for values that cannot be compared."""
+    """Return the edit distance (Levenshtein); None for values that cannot be compared.
+
+    Raises SqlppError for values that are too long.
+    """
     one, other = _parts(left), _parts(right)
     if one is None or other is None or isinstance(left, str) != isinstance(right, str):
         return None
@@ -88,7 +91,7 @@ def edit_distance_check(left: Value, right: Value, most: Value) -> Value:
 @scalar("edit_distance_contains", least=3, cost=match_cost)
 def edit_distance_contains(text: Value, pattern: Value, most: Value) -> Value:
     """Return whether a part of a string or array is within the edit distance `most` of a pattern, and the smallest
-    distance.
+    distance (the largest integer if it is larger).
     """
     limit, one, other = whole(most), _parts(text), _parts(pattern)
     if limit is None or one is None or other is None or isinstance(text, str) != isinstance(pattern, str):
@@ -182,8 +185,8 @@ def prefix_length(length: Value, least: Value) -> Value:
 
 
 def _prefix_jaccard(arguments: Sequence[Value]) -> tuple[float, float] | None:
-    """Return the Jaccard similarity of two lists, estimated from their prefixes and lengths, and the minimum
-    similarity.
+    """Return the Jaccard similarity of two lists, estimated from their prefixes and lengths (0 if it is below the
+    minimum), and the minimum similarity.
     """
     length, left, other_length, right, _, least = arguments
     one, other, sizes, limit = items(left), items(right), (whole(length), whole(other_length)), number(least)

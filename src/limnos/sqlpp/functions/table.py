@@ -1,8 +1,8 @@
 """The table of built-in functions: names, arities, and implementations.
 
-May import `values` and `errors`. Must not know the syntax tree or plans. Names are case-insensitive, and `-` and `_`
-are equal; the table uses `_`. A *strict* function is not called if an argument is MISSING (the result is MISSING) or
-NULL (the result is NULL).
+May import `values`, `errors`, and the siblings `absent` and `costs`. Must not know the syntax tree or plans. Names are
+case-insensitive, and `-` and `_` are equal; the table uses `_`. A *strict* function is not called if an argument is
+MISSING (the result is MISSING) or NULL (the result is NULL).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class AggregateFold(Struct, frozen=True):
 class Function(Struct, frozen=True):
     """An entry of the table of built-in functions.
 
-    `run` takes the arguments as values; an aggregate takes the list of its argument's values. A window function is
+    `run` accepts the arguments as values, that of an aggregate the list of its argument's values. A window function is
     evaluated elsewhere and has no `run`.
     """
 
@@ -134,7 +134,7 @@ def aggregate(
     stray: Callable[[Sequence[Value]], Value] | None = None,
     fold: AggregateFold | None = None,
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register the decorated function, which takes the list of values, as an aggregate under these names."""
+    """Register the decorated function, which accepts the list of values, as an aggregate under these names."""
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
         entry = Function(

@@ -1,6 +1,6 @@
 """Conversion of times between time zones, and comparison of durations.
 
-May import the table, `times` and `values`. Must not know plans. A time zone is an offset such as `+08:00` or a name
+May import the sibling modules and `values`. Must not know plans. A time zone is an offset such as `+08:00` or a name
 such as `Asia/Tokyo`. The result is NULL for another string, and for years outside of the time zone database.
 """
 

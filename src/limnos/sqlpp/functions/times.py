@@ -1,8 +1,8 @@
 """Functions on dates, times and durations: parsing, printing, parts, and arithmetic.
 
-May import the table and `values`. Must not know the current time, which the caller of the binder provides. Times are
-UTC, in milliseconds. The calendar is Gregorian, with years from -9999 to 9999. The result is NULL for a malformed
-string.
+May import the sibling modules and `values`. Must not know the current time, which the caller of the binder provides.
+Times are UTC, in milliseconds. The calendar is Gregorian, with years from -9999 to 9999. The result is NULL for a
+malformed string.
 """
 
 from __future__ import annotations
@@ -355,14 +355,14 @@ def from_time_ms(value: Value) -> Value:
 
 @scalar("duration_from_ms", least=1, cost=character_cost)
 def from_ms(value: Value) -> Value:
-    """Return a day-time duration of a number of milliseconds."""
+    """Return a duration of a number of milliseconds; NULL beyond 64 bits."""
     number = whole(value)
     return None if number is None or abs(number) >= 1 << 63 else Duration(0, number)
 
 
 @scalar("duration_from_months", least=1, cost=character_cost)
 def from_months(value: Value) -> Value:
-    """Return a year-month duration of a number of months."""
+    """Return a duration of a number of months; NULL beyond 32 bits."""
     number = whole(value)
     return None if number is None or abs(number) >= 1 << 31 else Duration(number, 0)
 

@@ -1,7 +1,7 @@
 """Tokenizing functions: words and n-grams of strings, their hashes, and full-text search.
 
-May import the table and `values`. Must not know plans. Words are runs of letters and digits. Each letter is converted
-to lower case separately, as AsterixDB's tokenizers do. A hash of a token is an `integer`.
+May import the sibling modules and `values`. Must not know plans. Words are runs of letters and digits. Each letter is
+converted to lower case separately, as AsterixDB's tokenizers do. A hash of a token is an `integer`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def word_tokens(value: Value) -> Value:
 def _grams(value: Value, length: Value, *, padded: Value) -> tuple[str, ...] | None:
     """Return the n-grams of a string in lower case: all substrings of a length.
 
-    If `padded`, also those that extend beyond the ends of the string.
+    If `padded`, also those that extend beyond the ends of the string. Raises SqlppError if they are too long in total.
     """
     size = whole(length)
     if not isinstance(value, str) or size is None or size < 1 or not isinstance(padded, bool):
@@ -66,7 +66,10 @@ _remembered_grams = lru_cache(512)(_all_grams)
 
 @scalar("gram_tokens", least=3, cost=product_cost)
 def gram_tokens(value: Value, length: Value, padded: Value) -> Value:
-    """Return the n-grams of a string in lower case: all substrings of a length."""
+    """Return the n-grams of a string in lower case: all substrings of a length.
+
+    If `padded`, also those that extend beyond the ends of the string.
+    """
     return _grams(value, length, padded=padded)
 
 

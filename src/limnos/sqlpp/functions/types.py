@@ -1,8 +1,8 @@
 """Type tests and conversions.
 
-May import the table and `values`. Must not know plans. A `to_…` function converts leniently. A constructor such as
-`bigint("1")` accepts a string of the right form or a number in range. Both return NULL for a value that cannot be
-converted.
+May import the sibling modules, `values` and `errors`. Must not know plans. A `to_…` function converts leniently. A
+constructor such as `date("2013-01-31")` accepts a string of the right form or certain other types; that of a numeric
+type is the same as its `to_…` function. Both return NULL for a value that cannot be converted.
 """
 
 from __future__ import annotations
@@ -146,7 +146,10 @@ def _plain(value: Value) -> object:
 
 
 def text_of(value: Value) -> str:
-    """Return a value as a string: a string unchanged, an object or collection as JSON."""
+    """Return a value as a string: a string unchanged, an object or collection as JSON.
+
+    Raises SqlppError for a value that is nested too deeply.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -285,14 +288,14 @@ def to_array(value: Value) -> Value:
 
 @scalar("to_multiset", least=1, cost=character_cost)
 def to_multiset(value: Value) -> Value:
-    """Convert a value to a multiset: of an array's items, else of the value."""
+    """Convert a value to a multiset: of the items of an array or multiset, else of the value."""
     elements = items(value)
     return Bag((value,)) if elements is None else Bag(elements)
 
 
 @scalar("to_atomic", "to_atom", "toatomic", "toatom", least=1, cost=character_cost)
 def to_atomic(value: Value) -> Value:
-    """Unwrap an array with one item or an object with one field, recursively; NULL if there are several."""
+    """Unwrap an array with one item or an object with one field, recursively; NULL if there are none or several."""
     while not isinstance(value, (str, int, float, bool)):
         elements = tuple(value.values()) if isinstance(value, dict) else items(value)
         if elements is None:

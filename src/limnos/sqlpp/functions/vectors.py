@@ -1,6 +1,6 @@
 """Functions on two vectors: arrays of numbers with the same length.
 
-May import the table and `values`. Must not know plans. The result is NULL for other arguments.
+May import the sibling modules and `values`. Must not know plans. The result is NULL for other arguments.
 """
 
 from __future__ import annotations

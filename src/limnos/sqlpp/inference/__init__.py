@@ -1,4 +1,5 @@
 """Static types: the type that AsterixDB's compiler infers for each expression of a plan.
 
-May import plans, the tree and `values.model`. Must not know rows, datasets' files or an engine.
+May import plans, the tree, `stored`, the table of functions and `values.model`. Must not know rows, datasets' files or
+an engine.
 """

@@ -1,7 +1,7 @@
 """The parser of SQL++: hand-written recursive descent, one module for each area of the grammar.
 
-May import the rest of `sqlpp` but the evaluator. Must not know existing objects: names stay unresolved. It takes linear
-time, the depth is limited (`cursor`), and the only exception it raises is SqlppError.
+May import `errors`, `lexer`, `tokens`, the tree and the printer. Must not know existing objects: names stay unresolved.
+It takes linear time, the depth is limited (`cursor`), and the only exception it raises is SqlppError.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parses function calls, and the windows of window functions.
 
-May import `expressions` and the tree. Must not know the functions, except `count`: only it takes a `*`.
+May import `expressions` and the tree. Must not know the functions, except `count`: only it accepts a `*`.
 """
 
 from __future__ import annotations

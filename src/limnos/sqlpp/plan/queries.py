@@ -1,6 +1,6 @@
 """Bound queries: blocks as lists of steps in the order of their evaluation.
 
-May import `expressions`. Must not know the storage of rows.
+May import `expressions`, and `functions` for the entry of a window function. Must not know the storage of rows.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Let(PlanNode, frozen=True):
 class ForEach(PlanNode, frozen=True):
     """One source of rows in FROM.
 
-    The kind `scan` is a further term of FROM, which may depend on earlier terms, like `unnest`. A join's source may not
-    depend on them; its `condition` may. `left` and `right` keep rows without a match, with MISSING on the other side.
-    `others` are the slots of the left side. `first` is the number of the first item for AT.
+    The kind `scan` is a term of FROM. It may depend on earlier terms, like `unnest`. A join's source may not depend on
+    them; its `condition` may. `left` and `right` keep rows without a match, with MISSING on the other side. `others`
+    are the slots of the left side. `first` is the number of the first item for AT.
     """
 
     kind: SourceKind
@@ -54,7 +54,9 @@ class Group(PlanNode, frozen=True):
 
 
 class Order(PlanNode, frozen=True):
-    """One expression of ORDER BY. If `nulls_first` is None, MISSING and NULL are ordered before all other values."""
+    """One expression of ORDER BY. If `nulls_first` is None, MISSING and NULL are less than all other values: last in
+    descending order.
+    """
 
     value: Expression
     descending: bool
@@ -78,7 +80,7 @@ class Frame(PlanNode, frozen=True):
 
 
 class WindowCall(PlanNode, frozen=True):
-    """A window function, whose value for each row is stored in `slot` before SELECT is evaluated."""
+    """A window function, whose value for each row is stored in `slot` before the clause that uses it is evaluated."""
 
     slot: int
     function: Function

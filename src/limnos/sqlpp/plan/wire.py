@@ -1,6 +1,6 @@
 """Encoding of plans as bytes, for an engine in another process.
 
-May import plans, `values.to_tagged_json` and the table of functions. Functions are encoded by name, so both processes
+May import plans, `errors`, `values.tagged` and the table of functions. Functions are encoded by name, so both processes
 must run the same release. Decoding creates only plan nodes, regardless of the content of the bytes.
 """
 

@@ -1,6 +1,6 @@
 """Prints statements and types. IF [NOT] EXISTS is printed before the name.
 
-May import `base` and the tree. Must not know the effect of statements.
+May import `base`, `expressions` and the tree. Must not know the effect of statements.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Translates blocks of a query: sources and joins, WHERE, groups, windows, order, SELECT.
 
-May import plans and the sibling modules. Must not know an engine. Untranslatable expressions raise
-UntranslatableExpression with the reason.
+May import plans, `engine_semantics`, declared types, the evaluator's `joins` and the sibling modules. Must not know an
+engine. Untranslatable expressions raise UntranslatableExpression with the reason.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _flag_shape(one: Shape) -> Shape:
 
 
 def block_of(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator) -> Shape:
-    """Translate one block into `carrier`. Conditions on an outer block are collected in `carrier.aside`."""
+    """Translate one block into `carrier`. Conditions on an outer block are collected in `carrier.outer_conditions`."""
     rows_of(block, carrier)
     if block.group is not None:
         add_groups(block, order, carrier=carrier)

@@ -1,7 +1,7 @@
 """Datasets as relations: the columns of a table, and the shape of its objects.
 
-May import `nodes`, `shapes` and declared types. Must not know plans. A null column of a declared field means MISSING,
-unless the open part has a NULL for the field. In a table that SQL++ did not create it always means MISSING.
+May import `nodes`, `shapes`, `terms` and declared types. Must not know plans. A null column of a declared field means
+MISSING, unless the open part has a NULL for the field. In a table that SQL++ did not create it always means MISSING.
 """
 
 from __future__ import annotations

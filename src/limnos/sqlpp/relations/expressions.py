@@ -1,7 +1,7 @@
 """Translates expressions of plans to shapes: types and flags of their values, and the terms that compute them.
 
-May import plans, the evaluator for constant expressions, and the sibling modules. Must not know clauses. The module for
-subqueries registers its own handlers.
+May import plans, declared types, `values`, the evaluator for constant expressions, and the sibling modules. Must not
+know clauses. The module for subqueries registers its own handlers.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ def finished_shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
 
 
 def condition(node: plan.Expression, carrier: BlockTranslator) -> Term:
-    """Translate a filter condition to a boolean term. FALSE, NULL and MISSING need not be distinguished."""
+    """Translate a filter condition to a boolean term. FALSE, NULL and MISSING need not be distinguished.
+
+    Raises UntranslatableExpression.
+    """
     return operators.is_true(shape(node, carrier))
 
 

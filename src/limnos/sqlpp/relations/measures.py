@@ -20,7 +20,10 @@ FoundShape = "Callable[[int], Shape]"
 
 
 def measure_aggregate(node: plan.Aggregate, carrier: BlockTranslator) -> tuple[Measure, Callable[[int], Shape]]:
-    """Translate an aggregate to a measure. Also returns a function from the id of its column to its shape."""
+    """Translate an aggregate to a measure. Also returns a function from the id of its column to its shape.
+
+    Raises UntranslatableExpression.
+    """
     call_term = None if node.filter is None else call("coalesce", condition(node.filter, carrier), FALSE)
     if node.argument is None:
         term = None if call_term is None else call("if", call_term, TRUE, LiteralTerm(None, "boolean"))

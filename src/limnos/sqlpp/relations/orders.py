@@ -15,7 +15,8 @@ from limnos.sqlpp.relations.translator import BlockTranslator
 
 
 def order_terms_of(order: tuple[plan.Order, ...], carrier: BlockTranslator) -> tuple[OrderTerm, ...]:
-    """Translate ORDER BY to order terms: MISSING before NULL before other values, unless NULLS FIRST or LAST is stated.
+    """Translate ORDER BY to order terms: MISSING is less than NULL, and NULL than other values, unless NULLS FIRST or
+    LAST is stated.
 
     Raises UntranslatableExpression for values without an order.
     """

@@ -71,7 +71,9 @@ def query_in(node: plan.Expression, carrier: BlockTranslator) -> plan.Query | No
 
 
 def take_condition(node: plan.Expression, carrier: BlockTranslator) -> bool:
-    """Translate a condition with a subquery to a join of the rows. Returns False if it has no translatable subquery."""
+    """Translate a condition with a subquery to a join of the rows. Returns False if it has no subquery of a supported
+    form. Raises UntranslatableExpression.
+    """
     negated = False
     while isinstance(node, plan.Negated):
         node, negated = node.operand, not negated
@@ -154,7 +156,8 @@ def _join_partners(
 def _results(query: plan.Query, inner: BlockTranslator) -> Shape:
     """Translate a subquery and return the shape of its results.
 
-    Conditions on an outer block are collected in `inner.outer_conditions` if the query has no groups or limits.
+    Conditions on an outer block are collected in `inner.outer_conditions` if the query has no groups or limits. Raises
+    UntranslatableExpression.
     """
     block = query.arms[0]
     plain = len(query.arms) == 1 and isinstance(block, plan.Block) and query.limit is None and query.offset is None

@@ -30,7 +30,10 @@ _DISTANCE_MAX = 1 << 20
 
 
 def add_windows(calls: tuple[plan.WindowCall, ...], carrier: BlockTranslator) -> None:
-    """Translate window functions, and add their values to the rows as columns."""
+    """Translate window functions, and add their values to the rows as columns.
+
+    Raises UntranslatableExpression.
+    """
     columns, shapes = [], {}
     for node in calls:
         one, result = _call(node, carrier)

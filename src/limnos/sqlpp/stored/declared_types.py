@@ -1,7 +1,7 @@
 """Converts types of the syntax tree to the types of a dataset.
 
-May import the tree and `types`. Must not resolve names: the caller has replaced the names of user types by their
-definitions.
+May import the tree, `errors` and `types`. Must not resolve names: the caller has replaced the names of user types by
+their definitions.
 """
 
 from __future__ import annotations

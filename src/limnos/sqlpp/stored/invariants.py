@@ -22,8 +22,8 @@ _WORDS = frozenset({"doc", "initial-default", "write-default"})
 
 
 def broken_schema(form: StorageForm, *, before: Mapping[str, object], after: Mapping[str, object]) -> str | None:
-    """Return the first column that a schema change would break for SQL++, as in `its column a`; None if there is
-    none.
+    """Return the first part of a dataset's table that a schema change would break for SQL++, such as `its column a`;
+    None if there is none.
     """
     old, new = _fields(before), _fields(after)
     names = [field.name for field in columns(form.type)] + [OPEN] * has_open(form.type)

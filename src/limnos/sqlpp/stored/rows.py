@@ -1,8 +1,9 @@
 """Converts objects of a dataset to rows of its table, and back.
 
-May import the sibling modules and `values`. Must not know files or DataFrames. A row is a mapping from columns to plain
-Python values: a date is its days since 1970, a datetime its microseconds, a uuid its text, an array a list and an
-object a mapping. Both converters are built once for a type and called for each row.
+May import the sibling modules, `values`, `errors`, and `functions` for conversions of strings. Must not know files or
+DataFrames. A row is a mapping from columns to plain Python values: a date is its days since 1970, a datetime its
+microseconds, a uuid its text, an array a list and an object a mapping. Both converters are built once for a type and
+called for each row.
 
 A null column means MISSING, or NULL if the object's open part has a null under that name. A table that SQL++ did not
 create has no open part. An array item that is MISSING is read back as NULL.
@@ -74,7 +75,11 @@ def object_shaper(form: StorageForm, *, lenient: bool = False) -> Callable[[Valu
 
 
 def to_row(form: StorageForm) -> Callable[[Mapping[str, Value]], Row]:
-    """Return the function that converts an object of the dataset's type to a row."""
+    """Return the function that converts an object of the dataset's type to a row.
+
+    The function raises SqlppError for a field that a table of another client lacks, and for a value that is nested too
+    deeply.
+    """
     return _writer(form.type, variant=form.variant)
 
 
@@ -89,7 +94,7 @@ def reader_of(type_: DeclaredType) -> Callable[..., Value]:
 
 
 def read_open_part(text: str) -> dict[str, Value]:
-    """Decode an open part to the fields that it contains."""
+    """Decode an open part to the fields that it contains. Raises SqlppError for malformed text."""
     json_text = open_part.read_json_text(text)
     return json_text if isinstance(json_text, dict) else {}
 

@@ -98,7 +98,9 @@ def has_column(field: FieldType) -> bool:
 
 
 def has_open(record: RecordType) -> bool:
-    """Return whether objects of a type need the column `_open`, for fields that have no separate column."""
+    """Return whether objects of a type need the column `_open`, for fields without a separate column and for NULL in
+    optional fields.
+    """
     if record.foreign:
         return False
     return record.open or any(field.optional or not has_column(field) for field in record.fields)

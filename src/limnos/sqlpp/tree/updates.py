@@ -1,6 +1,6 @@
 """The UPDATE statement and its steps: assignments and changes of arrays.
 
-May import the other modules of the tree. Must not know the effect of statements.
+May import `base`. Must not know the effect of statements.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def element(value: Value, index: Value) -> Value:
 
 
 def part(value: Value, start: Value, end: Value) -> Value:
-    """Return `value[start:end]` (`end` exclusive); NULL if the bounds are out of range or in the wrong order."""
+    """Return `value[start:end]` (`end` exclusive); NULL if the bounds are out of range or select no item."""
     bounds = (value, start, end)
     if any(is_unknown(bound) for bound in bounds):
         return MISSING if any(bound is MISSING for bound in bounds) else None

@@ -2,8 +2,8 @@
 
 May import `model` and `errors`. Must not know dates and times, which have functions of their own. The result has the
 wider type of the two operands; `/` of integers is a double. If an operand is MISSING the result is MISSING, else if one
-is NULL it is NULL. Values that are not numbers, and division by zero, give NULL. An integer that does not fit its type
-is an error, as in AsterixDB.
+is NULL it is NULL. Values that are not numbers, and division by zero, give NULL. An integer or `float` that does not
+fit its type is an error, as in AsterixDB.
 """
 
 from __future__ import annotations
@@ -37,27 +37,30 @@ _NUMBERS: dict[TypeName, type[int | float]] = {**_WHOLE, "float": Float, "double
 
 
 def add(left: Value, right: Value, *, function: str = "numeric-add") -> Value:
-    """Return `left + right`. Raises SqlppError, which names `function`, if an integer overflows."""
+    """Return `left + right`. Raises SqlppError, which names `function`, if the result does not fit its type."""
     return _typed_result(function, left, right, whole=int.__add__, real=float.__add__)
 
 
 def subtract(left: Value, right: Value) -> Value:
-    """Return `left - right`. Raises SqlppError if an integer overflows."""
+    """Return `left - right`. Raises SqlppError if the result does not fit its type."""
     return _typed_result("numeric-subtract", left, right, whole=int.__sub__, real=float.__sub__)
 
 
 def multiply(left: Value, right: Value) -> Value:
-    """Return `left * right`. Raises SqlppError if an integer overflows."""
+    """Return `left * right`. Raises SqlppError if the result does not fit its type."""
     return _typed_result("numeric-multiply", left, right, whole=int.__mul__, real=float.__mul__)
 
 
 def divide(left: Value, right: Value) -> Value:
-    """Return `left / right`; integers are divided as doubles."""
+    """Return `left / right`; integers are divided as doubles. Raises SqlppError if the result does not fit its type."""
     return _typed_result("numeric-divide", left, right, whole=None, real=_quotient)
 
 
 def div(left: Value, right: Value) -> Value:
-    """Return `left DIV right`: the truncated quotient of integers; for other numbers the same as `/`."""
+    """Return `left DIV right`: the truncated quotient of integers; for other numbers the same as `/`.
+
+    Raises SqlppError if the result does not fit its type.
+    """
     return _typed_result("numeric-div", left, right, whole=_whole_quotient, real=_quotient)
 
 
@@ -67,12 +70,14 @@ def mod(left: Value, right: Value) -> Value:
 
 
 def power(left: Value, right: Value) -> Value:
-    """Return `left ^ right`. Raises SqlppError for an integer to a negative power."""
+    """Return `left ^ right`. Raises SqlppError for an integer to a negative power, or if the result does not fit its
+    type.
+    """
     return _typed_result("power", left, right, whole=_whole_power, real=_power)
 
 
 def negate(value: Value) -> Value:
-    """Return `-value`. Raises SqlppError if an integer overflows."""
+    """Return `-value`. Raises SqlppError if the result does not fit its type."""
     if type_name(value) in ("float", "double"):
         return _typed_result("numeric-unary-minus", -1.0, value, whole=None, real=float.__mul__, kind=type_name(value))
     return _typed_result("numeric-unary-minus", TinyInt(0), value, whole=int.__sub__, real=float.__sub__)

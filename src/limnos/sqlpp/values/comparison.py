@@ -1,8 +1,8 @@
 """Comparison operators, whose result is true, false, NULL or MISSING.
 
 May import `model` and `order`. Values of different types, except numbers, are unequal, and `<` between them is NULL.
-`<` is also NULL between arrays, multisets, objects and durations, which only have `=`. If an operand is MISSING the
-result is MISSING, else if one is NULL it is NULL.
+`<` is also NULL between arrays, multisets, objects, durations, intervals and shapes, which only have `=`. If an operand
+is MISSING the result is MISSING, else if one is NULL it is NULL.
 
 `=` compares arrays and objects deeply. Two that differ in comparable values are unequal, even if other values in them
 are NULL or MISSING. If no values differ and one is NULL or MISSING, the result is, too.
@@ -81,7 +81,9 @@ def less(left: Value, right: Value) -> Truth:
 
 
 def has_order(value: Value) -> bool:
-    """Return whether `<` is defined for the type of a value. Objects, collections and shapes have no order."""
+    """Return whether `<` is defined for the type of a value. Objects, collections, durations, intervals and shapes have
+    none.
+    """
     return type_name(value) not in _EQUALITY_ALONE
 
 
@@ -129,7 +131,8 @@ def either(left: Value, right: Value) -> Truth:
 def includes(items: Value, value: Value) -> Truth:
     """Return `value IN items`: true if an item is equal, else NULL or MISSING if a comparison is, else false.
 
-    NULL if `items` is not an array or multiset.
+    An empty collection gives false. Otherwise the result is MISSING if `value` or `items` is, else NULL if `value` is
+    NULL or `items` is not a collection.
     """
     if isinstance(items, tuple) and not items:
         return False

@@ -36,9 +36,9 @@ LASTS_S: Final = 300.0
 LEASE_MS: Final = 60_000
 """The lease of the task, in milliseconds: without renewal another node may take the task."""
 STATES_MAX: Final = 200
-"""The maximum number of former snapshots of a dataset that are kept, since each commit writes all of them."""
+"""The maximum number of former snapshots of a dataset that are retained, since each commit writes all of them."""
 KEPT_MS_LEAST: Final = 600_000
-"""The time in milliseconds for which a replaced snapshot is always kept: readers may still use it."""
+"""The time in milliseconds for which a replaced snapshot is always retained: readers may still use it."""
 _START: Final = TextPosition(1, 1)
 
 
