@@ -159,7 +159,7 @@ def _check_own_sign_in(claims: Mapping[str, object], rules: IssuerRules, *, nonc
 def _time_claim(claims: Mapping[str, object], name: str) -> int:
     seconds = claims.get(name)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1 << 40:
-        raise _invalid_token(f"has no time in its claim '{name}'")
+        raise _invalid_token(f"has no valid time in its claim '{name}'")
     return int(seconds * 1000)
 
 

@@ -1,7 +1,7 @@
 """A local directory of exported files, which is published atomically by a rename.
 
-May import `model` and this package. Must not know the files' content. The files are written below a hidden sibling name
-of the directory, which is renamed at the end. A process that is killed earlier leaves only the hidden directory; a
+May import `model` and this package. Must not know the files' content. The files are written to a staging directory
+beside the target, which is renamed at the end. A process that is killed earlier leaves only the staging directory; a
 later export in the same parent directory removes it after a day.
 """
 
@@ -43,7 +43,7 @@ class ExportedDirectory:
         self._file: BinaryIO | None = None
 
     def begin(self) -> None:
-        """Create the hidden directory. Raises NotEmpty if the target is a file or a directory with files."""
+        """Create the staging directory. Raises NotEmpty if the target is a file or a directory with files."""
         try:
             if self._target.exists() and (not self._target.is_dir() or any(self._target.iterdir())):
                 raise NotEmpty(f"{self._location} is not empty", kind="directory")
@@ -91,7 +91,7 @@ class ExportedDirectory:
         self._file = None
 
     def publish(self) -> None:
-        """Rename the hidden directory to its final name.
+        """Rename the staging directory to its final name.
 
         Raises NotEmpty if a file, or a directory with files, was created under that name since `begin`.
         """
@@ -110,7 +110,7 @@ class ExportedDirectory:
         shutil.rmtree(self._staging, ignore_errors=True)
 
     def _remove_stale(self) -> None:
-        """Delete the hidden directories of killed processes that are more than a day old."""
+        """Delete the staging directories of killed processes that are more than a day old."""
         before = time.time() - STALE_S
         for each in self._target.parent.glob(f"{HIDDEN}*"):
             with contextlib.suppress(OSError):

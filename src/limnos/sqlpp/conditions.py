@@ -97,7 +97,7 @@ def path_of(node: plan.Expression, slot: int) -> tuple[str, ...] | None:
 
 
 def constant_value(node: plan.Expression) -> Value:
-    """Return the value of an expression without variables; MISSING if it is not constant."""
+    """Evaluate a constant expression; MISSING if it is not constant, is not deterministic, or its evaluation fails."""
     if isinstance(node, plan.Constant):
         return node.value
     if isinstance(node, plan.ArrayOf):

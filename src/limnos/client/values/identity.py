@@ -148,7 +148,7 @@ class Factor(msgspec.Struct, frozen=True):
 
     @property
     def object_name(self) -> str:
-        """The object's kind and path as a string, for example `table main.a.t`; empty if the factor names no object."""
+        """The object's path as a string, for example `main.a.t`; empty if the factor names no object."""
         return _name(self.object)
 
 
@@ -164,7 +164,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def target_name(self) -> str:
-        """The target's kind and path as a string; empty if the decision has no target."""
+        """The target's path as a string, for example `main.a.t`; empty if the decision has no target."""
         return _name(self.target)
 
     @property

@@ -181,7 +181,8 @@ def _term_of(term: Json) -> tuple[str, list[str]]:
     sizes = [str(each.get("value")) for each in args if each.get("type") == "literal"]
     if len(fields) != 1 or name not in _SUFFIXES or len(sizes) != (name in ("bucket", "truncate")):
         raise UnsupportedOperation(
-            f"Iceberg does not sort by {preview_value(name)} of that: use year, month, day, hour, bucket or truncate"
+            f"Iceberg has no sort transform {preview_value(name)} with these arguments: use year, month, day or hour of a "
+            "field, or bucket or truncate of a number and a field"
         )
     return f"{name}[{sizes[0]}]" if sizes else name, fields[0]
 

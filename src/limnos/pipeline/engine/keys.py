@@ -115,9 +115,9 @@ def _each(result: Any) -> Iterator[Any]:  # noqa: ANN401 - Scala's collections
 
 
 def require_keys(frame: DataFrame, keys: Sequence[str], *, step: str, distinct: bool = False) -> None:
-    """Raise KeyViolation unless all rows have different keys without NULL.
+    """Raise KeyViolation unless the key columns are unique and not NULL.
 
-    `distinct`: the keys are guaranteed to be distinct, so that only NULLs are checked.
+    `distinct`: the keys are guaranteed to be unique, so that only NULLs are checked.
     """
     if distinct and frame.where(reduce(or_, [f.col(quote_column(each)).isNull() for each in keys])).isEmpty():
         return

@@ -299,8 +299,6 @@ class ImportPart(ImportWriter):
             "text": message.text, "declared_by": message.declared_by, "declared_at": millis(message.declared_at),
         }, what=f"declaration {message.number} of the pipeline")  # fmt: skip
 
-    # -- helpers --------------------------------------------------------------------------------------------------
-
     def trailer(self, ready: CheckedRecord) -> None:
         """Verify the trailer's record count and mark the import complete. Raises BadRequest if the counts differ."""
         records = ready.record.trailer.records

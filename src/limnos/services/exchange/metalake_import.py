@@ -104,7 +104,7 @@ async def import_begin(ctx: Context, *, name: str, form: str, ids: str) -> Metal
     """
     check_metalake_name(name)
     if form not in FORMS or ids not in IDS:
-        raise BadRequest(f"An import has a format ({' or '.join(FORMS)}) and a treatment of ids ({' or '.join(IDS)})")
+        raise BadRequest(f"Field format must be {' or '.join(FORMS)}, and field ids must be {' or '.join(IDS)}")
     await refuse_former(ctx)
 
     def decide(request_view: RequestView) -> Permit[ImportBegin]:

@@ -50,7 +50,7 @@ class DirectoryManifest:
         missing = [name for name in _READ if name not in dataset.schema.names]
         if missing:
             raise InvalidTable(
-                f"{self._at} has no column {missing[0]}: it is not an index of a directory of Lance tables"
+                f"{self._at} has no column {missing[0]}: it is not the manifest table of a Lance directory namespace"
             )
         kinds = ", ".join(f"'{kind}'" for kind in ManifestRowKind)
         with translate_library_errors(self._at):

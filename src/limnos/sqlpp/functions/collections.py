@@ -254,7 +254,7 @@ def array_range(start: Value, end: Value, step: Value = 1) -> Value:
     value = first
     while (value < last if by > 0 else value > last) and len(elements) <= length:
         elements.append(value)
-        value += by  # AsterixDB adds the step again and again, and so do the last digits of doubles
+        value += by  # repeated addition, as in AsterixDB, so that doubles get the same rounding errors
     return tuple(elements)
 
 

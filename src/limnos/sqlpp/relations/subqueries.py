@@ -261,7 +261,7 @@ def _one_group(query: plan.Query, block: plan.Block, *, carrier: BlockTranslator
     Raises UntranslatableExpression.
     """
     if block.having is not None:
-        raise UntranslatableExpression("HAVING of a subquery that is one group")
+        raise UntranslatableExpression("HAVING in a subquery without GROUP BY")
     inner = carrier.inner()
     for let in query.lets:
         bind_slot(let.slot, let.value, carrier=inner)

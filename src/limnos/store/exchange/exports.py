@@ -1,4 +1,4 @@
-"""The queries of an export, for one snapshot of a metalake: first ids in the order of the tree, then rows by their ids.
+"""The queries of an export, over one snapshot of a metalake: first the ids, parents before children, then rows by id.
 
 May import `model` and the store's `sql`, `principals`, `roles`, `documents`, `nodes`, `snapshots`. Must not know file
 formats. Only live objects and relations between them are read. The trash, rows that await cleanup, and objects of a

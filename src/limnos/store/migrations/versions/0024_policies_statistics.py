@@ -17,5 +17,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Reverse the upgrade: drop its tables, columns and indexes."""
+    """Reverse the upgrade: drop the tables statistic and policy_object."""
     drop_tables("statistic", "policy_object")
