@@ -103,7 +103,7 @@ def test_wrong_queries_are_told(query: str, complaint: str) -> None:
 
 def test_half_a_histogram_is_told() -> None:
     """A query of a histogram's own name is reported, because it has no such series."""
-    with pytest.raises(AssertionError, match="by its parts"):
+    with pytest.raises(AssertionError, match="by their parts"):
         complaints("limnos_request_seconds > 1")
 
 

@@ -30,8 +30,8 @@ def test_options_are_read_in_any_case() -> None:
         ({"path": "lance.t", "colums": "a"}, "no option colums: the options are columns"),
         ({"path": "lance.t", "version": "latest"}, "version must be a number"),
         ({"path": "lance.t", "columns": "[1]"}, "not a list of names"),
-        ({"path": "lance.t", "vectors": "embedding"}, "must give the length"),
-        ({"path": "lance.t", "vectors": "embedding=0"}, "must give the length"),
+        ({"path": "lance.t", "vectors": "embedding"}, "must give the dimension"),
+        ({"path": "lance.t", "vectors": "embedding=0"}, "must give the dimension"),
     ],
 )
 def test_a_wrong_option_is_named(options: dict[str, str], words: str) -> None:

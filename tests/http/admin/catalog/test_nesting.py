@@ -46,7 +46,7 @@ def test_names_are_checked_planned_changed_and_undone(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("method,path,body,said", [
     ("GET", f"{NAMES}?separator=ab", None, "is not allowed"), ("GET", f"{NAMES}?limit=0", None, "limit"),
-    ("GET", f"{NAMES}?limit=1001", None, "limit"), ("GET", f"{CHANGES}?after=x", None, "mark"),
+    ("GET", f"{NAMES}?limit=1001", None, "limit"), ("GET", f"{CHANGES}?after=x", None, "page token"),
     ("PUT", CHANGES, {"replacement": ":"}, "cannot replace"), ("PUT", CHANGES, {"seperator": ";"}, "seperator"),
     ("PUT", CHANGES, {"nested": "yes"}, "nested"), ("POST", CHANGES, {"to": "done"}, "planned, migrated, undone"),
     ("POST", CHANGES, {}, "to"),

@@ -95,7 +95,7 @@ def test_bad_answers_leave_it_in_the_trash(node: DriverNode) -> None:
         "no place": (404, "not-found"), "short": (400, "bad-request"), "contents": (400, "bad-request"),
         "unknown": (400, "bad-request"),
     }  # fmt: skip
-    assert "give another target" in told["taken"][1]["error"]["message"]
+    assert "under another name" in told["taken"][1]["error"]["message"]
     assert undrop(node, number, to=["a", "u"])[0] == 200
 
 
