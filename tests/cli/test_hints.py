@@ -103,6 +103,7 @@ def test_refusal_without_a_decision_says_who_one_is() -> None:
       "'limnos grant role ROLE --to USER'")),
     ("grant role analyst --to bob", "Role analyst does not exist in metalake lake: create it first", "not-found",
      "'limnos role list' lists the existing ones"),
+    ("token revoke 7", "there is no valid token with id '7'", "not-found", "'limnos token list' lists the existing ones"),
     ("webhook retry 7", "Webhook 7 does not exist", "not-found", "'limnos webhook list' lists the existing ones"),
 ])  # fmt: skip
 def test_the_next_command_is_about_what_failed(line: str, message: str, code: str, hint: str) -> None:

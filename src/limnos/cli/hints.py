@@ -25,7 +25,7 @@ _FLAGS_ALONE = frozenset({
 """Flags without a value, of commands that take a path."""
 
 _NAMED = re.compile(
-    r"(?:there is no |Illegal )?'?(user|group|role|tag|token|webhook|metalake|catalog|pipeline|job template|run)\b",
+    r"(?:there is no (?:valid )?|Illegal )?'?(user|group|role|tag|token|webhook|metalake|catalog|pipeline|job template|run)\b",
     re.IGNORECASE,
 )
 """The beginning of messages that name a missing or invalid object."""
