@@ -7,7 +7,7 @@ from msgspec import structs
 from limnos.sqlpp import plan
 from limnos.sqlpp.plan.traversal import replace_children, walk
 from limnos.sqlpp.tokens import TextPosition
-from limnos.sqlpp.values.model import Date
+from limnos.sqlpp.values.model import Date, Value
 
 AT = TextPosition(1, 1)
 ONE, TWO, DAY = plan.Constant(AT, 1), plan.Constant(AT, 2), plan.Constant(AT, Date(1))
@@ -52,6 +52,15 @@ def test_values_of_constants_stay_what_they_are() -> None:
         assert isinstance(copy, plan.Constant)
         assert copy.value == value
         assert type(copy.value) is type(value)
+
+
+def test_deep_values_of_constants_need_no_recursion() -> None:
+    """A constant is returned as it is, however deeply its value is nested."""
+    value: Value = ()
+    for _ in range(10_000):
+        value = (value,)
+    constant = plan.Constant(AT, value)
+    assert replace_children(constant, as_three) is constant
 
 
 def test_finished_fields_are_taken_as_they_are() -> None:

@@ -1,7 +1,7 @@
-"""Traversals of plans: all nodes of a plan, and a copy of a node with replaced children.
+"""Traversals of plans: all nodes of a plan, and a copy of a node with other nodes below it.
 
-May import nodes of plans. Must not know kinds of nodes by name. Only plain tuples are searched for nodes: a named tuple
-is the value of a constant, such as a date, and is not changed.
+May import nodes of plans. Must not know kinds of nodes by name, except constants: copies do not look into their values,
+which may be deeply nested arrays, or named tuples such as dates.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import structs
 
-from limnos.sqlpp.plan.expressions import PlanNode
+from limnos.sqlpp.plan.expressions import Constant, PlanNode
 
 
 def walk(node: PlanNode) -> list[PlanNode]:
@@ -37,6 +37,8 @@ def replace_children(
         change: Returns the replacement of a child; it is called in the order of the fields.
         finished: New values of fields for which `change` is not called.
     """
+    if isinstance(node, Constant):
+        return node
     fields = dict(finished or {})
     for name in node.__struct_fields__[1:]:
         content = getattr(node, name)
