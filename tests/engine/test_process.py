@@ -123,3 +123,20 @@ def test_an_engine_whose_server_is_killed_leaves_nothing() -> None:
         assert not Path(process.scratch, "blockmgr").exists()
     finally:
         process.end()
+
+
+def test_a_thread_starts_after_memory_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a statement uses all memory, the engine waits instead of ending."""
+    refusals = iter([RuntimeError("can't start new thread")] * 2)
+    start = threading.Thread.start
+
+    def start_or_refuse(thread: threading.Thread) -> None:
+        for error in refusals:
+            raise error
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_or_refuse)
+    monkeypatch.setattr(module.time, "sleep", lambda _: None)
+    ran = threading.Event()
+    module._start_thread(ran.set)
+    assert ran.wait(10)

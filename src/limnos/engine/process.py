@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +42,8 @@ MEMORY_MAX = 3 << 30
 
 A statement that needs more fails; the others continue.
 """
+THREAD_TRIES = 100
+"""The maximum number of tries to start a thread, 0.1 s apart."""
 REPORT_WITHIN_S = 2.0
 """Seconds that an engine which cannot start or continue stays alive to report the reason."""
 
@@ -80,7 +82,22 @@ def main() -> None:
             os.killpg(0, signal.SIGKILL)
         for descriptor in descriptors:
             served = _JobConnection(socket.socket(fileno=descriptor), task, places=places, client=client)
-            threading.Thread(target=served.run, daemon=True).start()
+            _start_thread(served.run)
+
+
+def _start_thread(run: Callable[[], None]) -> None:
+    """Run a function in a new thread. While a statement uses all memory, the system starts no thread: then tries again,
+    because that statement fails soon. Raises RuntimeError after `THREAD_TRIES` tries.
+    """
+    for left in reversed(range(THREAD_TRIES)):
+        try:
+            threading.Thread(target=run, daemon=True).start()
+        except RuntimeError:
+            if not left:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 def _readable_directories() -> Iterable[str]:
@@ -170,7 +187,7 @@ class _JobConnection:
 
         job = self._job = decode(body)
         self._ends_at = time.monotonic() + job.deadline_ms / 1000
-        threading.Thread(target=self._watch, daemon=True).start()
+        _start_thread(self._watch)
         while not self._places.acquire(timeout=0.2):
             self._stop()
         try:
