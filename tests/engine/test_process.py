@@ -140,3 +140,18 @@ def test_a_thread_starts_after_memory_is_free_again(monkeypatch: pytest.MonkeyPa
     ran = threading.Event()
     module._start_thread(ran.set)
     assert ran.wait(10)
+
+
+def test_a_thread_that_never_starts_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the last try the error is raised, so that the server gets another engine."""
+    tries: list[threading.Thread] = []
+
+    def refuse(thread: threading.Thread) -> None:
+        tries.append(thread)
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(module.time, "sleep", lambda _: None)
+    with pytest.raises(RuntimeError, match="new thread"):
+        module._start_thread(threading.Event().set)
+    assert len(tries) == module.THREAD_TRIES

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,9 @@ def main() -> None:
 
 def _start_thread(run: Callable[[], None]) -> None:
     """Run a function in a new thread. While a statement uses all memory, the system starts no thread: then tries again,
-    because that statement fails soon. Raises RuntimeError after `THREAD_TRIES` tries.
+    because that statement fails soon.
+
+    Raises RuntimeError after `THREAD_TRIES` tries; in `main` the engine then ends, and the server starts another one.
     """
     for left in reversed(range(THREAD_TRIES)):
         try:
@@ -257,7 +260,7 @@ class _JobConnection:
         except OSError:  # the job has ended already
             return
         event = threading.Event()
-        threading.Thread(target=self._listen, args=(event,), daemon=True).start()
+        _start_thread(partial(self._listen, event))
         event.wait(max(0.0, min(self._ends_at - time.monotonic(), threading.TIMEOUT_MAX)))
         if event.is_set():
             self._left.set()
