@@ -11,12 +11,12 @@ from limnos.model.privileges import Privilege
 
 
 @pytest.mark.parametrize("text", ["table_load", "TABLE-LOAD", " Table_Load "])
-def test_actions_are_read_loosely(text: str) -> None:
+def test_case_and_dashes_of_action_names_are_ignored(text: str) -> None:
     """Case and dashes in the names of actions are ignored."""
     assert parse_action(text) is Action.TABLE_LOAD
 
 
-def test_unknown_action_suggests_near_ones() -> None:
+def test_unknown_action_suggests_similar_ones() -> None:
     """The refusal of an unknown action suggests similar ones."""
     with pytest.raises(BadRequest, match=r"did you mean .*table_load"):
         parse_action("tabel_load")
@@ -33,13 +33,13 @@ def test_unknown_action_suggests_near_ones() -> None:
         ("link_model_version", "model_link"),
     ],
 )
-def test_a_privilege_is_told_with_the_actions_that_need_it(text: str, first: str) -> None:
+def test_privilege_as_action_lists_actions_that_need_it(text: str, first: str) -> None:
     """If the name is a privilege's, the message says so and lists the actions that need the privilege."""
     with pytest.raises(BadRequest, match=f"is a privilege, not an action: .*for example {first}"):
         parse_action(text)
 
 
-def test_every_privilege_stands_for_some_action() -> None:
+def test_every_privilege_is_needed_by_an_action() -> None:
     """Each privilege is needed by some action, and all listed actions exist."""
     for privilege in Privilege:
         found = actions_of(privilege)

@@ -17,7 +17,7 @@ def basic(user: str | bytes) -> bytes:
 
 
 @pytest.mark.parametrize("scheme", [b"Basic ", b"basic ", b"BASIC "])
-def test_basic_is_believed_in_simple_mode_only(scheme: bytes) -> None:
+def test_basic_user_is_refused_in_token_only_mode(scheme: bytes) -> None:
     """If only tokens are accepted, a user named by Basic is refused."""
     header = scheme + base64.b64encode(b"admin:x")
 
@@ -26,7 +26,7 @@ def test_basic_is_believed_in_simple_mode_only(scheme: bytes) -> None:
         Authenticator(believes_basic=False).credential(header)
 
 
-def test_simple_mode_says_that_basic_would_do() -> None:
+def test_simple_mode_refusal_names_both_header_forms() -> None:
     """In simple mode the refusal of a malformed header names both accepted forms."""
     with pytest.raises(AuthenticationFailed, match=r"or a user as Basic$"):
         Authenticator(believes_basic=True).credential(b"Digest x")
@@ -35,7 +35,7 @@ def test_simple_mode_says_that_basic_would_do() -> None:
 @pytest.mark.parametrize("mark", [
     "\n", "\r", "\t", "\0", "\x1b", "\x7f", "\x9b", "\u2028", "\u200e", "\u200f", "\u061c", "\u202a", "\u202e", "\u2066", "\u2069",
 ])  # fmt: skip
-def test_names_show_as_themselves(mark: str) -> None:
+def test_user_names_with_control_characters_are_refused(mark: str) -> None:
     """Names with characters that move the cursor, end a line or change the writing direction are refused."""
     for name in (f"ad{mark}min", f"admin{mark}", mark):
         with pytest.raises(AuthenticationFailed, match="control characters"):
@@ -46,7 +46,7 @@ def test_names_show_as_themselves(mark: str) -> None:
     "name",
     ["ana", "Ana Ruiz", "аня", "花子", "ben@example.com", "x" * 255, "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627"],
 )
-def test_names_of_all_scripts_are_believed(name: str) -> None:
+def test_user_names_of_all_scripts_are_accepted(name: str) -> None:
     """Letters of any script are accepted, joiners inside a word included."""
     assert Authenticator(believes_basic=True).credential(basic(name)) == Credential(name)
 
@@ -57,7 +57,7 @@ def test_long_names_are_refused() -> None:
         Authenticator(believes_basic=True).credential(basic("x" * 256))
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_header_cache_is_bounded() -> None:
     """The cache of headers is limited in entries and in header size. Long headers are accepted but not cached."""
     authenticator = Authenticator(believes_basic=True)
     long = b"Basic " + base64.b64encode(b"ana:" + b"x" * REMEMBERED_BYTES_MAX)

@@ -18,7 +18,7 @@ def decision(action: Action, *, allowed: bool = True) -> Decision:
 
 
 @pytest.mark.parametrize("action", Action)
-def test_each_action_on_the_table(action: Action) -> None:
+def test_only_listed_actions_on_the_table_are_allowed(action: Action) -> None:
     """A few actions on the table are allowed if the user may do them; every other one is refused with the reason."""
     confined = confine(decision(action), action, chain=CHAIN, table_id=7)
 
@@ -28,12 +28,12 @@ def test_each_action_on_the_table(action: Action) -> None:
 
 
 @pytest.mark.parametrize("chain", [CHAIN[1:], (ChainLink(8, Kind.TABLE, "u"), *CHAIN[1:]), ()])
-def test_other_objects(chain: tuple[ChainLink, ...]) -> None:
+def test_actions_on_other_objects_are_refused(chain: tuple[ChainLink, ...]) -> None:
     """Actions on other objects, or on none, are refused."""
     assert not [each for each in TABLE_ACTIONS if confine(decision(each), each, chain=chain, table_id=7).allowed]
 
 
-def test_a_commit_is_no_ordinary_one() -> None:
+def test_ordinary_commit_with_operation_token_is_refused() -> None:
     """TABLE_COMMIT is refused for an operation's token: only commits that the server validates as rewrites are
     allowed.
     """

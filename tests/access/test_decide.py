@@ -41,7 +41,7 @@ def _cold(_object_id: int) -> int | None:
     raise ColdFactError
 
 
-def test_refusal_names_the_missing_privilege_and_what_is_there() -> None:
+def test_refusal_names_missing_and_held_privileges() -> None:
     """A refusal names the sufficient privileges with their objects, and the privileges that the caller has."""
     decision = decide(allowed(*USE), Action.TABLE_LOAD, TABLE_CHAIN, nobody)
 
@@ -52,7 +52,7 @@ def test_refusal_names_the_missing_privilege_and_what_is_there() -> None:
     )
 
 
-def test_refusal_names_every_missing_step() -> None:
+def test_refusal_names_every_missing_grant() -> None:
     """The refusal of a caller without privileges names each missing grant."""
     decision = decide(member(), Action.TABLE_COMMIT, TABLE_CHAIN, nobody)
 
@@ -71,14 +71,14 @@ def test_refusal_names_the_denial() -> None:
     assert ": MODIFY_TABLE is denied on main.a (through role careful of group staff)" in decision.message()
 
 
-def test_refusal_asks_for_ownership_where_no_privilege_would_do() -> None:
+def test_refusal_names_ownership_if_only_that_suffices() -> None:
     """If only ownership is sufficient, as for dropping a table, the refusal says so."""
     decision = decide(allowed(*USE), Action.TABLE_DROP, TABLE_CHAIN, nobody)
 
     assert ": needs ownership of main.a.b.t, has USE_CATALOG" in decision.message()
 
 
-def test_stranger_is_told_to_be_added() -> None:
+def test_refusal_of_non_member_names_missing_membership() -> None:
     """For a non-member the refusal names the missing membership first, with Gravitino's message."""
     decision = decide(STRANGER, Action.TABLE_LOAD, TABLE_CHAIN, nobody)
 
@@ -89,7 +89,7 @@ def test_stranger_is_told_to_be_added() -> None:
 
 
 @pytest.mark.parametrize("chain", [(), (ChainLink(0, Kind.METALAKE, "new"),)])
-def test_service_admin_makes_metalakes_without_membership(chain: SecurableChain) -> None:
+def test_service_admin_creates_metalake_without_membership(chain: SecurableChain) -> None:
     """Creating a metalake needs a service admin and nothing else."""
     admin = Subject.of(None, "root", member=False, service_admin=True)
 
@@ -97,20 +97,20 @@ def test_service_admin_makes_metalakes_without_membership(chain: SecurableChain)
     assert decide(STRANGER, Action.METALAKE_CREATE, chain, nobody).message().endswith(": needs a service admin")
 
 
-def test_cold_fact_passes_through() -> None:
+def test_exception_of_owner_lookup_is_raised_unchanged() -> None:
     """An exception of the owner lookup is raised unchanged."""
     with pytest.raises(ColdFactError):
         decide(member(), Action.TABLE_LOAD, TABLE_CHAIN, _cold)
 
 
-def test_a_grant_needs_no_owner() -> None:
+def test_owner_is_not_looked_up_if_grants_decide() -> None:
     """If grants decide, no owner is looked up."""
     subject = allowed(*USE, (Privilege.SELECT_TABLE, INNER))
 
     assert decide(subject, Action.TABLE_LOAD, TABLE_CHAIN, _cold).allowed
 
 
-def test_permission_tells_the_proof() -> None:
+def test_allowed_decision_has_factors_and_revision() -> None:
     """An allowed decision has its factors and its revision."""
     subject = allowed(*USE, (Privilege.SELECT_TABLE, INNER))
 
@@ -132,14 +132,14 @@ def test_group_owner_is_named() -> None:
     assert decision.message().endswith(": has ownership of main (through group g)")
 
 
-def test_owner_passes_in_spite_of_a_denial() -> None:
+def test_owner_is_allowed_despite_denials() -> None:
     """A catalog's owner may load a table in spite of denials of all privileges."""
     subject = allowed(deny=[(p, LAKE) for p in Privilege])
 
     assert decide(subject, Action.TABLE_LOAD, TABLE_CHAIN, owned_by({MAIN: 100})).allowed
 
 
-def test_schema_owner_needs_use_catalog() -> None:
+def test_denied_use_catalog_stops_namespace_owner() -> None:
     """A denial of USE_CATALOG stops the owner of a namespace in the catalog."""
     subject = allowed((Privilege.USE_CATALOG, LAKE), deny=[(Privilege.USE_CATALOG, MAIN)])
 
@@ -148,7 +148,7 @@ def test_schema_owner_needs_use_catalog() -> None:
 
 @pytest.mark.parametrize("rights", [(), USE], ids=["stranger to the catalog", "user of the namespace"])
 @pytest.mark.parametrize("action", [Action.TABLE_LOAD, Action.TABLE_DROP, Action.TABLE_EXISTS])
-def test_refusal_does_not_tell_whether_the_object_exists(
+def test_refusal_does_not_reveal_whether_object_exists(
     rights: tuple[tuple[Privilege, int], ...], action: Action
 ) -> None:
     """A missing table and one without grants have the same message."""
@@ -161,7 +161,7 @@ def test_refusal_does_not_tell_whether_the_object_exists(
     assert there.message() == gone.message()
 
 
-def test_absent_object_has_no_owner_to_ask_for() -> None:
+def test_owner_of_missing_object_is_not_looked_up() -> None:
     """The owner lookup is never called with the id of a missing object."""
     asked: list[ChainLink] = []
 
@@ -171,7 +171,7 @@ def test_absent_object_has_no_owner_to_ask_for() -> None:
     assert min(link.id for link in asked) > 0
 
 
-def test_message_has_no_bare_percent_sign() -> None:
+def test_percent_signs_are_doubled_in_messages_only() -> None:
     """Percent signs of names are doubled in messages, because some clients format them; JSON has the name unchanged."""
     chain = (ChainLink(8, Kind.NAMESPACE, "50%s"), *CATALOG_CHAIN)
 
@@ -181,14 +181,14 @@ def test_message_has_no_bare_percent_sign() -> None:
     assert decision.target == "main.`50%s`"
 
 
-def test_names_that_are_no_words_are_quoted() -> None:
+def test_names_with_special_characters_are_quoted() -> None:
     """Parts with dots, spaces or back-quotes are quoted, so that they cannot be mistaken for levels."""
     chain = (ChainLink(8, Kind.NAMESPACE, "a.b `c`"), *CATALOG_CHAIN)
 
     assert decide(member(), Action.NAMESPACE_LOAD, chain, nobody).target == r"main.`a.b \`c\``"
 
 
-def test_json_is_plain() -> None:
+def test_decision_json_can_be_decoded_and_is_complete() -> None:
     """The JSON of a decision can be decoded again and has all parts of an explanation."""
     decision = decide(allowed(*USE), Action.TABLE_DROP, TABLE_CHAIN, nobody, revision=((1, 2),))
 
@@ -204,7 +204,7 @@ def test_json_is_plain() -> None:
     assert told["revision"] == [[1, 2]]
 
 
-def test_access_off_says_so() -> None:
+def test_access_control_off_allows_everything() -> None:
     """With access control off everything is allowed, with that reason."""
     decision = allow_unchecked(STRANGER, Action.METALAKE_DROP, METALAKE_CHAIN)
 

@@ -25,7 +25,7 @@ from tests.access.world import (
 )
 
 
-def test_suggests_each_missing_grant() -> None:
+def test_each_missing_grant_is_suggested() -> None:
     """Each missing privilege gives one line with the grant that would provide it."""
     lines = suggest(decide(member(), Action.TABLE_LOAD, TABLE_CHAIN, nobody))
 
@@ -36,7 +36,7 @@ def test_suggests_each_missing_grant() -> None:
     ]
 
 
-def test_suggests_lifting_a_denial() -> None:
+def test_suggestion_names_role_with_the_denial() -> None:
     """If a denial decides, the role with the denial is named."""
     subject = allowed((Privilege.USE_CATALOG, LAKE), deny=[(Privilege.USE_SCHEMA, OUTER)])
 
@@ -45,21 +45,21 @@ def test_suggests_lifting_a_denial() -> None:
     assert lines == ["Revoke the denial of USE_SCHEMA on namespace main.a from role r."]
 
 
-def test_suggests_ownership() -> None:
+def test_ownership_is_suggested_if_only_that_suffices() -> None:
     """If only ownership is sufficient, the suggestion names the object to own."""
     lines = suggest(decide(member(), Action.CATALOG_DROP, CATALOG_CHAIN, nobody))
 
     assert lines == ["Make u, or a group of theirs, the owner of catalog main."]
 
 
-def test_suggests_membership_first() -> None:
+def test_membership_is_suggested_first_to_non_member() -> None:
     """For a non-member the membership is suggested first."""
     stranger = Subject.of(None, "x", member=False)
 
     assert suggest(decide(stranger, Action.CATALOG_LOAD, CATALOG_CHAIN, nobody)) == ["Add user x to the metalake lake."]
 
 
-def test_suggests_a_service_admin() -> None:
+def test_metalake_creation_suggests_a_service_admin() -> None:
     """For creating a metalake the suggestion names a service admin, because no grant is sufficient."""
     (line,) = suggest(decide(member(), Action.METALAKE_CREATE, METALAKE_CHAIN, nobody))
 

@@ -27,12 +27,12 @@ IDS = [10, 11, 12, 13]
 UNOWNED = [None] * 4
 
 
-def test_grant_above_shows_everything() -> None:
+def test_right_on_parent_shows_items_without_checks() -> None:
     """With a right on the parent and no denial, no item is checked."""
     assert list_filter(allowed((Privilege.SELECT_TABLE, OUTER)), Action.TABLE_LIST, INNER_CHAIN, nobody).everything
 
 
-def test_single_grants_show_their_items() -> None:
+def test_only_granted_items_visible_without_parent_right() -> None:
     """Without a right on the parent only items with grants are visible."""
     found = list_filter(
         allowed((Privilege.SELECT_TABLE, 11), (Privilege.MODIFY_TABLE, 13)), Action.TABLE_LIST, INNER_CHAIN, nobody
@@ -50,7 +50,7 @@ def test_denied_item_is_hidden() -> None:
     assert found.positions(IDS, UNOWNED) == [0, 1, 3]
 
 
-def test_denied_item_shows_to_its_owner() -> None:
+def test_denied_item_is_visible_to_its_owner() -> None:
     """A denied item is visible to its owner."""
     subject = allowed((Privilege.SELECT_TABLE, LAKE), deny=[(Privilege.SELECT_TABLE, 12)])
 
@@ -59,14 +59,14 @@ def test_denied_item_shows_to_its_owner() -> None:
     assert found.positions(IDS, [None, OTHER, USER, None]) == [0, 1, 2, 3]
 
 
-def test_another_privilege_shows_a_denied_item() -> None:
+def test_item_with_select_denied_is_visible_through_modify() -> None:
     """A table with SELECT denied and MODIFY allowed is visible."""
     subject = allowed((Privilege.SELECT_TABLE, LAKE), (Privilege.MODIFY_TABLE, 12), deny=[(Privilege.SELECT_TABLE, 12)])
 
     assert list_filter(subject, Action.TABLE_LIST, INNER_CHAIN, nobody).positions(IDS, UNOWNED) == [0, 1, 2, 3]
 
 
-def test_two_rights_above_hide_only_what_both_are_denied_on() -> None:
+def test_item_is_hidden_only_if_both_rights_are_denied() -> None:
     """With SELECT and MODIFY on the parent, an item is hidden only if both are denied on it."""
     denials = [(Privilege.SELECT_TABLE, 11), (Privilege.SELECT_TABLE, 12), (Privilege.MODIFY_TABLE, 12)]
     subject = allowed((Privilege.SELECT_TABLE, LAKE), (Privilege.MODIFY_TABLE, OUTER), deny=denials)
@@ -76,7 +76,7 @@ def test_two_rights_above_hide_only_what_both_are_denied_on() -> None:
     assert found.positions(IDS, UNOWNED) == [0, 1, 3]
 
 
-def test_denial_above_hides_single_grants() -> None:
+def test_denial_on_parent_precedes_grants_on_items() -> None:
     """A denial on the parent precedes grants on the items."""
     subject = allowed((Privilege.SELECT_TABLE, 11), deny=[(Privilege.SELECT_TABLE, INNER)])
 
@@ -90,7 +90,7 @@ def test_stranger_sees_nothing() -> None:
     assert list_filter(stranger, Action.CATALOG_LIST, METALAKE_CHAIN, nobody).nothing
 
 
-def test_held_roles_show() -> None:
+def test_role_list_has_the_callers_roles() -> None:
     """The list of roles has the caller's roles."""
     found = list_filter(member(role(id=12)), Action.ROLE_LIST, METALAKE_CHAIN, nobody)
 
@@ -98,21 +98,21 @@ def test_held_roles_show() -> None:
 
 
 @pytest.mark.parametrize("action, own_id", [(Action.USER_LIST, 10), (Action.GROUP_LIST, 11)])
-def test_oneself_and_own_groups_show(action: Action, own_id: int) -> None:
+def test_user_and_group_lists_have_caller_and_own_groups(action: Action, own_id: int) -> None:
     """The lists of users and groups have the caller and the caller's groups."""
     subject = Subject.of(10, "u", groups=[11])
 
     assert list_filter(subject, action, METALAKE_CHAIN, nobody).positions([own_id, 99], [None, None]) == [0]
 
 
-def test_catalogs_show_by_their_load_rule() -> None:
+def test_catalog_is_visible_to_its_users_and_owner() -> None:
     """A catalog is visible to its users and its owner."""
     found = list_filter(allowed((Privilege.USE_CATALOG, 10)), Action.CATALOG_LIST, METALAKE_CHAIN, nobody)
 
     assert found.positions(IDS, [None, USER, None, None]) == [0, 1]
 
 
-def test_use_of_namespace_shows_it_alone() -> None:
+def test_use_schema_on_one_namespace_shows_only_that_one() -> None:
     """USE_SCHEMA on one namespace makes only that one visible."""
     found = list_filter(allowed((Privilege.USE_SCHEMA, 11)), Action.NAMESPACE_LIST, CATALOG_CHAIN, nobody)
 

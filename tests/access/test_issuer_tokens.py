@@ -35,7 +35,7 @@ def read(text: str, rules: IssuerRules = RULES) -> IssuerIdentity:
 
 
 @pytest.mark.parametrize("key, alg", [(RSA, "RS256"), (RSA, "PS384"), (EC, "ES256")], ids=["rs256", "ps384", "es256"])
-def test_good_tokens_name_their_user(key: Any, alg: str) -> None:  # noqa: ANN401
+def test_token_signed_by_published_key_is_accepted(key: Any, alg: str) -> None:  # noqa: ANN401
     """A token signed by a published key is accepted. Its times are in milliseconds, and its expiry includes the allowed
     clock skew.
     """
@@ -48,7 +48,7 @@ def test_good_tokens_name_their_user(key: Any, alg: str) -> None:  # noqa: ANN40
     {"aud": ["x", "lake"]}, {"exp": NOW_S - 59}, {"iat": NOW_S + 59}, {"nbf": NOW_S + 59}, {"iat": NOW_S + 0.5}, {"groups": []},
     {"groups": "crew"}, {"typ": "whatever"},
 ], ids=str)  # fmt: skip
-def test_what_is_fine(claims: dict[str, Any]) -> None:
+def test_matching_audience_and_clock_skew_are_accepted(claims: dict[str, Any]) -> None:
     """One matching audience of several is sufficient, and clocks may differ by the allowed skew."""
     assert read(token({**GOOD, **claims})).user == "ana"
 
@@ -79,13 +79,13 @@ def test_what_is_fine(claims: dict[str, Any]) -> None:
     ({"groups": [str(i) for i in range(GROUPS_MAX + 1)]}, "no list of at most"),
     ({"pad": "x" * 20_000}, "longer than 16384 bytes"),
 ])  # fmt: skip
-def test_what_is_refused(claims: dict[str, Any], words: str) -> None:
+def test_invalid_claims_are_refused_with_advice(claims: dict[str, Any], words: str) -> None:
     """A missing or wrong claim, or one of the wrong type, is refused with advice."""
     with pytest.raises(AuthenticationFailed, match=words):
         read(token({**GOOD, **claims}))
 
 
-def test_claims_that_are_missing() -> None:
+def test_only_expiry_is_a_required_claim() -> None:
     """A token without an expiry is refused. Without a start time it is valid now, and without groups it has none."""
     with pytest.raises(AuthenticationFailed, match="no valid time in its claim 'exp'"):
         read(token({name: value for name, value in GOOD.items() if name != "exp"}))
@@ -96,7 +96,7 @@ def test_claims_that_are_missing() -> None:
     assert read(token(GOOD), RULES._replace(groups_claim=None)).groups is None
 
 
-def test_signatures_of_others() -> None:
+def test_signature_by_another_key_is_refused() -> None:
     """A signature by another key with the published key's id is refused, and so is a changed payload."""
     with pytest.raises(AuthenticationFailed, match="does not match the issuer's key"):
         read(token(GOOD, OTHER))
@@ -106,7 +106,7 @@ def test_signatures_of_others() -> None:
         read(f"{head}.{body}.{signature}")
 
 
-def test_algorithms_are_not_the_tokens_choice() -> None:
+def test_unsigned_and_hmac_signed_tokens_are_refused() -> None:
     """Unsigned tokens, and those signed by the public key as a shared secret, are refused before a key is looked up."""
     head = base64.urlsafe_b64encode(json.dumps({"alg": "none", "kid": "r1"}).encode()).rstrip(b"=").decode()
     body = token(GOOD).split(".")[1]
@@ -118,7 +118,7 @@ def test_algorithms_are_not_the_tokens_choice() -> None:
         read(forged)
 
 
-def test_keys_by_their_ids() -> None:
+def test_unknown_key_id_is_refused_and_absent_id_tries_all_keys() -> None:
     """An unknown key id has its own error; a token without a key id is checked with all keys."""
     with pytest.raises(UnknownSigningKey):
         read(token(GOOD, RSA, kid="r2"))
@@ -136,7 +136,7 @@ def test_keys_by_their_ids() -> None:
     "eyJhbGciOiJSUzI1NiIsImtpZCI6W119.e30.e30",
     "eyJhbGciOiJSUzI1NiIsImNyaXQiOlsieCJdLCJ4IjoxLCJraWQiOiJyMSJ9.e30.e30",
 ])  # fmt: skip
-def test_what_is_no_token(text: str) -> None:
+def test_malformed_token_is_refused(text: str) -> None:
     """Any malformed token is refused, without a server error."""
     with pytest.raises((AuthenticationFailed, UnknownSigningKey)):
         read(text)
@@ -150,7 +150,7 @@ def test_deep_json_is_refused() -> None:
         read(text)
 
 
-def test_key_sets() -> None:
+def test_unusable_keys_of_a_set_are_ignored() -> None:
     """Keys of other types and uses and malformed ones are ignored, private parts are not read, and a malformed set is
     an error.
     """

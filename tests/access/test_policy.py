@@ -51,7 +51,7 @@ def test_every_list_has_an_item_rule() -> None:
     assert set(ITEMS) == lists
 
 
-def test_vector_1_root_list_shows_only_own_level() -> None:
+def test_vector_1_root_list_shows_only_owned_root_namespace() -> None:
     """The owner of A, A:B and A:B:C sees only A in the list of the root."""
     shown = list_filter(member(), Action.NAMESPACE_LIST, CATALOG_CHAIN, nobody).positions([OUTER], [USER])
 
@@ -64,21 +64,21 @@ def test_vector_2_creating_without_a_grant_is_refused() -> None:
 
 
 @pytest.mark.parametrize("granted_on", [OUTER, INNER])
-def test_vectors_3_and_4_a_grant_on_any_ancestor_suffices(granted_on: int) -> None:
+def test_vectors_3_and_4_create_schema_on_any_ancestor_suffices(granted_on: int) -> None:
     """CREATE_SCHEMA on A or on A:B, with USE_CATALOG, allows creating below A:B."""
     subject = allowed(USE_CATALOG, (Privilege.CREATE_SCHEMA, granted_on))
 
     assert decide(subject, Action.NAMESPACE_CREATE, INNER_CHAIN, nobody).allowed
 
 
-def test_a_grant_on_a_descendant_does_not_reach_up() -> None:
+def test_grant_on_descendant_gives_no_right_on_ancestor() -> None:
     """CREATE_SCHEMA on A:B gives no right on A."""
     subject = allowed(USE_CATALOG, (Privilege.CREATE_SCHEMA, INNER))
 
     assert not decide(subject, Action.NAMESPACE_CREATE, OUTER_CHAIN, nobody).allowed
 
 
-def test_vector_5_use_on_the_leaf_alone_loads_it() -> None:
+def test_vector_5_use_schema_on_leaf_loads_only_the_leaf() -> None:
     """USE_SCHEMA on A:B:C only, with USE_CATALOG, allows loading A:B:C and not A:B."""
     subject = allowed(USE_CATALOG, (Privilege.USE_SCHEMA, 9))
 
@@ -86,7 +86,7 @@ def test_vector_5_use_on_the_leaf_alone_loads_it() -> None:
     assert not decide(subject, Action.NAMESPACE_LOAD, INNER_CHAIN, nobody).allowed
 
 
-def test_vector_6_only_an_owner_drops() -> None:
+def test_vector_6_only_owner_can_drop_a_namespace() -> None:
     """Only ownership allows dropping a namespace, not all privileges together."""
     everything = allowed(*((p, LAKE) for p in Privilege))
 
@@ -94,14 +94,14 @@ def test_vector_6_only_an_owner_drops() -> None:
     assert decide(everything, Action.NAMESPACE_DROP, LEAF_CHAIN, owned_by({9: USER})).allowed
 
 
-def test_vector_7_children_are_listed_whole_for_the_parents_owner() -> None:
+def test_vector_7_parent_owner_lists_all_children() -> None:
     """The owner of P:Q sees all of its children, whoever owns them."""
     found = list_filter(member(), Action.NAMESPACE_LIST, INNER_CHAIN, owned_by({INNER: USER}))
 
     assert found.positions([20, 21], [OTHER, None]) == [0, 1]
 
 
-def test_a_table_called_like_a_metadata_table_is_a_table() -> None:
+def test_table_named_like_a_metadata_table_is_decided_as_table() -> None:
     """A table named `files` at depth two is decided like any other (Gravitino answers 404)."""
     subject = allowed(USE_CATALOG, (Privilege.USE_SCHEMA, OUTER), (Privilege.SELECT_TABLE, OUTER))
     chain = (ChainLink(5, Kind.TABLE, "files"), *INNER_CHAIN)

@@ -43,7 +43,7 @@ CASES = [
 
 @law
 @given(questions())
-def test_whoever_may_could(question: Question) -> None:
+def test_allowed_user_passes_precheck_at_every_level(question: Question) -> None:
     """A user who is allowed an action passes the precheck on the object, its catalog and its metalake."""
     if question.answer().allowed:
         scopes = [place for place, link in enumerate(question.chain) if link.kind in (Kind.CATALOG, Kind.METALAKE)]
@@ -52,7 +52,7 @@ def test_whoever_may_could(question: Question) -> None:
 
 
 @pytest.mark.parametrize("action, chain", CASES)
-def test_who_holds_nothing_could_not(action: Action, chain: SecurableChain) -> None:
+def test_caller_without_privileges_fails_precheck(action: Action, chain: SecurableChain) -> None:
     """A non-member, a service admin who is not a user, and a member without privileges fail the precheck."""
     stranger = Subject.of(None, "s", service_admin=True, member=False)
 
@@ -60,7 +60,7 @@ def test_who_holds_nothing_could_not(action: Action, chain: SecurableChain) -> N
     assert not may_be_allowed(member(), action, chain, nobody)
 
 
-def test_a_right_to_look_is_no_right_to_change() -> None:
+def test_read_privileges_fail_precheck_of_a_commit() -> None:
     """A user with privileges to use or read fails the precheck of a commit. A privilege to write some table
     passes it.
     """
@@ -72,7 +72,7 @@ def test_a_right_to_look_is_no_right_to_change() -> None:
     assert may_be_allowed(writes, Action.TABLE_COMMIT, TABLE_CHAIN, nobody)
 
 
-def test_owners() -> None:
+def test_owner_of_ancestor_passes_precheck() -> None:
     """The owner of an ancestor passes the precheck, and below a catalog also with the right to use it."""
     user = allowed(*USE)
 
@@ -82,7 +82,7 @@ def test_owners() -> None:
     assert not may_be_allowed(user, Action.NAMESPACE_ALTER, INNER_CHAIN, nobody)
 
 
-def test_actions_of_the_server() -> None:
+def test_only_service_admin_passes_prechecks_of_server_actions() -> None:
     """Actions on the server need no membership, and only service admins pass their prechecks."""
     admin = Subject.of(None, "s", service_admin=True, member=False)
 

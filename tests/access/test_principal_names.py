@@ -19,7 +19,7 @@ DOUBLE = "admin\u200b"
         "\u5f20\u4f1f", "\u5c71\u7530Taro", "\uae40 \ucca0\uc218", "\u05d3\u05d5\u05d3", "\u0645\u062d\u0645\u062f", "\u0915\u094d\u0937", "\u0438\u0432\u0430\u043d@example.org",
     ],
 )  # fmt: skip
-def test_names_of_one_script_are_taken(name: str) -> None:
+def test_names_of_one_script_are_accepted(name: str) -> None:
     """E-mail addresses, names with spaces, directory names, and names in other scripts are accepted."""
     assert name_problem(name) is None
 
@@ -43,7 +43,7 @@ def test_names_of_one_script_are_taken(name: str) -> None:
         ("\u202eana", "bidirectional formatting"),
     ],
 )
-def test_names_that_deceive_are_refused(name: str, words: str) -> None:
+def test_refusal_of_deceptive_name_has_its_code_point_or_form(name: str, words: str) -> None:
     """The refusal of a deceptive name contains the code point or the form of the name, because its display is
     misleading.
     """
@@ -55,7 +55,7 @@ def test_names_that_deceive_are_refused(name: str, words: str) -> None:
     "name, twin",
     [("adm\u0131n", "admin"), ("\u0455\u0441\u043e\u0440\u0435", "scope"), ("\u0430-team", "a-team")],
 )
-def test_a_name_that_looks_like_a_known_one_is_found(name: str, twin: str) -> None:
+def test_name_similar_to_existing_name_is_refused(name: str, twin: str) -> None:
     """A name whose words are each of one script but that looks like an existing name is refused; without that name it
     is accepted.
     """
@@ -66,7 +66,7 @@ def test_a_name_that_looks_like_a_known_one_is_found(name: str, twin: str) -> No
 
 
 @pytest.mark.parametrize("name", ["userl", "corn", "\u0438\u0432\u0430\u043d", "jos\u00e9"])
-def test_names_that_show_what_they_are_look_like_none(name: str) -> None:
+def test_unambiguous_names_are_never_confused(name: str) -> None:
     """Two ASCII names are never confused with each other, nor is a name with a letter that resembles no ASCII
     letter.
     """

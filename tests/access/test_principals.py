@@ -13,7 +13,7 @@ USE = (Privilege.USE_CATALOG, MAIN)
 SELECT = (Privilege.SELECT_TABLE, OUTER)
 
 
-def test_unions_cover_all_roles() -> None:
+def test_unions_have_the_rules_of_all_roles() -> None:
     """Unions have the allowed and denied rules of every role, in total and by privilege."""
     subject = member(role([USE], id=1), role([SELECT], [USE], id=2, via="g"), groups=[GROUP])
 
@@ -24,7 +24,7 @@ def test_unions_cover_all_roles() -> None:
     assert subject.role_ids == {1, 2}
 
 
-def test_sets_of_one_role_are_shared() -> None:
+def test_rules_of_a_single_role_are_not_copied() -> None:
     """A large role is shared by its holders without a copy."""
     held = role([USE, SELECT])
 
@@ -40,7 +40,7 @@ def test_a_user_without_an_id_is_no_member() -> None:
     assert not subject.principal_ids
 
 
-def test_narrowing_keeps_denials_and_holdings() -> None:
+def test_inactive_roles_keep_denials_and_holdings() -> None:
     """Inactive roles no longer allow anything. Their denials still apply, and the user still holds them."""
     subject = member(role([USE], id=1, name="a"), role([SELECT], [USE], id=2, name="b"))
 
@@ -51,13 +51,13 @@ def test_narrowing_keeps_denials_and_holdings() -> None:
     assert narrow.role_ids == {1, 2}
 
 
-def test_narrowing_to_an_unheld_role_is_forbidden() -> None:
+def test_activating_an_unheld_role_is_refused() -> None:
     """A role that the user does not hold cannot be activated."""
     with pytest.raises(PermissionDenied, match="does not hold the role z"):
         member(role(name="a")).narrowed(frozenset({"a", "z"}))
 
 
-def test_equal_subjects_are_equal() -> None:
+def test_subjects_compare_and_hash_by_content() -> None:
     """Subjects compare and hash by their content."""
     one, two = (Subject.of(USER, "u", roles=[role([USE, SELECT])]) for _ in range(2))
 

@@ -95,7 +95,7 @@ law = settings(max_examples=300, deadline=None)
 
 @law
 @given(questions(), any_rules)
-def test_more_allowed_never_removes(question: Question, more: Rules) -> None:
+def test_additional_allowing_role_never_removes_a_right(question: Question, more: Rules) -> None:
     """An additional role that only allows never removes a right."""
     before = question.answer().allowed
 
@@ -104,7 +104,7 @@ def test_more_allowed_never_removes(question: Question, more: Rules) -> None:
 
 @law
 @given(questions(), any_rules)
-def test_more_denied_never_adds(question: Question, more: Rules) -> None:
+def test_additional_denying_role_never_adds_a_right(question: Question, more: Rules) -> None:
     """An additional role that only denies never adds a right."""
     before = question.answer().allowed
 
@@ -113,7 +113,7 @@ def test_more_denied_never_adds(question: Question, more: Rules) -> None:
 
 @law
 @given(questions())
-def test_more_owned_never_removes(question: Question) -> None:
+def test_additional_ownership_never_removes_a_right(question: Question) -> None:
     """An additional ownership never removes a right."""
     before = question.answer().allowed
 
@@ -124,7 +124,7 @@ def test_more_owned_never_removes(question: Question) -> None:
 
 @law
 @given(questions(), st.data())
-def test_denial_wins(question: Question, data: st.DataObject) -> None:
+def test_denial_anywhere_overrides_a_privilege(question: Question, data: st.DataObject) -> None:
     """One denial anywhere in the ancestors, in any role, makes a privilege count as not held."""
     wanted = _privileges(question.action, question.chain[0].kind) or list(Privilege)
     privilege = data.draw(st.sampled_from(wanted))
@@ -148,7 +148,7 @@ def _without(rules: Rules, privilege: Privilege) -> Rules:
 
 @law
 @given(questions(), st.randoms(use_true_random=False))
-def test_order_is_irrelevant(question: Question, random: Random) -> None:
+def test_order_of_roles_and_rules_does_not_change_decision(question: Question, random: Random) -> None:
     """Neither the order of roles nor that of a rule's parts changes the decision."""
     verdict = question.answer().allowed
     case = DecisionCase(question.subject, question.chain, owned_by(question.owned))
@@ -178,7 +178,7 @@ def _mixed(parts: tuple[Rule, ...], random: Random) -> list[Rule]:
 
 @law
 @given(questions())
-def test_refusals_say_why(question: Question) -> None:
+def test_refusal_names_a_gap_and_allowed_decision_none(question: Question) -> None:
     """A refusal names at least one gap, and an allowed decision none."""
     decision = question.answer()
     gaps = [factor for factor in decision.factors if factor.kind in ("missing", "deny")]
@@ -195,7 +195,7 @@ SERVICE_ADMINS_ONLY = (
 
 @law
 @given(questions(tuple(a for a in Action if a not in SERVICE_ADMINS_ONLY)))
-def test_following_the_advice_allows(question: Question) -> None:
+def test_following_all_suggestions_allows_the_action(question: Question) -> None:
     """After all suggested grants and removed denials the action is allowed."""
     decision = question.answer()
     for _ in range(len(Privilege)):
@@ -241,7 +241,7 @@ def test_filters_agree_with_decisions(question: Question, ids: list[int]) -> Non
 
 @law
 @given(questions())
-def test_absent_is_decided_like_bare(question: Question) -> None:
+def test_missing_object_is_decided_like_one_without_grants(question: Question) -> None:
     """A missing object gets the decision and message of an object without owner and grants."""
     head = question.chain[0]
     bare = replace(question, chain=(ChainLink(77, head.kind, head.name), *question.chain[1:]))
@@ -254,7 +254,7 @@ def test_absent_is_decided_like_bare(question: Question) -> None:
 
 @law
 @given(questions(), st.sets(st.sampled_from(["r0", "r1", "r2"])))
-def test_active_roles_only_narrow(question: Question, names: set[str]) -> None:
+def test_active_roles_never_allow_more_than_all_roles(question: Question, names: set[str]) -> None:
     """With only some of the held roles active, nothing is allowed that all of them together do not allow."""
     subject = question.subject
     narrow = subject.narrowed(frozenset(names & {held.rules.name for held in subject.roles}))

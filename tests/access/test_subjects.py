@@ -98,7 +98,7 @@ def test_a_subject_has_the_rules_of_all_roles(facts: Facts, made: Counter[str]) 
     assert made == {"rules": ROLES, "merged": 1}
 
 
-def test_an_unrelated_change_makes_nothing_anew(facts: Facts, made: Counter[str]) -> None:
+def test_unrelated_change_rebuilds_no_role(facts: Facts, made: Counter[str]) -> None:
     """An unrelated change of access builds and merges nothing again."""
     before = facts.subject()
     made.clear()
@@ -112,7 +112,7 @@ def test_an_unrelated_change_makes_nothing_anew(facts: Facts, made: Counter[str]
     assert after.roles is before.roles
 
 
-def test_a_changed_role_is_made_anew_alone(facts: Facts, made: Counter[str]) -> None:
+def test_only_the_changed_role_is_rebuilt(facts: Facts, made: Counter[str]) -> None:
     """If one of many roles changes, only it is built again, and all are merged."""
     facts.subject()
     made.clear()
@@ -126,7 +126,7 @@ def test_a_changed_role_is_made_anew_alone(facts: Facts, made: Counter[str]) -> 
 
 
 @pytest.mark.parametrize("taken", ["given", "taken", "gone", "group"])
-def test_what_is_held_is_looked_at_each_time(facts: Facts, taken: str) -> None:
+def test_changes_of_roles_and_groups_affect_the_next_subject(facts: Facts, taken: str) -> None:
     """Granted, revoked and dropped roles, and groups that the user has left, affect the next subject."""
     facts.subject()
     facts.forget_what_access_gave()
@@ -166,7 +166,7 @@ def test_many_roles_are_read_in_parts(facts: Facts) -> None:
     assert [part for part in parts if part[0] > 2] == [(256, True), (256, True), (ROLES - 512, False)]
 
 
-def test_what_is_remembered_has_a_bound(facts: Facts, made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_subjects_are_limited(facts: Facts, made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of cached subjects is limited for all users together."""
     monkeypatch.setattr(subjects, "HELD_ROLES_MAX", ROLES)
     facts.subject()

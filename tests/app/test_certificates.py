@@ -45,7 +45,7 @@ def shown(context: ssl.SSLContext, authority: Authority, name: str | None = "loc
     return x509.load_der_x509_certificate(found).serial_number
 
 
-def test_a_new_pair_is_shown_at_the_next_handshake(authority: Authority, files: tuple[Path, Path]) -> None:
+def test_new_certificate_is_used_at_next_handshake(authority: Authority, files: tuple[Path, Path]) -> None:
     """A new pair is used at the next handshake, also for a client that sends no host name, and if the new key is of
     another type.
     """
@@ -62,7 +62,7 @@ def test_a_new_pair_is_shown_at_the_next_handshake(authority: Authority, files: 
 
 
 @pytest.mark.parametrize("trouble", ["other key", "no PEM", "gone", "over", "not yet", "encrypted"])
-def test_a_pair_that_cannot_be_used_leaves_the_old_one(
+def test_unusable_certificate_keeps_the_old_one_in_use(
     authority: Authority, files: tuple[Path, Path], trouble: str
 ) -> None:
     """If a new pair cannot be used, the old one stays in use, and a metric counts this once. The next valid pair is
@@ -83,7 +83,7 @@ def test_a_pair_that_cannot_be_used_leaves_the_old_one(
 
 
 @pytest.mark.parametrize("trouble", ["other key", "no PEM", "gone", "over", "encrypted"])
-def test_a_server_does_not_start_with_what_no_client_would_take(
+def test_start_with_unacceptable_certificate_is_refused(
     authority: Authority, files: tuple[Path, Path], trouble: str
 ) -> None:
     """A start with a certificate that no client would accept is refused, with the file, the reason and the remedy."""
@@ -98,9 +98,7 @@ def test_a_server_does_not_start_with_what_no_client_would_take(
     assert refused.value.advice
 
 
-def test_a_certificate_that_does_not_count_yet_is_no_reason_to_stay_away(
-    authority: Authority, files: tuple[Path, Path]
-) -> None:
+def test_not_yet_valid_certificate_does_not_prevent_a_start(authority: Authority, files: tuple[Path, Path]) -> None:
     """A certificate that is not valid yet is accepted, because this machine's clock may be wrong."""
     given = authority.give(*files, starts=1, ends=2)
 
@@ -115,7 +113,7 @@ def test_old_versions_of_tls_are_refused(authority: Authority, files: tuple[Path
     assert CertificateReloader(*files).context.minimum_version is ssl.TLSVersion.TLSv1_2
 
 
-def test_the_end_is_told(authority: Authority, files: tuple[Path, Path]) -> None:
+def test_metric_is_expiry_of_certificate_in_use(authority: Authority, files: tuple[Path, Path]) -> None:
     """The metric is the expiry of the certificate in use."""
     authority.give(*files, ends=10)
     certificates = CertificateReloader(*files)

@@ -126,7 +126,7 @@ def names(receiver: Receiver) -> list[str]:
     return [event["data"]["path"][-1] for event in receiver.events]
 
 
-def test_everything_arrives_signed_and_in_order(desk: ServiceDesk, receiver: Receiver) -> None:
+def test_changes_are_delivered_signed_once_and_in_order(desk: ServiceDesk, receiver: Receiver) -> None:
     """Changes arrive as CloudEvents, each once and in order, with a signature over time and body. Then the position is
     not behind.
     """
@@ -149,7 +149,7 @@ def test_everything_arrives_signed_and_in_order(desk: ServiceDesk, receiver: Rec
     assert (standing(desk).behind, standing(desk).webhook.error) == (0, None)
 
 
-def test_a_crowd_of_readers_stops_no_webhook(
+def test_webhook_waits_despite_limit_of_feed_readers(
     desk: ServiceDesk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the limit of waiting feed readers is reached, a webhook can wait nevertheless, and does not fail."""
@@ -163,7 +163,7 @@ def test_a_crowd_of_readers_stops_no_webhook(
     assert standing(desk).webhook.error is None
 
 
-def test_changes_arrive_while_they_happen(desk: ServiceDesk, receiver: Receiver) -> None:
+def test_change_during_sending_is_delivered(desk: ServiceDesk, receiver: Receiver) -> None:
     """A change that is made while a node sends is delivered without another search for due webhooks."""
     hook(desk, receiver)
 
@@ -186,7 +186,7 @@ def test_changes_arrive_while_they_happen(desk: ServiceDesk, receiver: Receiver)
 
 
 @pytest.mark.parametrize("status", [500, 404, 302])
-def test_a_refusal_is_told_and_tried_again(desk: ServiceDesk, receiver: Receiver, status: int) -> None:
+def test_refused_delivery_is_reported_and_retried(desk: ServiceDesk, receiver: Receiver, status: int) -> None:
     """A refused delivery is kept, its reason is reported, and it is sent again with the same id when the receiver
     accepts.
     """
@@ -221,7 +221,7 @@ def test_redirects_are_not_followed(desk: ServiceDesk, receiver: Receiver) -> No
         assert elsewhere.messages == []
 
 
-def test_a_receiver_that_hangs(desk: ServiceDesk, receiver: Receiver) -> None:
+def test_delivery_fails_if_receiver_exceeds_deadline(desk: ServiceDesk, receiver: Receiver) -> None:
     """If the receiver does not answer before the deadline, the delivery has failed."""
     hook(desk, receiver)
     desk.namespace("a")
@@ -232,7 +232,7 @@ def test_a_receiver_that_hangs(desk: ServiceDesk, receiver: Receiver) -> None:
     assert standing(desk).webhook.error == "no response within 0.2 s"
 
 
-def test_a_receiver_that_is_away_gets_everything_when_it_is_back(desk: ServiceDesk) -> None:
+def test_changes_during_receiver_downtime_are_delivered_later(desk: ServiceDesk) -> None:
     """All changes that were made while the receiver was down are delivered in order when it is back."""
     with receiving() as receiver:
         hook(desk, receiver)
@@ -248,7 +248,7 @@ def test_a_receiver_that_is_away_gets_everything_when_it_is_back(desk: ServiceDe
     assert names(receiver) == [f"n{number}" for number in range(30)]
 
 
-def test_what_a_receiver_chokes_on_is_found(desk: ServiceDesk, receiver: Receiver) -> None:
+def test_batches_shrink_to_isolate_a_refused_event(desk: ServiceDesk, receiver: Receiver) -> None:
     """After failures the batches get smaller, so that all events before the refused one are delivered."""
     hook(desk, receiver)
     for number in range(20):
@@ -292,7 +292,7 @@ def test_two_nodes_do_not_send_at_once(desk: ServiceDesk, receiver: Receiver) ->
     assert names(receiver) == [f"n{number}" for number in range(50)]
 
 
-def test_a_node_that_stops_gives_its_webhooks_back(desk: ServiceDesk, receiver: Receiver) -> None:
+def test_stopping_node_releases_its_webhooks(desk: ServiceDesk, receiver: Receiver) -> None:
     """A node that stops releases its webhooks, so that another node need not wait for the end of the lease."""
     hook(desk, receiver)
     desk.namespace("a")
@@ -301,7 +301,7 @@ def test_a_node_that_stops_gives_its_webhooks_back(desk: ServiceDesk, receiver: 
     assert desk.rows("SELECT leased_until, holder FROM webhook") == [(0, "")]
 
 
-def test_who_lost_a_webhook_moves_nothing(desk: ServiceDesk, receiver: Receiver) -> None:
+def test_node_with_expired_lease_cannot_move_position_back(desk: ServiceDesk, receiver: Receiver) -> None:
     """A node whose lease has expired cannot move the position back."""
     webhook_id = hook(desk, receiver)
     before = standing(desk).webhook.position
@@ -318,7 +318,7 @@ def test_who_lost_a_webhook_moves_nothing(desk: ServiceDesk, receiver: Receiver)
     assert desk.lab.write(rivals) == [True, True, False, True]
 
 
-def test_it_is_told_what_its_maker_may_see(desk: ServiceDesk, receiver: Receiver) -> None:
+def test_webhook_delivers_only_events_visible_to_creator(desk: ServiceDesk, receiver: Receiver) -> None:
     """A webhook delivers what its creator may see at the time of sending: a creator who is no longer owner receives
     only the events that its other privileges allow.
     """
@@ -343,7 +343,7 @@ def test_it_is_told_what_its_maker_may_see(desk: ServiceDesk, receiver: Receiver
     assert "hidden" not in names(receiver)
 
 
-def test_a_maker_who_was_removed(desk: ServiceDesk, receiver: Receiver) -> None:
+def test_webhook_of_removed_creator_delivers_nothing(desk: ServiceDesk, receiver: Receiver) -> None:
     """After the creator was removed nothing is delivered, not even if a new user has the same name."""
     desk.users("ana")
     desk.run(
@@ -364,7 +364,7 @@ def test_a_maker_who_was_removed(desk: ServiceDesk, receiver: Receiver) -> None:
     assert receiver.events == []
 
 
-def test_lost_changes_stop_it(desk: ServiceDesk, receiver: Receiver) -> None:
+def test_webhook_stops_if_undelivered_changes_were_deleted(desk: ServiceDesk, receiver: Receiver) -> None:
     """If changes were deleted before they were delivered, the webhook stops with that reason until a user sets a new
     position.
     """
@@ -395,13 +395,13 @@ def test_addresses_are_looked_at_again_when_sending(desk: ServiceDesk, receiver:
     assert receiver.messages == []
 
 
-def test_pauses_grow(desk: ServiceDesk) -> None:
+def test_retry_pause_doubles_up_to_a_limit(desk: ServiceDesk) -> None:
     """The pause doubles after each failure up to a quarter of an hour, and is reduced randomly by up to a half."""
     assert all(500 <= pause_ms(0) <= 1_000 and 4_000 <= pause_ms(3) <= 8_000 for _ in range(20))
     assert all(450_000 <= pause_ms(99) <= 900_000 for _ in range(20))
 
 
-def test_secrets_are_sealed_where_they_lie(desk: ServiceDesk, receiver: Receiver) -> None:
+def test_webhook_secrets_are_sealed_in_the_database(desk: ServiceDesk, receiver: Receiver) -> None:
     """The database has sealed secrets only, and a rotation of keys seals secrets of an earlier release. Messages are
     signed as before. If the key of a secret is missing, nothing is sent, and the error names the key's id.
     """
@@ -462,7 +462,7 @@ def test_a_position_ahead_of_a_clock_is_not_behind(desk: ServiceDesk, receiver: 
     assert count_revisions_behind(found, {**clocks, first: ZoneClock(zones[first] + 3, 0)}) == 3
 
 
-def test_a_position_of_another_metalake(desk: ServiceDesk, receiver: Receiver) -> None:
+def test_webhook_position_of_another_metalake_is_refused(desk: ServiceDesk, receiver: Receiver) -> None:
     """A webhook's position must be one of its own metalake. A position of another metalake is refused, for a new
     webhook and for a retry.
     """
@@ -503,7 +503,7 @@ def test_a_node_that_lost_its_lease_sends_no_more(desk: ServiceDesk, receiver: R
     assert desk.rows("SELECT holder FROM webhook") == [("another",)]
 
 
-def test_a_lease_is_kept_well_before_its_end(
+def test_lease_is_renewed_after_at_most_a_third_of_its_time(
     desk: ServiceDesk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wait for changes is at most a third of a lease, and heartbeats of webhooks, jobs and statements are as

@@ -62,7 +62,7 @@ def told(story: Story) -> EngineUnavailable:
     return refused.value
 
 
-def test_all_that_wait_share_one_preparation(tmp_path: Path) -> None:
+def test_waiting_statements_share_one_preparation(tmp_path: Path) -> None:
     """All waiting statements share one preparation, which runs in its own thread and is not repeated while its files
     exist.
     """
@@ -80,7 +80,7 @@ def test_all_that_wait_share_one_preparation(tmp_path: Path) -> None:
     assert (preparing.count, preparing.threads) == (1, {"engine-files"})
 
 
-def test_who_waits_in_vain_is_told_how_far_it_is(tmp_path: Path) -> None:
+def test_statement_timeout_reports_preparation_progress(tmp_path: Path) -> None:
     """While files are prepared the event loop runs. A statement whose time ends gets an error with the progress and a
     time to retry.
     """
@@ -115,7 +115,7 @@ def test_who_waits_in_vain_is_told_how_far_it_is(tmp_path: Path) -> None:
         (ValueError("odd"), "ValueError: odd"),
     ],
 )
-def test_a_failure_is_told_for_a_while_and_heals(
+def test_failed_preparation_is_retried_after_a_pause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
 ) -> None:
     """After a failure statements get the reason and a time to retry. Until then no preparation is tried; the next
@@ -139,7 +139,7 @@ def test_a_failure_is_told_for_a_while_and_heals(
     asyncio.run(story())
 
 
-def test_files_that_are_gone_are_prepared_again(tmp_path: Path) -> None:
+def test_missing_or_unusable_files_are_prepared_again(tmp_path: Path) -> None:
     """Files are prepared again if an archive was deleted, or if no engine could be started with them."""
     preparing = Preparing(tmp_path)
 
@@ -173,7 +173,7 @@ def test_a_server_that_stops_waits_for_no_preparation(tmp_path: Path) -> None:
     assert not thread.is_alive()
 
 
-def test_settings_say_from_where_and_to_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_determine_download_source_and_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`spark.repository` and `spark.cache` determine the source and the target of the download, and no other location
     is used.
     """

@@ -20,7 +20,7 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
-def test_a_directory_goes_with_all_that_lies_in_it(tmp_path: Path) -> None:
+def test_scratch_directory_is_private_and_deleted_with_content(tmp_path: Path) -> None:
     """A scratch directory is accessible to its user only, and is deleted with its content."""
     scratch = ScratchDirectory()
     Path(scratch.path, "deep").mkdir()
@@ -30,7 +30,7 @@ def test_a_directory_goes_with_all_that_lies_in_it(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_server_left_is_removed(tmp_path: Path) -> None:
+def test_scratch_directory_of_killed_server_is_deleted(tmp_path: Path) -> None:
     """The directory of a running process is not deleted. After the process was killed, the next check deletes it."""
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", MAKE], stdout=subprocess.PIPE, text=True, env=environment) as other:
@@ -47,7 +47,7 @@ def test_what_a_killed_server_left_is_removed(tmp_path: Path) -> None:
     own.remove()
 
 
-def test_what_is_not_ours_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_foreign_files_and_directories_are_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory without the file that names its owner, a link, a file, and another user's directory are not
     deleted.
     """
@@ -68,7 +68,7 @@ def test_what_is_not_ours_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert sorted(tmp_path.rglob("*")) == sorted([*before, plain / OWNER])
 
 
-def test_a_directory_that_cannot_be_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_creation_removes_partial_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a directory cannot be created completely, as on a full disk, nothing of it remains."""
 
     def full(*_: object) -> None:

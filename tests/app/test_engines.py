@@ -63,7 +63,7 @@ def pid_of(engine: SparkEngine) -> int:
     return engine._process.pid
 
 
-def test_rows_come_line_by_line(run: Callable[[Story], object]) -> None:
+def test_results_are_lines_for_any_split_into_frames(run: Callable[[Story], object]) -> None:
     """Results are lines, however they were split into frames. Several jobs run concurrently in one process."""
 
     async def story(engine: SparkEngine) -> None:
@@ -75,7 +75,7 @@ def test_rows_come_line_by_line(run: Callable[[Story], object]) -> None:
     run(story)
 
 
-def test_a_refusal_keeps_its_place(run: Callable[[Story], object]) -> None:
+def test_language_error_is_returned_unchanged(run: Callable[[Story], object]) -> None:
     """An error of the language is returned unchanged, and the process continues."""
 
     async def story(engine: SparkEngine) -> None:
@@ -106,7 +106,7 @@ def test_a_process_that_dies_is_replaced(run: Callable[[Story], object]) -> None
     run(story)
 
 
-def test_who_is_told_to_try_again_may_do_so(run: Callable[[Story], object]) -> None:
+def test_only_safe_failures_allow_a_retry(run: Callable[[Story], object]) -> None:
     """The error for a query whose engine died allows a retry. The error for a change with unknown outcome does not, and
     neither does a failure of the engine itself.
     """
@@ -143,7 +143,7 @@ def test_an_engine_that_cannot_start_is_not_tried_at_each_statement(run: Callabl
     run(story)
 
 
-def test_an_engine_without_a_place_to_work_is_told(
+def test_uncreatable_engine_directory_is_reported(
     run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """If the engine's directory cannot be created, statements get the reason and a time to retry. The engine starts
@@ -178,7 +178,7 @@ class Files(EngineFiles):
         return SparkFiles((f"{self.directory}/a.jar",), str(self.directory), "/runtime")
 
 
-def test_the_server_fetches_what_the_engine_is_given(run: Callable[[Story], object], tmp_path: Path) -> None:
+def test_engine_gets_paths_of_archives_java_and_spark_settings(run: Callable[[Story], object], tmp_path: Path) -> None:
     """The engine gets the paths of its archives and its Java, and the Spark settings. Concurrent statements start one
     engine.
     """
@@ -198,7 +198,7 @@ def test_the_server_fetches_what_the_engine_is_given(run: Callable[[Story], obje
 
 
 @pytest.mark.parametrize("fetched", [True, False])
-def test_what_is_missing_is_fetched_at_the_start(
+def test_server_start_downloads_archives_and_deletes_old_dirs(
     run: Callable[[Story], object], fetched: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A start of the server deletes directories of killed servers and downloads missing archives, without a
@@ -268,7 +268,7 @@ def test_a_warm_engine_that_cannot_start_is_logged(
     run(story)
 
 
-def test_a_killed_process_is_found_out_by_the_next_job(run: Callable[[Story], object]) -> None:
+def test_next_job_replaces_a_killed_idle_process(run: Callable[[Story], object]) -> None:
     """If an idle process was killed, the next job notices it and runs in a new process."""
 
     async def story(engine: SparkEngine) -> None:
@@ -283,7 +283,7 @@ def test_a_killed_process_is_found_out_by_the_next_job(run: Callable[[Story], ob
     run(story)
 
 
-def test_who_leaves_is_obeyed(run: Callable[[Story], object]) -> None:
+def test_cancelled_job_ends_and_its_process_continues(run: Callable[[Story], object]) -> None:
     """A job that is cancelled ends with an error for its caller, and its process continues."""
 
     async def story(engine: SparkEngine) -> None:
@@ -300,7 +300,7 @@ def test_who_leaves_is_obeyed(run: Callable[[Story], object]) -> None:
     run(story)
 
 
-def test_who_takes_no_more_ends_a_job(run: Callable[[Story], object]) -> None:
+def test_job_is_cancelled_if_caller_stops_reading(run: Callable[[Story], object]) -> None:
     """If a caller stops reading results, the job is cancelled and its process continues."""
 
     async def story(engine: SparkEngine) -> None:
@@ -318,7 +318,7 @@ def test_who_takes_no_more_ends_a_job(run: Callable[[Story], object]) -> None:
     run(story)
 
 
-def test_who_does_not_obey_is_ended(run: Callable[[Story], object]) -> None:
+def test_process_that_ignores_a_deadline_is_replaced(run: Callable[[Story], object]) -> None:
     """A job past its deadline gets an error. If its process does not end the job, the process is replaced, and its
     other jobs get an error that allows a retry.
     """
@@ -340,7 +340,7 @@ def test_who_does_not_obey_is_ended(run: Callable[[Story], object]) -> None:
     run(story)
 
 
-def test_an_engine_that_starts_is_left_to_start(
+def test_statement_timeout_does_not_end_a_starting_engine(
     run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A statement whose time ends while a new engine starts ends alone. A later statement replaces an engine that does
@@ -366,7 +366,7 @@ def test_an_engine_that_starts_is_left_to_start(
     run(story)
 
 
-def test_no_user_takes_the_last_place(run: Callable[[Story], object]) -> None:
+def test_user_cannot_occupy_the_last_slot(run: Callable[[Story], object]) -> None:
     """Of two slots a user can have one. A second statement of that user waits up to its deadline, and other users'
     statements do not wait.
     """
@@ -388,7 +388,9 @@ def test_no_user_takes_the_last_place(run: Callable[[Story], object]) -> None:
     run(story)
 
 
-def test_no_user_fills_the_queue(run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_statements_of_a_user_are_limited(
+    run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If a user has as many waiting statements as allowed, the next one is refused with an error that allows a retry.
     Another user's statement can still wait.
     """
@@ -432,7 +434,7 @@ def test_an_engine_is_given_no_secret(run: Callable[[Story], object]) -> None:
     run(story)
 
 
-def test_an_engine_that_nobody_needs_goes(run: Callable[[Story], object]) -> None:
+def test_idle_engine_is_ended(run: Callable[[Story], object]) -> None:
     """An engine without a job for its idle time is ended, but never while a job runs."""
 
     async def story(engine: SparkEngine) -> None:

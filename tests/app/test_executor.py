@@ -159,14 +159,14 @@ def test_a_program_is_run(lake: Lake) -> None:
     "program,code,message",
     [("fails.sh", 7, "Ended with exit code 7"), ("kills.sh", -9, "Ended by signal 9")],
 )
-def test_a_program_that_fails(lake: Lake, program: str, code: int, message: str) -> None:
+def test_failed_program_sets_exit_status_of_job(lake: Lake, program: str, code: int, message: str) -> None:
     """The job of a failed program has the exit status."""
     told = lake.run(lake.ask(program))
 
     assert (told["state"], told["exit_code"], told["message"]) == ("failed", code, message)
 
 
-def test_what_a_program_may_touch(lake: Lake) -> None:
+def test_program_can_access_only_the_files_of_its_job(lake: Lake) -> None:
     """A program can read and write the files that its job names, not the server's files, and has none of the server's
     variables.
     """
@@ -199,7 +199,7 @@ def asked(lake: Lake, template: str, **conf: str) -> str:
     return answer.json()["job"]["jobId"]
 
 
-def test_the_end_of_what_is_written_is_kept(lake: Lake) -> None:
+def test_only_the_end_of_a_long_output_is_stored(lake: Lake) -> None:
     """Only the end of a long output is stored, with the length of the whole."""
     told = lake.run(lake.ask("long.sh"))
 
@@ -233,7 +233,7 @@ def test_a_job_is_cancelled(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("program", ["sleeps.sh", "deaf.sh"])
-def test_a_job_has_its_time(lake: Lake, program: str) -> None:
+def test_job_over_its_time_limit_is_ended(lake: Lake, program: str) -> None:
     """A job that exceeds its time limit is ended, whether it reacts to signals or not."""
     told = lake.run(lake.ask(program), timeout_s=0.2, grace_s=0.2)
 
@@ -243,7 +243,7 @@ def test_a_job_has_its_time(lake: Lake, program: str) -> None:
     )
 
 
-def test_a_job_has_limits(lake: Lake) -> None:
+def test_job_processes_have_limits_and_lower_priority(lake: Lake) -> None:
     """The processes of a job have the limits of the settings and a lower priority than the server. The job's message
     says how they ended.
     """
@@ -265,7 +265,7 @@ def test_a_job_has_limits(lake: Lake) -> None:
         assert told["state"] == ("succeeded" if program == "fills.sh" else "failed")
 
 
-def test_a_job_without_a_network_has_none(lake: Lake) -> None:
+def test_job_without_network_runs_in_own_namespace(lake: Lake) -> None:
     """A job without network access runs in a network namespace of its own, with the same user id. If the machine does
     not allow that, the job is not started.
     """
@@ -279,7 +279,7 @@ def test_a_job_without_a_network_has_none(lake: Lake) -> None:
         assert "jobs.network is off" in told["message"]
 
 
-def test_limits_are_the_settings(lake: Lake) -> None:
+def test_every_limit_setting_is_passed_to_the_job(lake: Lake) -> None:
     """Each limit of the settings is passed to the job."""
     jobs = lake.settings.jobs.model_copy(
         update={"memory_bytes_max": 1, "cpu_s_max": 2, "file_bytes_max": 3, "network": False}
@@ -289,7 +289,7 @@ def test_limits_are_the_settings(lake: Lake) -> None:
     assert job_settings_of(lake.settings).limits == JobLimits()
 
 
-def test_nothing_of_a_job_stays(lake: Lake) -> None:
+def test_processes_and_directory_of_ended_job_are_removed(lake: Lake) -> None:
     """After a job no process of it remains, also in its own sessions, and its directory is deleted."""
     told = lake.run(lake.ask("leaves.sh"))
 
@@ -308,7 +308,7 @@ def test_a_server_that_stops_ends_its_jobs(lake: Lake) -> None:
     assert (told["state"], "stopped" in str(told["message"])) == ("failed", True)
 
 
-def test_a_job_whose_server_was_killed_has_failed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_of_killed_server_is_marked_as_failed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """The job of a killed server is shown as failed when its lease has expired, and the next server marks it as failed.
     It is not started again.
     """
@@ -346,7 +346,7 @@ allowed directory.
 """
 
 
-def test_what_no_job_may_run(lake: Lake) -> None:
+def test_disallowed_job_is_refused_at_request(lake: Lake) -> None:
     """A job that is not allowed to run is refused at the request, with the remedy."""
     for number, (fields, conf, words) in enumerate(REFUSED):
         assert lake.register("hello.sh", **_placed(fields | {"name": f"t{number}"}, lake.programs)).status == 200
@@ -377,7 +377,7 @@ def test_a_link_that_leads_out_is_not_followed(lake: Lake) -> None:
     assert (absent["state"], "There is no file" in str(absent["message"])) == ("failed", True)
 
 
-def test_who_asks_for_too_much(lake: Lake) -> None:
+def test_number_of_jobs_per_user_is_limited(lake: Lake) -> None:
     """The number of waiting and running jobs of a user is limited, and other users' jobs are not affected."""
     lake.ask("hello.sh")
     answers = [lake.node.post(RUNS, {"jobTemplateName": "hello"}) for _ in range(3)]
@@ -389,7 +389,7 @@ def test_who_asks_for_too_much(lake: Lake) -> None:
     assert other.status == 200
 
 
-def test_who_sees_a_job(lake: Lake) -> None:
+def test_job_is_visible_only_to_owners(lake: Lake) -> None:
     """A job is visible to its owner and the owners of its template and metalake. Other callers cannot learn whether it
     exists.
     """
@@ -425,7 +425,7 @@ def test_jobs_run_as_another_user_only_for_root(tmp_path: Path, monkeypatch: pyt
     assert executor_of(Settings(), lake.node.built.services) is None
 
 
-def test_a_job_that_nothing_confines_is_refused(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_without_confinement_is_refused(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the kernel cannot confine a job, it is refused, unless it runs as another user or the operator trusts its
     programs.
     """
@@ -444,7 +444,7 @@ def hello_of(lake: Lake) -> JobWork:
     return JobWork("shell", TemplateContent(str(lake.programs / "hello.sh")))
 
 
-def test_what_a_program_writes_is_text(lake: Lake) -> None:
+def test_unstorable_bytes_of_output_are_replaced(lake: Lake) -> None:
     """Bytes of the outputs that no store can keep as text are replaced."""
     told = lake.run(lake.ask("bytes.sh"))
 

@@ -58,7 +58,7 @@ def run(story: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(whole())
 
 
-def test_one_thing_does_not_hold_up_another() -> None:
+def test_busy_resource_does_not_delay_another_resource() -> None:
     """If all slots for one resource are in use, a request for it waits, and a later request for another resource gets a
     free slot first.
     """
@@ -75,7 +75,7 @@ def test_one_thing_does_not_hold_up_another() -> None:
     run(story)
 
 
-def test_each_sort_has_its_limit() -> None:
+def test_request_must_meet_each_of_its_limits() -> None:
     """A request gets a slot when each of its limits allows it: here slow work leaves one slot for other work."""
 
     async def story() -> None:
@@ -92,7 +92,7 @@ def test_each_sort_has_its_limit() -> None:
     run(story)
 
 
-def test_in_the_order_of_who_came() -> None:
+def test_requests_for_same_resource_are_served_in_order() -> None:
     """Requests for the same resource are served in order of arrival, and one that stops waiting delays no other."""
 
     async def story() -> None:
@@ -108,7 +108,7 @@ def test_in_the_order_of_who_came() -> None:
     run(story)
 
 
-def test_who_leaves_in_the_moment_it_would_be_served() -> None:
+def test_slot_of_cancelled_request_passes_to_the_next() -> None:
     """A slot that is given to a request at the moment when it stops waiting goes to the next one."""
 
     async def story() -> None:
@@ -122,7 +122,7 @@ def test_who_leaves_in_the_moment_it_would_be_served() -> None:
     run(story)
 
 
-def test_one_thing_does_not_fill_the_queue() -> None:
+def test_waiting_requests_per_resource_are_limited() -> None:
     """If a resource has as many waiting requests as allowed, the next one is refused. A request for another resource
     can still wait.
     """
@@ -143,7 +143,7 @@ def test_one_thing_does_not_fill_the_queue() -> None:
     run(story)
 
 
-def test_too_many_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_requests_in_total_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """If too many requests wait in total, the next one is refused at once."""
     monkeypatch.setattr(module, "WAITING_MAX", 1)
 

@@ -121,7 +121,7 @@ def begin(uri: str, token: str, path: str, body: object, *, log: Path, mark: str
 
 
 @pytest.mark.parametrize("what", STUCK)
-def test_whatever_hangs_the_process_ends(what: str, tmp_path: Path) -> None:
+def test_hanging_server_exits_at_end_of_drain_time(what: str, tmp_path: Path) -> None:
     """After SIGTERM a server whose threads or store hang exits with code 0 at the end of its drain time. The log says
     what was still running.
     """
@@ -146,7 +146,7 @@ def test_whatever_hangs_the_process_ends(what: str, tmp_path: Path) -> None:
         assert "MainThread: " in log.read_text()
 
 
-def test_a_stop_without_hindrance_leaves_by_itself(tmp_path: Path) -> None:
+def test_idle_server_exits_before_end_of_drain_time(tmp_path: Path) -> None:
     """A stopping server without running requests exits before the end of its drain time, without a log line about
     it.
     """

@@ -40,7 +40,7 @@ def answered(answer: bytes | None, *, timeout_s: float = 5) -> tuple[int, bytes]
     return asyncio.run(story())
 
 
-def test_what_is_sent() -> None:
+def test_request_has_path_headers_and_length() -> None:
     """The request has path, query, host, headers and length, and the connection is closed afterwards."""
     status, got = answered(b"HTTP/1.1 204 No Content\r\n\r\n")
 
@@ -60,7 +60,7 @@ def test_what_is_sent() -> None:
         (b"HTTP/1.0 500 Oh\r\n\r\n", 500),
     ],
 )
-def test_statuses(answer: bytes, status: int) -> None:
+def test_status_is_returned_and_redirects_are_not_followed(answer: bytes, status: int) -> None:
     """The status is that of the final answer, and redirects are not followed."""
     assert answered(answer)[0] == status
 
@@ -77,25 +77,25 @@ def test_statuses(answer: bytes, status: int) -> None:
     ],
     ids=["nothing", "half", "ssh", "no-status", "endless", "for-ever-100"],
 )
-def test_no_answer(answer: bytes, told: str) -> None:
+def test_invalid_answer_raises_an_error(answer: bytes, told: str) -> None:
     """An invalid answer raises an error with a message."""
     with pytest.raises(PostFailed, match=told):
         answered(answer)
 
 
-def test_silence() -> None:
+def test_deadline_applies_to_the_whole_request() -> None:
     """The deadline applies to the request as a whole."""
     with pytest.raises(PostFailed, match="no response within"):
         answered(None, timeout_s=0.1)
 
 
-def test_nobody_there() -> None:
+def test_refused_connection_raises_an_error() -> None:
     """A refused connection raises an error that says so."""
     with pytest.raises(PostFailed):
         asyncio.run(post("http://127.0.0.1:1/", {}, b"", timeout_s=5))
 
 
-def test_https_is_spoken_to_https() -> None:
+def test_https_sends_no_plaintext() -> None:
     """With https, nothing is sent in plaintext to a server without TLS."""
     with pytest.raises(PostFailed):
         asyncio.run(_tls_to_plain())

@@ -67,7 +67,7 @@ def run(work: Coroutine[Any, Any, IssuerIdentity]) -> IssuerIdentity:
     return _runner.run(whole())
 
 
-def test_keys_are_found_and_fetched_once(issuer: Issuer) -> None:
+def test_concurrent_first_tokens_fetch_keys_once(issuer: Issuer) -> None:
     """Sixty-four concurrent first tokens cause one fetch of the keys, through the discovery document."""
     checker = keys(issuer)
 
@@ -93,7 +93,7 @@ def test_new_key_is_fetched(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> 
         run(checker.identity(old))
 
 
-def test_made_up_keys_do_not_drive_the_server(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invented_key_ids_cause_limited_fetches(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens with invented key ids cause a limited number of fetches, and are 401."""
     monkeypatch.setattr(module, "AGAIN_S", 0.05)
     checker = keys(issuer)
@@ -118,7 +118,7 @@ def _head(kid: str) -> str:
     return base64.urlsafe_b64encode(json.dumps({"alg": "RS256", "kid": kid}).encode()).rstrip(b"=").decode()
 
 
-def test_issuer_that_is_away(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_keys_are_used_while_issuer_is_unreachable(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the issuer is unreachable, cached keys are used even if they are due for a new fetch. A token with another
     key is 503.
     """
@@ -141,7 +141,7 @@ def test_issuer_that_is_away(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) ->
     assert run(checker.identity(issuer.token("ana"))).user == "ana"
 
 
-def test_issuer_that_is_silent(issuer: Issuer) -> None:
+def test_cached_keys_are_used_while_issuer_does_not_answer(issuer: Issuer) -> None:
     """If the issuer accepts connections and does not answer, the deadline passes once, and cached keys are used
     meanwhile.
     """
@@ -165,7 +165,7 @@ def test_issuer_that_is_silent(issuer: Issuer) -> None:
     ({"issuer": "https://sign.example.com"}, "needs oidc.audiences"),
     ({"issuer": "https://sign.example.com", "audiences": "x", "jwks_url": "http://sign.example.com/keys"}, "is not https"),
 ])  # fmt: skip
-def test_settings_that_are_refused(settings: dict[str, Any], words: str) -> None:
+def test_settings_without_tls_or_audience_are_refused(settings: dict[str, Any], words: str) -> None:
     """Settings are refused if keys would come without TLS from another machine, or if no audience restricts the
     tokens.
     """
@@ -173,7 +173,7 @@ def test_settings_that_are_refused(settings: dict[str, Any], words: str) -> None
         OidcSection(**settings)
 
 
-def test_documents_that_are_none(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_discovery_documents_and_key_sets_are_refused(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A discovery document of another issuer, and a key set without keys, are refused."""
     monkeypatch.setattr(module, "AGAIN_S", 0.0)
     other = IssuerKeys(OidcSection(issuer=issuer.url + "/", audiences=(AUDIENCE,)), Now())
@@ -184,7 +184,7 @@ def test_documents_that_are_none(issuer: Issuer, monkeypatch: pytest.MonkeyPatch
             run(checker.identity(issuer.token("ana")))
 
 
-def test_the_public_client_is_the_settings(issuer: Issuer) -> None:
+def test_public_client_of_settings_is_served_with_issuer(issuer: Issuer) -> None:
     """If the settings name a public client, programs get the issuer with the client id for their sign-in."""
     named = keys(issuer, client_id="terminal", scope="openid").client
 

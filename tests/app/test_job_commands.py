@@ -16,7 +16,7 @@ def plan(folder: Path, *, spark_submit: str | None) -> JobSettings:
     return JobSettings((str(folder),), ("/r",), ("/w",), ("/closed",), None, spark_submit, 5.0, 10)
 
 
-def test_the_command_of_a_spark_application(tmp_path: Path) -> None:
+def test_spark_application_command_is_spark_submit(tmp_path: Path) -> None:
     """A Spark application's command is spark-submit's, with lists of files as options and the application's arguments
     last. The directory of Spark is readable.
     """
@@ -42,7 +42,7 @@ def test_the_command_of_a_spark_application(tmp_path: Path) -> None:
     assert (work.writable, work.closed, work.scratch) == (("/w",), ("/closed",), "/s")
 
 
-def test_without_spark_none_is_run(tmp_path: Path) -> None:
+def test_spark_job_without_spark_is_refused(tmp_path: Path) -> None:
     """Without Spark the job is refused, and the message says what to do."""
     (tmp_path / "app.jar").touch()
     work = JobWork("spark", TemplateContent(f"{tmp_path}/app.jar"))

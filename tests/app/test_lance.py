@@ -65,7 +65,7 @@ def test_a_process_describes_a_table(location: str) -> None:
     assert (found.version, found.stats["num_fragments"], nothing) == (1, 1, None)  # type: ignore[attr-defined]
 
 
-def test_what_is_missing_keeps_its_kind(location: str) -> None:
+def test_missing_version_raises_same_error_as_in_process(location: str) -> None:
     """A missing version raises the same error as without a worker process."""
     with pytest.raises(NotFound) as caught:
         run(lambda processes: described(processes, location, 9))
@@ -93,7 +93,7 @@ def test_a_dead_process_is_replaced(location: str) -> None:
     assert run(story) == 1
 
 
-def test_options_for_an_object_store() -> None:
+def test_catalog_properties_become_lance_storage_options() -> None:
     """A catalog's properties for object stores are passed to Lance under its own names."""
     told = storage_options_of(
         {
@@ -141,7 +141,7 @@ def versions(location: str) -> int:
     return len(lance.dataset(location).versions())
 
 
-def test_rows_are_fed_to_a_process(location: str) -> None:
+def test_rows_are_written_after_the_body_has_ended(location: str) -> None:
     """The rows of a body are written after the body has ended, the caller gets the result, and the process
     continues.
     """
@@ -155,7 +155,7 @@ def test_rows_are_fed_to_a_process(location: str) -> None:
     assert (done.inserted, done.version, versions(location), left) == (100, 2, 2, 1)
 
 
-def test_a_body_that_breaks_off(location: str) -> None:
+def test_interrupted_body_writes_nothing(location: str) -> None:
     """If a body breaks off, the caller gets the error, nothing is written, and the process serves the next request."""
 
     def broken() -> None:
@@ -175,7 +175,7 @@ def test_a_body_that_breaks_off(location: str) -> None:
     assert versions(location) == 2
 
 
-def test_rights_that_are_lost_before_the_body_ended(location: str) -> None:
+def test_privileges_are_checked_after_the_whole_body(location: str) -> None:
     """The caller's privileges are checked after the whole body has arrived. Without them nothing is written."""
 
     async def refused() -> None:
@@ -191,7 +191,7 @@ def test_rights_that_are_lost_before_the_body_ended(location: str) -> None:
     assert versions(location) == 1
 
 
-def test_a_process_that_is_killed_in_an_insert(location: str) -> None:
+def test_process_killed_before_whole_body_changes_nothing(location: str) -> None:
     """If a process is killed before it has the whole body, nothing was changed for certain, and the next request gets
     another process.
     """
@@ -211,7 +211,7 @@ def test_a_process_that_is_killed_in_an_insert(location: str) -> None:
     assert versions(location) == 2
 
 
-def test_a_process_that_dies_with_all_of_its_question(location: str) -> None:
+def test_process_death_after_whole_request_is_unknown_outcome(location: str) -> None:
     """If a process dies after it has the whole request, the outcome is reported as unknown."""
 
     async def story(processes: LanceProcesses) -> list[bool]:
@@ -230,7 +230,7 @@ def test_a_process_that_dies_with_all_of_its_question(location: str) -> None:
     assert run(story) == [True]
 
 
-def test_who_stops_waiting_ends_the_work(location: str) -> None:
+def test_request_timeout_ends_its_process_and_frees_its_slot(location: str) -> None:
     """A request whose time ends takes its process along, also in the middle of a body, and its slot is free again."""
 
     async def story(processes: LanceProcesses) -> None:
@@ -246,7 +246,7 @@ def test_who_stops_waiting_ends_the_work(location: str) -> None:
     assert versions(location) == 1
 
 
-def test_an_answer_in_pieces_that_nobody_takes(location: str) -> None:
+def test_process_is_ended_if_caller_stops_reading(location: str) -> None:
     """If a caller stops reading an answer, the process that produces it is ended."""
 
     async def story(processes: LanceProcesses) -> None:
@@ -258,7 +258,7 @@ def test_an_answer_in_pieces_that_nobody_takes(location: str) -> None:
     run(story)
 
 
-def test_none_is_started_for_who_waits_while_the_server_stops(location: str) -> None:
+def test_request_waiting_for_slot_is_refused_at_server_stop(location: str) -> None:
     """A request that waits for a slot when the server stops is refused, and no process is started for it."""
 
     async def story(processes: LanceProcesses) -> BaseException | None:
@@ -275,7 +275,7 @@ def test_none_is_started_for_who_waits_while_the_server_stops(location: str) -> 
     assert isinstance(run(story, workers_max=1), ServiceUnavailable)
 
 
-def test_a_process_leaves_with_its_server(location: str) -> None:
+def test_worker_process_ends_with_its_server(location: str) -> None:
     """A worker process ends when its server has ended, also in the middle of work."""
 
     async def story(processes: LanceProcesses) -> None:
@@ -288,7 +288,7 @@ def test_a_process_leaves_with_its_server(location: str) -> None:
     run(story)
 
 
-def test_a_start_that_was_not_waited_for_goes_on(location: str) -> None:
+def test_process_start_continues_after_request_timeout(location: str) -> None:
     """A process that is still starting when its request's time ends continues to start, and serves the next request."""
 
     async def story(processes: LanceProcesses) -> None:
@@ -306,7 +306,7 @@ def test_a_start_that_was_not_waited_for_goes_on(location: str) -> None:
     run(story, workers_max=1)
 
 
-def test_who_waits_for_a_start_while_the_server_stops(location: str) -> None:
+def test_request_waiting_for_start_is_refused_at_server_stop(location: str) -> None:
     """A request that waits for a starting process when the server stops is refused, and no process remains."""
 
     async def story(processes: LanceProcesses) -> BaseException | None:
@@ -322,7 +322,7 @@ def test_who_waits_for_a_start_while_the_server_stops(location: str) -> None:
     assert isinstance(run(story), ServiceUnavailable)
 
 
-def test_a_start_that_nobody_waits_for_ends_idle(location: str) -> None:
+def test_process_started_without_request_becomes_idle(location: str) -> None:
     """A process that has started without a waiting request becomes idle and serves later ones."""
 
     async def story(processes: LanceProcesses) -> None:
@@ -337,7 +337,7 @@ def test_a_start_that_nobody_waits_for_ends_idle(location: str) -> None:
     run(story)
 
 
-def test_a_start_that_takes_too_long_is_given_up(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_that_never_becomes_ready_is_replaced(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that never becomes ready is replaced by another one."""
 
     async def story(processes: LanceProcesses) -> None:
@@ -355,7 +355,7 @@ def test_a_start_that_takes_too_long_is_given_up(location: str, monkeypatch: pyt
     run(story)
 
 
-def test_an_answer_that_comes_before_the_body_has_ended(location: str) -> None:
+def test_early_refusal_is_answered_while_body_is_sent(location: str) -> None:
     """A request that is refused at once gets the answer while the client is still sending. The process serves the next
     request.
     """

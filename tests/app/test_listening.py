@@ -11,7 +11,7 @@ from limnos.config.server import ServerSection
 from limnos.config.settings import Settings
 
 
-def test_only_the_address_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_configured_address_is_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a configured address, the server binds only that address."""
     monkeypatch.setattr(listening, "EXTRA_PORTS", (0,))
 

@@ -19,7 +19,7 @@ from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
 
 
 @pytest.mark.parametrize("warehouse", [None, "/elsewhere", "s3://b/k", "{data}/tables", "{data}"])
-def test_the_servers_own_directory_is_never_open(tmp_path: Path, warehouse: str | None) -> None:
+def test_catalogs_cannot_access_the_servers_own_files(tmp_path: Path, warehouse: str | None) -> None:
     """Wherever the warehouse is, catalogs have no access to the database and the token file. Older tables in the
     default warehouse stay accessible.
     """
@@ -37,7 +37,7 @@ def test_the_servers_own_directory_is_never_open(tmp_path: Path, warehouse: str 
 
 
 @pytest.mark.parametrize("warehouse", ["/elsewhere", "s3://b/k"])
-def test_the_first_warehouse_stays_open(tmp_path: Path, warehouse: str) -> None:
+def test_default_warehouse_stays_accessible_after_a_change(tmp_path: Path, warehouse: str) -> None:
     """If the warehouse is changed, older tables in the default one stay accessible, and no other directory is."""
     settings = Settings(server=ServerSection(data=str(tmp_path)), storage=StorageSection(warehouse=warehouse))
 
@@ -49,7 +49,7 @@ def test_the_first_warehouse_stays_open(tmp_path: Path, warehouse: str) -> None:
     assert not allowed.covers("/etc")
 
 
-def test_nothing_that_can_be_closed_is_forgotten(tmp_path: Path) -> None:
+def test_node_close_closes_every_service_part(tmp_path: Path) -> None:
     """A node closes every part of its services that has a `close`, except the watch, which the server closes before."""
 
     async def story() -> set[str]:

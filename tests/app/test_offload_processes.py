@@ -67,7 +67,7 @@ async def stuck(offloader: OffloadProcesses) -> tuple[int, asyncio.Task[list[byt
     return pid, task
 
 
-def test_nothing_is_started_before_there_is_a_chore(run: Callable[..., object]) -> None:
+def test_no_process_is_started_before_work_is_offloaded(run: Callable[..., object]) -> None:
     """Without offloaded work the server has no further processes."""
 
     async def story(offloader: OffloadProcesses) -> list[int]:
@@ -76,7 +76,7 @@ def test_nothing_is_started_before_there_is_a_chore(run: Callable[..., object]) 
     assert run(story) == []
 
 
-def test_a_chore_is_done_as_it_would_be_here(run: Callable[..., object]) -> None:
+def test_offloaded_work_returns_the_functions_result(run: Callable[..., object]) -> None:
     """The result is what the function returns, and one process does one work item after the other."""
 
     async def story(offloader: OffloadProcesses) -> tuple[list[list[bytes]], int]:
@@ -94,7 +94,9 @@ def test_a_chore_is_done_as_it_would_be_here(run: Callable[..., object]) -> None
         (b'{"updates":' + b"[" * 5_000 + b"]" * 5_000 + b"}", BadRequest),
     ],
 )
-def test_a_refusal_is_told(run: Callable[..., object], request_body: bytes, error: type[Exception]) -> None:
+def test_error_of_offloaded_work_is_raised_unchanged(
+    run: Callable[..., object], request_body: bytes, error: type[Exception]
+) -> None:
     """An error of offloaded work is raised with the same message, and the process continues."""
 
     async def story(offloader: OffloadProcesses) -> str:
@@ -110,7 +112,7 @@ def test_a_refusal_is_told(run: Callable[..., object], request_body: bytes, erro
     assert told == str(caught.value)
 
 
-def test_what_a_refusal_does_not_tell_is_logged(run: Callable[..., object], tmp_path: Path) -> None:
+def test_log_has_file_name_that_a_refusal_omits(run: Callable[..., object], tmp_path: Path) -> None:
     """A file that cannot be rewritten for a restricted reader is refused without its name. The log has the name and the
     cause.
     """
@@ -141,7 +143,7 @@ def test_what_a_refusal_does_not_tell_is_logged(run: Callable[..., object], tmp_
     assert "Parquet" in line["cause"]
 
 
-def test_who_stops_waiting_ends_the_work(run: Callable[..., object]) -> None:
+def test_cancelled_request_ends_its_process(run: Callable[..., object]) -> None:
     """A request that is cancelled at its deadline takes its process along, and the next work gets another one."""
 
     async def story(offloader: OffloadProcesses) -> tuple[bool, list[bytes], bool]:
@@ -153,7 +155,7 @@ def test_who_stops_waiting_ends_the_work(run: Callable[..., object]) -> None:
     assert run(story) == (False, OFFLOADED_WORK[REFS](BODY), False)
 
 
-def test_none_is_started_for_who_waits_while_the_server_stops(run: Callable[..., object]) -> None:
+def test_request_waiting_for_slot_is_refused_at_server_stop(run: Callable[..., object]) -> None:
     """A request that waits for a slot when the server stops is refused, and no process is started for it."""
 
     async def story(offloader: OffloadProcesses) -> tuple[BaseException | None, list[int]]:
@@ -171,7 +173,7 @@ def test_none_is_started_for_who_waits_while_the_server_stops(run: Callable[...,
     assert pids == []
 
 
-def test_a_process_that_died_in_between_is_replaced(run: Callable[..., object]) -> None:
+def test_killed_idle_process_is_replaced(run: Callable[..., object]) -> None:
     """If an idle process was killed, it is replaced without an error."""
 
     async def story(offloader: OffloadProcesses) -> list[bytes]:
@@ -182,7 +184,7 @@ def test_a_process_that_died_in_between_is_replaced(run: Callable[..., object]) 
     assert run(story) == OFFLOADED_WORK[REFS](BODY)
 
 
-def test_a_process_that_cannot_do_it_is_told_as_unavailable(
+def test_repeated_process_death_is_reported_as_unavailable(
     run: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a new process dies, too, the caller gets an error which says that nothing was changed."""
@@ -202,7 +204,7 @@ def test_a_process_that_cannot_do_it_is_told_as_unavailable(
     assert "nothing was changed" in str(run(story))
 
 
-def test_no_caller_takes_the_last_process() -> None:
+def test_caller_cannot_occupy_the_last_process() -> None:
     """Of two processes a caller can have one. Another caller gets the other one at once, even if more work of the first
     one waits.
     """
@@ -227,7 +229,9 @@ def test_no_caller_takes_the_last_process() -> None:
 
 
 @pytest.mark.parametrize("limit", ["WAITING_MAX", "WAITING_BYTES_MAX"])
-def test_too_many_are_told_so(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+def test_requests_over_the_limit_are_refused(
+    run: Callable[..., object], monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
     """Requests beyond the limit are refused with an error that allows a retry and says that nothing was changed."""
 
     async def story(offloader: OffloadProcesses) -> str:
@@ -244,7 +248,7 @@ def test_too_many_are_told_so(run: Callable[..., object], monkeypatch: pytest.Mo
     assert "try again" in str(run(story))
 
 
-def test_idle_processes_are_let_go(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_process_is_ended(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
     """A process without work for some time is ended."""
 
     async def story(offloader: OffloadProcesses) -> list[int]:
@@ -257,7 +261,7 @@ def test_idle_processes_are_let_go(run: Callable[..., object], monkeypatch: pyte
     assert run(story) == []
 
 
-def test_it_leaves_when_its_master_is_gone(run: Callable[..., object]) -> None:
+def test_process_ends_when_server_connection_closes(run: Callable[..., object]) -> None:
     """A process whose server has closed the connection ends by itself, also while it is not reading."""
 
     async def story(offloader: OffloadProcesses) -> int:
@@ -269,7 +273,7 @@ def test_it_leaves_when_its_master_is_gone(run: Callable[..., object]) -> None:
     assert run(story) == 0
 
 
-def test_no_secret_goes_along(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_environment_contains_no_secret(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment of a process has none of the server's credentials or settings."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
     monkeypatch.setenv("LIMNOS__DATABASE__URL", "hidden")
@@ -282,7 +286,7 @@ def test_no_secret_goes_along(run: Callable[..., object], monkeypatch: pytest.Mo
     assert b"hidden" not in bytes(run(story))  # type: ignore[call-overload]
 
 
-def test_a_process_has_the_memory_that_it_is_given() -> None:
+def test_work_over_memory_limit_is_refused() -> None:
     """Work that exceeds the memory limit of its process is refused, and the process continues."""
     text = "array_length([" + ", ".join(f"repeat('{at}', 8000000)" for at in range(10, 60)) + "])"
     large, little = (bind(parse_body(each), EmptyNameResolver()) for each in (text, "1"))

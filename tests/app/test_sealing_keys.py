@@ -66,7 +66,7 @@ def test_ids_of_keys_are_read_from_a_store(tmp_path: Path) -> None:
     assert sealed_keys(str(tmp_path / "empty" / "limnos.db")) == {}
 
 
-def test_check_tells_of_a_key_that_is_not_here(tmp_path: Path) -> None:
+def test_check_reports_a_missing_key(tmp_path: Path) -> None:
     """Without the key file the check names key and file, which prevents no start, and it creates no key. With the file
     it reports nothing.
     """
@@ -83,7 +83,7 @@ def test_check_tells_of_a_key_that_is_not_here(tmp_path: Path) -> None:
     assert not (data / KEY_FILE).exists()
 
 
-def test_keys_of_the_settings_count(tmp_path: Path) -> None:
+def test_keys_of_settings_and_other_files_are_used(tmp_path: Path) -> None:
     """Keys from a setting, or from another file that a setting names, count like those in the server's own file."""
     data = tmp_path / "data"
     key = store_with_a_secret(data)
@@ -135,7 +135,7 @@ def test_a_restore_without_the_keys_is_refused(tmp_path: Path) -> None:
     assert key not in restore(settings, tmp_path / "copy", keeps_tokens=False, vouched=False)
 
 
-def test_a_restored_store_tells_of_keys_on_migration(tmp_path: Path) -> None:
+def test_migration_of_restored_store_names_missing_keys(tmp_path: Path) -> None:
     """`migrate --restored`, which is used after a restore of PostgreSQL, names missing keys."""
     data = tmp_path / "data"
     key = store_with_a_secret(data)

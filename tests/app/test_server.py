@@ -21,7 +21,7 @@ def insert(file: sqlite3.Connection, table: str, **given: object) -> None:
     file.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})", [row.get(name, 0) for name in names])
 
 
-def test_check_lists_names_that_would_be_refused(tmp_path: Path) -> None:
+def test_check_warns_of_user_names_that_are_now_refused(tmp_path: Path) -> None:
     """A user name of an older release that looks like another one is reported with escapes, the reason and the way to
     replace it. The start is not prevented.
     """

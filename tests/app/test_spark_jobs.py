@@ -28,7 +28,7 @@ spark.stop()
 """
 
 
-def test_an_application_runs_on_spark(lake: Lake, tmp_path: Path) -> None:
+def test_spark_application_runs_with_its_arguments_and_files(lake: Lake, tmp_path: Path) -> None:
     """An application has its arguments, files and properties, can read the files of its job and not the server's data,
     and its output is stored.
     """

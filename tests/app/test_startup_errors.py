@@ -63,7 +63,7 @@ def run(*words: str, cwd: Path, level: str = "info") -> subprocess.CompletedProc
 
 
 @pytest.mark.parametrize("command", ["start", "migrate"])
-def test_database_that_is_away_is_three_lines(command: str, tmp_path: Path) -> None:
+def test_unreachable_database_prints_three_lines(command: str, tmp_path: Path) -> None:
     """If PostgreSQL is unreachable, the command prints what failed, the cause and the next step, and nothing else."""
     address = f"postgres://ana:hunter2@127.0.0.1:{free_port()}/lake"
     listen = ["--listen", f"127.0.0.1:{free_port()}"]
@@ -78,7 +78,7 @@ def test_database_that_is_away_is_three_lines(command: str, tmp_path: Path) -> N
     assert "hunter2" not in done.stderr
 
 
-def test_directory_that_is_a_file_is_three_lines(tmp_path: Path) -> None:
+def test_data_directory_that_is_a_file_prints_three_lines(tmp_path: Path) -> None:
     """If the data directory is a file, the message says so with its path."""
     (tmp_path / "d").write_text("x")
 
@@ -95,7 +95,7 @@ def test_directory_that_is_a_file_is_three_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong,why", [
     ("/", "it is the root of the file system"), ("file:", "it names no directory"), ("tables", "it is not a location"),
 ])  # fmt: skip
-def test_warehouse_that_is_no_place_is_three_lines(wrong: str, why: str, tmp_path: Path) -> None:
+def test_invalid_warehouse_prints_three_lines(wrong: str, why: str, tmp_path: Path) -> None:
     """For an invalid warehouse the message has the value, its flag, the cause and the remedy, and nothing is
     created.
     """
@@ -112,7 +112,7 @@ def test_warehouse_that_is_no_place_is_three_lines(wrong: str, why: str, tmp_pat
     assert not (tmp_path / "d").exists()
 
 
-def test_taken_address_is_three_lines(tmp_path: Path, taken: str) -> None:
+def test_address_in_use_prints_three_lines(tmp_path: Path, taken: str) -> None:
     """An address in use is reported before anything is created."""
     done = run("server", "start", "--data", "d", "--listen", taken, cwd=tmp_path)
 
@@ -132,7 +132,7 @@ def test_trace_is_logged_at_debug(tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-3] == "error: The data directory d cannot be used"
 
 
-def test_failure_of_a_server_that_serves_keeps_its_words(tmp_path: Path) -> None:
+def test_failure_after_the_start_keeps_its_message(tmp_path: Path) -> None:
     """A failure after the start, and an unexpected one, keep their own messages."""
 
     def serve() -> None:
@@ -148,7 +148,7 @@ def test_failure_of_a_server_that_serves_keeps_its_words(tmp_path: Path) -> None
         raise BadRequest("x")
 
 
-def test_check_finds_all_there_is(tmp_path: Path, taken: str) -> None:
+def test_check_reports_all_problems_together(tmp_path: Path, taken: str) -> None:
     """The check reports an address in use, a directory that is a file, and an unreachable database together."""
     (tmp_path / "d").write_text("x")
     away = f"postgresql://127.0.0.1:{free_port()}/lake"
@@ -161,7 +161,7 @@ def test_check_finds_all_there_is(tmp_path: Path, taken: str) -> None:
     assert all(problem.why and problem.advice for problem in found)
 
 
-def test_check_is_content_with_what_would_start(tmp_path: Path) -> None:
+def test_check_reports_nothing_if_server_could_start(tmp_path: Path) -> None:
     """If the server could start, the check reports nothing, also when it is repeated, and leaves the address free."""
     settings = settings_of(tmp_path / "d")
 
@@ -170,7 +170,7 @@ def test_check_is_content_with_what_would_start(tmp_path: Path) -> None:
     assert check(settings) == []
 
 
-def test_store_of_a_newer_release_is_told(tmp_path: Path) -> None:
+def test_store_of_a_newer_release_is_reported(tmp_path: Path) -> None:
     """A store with the schema of a later release is reported, and is neither opened nor changed."""
     newer_store(tmp_path)
 
@@ -183,7 +183,7 @@ def test_store_of_a_newer_release_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-def test_missing_database_is_told(postgres_server: PostgresServer, tmp_path: Path) -> None:
+def test_missing_database_is_reported(postgres_server: PostgresServer, tmp_path: Path) -> None:
     """A missing PostgreSQL database is reported, with the advice to create it."""
     address = re.sub(r"/limnos_\d+", "/nosuch", postgres_server.empty_database())
 
@@ -193,7 +193,7 @@ def test_missing_database_is_told(postgres_server: PostgresServer, tmp_path: Pat
     assert "createdb" in found.advice
 
 
-def test_silent_database_is_told(tmp_path: Path) -> None:
+def test_silent_database_is_reported_as_unreachable(tmp_path: Path) -> None:
     """A database that accepts the connection and never answers is reported as unreachable after a timeout."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         hung_up = threading.Timer(90, silent.close)  # without its own timeout the check would only end by this one
@@ -231,7 +231,9 @@ def sql(said: str) -> Exception:
     (NotADirectoryError(errno.ENOTDIR, "Not a directory", "d"), "part of its path is a file", "--data"),
     (ConnectionRefusedError(111, "Connection refused"), "no database answers", "start it"),
 ])  # fmt: skip
-def test_each_trouble_has_its_cause_and_its_next_step(error: Exception, why: str, advice: str, tmp_path: Path) -> None:
+def test_system_and_database_errors_have_cause_and_remedy(
+    error: Exception, why: str, advice: str, tmp_path: Path
+) -> None:
     """Errors of the operating system and of databases are reported with their meaning and the remedy, and without
     passwords.
     """
@@ -247,7 +249,7 @@ def test_each_trouble_has_its_cause_and_its_next_step(error: Exception, why: str
 @pytest.mark.parametrize("given,expected", [
     (None, "file://{data}/warehouse"), ("s3://lake/tables/", "s3://lake/tables"), ("/srv/tables", "file:///srv/tables"),
 ])  # fmt: skip
-def test_warehouse_is_where_the_settings_say(given: str | None, expected: str, tmp_path: Path) -> None:
+def test_default_catalogs_are_below_configured_warehouse(given: str | None, expected: str, tmp_path: Path) -> None:
     """Catalogs without their own warehouse are below the warehouse of the settings, or else in the data directory."""
     settings = Settings(server=ServerSection(data=str(tmp_path)), storage=StorageSection(warehouse=given))
 

@@ -25,7 +25,7 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> tuple[Supervisor, list[tuple[
     return found, killed
 
 
-def test_a_worker_that_starts_slowly_is_let_be(supervised: tuple[Supervisor, list[tuple[int, int]]]) -> None:
+def test_slowly_starting_worker_is_not_ended(supervised: tuple[Supervisor, list[tuple[int, int]]]) -> None:
     """A worker that has not sent its first heartbeat yet is not ended, because it may migrate, fill or open its store
     for any time. A serving worker without heartbeats is.
     """
@@ -40,7 +40,9 @@ def test_a_worker_that_starts_slowly_is_let_be(supervised: tuple[Supervisor, lis
     assert hung.missed == 0
 
 
-def test_a_worker_that_just_beats_is_let_be(supervised: tuple[Supervisor, list[tuple[int, int]]]) -> None:
+def test_worker_within_missed_heartbeat_limit_is_not_ended(
+    supervised: tuple[Supervisor, list[tuple[int, int]]],
+) -> None:
     """A worker is ended only after more than the maximal number of missed heartbeats, and not while all workers
     stop.
     """

@@ -43,24 +43,24 @@ class Payload(msgspec.Struct):
 
 
 @pytest.mark.parametrize("error", [ValueError("poison"), BadRequest("no such place"), msgspec.ValidationError("old")])
-def test_what_does_not_pass_is_given_up_soon(error: Exception) -> None:
+def test_task_failing_by_itself_is_given_up_after_last_attempt(error: Exception) -> None:
     """A task that fails for a reason of its own is given up after its last attempt, and not earlier."""
     assert [ONCE.is_lost(error, attempts) for attempts in (1, 2, 3, 4)] == [False, False, True, True]
 
 
 @pytest.mark.parametrize("error", [ServiceUnavailable("away"), StorageFailed("silent"), InterruptedError("stopping")])
-def test_what_passes_is_tried_for_long(error: Exception) -> None:
+def test_task_with_unreachable_dependency_is_retried_longer(error: Exception) -> None:
     """A task whose storage or database is unreachable, or whose node stops, is retried much longer, but not forever."""
     assert not ONCE.is_lost(error, TRIES_PASSING - 1)
     assert ONCE.is_lost(error, TRIES_PASSING)
 
 
-def test_what_comes_round_is_never_given_up() -> None:
+def test_recurring_task_is_never_given_up() -> None:
     """A recurring task is never given up, because the next round can make up for a failed one."""
     assert not AGAIN.is_lost(ValueError("poison"), 1_000_000)
 
 
-def test_payloads_have_a_type() -> None:
+def test_invalid_task_arguments_are_refused() -> None:
     """A task gets its arguments as its own type. Invalid arguments are refused."""
     seen: list[int] = []
 
@@ -80,7 +80,7 @@ async def _await(runner: object) -> None:
     await runner(None, '{"size": 7}')  # type: ignore[operator]
 
 
-def test_every_kind_can_be_told_what_it_begins_with() -> None:
+def test_every_task_kind_has_a_valid_initial_payload() -> None:
     """Kinds are registered under their own names, and the initial payload of a recurring kind is valid."""
     assert all(name == kind.name for name, kind in KINDS.items())
     assert all(kind.tries > 0 and kind.lease_ms > 0 for kind in KINDS.values())
@@ -143,7 +143,7 @@ class PartContext:
 
 
 @pytest.mark.parametrize("kind", FULL_PARTS)
-def test_a_deletion_goes_on_while_its_parts_are_full(kind: str) -> None:
+def test_batched_deletion_repeats_until_a_part_is_not_full(kind: str) -> None:
     """A task that deletes a limited number of rows at once repeats each of its deletions in the same run until no full
     part is found.
     """

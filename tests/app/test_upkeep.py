@@ -38,7 +38,7 @@ def test_idle_node_takes_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert written == []
 
 
-def test_a_sweep_goes_on_until_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweep_deletes_all_expired_trash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sweep deletes all expired objects of the trash in parts, however many there are."""
     monkeypatch.setattr(trash, "SWEPT_MAX", 2)
     with node_at(tmp_path / "data") as node:
@@ -53,7 +53,7 @@ def test_a_sweep_goes_on_until_nothing_is_left(tmp_path: Path, monkeypatch: pyte
         assert node.get("/api/limnos/v1/metalakes/lake/catalogs/main/trash").json()["trash"] == []
 
 
-def test_a_sweep_finishes_audit_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweep_deletes_old_audit_and_folds_old_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sweep deletes all old audit records and folds all names of an older release, in parts."""
     for module in (audit, upkeep):
         monkeypatch.setattr(module, "EXPIRED_AT_ONCE", 2)
@@ -78,7 +78,7 @@ def test_a_sweep_finishes_audit_and_names(tmp_path: Path, monkeypatch: pytest.Mo
         assert left == [0, 0]
 
 
-def test_the_loop_sweeps(tmp_path: Path) -> None:
+def test_background_task_sweeps_at_start_and_on_wake(tmp_path: Path) -> None:
     """The background task sweeps when it starts, and searches for work when it is woken."""
     with node_at(tmp_path / "data") as node:
         make_space(node, "n")

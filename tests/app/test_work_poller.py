@@ -18,7 +18,7 @@ class IdlePoller(WorkPoller):
         """Find nothing."""
 
 
-def test_a_cancellation_counts_though_the_poller_was_just_woken() -> None:
+def test_cancelled_poller_ends_even_if_just_woken() -> None:
     """A poller that is woken and cancelled in the same turn of the event loop ends. The timeout only ends a failing
     test.
     """
@@ -67,7 +67,7 @@ class LeasePoller(WorkPoller):
 
 
 @pytest.mark.parametrize("turns", range(2, 16))
-def test_leased_work_is_released_at_whatever_moment_the_poller_is_cancelled(turns: int) -> None:
+def test_cancelled_poller_always_releases_leased_work(turns: int) -> None:
     """Leased work is released also if the poller is cancelled while it takes the lease, or before the work's first
     step.
     """

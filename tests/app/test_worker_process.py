@@ -11,7 +11,7 @@ import pytest
 from limnos.app.worker_process import WorkerProcess
 
 
-def test_a_process_that_cannot_be_started_leaves_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_process_start_leaks_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the machine cannot start another process, no socket leaks."""
 
     def fails(*_: object, **__: object) -> int:

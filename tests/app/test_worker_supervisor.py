@@ -143,7 +143,7 @@ def test_the_store_is_migrated_and_filled_once(tmp_path: Path) -> None:
     assert json.dumps(tokens).count("admin.token") == 1
 
 
-def test_a_killed_worker_comes_back_and_nobody_is_refused(tmp_path: Path) -> None:
+def test_killed_worker_is_replaced_without_refused_connections(tmp_path: Path) -> None:
     """While a killed worker is restarted, every new connection is answered, and then the new worker serves."""
     with workers(tmp_path) as running:
         before = running.answering(2)
@@ -207,7 +207,7 @@ def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
         wait_gone(pids)
 
 
-def test_a_worker_that_cannot_start_ends_all(tmp_path: Path) -> None:
+def test_failed_first_worker_start_ends_the_supervisor(tmp_path: Path) -> None:
     """If the first worker fails before it has served, the supervisor does not retry forever: it exits with code 1, and
     the log has the reason.
     """
@@ -223,7 +223,7 @@ def test_a_worker_that_cannot_start_ends_all(tmp_path: Path) -> None:
     assert "ready" not in done.stdout
 
 
-def test_an_address_of_workers_is_taken(tmp_path: Path) -> None:
+def test_second_server_cannot_bind_the_workers_address(tmp_path: Path) -> None:
     """A second server with any number of workers cannot bind the same address."""
     with workers(tmp_path) as running:
         address = running.uri.removeprefix("http://")

@@ -40,7 +40,7 @@ def names(node: DriverNode, space: str, user: str = "admin") -> list[str]:
     return [each["name"] for each in node.get(f"{PREFIX}/namespaces/{space}/tables", user=user)["identifiers"]]
 
 
-def test_planted_trees_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeded_tables_are_listed_loaded_and_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All inserted tables are listed and loaded, accept commits, and are visible to users according to their roles."""
     for name, value in SMALL.items():
         monkeypatch.setattr(seed, name, value)

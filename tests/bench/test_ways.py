@@ -35,13 +35,13 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, int
     return {way.key: (trace.count, trace.up) for way, trace in found}
 
 
-def test_every_kind_has_a_bound() -> None:
+def test_every_traced_request_kind_has_a_call_limit() -> None:
     """Every traced kind of request has a maximum number of calls."""
     assert [way.key for way in WAYS] == list(CALLS_MAX)
 
 
 @pytest.mark.parametrize("key", CALLS_MAX)
-def test_calls_of_a_request(traced: dict[str, tuple[int, int]], key: str) -> None:
+def test_warm_request_stays_within_its_call_limit(traced: dict[str, tuple[int, int]], key: str) -> None:
     """A warm request makes no more than the maximum number of calls of the server's functions, and at least half of
     it.
     """

@@ -25,7 +25,9 @@ SOURCE = Path(limnos.__file__).parent
     ],
     ids=str,
 )
-def test_options_stand_before_or_after_a_groups_command(fake: FakeServer, limnos: Run, words: tuple[str, ...]) -> None:
+def test_options_are_accepted_before_and_after_group_command(
+    fake: FakeServer, limnos: Run, words: tuple[str, ...]
+) -> None:
     """Options before and after a group's command send the same request and give the same output."""
     fake.on("GET", "/api/metalakes/lake/users?details=true", {"users": []})
 
@@ -42,7 +44,7 @@ def test_options_stand_before_or_after_a_groups_command(fake: FakeServer, limnos
     ],
     ids=str,
 )
-def test_options_without_a_command_are_told_where_they_go(run: Run, words: tuple[str, ...], hint: str) -> None:
+def test_group_options_without_command_list_the_commands(run: Run, words: tuple[str, ...], hint: str) -> None:
     """Options of a group without a command are a usage error that names the group's commands, not an unknown
     command.
     """
@@ -54,13 +56,13 @@ def test_options_without_a_command_are_told_where_they_go(run: Run, words: tuple
     assert "nknown command" not in done.err
 
 
-def test_a_groups_help_is_still_its_help(run: Run) -> None:
+def test_group_help_works_in_any_position(run: Run) -> None:
     """`--help` in any position shows the group's help page."""
     assert run("access", "--help").code == 0
     assert run("access", "--output", "table", "--help").code == 0
 
 
-def test_a_misspelt_variable_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_misspelled_variable_causes_a_warning(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unread variable causes a warning with the nearest name, and the command continues. Variables that resemble no
     name are ignored.
     """
@@ -76,7 +78,7 @@ def test_a_misspelt_variable_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) 
     ]
 
 
-def test_every_variable_that_is_read_is_known() -> None:
+def test_variables_read_by_the_sources_cause_no_warning() -> None:
     """No variable that the sources name is reported as unread."""
     texts = [file.read_text(encoding="utf-8") for file in SOURCE.rglob("*.py") if file.name != "words.py"]
     named = {name for text in texts for name in re.findall(r"\bLIMNOS_[A-Z][A-Z_]*[A-Z]\b", text)}

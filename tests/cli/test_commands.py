@@ -102,7 +102,7 @@ def test_ls_lists_namespaces_tables_and_views(fake: FakeServer, limnos: Run) -> 
     assert lines == [["name", "kind"], *told]
 
 
-def test_ls_of_a_catalog_asks_for_no_tables(fake: FakeServer, limnos: Run) -> None:
+def test_ls_of_a_catalog_requests_no_iceberg_tables(fake: FakeServer, limnos: Run) -> None:
     """`ls` of a catalog sends no request for Iceberg tables, only for Lance tables. If it is empty, the message is on
     standard error, not in pipes.
     """
@@ -124,7 +124,7 @@ def harmless(text: str) -> bool:
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
-def test_nothing_shown_steers_the_terminal(fake: FakeServer, limnos: Run, output: str) -> None:
+def test_control_characters_in_output_are_escaped(fake: FakeServer, limnos: Run, output: str) -> None:
     """Properties, names, errors and results are printed with control and bidi characters as escapes."""
     told = {"name": "lake", "comment": STEERING, "properties": {f"k{STEERING}": f"v{STEERING}\nforged = yes"}}
     fake.on("GET", M, {"metalake": told | {"audit": AUDIT}})
@@ -161,7 +161,7 @@ def test_nothing_shown_steers_the_terminal(fake: FakeServer, limnos: Run, output
         assert len(shown[1].out.splitlines()) == 2
 
 
-def test_describe_metalake(fake: FakeServer, limnos: Run) -> None:
+def test_describe_without_a_path_shows_the_metalake(fake: FakeServer, limnos: Run) -> None:
     """Without a path `describe` shows the metalake."""
     fake.on("GET", M, {"metalake": {"name": "lake", "comment": "all", "properties": {"a": "1"}, "audit": AUDIT}})
 
@@ -173,7 +173,7 @@ def test_describe_metalake(fake: FakeServer, limnos: Run) -> None:
     assert "created_by  ana\n" in done.out
 
 
-def test_describe_catalog(fake: FakeServer, limnos: Run) -> None:
+def test_describe_shows_provider_and_properties_of_catalog(fake: FakeServer, limnos: Run) -> None:
     """A catalog is shown with its provider and properties."""
     catalog = {"name": "main", "type": "relational", "provider": "lakehouse-iceberg", "properties": {}, "audit": AUDIT}
     fake.on("GET", f"{M}/catalogs/main", {"catalog": catalog})
@@ -184,7 +184,7 @@ def test_describe_catalog(fake: FakeServer, limnos: Run) -> None:
     assert (result["kind"], result["provider"], result["path"]) == ("catalog", "lakehouse-iceberg", ["main"])
 
 
-def test_describe_namespace(fake: FakeServer, limnos: Run) -> None:
+def test_describe_shows_properties_of_namespace(fake: FakeServer, limnos: Run) -> None:
     """A namespace is shown with its properties."""
     is_namespace(fake, "raw")
 
@@ -193,7 +193,7 @@ def test_describe_namespace(fake: FakeServer, limnos: Run) -> None:
     assert result == {"kind": "namespace", "name": "main.raw", "path": ["main", "raw"], "properties": {"k": "v"}}
 
 
-def test_describe_table(fake: FakeServer, limnos: Run) -> None:
+def test_describe_shows_columns_owner_and_location_of_table(fake: FakeServer, limnos: Run) -> None:
     """A table is shown with its current columns, row counts, owner and location; JSON has the complete metadata."""
     is_table(fake, "raw", "t")
     fake.on("GET", f"{M}/owners/table/main.raw.t", {"owner": {"name": "ana", "type": "user"}})
@@ -251,7 +251,7 @@ def test_describe_table(fake: FakeServer, limnos: Run) -> None:
     ],
     ids=["metalake", "catalog", "namespace"],
 )
-def test_create(  # noqa: PLR0917 - one column per part of the case
+def test_create_sends_request_and_reports_the_object(  # noqa: PLR0917 - one column per part of the case
     fake: FakeServer,
     limnos: Run,
     words: list[str],
@@ -292,7 +292,7 @@ def test_create_namespace_with_parents(fake: FakeServer, limnos: Run) -> None:
         (["sea", "--kind", "metalake", "--force"], "DELETE /api/metalakes/sea?force=true"),
     ],
 )
-def test_drop(fake: FakeServer, limnos: Run, words: list[str], call: str) -> None:
+def test_drop_sends_request_and_reports_the_object(fake: FakeServer, limnos: Run, words: list[str], call: str) -> None:
     """`drop` drops the named object over the protocol for its kind and reports it."""
     method, _, target = call.partition(" ")
     fake.on(method, target, {"dropped": True})
@@ -305,7 +305,7 @@ def test_drop(fake: FakeServer, limnos: Run, words: list[str], call: str) -> Non
     assert done.result["dropped"] == words[0]
 
 
-def test_drop_asks_the_server_what_a_path_is(fake: FakeServer, limnos: Run) -> None:
+def test_drop_without_a_kind_detects_the_kind(fake: FakeServer, limnos: Run) -> None:
     """Without a kind `drop` detects whether a path is a namespace or a table."""
     is_table(fake, "raw", "t")
     fake.on("GET", f"{I}/namespaces/raw%1Ft", NO, status=404)
@@ -319,7 +319,7 @@ def test_drop_asks_the_server_what_a_path_is(fake: FakeServer, limnos: Run) -> N
 IN_USE = {"code": 1010, "type": "CatalogInUseException", "message": "Failed to operate x, reason [in use]"}
 
 
-def test_empty_catalog_is_taken_out_of_use_first(fake: FakeServer, limnos: Run) -> None:
+def test_enabled_empty_catalog_is_disabled_before_drop(fake: FakeServer, limnos: Run) -> None:
     """An enabled, empty catalog is disabled before the drop, so that nothing can be created in it meanwhile."""
     fake.on("DELETE", f"{M}/catalogs/lab", IN_USE, status=409).on("DELETE", f"{M}/catalogs/lab", {"dropped": True})
     fake.on("GET", f"/iceberg/v1/lake.lab/namespaces?{PAGE}", {"namespaces": []})
@@ -332,7 +332,7 @@ def test_empty_catalog_is_taken_out_of_use_first(fake: FakeServer, limnos: Run) 
     assert fake.asked[2].body == {"inUse": False}
 
 
-def test_full_catalog_is_left_alone(fake: FakeServer, limnos: Run) -> None:
+def test_catalog_with_children_is_not_disabled_or_dropped(fake: FakeServer, limnos: Run) -> None:
     """An enabled catalog with children is neither disabled nor dropped."""
     fake.on("DELETE", f"{M}/catalogs/lab", IN_USE, status=409)
     fake.on("GET", f"/iceberg/v1/lake.lab/namespaces?{PAGE}", {"namespaces": [["a"]]})
@@ -344,7 +344,7 @@ def test_full_catalog_is_left_alone(fake: FakeServer, limnos: Run) -> None:
     assert [call.split()[0] for call in fake.calls] == ["DELETE", "GET"]
 
 
-def test_catalog_is_put_to_use_again_when_the_drop_fails(fake: FakeServer, limnos: Run) -> None:
+def test_catalog_is_enabled_again_if_its_drop_is_refused(fake: FakeServer, limnos: Run) -> None:
     """If the drop of a disabled catalog is refused, the catalog is enabled again."""
     fake.on("DELETE", f"{M}/catalogs/lab", IN_USE, status=409)
     fake.on("DELETE", f"{M}/catalogs/lab", {"code": 1005, "message": "not empty"}, status=409)
@@ -357,7 +357,7 @@ def test_catalog_is_put_to_use_again_when_the_drop_fails(fake: FakeServer, limno
     assert fake.asked[-1].body == {"inUse": True}
 
 
-def test_drop_of_nothing_is_not_found(fake: FakeServer, limnos: Run) -> None:
+def test_drop_of_missing_object_exits_with_not_found(fake: FakeServer, limnos: Run) -> None:
     """If Gravitino answers `"dropped": false`, the exit code is that of missing objects."""
     fake.on("DELETE", f"{M}/catalogs/lab", {"dropped": False})
 
@@ -367,7 +367,7 @@ def test_drop_of_nothing_is_not_found(fake: FakeServer, limnos: Run) -> None:
 
 
 @pytest.mark.parametrize("words", [["lab", "--purge"], ["main.raw", "--kind", "namespace", "--force"]])
-def test_flag_that_does_not_fit_is_refused(fake: FakeServer, limnos: Run, words: list[str]) -> None:
+def test_drop_flags_are_refused_for_other_kinds(fake: FakeServer, limnos: Run, words: list[str]) -> None:
     """`--purge` is refused except for tables, `--force` except for catalogs and metalakes, and nothing is dropped."""
     done = limnos("drop", *words)
 
@@ -389,7 +389,7 @@ def test_mv_moves_a_namespace(fake: FakeServer, limnos: Run) -> None:
 
 
 @pytest.mark.parametrize("words", [["main.a", "other.a", "--kind", "namespace"], ["main", "other"]])
-def test_mv_stays_in_its_catalog(fake: FakeServer, limnos: Run, words: list[str]) -> None:
+def test_mv_across_catalogs_is_refused(fake: FakeServer, limnos: Run, words: list[str]) -> None:
     """Moves across catalogs, and moves of a catalog, are refused before a request is sent."""
     assert limnos("mv", *words).code == 2
     assert fake.asked == []
@@ -417,7 +417,7 @@ def test_mv_stays_in_its_catalog(fake: FakeServer, limnos: Run, words: list[str]
     ],
     ids=["add", "remove", "disable", "enable"],
 )
-def test_user_verbs(  # noqa: PLR0917 - one column per part of the case
+def test_user_commands_send_one_request_each(  # noqa: PLR0917 - one column per part of the case
     fake: FakeServer, limnos: Run, words: list[str], call: str, body: object, answer: object, message: str
 ) -> None:
     """Each command of `user` sends one request and reports success."""
@@ -447,7 +447,7 @@ def test_users_are_listed(fake: FakeServer, limnos: Run) -> None:
     assert one.result == {"name": "ben", "enabled": True, "roles": ["r"]}
 
 
-def test_groups_are_made_listed_and_deleted(fake: FakeServer, limnos: Run) -> None:
+def test_groups_are_created_listed_and_deleted(fake: FakeServer, limnos: Run) -> None:
     """The commands of `group` create, list, describe and delete groups."""
     group = {"name": "staff", "roles": ["r"]}
     fake.on("POST", f"{M}/groups", {"group": group})
@@ -462,7 +462,7 @@ def test_groups_are_made_listed_and_deleted(fake: FakeServer, limnos: Run) -> No
     assert limnos("group", "delete", "staff").result == {"deleted": "staff"}
 
 
-def test_members_come_and_go(fake: FakeServer, limnos: Run) -> None:
+def test_group_members_are_added_and_removed(fake: FakeServer, limnos: Run) -> None:
     """`group add` adds users in one request; `group remove` removes them and reports users who were not members."""
     url = f"{OWN}/metalakes/lake/groups/staff/members"
     fake.on("POST", url, {"members": ["ana", "ben"]})
@@ -478,7 +478,7 @@ def test_members_come_and_go(fake: FakeServer, limnos: Run) -> None:
     assert (absent.code, absent.error["message"]) == (3, "not in group 'staff': zoe")
 
 
-def test_members_must_be_named(fake: FakeServer, limnos: Run) -> None:
+def test_group_add_without_users_is_a_usage_error(fake: FakeServer, limnos: Run) -> None:
     """`group add` without users is a usage error, and the hint shows the syntax."""
     done = limnos("group", "add", "staff")
 
@@ -486,7 +486,7 @@ def test_members_must_be_named(fake: FakeServer, limnos: Run) -> None:
     assert "limnos group add staff ana" in str(done.error["hint"])
 
 
-def test_tags_are_made_attached_and_shown(fake: FakeServer, limnos: Run) -> None:
+def test_tags_are_created_attached_and_shown(fake: FakeServer, limnos: Run) -> None:
     """The commands of `tag` create tags, attach them, and show the objects of a tag and the tags of an object."""
     tag, row = {"name": "red", "comment": "c"}, {"name": "red", "comment": "c", "properties": {}}
     on = f"{M}/objects/catalog/main/tags"
@@ -506,7 +506,7 @@ def test_tags_are_made_attached_and_shown(fake: FakeServer, limnos: Run) -> None
     assert limnos("tag", "delete", "red").result == {"deleted": "red"}
 
 
-def test_roles_are_made_shown_and_deleted(fake: FakeServer, limnos: Run) -> None:
+def test_roles_are_created_described_and_deleted(fake: FakeServer, limnos: Run) -> None:
     """The commands of `role` create, describe and delete roles; a role is described by one row per privilege and
     object.
     """
@@ -586,7 +586,7 @@ def test_roles_are_made_shown_and_deleted(fake: FakeServer, limnos: Run) -> None
         ),
     ],
 )
-def test_grant_and_revoke(  # noqa: PLR0917 - one column per part of the case
+def test_roles_and_privileges_are_granted_and_revoked(  # noqa: PLR0917 - one column per part of the case
     fake: FakeServer, limnos: Run, words: str, call: str, body: object, message: str
 ) -> None:
     """Roles are granted to users and groups, privileges on objects to roles, and both are revoked."""
@@ -651,7 +651,7 @@ def test_owner_is_shown_and_set(fake: FakeServer, limnos: Run) -> None:
     assert nobody.code == 3
 
 
-def test_token_is_made_once_and_shown(fake: FakeServer, limnos: Run) -> None:
+def test_token_create_prints_the_secret(fake: FakeServer, limnos: Run) -> None:
     """`token create` sends name and lifetime and prints the secret."""
     fake.on("POST", f"{OWN}/tokens", {"id": 7, "token": "s3cret", "user": "ben", "expires_at": 99})
 
@@ -661,7 +661,7 @@ def test_token_is_made_once_and_shown(fake: FakeServer, limnos: Run) -> None:
     assert done.result == {"id": 7, "token": "s3cret", "user": "ben", "expires_at": 99}
 
 
-def test_token_is_saved_instead_of_shown(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
+def test_saved_token_is_in_a_private_file_and_not_printed(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
     """With `--save` the secret is written to a new file that only its owner can read, and is not printed."""
     fake.on("POST", f"{OWN}/tokens", {"id": 7, "token": "s3cret", "user": "ana"})
     file = tmp_path / "token"
@@ -704,7 +704,7 @@ def test_tokens_are_listed_and_revoked(fake: FakeServer, limnos: Run) -> None:
     assert limnos("token", "revoke", "7", "--yes").code == 3
 
 
-def test_tasks_are_listed_shown_and_tried_again(fake: FakeServer, limnos: Run) -> None:
+def test_tasks_are_listed_shown_and_retried(fake: FakeServer, limnos: Run) -> None:
     """`task list` shows the tasks that were given up, unless another state is requested."""
     task = {"id": 7, "kind": "purge-table", "state": "dead", "attempts": 5, "error": "no", "payload": {"a": 1}}
     fake.on("GET", f"{OWN}/tasks?state=dead", {"tasks": [task]}).on("GET", f"{OWN}/tasks?state=waiting", {"tasks": []})
@@ -716,7 +716,7 @@ def test_tasks_are_listed_shown_and_tried_again(fake: FakeServer, limnos: Run) -
     assert limnos("task", "retry", "7").result == {"retried": "7"}
 
 
-def test_webhooks_are_made_listed_and_dropped(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
+def test_webhooks_are_created_listed_and_dropped(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
     """`webhook create` prints the secret once or writes it to a file; `list` shows how many changes are not delivered
     yet.
     """
@@ -741,7 +741,7 @@ CHANGE = {
 }  # fmt: skip
 
 
-def test_changes_are_shown_to_the_end(fake: FakeServer, limnos: Run) -> None:
+def test_changes_requests_all_pages(fake: FakeServer, limnos: Run) -> None:
     """`changes` requests all pages; as JSON each line is one page with its position."""
     feed = f"{OWN}/metalakes/lake/changes"
     fake.on("GET", feed, {"changes": [CHANGE], "next": "x", "more": True})
@@ -752,7 +752,7 @@ def test_changes_are_shown_to_the_end(fake: FakeServer, limnos: Run) -> None:
     assert lines == [{"changes": [CHANGE], "next": "x", "more": True}, {"changes": [], "next": "y", "more": False}]
 
 
-def test_changes_for_people(fake: FakeServer, limnos: Run) -> None:
+def test_changes_table_has_one_line_per_change(fake: FakeServer, limnos: Run) -> None:
     """As a table each change is a line with time, user, operation, old path and new path; a hidden path is `?`."""
     feed = f"{OWN}/metalakes/lake/catalogs/main/changes?after=now"
     moved = CHANGE | {"old": ["main", "a.b", "t"]}
@@ -764,7 +764,7 @@ def test_changes_for_people(fake: FakeServer, limnos: Run) -> None:
     assert "--after y" in told.err
 
 
-def test_tokens_of_one_or_all(fake: FakeServer, limnos: Run) -> None:
+def test_token_flags_for_and_all_exclude_each_other(fake: FakeServer, limnos: Run) -> None:
     """`--for` and `--all` exclude each other; with both, no request is sent."""
     fake.on("GET", f"{OWN}/tokens?all=true", {"tokens": []})
 
@@ -780,7 +780,7 @@ def test_whoami_names_the_user(fake: FakeServer, limnos: Run) -> None:
     assert limnos("whoami").result == {"user": "ana"}
 
 
-def test_other_metalake_is_used_everywhere(fake: FakeServer, limnos: Run) -> None:
+def test_metalake_flag_changes_all_names_and_paths(fake: FakeServer, limnos: Run) -> None:
     """`--metalake` changes the metalake of all names and paths."""
     fake.on("GET", f"/iceberg/v1/sea.main/namespaces?{PAGE}", {"namespaces": []})
     fake.on("GET", "/api/metalakes/sea/roles", {"names": []})

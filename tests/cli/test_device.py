@@ -61,7 +61,9 @@ def over() -> None:
     file.write_text(json.dumps(told))
 
 
-def test_a_session_is_had_in_a_browser(lake: FakeServer, run: Run, issuer: Issuer, paused: list[float]) -> None:
+def test_device_login_prints_code_and_polls_the_issuer(
+    lake: FakeServer, run: Run, issuer: Issuer, paused: list[float]
+) -> None:
     """The command prints the code and polls the issuer at the requested interval. The token is sent to the server
     only.
     """
@@ -83,7 +85,7 @@ def test_a_session_is_had_in_a_browser(lake: FakeServer, run: Run, issuer: Issue
     assert [row["user"] for row in run("profile", "list").result] == ["ana"]  # type: ignore[attr-defined]
 
 
-def test_who_says_no_is_not_signed_in(
+def test_declined_or_expired_login_stores_no_profile(
     lake: FakeServer, run: Run, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the user declines, or the code expires, the login fails and no profile is stored."""
@@ -115,7 +117,7 @@ def test_a_session_is_refreshed_on_use(lake: FakeServer, run: Run, issuer: Issue
     assert issuer.url not in [each.headers.get("Host") for each in lake.asked]
 
 
-def test_commands_at_once_refresh_once(lake: FakeServer, run: Run, issuer: Issuer) -> None:
+def test_concurrent_commands_refresh_the_session_once(lake: FakeServer, run: Run, issuer: Issuer) -> None:
     """Of eight concurrent commands with an expired session, one refreshes it at the issuer, and the others use its
     result.
     """
@@ -129,7 +131,7 @@ def test_commands_at_once_refresh_once(lake: FakeServer, run: Run, issuer: Issue
     assert list(issuer.kept) == [kept()["refresh_token"]]
 
 
-def test_a_session_that_the_issuer_ended_is_told(lake: FakeServer, run: Run, issuer: Issuer) -> None:
+def test_session_ended_by_issuer_is_reported(lake: FakeServer, run: Run, issuer: Issuer) -> None:
     """If the issuer has ended the session, the error says what to do, and the profile is kept."""
     run("login", "--device", "--uri", lake.uri)
     issuer.kept.clear()
@@ -142,7 +144,7 @@ def test_a_session_that_the_issuer_ended_is_told(lake: FakeServer, run: Run, iss
     assert "limnos login --device" in str(done.error["hint"])
 
 
-def test_logging_out_ends_it_at_the_issuer(lake: FakeServer, run: Run, issuer: Issuer) -> None:
+def test_logout_revokes_refresh_token_at_the_issuer(lake: FakeServer, run: Run, issuer: Issuer) -> None:
     """`logout` revokes the refresh token at the issuer and deletes the profile, also if the issuer does not answer."""
     run("login", "--device", "--uri", lake.uri)
     assert issuer.kept
@@ -158,7 +160,7 @@ def test_logging_out_ends_it_at_the_issuer(lake: FakeServer, run: Run, issuer: I
     assert run("profile", "list").result == []
 
 
-def test_what_makes_no_sense_is_said(fake: FakeServer, run: Run, issuer: Issuer) -> None:
+def test_invalid_device_logins_are_refused(fake: FakeServer, run: Run, issuer: Issuer) -> None:
     """Refused with a message: a user together with `--device`, neither of both, a server without an issuer, an issuer
     with another identity, an issuer without TLS.
     """

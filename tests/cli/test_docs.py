@@ -31,7 +31,7 @@ COMMANDS = dict(commands_of(app))
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_command_is_told(words: str) -> None:
+def test_every_command_is_documented(words: str) -> None:
     """Every command is the beginning of a row of the page, and has a sentence of help."""
     told = re.search(rf"^\| `{words}\b[^`]*` \|", PAGE, flags=re.MULTILINE)
 
@@ -40,7 +40,7 @@ def test_command_is_told(words: str) -> None:
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_every_flag_is_told(words: str) -> None:
+def test_every_flag_is_documented(words: str) -> None:
     """Every flag of every command is on the page, and has a help text."""
     arguments = list(COMMANDS[words].assemble_argument_collection(parse_docstring=True))
     flags = {name: argument for argument in arguments for name in argument.names if name.startswith("--")}
@@ -49,14 +49,14 @@ def test_every_flag_is_told(words: str) -> None:
     assert [flag for flag, argument in flags.items() if not argument.parameter.help] == []
 
 
-def test_every_exit_code_is_told() -> None:
+def test_every_exit_code_is_documented() -> None:
     """Each exit code has a row."""
     told = {int(found) for found in re.findall(r"^\| (\d+) \|", PAGE, flags=re.MULTILINE)}
 
     assert told == {int(code) for code in ExitCode}
 
 
-def test_every_variable_is_told() -> None:
+def test_every_variable_is_documented() -> None:
     """Each environment variable of the command line is on the page."""
     sources = Path(__file__).parents[2] / "src" / "limnos" / "cli"
     named = {
@@ -66,7 +66,7 @@ def test_every_variable_is_told() -> None:
     assert {name for name in named if f"`{name}`" not in PAGE} == set()
 
 
-def test_every_resource_is_told() -> None:
+def test_every_client_resource_is_documented() -> None:
     """The page names the resources of the client, and no others."""
     told = re.search(r"Resources: (.+?)\. ", PAGE, flags=re.DOTALL)
     with Client("http://127.0.0.1:1", user="ana") as client:

@@ -11,7 +11,7 @@ from limnos.client.errors import ConflictError, DeniedError, NotFoundError, Unav
 from tests.cli.test_docs import commands_of
 
 
-def test_switches_are_known() -> None:
+def test_switches_of_hints_equal_those_of_commands() -> None:
     """The set of flags without a value equals that of the commands. Otherwise hints would take a value for a path, or a
     path for a value.
     """
@@ -31,12 +31,12 @@ def test_switches_are_known() -> None:
     (["drop", "--uri", "http://h", "main.a", "--purge"], ("drop", "main.a")),
     (["ls", "--metalake=sea", "main"], ("ls", "main")),
 ])  # fmt: skip
-def test_words_are_told_from_flags(tokens: list[str], words: tuple[str, ...]) -> None:
+def test_flag_values_are_not_command_words(tokens: list[str], words: tuple[str, ...]) -> None:
     """The value of a flag is not a word of the command, and a switch has no value."""
     assert TypedCommand(tokens).words == words
 
 
-def test_whom_one_talks_to_is_repeated() -> None:
+def test_hint_repeats_server_metalake_and_caller() -> None:
     """The hint repeats server, metalake and caller, quoted for a shell, and omits the token."""
     typed = TypedCommand(
         ["drop", "main.`a b`", "--uri", "http://h:1", "--metalake=sea", "--token", "s3cret", "--token-file", "my file"]
@@ -49,14 +49,14 @@ def test_whom_one_talks_to_is_repeated() -> None:
     assert "s3cret" not in typed.again("--force") + TypedCommand(["drop", "main", "--token=s3cret"]).again("--force")
 
 
-def test_path_that_is_none_is_left_out() -> None:
+def test_invalid_path_is_omitted_from_hint() -> None:
     """An invalid path is omitted from the hint."""
     error = NotFoundError("no such thing", status=404, code="not-found")
 
     assert hint_for(error, TypedCommand(["ls", "main..a"])) == "'limnos ls' lists the existing objects"
 
 
-def test_full_metalake_is_looked_into_by_name() -> None:
+def test_hint_for_full_metalake_lists_its_catalogs() -> None:
     """The hint for a metalake that is not empty lists its catalogs, with `--metalake`."""
     error = ConflictError("in use", status=409, code="in-use")
 
@@ -67,12 +67,12 @@ def test_full_metalake_is_looked_into_by_name() -> None:
 
 
 @pytest.mark.parametrize("sent,expected", [(True, "in a moment"), (False, "limnos server start")])
-def test_silence_is_told_apart(sent: bool, expected: str) -> None:
+def test_hints_for_absent_and_slow_servers_differ(sent: bool, expected: str) -> None:
     """The hint for a server that does not listen differs from that for a server that is too slow."""
     assert expected in str(hint_for(UnavailableError("x", sent=sent), TypedCommand()))
 
 
-def test_refusal_without_a_decision_says_who_one_is() -> None:
+def test_hint_without_decision_refers_to_callers_identity() -> None:
     """The hint for a refusal without a decision refers to the caller's identity."""
     hint = hint_for(DeniedError("User ana is disabled", status=403), TypedCommand(["ls", "--user", "ana"]))
 
@@ -106,7 +106,7 @@ def test_refusal_without_a_decision_says_who_one_is() -> None:
     ("token revoke 7", "there is no valid token with id '7'", "not-found", "'limnos token list' lists the existing ones"),
     ("webhook retry 7", "Webhook 7 does not exist", "not-found", "'limnos webhook list' lists the existing ones"),
 ])  # fmt: skip
-def test_the_next_command_is_about_what_failed(line: str, message: str, code: str, hint: str) -> None:
+def test_hint_is_about_the_object_in_the_message(line: str, message: str, code: str, hint: str) -> None:
     """A hint is about the object that the message names: the target of a move or restore if that is at fault, or the
     trash.
     """
@@ -116,14 +116,14 @@ def test_the_next_command_is_about_what_failed(line: str, message: str, code: st
 
 
 @pytest.mark.parametrize("line", ["drop main --force", "drop main", "drop sea --kind metalake --force"])
-def test_what_is_protected_is_not_to_be_forced(line: str) -> None:
+def test_hint_for_protected_object_does_not_suggest_force(line: str) -> None:
     """The hint for a protected object explains how to end the protection and does not suggest `--force`."""
     error = ConflictError("Catalog main is protected: end that with 'limnos unprotect main'", status=409, code="in-use")
 
     assert hint_for(error, TypedCommand(line.split())) is None
 
 
-def test_a_path_of_two_meanings_is_typed_again() -> None:
+def test_hint_for_ambiguous_path_has_both_commands() -> None:
     """If a path is both a namespace and a view, the hint has both commands. For other argument errors there is no
     hint.
     """

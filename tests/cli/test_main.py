@@ -38,7 +38,7 @@ def failing(status: int, code: str = "", **more: object) -> dict[str, object]:
         (503, "unavailable", 6),
     ],
 )
-def test_exit_code_tells_the_kind_of_failure(
+def test_each_kind_of_error_has_its_exit_code(
     fake: FakeServer, limnos: Run, status: int, code: str, expected: int
 ) -> None:
     """Each kind of error has its exit code; on standard error it is JSON with the request id."""
@@ -51,7 +51,7 @@ def test_exit_code_tells_the_kind_of_failure(
     assert (done.error["code"], done.error["request_id"]) == (code, "r-1")
 
 
-def test_error_of_a_table_is_text(fake: FakeServer, limnos: Run) -> None:
+def test_error_in_table_format_has_two_lines(fake: FakeServer, limnos: Run) -> None:
     """In table format an error has two lines: the problem and the next step."""
     fake.on("GET", WHO, failing(404, "not-found"), status=404)
 
@@ -62,7 +62,7 @@ def test_error_of_a_table_is_text(fake: FakeServer, limnos: Run) -> None:
     assert second.startswith("  next: ")
 
 
-def test_unreachable_server_tells_how_to_start_one(run: Run) -> None:
+def test_hint_for_unreachable_server_is_the_start_command(run: Run) -> None:
     """If no server listens, the exit code is 6 and the hint is the command that starts one."""
     done = run("ls", "--uri", f"http://127.0.0.1:{free_port()}")
 
@@ -70,7 +70,7 @@ def test_unreachable_server_tells_how_to_start_one(run: Run) -> None:
     assert "limnos server start" in str(done.error["hint"])
 
 
-def test_refusal_points_to_explain(fake: FakeServer, limnos: Run) -> None:
+def test_hint_for_refusal_is_the_explain_command(fake: FakeServer, limnos: Run) -> None:
     """The hint for a refusal with a decision is the command that explains it, and JSON has the decision."""
     decision = {"allowed": False, "action": "table_load", "target": {"name": "main.a.t"}, "user": "ana"}
     fake.on("GET", WHO, failing(403, "forbidden", decision=decision), status=403)
@@ -81,14 +81,14 @@ def test_refusal_points_to_explain(fake: FakeServer, limnos: Run) -> None:
     assert isinstance(error["decision"], dict)
 
 
-def test_wrong_credential_tells_what_to_pass(fake: FakeServer, limnos: Run) -> None:
+def test_hint_for_invalid_credential_explains_tokens(fake: FakeServer, limnos: Run) -> None:
     """The hint for an invalid credential says how to get a token."""
     fake.on("GET", WHO, failing(401, "unauthenticated"), status=401)
 
     assert "--token-file" in str(limnos("whoami", "--token", "old").error["hint"])
 
 
-def test_not_empty_points_to_ls(fake: FakeServer, limnos: Run) -> None:
+def test_hint_for_non_empty_namespace_is_ls(fake: FakeServer, limnos: Run) -> None:
     """The hint for a namespace that is not empty is the command that lists its children."""
     body = {"error": {"message": "not empty", "type": "NamespaceNotEmptyException", "code": 409}}
     fake.on("DELETE", "/iceberg/v1/lake.main/namespaces/a", body, status=409)
@@ -116,7 +116,7 @@ def test_not_empty_points_to_ls(fake: FakeServer, limnos: Run) -> None:
         (["ls", "--token-file", "no-such-file"], "no-such-file"),
     ],
 )
-def test_wrong_command_line_is_usage(run: Run, words: list[str], expected: str) -> None:
+def test_invalid_command_line_is_a_usage_error(run: Run, words: list[str], expected: str) -> None:
     """An invalid command line gives exit code 2 and names the problem."""
     done = run(*words)
 
@@ -131,7 +131,7 @@ def test_wrong_command_line_is_usage(run: Run, words: list[str], expected: str) 
     (["ls", "--nope"], "limnos ls --help"),
     (["nope"], "limnos --help"),
 ])  # fmt: skip
-def test_the_page_that_helps_is_that_of_the_command(run: Run, words: list[str], page: str) -> None:
+def test_hint_for_usage_error_names_help_of_the_command(run: Run, words: list[str], page: str) -> None:
     """The hint for a usage error names the help page of that command, and the page exists."""
     assert f"'{page}' shows" in run(*words, "--output", "table").err
     assert run(*page.split()[1:]).code == 0
@@ -150,7 +150,7 @@ def test_the_page_that_helps_is_that_of_the_command(run: Run, words: list[str], 
         (["--token", "flag"], {"LIMNOS_TOKEN": "env"}, "Bearer flag"),
     ],
 )
-def test_credential_is_chosen(  # noqa: PLR0917 - fixtures and one column per part of the case
+def test_credential_flag_overrides_environment(  # noqa: PLR0917 - fixtures and one column per part of the case
     fake: FakeServer,
     run: Run,
     tmp_path: Path,
@@ -172,7 +172,7 @@ def test_credential_is_chosen(  # noqa: PLR0917 - fixtures and one column per pa
     assert fake.asked[0].headers.get("Authorization") == expected
 
 
-def test_empty_token_file_is_told(run: Run, tmp_path: Path) -> None:
+def test_empty_token_file_is_a_usage_error(run: Run, tmp_path: Path) -> None:
     """A token file without a token is a usage error, not an anonymous request."""
     file = tmp_path / "token"
     file.write_text("\n", encoding="utf-8")
@@ -184,7 +184,7 @@ def test_empty_token_file_is_told(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flags", [("--token", ""), ()])
-def test_empty_token_is_told(
+def test_empty_token_is_a_usage_error(
     fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
 ) -> None:
     """An empty token is a usage error, not an anonymous request, and no request is sent."""
@@ -205,7 +205,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("answer,code,asked", [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0), ("", 1, 0)])
-def test_terminal_is_asked_before_destruction(  # noqa: PLR0917 - fixtures and one column per part of the case
+def test_drop_on_a_terminal_needs_confirmation(  # noqa: PLR0917 - fixtures and one column per part of the case
     fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, asked: int
 ) -> None:
     """On a terminal `drop` asks for confirmation, and drops only after a yes."""
@@ -247,14 +247,16 @@ def test_yes_skips_the_question(fake: FakeServer, limnos: Run, monkeypatch: pyte
         (["server", "config"], {}, False, "json"),
     ],
 )
-def test_format_is_chosen(tokens: list[str], environ: dict[str, str], *, terminal: bool, expected: str) -> None:
+def test_format_flag_overrides_environment_and_default(
+    tokens: list[str], environ: dict[str, str], *, terminal: bool, expected: str
+) -> None:
     """A flag overrides the environment. By default a terminal gets tables and a pipe gets JSON; `server start` prints
     text.
     """
     assert format_of(tokens, environ, terminal=terminal) == expected
 
 
-def test_bug_is_not_dressed_up(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_exception_prints_its_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unexpected exception is printed with its traceback, without local variables and secrets, and with a request to
     report it.
     """
@@ -275,7 +277,7 @@ def test_bug_is_not_dressed_up(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [text for text in ("of-a-local-variable", "hunter2", "of-the-environment") if text in done.err] == []
 
 
-def test_version_is_told(run: Run) -> None:
+def test_version_is_printed(run: Run) -> None:
     """`--version` prints the version."""
     assert run("--version").out == f"limnos {__version__}\n"
 
@@ -288,7 +290,7 @@ def test_help_names_every_command(run: Run) -> None:
     assert "limnos server start" in page
 
 
-def test_help_of_a_command_speaks_for_itself(run: Run) -> None:
+def test_command_help_has_arguments_and_example(run: Run) -> None:
     """The help of a command has its arguments and an example."""
     page = run("grant", "--help").out
 
@@ -296,7 +298,7 @@ def test_help_of_a_command_speaks_for_itself(run: Run) -> None:
     assert "--to-group" in page
 
 
-def test_process_behaves_as_the_function(tmp_path: Path) -> None:
+def test_process_exits_with_code_of_main_and_imports_little(tmp_path: Path) -> None:
     """The process exits with the code of `main`, and `ls` does not import pydantic, rich tables, SQLAlchemy, uvicorn
     and PySpark.
     """
@@ -316,7 +318,7 @@ def test_process_behaves_as_the_function(tmp_path: Path) -> None:
     assert done.stdout == "[]\n"
 
 
-def test_closed_pipe_is_no_drama(fake: FakeServer, tmp_path: Path) -> None:
+def test_closed_pipe_prints_no_traceback(fake: FakeServer, tmp_path: Path) -> None:
     """If the reader of the output closes the pipe, no traceback is printed."""
     rows = [{"name": f"user-{number}", "roles": [], "enabled": True} for number in range(5000)]
     fake.on("GET", "/api/metalakes/lake/users?details=true", {"users": rows})

@@ -141,7 +141,7 @@ def test_settings_of_a_page_exist(page: Path) -> None:
 @pytest.mark.parametrize(
     "page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
 )
-def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+def test_links_of_a_page_have_existing_targets(page: Path) -> None:
     """Every link within the repository leads to an existing file and, if it has an anchor, to a heading."""
     lost = []
     for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
@@ -158,7 +158,7 @@ def anchors_of(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_planted_mistakes_are_seen() -> None:
+def test_checks_detect_planted_mistakes() -> None:
     """The checks above find a command, a flag and a heading that do not exist."""
     assert resolve(["lss"])[0] is None
     assert resolve(["access", "explain"])[0] is not None
@@ -171,7 +171,7 @@ def test_planted_mistakes_are_seen() -> None:
 
 
 @pytest.mark.parametrize("name", [*RUN, "docs/reference/settings.md"])
-def test_blocks_say_what_they_are(name: str) -> None:
+def test_code_blocks_name_their_language(name: str) -> None:
     """Each fenced block names its language, so that none is skipped; TOML blocks can be loaded."""
     for block in blocks_of(ROOT / name):
         assert block.language in LANGUAGES, block

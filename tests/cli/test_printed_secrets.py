@@ -252,7 +252,7 @@ def test_a_failing_command_prints_no_secret(  # noqa: PLR0917 - of pytest
         assert code != 0
 
 
-def test_every_command_is_tried() -> None:
+def test_command_list_covers_every_group() -> None:
     """The list of commands contains the commands of every group."""
     assert len(COMMANDS) > 90
     assert {words[0] for words in COMMANDS} == set(main.COMMANDS)

@@ -637,7 +637,7 @@ def test_every_page_of_a_list_is_read(fake: FakeServer, client: Client) -> None:
     assert found == (("main", "a", "t1"), ("main", "a", "t2"))
 
 
-def test_separator_is_asked_for_once_and_used(fake: FakeServer, client: Client) -> None:
+def test_separator_is_requested_once_and_used(fake: FakeServer, client: Client) -> None:
     """Levels of a nested namespace in a full name are joined with the server's separator, which is requested once."""
     fake.on("GET", "/configs", {"gravitino.schema.separator": ";"})
     fake.on("GET", f"{M}/owners/schema/main.a%3Bb", {"owner": {"name": "ana", "type": "user"}})
@@ -662,7 +662,7 @@ def test_chain_of_namespaces_is_made_in_one_call(fake: FakeServer, client: Clien
     assert fake.asked[-1].body == {"name": "a:b:c", "comment": "x", "properties": {}}
 
 
-def test_move_answers_the_whole_target(fake: FakeServer, client: Client) -> None:
+def test_move_returns_the_full_target_path(fake: FakeServer, client: Client) -> None:
     """A move returns the full path of the target, including the catalog."""
     fake.on("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "namespace", "path": ["main", "x"]})
 
@@ -679,7 +679,7 @@ def test_move_answers_the_whole_target(fake: FakeServer, client: Client) -> None
         (lambda c: c.owners.get("main.a", kind="table"), "give catalog.namespace.table"),
     ],
 )
-def test_senseless_call_sends_nothing(fake: FakeServer, client: Client, call: Call, expected: str) -> None:
+def test_path_of_wrong_length_sends_no_request(fake: FakeServer, client: Client, call: Call, expected: str) -> None:
     """A path of the wrong length is refused with advice before a request is sent."""
     with pytest.raises(ArgumentError, match=expected):
         call(client)
@@ -695,7 +695,7 @@ def test_malformed_path_sends_nothing(fake: FakeServer, client: Client) -> None:
     assert fake.asked == []
 
 
-def test_kind_is_found_by_asking(fake: FakeServer, client: Client) -> None:
+def test_kind_of_longer_path_is_requested_from_server(fake: FakeServer, client: Client) -> None:
     """A path of one part is a catalog; the kind of a longer path is requested from the server."""
     fake.on("GET", f"{I}/namespaces/a%1Ft", {"error": {"message": "no", "code": 404}}, status=404)
     fake.on("GET", f"{I}/namespaces/a/tables/t?snapshots=refs", TABLE)
@@ -706,7 +706,7 @@ def test_kind_is_found_by_asking(fake: FakeServer, client: Client) -> None:
     assert client.objects.kind("main.a.t") == "table"
 
 
-def test_kind_of_two_things_is_refused(fake: FakeServer, client: Client) -> None:
+def test_ambiguous_kind_is_refused(fake: FakeServer, client: Client) -> None:
     """If a namespace and a table have the same path, the error asks for the kind."""
     fake.on("GET", f"{I}/namespaces/a%1Ft", {"namespace": ["a", "t"], "properties": {}})
     fake.on("GET", f"{I}/namespaces/a/tables/t?snapshots=refs", TABLE)
@@ -715,7 +715,7 @@ def test_kind_of_two_things_is_refused(fake: FakeServer, client: Client) -> None
         client.objects.kind("main.a.t")
 
 
-def test_kind_prefers_the_refusal_with_a_reason(fake: FakeServer, client: Client) -> None:
+def test_kind_detection_raises_denial_before_not_found(fake: FakeServer, client: Client) -> None:
     """If one request is denied and the other not found, the denial is raised."""
     fake.on("GET", f"{I}/namespaces/a%1Ft", {"error": {"message": "no such", "code": 404}}, status=404)
     fake.on(
@@ -726,13 +726,13 @@ def test_kind_prefers_the_refusal_with_a_reason(fake: FakeServer, client: Client
         client.objects.kind("main.a.t")
 
 
-def test_kind_of_nothing_is_not_found(fake: FakeServer, client: Client) -> None:
+def test_kind_of_missing_object_raises_not_found(fake: FakeServer, client: Client) -> None:
     """If no object has the path, the error names all kinds."""
     with pytest.raises(NotFoundError, match=r"no namespace, table or view 'main\.a\.t'"):
         client.objects.kind("main.a.t")
 
 
-def test_existence_is_a_yes_or_no(fake: FakeServer, client: Client) -> None:
+def test_exists_returns_a_boolean(fake: FakeServer, client: Client) -> None:
     """`exists` returns True for an existing table and False if the server answers 404."""
     fake.on("HEAD", f"{I}/namespaces/a/tables/t", status=204)
 

@@ -126,12 +126,12 @@ def test_doubled_percent_of_gravitino_is_read_back() -> None:
         ("reason [x]", "reason [x]"),
     ],
 )
-def test_frame_of_gravitino_is_taken_off(message: str, expected: str) -> None:
+def test_only_the_reason_of_gravitinos_message_is_shown(message: str, expected: str) -> None:
     """Of Gravitino's standard message only the reason is kept; any other message is unchanged."""
     assert made(409, gravitino(1010, message)).message == expected
 
 
-def test_silent_failure_still_says_something() -> None:
+def test_empty_or_foreign_error_body_gives_a_message() -> None:
     """For an empty body the message is the status; for a body of another kind, its beginning."""
     assert made(500, "").message == "the server answered 500 without a reason"
     assert made(500, "<html>\n  oops</html>").message == "<html> oops</html>"

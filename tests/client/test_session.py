@@ -37,7 +37,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_user_travels_as_basic(fake: FakeServer) -> None:
+def test_user_is_sent_as_basic(fake: FakeServer) -> None:
     """A user name is sent as Basic authentication with an empty password, in UTF-8."""
     fake.on("GET", WHO, {"user": "zoë"})
 
@@ -49,7 +49,7 @@ def test_user_travels_as_basic(fake: FakeServer) -> None:
     assert fake.asked[0].headers["User-Agent"] == f"limnos/{__version__}"
 
 
-def test_token_travels_as_bearer(fake: FakeServer) -> None:
+def test_token_is_sent_as_bearer(fake: FakeServer) -> None:
     """A token is sent as Bearer."""
     fake.on("GET", WHO, {"user": "ana"})
 
@@ -59,7 +59,7 @@ def test_token_travels_as_bearer(fake: FakeServer) -> None:
     assert fake.asked[0].headers["Authorization"] == "Bearer s3cret"
 
 
-def test_nobody_sends_no_credential(fake: FakeServer) -> None:
+def test_anonymous_client_sends_no_credential(fake: FakeServer) -> None:
     """Without token and user no Authorization header is sent."""
     fake.on("GET", WHO, {"user": "anonymous"})
 
@@ -79,13 +79,13 @@ def test_nobody_sends_no_credential(fake: FakeServer) -> None:
         ("http://h", {"user": ""}, "not a user name"),
     ],
 )
-def test_impossible_client_is_refused(uri: str, who: dict[str, str], expected: str) -> None:
+def test_invalid_address_or_credential_is_refused(uri: str, who: dict[str, str], expected: str) -> None:
     """An invalid address or credential is refused before a request is sent."""
     with pytest.raises(ArgumentError, match=expected):
         Client(uri, **who)  # type: ignore[arg-type]
 
 
-def test_own_machine_is_reached_without_a_proxy(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loopback_requests_bypass_the_proxy(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests to loopback do not use the proxy of the environment, in the blocking and the asynchronous client."""
     with running() as proxy:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
@@ -149,7 +149,7 @@ def test_create_is_never_repeated(fake: FakeServer, client: Client) -> None:
     assert fake.calls == [f"POST {url}"]
 
 
-def test_patience_ends(fake: FakeServer) -> None:
+def test_last_error_is_raised_after_three_attempts(fake: FakeServer) -> None:
     """After three attempts the last error is raised."""
     fake.on("GET", WHO, {"error": {"message": "busy"}}, status=503, headers=(("Retry-After", "0"),))
 
@@ -177,14 +177,16 @@ def test_patience_ends(fake: FakeServer) -> None:
         ("GET", ServerError("x", status=500), 1, None),
     ],
 )
-def test_pause_before_another_attempt(method: str, error: Exception, attempt: int, pause: float | None) -> None:
+def test_only_idempotent_requests_are_repeated(
+    method: str, error: Exception, attempt: int, pause: float | None
+) -> None:
     """Only idempotent requests are repeated, only if there was no answer or the server asks for it, and with a limited
     pause.
     """
     assert retry_pause_s(Request(method, "/"), error, attempt) == pause
 
 
-def test_a_key_travels_and_makes_a_transaction_repeatable(fake: FakeServer) -> None:
+def test_transaction_is_repeated_only_with_idempotency_key(fake: FakeServer) -> None:
     """A transaction without an answer is repeated under its idempotency key; without a key it is not."""
     url = "/api/limnos/v1/metalakes/lake/catalogs/main/transactions"
     key = "01912345-0000-7000-8000-000000000001"
@@ -199,7 +201,7 @@ def test_a_key_travels_and_makes_a_transaction_repeatable(fake: FakeServer) -> N
     assert [asked.headers.get("Idempotency-Key") for asked in fake.asked] == [key, key, None]
 
 
-def test_what_a_runner_tells_is_sent_again(fake: FakeServer) -> None:
+def test_runner_heartbeat_is_repeated(fake: FakeServer) -> None:
     """A heartbeat without an answer is repeated, because it is idempotent; a resume only if it names the preceding
     attempt.
     """
@@ -227,7 +229,7 @@ def test_slow_server_is_unavailable(fake: FakeServer) -> None:
 
 
 @pytest.mark.parametrize("body", ["<html>hello</html>", {"nobody": 1}, [1]])
-def test_foreign_answer_is_told(fake: FakeServer, body: object) -> None:
+def test_unexpected_answer_suggests_a_wrong_address(fake: FakeServer, body: object) -> None:
     """The error for an answer of another shape suggests a wrong address."""
     fake.on("GET", WHO, body)
 
@@ -243,7 +245,7 @@ def test_redirect_is_no_success(fake: FakeServer) -> None:
         client.whoami()
 
 
-def test_awaited_twin_does_the_same(fake: FakeServer) -> None:
+def test_async_client_behaves_as_the_blocking_one(fake: FakeServer) -> None:
     """The asynchronous client sends the same requests, reads the same pages, and repeats and raises as the blocking
     one.
     """
@@ -268,7 +270,7 @@ def test_awaited_twin_does_the_same(fake: FakeServer) -> None:
     assert fake.asked[0].headers["Authorization"].startswith("Basic ")
 
 
-def test_awaited_twin_knows_unreachable_servers() -> None:
+def test_async_client_reports_unreachable_servers() -> None:
     """The asynchronous client reports an unreachable server as the blocking one does."""
 
     async def scenario() -> None:
@@ -287,12 +289,12 @@ def test_iceberg_properties_connect_pyiceberg() -> None:
     assert found == {"type": "rest", "uri": "http://h:1/iceberg", "warehouse": "m/main", "token": "t"}
 
 
-def test_method_of_the_class_can_be_read() -> None:
+def test_call_on_the_class_has_a_docstring() -> None:
     """On the class a call has its docstring."""
     assert "Return the user" in (type(Client("http://h").server).whoami.__doc__ or "")
 
 
-def test_authorities_of_ones_own_are_handed_on(tmp_path: Path) -> None:
+def test_pyiceberg_properties_contain_the_ca_file(tmp_path: Path) -> None:
     """The properties for PyIceberg contain the client's CA file. A file that is not PEM is refused before a request is
     sent.
     """

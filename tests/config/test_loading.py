@@ -56,7 +56,7 @@ def test_flag_beats_environment_beats_file(tmp_path: Path) -> None:
     assert loaded.origins["server.catalog"] == "default"
 
 
-def test_file_of_every_type_is_read(tmp_path: Path) -> None:
+def test_toml_types_are_read_as_such(tmp_path: Path) -> None:
     """TOML numbers, booleans, texts and lists are read as such."""
     file = toml(
         tmp_path,
@@ -108,7 +108,7 @@ def test_empty_variable_counts_as_unset() -> None:
     assert loaded.origins["database.url"] == "default"
 
 
-def test_other_variables_are_left_alone() -> None:
+def test_command_line_variables_are_not_settings() -> None:
     """Variables of the command line itself, with one underscore, are not settings."""
     loaded = load(flags={}, file=None, environ={"LIMNOS_URI": "http://h", "LIMNOS_TOKEN": "t", "PATH": "/bin"})
 
@@ -151,7 +151,7 @@ def test_unknown_variable_is_refused_with_nearest(environ: dict[str, str], expec
     assert expected in message
 
 
-def test_every_unknown_key_is_told_at_once(tmp_path: Path) -> None:
+def test_all_unknown_keys_are_reported_together(tmp_path: Path) -> None:
     """All unknown keys of a file are named together, each with the file."""
     file = toml(tmp_path, "[server]\nlissen = 1\n[logs]\nlevel = 'info'\n")
 
@@ -171,17 +171,17 @@ def test_key_outside_a_section_is_refused(tmp_path: Path) -> None:
     assert "did you mean 'server.listen'?" in message
 
 
-def test_missing_file_is_told(tmp_path: Path) -> None:
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     """The error for a missing settings file names the flag."""
     assert "check --config" in refusal(file=tmp_path / "none.toml")
 
 
-def test_folder_instead_of_file_is_told(tmp_path: Path) -> None:
+def test_directory_instead_of_file_is_reported(tmp_path: Path) -> None:
     """If the settings file is a directory, the error has its path."""
     assert f"'{tmp_path}' cannot be read" in refusal(file=tmp_path)
 
 
-def test_broken_toml_is_told_with_its_line(tmp_path: Path) -> None:
+def test_invalid_toml_is_reported_with_its_line(tmp_path: Path) -> None:
     """The error for an invalid TOML file has the line that the parser reports."""
     assert "line 2" in refusal(file=toml(tmp_path, "[server]\ndata = = 1\n"))
 
@@ -240,7 +240,7 @@ def test_password_of_a_wrong_url_is_not_repeated() -> None:
     assert "hunter2" not in refusal(environ={"LIMNOS__DATABASE__URL": "mysql://u:hunter2@h/d"})
 
 
-def test_policy_widens_the_separator() -> None:
+def test_unrestricted_policy_accepts_other_separators() -> None:
     """Under the policy `unrestricted`, a separator outside of the short list is accepted."""
     environ = {"LIMNOS__NAMES__SEPARATOR": "-", "LIMNOS__NAMES__SEPARATOR_POLICY": "unrestricted"}
 
@@ -252,7 +252,7 @@ def test_policy_widens_the_separator() -> None:
     [{}, {"access.enabled": "off", "access.authentication": "token"}],
     ids=["simple", "off"],
 )
-def test_open_address_needs_proof_or_the_insecure_flag(more: dict[str, object]) -> None:
+def test_public_address_requires_authentication_or_insecure(more: dict[str, object]) -> None:
     """Listening beyond loopback is refused while callers need not authenticate, and the message has the remedy."""
     message = refusal(flags={"server.listen": "0.0.0.0:8090"} | more)
 
@@ -279,7 +279,7 @@ def test_safe_address_is_accepted(flags: dict[str, object]) -> None:
     "text,host,port",
     [("127.0.0.1:8090", "127.0.0.1", 8090), ("[::1]:0", "::1", 0), ("example.org:65535", "example.org", 65535)],
 )
-def test_listen_is_taken_apart(text: str, host: str, port: int) -> None:
+def test_listen_is_split_into_host_and_port(text: str, host: str, port: int) -> None:
     """HOST:PORT is split into its parts, without the brackets of IPv6."""
     assert split_listen(text) == (host, port)
 
@@ -293,7 +293,7 @@ def test_loopback_is_recognised(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
 
 
-def test_short_scheme_of_postgresql_is_taken() -> None:
+def test_postgres_scheme_is_accepted() -> None:
     """`postgres://` is accepted as `postgresql://`."""
     found = load(flags={"database.url": "postgres://u@h/d"}, file=None, environ={})
 
@@ -330,7 +330,7 @@ def test_storages_are_tables_below_their_section(tmp_path: Path) -> None:
         ("KEYS", "hunter2", "a key is 32 bytes in base64"),
     ],
 )
-def test_secrets_in_settings_are_in_no_words(name: str, value: str, said: str) -> None:
+def test_errors_and_representations_contain_no_secret(name: str, value: str, said: str) -> None:
     """Errors about keys and storages do not contain their values, nor do representations of valid ones."""
     with pytest.raises(ConfigError) as refused:
         load(flags={}, file=None, environ={f"LIMNOS__STORAGE__{name}": value})

@@ -11,7 +11,7 @@ from limnos.config import machine
 
 
 @pytest.mark.parametrize("text,limited", [("1048576\n", True), ("max\n", False), ("9223372036854771712", False)])
-def test_memory_is_what_a_container_may_use(
+def test_lower_container_memory_limit_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, limited: bool
 ) -> None:
     """A container's memory limit counts if it is lower than the machine's memory. Otherwise the machine's memory

@@ -36,12 +36,12 @@ def planted() -> LoadedSettings:
     return load(flags={}, file=None, environ={variable_name(key): value for key, (value, _) in PLANTED.items()})
 
 
-def test_every_secret_setting_is_planted() -> None:
+def test_every_secret_setting_is_covered_by_the_test() -> None:
     """The test covers every setting with the secret type, including future ones."""
     assert {key for key in keys() if is_secret(key)} == set(PLANTED)
 
 
-def test_what_sounds_secret_has_the_type() -> None:
+def test_setting_named_like_a_secret_has_the_secret_type() -> None:
     """A setting whose name suggests a secret has the secret type."""
     assert [key for key in keys() if LOOKS_SECRET.search(key) and not is_secret(key) and key not in SHOWN] == []
 
@@ -66,7 +66,7 @@ def test_settings_show_no_secret() -> None:
         pickle.dumps(settings)
 
 
-def test_the_texts_of_secrets_are_known() -> None:
+def test_texts_to_hide_are_exactly_the_secrets() -> None:
     """The texts to be hidden in logs are all secrets, and nothing that is not secret, such as a region."""
     found = secrets_of(planted().settings)
 
@@ -74,7 +74,7 @@ def test_the_texts_of_secrets_are_known() -> None:
 
 
 @pytest.mark.parametrize("key", [key for key in keys() if key not in PLANTED])
-def test_a_password_in_a_url_is_refused_where_it_would_show(key: str) -> None:
+def test_visible_setting_refuses_url_with_password(key: str) -> None:
     """A setting whose value is shown refuses a URL with a password, and the message does not contain it."""
     with pytest.raises(ConfigError) as refused:
         load(flags={key: "https://ana:planted-password@h.example.com"}, file=None, environ={})

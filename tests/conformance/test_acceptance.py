@@ -18,7 +18,7 @@ TITLES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def test_a_page_that_tells_otherwise_is_seen() -> None:
+def test_difference_from_the_page_is_detected() -> None:
     """Another outcome, or another number of statements before the change, is a difference. After the change only a much
     higher number is one.
     """
@@ -36,7 +36,7 @@ def test_a_page_that_tells_otherwise_is_seen() -> None:
 
 
 @pytest.mark.parametrize("nodes,words", [(1, "one node"), (2, "two nodes")], ids=["one", "two"])
-def test_the_page_tells_the_matrix(database: Database, tmp_path: Path, nodes: int, words: str) -> None:
+def test_matrix_equals_the_page(database: Database, tmp_path: Path, nodes: int, words: str) -> None:
     """The outcome of the next request after each change, and its number of statements, equal
     docs/reference/acceptance.md; every cell is correct.
     """

@@ -179,7 +179,7 @@ def test_errors_are_compared_by_code_or_text(expected: str, found: str, same: bo
         ("// create feed f\nselect 1", None),
     ],
 )
-def test_cases_that_cannot_be_asked_are_named(tmp_path: Path, text: str, reason: str | None) -> None:
+def test_cases_that_cannot_run_are_classified(tmp_path: Path, text: str, reason: str | None) -> None:
     """Cases that cannot be run are classified by their text, without comments."""
     case = case_of(tmp_path, {"1.query.sqlpp": text}, {"1.adm": "1"})
 
@@ -242,14 +242,14 @@ def test_the_ledger_counts_by_group_and_kind(tmp_path: Path) -> None:
     assert "| spaces | 1 |" in text
 
 
-def test_nothing_is_run_without_a_suite(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_case_runs_without_a_suite(capsys: pytest.CaptureFixture[str]) -> None:
     """Without `--suite` nothing is run: the user supplies the checkout."""
     assert main([]) == 0
 
     assert "give --suite DIR" in capsys.readouterr().out
 
 
-def test_outcomes_that_are_to_run_again_are_not_resumed(tmp_path: Path) -> None:
+def test_outcomes_marked_for_repetition_are_run_again(tmp_path: Path) -> None:
     """Earlier outcomes that are to be repeated, and cases that were not eligible, are run again."""
     file = tmp_path / "outcomes.json"
     kept = [{"key": name, "group": "g", "outcome": name} for name in (PASSED, DIFFERS, NOT_ELIGIBLE)]
@@ -278,20 +278,20 @@ def test_outcomes_that_are_to_run_again_are_not_resumed(tmp_path: Path) -> None:
         ('{ "Timestamp": "Mon", "DatasetId": 104, "a": 1 }', '{ "Timestamp": "Tue", "DatasetId": 7, "a": 1 }', None),
     ],
 )
-def test_a_difference_of_texts_has_a_class(expected: str, answer: str, told: str | None) -> None:
+def test_unordered_text_results_are_compared_as_line_sets(expected: str, answer: str, told: str | None) -> None:
     """Text results without an order are compared as sets of lines, without the metadata fields that differ between
     runs.
     """
     assert text_difference(expected, answer, ordered=False) == told
 
 
-def test_the_order_of_lines_counts_where_the_query_orders() -> None:
+def test_line_order_matters_for_ordered_queries() -> None:
     """If the query has ORDER BY, two swapped lines are a difference."""
     assert text_difference("1\n2", "2\n1", ordered=True) is not None
     assert text_difference("1\n2", "2\n1", ordered=False) is None
 
 
-def test_the_settings_of_the_suites_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suite_server_settings_apply_unless_overridden(monkeypatch: pytest.MonkeyPatch) -> None:
     """The settings that affect results are those of the suite's servers; a step's own parameters take precedence."""
     sent: list[dict[str, object]] = []
 

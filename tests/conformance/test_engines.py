@@ -57,7 +57,7 @@ def archive(tmp_path: Path) -> Path:
     return path
 
 
-def test_only_what_is_wanted_is_unpacked(archive: Path, tmp_path: Path) -> None:
+def test_only_selected_folders_are_unpacked(archive: Path, tmp_path: Path) -> None:
     """Wanted folders are unpacked completely, with JARs that they share with unwanted ones; of unwanted folders nothing
     remains.
     """
@@ -71,13 +71,13 @@ def test_only_what_is_wanted_is_unpacked(archive: Path, tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out" / "t-1" / "plugin").iterdir()] == ["iceberg"]
 
 
-def test_a_server_archive_is_no_jar() -> None:
+def test_server_archive_has_its_own_name_in_maven_layout() -> None:
     """An archive that is not a JAR is found under its own name in Maven's layout."""
     assert isinstance(TRINO, Tarball)
     assert TRINO.relative_path == "io/trino/trino-server/476/trino-server-476.tar.gz"
 
 
-def test_everything_is_pinned() -> None:
+def test_every_jar_and_wheel_has_a_hash() -> None:
     """Each JAR and each wheel has a hash."""
     jars = [each for line in (FLINK, FLINK_2) for each in parse_lock((HERE / line).read_text(encoding="utf-8"))]
     wheels = [
@@ -103,7 +103,7 @@ def test_everything_is_pinned() -> None:
         assert all("--hash=sha256:" in line for line in pins)
 
 
-def test_what_is_raised_is_an_answer() -> None:
+def test_exception_counts_as_the_answer_of_a_check() -> None:
     """A check passes with the expected answer; an exception fails it with its message, or passes if a refusal is
     expected.
     """
@@ -138,7 +138,7 @@ SIGNED_IN = [
 
 
 @pytest.mark.parametrize("engine", [*SIGNED_IN, "chDB", "Sail"])
-def test_the_page_is_what_is_run(engine: str) -> None:
+def test_engine_settings_come_from_the_page(engine: str) -> None:
     """Each engine's settings come from docs/guides/engines.md, with the given address, token and catalog."""
     code = block(engine, uri="http://h:1/iceberg", token="secret-1", catalog="other")
 
@@ -150,7 +150,7 @@ def test_the_page_is_what_is_run(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", SIGNED_IN)
-def test_a_credential_takes_the_tokens_place(engine: str) -> None:
+def test_credential_replaces_the_token_in_settings(engine: str) -> None:
     """Clients with a service account's secret have the secret, the account and the server's token address, and no
     token.
     """
@@ -164,18 +164,18 @@ def test_a_credential_takes_the_tokens_place(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ["chDB", "Sail"])
-def test_a_client_without_a_credential(engine: str) -> None:
+def test_token_only_client_is_refused_a_credential(engine: str) -> None:
     """A client that supports only tokens is refused a credential."""
     with pytest.raises(LookupError, match="sign in by a credential"):
         block(engine, uri="http://h", token="etl:secret-1")
 
 
-def test_where_the_store_is() -> None:
+def test_store_address_is_set_for_engines_that_need_it() -> None:
     """Engines that do not get the store's address from the server have it in their settings."""
     assert "s3.endpoint=http://s:9\n" in block("Trino on S3", uri="http://h", token="t", store="http://s:9")
 
 
-def test_an_engine_that_the_page_leaves_out() -> None:
+def test_engine_missing_on_the_page_raises_lookup_error() -> None:
     """An engine that is not on the page raises LookupError."""
     with pytest.raises(LookupError, match="no settings for Impala"):
         block("Impala", uri="http://h", token="t")
@@ -201,7 +201,7 @@ def story(answers: dict[str, object], **limits: str) -> Story:
     return Story("one", Told(answers, limits), witness=Witness(), lake=lake, warehouse="main")
 
 
-def test_a_limit_is_one_as_long_as_its_words_come() -> None:
+def test_failure_with_listed_words_counts_as_client_limit() -> None:
     """A failed check counts as the client's limit if the error has the words that its driver lists; otherwise it has
     failed.
     """
@@ -222,7 +222,7 @@ def test_a_limit_is_one_as_long_as_its_words_come() -> None:
     assert json.loads(as_json(one.outcomes, {}))["outcomes"][0]["check"] == "fine"
 
 
-def test_a_limit_may_be_told_for_a_kind() -> None:
+def test_limit_of_a_kind_applies_to_all_its_checks() -> None:
     """A limit of a kind applies to every check of it, with the same words; one for a check takes precedence."""
     one = story({}, one="No: one", all="No: all")
     one.check("one", lambda: "No: one", kind="all")
@@ -233,7 +233,7 @@ def test_a_limit_may_be_told_for_a_kind() -> None:
     assert [each.result for each in one.outcomes] == ["client", "client", "FAILED", "FAILED"]
 
 
-def test_what_a_writer_wrote_is_what_others_read() -> None:
+def test_other_engines_must_read_the_writers_rows() -> None:
     """Other engines must read the rows that the witness sees, including a replaced value; for a missing table none is
     asked.
     """
@@ -262,7 +262,7 @@ def test_what_a_writer_wrote_is_what_others_read() -> None:
     assert cross.written(failed) == []
 
 
-def test_a_refusal_has_to_say_why() -> None:
+def test_expected_refusal_must_have_the_servers_message() -> None:
     """A caller without the right must be refused, with the server's message."""
     one = story({"append": Refused("403: needs MODIFY_TABLE"), "read": Refused("403"), "drop": None})
     for verb in one.remote.answers:  # type: ignore[attr-defined]
@@ -271,7 +271,7 @@ def test_a_refusal_has_to_say_why() -> None:
     assert [each.result for each in one.outcomes] == ["ok", "FAILED", "FAILED"]
 
 
-def test_a_host_answers_in_lines(tmp_path: Path) -> None:
+def test_driver_results_are_sent_over_the_pipe(tmp_path: Path) -> None:
     """A driver's rows, limits and exceptions, with causes, are sent over the pipe; an unknown verb is an error."""
 
     class Engine(Driver):
@@ -296,7 +296,7 @@ def test_a_host_answers_in_lines(tmp_path: Path) -> None:
     assert answer(engine, json.dumps(["drop", [["a"], "t"]])) == {"error": f"Absent: {ABSENT}"}
 
 
-def test_only_what_is_crossed() -> None:
+def test_all_engines_write_before_any_reads() -> None:
     """Every engine writes before any reads; engines without a driver are skipped."""
 
     class Logged(Runner):
@@ -310,7 +310,7 @@ def test_only_what_is_crossed() -> None:
     assert asked == [("go", "main"), ("trino", "main")] * 2
 
 
-def test_an_engine_that_ends(tmp_path: Path) -> None:
+def test_ended_engine_process_is_reported_by_later_verbs(tmp_path: Path) -> None:
     """If an engine's process ends, the next verb and all later ones report that."""
     remote = Remote([sys.executable, "-c", "input()"], {}, tmp_path / "log")
     place = Place(uri="u", warehouse="w", tokens={}, work=tmp_path)
@@ -331,7 +331,7 @@ for line in sys.stdin:
 """
 
 
-def test_a_program_of_another_language_is_asked_in_icebergs_words(tmp_path: Path) -> None:
+def test_foreign_language_program_gets_iceberg_json(tmp_path: Path) -> None:
     """A program in another language gets settings by name, schemas as Iceberg's JSON and rows by column name; columns
     are returned in the requested order.
     """
@@ -362,7 +362,7 @@ def test_a_program_of_another_language_is_asked_in_icebergs_words(tmp_path: Path
     assert appended[1][0]["rows"][0]["place"] == {"x": 1, "label": "here"}
 
 
-def test_rows_are_the_same_however_they_are_told() -> None:
+def test_typed_values_are_compared_by_value() -> None:
     """Timestamps, decimals and structs are compared by their value."""
     told: list[Row] = [
         ["1", "Ada", 12.5, "2026-01-02", "2026-01-02 03:04:05.123456", "2026-01-02 04:04:05.123456+01:00", '["a", "b"]', {"x": 1, "label": "here"}],
@@ -382,7 +382,7 @@ def test_rows_are_the_same_however_they_are_told() -> None:
     assert len(kept(deleted=False)) == len([*FIRST, *SECOND])
 
 
-def test_sql_is_spelled_by_the_driver() -> None:
+def test_sql_names_and_literals_are_quoted_and_typed() -> None:
     """Names are quoted, levels are joined by dots, and literals have the column's type."""
     asked: list[str] = []
 
@@ -397,7 +397,7 @@ def test_sql_is_spelled_by_the_driver() -> None:
     assert asked == ['INSERT INTO lake."a.b"."t""u" VALUES (1, \'it\'\'s\'), (2, CAST(NULL AS VARCHAR))']
 
 
-def test_sql_of_spark_is_spelled_by_level() -> None:
+def test_spark_sql_quotes_each_level_and_escapes_strings() -> None:
     """Each level is one part of the name, a quote in a string is escaped by a backslash, and a typed table has
     partitions.
     """
@@ -415,7 +415,7 @@ def test_sql_of_spark_is_spelled_by_level() -> None:
     assert " USING iceberg PARTITIONED BY (days(`at`)) " in asked[1]
 
 
-def test_a_caller_of_spark_is_a_catalog_of_its_session(tmp_path: Path) -> None:
+def test_each_spark_caller_has_its_own_catalog(tmp_path: Path) -> None:
     """Settings that Spark accepts only at its start are not repeated; each caller's catalog has the page's settings and
     the caller's token.
     """
@@ -431,7 +431,7 @@ def test_a_caller_of_spark_is_a_catalog_of_its_session(tmp_path: Path) -> None:
     assert spark.space(["a"]) == "lake_reader.`a`"
 
 
-def test_the_page_holds_the_last_run() -> None:
+def test_page_tables_are_replaced_by_the_last_run() -> None:
     """The tables of a run replace those of the last run; results of engines that did not run are kept, outdated ones of
     those that ran are removed.
     """

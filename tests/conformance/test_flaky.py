@@ -24,7 +24,7 @@ def test_sometimes(request):
 """
 
 
-def test_a_test_that_fails_in_one_of_three_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flaky_test_is_reported_with_count_and_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A test that fails in one of three runs is reported with its count and message; the others are not."""
     (tmp_path / "test_some.py").write_text(SOMETIMES)
 
@@ -38,7 +38,7 @@ def test_a_test_that_fails_in_one_of_three_is_counted(tmp_path: Path, capsys: py
     assert "test_steady" not in said
 
 
-def test_what_pytest_cannot_run_is_no_success(tmp_path: Path) -> None:
+def test_pytest_error_is_not_a_success(tmp_path: Path) -> None:
     """A missing file ends the command with pytest's message."""
     with pytest.raises(SystemExit, match="ended with code 4"):
         main(["--times", "1", "--busy", "0", "--workers", "0", str(tmp_path / "none.py")])

@@ -39,7 +39,7 @@ def test_report_is_read(outcomes: list[Outcome]) -> None:
     assert [each.seconds for each in outcomes] == [1000.5, 0.25, 0.0]
 
 
-def test_score_is_told(outcomes: list[Outcome]) -> None:
+def test_score_counts_verdicts_and_lists_failures(outcomes: list[Outcome]) -> None:
     """The score counts the verdicts and lists the tests that did not pass, as text and as JSON."""
     document = json.loads(as_json(outcomes, kit="9.9"))
 
@@ -67,7 +67,7 @@ def test_expected_score_has_no_complaint(outcomes: list[Outcome]) -> None:
         ("total 4\nfail creates()\nskip views()", "3 tests ran, 4 are expected"),
     ],
 )
-def test_other_scores_are_complained_about(outcomes: list[Outcome], text: str, word: str) -> None:
+def test_unexpected_scores_are_reported(outcomes: list[Outcome], text: str, word: str) -> None:
     """A new failure, a new skip, an outdated expectation and a missing test are each reported."""
     found = complaints(outcomes, parse_expectation(text))
 
@@ -90,7 +90,7 @@ def test_classifier_is_part_of_the_file_name() -> None:
     assert artifact.relative_path == "org/example/lib/1.2/lib-1.2-tests.jar"
 
 
-def test_cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_directory_is_in_xdg_cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Archives are cached in XDG_CACHE_HOME; a relative path there is ignored."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     chosen = cache_directory()

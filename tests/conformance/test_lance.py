@@ -13,7 +13,7 @@ from conformance.lance.stories import told_of
 from limnos.http.lance.operations import OPERATIONS as OURS
 
 
-def test_every_operation_has_its_rows() -> None:
+def test_every_protocol_operation_is_called() -> None:
     """Exactly the 54 operations of the protocol are called, and the served operations have the same names."""
     assert len(OPERATIONS) == 54
     assert {call.operation for call in (*SPACES, *TABLES)} == set(OPERATIONS)
@@ -45,12 +45,12 @@ def outcome(client: Fake, outsider: Fake) -> tuple[str, str]:
     return result.outcome, result.told
 
 
-def test_what_is_right_is_said_to_be() -> None:
+def test_expected_answer_and_refusal_pass() -> None:
     """A row passes if the answer is as expected and the user without rights was refused."""
     assert outcome(Fake({"properties": {"a": "b"}}), DENIED) == ("ok", "")
 
 
-def test_what_is_wrong_is_said_to_be() -> None:
+def test_wrong_answer_or_missing_refusal_fails() -> None:
     """A wrong answer, a refusal, another code for the user without rights, or an answer to that user fails, with the
     received answer.
     """
@@ -62,7 +62,7 @@ def test_what_is_wrong_is_said_to_be() -> None:
     assert outcome(Fake(NoCall("Not supported: create_namespace")), DENIED)[0] == "FAILED"
 
 
-def test_requests_have_names_of_their_own_and_known_reasons() -> None:
+def test_request_names_are_unique_and_reasons_exist() -> None:
     """Request names are unique, as rows of the page are found by them; every reason of a request exists, and every
     reason is used.
     """
@@ -71,7 +71,7 @@ def test_requests_have_names_of_their_own_and_known_reasons() -> None:
     assert {each.why for each in REQUESTS} - {""} == set(REASONS)
 
 
-def test_what_must_differ_is_no_difference() -> None:
+def test_locations_ids_and_times_are_compared_by_presence() -> None:
     """Of locations, ids and times only the presence is compared; statuses, codes and counts are compared by value."""
     one = differences.answer_of(200, "application/json", b'{"location": "/a", "version": 1, "e": null}')
     two = differences.answer_of(200, "application/json", b'{"location": "/b", "version": 1}')
@@ -80,7 +80,7 @@ def test_what_must_differ_is_no_difference() -> None:
     assert one != differences.answer_of(200, "application/json", b'{"location": "/a", "version": 2}')
 
 
-def test_a_difference_that_is_not_on_the_page_is_told() -> None:
+def test_new_and_outdated_differences_are_reported() -> None:
     """A new difference, and one on the page that no longer exists, are both reported; an up-to-date page has no
     complaint.
     """

@@ -28,7 +28,7 @@ def is_commit(action):
 """
 
 
-def test_what_is_asked_for_is_less() -> None:
+def test_each_action_has_a_lesser_one_with_another_rule() -> None:
     """Each action has a lesser one with another rule, except for actions of service admins, lists, and actions that
     require the least.
     """
@@ -41,7 +41,7 @@ def test_what_is_asked_for_is_less() -> None:
     assert not {each for each in left if each.endswith(("_create", "_alter", "_drop", "_commit"))}
 
 
-def test_every_use_is_found() -> None:
+def test_every_use_of_an_action_is_detected() -> None:
     """Uses in services and routes are found, and those that are evaluated at import are marked as early."""
     found = sites(ROOT / "src")
 
@@ -74,7 +74,7 @@ print("right")
 """
 
 
-def test_one_use_is_lowered(tmp_path: Path) -> None:
+def test_exactly_the_planted_use_is_lowered(tmp_path: Path) -> None:
     """Exactly the planted use is lowered, also if the value was assigned before; later uses are recorded; enum members
     are compared by value.
     """
@@ -98,7 +98,7 @@ def test_one_use_is_lowered(tmp_path: Path) -> None:
     assert told == "right"
 
 
-def test_a_door_is_the_same_for_every_caller() -> None:
+def test_list_and_create_read_the_same_request_bodies() -> None:
     """A user of a catalog may own a table in it, so requests to list and to create read the same request bodies. An
     action that members never may does not.
     """
@@ -110,7 +110,7 @@ def test_a_door_is_the_same_for_every_caller() -> None:
     assert admits_more([Action.TAG_CREATE, Action.TAG_LIST], [Action.TAG_LIST, Action.TAG_LIST], SHALLOW) is None
 
 
-def test_judgements_are_of_uses_that_are_there(tmp_path: Path) -> None:
+def test_each_judgement_has_a_reason_and_an_existing_use(tmp_path: Path) -> None:
     """Each use that may be lowered has a reason; a key without a use is an error."""
     found = sites(ROOT / "src")
     path = tmp_path / "judged.toml"

@@ -75,7 +75,7 @@ def test_generated_requests_get_documented_answers(tmp_path: Path, protocol: str
     ],
     ids=["broken", "undocumented", "another kind", "another shape", "another type"],
 )
-def test_what_is_wrong_is_seen(status: int, kind: str, body: bytes) -> None:
+def test_server_errors_and_undocumented_answers_are_reported(status: int, kind: str, body: bytes) -> None:
     """An answer of 500, and one with an undocumented status, content type or shape, are reported with a way to repeat
     the request.
     """
@@ -85,14 +85,14 @@ def test_what_is_wrong_is_seen(status: int, kind: str, body: bytes) -> None:
     assert all("curl" in wrong.detail for wrong in found.wrong.values())
 
 
-def test_a_body_that_nobody_documented_is_seen() -> None:
+def test_undocumented_body_is_reported() -> None:
     """A body is reported if the document has none."""
     found = found_with("POST /lance/v1/namespace/{namespace_id}/exists", 200, "application/json", b"{}")
 
     assert [wrong.title for wrong in found.wrong.values()] == ["Custom check failed: `nothing_undocumented`"]
 
 
-def test_no_answer_is_seen() -> None:
+def test_unreachable_server_is_reported() -> None:
     """An unreachable server is reported as such, not skipped."""
     with answering(200, "application/json", b"{}") as world:
         pass
@@ -103,7 +103,7 @@ def test_no_answer_is_seen() -> None:
     assert [wrong.title for wrong in found.wrong.values()] == ["No answer"]
 
 
-def test_documented_answers_are_right() -> None:
+def test_documented_answer_has_no_findings() -> None:
     """A documented answer has no findings."""
     body = b'{"error":{"message":"m","type":"t","code":403}}'
 

@@ -35,7 +35,7 @@ def test_a_delivery_names_each_key_once(place: Path, name: str, key: list[str]) 
         seen |= keys
 
 
-def test_days_change_add_and_delete(place: Path) -> None:
+def test_each_day_has_changed_added_and_deleted_rows(place: Path) -> None:
     """Each day has changed, added and deleted rows."""
     for name in ("customer", "orders"):
         table = pq.read_table(place / "2" / f"{name}.parquet")
@@ -45,7 +45,7 @@ def test_days_change_add_and_delete(place: Path) -> None:
         assert operations.count("D") < operations.count("U") / 5
 
 
-def test_the_pipeline_has_a_table_for_each_and_five_marts() -> None:
+def test_pipeline_has_eight_raw_tables_and_five_marts() -> None:
     """Eight raw tables and five marts, with merge, history and incremental steps."""
     steps = {step.name: step for step in load(FILE).steps}
 

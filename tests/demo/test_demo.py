@@ -47,7 +47,7 @@ def test_first_run_loads_merges_and_compares(runs: Runs) -> None:
     assert "every count equals the source's" in report
 
 
-def test_second_run_says_what_it_kept(runs: Runs) -> None:
+def test_second_run_has_no_new_rows_and_the_same_counts(runs: Runs) -> None:
     """The second run finds nothing new in any table, and ends with the same counts."""
     report = runs.second.partition("Tables")[2]
     assert runs.second.count("336,776 rows in each, never one without the other") == 2
@@ -55,7 +55,7 @@ def test_second_run_says_what_it_kept(runs: Runs) -> None:
     assert "every count equals the source's" in report
 
 
-def test_access_is_shown_at_both_servers(runs: Runs) -> None:
+def test_grants_take_effect_at_both_servers(runs: Runs) -> None:
     """At each of two processes ana is refused with the privilege's name, allowed, and refused again."""
     report = runs.second.partition("Tables")[2]
     assert report.count("│ refused") == 8

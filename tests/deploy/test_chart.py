@@ -53,7 +53,7 @@ def environment(pod: Json) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("values", [VALUES, EVERYTHING], ids=["least", "everything"])
-def test_helm_finds_nothing(values: Json) -> None:
+def test_helm_strict_lint_passes(values: Json) -> None:
     """Helm's own strict lint has no warning and no error."""
     report = lint(str(CHART), values, strict=True)
 
@@ -69,7 +69,7 @@ def test_helm_finds_nothing(values: Json) -> None:
         ("environment", "LIMNOS__DATABASE__URL", "postgresql://u:secret@h/d"), ("drainSeconds", None, 0), ("service", "port", 70_000),
     ],
 )  # fmt: skip
-def test_values_are_checked(section: str, key: str | None, value: object) -> None:
+def test_invalid_values_are_refused(section: str, key: str | None, value: object) -> None:
     """Missing, misspelled and invalid values are refused before rendering, and so is a secret among the plain
     values.
     """
@@ -84,7 +84,7 @@ def test_values_are_checked(section: str, key: str | None, value: object) -> Non
     Chart.load(str(CHART)).validate_schema(VALUES)
 
 
-def test_kinds_come_when_they_are_asked_for() -> None:
+def test_only_requested_documents_are_rendered() -> None:
     """Only the documents that the values request are rendered."""
     least = {"Deployment", "Job", "PodDisruptionBudget", "Service", "ServiceAccount"}
 
@@ -94,7 +94,7 @@ def test_kinds_come_when_they_are_asked_for() -> None:
     assert set(rendered({**VALUES, "serviceAccount": {"name": "mine"}})) == least - {"ServiceAccount"}
 
 
-def test_settings_are_settings() -> None:
+def test_chart_variables_are_valid_settings() -> None:
     """Every variable is a setting that the server accepts, with the value from the chart's values."""
     for pod in pods():
         settings = settings_of(environment(pod)).settings
@@ -107,7 +107,7 @@ def test_settings_are_settings() -> None:
         assert settings.database.url.reveal() == "postgresql://limnos@db.example.com/limnos"
 
 
-def test_nobody_is_root() -> None:
+def test_pods_run_unprivileged() -> None:
     """Pods run as an unprivileged user, without capabilities or the cluster's token, and write only to their own
     volumes.
     """
@@ -125,7 +125,7 @@ def test_nobody_is_root() -> None:
         assert at(container, "envFrom", 0, "secretRef", "name") == "aws"
 
 
-def test_probes_lead_somewhere() -> None:
+def test_probes_request_existing_paths() -> None:
     """Each probe requests an existing path; an unavailable store removes nodes from the service and does not restart
     them.
     """
@@ -151,7 +151,7 @@ def test_the_migration_is_before_the_nodes() -> None:
     assert node["env"] == migration["env"]
 
 
-def test_selectors_find_nodes_alone() -> None:
+def test_selectors_match_only_nodes() -> None:
     """Service, disruption budget and monitor select the labels of the nodes' pods, or of the service, and not the
     migration's pod.
     """
@@ -169,7 +169,7 @@ def test_selectors_find_nodes_alone() -> None:
     assert at(made["Service"], "spec", "ports", 0, "targetPort") == at(pods()[0], "containers", 0, "ports", 0, "name")
 
 
-def test_the_ingress_leads_everywhere_but_to_the_metrics() -> None:
+def test_ingress_serves_all_paths_except_root_and_metrics() -> None:
     """Every documented path is reachable from outside under each host, except for the root page and the metrics."""
     rules = cast("list[Json]", at(rendered(EVERYTHING)["Ingress"], "spec", "rules"))
     assert [rule["host"] for rule in rules] == VALUES["hosts"]

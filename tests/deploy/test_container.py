@@ -22,7 +22,7 @@ def lines(word: str, text: str = LAST) -> list[str]:
     return re.findall(rf"^{word} (.+)$", text, re.MULTILINE)
 
 
-def test_hadolint_finds_nothing(tmp_path: Path) -> None:
+def test_hadolint_reports_no_violation(tmp_path: Path) -> None:
     """Hadolint finds no violation; it reports one in a wrong file, so it works."""
     hadolint = Path(sys.executable).with_name("hadolint")
     wrong = tmp_path / "Containerfile"
@@ -32,7 +32,7 @@ def test_hadolint_finds_nothing(tmp_path: Path) -> None:
     assert "DL3004" in subprocess.run([hadolint, wrong], check=False, capture_output=True, text=True).stdout
 
 
-def test_what_is_copied_is_sent() -> None:
+def test_copied_files_are_in_the_build_context() -> None:
     """All files that the build copies are in the checkout and not excluded from the build context."""
     copied = [name for line in lines("COPY", TEXT) if "--from" not in line for name in line.split()[:-1]]
     sent = (ROOT / ".dockerignore").read_text(encoding="utf-8")
@@ -43,7 +43,7 @@ def test_what_is_copied_is_sent() -> None:
         assert f"!{name}\n" in sent
 
 
-def test_extras_and_tools_are_ours() -> None:
+def test_extras_exist_and_uv_version_matches_setup_script() -> None:
     """Each extra belongs to the project, and uv has the version of the set-up script."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 
@@ -51,7 +51,7 @@ def test_extras_and_tools_are_ours() -> None:
     assert f"uv=={re.search(r'UV_VERSION=([0-9.]+)', (ROOT / 'scripts' / 'setup.sh').read_text())[1]}" in TEXT  # type: ignore[index]
 
 
-def test_it_runs_as_nobody_in_particular() -> None:
+def test_container_runs_as_numeric_non_root_user() -> None:
     """The last stage has a numeric user that is not root, set once and at the end."""
     (user,) = lines("USER")
 
@@ -60,7 +60,7 @@ def test_it_runs_as_nobody_in_particular() -> None:
     assert LAST.index("USER") > LAST.rindex("RUN")
 
 
-def test_settings_are_settings() -> None:
+def test_variables_are_settings_and_require_authentication() -> None:
     """The variables are settings; callers must authenticate, because the server is reachable from outside."""
     (told,) = lines("ENV")
     settings = settings_of(dict(pair.split("=", 1) for pair in told.split())).settings
@@ -70,7 +70,7 @@ def test_settings_are_settings() -> None:
     assert json.loads(lines("VOLUME")[0]) == [settings.server.data]
 
 
-def test_the_health_check_asks_what_is_served() -> None:
+def test_health_check_requests_a_served_path() -> None:
     """The health check requests the served port at an existing path, with an existing program."""
     (told,) = lines("HEALTHCHECK")
     program, flag, code = json.loads(told[told.index("CMD ") + 4 :])

@@ -81,7 +81,7 @@ def complaints(query: str) -> list[str]:
 
 
 @pytest.mark.parametrize("title,query", list(queries()), ids=lambda text: text[:40])
-def test_every_query_asks_for_what_there_is(title: str, query: str) -> None:
+def test_every_query_uses_documented_metrics(title: str, query: str) -> None:
     """Metrics, matchers and groupings exist in docs/reference/metrics.md, and counters are queried by rate."""
     assert complaints(query) == [], title
 
@@ -96,18 +96,18 @@ def test_every_query_asks_for_what_there_is(title: str, query: str) -> None:
         ("sum(rate(limnos_batches_total[5m])) / sum(rate(limnos_no_total[5m]))", "no metric limnos_no_total"),
     ],
 )
-def test_wrong_queries_are_told(query: str, complaint: str) -> None:
+def test_invalid_queries_are_reported(query: str, complaint: str) -> None:
     """Queries of missing series, and meaningless ones, are reported at every position."""
     assert complaint in complaints(query)
 
 
-def test_half_a_histogram_is_told() -> None:
+def test_query_of_histograms_own_name_is_reported() -> None:
     """A query of a histogram's own name is reported, because it has no such series."""
     with pytest.raises(AssertionError, match="by their parts"):
         complaints("limnos_request_seconds > 1")
 
 
-def test_every_metric_that_matters_is_shown() -> None:
+def test_board_shows_every_metric_but_listed_exceptions() -> None:
     """The board has every metric except for a few that only explain another one."""
     shown = {each.name.removesuffix("_bucket") for _, query in queries() for each in series(promql_parser.parse(query))}
 
@@ -120,7 +120,7 @@ def test_every_metric_that_matters_is_shown() -> None:
     }  # fmt: skip
 
 
-def test_every_alert_leads_to_a_page() -> None:
+def test_every_alert_has_a_summary_and_instructions() -> None:
     """Each alert has a unique name, a summary, a severity, and a heading of the page with instructions."""
     headings = re.findall(r"^#+ (.+)$", OPERATIONS.read_text(encoding="utf-8"), re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -134,7 +134,7 @@ def test_every_alert_leads_to_a_page() -> None:
         assert rule["annotations"]["summary"]
 
 
-def test_summaries_name_labels_that_are_left() -> None:
+def test_summaries_use_only_labels_of_their_query() -> None:
     """A summary uses only labels that the query keeps."""
     for rule in RULES:
         told = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
@@ -144,7 +144,7 @@ def test_summaries_name_labels_that_are_left() -> None:
         assert told <= kept, rule["alert"]
 
 
-def test_panels_have_their_places() -> None:
+def test_panels_have_unique_ids_and_do_not_overlap() -> None:
     """Panels have unique ids and do not overlap, each with the board's data source."""
     panels = BOARD["panels"]
     places = {(panel["gridPos"]["x"] // 8, panel["gridPos"]["y"] // 8) for panel in panels}

@@ -41,7 +41,7 @@ def test_every_key_is_one_of_systemd() -> None:
     assert found == SECTIONS
 
 
-def test_it_starts_what_there_is() -> None:
+def test_unit_commands_and_flags_exist() -> None:
     """The commands exist, and their flags are flags of the server, with the directories of the unit."""
     service = unit()["Service"]
     flags = set(inspect.signature(server.ServerFlags).parameters)
@@ -56,7 +56,7 @@ def test_it_starts_what_there_is() -> None:
         )
 
 
-def test_it_stops_as_the_server_does() -> None:
+def test_stop_timeout_exceeds_the_servers_drain() -> None:
     """The stop timeout is longer than the server's drain, and exit code 2 (invalid settings) does not cause a
     restart.
     """
@@ -70,7 +70,7 @@ def test_it_stops_as_the_server_does() -> None:
     )
 
 
-def test_it_takes_rights_away() -> None:
+def test_unit_runs_unprivileged() -> None:
     """An unprivileged user, no capabilities, a read-only system, no new privileges; Java may still create code at run
     time.
     """

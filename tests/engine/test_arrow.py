@@ -13,7 +13,7 @@ from tests.sqlpp.stored.test_rows import typed
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_objects_come_back(seed: int) -> None:
+def test_random_objects_round_trip_through_arrow(seed: int) -> None:
     """Objects of random types, including dates outside of Python's range, survive the conversion to Arrow and back."""
     of = random.Random(seed)
     form = values.form(of)
@@ -25,7 +25,7 @@ def test_objects_come_back(seed: int) -> None:
     assert table.schema == schema_of(form.type)
 
 
-def test_some_columns_are_some_fields() -> None:
+def test_selected_columns_become_objects_with_those_fields() -> None:
     """A table with the requested columns is converted to objects with those fields."""
     form = StorageForm(RecordType((FieldType("a", Scalar("date")), FieldType("b", Scalar("string")))), (("a",),))
     table = table_of(form, [object_shaper(form, lenient=True)({"a": "9999-12-31", "b": "x"})])
@@ -33,7 +33,7 @@ def test_some_columns_are_some_fields() -> None:
     assert [list(one) for one in objects_of(form, table.select(["b"]).to_batches())] == [["b"]]
 
 
-def test_keys_are_never_empty() -> None:
+def test_key_columns_are_required() -> None:
     """The column of a key, and the structs around it, are required."""
     record = RecordType(
         (FieldType("at", RecordType((FieldType("k", Scalar("bigint")),))), FieldType("b", Scalar("string")))

@@ -51,7 +51,7 @@ def directory_of(asking: EngineDataverse, name: str) -> Path:
     return Path(urlsplit(asking.table(name).location()).path)
 
 
-def test_rows_stay_and_files_become_few(asking: EngineDataverse, do: Do) -> None:
+def test_compaction_keeps_rows_in_one_file(asking: EngineDataverse, do: Do) -> None:
     """After single INSERTs, UPSERTs and DELETEs a compaction leaves every row once, in one file without deletes; a
     second one has nothing to do.
     """
@@ -77,7 +77,7 @@ def test_rows_stay_and_files_become_few(asking: EngineDataverse, do: Do) -> None
     assert do(asking.query("select value m.v from many as m where m.id = 2")) == [22]
 
 
-def test_old_states_and_debris_go(asking: EngineDataverse, do: Do) -> None:
+def test_old_snapshots_and_orphan_files_are_removed(asking: EngineDataverse, do: Do) -> None:
     """Old snapshots and their files are removed, and so is an old orphan file; a recent orphan and all files in use
     remain.
     """
@@ -127,7 +127,7 @@ def test_files_are_swept_once_a_day(
     assert sweep_plan(marks, before_ms) == expected
 
 
-def test_a_dataset_without_rows(asking: EngineDataverse, do: Do) -> None:
+def test_compacting_an_empty_dataset_does_nothing(asking: EngineDataverse, do: Do) -> None:
     """Compacting a dataset without rows does nothing."""
     asking.make("empty", TYPE, "id")
 

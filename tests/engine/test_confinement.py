@@ -35,7 +35,7 @@ print("child", os.system(f"cat {home}/data/admin.token 2>/dev/null") != 0)
 """
 
 
-def test_what_a_confined_process_can_open(tmp_path: Path) -> None:
+def test_confined_process_can_open_only_allowed_files(tmp_path: Path) -> None:
     """Warehouse and scratch can be written, files beside the data directory read, its secrets and the server's
     environment not.
     """
@@ -64,7 +64,7 @@ def test_what_a_confined_process_can_open(tmp_path: Path) -> None:
     ], done.stderr
 
 
-def test_a_directory_around_a_closed_one_is_opened_in_parts(tmp_path: Path) -> None:
+def test_parent_of_closed_directory_is_opened_in_parts(tmp_path: Path) -> None:
     """If a directory contains a closed one, its other parts are accessible; links do not give access to the closed
     one.
     """
@@ -79,7 +79,7 @@ def test_a_directory_around_a_closed_one_is_opened_in_parts(tmp_path: Path) -> N
     assert list(open_parts(tmp_path / "nothing", closed)) == []
 
 
-def test_a_kernel_without_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_confine_returns_false_without_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a kernel without Landlock, `confine` returns False."""
     monkeypatch.setattr("limnos.engine.confinement.version", lambda: 0)
 

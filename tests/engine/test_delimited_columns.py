@@ -54,7 +54,7 @@ def by_fields(text: str, form: StorageForm, **options: str) -> pa.Table:
         ("", {}),
     ],
 )
-def test_plain_lines(text: str, options: dict[str, str]) -> None:
+def test_plain_lines_are_read_as_columns(text: str, options: dict[str, str]) -> None:
     """Trailing delimiters, empty strings, line ends of two kinds, empty lines, a header, a byte order mark."""
     expected = by_fields(text.removeprefix("\ufeff"), FORM, **options)
 
@@ -78,13 +78,13 @@ def test_an_empty_text_is_missing_in_an_optional_field() -> None:
         "0x1F,a,2000-01-01,1,1", "1,a\rb,2000-01-01,1,1", "+1,a,2000-01-01,1,1", "1,a,2000-01-01,1.,1",
     ],
 )  # fmt: skip
-def test_other_lines_are_left(line: str) -> None:
+def test_irregular_lines_are_left_to_the_field_reader(line: str) -> None:
     """Lines that Arrow parses differently, or not at all, are left to the reader of single fields."""
     with pytest.raises(IrregularText):
         by_columns(f"{line}\n", FORM)
 
 
-def test_what_is_left_from_the_start() -> None:
+def test_null_text_and_other_types_are_left_to_field_reader() -> None:
     """A text for NULL, other types, and a generated key are left to the reader of single fields."""
     with pytest.raises(IrregularText):
         by_columns("1,a,2000-01-01,1,1\n", FORM, null="-")
@@ -116,7 +116,7 @@ CELLS = st.text(st.sampled_from('0123456789-.eE+, \n\r"ax'), max_size=8) | st.sa
 
 
 @given(st.lists(st.lists(CELLS, min_size=4, max_size=6), max_size=4))
-def test_random_texts(rows: list[list[str]]) -> None:
+def test_random_texts_read_equally_by_columns_and_fields(rows: list[list[str]]) -> None:
     """For random texts, the rows read as columns equal those read field by field."""
     text = "\n".join(",".join(["1", *row]) for row in rows)
     try:

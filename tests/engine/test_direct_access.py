@@ -16,7 +16,7 @@ def _is(path: str, value: Value, by: str = "=") -> Condition:
     return Condition(tuple(path.split(".")), by, value)  # type: ignore[arg-type]
 
 
-def test_keys_of_one_field_are_a_set() -> None:
+def test_keys_of_one_field_become_an_in_condition() -> None:
     """Several keys become one `in` condition; a single key becomes an equality."""
     assert expression_of([[_is("a.id", 1)], [_is("a.id", Integer(2))]]) == {
         "type": "in", "term": "a.id", "values": [1, 2],
@@ -24,7 +24,7 @@ def test_keys_of_one_field_are_a_set() -> None:
     assert expression_of([[_is("id", "x")]]) == {"type": "eq", "term": "id", "value": "x"}
 
 
-def test_keys_of_several_fields() -> None:
+def test_keys_of_several_fields_become_or_of_ands() -> None:
     """Several keys become an OR over the AND of each key's conditions."""
     found = expression_of([[_is("a", 1), _is("b", 2)], [_is("a", 3), _is("b", 4)]])
 
@@ -39,7 +39,7 @@ def test_keys_of_several_fields() -> None:
     assert found == {"type": "or", "left": one, "right": other}
 
 
-def test_many_keys_nest_little() -> None:
+def test_filter_depth_grows_logarithmically_with_keys() -> None:
     """The nesting depth of the filter grows logarithmically with the number of keys."""
 
     def depth(node: object) -> int:
@@ -49,7 +49,7 @@ def test_many_keys_nest_little() -> None:
 
 
 @pytest.mark.parametrize("by, word", [("<", "lt"), ("<=", "lt-eq"), (">", "gt"), (">=", "gt-eq"), ("=", "eq")])
-def test_each_comparison_has_its_word(by: str, word: str) -> None:
+def test_each_comparison_has_icebergs_operator_name(by: str, word: str) -> None:
     """Each comparison operator has Iceberg's name."""
     assert expression_of([[_is("n", 5, by)]]) == {"type": word, "term": "n", "value": 5}
 
@@ -63,13 +63,13 @@ def test_each_comparison_has_its_word(by: str, word: str) -> None:
         ("", ""),
     ],
 )
-def test_values_as_iceberg_writes_them(value: Value, said: object) -> None:
+def test_values_are_spelled_as_by_iceberg(value: Value, said: object) -> None:
     """Values are spelled as by Iceberg, alone and in a set."""
     assert expression_of([[_is("k", value)]]) == {"type": "eq", "term": "k", "value": said}
     assert expression_of([[_is("k", (value, value), "in")]]) == {"type": "in", "term": "k", "values": [said, said]}
 
 
-def test_uuids_leave_out_no_file() -> None:
+def test_uuid_fields_are_not_compared() -> None:
     """UUIDs are not compared, because the order of file bounds differs from the library's; other fields of the key
     are.
     """
@@ -85,7 +85,7 @@ def test_uuids_leave_out_no_file() -> None:
 
 
 @pytest.mark.parametrize("value", [True, 0.5, b"x"])
-def test_what_has_no_word(value: Value) -> None:
+def test_values_without_json_form_raise_no_single_value(value: Value) -> None:
     """Values without a JSON form raise NoSingleValue."""
     with pytest.raises(NoSingleValue):
         expression_of([[_is("k", value)]])

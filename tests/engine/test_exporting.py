@@ -52,7 +52,7 @@ def text_of(values: list[Value], form: ExportFormat) -> str:
     return file.data.decode()
 
 
-def test_json_and_adm() -> None:
+def test_json_and_adm_have_one_line_per_value() -> None:
     """JSON and ADM have one line for each value; ADM keeps types."""
     values: list[Value] = [{"id": 1, "at": Date(0)}, "x\ny"]
 
@@ -81,7 +81,7 @@ def test_files_end_at_a_number_of_objects_and_at_a_size() -> None:
     assert exported([], ExportFormat("csv", type=TYPE, options={"header": "true"})) == ([], [])
 
 
-def test_directories() -> None:
+def test_another_directory_begins_another_file() -> None:
     """Another directory begins another file; an object without one is skipped with a warning."""
     values: list[Value] = [
         {"path": ("car/x", 1), "of": {"id": 1}}, {"path": ("car/x", 1), "of": {"id": 2}}, {"path": ("car", None), "of": {"id": 3}},
@@ -93,7 +93,7 @@ def test_directories() -> None:
     assert warnings == ["ASX0064: Path expression produced a value of type 'null'. Path must be of type string"]
 
 
-def test_delimited_text() -> None:
+def test_delimited_text_quotes_fields_in_type_order() -> None:
     """Fields are quoted if necessary, NULL and MISSING have their own text, and the fields have the order of the
     type.
     """
@@ -109,7 +109,7 @@ def test_delimited_text() -> None:
     assert text_of([{"id": 1, "name": "it's \\"}, {"id": 2, "name": ""}], form) == "1|'it\\'s \\\\'|-\r\n2|-|-\r\n"
 
 
-def test_objects_of_another_type_are_left_out_of_delimited_text() -> None:
+def test_delimited_text_skips_mismatched_objects_with_warning() -> None:
     """Objects with a missing required field, an additional field or another type, and other values, are skipped with a
     warning each.
     """
@@ -129,7 +129,7 @@ def test_objects_of_another_type_are_left_out_of_delimited_text() -> None:
     assert all(text.startswith("ASX1216: Record schema mismatch: ") for text in warnings)
 
 
-def test_dates_by_patterns() -> None:
+def test_dates_use_the_given_pattern() -> None:
     """Dates use the given pattern; without one they are formatted as in JSON."""
     form = ExportFormat(
         "csv", type="CLOSED {d: date, t: time, m: datetime}", dates={"date": "DD/MMM/YYYY", "time": "hh:mm a"}
@@ -139,7 +139,7 @@ def test_dates_by_patterns() -> None:
     assert text_of(values, form) == "02/JAN/1970,01:00 PM,1970-01-01T00:00:00.001\n"
 
 
-def test_parquet() -> None:
+def test_parquet_has_columns_of_objects_or_type() -> None:
     """Columns are those of the objects, or of the type; each file is complete."""
     values: list[Value] = [{"id": 1, "at": DateTime(1), "tags": ("a",)}, {"id": 2, "of": {"x": 1.5, "t": Time(1)}}]
     ((file,), _) = exported(values, ExportFormat("parquet"))
@@ -171,7 +171,7 @@ def test_parquet() -> None:
         ([{"id": 300}], ExportFormat("parquet", type="CLOSED {id: tinyint}")),
     ],
 )
-def test_what_parquet_cannot_have(values: list[Value], form: ExportFormat) -> None:
+def test_parquet_refuses_unsupported_values(values: list[Value], form: ExportFormat) -> None:
     """Parquet refuses fields of several types, objects without fields, fields that the type lacks, and values outside
     of a column's range.
     """

@@ -31,7 +31,7 @@ START = EngineStart("http://h", "lake", "local", "460m", 3, 2, "/scratch", (), (
         (RuntimeError("[ARITHMETIC_OVERFLOW] long overflow"), (7, False, False)),
     ],
 )
-def test_who_may_send_it_again_is_told(error: Exception, expected: tuple[int, bool, bool]) -> None:
+def test_failure_reports_whether_statement_can_be_retried(error: Exception, expected: tuple[int, bool, bool]) -> None:
     """Statements that were not executed may be repeated, unexpected errors are the engine's failure, and all others the
     statement's.
     """
@@ -41,7 +41,7 @@ def test_who_may_send_it_again_is_told(error: Exception, expected: tuple[int, bo
     assert found.unknown is isinstance(error, OutcomeUnknown)
 
 
-def test_a_full_disk_is_told_with_a_time() -> None:
+def test_full_disk_is_reported_with_retry_after() -> None:
     """A full disk is reported with a Retry-After time."""
     found: JobFailure = failure_of(RuntimeError("No space left on device"), "job")
 
@@ -57,13 +57,15 @@ def test_a_full_disk_is_told_with_a_time() -> None:
         (RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited"), "Java ended before it was ready (engine.memory is 460m); the server's log has its output"),
     ],
 )  # fmt: skip
-def test_why_an_engine_could_not_be_started(error: Exception, words: str) -> None:
+def test_engine_start_error_has_cause_without_traceback(error: Exception, words: str) -> None:
     """The message has the cause, without a library's traceback."""
     assert str(start_error(error, START)) == words
 
 
 @pytest.mark.parametrize("blocks,files,free", [(0, 0, 0), (100, 1000, 0)])
-def test_java_that_dies_on_a_full_disk(monkeypatch: pytest.MonkeyPatch, blocks: int, files: int, free: int) -> None:
+def test_silent_java_exit_is_reported_as_full_disk(
+    monkeypatch: pytest.MonkeyPatch, blocks: int, files: int, free: int
+) -> None:
     """If Java ends without a message, a full disk or a full inode table is reported as the cause."""
     found = os.statvfs_result((4096, 4096, 1000, blocks, blocks, files, free, free, 0, 255))
     monkeypatch.setattr(failures.os, "statvfs", lambda _path: found)

@@ -36,7 +36,7 @@ def last_summary(asking: EngineDataverse, name: str) -> dict[str, str]:
     return {"operation": snapshot.summary.operation.value, **snapshot.summary.additional_properties}
 
 
-def test_each_change_is_one_commit_of_positions(asking: EngineDataverse, do: Do) -> None:
+def test_each_upsert_update_delete_is_one_commit(asking: EngineDataverse, do: Do) -> None:
     """UPSERT replaces and adds, UPDATE changes existing objects, DELETE deletes, each in one commit; other objects are
     unchanged.
     """
@@ -62,7 +62,7 @@ def test_each_change_is_one_commit_of_positions(asking: EngineDataverse, do: Do)
     assert do(asking.query("select value count(*) from few t")) == [1000]
 
 
-def test_a_column_of_another_writer_keeps_its_values(asking: EngineDataverse, do: Do) -> None:
+def test_change_keeps_values_of_column_of_another_writer(asking: EngineDataverse, do: Do) -> None:
     """A table with a column of another writer is changed by Spark, and the column keeps its values."""
     asking.make("wider", "{ id: bigint, name: string }", "id")
     do(asking.insert("wider", "[{'id': 1, 'name': 'a'}, {'id': 2, 'name': 'b'}]"))
@@ -77,7 +77,7 @@ def test_a_column_of_another_writer_keeps_its_values(asking: EngineDataverse, do
     assert "theirs" in asking.table("wider").scan().to_arrow().column_names
 
 
-def test_two_changes_of_one_object(asking: EngineDataverse, do: Do) -> None:
+def test_later_change_sees_earlier_change_of_object(asking: EngineDataverse, do: Do) -> None:
     """Each of several changes of one object sees the previous ones."""
     asking.make("often", "{ id: bigint, n: bigint }", "id")
     do(asking.insert("often", "[{'id': 1, 'n': 0}, {'id': 2, 'n': 0}]"))
@@ -88,7 +88,7 @@ def test_two_changes_of_one_object(asking: EngineDataverse, do: Do) -> None:
     assert do(asking.query("select value t.n from often t order by t.id")) == [5, 0]
 
 
-def test_large_files_are_staged(asking: EngineDataverse, do: Do) -> None:
+def test_large_files_are_added_completely_or_not_at_all(asking: EngineDataverse, do: Do) -> None:
     """All objects of large files are added, or none if a key exists or occurs twice; COPY uses the later of two."""
     folder = next(Path(one) for one in asking.engine._start.writable) / "staged"
     folder.mkdir(parents=True)
@@ -119,7 +119,7 @@ def test_large_files_are_staged(asking: EngineDataverse, do: Do) -> None:
     ]  # fmt: skip
 
 
-def test_generated_keys_need_no_merge(asking: EngineDataverse, do: Do) -> None:
+def test_files_with_generated_keys_are_appended(asking: EngineDataverse, do: Do) -> None:
     """Files without keys are appended, small and large ones; a given key replaces the stored object."""
     folder = next(Path(one) for one in asking.engine._start.writable) / "generated"
     folder.mkdir(parents=True)
@@ -149,7 +149,7 @@ def test_generated_keys_need_no_merge(asking: EngineDataverse, do: Do) -> None:
 
 
 @pytest.mark.parametrize("part", ["year", "month", "day"])
-def test_parts_of_texts(asking: EngineDataverse, do: Do, part: str) -> None:
+def test_date_parts_of_strings_match_evaluator(asking: EngineDataverse, do: Do, part: str) -> None:
     """Spark extracts date parts from strings as the evaluator does; other strings give NULL."""
     name = f"texts_{part}"
     asking.make(name, "{ id: bigint, t: string }", "id")

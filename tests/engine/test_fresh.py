@@ -80,7 +80,7 @@ def engines(server: LiveServer) -> list[psutil.Process]:
     return [each for each in children if "limnos.engine.process" in each.cmdline()]
 
 
-def test_the_first_statement_over_data_works(server: LiveServer) -> None:
+def test_first_statement_fetches_archive_and_creates_launcher(server: LiveServer) -> None:
     """The first statement over data works: the server fetches the archive and creates the launcher, because the
     confined engine can do neither.
     """
@@ -91,7 +91,7 @@ def test_the_first_statement_over_data_works(server: LiveServer) -> None:
     assert {each.name.partition("-")[0] for each in cache.iterdir()} == {"iceberg", "java", ".fetching.lock"}
 
 
-def test_a_query_whose_engine_is_killed_may_be_sent_again(server: LiveServer) -> None:
+def test_query_of_killed_engine_gets_503_with_retry_after(server: LiveServer) -> None:
     """A query whose engine is killed gets 503 with Retry-After, and the next statement gets another engine."""
     assert ask(server, MADE)[0] == 200
     (engine,) = engines(server)

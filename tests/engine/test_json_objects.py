@@ -38,7 +38,7 @@ def test_doubles_become_integers() -> None:
 @pytest.mark.parametrize(
     "name", ["circle", "rectangle", "point3d", "interval", "duration", "day_time_duration", "{{int}}"]
 )
-def test_types_without_values_in_json(name: str) -> None:
+def test_types_without_json_form_are_refused(name: str) -> None:
     """Types without a form in JSON are refused before anything is read."""
     with pytest.raises(SqlppError, match="ASX0004: Unsupported type"):
         json_converter(storage_form_of_record(type_of(f"{{a: [{{b: {name}?}}]}}")).type)
@@ -60,7 +60,7 @@ def test_types_without_values_in_json(name: str) -> None:
         ("{a: point}", {"a": {"type": "MultiPoint"}}, "Only simple geometries"),
     ],
 )
-def test_values_of_another_type(type_: str, value: Value, says: str) -> None:
+def test_value_of_wrong_type_is_refused(type_: str, value: Value, says: str) -> None:
     """A value of another type is refused with the expected type."""
     with pytest.raises(SqlppError, match=says):
         converted(type_, value)

@@ -81,7 +81,7 @@ def looked_up(asking: EngineDataverse, tables: Tables, text: str) -> list[object
     return None if found is None else [json.loads(line) for line in found]
 
 
-def test_an_object_by_its_key(asking: EngineDataverse, tables: Tables) -> None:
+def test_lookup_by_key_returns_object(asking: EngineDataverse, tables: Tables) -> None:
     """An object is found by its key, with its open fields, by the statement's credential; a missing key gives no
     results.
     """
@@ -93,7 +93,9 @@ def test_an_object_by_its_key(asking: EngineDataverse, tables: Tables) -> None:
     assert tables.asked[0] == ("birds", "secret")
 
 
-def test_objects_by_an_index(asking: EngineDataverse, tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lookup_by_index_returns_objects(
+    asking: EngineDataverse, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Objects are found by an index; if there are too many, the query is left to Spark."""
     query = "select value b.id from birds as b where b.n = 2 order by b.id desc"
 
@@ -102,7 +104,7 @@ def test_objects_by_an_index(asking: EngineDataverse, tables: Tables, monkeypatc
     assert looked_up(asking, tables, query) is None
 
 
-def test_a_dataset_is_read_at_one_snapshot(asking: EngineDataverse, tables: Tables) -> None:
+def test_query_reads_dataset_at_one_snapshot(asking: EngineDataverse, tables: Tables) -> None:
     """A table is loaded once per query, so that all references see one snapshot."""
     query = "select value [a.name, b.name] from birds as a, birds as b where a.id = 1 and b.id = 2"
 
@@ -122,21 +124,21 @@ def test_a_dataset_is_read_at_one_snapshot(asking: EngineDataverse, tables: Tabl
         "1 + 1",
     ],
 )
-def test_queries_that_are_left(asking: EngineDataverse, tables: Tables, query: str) -> None:
+def test_unsupported_queries_are_delegated_to_spark(asking: EngineDataverse, tables: Tables, query: str) -> None:
     """Queries without a key, over files, over a table of another writer, or with unsupported parts are left to
     Spark.
     """
     assert looked_up(asking, tables, query) is None
 
 
-def test_statements_that_change_data_are_left(asking: EngineDataverse, tables: Tables) -> None:
+def test_data_changes_are_delegated_to_spark(asking: EngineDataverse, tables: Tables) -> None:
     """Statements that change data are left to Spark."""
     job = asking.job("select value b from birds as b where b.id = 1", "insert", target="birds", credential="x")
 
     assert look_up(job, tables, budget=Budget()) is None
 
 
-def test_an_error_of_the_query(asking: EngineDataverse, tables: Tables) -> None:
+def test_query_error_is_raised_as_by_spark(asking: EngineDataverse, tables: Tables) -> None:
     """Errors of the query are raised as by Spark's execution."""
 
     def stop() -> None:
@@ -151,7 +153,7 @@ def test_an_error_of_the_query(asking: EngineDataverse, tables: Tables) -> None:
         list(found)
 
 
-def test_the_order_of_fields(tables: Tables, asking: EngineDataverse) -> None:
+def test_declared_fields_precede_open_fields(tables: Tables, asking: EngineDataverse) -> None:
     """If fields are not ordered, declared fields come before those whose type only the values determine."""
     job = asking.job("select b.x, b.name, b.n from birds b where b.id = 2", credential="none")
     lines = [

@@ -156,7 +156,7 @@ def nodes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Proce
                 node.stop()
 
 
-def test_keys_hold_under_a_crowd(nodes: list[Process]) -> None:
+def test_keys_stay_unique_under_concurrent_writers(nodes: list[Process]) -> None:
     """Every key exists once, every confirmed statement was executed, no refused one was, and the other client wrote
     nothing.
     """

@@ -125,7 +125,7 @@ def called(value: str) -> str:
 
 
 @pytest.mark.parametrize("statement,point", SAMPLE, ids=called)
-def test_a_server_that_is_killed_in_the_commit(rig: Rig, statement: str, point: str) -> None:
+def test_server_killed_in_commit_keeps_store_consistent(rig: Rig, statement: str, point: str) -> None:
     """After a restart the statement was executed completely or not at all, the store is consistent, and the statement
     can be repeated.
     """
@@ -159,7 +159,7 @@ def test_a_server_that_is_killed_in_the_commit(rig: Rig, statement: str, point: 
 
 
 @pytest.mark.parametrize("point", POINTS if FULL else ["after-commit"])
-def test_a_dataset_with_a_query_and_a_server_that_is_killed(rig: Rig, point: str) -> None:
+def test_killed_create_dataset_as_query_creates_no_dataset(rig: Rig, point: str) -> None:
     """If the server is killed in the commit of the objects, no dataset has the name, a task drops the rest, and the
     statement can be repeated.
     """
@@ -196,7 +196,7 @@ def test_a_dataset_with_a_query_and_a_server_that_is_killed(rig: Rig, point: str
 
 
 @pytest.mark.parametrize("point", EXPORT_POINTS if FULL else [EXPORT_POINTS[1]])
-def test_an_export_whose_server_is_killed(rig: Rig, point: str) -> None:
+def test_export_of_killed_server_is_complete_or_absent(rig: Rig, point: str) -> None:
     """The directory of COPY TO has all files or does not exist. In the second case the statement can be repeated."""
     name = made(rig)
     assert told(rig, INSERT % name)[0] == 200
@@ -228,7 +228,7 @@ def exported(target: Path) -> list[object] | None:
 
 
 @pytest.mark.parametrize("returning", ["", " returning 1"])
-def test_an_engine_that_is_killed_in_the_commit(rig: Rig, returning: str) -> None:
+def test_commit_completes_after_engine_is_killed(rig: Rig, returning: str) -> None:
     """The commit proceeds without the engine, and the caller learns that the statement was executed, but gets no
     results.
     """
@@ -256,7 +256,7 @@ def test_an_engine_that_is_killed_in_the_commit(rig: Rig, returning: str) -> Non
 
 
 @pytest.mark.parametrize("dies", ["engine", "server"] if FULL else ["server"])
-def test_a_compaction_that_is_killed(rig: Rig, dies: str) -> None:
+def test_killed_compaction_loses_no_row(rig: Rig, dies: str) -> None:
     """If engine or server is killed during the commit of a compaction, every row exists once, and finally there are few
     files.
     """

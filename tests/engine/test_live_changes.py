@@ -49,7 +49,7 @@ def test_geometry_columns_are_stored_and_read(server: LiveServer) -> None:
     assert rows(server, "select value st_y(s.g) from shapes s where s.id = 2") == [8.0]
 
 
-def test_objects_of_the_metadata_are_inserted(server: LiveServer) -> None:
+def test_insert_from_metadata_stores_nested_fields(server: LiveServer) -> None:
     """INSERT from Metadata writes objects with nested fields, which are read as data."""
     rows(
         server,

@@ -64,7 +64,7 @@ def found(
     return [(one.position, one.row) for one in rows]
 
 
-def test_a_row_of_each_row_group(tmp_path: Path) -> None:
+def test_row_position_counts_preceding_row_groups(tmp_path: Path) -> None:
     """The position of a row includes the rows of preceding row groups."""
     file = numbers(tmp_path / "a.parquet")
 
@@ -75,7 +75,7 @@ def test_a_row_of_each_row_group(tmp_path: Path) -> None:
     assert [at for at, _ in found([file], key(7, operator=">"))] == [8, 9]
 
 
-def test_only_the_row_group_of_a_key_is_read(tmp_path: Path) -> None:
+def test_lookup_reads_only_row_group_of_key(tmp_path: Path) -> None:
     """Statistics select the row group; the next lookup uses the cached columns."""
     file, cache = numbers(tmp_path / "a.parquet"), FileCache()
 
@@ -88,7 +88,7 @@ def test_only_the_row_group_of_a_key_is_read(tmp_path: Path) -> None:
         read_rows([file], SCHEMA, keys=[key(9)], cache=cache)
 
 
-def test_deleted_rows_are_not_found(tmp_path: Path) -> None:
+def test_deleted_rows_are_not_returned(tmp_path: Path) -> None:
     """Deleted rows are not found; a delete file may name other files as well."""
     one, two = numbers(tmp_path / "a.parquet"), numbers(tmp_path / "b.parquet")
     deletes = (
@@ -101,7 +101,7 @@ def test_deleted_rows_are_not_found(tmp_path: Path) -> None:
     assert [at for at, _ in found([two._replace(deletes=deletes[:1])], *keys)] == [3, 9]
 
 
-def test_more_rows_than_wanted(tmp_path: Path) -> None:
+def test_more_matches_than_limit_return_none(tmp_path: Path) -> None:
     """If more rows match than requested, the result is None."""
     file = numbers(tmp_path / "a.parquet")
 
@@ -109,7 +109,7 @@ def test_more_rows_than_wanted(tmp_path: Path) -> None:
     assert len(found([file], key(0, operator=">="), most=10)) == 10
 
 
-def test_values_of_each_type(tmp_path: Path) -> None:
+def test_values_of_each_type_are_read_and_compared(tmp_path: Path) -> None:
     """Values of each type are plain values, and conditions compare them as such."""
     moment = datetime(2024, 2, 29, 1, 2, 3, 4000, tzinfo=UTC)
     own = uuid.UUID(int=7)
@@ -131,7 +131,7 @@ def test_values_of_each_type(tmp_path: Path) -> None:
         assert [at for at, _ in found([file], key((value,), name, "in"), schema=schema)] == [0]
 
 
-def test_columns_are_found_by_their_ids(tmp_path: Path) -> None:
+def test_columns_are_matched_by_field_id(tmp_path: Path) -> None:
     """Columns are found by field id: a renamed column has its values, and a later column is NULL in older files."""
     file = numbers(tmp_path / "a.parquet")
     schema = {"fields": [{"id": 1, "name": "key", "type": "long"}, {"id": 3, "name": "name", "type": "string"}]}
@@ -141,7 +141,7 @@ def test_columns_are_found_by_their_ids(tmp_path: Path) -> None:
         found([file], key("x", "name"), schema=schema)
 
 
-def test_records_and_arrays(tmp_path: Path) -> None:
+def test_records_and_arrays_with_equal_parts_are_read(tmp_path: Path) -> None:
     """Records and arrays are read if their parts have the same names and ids."""
     record = pa.struct([with_id("x", pa.int64(), 4)])
     columns = {("id", 1): pa.array([1], pa.int64()), ("r", 2): pa.array([{"x": 5}], record)}
@@ -157,7 +157,7 @@ def test_records_and_arrays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("type_", ["decimal(3, 1)", "time", {"type": "map"}, {"type": "list", "element": "date"}])
-def test_other_types(tmp_path: Path, type_: object) -> None:
+def test_unsupported_column_types_are_delegated_to_other_reader(tmp_path: Path, type_: object) -> None:
     """Columns of other types are left to another reader."""
     file = numbers(tmp_path / "a.parquet")
     schema = {"fields": [SCHEMA["fields"][0], {"id": 2, "name": "name", "type": type_}]}
@@ -166,7 +166,7 @@ def test_other_types(tmp_path: Path, type_: object) -> None:
         found([file], key(1), schema=schema)
 
 
-def test_files_that_are_not_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files without ids, missing files, other formats and files that are too large are unsupported."""
     pq.write_table(pa.table({"id": [1], "name": ["x"]}), tmp_path / "plain.parquet")
     (tmp_path / "text.parquet").write_text("x")
@@ -179,7 +179,7 @@ def test_files_that_are_not_supported(tmp_path: Path, monkeypatch: pytest.Monkey
         found([file], key(1))
 
 
-def test_the_cache_is_bounded(tmp_path: Path) -> None:
+def test_cache_evicts_least_recently_used_columns(tmp_path: Path) -> None:
     """The cache keeps the columns that were used last."""
     files = [numbers(tmp_path / f"{at}.parquet", count=1000, rows_of_group=1000) for at in range(5)]
     cache = FileCache(bytes_max=40_000)

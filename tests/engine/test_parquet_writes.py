@@ -37,7 +37,7 @@ def test_columns_have_the_ids_of_the_table(tmp_path: Path) -> None:
     "fields",
     [FIELDS[:1], FIELDS[::-1], [FIELDS[0], {**FIELDS[1], "type": "uuid"}], [FIELDS[0], {**FIELDS[1], "type": {"type": "list"}}]],
 )  # fmt: skip
-def test_other_tables_are_left(fields: list[dict[str, Any]]) -> None:
+def test_unsupported_tables_are_refused(fields: list[dict[str, Any]]) -> None:
     """Tables with additional columns, another order, or types that Arrow represents differently are unsupported."""
     with pytest.raises(UnsupportedFile):
         with_field_ids(ROWS.schema, fields)
@@ -50,7 +50,7 @@ def test_a_file_that_cannot_be_written_is_removed(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_range_of_keys() -> None:
+def test_key_range_covers_first_key_field() -> None:
     """The range is that of the key's first field; other types are unsupported."""
     assert key_range(ROWS, [("id",), ("s",)]) == (Condition(("id",), ">=", 3), Condition(("id",), "<=", 9))
     assert key_range(ROWS, [("s",)])[0].value == "a"
@@ -59,7 +59,7 @@ def test_the_range_of_keys() -> None:
             key_range(pa.table({"d": [0.5], "r": [{"x": 1}]}), [key])
 
 
-def test_keys_that_exist(tmp_path: Path) -> None:
+def test_existing_keys_are_detected(tmp_path: Path) -> None:
     """The key of a deleted row does not exist; keys of several fields are left to Spark if a file may have them."""
     path, deletes = tmp_path / "a.parquet", tmp_path / "d.parquet"
     write_rows(ROWS.cast(with_field_ids(ROWS.schema, FIELDS)), path)

@@ -42,7 +42,7 @@ class Open:
 
 
 @pytest.mark.parametrize("size,lines", [(9, 50), (40, 13), (400, 2), (600, 1)])
-def test_results_are_sent_in_batches_by_their_bytes(monkeypatch: pytest.MonkeyPatch, size: int, lines: int) -> None:
+def test_result_batches_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch, size: int, lines: int) -> None:
     """A frame ends with the row that exceeds its size; the size is counted in bytes of UTF-8."""
     monkeypatch.setattr(module, "BATCH_BYTES", 450 if size == 9 else 500)
     monkeypatch.setattr(
@@ -78,7 +78,7 @@ LASTING = RuntimeError("java.lang.ExceptionInInitializerError: Cannot unpack lib
         (RuntimeError("No space left on device"), False),
     ],
 )
-def test_an_engine_that_cannot_go_on_ends(monkeypatch: pytest.MonkeyPatch, error: Exception, ends: bool) -> None:
+def test_engine_ends_after_class_loading_error(monkeypatch: pytest.MonkeyPatch, error: Exception, ends: bool) -> None:
     """If a class could not be loaded, the caller gets the error and the engine ends, because that Java process cannot
     recover.
     """
@@ -109,7 +109,7 @@ def test_an_engine_that_cannot_go_on_ends(monkeypatch: pytest.MonkeyPatch, error
 
 
 @pytest.mark.spark
-def test_an_engine_whose_server_is_killed_leaves_nothing() -> None:
+def test_engine_of_killed_server_ends_and_removes_scratch() -> None:
     """The engine ends when its control socket is closed, and its scratch directory is removed."""
     process = EngineProcess(EngineStart("http://127.0.0.1:1", "lake", "local", "256m", 3, 2, "", (), (), ()))
     spilled = Path(process.scratch, "blockmgr", "00")
@@ -125,7 +125,7 @@ def test_an_engine_whose_server_is_killed_leaves_nothing() -> None:
         process.end()
 
 
-def test_a_thread_starts_after_memory_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thread_start_is_retried_until_memory_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """While a statement uses all memory, the engine waits instead of ending."""
     refusals = iter([RuntimeError("can't start new thread")] * 2)
     start = threading.Thread.start

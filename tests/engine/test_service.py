@@ -120,7 +120,7 @@ def rows(server: LiveServer, statement: str, **parameters: str) -> list[Any]:
     return found
 
 
-def test_the_first_statements(server: LiveServer) -> None:
+def test_first_statements_are_readable_by_other_clients(server: LiveServer) -> None:
     """Each query returns its rows; PyIceberg, DuckDB and Spark SQL then read the same tables, and Gravitino's client
     lists them.
     """
@@ -142,7 +142,7 @@ def test_the_first_statements(server: LiveServer) -> None:
     assert found == [(100, '{"what":"ink"}'), (101, None)]
 
 
-def test_a_deferred_result_of_data(server: LiveServer) -> None:
+def test_deferred_result_of_engine_is_stored(server: LiveServer) -> None:
     """A deferred result of the engine is stored like other results."""
     request = urllib.request.Request(
         f"{server.uri}/query/service",
@@ -156,7 +156,7 @@ def test_a_deferred_result_of_data(server: LiveServer) -> None:
         assert json.loads(answer.read())["results"] == [TEA]
 
 
-def test_a_query_over_what_was_inserted(server: LiveServer) -> None:
+def test_query_joins_and_groups_inserted_data(server: LiveServer) -> None:
     """Joins, unnesting, groups, a synonym, a name of several parts, and a view over a function work over inserted
     data.
     """
@@ -184,7 +184,7 @@ def test_a_query_over_what_was_inserted(server: LiveServer) -> None:
     ]
 
 
-def test_changes(server: LiveServer) -> None:
+def test_insert_upsert_delete_and_returning_work(server: LiveServer) -> None:
     """INSERT of a query, UPSERT, DELETE and RETURNING work; an existing key is refused with AsterixDB's message, and
     nothing is written.
     """
@@ -206,7 +206,7 @@ def test_changes(server: LiveServer) -> None:
     ]
 
 
-def test_totals_of_foreign_tables(server: LiveServer) -> None:
+def test_aggregates_over_foreign_tables_equal_their_engines(server: LiveServer) -> None:
     """Totals and means over narrow columns of a table that another engine wrote equal those of that engine."""
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
     held = pa.table(
@@ -228,7 +228,7 @@ def test_totals_of_foreign_tables(server: LiveServer) -> None:
     assert windows == [4_000_000_000] * 3
 
 
-def test_files_are_loaded(server: LiveServer) -> None:
+def test_load_reads_only_below_configured_directory(server: LiveServer) -> None:
     """LOAD reads files below the configured directory only."""
     files = server.data.parent / "files"
     (files / "orders.json").write_text('{"id": 1, "customer": "X", "at_": "2020-01-01T00:00:00"}\n{"id": 2}\n')
@@ -259,7 +259,7 @@ def test_files_are_loaded(server: LiveServer) -> None:
     assert rows(server, "select value l.customer from sales.east.Loaded l where l.id = 3") == [""]
 
 
-def test_update(server: LiveServer) -> None:
+def test_update_sets_fields_and_returns_objects(server: LiveServer) -> None:
     """UPDATE sets fields of matching objects, including open fields; RETURNING returns the new objects."""
     rows(
         server,
@@ -278,7 +278,7 @@ def test_update(server: LiveServer) -> None:
     ]  # fmt: skip
 
 
-def test_other_engines_see_the_same(server: LiveServer) -> None:
+def test_pyiceberg_reads_dataset_and_client_lists_it(server: LiveServer) -> None:
     """PyIceberg reads the rows, and the client lists the table."""
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
 
@@ -292,7 +292,7 @@ def test_other_engines_see_the_same(server: LiveServer) -> None:
         assert ("main", "sales", "east", "Orders") in client.tables.list(("main", "sales", "east"))
 
 
-def test_others_do_not_write_rows(server: LiveServer) -> None:
+def test_pyiceberg_cannot_append_to_dataset_unless_allowed(server: LiveServer) -> None:
     """PyIceberg cannot append to a dataset, because it would not check keys, unless the dataset allows other writers;
     nor can it rename a column.
     """
@@ -319,7 +319,7 @@ def test_others_do_not_write_rows(server: LiveServer) -> None:
     ]
 
 
-def test_rights_are_the_caller_s(server: LiveServer) -> None:
+def test_caller_without_privilege_is_refused_before_engine_job(server: LiveServer) -> None:
     """A caller without a privilege on a dataset is refused before the engine receives a job."""
     with Client(server.uri, token=server.token) as client:
         client.users.add("ben")

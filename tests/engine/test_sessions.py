@@ -42,7 +42,7 @@ def test_the_parsers_cache_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < int(settings["spark.sql.parser.parserDfaCacheFlushRatio"]) <= 25
 
 
-def test_a_session_leaves_no_tag(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_tags_are_removed_after_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs that a thread runs later do not have the tags of earlier jobs, also after a failure."""
     spark = MagicMock()
     monkeypatch.setattr(sessions, "session", lambda *_, **__: spark)

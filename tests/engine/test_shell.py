@@ -60,7 +60,7 @@ def under_way(server: LiveServer) -> bool:
         return "range(1, 1000000000)" in answer.read().decode()
 
 
-def test_a_day_in_the_shell(child: pexpect.spawn[str], server: LiveServer) -> None:
+def test_shell_session_with_completion_cancel_and_history(child: pexpect.spawn[str], server: LiveServer) -> None:
     """DDL and DML over several lines, completion of a name, an underlined error, Ctrl-C that cancels a query but not
     the shell, history.
     """

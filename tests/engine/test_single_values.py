@@ -41,7 +41,7 @@ ROW: Mapping[str, Plain] = {
 }
 
 
-def test_a_row_comes_back() -> None:
+def test_row_round_trip() -> None:
     """Values of every supported type, including extreme ones, are decoded to the same value; NULL is omitted in the
     text.
     """
@@ -55,7 +55,7 @@ def test_a_row_comes_back() -> None:
     assert decoded('{"1": 1}', SCHEMA)["home"] is None
 
 
-def test_what_java_says_is_read() -> None:
+def test_values_in_java_spelling_are_decoded() -> None:
     """The shortest text of a float, NaN, and timestamps without a fraction, as Java writes them, are decoded."""
     found = decoded('{"1": 1, "3": "2020-01-02T03:04:05+00:00", "4": "NaN", "5": 1.1}', SCHEMA)
 
@@ -65,7 +65,7 @@ def test_what_java_says_is_read() -> None:
 
 
 @pytest.mark.parametrize("row", [{"x": float("nan")}, {"f": float("inf")}, {"day": 5_000_000}, {"seen": 1 << 62}])
-def test_what_has_no_word_is_unfit(row: Mapping[str, float]) -> None:
+def test_value_without_json_form_is_refused(row: Mapping[str, float]) -> None:
     """A value that JSON cannot represent is refused before anything is written."""
     with pytest.raises(NoSingleValue):
         encoded({"id": 1, **row}, SCHEMA)
@@ -74,13 +74,13 @@ def test_what_has_no_word_is_unfit(row: Mapping[str, float]) -> None:
 @pytest.mark.parametrize(
     "type_", ["decimal(9, 2)", "time", "variant", {"type": "map"}, {"type": "list", "element": "date"}]
 )
-def test_types_that_are_not_taken(type_: Json) -> None:
+def test_schema_with_unsupported_type_is_refused(type_: Json) -> None:
     """A schema with an unsupported type is refused as a whole."""
     with pytest.raises(NoSingleValue):
         check({"type": "struct", "fields": [{"id": 1, "name": "x", "type": type_}]})
 
 
-def test_a_day_beyond_pythons_own_is_unfit() -> None:
+def test_date_outside_python_range_is_unsupported() -> None:
     """A date outside of Python's range, such as the year 10000 from another engine, is unsupported."""
     with pytest.raises(NoSingleValue):
         decoded('{"2": "+10000-01-01"}', SCHEMA)

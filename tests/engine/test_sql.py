@@ -23,7 +23,7 @@ def _text(query: str) -> tuple[str, dict[str, str]]:
     return statement_of(found.relation, found.layout, sources=lambda read: f"`{read.name}`")
 
 
-def test_text_of_a_user_is_a_parameter() -> None:
+def test_user_strings_are_parameters() -> None:
     """Strings of users are parameters, not text of the statement; equal strings share one."""
     nasty = "x') union all select * from text.`/etc/passwd` --"
 
@@ -46,7 +46,7 @@ def test_names_are_quoted() -> None:
     assert "`a``b` AS c1" in text
 
 
-def test_hint_for_the_parts_of_a_dataset() -> None:
+def test_coalesce_and_repartition_hints_are_rendered() -> None:
     """The COALESCE hint reads a dataset in a few tasks; with REPARTITION its rows are distributed over many."""
     found = rewritten("select value o.id from orders o")
 
@@ -65,7 +65,7 @@ def test_hint_for_the_parts_of_a_dataset() -> None:
         ("select value o.id from orders o where o.extra.n = 1", False),
     ],
 )
-def test_joins_that_the_evaluator_filters(query: str, is_filtered: bool) -> None:
+def test_joins_filtered_by_evaluator_read_small_parts(query: str, is_filtered: bool) -> None:
     """Joins that the evaluator filters are read in many small parts, because they may have many more rows than
     results.
     """
@@ -73,7 +73,7 @@ def test_joins_that_the_evaluator_filters(query: str, is_filtered: bool) -> None
 
 
 @pytest.mark.parametrize("query", CARRIED)
-def test_every_operation_has_its_text(query: str) -> None:
+def test_every_operation_is_rendered(query: str) -> None:
     """Every supported operation can be rendered: parentheses match, and every column that is read exists."""
     text, parameters = _text(query)
 
@@ -83,7 +83,7 @@ def test_every_operation_has_its_text(query: str) -> None:
     assert set(re.findall(r":(p\d+)\b", text)) == set(parameters)
 
 
-def test_the_text_and_the_model_know_the_same_operations() -> None:
+def test_sql_and_model_support_same_operations() -> None:
     """The operations that are rendered as SQL are those of the Python model, apart from a few such as time-of-day
     functions.
     """
@@ -92,7 +92,7 @@ def test_the_text_and_the_model_know_the_same_operations() -> None:
     assert set(_CALLS) - apart == {*_LENIENT, *_STRICT} - apart
 
 
-def test_numbers_are_written_anew() -> None:
+def test_extreme_numbers_are_rendered_exactly() -> None:
     """The extreme numbers of each type are rendered exactly."""
     found = rewritten("select value o.id from orders o")
     told = [
@@ -108,7 +108,7 @@ def test_numbers_are_written_anew() -> None:
     assert "CAST(-9223372036854775808 AS BIGINT), CAST('-Infinity' AS DOUBLE), (1e+300D), CAST(NULL AS DATE)" in text
 
 
-def test_random_queries_can_be_written() -> None:
+def test_random_queries_can_be_rendered() -> None:
     """Every operation of random queries can be rendered."""
     queries = Queries(3)
     written = 0

@@ -49,7 +49,7 @@ def people(asking: EngineDataverse, do: Do) -> list[object]:
     return found
 
 
-def test_objects_come_back(people: list[object]) -> None:
+def test_inserted_objects_are_read_unchanged(people: list[object]) -> None:
     """Inserted objects are read unchanged, with MISSING, NULL, undeclared fields, and integers that a double cannot
     represent.
     """
@@ -103,7 +103,7 @@ QUERIES = [
         ("select p.pay, upper(p.name) as u, (select value 1 + q.n from people q where q.id = p.id) as l from people p where p.name = 'Ann' order by p.id", "u l pay"),
     ],
 )  # fmt: skip
-def test_fields_of_declared_types_come_first_on_demand(
+def test_spark_and_evaluator_order_fields_alike(
     asking: EngineDataverse, do: Do, people: list[object], text: str, names: str
 ) -> None:
     """If fields are not ordered, results of Spark and of the evaluator have the same order of fields and the same
@@ -118,7 +118,9 @@ def test_fields_of_declared_types_come_first_on_demand(
 
 
 @pytest.mark.parametrize("text", QUERIES)
-def test_spark_gives_what_the_evaluator_gives(asking: EngineDataverse, do: Do, people: list[object], text: str) -> None:
+def test_spark_and_evaluator_return_same_results(
+    asking: EngineDataverse, do: Do, people: list[object], text: str
+) -> None:
     """A query that is pushed down to Spark gives the same results as the evaluator over the same objects."""
     job = asking.job(text)
     (source,) = results_of(asking, PEOPLE)
@@ -137,7 +139,7 @@ def test_spark_gives_what_the_evaluator_gives(asking: EngineDataverse, do: Do, p
 RANDOM = int(os.environ.get("LIMNOS_TEST_SPARK_QUERIES", "15"))
 
 
-def test_random_queries_on_spark(asking: EngineDataverse, do: Do) -> None:
+def test_random_queries_on_spark_match_evaluator(asking: EngineDataverse, do: Do) -> None:
     """Random queries on Spark give the same results as the evaluator. `LIMNOS_TEST_SPARK_QUERIES` is their number; the
     complete check uses 2,000.
     """
@@ -167,7 +169,7 @@ def test_random_queries_on_spark(asking: EngineDataverse, do: Do) -> None:
     assert told == []
 
 
-def test_what_spark_cannot_plan_even_in_parts_is_worked_out_by_the_evaluator(asking: EngineDataverse, do: Do) -> None:
+def test_evaluator_filters_if_spark_planner_fails(asking: EngineDataverse, do: Do) -> None:
     """If Spark's planner fails on a condition, in the query and in its pushed part, the evaluator reads the objects and
     filters them.
     """
@@ -180,7 +182,7 @@ def test_what_spark_cannot_plan_even_in_parts_is_worked_out_by_the_evaluator(ask
     assert found == [3]
 
 
-def test_many_results_come_in_their_order(asking: EngineDataverse, do: Do) -> None:
+def test_many_results_keep_requested_order(asking: EngineDataverse, do: Do) -> None:
     """More results than fit in one partition or batch keep the requested order; a reader that stops after the first has
     no effect on others.
     """
@@ -234,7 +236,7 @@ def test_an_engine_without_its_java_machine_is_replaced(asking: EngineDataverse,
     assert asking.engine._process is not process
 
 
-def test_what_does_not_fit_is_said_so(asking: EngineDataverse, do: Do, people: list[object]) -> None:
+def test_numeric_overflow_raises_sqlpp_error(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """A numeric overflow on Spark raises the error of SQL++."""
     with pytest.raises(SqlppError, match="ASX0007"):
         do(asking.query("select value p.id * 9007199254740993 from people p where p.id > 1000"))
@@ -252,7 +254,7 @@ FEW = """[{'id': 1, 'kind': 'a', 'day': date('2020-02-29'), 'seen': datetime('19
   {'id': 1, 'kind': 'b', 'x': null}, {'id': 2, 'kind': 'a', 'n': smallint('7')}]"""
 
 
-def test_few_objects_are_added_and_found_the_short_way(asking: EngineDataverse, do: Do) -> None:
+def test_objects_added_by_library_match_in_spark_and_key_lookup(asking: EngineDataverse, do: Do) -> None:
     """Objects of every type that Iceberg's library adds are read equally by Spark and by a key lookup; an existing key
     is refused.
     """
@@ -281,7 +283,7 @@ def test_few_objects_are_added_and_found_the_short_way(asking: EngineDataverse, 
     assert do(asking.query("select value count(*) from few t where t.id = 1 and t.kind = 'a'")) == [0]
 
 
-def test_files_are_queried_where_they_lie(asking: EngineDataverse, do: Do) -> None:
+def test_external_dataset_files_are_queried(asking: EngineDataverse, do: Do) -> None:
     """Files of an external dataset are read by its type, joined with datasets, and inserted into one; malformed lines
     are reported.
     """
@@ -307,7 +309,7 @@ def test_files_are_queried_where_they_lie(asking: EngineDataverse, do: Do) -> No
         do(asking.query("select value count(*) from files f where f.id > 0"))
 
 
-def test_what_the_short_way_cannot_say_is_added(asking: EngineDataverse, do: Do) -> None:
+def test_values_unsupported_by_library_are_added_by_spark(asking: EngineDataverse, do: Do) -> None:
     """NaN, dates outside of Python's range, keys of other types and partitioned tables are added and found by Spark."""
     asking.make("strange", "{ id: double, day: date?, x: double? }", "id")
     do(asking.insert("strange", "{'id': 1.5, 'x': double('NaN'), 'day': date('-0044-03-15')}"))
@@ -320,7 +322,7 @@ def test_what_the_short_way_cannot_say_is_added(asking: EngineDataverse, do: Do)
         do(asking.insert("strange", "{'id': 2}"))
 
 
-def test_keys_hold(asking: EngineDataverse, do: Do) -> None:
+def test_duplicate_keys_are_refused(asking: EngineDataverse, do: Do) -> None:
     """An existing key, and a key that occurs twice, are refused and nothing is written; UPSERT uses the last object."""
     asking.make("keys", "{ id: bigint, box: { u: string } }", "id", "box.u")
     do(asking.insert("keys", "{'id': 1, 'box': {'u': 'a'}, 'v': 1}"))
@@ -340,7 +342,7 @@ def test_keys_hold(asking: EngineDataverse, do: Do) -> None:
     ]
 
 
-def test_two_callers_with_one_key(asking: EngineDataverse, do: Do) -> None:
+def test_concurrent_insert_of_same_key_is_refused(asking: EngineDataverse, do: Do) -> None:
     """Of two concurrent statements that insert one key, one is refused; with different keys both succeed."""
     asking.make("raced", "{ id: bigint }", "id")
 
@@ -356,7 +358,7 @@ def test_two_callers_with_one_key(asking: EngineDataverse, do: Do) -> None:
     assert found in ([1, 2, 4], [2, 3, 4])
 
 
-def test_delete_and_returning(asking: EngineDataverse, do: Do) -> None:
+def test_delete_returning_and_generated_keys_work(asking: EngineDataverse, do: Do) -> None:
     """DELETE deletes matching objects; RETURNING returns the written objects; a key can be generated."""
     asking.make("made", "{ id: uuid }", "id", autogenerated=True)
 
@@ -373,7 +375,7 @@ def test_delete_and_returning(asking: EngineDataverse, do: Do) -> None:
         do(asking.insert("made", "[{'v': 1}, {'id': uuid('5c848e5c-6b6a-498f-8452-8847a2957421'), 'v': 9}]"))
 
 
-def test_uuid_keys_are_compared_with_stored_ones(asking: EngineDataverse, do: Do) -> None:
+def test_uuid_keys_are_compared_despite_differing_order(asking: EngineDataverse, do: Do) -> None:
     """Parquet orders UUIDs as unsigned bytes, Iceberg's library as signed numbers: bounds of files must not hide a
     key.
     """
@@ -420,7 +422,7 @@ def test_uuid_keys_are_compared_with_stored_ones(asking: EngineDataverse, do: Do
         "not (r.price between 1.0 and 100.0)",
     ],
 )
-def test_files_with_nan_are_read(asking: EngineDataverse, do: Do, condition: str) -> None:
+def test_nan_is_greater_than_numbers_despite_file_bounds(asking: EngineDataverse, do: Do, condition: str) -> None:
     """NaN is greater than any number, although Iceberg's file bounds exclude it."""
     if "reals" not in asking.refs:
         asking.make("reals", "{ id: bigint, price: double? }", "id")
@@ -433,7 +435,7 @@ def test_files_with_nan_are_read(asking: EngineDataverse, do: Do, condition: str
     assert do(asking.query(f"select value [r.id, {some}] from reals r order by r.id limit 1")) == [[1, True]]
 
 
-def test_what_does_not_fit_is_refused_and_nothing_is_written(asking: EngineDataverse, do: Do) -> None:
+def test_insert_with_invalid_object_writes_none(asking: EngineDataverse, do: Do) -> None:
     """If the last of many objects is invalid, none is written."""
     asking.make("typed", "closed { id: bigint, n: tinyint? }", "id")
 
@@ -450,7 +452,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(asking: EngineDatav
     assert do(asking.query("select value t from typed t")) == []
 
 
-def test_tables_of_others(asking: EngineDataverse, do: Do) -> None:
+def test_foreign_table_can_be_read_and_appended_to(asking: EngineDataverse, do: Do) -> None:
     """A table that SQL++ did not create can be read and appended to; without a key its objects cannot be changed."""
     schema = {
         "type": "struct",
@@ -473,7 +475,7 @@ def test_tables_of_others(asking: EngineDataverse, do: Do) -> None:
         do(asking.upsert("other", "{'a': 1}"))
 
 
-def test_other_engines_read_it(asking: EngineDataverse, do: Do, people: list[object]) -> None:
+def test_pyiceberg_reads_typed_columns_and_open_part(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """PyIceberg reads the table with typed columns and the open part as a string."""
     rows = asking.table("people").scan(row_filter="id < 3").to_arrow().to_pylist()
 
@@ -483,7 +485,7 @@ def test_other_engines_read_it(asking: EngineDataverse, do: Do, people: list[obj
     ]
 
 
-def test_a_credential_is_the_statement_s_own(asking: EngineDataverse, do: Do, people: list[object]) -> None:
+def test_invalid_credential_affects_only_its_statement(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """A statement with an invalid credential is refused while a concurrent one succeeds."""
     with pytest.raises(SqlppError, match="A privilege that the statement needs"):
         do(asking.run(asking.job("select value p from people p", credential="lim_1_nothing")))
@@ -501,7 +503,7 @@ def test_a_deadline_ends_a_statement(asking: EngineDataverse, do: Do, people: li
     assert do(asking.query("select value p.id from people p where p.id = 4")) == [4]
 
 
-def test_a_statement_is_cancelled(asking: EngineDataverse, do: Do, people: list[object]) -> None:
+def test_cancelled_statement_does_not_delay_others(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """A cancelled statement gets an error, and a concurrent small statement is not delayed."""
     hog = asking.job(
         "select value count(*) from range(1, 3000) as a, range(1, 3000) as b, people p where a + b + p.n = 0"
@@ -518,7 +520,7 @@ def test_a_statement_is_cancelled(asking: EngineDataverse, do: Do, people: list[
     assert do(leave()) == [4, "ASX0041"]
 
 
-def test_an_engine_that_dies_leaves_nothing_half_done(asking: EngineDataverse, do: Do, people: list[object]) -> None:
+def test_killed_engine_inserts_all_objects_or_none(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """If the engine is killed during an INSERT, the caller is told what that means, and all objects exist or none."""
     asking.make("killed", "{ id: bigint }", "id")
     long = "select value {'id': a} from range(1, 3000) as a, range(1, 3000) as b, people p where a = b + p.n - p.n and p.id = 4"
@@ -541,7 +543,7 @@ def test_an_engine_that_dies_leaves_nothing_half_done(asking: EngineDataverse, d
     assert rows in (0, 3_000)
 
 
-def test_an_index_is_asked(asking: EngineDataverse, do: Do) -> None:
+def test_index_lookup_matches_spark_results(asking: EngineDataverse, do: Do) -> None:
     """An index finds objects by values and bounds; for many objects Spark finds the same ones."""
     ref = asking.make("indexed", "{ id: bigint, n: integer?, name: string? }", "id")
     do(asking.insert("indexed", "(select i as id, i % 100 as n, 'n' || to_string(i) as name from range(1, 300) as i)"))
@@ -562,7 +564,7 @@ def test_an_index_is_asked(asking: EngineDataverse, do: Do) -> None:
     assert without == [[5, 205], [7, 99, 199, 299], [7, 107, 207], [300], [[7, 7]]]
 
 
-def test_an_open_part_as_variant(asking: EngineDataverse, do: Do) -> None:
+def test_open_part_as_variant_is_read_unchanged(asking: EngineDataverse, do: Do) -> None:
     """Objects with an open part of type VARIANT are unchanged for every way to read and write; other engines see a
     VARIANT.
     """

@@ -42,7 +42,9 @@ class Table:
         (10, 0, 4000, 4000),  # too many, but current until a moment ago
     ],
 )
-def test_which_states_go(count: int, expires: int, keeps_after: int, found: int) -> None:
+def test_old_and_excess_snapshots_expire_unless_recently_current(
+    count: int, expires: int, keeps_after: int, found: int
+) -> None:
     """By age, and where there are too many, but none that somebody may be reading."""
     options = CompactionOptions(1, expires, retained_after_ms=keeps_after, states_max=5, debris_before_ms=None)
 

@@ -56,7 +56,7 @@ def test_files_are_skipped_by_their_bounds(tmp_path: Path) -> None:
     assert files_of(TableSnapshot(SCHEMA, None), [key(1)]) == []
 
 
-def test_delete_files_of_each_file(tmp_path: Path) -> None:
+def test_delete_files_are_matched_to_data_files(tmp_path: Path) -> None:
     """Delete files apply by sequence number, by the paths in their bounds, and by the file that they reference."""
     deletes = [
         Entry("/all", content=1),
@@ -93,13 +93,13 @@ def test_delete_files_of_each_file(tmp_path: Path) -> None:
     ],
     ids=["files", "orc", "s3", "equality", "vectors", "deletes", "sequence", "manifests"],
 )
-def test_tables_that_are_left(tmp_path: Path, manifests: list[Manifest]) -> None:
+def test_unsupported_tables_are_delegated_to_library(tmp_path: Path, manifests: list[Manifest]) -> None:
     """Tables with too many files, or with other file formats, are left to Iceberg's library."""
     with pytest.raises(UnsupportedFile):
         paths(list_of(tmp_path, *manifests), key(5))
 
 
-def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_files_are_delegated_to_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Missing, malformed and too large files are left to Iceberg's library."""
     (tmp_path / "x.avro").write_bytes(b"Obj\x01no")
     for name in ("missing", "x"):
@@ -111,7 +111,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         paths(location, key(1))
 
 
-def test_conditions_that_are_left(tmp_path: Path) -> None:
+def test_unsupported_conditions_are_delegated_to_library(tmp_path: Path) -> None:
     """Conditions on fields of records, on other columns and on other values are left to Iceberg's library."""
     location = list_of(tmp_path, Manifest([between("/a", 1, 9)]))
     for condition in (Condition(("r", "x"), "=", 1), Condition(("y",), "=", 1), Condition(("id",), "=", 0.5)):
@@ -119,7 +119,7 @@ def test_conditions_that_are_left(tmp_path: Path) -> None:
             paths(location, [condition])
 
 
-def test_locations_of_this_machine() -> None:
+def test_local_locations_are_accepted_in_every_spelling() -> None:
     """Local locations are accepted in each spelling of Iceberg's libraries."""
     assert [local_path(one) for one in ("/a/b", "file:/a", "file:///a b", "file:////a")] == ["/a/b", "/a", "/a b", "/a"]
     for location in ("s3://a/b", "file://host/a", "a/b", "file:/a%20b", "hdfs:/a"):
@@ -189,14 +189,14 @@ def test_a_table_is_loaded_with_the_statements_credential(client: TableClient) -
         (200, {"metadata": {**METADATA, "snapshots": [{"snapshot-id": 7}]}}),
     ],
 )
-def test_answers_that_are_left(client: TableClient, answer: tuple[int, object]) -> None:
+def test_unexpected_responses_are_delegated_to_library(client: TableClient, answer: tuple[int, object]) -> None:
     """Refusals, settings for readers, and other tables are left to Iceberg's library, which reports or reads them."""
     Table.answer = answer
     with pytest.raises(UnsupportedFile):
         client.load(REF, "secret")
 
 
-def test_a_server_that_cannot_be_reached() -> None:
+def test_unreachable_server_is_delegated_to_library() -> None:
     """An unreachable server, and one with TLS, are left to Iceberg's library."""
     for uri in ("http://127.0.0.1:1", "https://127.0.0.1:1"):
         with pytest.raises(UnsupportedFile):

@@ -58,7 +58,7 @@ def _plain(value: object) -> object:
 
 
 @pytest.mark.parametrize("number", sorted(set(QUERIES) - SLOW))
-def test_both_give_the_same(database: DuckDBPyConnection, number: int) -> None:
+def test_translated_query_returns_rows_of_original_sql(database: DuckDBPyConnection, number: int) -> None:
     """The SQL that is made of a SQL++ query gives the same rows as the original SQL query, in its order."""
     both = QUERIES[number]
     expression = bind(parse_body(both.sqlpp), Names(), dataverse=DATAVERSE).expression

@@ -16,7 +16,7 @@ BUSY_S = (0.1, 0.8)
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))
-def test_busy_node_is_killed(rig: Rig, number: int) -> None:
+def test_kill_at_any_moment_loses_no_acknowledged_change(rig: Rig, number: int) -> None:
     """After a kill at any moment no acknowledged change is lost, and none is committed partially."""
     traffic = Traffic(rig)
 

@@ -386,7 +386,7 @@ def _differs(done: Done, told: list[dict[str, object]], *, is_sure: bool) -> str
     return f"{done}: not told" if is_sure and not told else ""
 
 
-def test_nothing_is_missing_and_nothing_invented(rig: Rig) -> None:
+def test_every_change_has_one_audit_record_despite_kills(rig: Rig) -> None:
     """Every change has exactly one record, also if the node dies during the change. Reads and refusals have theirs up
     to the last check.
     """

@@ -89,7 +89,7 @@ def stopped_then_killed(rig: Rig, cluster: PostgresCluster, point: str, path: st
 
 
 @pytest.mark.parametrize("kind", ["table", "commit"])
-def test_commit_that_gets_no_answer_is_unknown(rig: Rig, own_cluster: PostgresCluster, kind: str) -> None:
+def test_commit_without_answer_returns_500_unknown_state(rig: Rig, own_cluster: PostgresCluster, kind: str) -> None:
     """If the database dies during the COMMIT, the answer is 500 with the type for an unknown state, and the metadata
     file is kept.
     """
@@ -112,7 +112,7 @@ def test_commit_that_gets_no_answer_is_unknown(rig: Rig, own_cluster: PostgresCl
     assert complaints(rig.database) == []
 
 
-def test_mutation_before_its_commit_is_certainly_nothing(rig: Rig, own_cluster: PostgresCluster) -> None:
+def test_database_death_before_commit_returns_503_without_files(rig: Rig, own_cluster: PostgresCluster) -> None:
     """If the database dies inside the transaction and stays down, the answer is 503 with Retry-After, and no file
     remains.
     """

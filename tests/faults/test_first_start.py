@@ -68,7 +68,7 @@ def schema_of(database: str) -> set[tuple[object, ...]]:
         return set(found) | set(indexes.fetchall())
 
 
-def test_killed_migration_leaves_nothing_half_made(
+def test_killed_migration_is_completed_by_next_one(
     database: str | None, cluster: PostgresCluster, tmp_path: Path
 ) -> None:
     """If a migration is killed before any of its statements, the next one completes it, with the same tables and
@@ -93,7 +93,9 @@ def test_killed_migration_leaves_nothing_half_made(
 
 
 @pytest.mark.parametrize("mutation,point", BOOT_SAMPLE)
-def test_killed_first_start_is_finished(database: str | None, tmp_path: Path, mutation: str, point: str) -> None:
+def test_killed_first_start_is_completed_by_next_start(
+    database: str | None, tmp_path: Path, mutation: str, point: str
+) -> None:
     """If a node is killed while it fills an empty store, the next start creates what is missing, once, and writes a
     valid token.
     """

@@ -60,7 +60,7 @@ def no_larger_files(rig: Rig) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("full", [no_space, no_larger_files])
-def test_full_disk_at_the_commit_is_a_certain_refusal(rig: Rig, full: Full) -> None:
+def test_full_disk_at_commit_returns_503_without_files(rig: Rig, full: Full) -> None:
     """A COMMIT without disk space is 503 with that reason and leaves no file. With free space, writes succeed."""
     tag = rig.tag()
     rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(tag))
@@ -86,7 +86,7 @@ def test_full_disk_at_the_commit_is_a_certain_refusal(rig: Rig, full: Full) -> N
     assert complaints(rig.database) == []
 
 
-def test_writes_that_never_began_are_not_in_doubt(rig: Rig) -> None:
+def test_writes_waiting_too_long_for_lock_return_503(rig: Rig) -> None:
     """While another program holds the file's write lock, every write that waits too long is 503, and none is executed
     later.
     """

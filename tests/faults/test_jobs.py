@@ -138,7 +138,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize("place,step,point", on_backends(SAMPLE), indirect=["place"])
-def test_a_job_is_killed_with_its_server(place: Place, step: str, point: str) -> None:
+def test_job_of_killed_server_ends_and_runs_once(place: Place, step: str, point: str) -> None:
     """If the node is killed at any write of a job's life, an acknowledged job exists and has ended, and no program ran
     twice.
     """
@@ -168,7 +168,7 @@ def test_a_job_is_killed_with_its_server(place: Place, step: str, point: str) ->
 
 
 @pytest.mark.parametrize("place,waits,point", on_backends(ENDS), indirect=["place"])
-def test_a_cancel_is_killed(place: Place, waits: bool, point: str) -> None:
+def test_killed_cancel_is_effective_only_if_committed(place: Place, waits: bool, point: str) -> None:
     """A committed cancel is effective and an uncommitted one is not. The processes of the killed server have ended in
     both cases.
     """
@@ -194,7 +194,7 @@ def test_a_cancel_is_killed(place: Place, waits: bool, point: str) -> None:
 
 
 @pytest.mark.parametrize("point", BOUNDARIES if FULL else ("after-commit",))
-def test_a_drop_of_a_template_is_killed(place: Place, point: str) -> None:
+def test_killed_template_drop_is_whole_or_absent(place: Place, point: str) -> None:
     """After the kill, the template exists with its job, or neither exists. A remaining template can be dropped."""
     template = place.template()
     job = place.ask(template)
@@ -212,7 +212,7 @@ def test_a_drop_of_a_template_is_killed(place: Place, point: str) -> None:
     place.whole()
 
 
-def test_a_node_that_was_away_has_lost_its_job(place: Place) -> None:
+def test_resumed_node_ends_program_of_its_lost_job(place: Place) -> None:
     """A node is suspended until another node has marked its job as lost. When it resumes, it ends the program and does
     not change the job.
     """
@@ -235,7 +235,7 @@ def test_a_node_that_was_away_has_lost_its_job(place: Place) -> None:
     place.whole()
 
 
-def test_two_nodes_share_jobs_and_one_dies(place: Place) -> None:
+def test_jobs_of_dead_node_are_lost_and_others_complete(place: Place) -> None:
     """Of many jobs each is started once. Those of a node that dies are marked as lost, and all others are done by the
     other node.
     """
@@ -261,7 +261,7 @@ def test_two_nodes_share_jobs_and_one_dies(place: Place) -> None:
     place.whole()
 
 
-def test_rights_to_jobs_bind_the_next_request_on_the_other_node(place: Place) -> None:
+def test_job_grants_and_revokes_apply_at_once_on_other_node(place: Place) -> None:
     """A grant or revoke of a template's ownership or use on one node affects the next request on the other: for the
     template, its jobs, and new jobs.
     """

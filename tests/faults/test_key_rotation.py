@@ -101,7 +101,7 @@ def check_rotated(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("point, at", TRIED)
-def test_a_killed_rotation_goes_on(rig: Rig, point: str, at: int) -> None:
+def test_killed_rotation_can_be_continued(rig: Rig, point: str, at: int) -> None:
     """If the node is killed at any boundary of any transaction of a rotation, every secret is under an existing key,
     and a repeated rotation continues.
     """
@@ -119,7 +119,7 @@ def test_a_killed_rotation_goes_on(rig: Rig, point: str, at: int) -> None:
     check_secrets(rig)
 
 
-def test_a_crowd_rotates_while_others_write(rig: Rig) -> None:
+def test_concurrent_rotations_and_writes_lose_no_change(rig: Rig) -> None:
     """Concurrent rotations to one new key, while the properties of each catalog are altered, lose no acknowledged
     change and leave no secret under an older key.
     """

@@ -51,7 +51,7 @@ SAMPLE = [
 ]
 
 
-def test_sample_has_every_kind_and_point() -> None:
+def test_sample_covers_every_mutation_and_point() -> None:
     """The sample of the matrix has each mutation, and on each database each point."""
     assert {mutation for mutation, _ in SAMPLE} == set(KILLED)
     for backend in BACKENDS:
@@ -93,7 +93,7 @@ BETWEEN = [
 
 
 @pytest.mark.parametrize("rig,mutation,point", on_backends(BETWEEN), ids=named, indirect=["rig"])
-def test_killed_between_operations(rig: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
+def test_kill_between_operations_commits_nothing(rig: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
     """If a node is killed between the operations of one transaction, or between its files, nothing of the transaction
     is committed, and it can be repeated.
     """

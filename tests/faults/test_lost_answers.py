@@ -20,7 +20,9 @@ REVISIONS = "SELECT sum(revision) FROM clock"
 
 @pytest.mark.parametrize("point", ["locked", "before-commit", "after-commit"])
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
-def test_lost_answer_leaves_no_doubt(rig: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
+def test_mutation_of_disconnected_caller_is_executed_once(
+    rig: Rig, mutation: Callable[[Rig], Case], point: str
+) -> None:
     """A mutation whose caller disconnects while it runs is executed once and completely. A repetition is answered
     accordingly.
     """

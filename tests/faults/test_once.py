@@ -70,14 +70,14 @@ def cutter(rig: Rig) -> Iterator[Cutter]:
         yield running
 
 
-def test_every_operation_is_tried() -> None:
+def test_every_idempotent_operation_is_covered() -> None:
     """The tests cover every operation that accepts idempotency keys."""
     assert set(CASES) == set(KEYED)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("operation", sorted(CASES))
-def test_lost_answer_is_given_again(rig: Rig, cutter: Cutter, operation: str, when: When) -> None:
+def test_cut_request_repeated_with_key_is_executed_once(rig: Rig, cutter: Cutter, operation: str, when: When) -> None:
     """A request that is cut before its arrival or after its execution, and repeated with its key, is executed once."""
     asked, text = CASES[operation](rig), key()
     before = changes(rig)
@@ -103,7 +103,7 @@ def test_lost_answer_is_given_again(rig: Rig, cutter: Cutter, operation: str, wh
     on_backends(KILLED_AT),
     indirect=["rig"],
 )
-def test_key_outlives_the_node(rig: Rig, operation: str, point: str) -> None:
+def test_idempotency_key_survives_killed_node(rig: Rig, operation: str, point: str) -> None:
     """If a node is killed before or after the commit, the next node answers the repeated request, which is executed
     once.
     """
@@ -125,7 +125,7 @@ def test_key_outlives_the_node(rig: Rig, operation: str, point: str) -> None:
 
 
 @pytest.mark.parametrize("operation", PAIRED)
-def test_two_nodes_with_one_key(rig: Rig, operation: str) -> None:
+def test_same_key_at_two_nodes_is_executed_once(rig: Rig, operation: str) -> None:
     """The same request with one key at two nodes concurrently gets the same answer from both, and is executed once."""
     pairs = PAIRS if operation in ("commit-table", "update-properties") or FULL else PAIRS // 5
     with rig.beside() as other, wires_to(rig.node.uri, other.node.uri) as wires, ThreadPoolExecutor(2) as hands:
@@ -140,7 +140,7 @@ def test_two_nodes_with_one_key(rig: Rig, operation: str) -> None:
     assert complaints(rig.database) == []
 
 
-def test_owners_drop_at_two_nodes(rig: Rig) -> None:
+def test_repeated_drop_by_owner_is_accepted_at_other_node(rig: Rig) -> None:
     """An owner's drop that is repeated at another node is not refused there, although the owner's privilege ended with
     the table: the node reads the key's outcome again.
     """
@@ -162,7 +162,7 @@ def dropped(uri: str, user: str, path: str, text: str) -> int:
         return wire.ask("DELETE", path, key=text).status
 
 
-def test_one_node_with_one_key(rig: Rig) -> None:
+def test_concurrent_requests_with_same_key_share_one_answer(rig: Rig) -> None:
     """Of ten equal requests at one node, nine wait for the first and get its answer."""
     with wires_to(*[rig.node.uri] * 10) as wires, ThreadPoolExecutor(10) as hands:
         for prepare in (table_create, table_commit):

@@ -47,7 +47,7 @@ def wait_dead(rig: Rig) -> None:
     rig.node.wait_killed()
 
 
-def test_a_removal_that_is_killed(rig: Rig) -> None:
+def test_killed_orphan_removal_is_completed(rig: Rig) -> None:
     """After kills between the marks and the deletions, and after two deletions, all orphan files are deleted at the
     end, each with an audit record.
     """

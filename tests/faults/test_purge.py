@@ -58,7 +58,7 @@ def decoys(table: Table) -> set[Path]:
     return made
 
 
-def test_killed_purge_goes_on(rig: Rig) -> None:
+def test_killed_purge_is_completed_by_other_worker(rig: Rig) -> None:
     """Several workers die after some files, and the last one completes the purge: all named files are deleted, and all
     others exist.
     """
@@ -92,7 +92,7 @@ def test_killed_purge_goes_on(rig: Rig) -> None:
     assert complaints(rig.database) == []
 
 
-def test_leased_purge_is_left_alone(rig: Rig) -> None:
+def test_purge_with_valid_lease_is_not_leased_again(rig: Rig) -> None:
     """While the lease of a dead worker is valid, another node does not lease its task, because a slow worker might
     still be running.
     """
@@ -114,7 +114,7 @@ def test_leased_purge_is_left_alone(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("rig", BACKENDS if FULL else ("postgresql",), indirect=True)
-def test_a_dataset_that_leaves_the_trash(rig: Rig) -> None:
+def test_killed_purge_of_dataset_deletes_exactly_its_files(rig: Rig) -> None:
     """A dataset leaves the trash, and the node is killed before and after that commit, and after a deleted file. At the
     end exactly its files are deleted.
     """
@@ -149,7 +149,7 @@ def test_a_dataset_that_leaves_the_trash(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("rig", BACKENDS if FULL else ("sqlite",), indirect=True)
-def test_a_fileset_that_leaves_the_trash(rig: Rig) -> None:
+def test_killed_purge_of_fileset_deletes_exactly_its_files(rig: Rig) -> None:
     """A managed fileset leaves the trash, and the node is killed before and after that commit, and after each deleted
     file. At the end its files are deleted, those of another fileset are not, and its location is free.
     """

@@ -75,7 +75,7 @@ def readiness(rig: Rig) -> tuple[int, float]:
     return answer.status, seconds
 
 
-def test_reads_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: str) -> None:
+def test_reads_succeed_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: str) -> None:
     """If all open connections are silent and new ones work, reads are answered within five seconds."""
     proxy.silence()
 
@@ -86,7 +86,7 @@ def test_reads_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: 
     assert readiness(rig)[0] == 200
 
 
-def test_writes_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: str) -> None:
+def test_writes_are_executed_once_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: str) -> None:
     """A write that uses silent connections is executed once, within five seconds."""
     proxy.silence()
 
@@ -98,7 +98,7 @@ def test_writes_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, home:
     assert complaints(rig.database) == []
 
 
-def test_cold_reads_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: str) -> None:
+def test_cold_reads_succeed_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: str) -> None:
     """A fact that the view lacks is loaded again on a new connection, if the load's connection is silent."""
     role = f"role_{home}"
     rig.admin.do("POST", "/api/metalakes/lake/roles", {"name": role, "properties": {}, "securableObjects": []})
@@ -110,7 +110,7 @@ def test_cold_reads_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, h
     assert took < ANSWERS_WITHIN_S
 
 
-def test_readiness_tells_the_truth(rig: Rig, proxy: Proxy, home: str) -> None:
+def test_readiness_follows_database_reachability(rig: Rig, proxy: Proxy, home: str) -> None:
     """While the database is unreachable, the node reports within two seconds that it is not ready. It reports when it
     is ready again.
     """
@@ -134,7 +134,7 @@ def test_readiness_tells_the_truth(rig: Rig, proxy: Proxy, home: str) -> None:
     read.close()
 
 
-def test_read_asks_again_when_its_connection_died(rig: Rig, proxy: Proxy, home: str) -> None:
+def test_read_is_retried_after_connection_is_closed(rig: Rig, proxy: Proxy, home: str) -> None:
     """A read whose connections were closed is sent again on a new connection, and answered."""
     role = f"dead_{home}"
     rig.admin.do("POST", "/api/metalakes/lake/roles", {"name": role, "properties": {}, "securableObjects": []})
@@ -147,7 +147,7 @@ def test_read_asks_again_when_its_connection_died(rig: Rig, proxy: Proxy, home: 
     assert statuses == [200] * 9
 
 
-def test_paused_database(rig: Rig, cluster: PostgresCluster, home: str) -> None:
+def test_paused_database_returns_503_until_resumed(rig: Rig, cluster: PostgresCluster, home: str) -> None:
     """While the database is paused, requests get 503. After it continues, the node succeeds within five seconds."""
     family = cluster.family()
     for each in family:
@@ -167,7 +167,7 @@ def test_paused_database(rig: Rig, cluster: PostgresCluster, home: str) -> None:
     assert complaints(rig.database) == []
 
 
-def test_node_ends_although_its_connections_are_silent(rig: Rig, proxy: Proxy, home: str) -> None:
+def test_node_stops_on_sigterm_with_silent_connections(rig: Rig, proxy: Proxy, home: str) -> None:
     """After SIGTERM during a write and a read on silent connections, the node ends soon and can be started again."""
     wires = [Wire(rig.node.uri, user="admin") for _ in range(2)]
     proxy.silence(new=True)

@@ -67,7 +67,7 @@ def test_reads_do_not_wait_for_slow_writes(rig: Rig) -> None:
     writer.close()
 
 
-def test_late_write_is_not_called_undone(hasty_rig: Rig) -> None:
+def test_late_write_returns_503_only_if_never_executed(hasty_rig: Rig) -> None:
     """A write that exceeds the node's deadline gets 503 only if it is never executed, and else 500 for an unknown
     state.
     """

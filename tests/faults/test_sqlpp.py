@@ -106,7 +106,7 @@ def plain(value: object) -> object:
 
 
 @pytest.mark.parametrize("name,point", SAMPLE)
-def test_a_definition_is_whole_or_absent(rig: Rig, name: str, point: str) -> None:
+def test_killed_definition_is_whole_or_absent(rig: Rig, name: str, point: str) -> None:
     """A definition in which the node is killed is complete if the kill is after the commit, and absent if it is before.
     It can be repeated.
     """

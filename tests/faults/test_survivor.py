@@ -23,7 +23,9 @@ def victim(rig: Rig) -> Iterator[Rig]:
 
 
 @pytest.mark.parametrize("mutation,point", SAMPLE, ids=lambda value: getattr(value, "__name__", value))
-def test_survivor_knows_at_once(rig: Rig, victim: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
+def test_survivor_returns_committed_mutation_of_killed_node(
+    rig: Rig, victim: Rig, mutation: Callable[[Rig], Case], point: str
+) -> None:
     """The other node returns the mutation completely if the kill was after its commit, and else not at all."""
     case = mutation(rig)
     assert not case.is_done()

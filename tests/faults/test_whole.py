@@ -157,13 +157,13 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield Path(rig.database)
 
 
-def test_sound_store_has_no_complaints(sound: Path) -> None:
+def test_consistent_store_has_no_violations(sound: Path) -> None:
     """A store that was only used has no violations."""
     assert complaints(str(sound)) == []
 
 
 @pytest.mark.parametrize("wound", WOUNDS)
-def test_wound_is_told(sound: Path, tmp_path: Path, wound: str) -> None:
+def test_planted_inconsistency_is_reported(sound: Path, tmp_path: Path, wound: str) -> None:
     """The check for a planted inconsistency reports it."""
     check, statement = WOUNDS[wound]
     copy = tmp_path / "limnos.db"
@@ -176,12 +176,12 @@ def test_wound_is_told(sound: Path, tmp_path: Path, wound: str) -> None:
     assert any(text.startswith(f"{check}: ") for text in told), told
 
 
-def test_every_check_is_wounded() -> None:
+def test_every_check_has_planted_inconsistency() -> None:
     """Every check has a planted inconsistency."""
     assert {check for check, _ in WOUNDS.values()} == {check.__name__ for check in CHECKS}
 
 
-def test_a_whole_job_is_no_wound(sound: Path, tmp_path: Path) -> None:
+def test_consistent_job_is_not_reported(sound: Path, tmp_path: Path) -> None:
     """The row from which the inconsistent jobs are made is consistent, so each is reported for its own defect."""
     copy = tmp_path / "limnos.db"
     shutil.copyfile(sound, copy)

@@ -15,7 +15,7 @@ WIDE = OURS._replace(roots=("file:///",))
 
 
 @pytest.mark.parametrize("location", [f"{DATA}/warehouse", "/srv/data/warehouse/x", "file:/mnt/x", "s3a://b/k/x"])
-def test_what_is_allowed(location: str) -> None:
+def test_locations_below_allowed_root_are_allowed(location: str) -> None:
     """A root and all locations below it are allowed, in every spelling."""
     assert OURS.covers(location)
     OURS.check_root(location)
@@ -24,14 +24,14 @@ def test_what_is_allowed(location: str) -> None:
 @pytest.mark.parametrize(
     "location", ["/", "/srv", DATA, f"{DATA}/limnos.db", "/mnt2", "s3://b", "s3://b/kk", "gs://b/k", "s3://c/k"]
 )
-def test_what_is_not(location: str) -> None:
+def test_other_locations_are_refused(location: str) -> None:
     """Every other location is refused. The message names the setting, or says that the location is the server's own."""
     with pytest.raises(OutsideRoots, match=r"--allow-root|server's own directory"):
         OURS.check_root(location)
 
 
 @pytest.mark.parametrize("location", [DATA, f"{DATA}/limnos.db", f"{DATA}/warehouse2", "/srv/data/"])
-def test_the_servers_own_directory_is_never_open(location: str) -> None:
+def test_server_directory_is_never_allowed(location: str) -> None:
     """The server's own directory, except for the warehouse in it, is not allowed, even if the whole file system is."""
     assert not WIDE.covers(location)
     assert WIDE.covers(f"{DATA}/warehouse/t")
@@ -41,14 +41,14 @@ def test_the_servers_own_directory_is_never_open(location: str) -> None:
 @pytest.mark.parametrize(
     "location, holds", [("/srv", True), ("/", True), (DATA, True), ("/srv/x", False), (f"{DATA}/warehouse/t", False)]
 )
-def test_a_table_around_the_servers_directory(location: str, holds: bool) -> None:
+def test_location_above_server_directory_is_refused(location: str, holds: bool) -> None:
     """A location above the server's directory is refused, because the server's database would be among the table's
     files.
     """
     assert WIDE.holds_server_files(location) is holds
 
 
-def test_a_catalogs_roots_are_narrowed() -> None:
+def test_catalog_roots_are_restricted_to_allowed_storage() -> None:
     """A catalog's roots are restricted to the allowed storage. Of a root above an allowed one only the allowed part
     remains.
     """
@@ -62,7 +62,7 @@ def test_a_catalogs_roots_are_narrowed() -> None:
 @pytest.mark.parametrize(
     "text, root", [("s3a://", "s3://"), ("/x/", "file:///x"), ("s3a://b/", "s3://b"), ("gs://", "gs://")]
 )
-def test_roots_have_one_spelling(text: str, root: str) -> None:
+def test_spellings_of_root_have_one_normal_form(text: str, root: str) -> None:
     """Spellings of one root have one normal form. A scheme alone stands for every bucket."""
     assert root_of(text) == root
 
@@ -76,7 +76,7 @@ PUBLIC = [
 
 
 @pytest.mark.parametrize("endpoint", PUBLIC)
-def test_endpoints_of_clouds_and_those_allowed(endpoint: str) -> None:
+def test_cloud_and_allowed_endpoints_are_accepted(endpoint: str) -> None:
     """Endpoints of the public clouds with https, and the allowed addresses with their ports, are accepted."""
     OURS.check_endpoints({"s3.endpoint": endpoint})
 
@@ -92,14 +92,14 @@ OTHERS = [
 
 @pytest.mark.parametrize("name", ["s3.endpoint", "s3-endpoint", "gcs.service.host", "oss-endpoint"])
 @pytest.mark.parametrize("endpoint", OTHERS)
-def test_other_endpoints(name: str, endpoint: str) -> None:
+def test_other_endpoints_are_refused(name: str, endpoint: str) -> None:
     """Any other endpoint is refused, under each name of the property, and the message names the setting."""
     with pytest.raises(BadRequest, match="--allow-endpoint"):
         OURS.check_endpoints({name: endpoint})
 
 
 @pytest.mark.parametrize("region", ["x.evil.com", "a/b", "a@b", "a#", "x" * 64])
-def test_regions_lead_nowhere_else(region: str) -> None:
+def test_invalid_region_is_refused(region: str) -> None:
     """A region is part of an address, and may contain only the characters of a name."""
     with pytest.raises(BadRequest, match="not a region"):
         OURS.check_endpoints({"s3.region": region})

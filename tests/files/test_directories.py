@@ -25,7 +25,7 @@ class Objects:
         self.names.remove(location)
 
 
-def test_directory_on_a_disk(tmp_path: Path) -> None:
+def test_local_directory_is_deleted_without_its_sibling(tmp_path: Path) -> None:
     """Every file below the directory is deleted and its sibling is not. Deleting a missing directory is no error."""
     for name in ("a/f", "a/b/g", "ab/h"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def test_directory_on_a_disk(tmp_path: Path) -> None:
     assert [str(each.relative_to(tmp_path)) for each in sorted(tmp_path.rglob("*")) if each.is_file()] == ["ab/h"]
 
 
-def test_directory_in_an_object_store(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_object_store_directory_is_deleted_without_its_sibling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every object below the directory is deleted. An object with the directory's name as text prefix is not."""
     store = Objects("s3://b/a/f", "s3://b/a/b/g", "s3://b/ab/h")
     monkeypatch.setattr(directories, "store_for", lambda _location, _properties: store)

@@ -24,7 +24,7 @@ def _write(exported: ExportedDirectory, *names: str) -> None:
     exported.close()
 
 
-def test_files_appear_with_the_directory(tmp_path: Path) -> None:
+def test_export_is_published_at_once(tmp_path: Path) -> None:
     """Before the export is published no directory has its name, also with missing parents. Afterwards no temporary file
     remains.
     """
@@ -39,7 +39,7 @@ def test_files_appear_with_the_directory(tmp_path: Path) -> None:
     assert _files(tmp_path) == {"x/out/a/b/part-0": b"ab", "x/out/part-1": b"ab"}
 
 
-def test_an_empty_directory_may_be_there(tmp_path: Path) -> None:
+def test_empty_target_directory_is_replaced(tmp_path: Path) -> None:
     """An empty directory at the target is replaced."""
     (tmp_path / "out").mkdir()
     exported = ExportedDirectory(f"file://{tmp_path}/out")
@@ -50,7 +50,7 @@ def test_an_empty_directory_may_be_there(tmp_path: Path) -> None:
     assert _files(tmp_path) == {"out/part-0": b"ab"}
 
 
-def test_files_are_not_mixed(tmp_path: Path) -> None:
+def test_nonempty_target_is_refused(tmp_path: Path) -> None:
     """A directory with files is refused, at the beginning of the export or at its end if they were added meanwhile. A
     file with the target's name is refused, too.
     """
@@ -72,7 +72,7 @@ def test_files_are_not_mixed(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(f"{HIDDEN}*"))
 
 
-def test_a_killed_export_leaves_no_directory(tmp_path: Path) -> None:
+def test_files_of_killed_export_are_deleted_after_a_day(tmp_path: Path) -> None:
     """The hidden files of a killed export are deleted by another export after a day, and not before."""
     killed = ExportedDirectory(f"file://{tmp_path}/out")
     killed.begin()
@@ -89,14 +89,14 @@ def test_a_killed_export_leaves_no_directory(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+def test_error_for_uncreatable_directory_has_reason(tmp_path: Path) -> None:
     """If the directory cannot be created, the error has the reason."""
     (tmp_path / "file").write_bytes(b"x")
     with pytest.raises(StorageFailed):
         ExportedDirectory(f"file://{tmp_path}/file/out").begin()
 
 
-def test_files_that_were_removed_meanwhile_are_missed(tmp_path: Path) -> None:
+def test_export_fails_if_its_hidden_directory_is_deleted(tmp_path: Path) -> None:
     """If the hidden directory is deleted meanwhile (for example by a node with a wrong clock), the export fails instead
     of publishing incomplete files.
     """

@@ -59,7 +59,7 @@ def test_the_first_file_of_a_table_makes_its_directories(
     assert (root / "t" / "metadata" / f"{name}.json").read_bytes() == b"{}"
 
 
-def test_the_first_file_in_a_directory_that_nobody_may_make(files: FileStore) -> None:
+def test_uncreatable_directory_reports_system_error(files: FileStore) -> None:
     """If a directory cannot be created, even directly below the root of the file system, the operating system's error
     is reported.
     """
@@ -70,7 +70,7 @@ def test_the_first_file_in_a_directory_that_nobody_may_make(files: FileStore) ->
 
 
 @pytest.mark.parametrize("name", ["plain", "a b", "c%20d", "é ü"])
-def test_other_readers_open_the_same_file(files: FileStore, tmp_path: Path, name: str) -> None:
+def test_pyiceberg_opens_written_file(files: FileStore, tmp_path: Path, name: str) -> None:
     """PyIceberg's default reader opens the file at the same location to which it was written."""
     location = f"file:{tmp_path}/{name}/v1.json"
     files.write_new(location, b"body")
@@ -91,7 +91,7 @@ def test_a_file_is_never_overwritten(files: FileStore, tmp_path: Path) -> None:
     assert files.read(location) == b"first"
 
 
-def test_of_many_writers_of_one_name_one_wins(files: FileStore, tmp_path: Path) -> None:
+def test_exactly_one_concurrent_writer_succeeds(files: FileStore, tmp_path: Path) -> None:
     """Of concurrent writers of one name, which also create its parent directories, exactly one succeeds, and the file
     has its bytes.
     """
@@ -110,7 +110,7 @@ def test_of_many_writers_of_one_name_one_wins(files: FileStore, tmp_path: Path) 
     assert [files.read(location)] == [str(number).encode() for number in winners]
 
 
-def test_a_failed_write_leaves_no_file(files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_deletes_its_file(files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the disk is full, the error allows a retry, and no incomplete file remains."""
 
     def full(descriptor: int, data: bytes) -> int:
@@ -132,9 +132,7 @@ def test_short_writes_are_continued(files: FileStore, tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("below", ["absent.json", "no/such/parent.json", "file/below.json", "directory", "n" * 300])
-def test_a_missing_file_is_reported_in_the_words_that_readers_know(
-    files: FileStore, tmp_path: Path, below: str
-) -> None:
+def test_missing_file_message_matches_iceberg_readers(files: FileStore, tmp_path: Path, below: str) -> None:
     """The message about a missing file begins as Iceberg's readers expect, and has the location as it was given."""
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "directory").mkdir()
@@ -146,7 +144,7 @@ def test_a_missing_file_is_reported_in_the_words_that_readers_know(
     assert files.exists(location) is False
 
 
-def test_a_pipe_does_not_hold_the_reader(files: FileStore, tmp_path: Path) -> None:
+def test_pipe_is_reported_as_missing_without_blocking(files: FileStore, tmp_path: Path) -> None:
     """A pipe or another special file is reported as missing, and reading it returns immediately."""
     os.mkfifo(tmp_path / "pipe")
 
@@ -154,7 +152,7 @@ def test_a_pipe_does_not_hold_the_reader(files: FileStore, tmp_path: Path) -> No
         files.read(f"{tmp_path}/pipe")
 
 
-def test_a_file_exists_until_it_is_deleted(files: FileStore, tmp_path: Path) -> None:
+def test_deleted_file_does_not_exist(files: FileStore, tmp_path: Path) -> None:
     """A deleted file does not exist. Deleting it again is no error, also below a path that is no directory."""
     location = f"file://{tmp_path}/v1.json"
     files.write_new(location, b"")
@@ -188,7 +186,7 @@ def test_a_directory_is_never_deleted(files: FileStore, tmp_path: Path) -> None:
     assert (tmp_path / "table" / "data").read_bytes() == b"x"
 
 
-def test_a_limit_bounds_what_is_read(files: FileStore, tmp_path: Path) -> None:
+def test_file_over_read_limit_is_refused(files: FileStore, tmp_path: Path) -> None:
     """A file of the limit's length is read; a file with one byte more is refused."""
     files.write_new(f"{tmp_path}/ten", b"0123456789")
 
@@ -197,7 +195,7 @@ def test_a_limit_bounds_what_is_read(files: FileStore, tmp_path: Path) -> None:
         files.read(f"{tmp_path}/ten", bytes_max=9)
 
 
-def test_a_refusal_of_the_system_says_what_to_check(
+def test_missing_permission_error_has_reason_and_hint(
     files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For every call, missing permissions are StorageFailed with the system's reason and a hint."""
@@ -220,7 +218,7 @@ def test_a_refusal_of_the_system_says_what_to_check(
             call()
 
 
-def test_dots_lead_nowhere(files: FileStore, tmp_path: Path) -> None:
+def test_location_with_parent_segment_is_refused(files: FileStore, tmp_path: Path) -> None:
     """A location with a parent segment is refused before any file is touched."""
     (tmp_path / "secret").write_bytes(b"x")
 
@@ -228,7 +226,7 @@ def test_dots_lead_nowhere(files: FileStore, tmp_path: Path) -> None:
         files.read(f"{tmp_path}/warehouse/../secret")
 
 
-def test_files_are_listed_directly(files: FileStore, tmp_path: Path) -> None:
+def test_listing_has_only_files_directly_in_directory(files: FileStore, tmp_path: Path) -> None:
     """A list has name, size and time of the files directly in a directory, without directories and links. A missing
     directory gives an empty list.
     """
@@ -243,7 +241,7 @@ def test_files_are_listed_directly(files: FileStore, tmp_path: Path) -> None:
     assert files.entries(f"{tmp_path}/none") == []
 
 
-def test_a_file_gets_a_further_name_once(files: FileStore, tmp_path: Path) -> None:
+def test_hard_link_is_created_once(files: FileStore, tmp_path: Path) -> None:
     """A hard link to a file is created once. If the name has the same bytes already it succeeds, else it is refused. A
     missing source or a link as source is a missing file.
     """
@@ -263,7 +261,9 @@ def test_a_file_gets_a_further_name_once(files: FileStore, tmp_path: Path) -> No
             files.link_new(f"{tmp_path}/{source}", f"{tmp_path}/newer")
 
 
-def test_a_name_that_is_free_again_is_given(files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_link_is_retried_if_existing_name_disappears(
+    files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the file with the name, or the source, disappears during the call, the link is created, or the source is
     reported as missing.
     """
@@ -298,7 +298,7 @@ def test_a_file_is_moved(files: FileStore, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("there", ["a/b/f", "a/.hidden", "a"])
-def test_a_place_with_a_file_is_not_empty(files: FileStore, tmp_path: Path, there: str) -> None:
+def test_location_with_file_at_or_below_is_not_empty(files: FileStore, tmp_path: Path, there: str) -> None:
     """A location is not empty if a file is at it or anywhere below it. A file beside it does not count."""
     files.write_new(f"{tmp_path}/{there}", b"")
     files.write_new(f"{tmp_path}/ab", b"")
@@ -332,7 +332,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def test_chosen_files_alone_are_looked_at(files: FileStore, tmp_path: Path, looked: list[str]) -> None:
+def test_selection_is_made_from_file_names(files: FileStore, tmp_path: Path, looked: list[str]) -> None:
     """The selection is made from all file names, without directories and links. A file that disappears meanwhile is
     omitted.
     """
@@ -354,9 +354,7 @@ def test_chosen_files_alone_are_looked_at(files: FileStore, tmp_path: Path, look
     assert files.chosen(f"{tmp_path}/none", lambda names: names) == []
 
 
-def test_whether_files_are_there_is_told_by_the_first(
-    files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_for_files_stops_at_first_file(files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check for files reads a directory up to its first file. It enters subdirectories, but not links."""
     files.write_new(f"{tmp_path}/full/inner/file", b"")
     (tmp_path / "empty" / "inner").mkdir(parents=True)

@@ -88,7 +88,7 @@ def test_an_ambiguous_or_relative_location_is_refused(location: str, reason: str
 
 
 @given(PREFIXES, SAFE_PATHS)
-def test_the_normal_form_is_its_own_normal_form(prefix: str, path: str) -> None:
+def test_normalization_is_idempotent(prefix: str, path: str) -> None:
     """Normalizing a normal form does not change it."""
     once = normalise(prefix + path)
 
@@ -96,7 +96,7 @@ def test_the_normal_form_is_its_own_normal_form(prefix: str, path: str) -> None:
 
 
 @given(SAFE_PATHS.filter(lambda path: ";" not in path))
-def test_local_paths_are_the_raw_text_that_pyiceberg_opens(path: str) -> None:
+def test_pyiceberg_opens_exactly_the_normalized_path(path: str) -> None:
     """PyIceberg opens exactly the path that the normal form names, including percent signs, spaces and Unicode."""
     location = normalise(f"file:/x{path}%41")
 
@@ -127,28 +127,26 @@ def test_local_paths_are_the_raw_text_that_pyiceberg_opens(path: str) -> None:
         ("not a location", "/", False),
     ],
 )
-def test_within_goes_segment_by_segment(location: str, root: str, expected: bool) -> None:
+def test_within_compares_whole_segments(location: str, root: str, expected: bool) -> None:
     """A location is within a root if its store is the same and its first segments are those of the root."""
     assert is_within(location, [root]) is expected
 
 
-def test_one_of_several_roots_is_enough_and_none_is_not() -> None:
+def test_location_within_any_of_several_roots_is_allowed() -> None:
     """A location within any of several roots is allowed. Without roots, no location is allowed."""
     assert is_within("s3://b/x", ["/a", "s3://b"])
     assert not is_within("/a", [])
 
 
 @given(PREFIXES, SAFE_PATHS, SAFE_PATHS, SAFE_PIECE)
-def test_what_lies_below_a_root_is_within_and_its_neighbours_are_not(
-    prefix: str, root: str, below: str, more: str
-) -> None:
+def test_location_below_root_is_within_and_neighbor_is_not(prefix: str, root: str, below: str, more: str) -> None:
     """A location with appended segments is within the root. A location that extends the root's last segment is not."""
     assert is_within(f"{prefix}{root}/{below}", [prefix + root])
     assert not is_within(f"{prefix}{root}{more}/{below}", [prefix + root])
 
 
 @given(PATHS, PATHS.filter(lambda path: not {".", ".."} & set(path.split("/")) and "%2" not in path.replace("%20", "")))
-def test_no_spelling_leads_out_of_a_root(path: str, root: str) -> None:
+def test_no_spelling_escapes_root(path: str, root: str) -> None:
     """A location within a root is below it also after the operating system has interpreted dots and slashes."""
     within = is_within("file:" + "/" + path.lstrip("/"), ["/" + root.lstrip("/")])
     resolved = posixpath.normpath("/" + path.lstrip("/")).rstrip("/") + "/"
@@ -178,7 +176,7 @@ def test_an_illegal_root_is_refused() -> None:
         allowed_roots("s3://b", "relative/path")
 
 
-def test_a_location_outside_is_refused_with_the_roots_and_what_to_do() -> None:
+def test_location_outside_roots_is_refused_with_remedy() -> None:
     """The refusal of a location outside of the roots names the location, the roots and the property that adds roots."""
     with pytest.raises(OutsideRoots) as caught:
         check_within("/etc/passwd", ("file:///srv/w", "s3://b/x"))
@@ -188,12 +186,12 @@ def test_a_location_outside_is_refused_with_the_roots_and_what_to_do() -> None:
     )
 
 
-def test_a_location_inside_passes() -> None:
+def test_location_within_roots_is_accepted() -> None:
     """A location within the roots is accepted."""
     assert check_within("/srv/w/t", ("file:///srv/w",)) is None  # type: ignore[func-returns-value]
 
 
-def test_a_malformed_location_is_refused_as_such() -> None:
+def test_location_with_dots_is_refused_as_malformed() -> None:
     """The refusal of a location with `..` names that as the reason, not the roots."""
     with pytest.raises(BadRequest, match="segment") as caught:
         check_within("/srv/w/../x", ("file:///srv/w",))
@@ -219,14 +217,14 @@ def test_a_malformed_location_is_refused_as_such() -> None:
         ("/", "file:///"),
     ],
 )
-def test_place_key(location: str, key: str) -> None:
+def test_spellings_of_location_have_one_key(location: str, key: str) -> None:
     """Spellings that some reader treats as one location have one key in the register of locations."""
     assert place_key(location) == key
     assert place_key(key) == key
 
 
 @pytest.mark.parametrize("location", ["s3://b/a/../c", "s3://b/%2e%2E/c", "/a/./b", "file:///a/%2e%2e/b", "s3://b/x?y"])
-def test_no_place_key_for_ambiguous_locations(location: str) -> None:
+def test_ambiguous_location_has_no_key(location: str) -> None:
     """A location that leaves its root for some reader has no key, in any spelling."""
     with pytest.raises(BadRequest):
         place_key(location)

@@ -74,7 +74,7 @@ def test_a_file_is_never_overwritten(files: FileStore) -> None:
     assert files.read("s3://bucket/once/v1.json") == b"first"
 
 
-def test_writing_the_same_bytes_again_is_a_lost_answer(files: FileStore) -> None:
+def test_repeated_write_of_same_bytes_succeeds(files: FileStore) -> None:
     """A write that the client repeats with the same bytes, because the answer was lost, succeeds."""
     files.write_new("s3://bucket/again/v1.json", b"body")
     files.write_new("s3://bucket/again/v1.json", b"body")
@@ -83,7 +83,7 @@ def test_writing_the_same_bytes_again_is_a_lost_answer(files: FileStore) -> None
 
 
 @pytest.mark.parametrize("location", ["s3://bucket/absent", "s3a://no-such-bucket/x", "s3://bucket/directory"])
-def test_a_missing_file_is_reported_in_the_words_that_readers_know(files: FileStore, location: str) -> None:
+def test_missing_key_bucket_and_prefix_are_missing_files(files: FileStore, location: str) -> None:
     """A missing key, a missing bucket and a prefix of keys are reported as a missing file."""
     if not files.exists("s3://bucket/directory/file"):
         files.write_new("s3://bucket/directory/file", b"x")
@@ -94,7 +94,7 @@ def test_a_missing_file_is_reported_in_the_words_that_readers_know(files: FileSt
     assert files.exists(location) is False
 
 
-def test_a_file_exists_until_it_is_deleted(files: FileStore) -> None:
+def test_delete_removes_only_named_file(files: FileStore) -> None:
     """Deleting removes only the named file, not those that it would match as a pattern. Deleting again is no error."""
     files.write_new("s3://bucket/gone/a*", b"")
     files.write_new("s3://bucket/gone/ab", b"")
@@ -114,7 +114,7 @@ def test_a_file_has_a_length(files: FileStore) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 9, 10])
-def test_a_limit_bounds_what_is_read(files: FileStore, size: int) -> None:
+def test_file_up_to_read_limit_is_read_completely(files: FileStore, size: int) -> None:
     """A file up to the limit is read completely; so is an empty one."""
     files.write_new(f"s3://bucket/limit/{size}", b"x" * size)
 
@@ -129,14 +129,14 @@ def test_a_file_over_the_limit_is_refused(files: FileStore) -> None:
         files.read("s3://bucket/limit/over", bytes_max=10)
 
 
-def test_a_write_into_an_absent_bucket_says_so(files: FileStore) -> None:
+def test_write_to_missing_bucket_error_has_hint(files: FileStore) -> None:
     """The error for a missing bucket tells the caller what to check. The store's own message is only logged."""
     with pytest.raises(StorageFailed, match=r"the server's log has its message\. Check that") as caught:
         files.write_new("s3://no-such-bucket/x", b"")
     assert "bucket does not exist" in str(caught.value.context["cause"])
 
 
-def test_a_bucket_is_not_a_file(files: FileStore) -> None:
+def test_location_without_key_is_refused(files: FileStore) -> None:
     """Every call refuses a location without a key."""
     calls: list[Callable[[], object]] = [
         lambda: files.read("s3://bucket"),
@@ -150,7 +150,7 @@ def test_a_bucket_is_not_a_file(files: FileStore) -> None:
             call()
 
 
-def test_a_server_that_does_not_answer_is_worth_another_try() -> None:
+def test_refused_connection_is_unavailable() -> None:
     """A refused connection is Unavailable, so that callers retry."""
     taken = socket.socket()  # bound but not listening: connections are refused, and no other process can take the port
     taken.bind(("127.0.0.1", 0))
@@ -168,7 +168,9 @@ def test_a_server_that_does_not_answer_is_worth_another_try() -> None:
                 call()
 
 
-def test_missing_credentials_say_what_to_check(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_error_names_both_sources(
+    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without credentials in the properties and in the environment, the error names both."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
@@ -229,20 +231,20 @@ def test_gravitino_names_reach_the_store(endpoint: str) -> None:
     assert files.read("s3://bucket/gravitino") == b"x"
 
 
-def test_half_a_pair_of_keys_is_refused() -> None:
+def test_access_key_without_secret_is_refused() -> None:
     """An access key without its secret is refused when the store is created."""
     with pytest.raises(BadRequest, match=r"both 's3\.access-key-id' and 's3\.secret-access-key'"):
         options_from("s3", {"s3.access-key-id": "key"})
 
 
-def test_secrets_stay_out_of_the_text_of_options() -> None:
+def test_options_repr_hides_secrets() -> None:
     """The text representation of options has their names without their values."""
     shown = repr(options_from("s3", KEYS))
 
     assert shown == "Options(access_key_id, secret_access_key, region)"
 
 
-def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_s3fs_error_names_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without s3fs, the error for an S3 location names the extra to install."""
     monkeypatch.setitem(sys.modules, "s3fs", None)
     monkeypatch.delitem(importlib.import_module("fsspec.registry")._registry, "s3", raising=False)
@@ -251,7 +253,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
         RemoteFiles("s3", root="s3://bucket", options=StoreOptions(()))
 
 
-def test_other_object_stores_name_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_gcsfs_error_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without gcsfs, the error for a Google location names the package to install."""
     monkeypatch.setitem(sys.modules, "gcsfs", None)
     monkeypatch.setitem(sys.modules, "gcsfs.core", None)  # another test may have imported it
@@ -260,9 +262,7 @@ def test_other_object_stores_name_their_package(monkeypatch: pytest.MonkeyPatch)
         store_for("gs://bucket/x", {})
 
 
-def test_a_store_without_conditional_writes_is_written_plainly(
-    files: FileStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_falls_back_without_conditional_writes(files: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a store answers "not implemented" to a conditional write, the file is written without the condition, because
     its name is unique anyway.
     """
@@ -282,7 +282,7 @@ def test_a_store_without_conditional_writes_is_written_plainly(
 
 
 @pytest.mark.parametrize("error", [OSError(16, "Slow down"), TimeoutError("timed out"), ConnectionResetError("reset")])
-def test_a_store_that_is_busy_is_worth_another_try(
+def test_throttled_or_timed_out_store_is_unavailable(
     files: FileStore, monkeypatch: pytest.MonkeyPatch, error: OSError
 ) -> None:
     """Throttling, timeouts and broken connections are Unavailable, so that callers retry."""
@@ -296,7 +296,7 @@ def test_a_store_that_is_busy_is_worth_another_try(
         files.write_new("s3://bucket/busy", b"x")
 
 
-def test_every_object_store_names_a_package() -> None:
+def test_every_store_scheme_has_missing_package_message() -> None:
     """For each scheme of an object store the message about a missing package is defined."""
     from limnos.files.locations import OBJECT_STORES
 
@@ -328,7 +328,7 @@ def test_files_are_listed_linked_and_moved(files: FileStore) -> None:
     assert not files.exists("s3://bucket/list/other")
 
 
-def test_a_name_that_is_free_again_is_given(files: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_link_is_retried_if_existing_name_disappears(files: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """If another writer's file with the name disappears before the check, the link is created."""
     assert isinstance(files, RemoteFiles)
     files.write_new("s3://bucket/again/a", b"1")
@@ -345,9 +345,7 @@ def test_a_name_that_is_free_again_is_given(files: FileStore, monkeypatch: pytes
     assert files.read("s3://bucket/again/b") == b"1"
 
 
-def test_a_move_leaves_what_has_come_in_the_place_of_what_it_moved(
-    files: FileStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_move_does_not_delete_replacement_at_source(files: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """If another node has moved the same file meanwhile and written the right file to the source, that file is not
     deleted.
     """
@@ -369,7 +367,7 @@ def test_a_move_leaves_what_has_come_in_the_place_of_what_it_moved(
     assert files.read("s3://bucket/moved/a") == b"right"
 
 
-def test_a_container_of_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_storage_account_is_configuration_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the store cannot be determined from location and properties, the catalog's configuration is reported as wrong,
     without its key.
     """
@@ -382,7 +380,7 @@ def test_a_container_of_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
     assert key not in str(refused.value)
 
 
-def test_files_below_keep_their_account(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listed_files_have_account_of_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """Listed files are spelled like the requested location, including the account's host, which fsspec omits."""
     files = store_for("abfs://lake@tables.dfs.core.windows.net/t", {"adls.account-key": "bm8ga2V5IG9mIGFueWJvZHkncw=="})
     monkeypatch.setattr(files, "_fs", SimpleNamespace(find=lambda _: ["lake/t/a b", "lake/t/d/e"]))
@@ -393,7 +391,7 @@ def test_files_below_keep_their_account(monkeypatch: pytest.MonkeyPatch) -> None
     ]
 
 
-def test_a_place_with_an_object_is_not_empty(files: FileStore) -> None:
+def test_location_with_object_at_or_below_is_not_empty(files: FileStore) -> None:
     """A location is not empty if an object is at it or below it. Directory markers, and objects beside it, do not
     count.
     """
@@ -409,7 +407,7 @@ def test_a_place_with_an_object_is_not_empty(files: FileStore) -> None:
 
 
 @pytest.mark.parametrize("lists, empty", [({}, True), ({"lake/t/d": ["lake/t/d/f"]}, False), ({"lake/t/d": []}, True)])
-def test_other_stores_are_looked_at_directory_by_directory(
+def test_stores_without_paging_are_listed_by_directory(
     monkeypatch: pytest.MonkeyPatch, lists: dict[str, list[str]], *, empty: bool
 ) -> None:
     """For stores that cannot list a page of a prefix, directories are listed one by one until a file is found."""

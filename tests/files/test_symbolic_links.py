@@ -25,7 +25,7 @@ def read(root: Path, name: str, *, allowed: AllowedStorage | None = None) -> byt
 
 
 @pytest.mark.parametrize("target", ["out", "none", "root/../out", "."])
-def test_a_link_out_has_nothing_behind_it(root: Path, tmp_path: Path, target: str) -> None:
+def test_link_out_of_root_is_missing_file(root: Path, tmp_path: Path, target: str) -> None:
     """A link out of the root is reported as a missing file, whatever its target is."""
     (root / "link").symlink_to(tmp_path / target)
 
@@ -49,7 +49,7 @@ def test_links_within_are_followed(root: Path, tmp_path: Path) -> None:
         read(root, "broken")
 
 
-def test_what_the_server_keeps_is_not_reached_by_a_link(root: Path) -> None:
+def test_link_into_server_directory_reaches_only_allowed_part(root: Path) -> None:
     """A link into the server's own directory is followed only to the allowed part of it, also if the directory is
     within a root.
     """
@@ -67,7 +67,7 @@ def test_what_the_server_keeps_is_not_reached_by_a_link(root: Path) -> None:
         read(root, "link", allowed=kept)
 
 
-def test_a_limit_bounds_what_is_read(root: Path) -> None:
+def test_read_limit_applies_through_links(root: Path) -> None:
     """The size limit applies to reads through links, too."""
     (root / "large").write_bytes(bytes(11))
 
@@ -75,7 +75,7 @@ def test_a_limit_bounds_what_is_read(root: Path) -> None:
         read(root, "large")
 
 
-def test_a_second_name_of_a_place_is_refused(root: Path, tmp_path: Path) -> None:
+def test_location_through_link_to_other_location_is_refused(root: Path, tmp_path: Path) -> None:
     """A location that leads through a link to another location within the roots is refused. A link to a root, or out of
     all roots, is accepted.
     """

@@ -20,7 +20,7 @@ def stuck() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_results_and_errors_come_back() -> None:
+def test_results_and_exceptions_are_passed_to_caller() -> None:
     """A call's result is returned and its exception is raised, including its own timeout."""
 
     async def run() -> None:
@@ -40,7 +40,7 @@ def _raise(error: type[Exception]):  # noqa: ANN202
     return call
 
 
-def test_stuck_calls_hold_up_their_own_share_only(stuck: threading.Event) -> None:
+def test_stuck_calls_block_only_their_share(stuck: threading.Event) -> None:
     """A call that exceeds its time is Unavailable. While all threads of a share are stuck, its next calls are
     Unavailable at once, and another share works.
     """
@@ -58,7 +58,7 @@ def test_stuck_calls_hold_up_their_own_share_only(stuck: threading.Event) -> Non
     asyncio.run(run())
 
 
-def test_a_share_recovers(stuck: threading.Event) -> None:
+def test_share_recovers_when_stuck_calls_return(stuck: threading.Event) -> None:
     """When stuck calls return, their threads serve new calls."""
 
     async def run() -> None:
@@ -80,7 +80,7 @@ def test_a_share_recovers(stuck: threading.Event) -> None:
 
 
 @pytest.mark.parametrize("way", ["late", "cancelled"])
-def test_what_comes_late_is_taken_back(stuck: threading.Event, way: str) -> None:
+def test_effect_of_late_call_is_undone(stuck: threading.Event, way: str) -> None:
     """The effect of a call that ends after its caller has timed out or was cancelled is undone, in the call's
     thread.
     """
@@ -108,7 +108,7 @@ def test_what_comes_late_is_taken_back(stuck: threading.Event, way: str) -> None
     assert undone.wait(300)
 
 
-def test_what_is_in_time_stays() -> None:
+def test_effect_of_timely_call_is_not_undone() -> None:
     """The effect of a call that ends in time is not undone."""
     undone: list[int] = []
 
@@ -120,7 +120,7 @@ def test_what_is_in_time_stays() -> None:
     assert undone == []
 
 
-def test_a_call_that_was_given_up_is_not_begun(stuck: threading.Event) -> None:
+def test_abandoned_call_is_never_executed(stuck: threading.Event) -> None:
     """A call whose caller stopped waiting for a thread is never executed."""
     ran = threading.Event()
 
@@ -142,7 +142,7 @@ def test_a_call_that_was_given_up_is_not_begun(stuck: threading.Event) -> None:
     assert not ran.is_set()
 
 
-def test_threads_are_no_reason_to_stay(stuck: threading.Event) -> None:
+def test_stuck_threads_do_not_prevent_exit(stuck: threading.Event) -> None:
     """Stuck threads are daemon threads, so the process can end without them."""
 
     async def run() -> list[bool]:

@@ -75,14 +75,14 @@ def deflated(block: bytes) -> bytes:
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
 @pytest.mark.parametrize("interval", [100, 16_000, 10**7])
-def test_texts_are_found(codec: str, interval: int) -> None:
+def test_texts_are_read_with_each_codec(codec: str, interval: int) -> None:
     """Texts are read with each codec and any number of blocks. Fields of all other kinds are skipped."""
     data = written(ENTRY, ROWS, codec=codec, sync_interval=interval)  # type: ignore[arg-type]
 
     assert list(texts_of(data, *PATH)) == [f"s3://b/{i}é" for i in range(3_000)]
 
 
-def test_field_that_is_not_there() -> None:
+def test_missing_field_has_no_text() -> None:
     """A missing field, one of another type, and an empty branch of a union have no text."""
     assert list(texts_of(written(ENTRY, ROWS), "file_path")) == []
     assert list(texts_of(written(ENTRY, ROWS), "data_file", "content")) == []
@@ -97,7 +97,7 @@ PACKED: dict[bytes, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("codec", PACKED)
-def test_block_that_unpacks_without_end(codec: bytes) -> None:
+def test_decompression_bomb_is_refused(codec: bytes) -> None:
     """A block that decompresses to more than the limit is refused without using more memory."""
     bomb = made(record(), (1, PACKED[codec](BOMB + (BOMB * 4 if codec != b"null" else b""))), codec=codec)
     tracemalloc.start()
@@ -110,7 +110,7 @@ def test_block_that_unpacks_without_end(codec: bytes) -> None:
     assert peak < 5 * avro.BLOCK_BYTES_MAX
 
 
-def test_all_blocks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_total_of_blocks_and_entries_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files with too many large blocks, or with too many entries, are refused, although each block is within its
     limit.
     """
@@ -146,7 +146,7 @@ SCHEMAS = {
 
 
 @pytest.mark.parametrize("what", SCHEMAS)
-def test_what_costs_more_than_it_weighs(what: str) -> None:
+def test_short_but_expensive_input_is_refused(what: str) -> None:
     """Short input that would take excessive time or memory is refused before it is decoded."""
     schema, block, words = SCHEMAS[what]
 
@@ -161,13 +161,13 @@ def test_unknown_codec_is_named() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 3, 4, 20, 100, -1, -17, -40])
-def test_a_file_that_is_cut_off(cut: int) -> None:
+def test_truncated_file_raises_bad_avro(cut: int) -> None:
     """A file that is truncated at any byte raises BadAvro and no other error."""
     with pytest.raises(BadAvro):
         list(texts_of(made(record(), (2, (number(3) + b"abc") * 2))[:cut], "p"))
 
 
-def test_several_values_of_each_row() -> None:
+def test_several_values_are_returned_per_row() -> None:
     """Texts, numbers and maps are returned in the order of the paths. A missing field is None."""
     data = written(ENTRY, ROWS[:2])
 
@@ -204,7 +204,7 @@ def test_several_files_are_read_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(values_of_files([], PATH)) == []
 
 
-def test_limits_are_those_of_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_apply_per_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several files together may have more entries than the limit of one. If one file exceeds its limit or is
     truncated, reading fails.
     """

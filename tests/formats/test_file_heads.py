@@ -46,7 +46,7 @@ def content(name: str, data: bytes, limits: HeadLimits = LIMITS) -> FileContent:
         ("a.json", b'[{"id": "1", "place": "Oslo"}, {"id": "2", "place": "Ro,me"}]'),
     ],
 )  # fmt: skip
-def test_rows_of_text_formats(name: str, data: bytes) -> None:
+def test_column_names_are_read_from_delimited_and_json_files(name: str, data: bytes) -> None:
     """The names of columns are the first line of a delimited file, and the keys of JSON objects."""
     found = content(name, data)
 
@@ -55,7 +55,7 @@ def test_rows_of_text_formats(name: str, data: bytes) -> None:
     assert (found.is_complete, found.text, found.size) == (True, None, len(data))
 
 
-def test_limits_of_rows_and_columns() -> None:
+def test_preview_reports_omitted_rows_and_columns() -> None:
     """Rows and columns beyond the limits are omitted, and the preview says so."""
     data = b"a,b,c\n" + b"1,2,3\n" * 4
 
@@ -66,7 +66,7 @@ def test_limits_of_rows_and_columns() -> None:
     assert content("x.csv", data, HeadLimits(3, 2, 10)).rows == [["1", "2"]]  # ten bytes as JSON
 
 
-def test_uneven_rows_have_cells_for_all_columns() -> None:
+def test_uneven_rows_are_filled_with_nulls() -> None:
     """Missing cells are null, and columns beyond those of the first line get a number as name."""
     found = content("x.csv", b"a\n1,2\n3\n")
 
@@ -86,7 +86,7 @@ WIDE = ",".join(f"k{number}" for number in range(2_000))
         ("y.json", "[" * 300 + "1" + ",1" * 60_000 + "]" * 300),
     ],
 )
-def test_a_short_text_needs_little_memory(name: str, data: str) -> None:
+def test_wide_or_nested_text_needs_little_memory(name: str, data: str) -> None:
     """A text with very many columns, or with deeply nested values, needs little memory, because only the shown rows are
     built.
     """
@@ -139,7 +139,7 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
         ("empty.txt", b""),
     ],
 )
-def test_texts(name: str, data: bytes) -> None:
+def test_file_without_rows_is_shown_as_text(name: str, data: bytes) -> None:
     """A file without rows, or whose content does not match its name, is shown as text."""
     found = content(name, data)
 
@@ -162,7 +162,7 @@ def test_binary_files_have_no_content(data: bytes) -> None:
     assert (found.rows, found.text, found.is_complete, found.size) == ([], None, False, len(data))
 
 
-def test_parquet(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_preview_has_arrow_types(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parquet columns have Arrow's types. A large file is not read completely. A damaged file fails."""
     sink = io.BytesIO()
     table = pa.table({"id": range(100_000), "vector": [[0.5] * 3] * 100_000, "third": ["x" * 50] * 100_000})

@@ -19,7 +19,7 @@ GRAPHS = st.integers(1, 24).flatmap(
 
 
 @given(GRAPHS)
-def test_nodes_do_not_overlap_and_edges_go_right(graph: tuple[list[str], list[tuple[int, int]]]) -> None:
+def test_nodes_do_not_overlap_and_edges_point_right(graph: tuple[list[str], list[tuple[int, int]]]) -> None:
     """For any edges, nodes keep their distance, every edge goes from left to right, and edges of cycles are marked."""
     nodes, numbers = graph
     edges = [(str(source), str(target)) for source, target in numbers]
@@ -38,7 +38,7 @@ def test_nodes_do_not_overlap_and_edges_go_right(graph: tuple[list[str], list[tu
     assert {(each.source, each.target) for each in layout.edges} == {each for each in edges if each[0] != each[1]}
 
 
-def test_chain_and_diamond() -> None:
+def test_layers_follow_longest_path() -> None:
     """Layers follow the longest path. A long edge has points in the layers between its ends."""
     layout = layered_layout(list("abcd"), [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")])
 
@@ -47,19 +47,19 @@ def test_chain_and_diamond() -> None:
     assert not any(each.is_back for each in layout.edges)
 
 
-def test_two_tables_that_read_each_other() -> None:
+def test_cycle_of_two_tables_has_one_backward_edge() -> None:
     """If two tables read each other, one of the two edges is drawn backwards."""
     layout = layered_layout(["a", "b"], [("a", "b"), ("b", "a")])
 
     assert [each.is_back for each in layout.edges] == [False, True]
 
 
-def test_nothing_to_draw() -> None:
+def test_empty_graph_has_empty_layout() -> None:
     """A graph without nodes has an empty layout."""
     assert layered_layout([], []).edges == ()
 
 
-def test_tangled_graph_stays_bounded() -> None:
+def test_number_of_edge_points_is_bounded() -> None:
     """In a graph with many long edges the total number of their points is limited; the others are straight."""
     nodes = [str(number) for number in range(120)]
     edges = [(str(number), str(number * step % 120)) for number in range(120) for step in (3, 7, 11)]

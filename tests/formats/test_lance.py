@@ -35,12 +35,12 @@ from limnos.model.errors import BadRequest, InvalidTable
         (["__manifest"], DirectoryLayout.V2),
     ],
 )
-def test_folders_say_the_layout(folders: list[str], layout: DirectoryLayout | None) -> None:
+def test_layout_is_detected_from_folders(folders: list[str], layout: DirectoryLayout | None) -> None:
     """An index means layout V2, a folder with the suffix V1, and any other folder V0. Hidden folders are ignored."""
     assert layout_of(folders) is layout
 
 
-def test_in_v0_each_folder_is_a_table() -> None:
+def test_v0_folders_are_tables() -> None:
     """In V0 each folder is a table with the folder's name, whatever it contains. Hidden folders are not tables."""
     assert tables_of(["table2", "table1", ".tmp"], DirectoryLayout.V0) == [
         TableFolder("table1", "table1"),
@@ -48,7 +48,7 @@ def test_in_v0_each_folder_is_a_table() -> None:
     ]
 
 
-def test_in_v1_the_suffix_makes_a_table() -> None:
+def test_v1_folder_without_suffix_is_not_a_table() -> None:
     """In V1 a folder without the suffix, or with nothing before it, is not a table."""
     assert tables_of(["b.lance", "plain", ".lance", "a.lance"], DirectoryLayout.V1) == [
         TableFolder("a", "a.lance"),
@@ -57,7 +57,7 @@ def test_in_v1_the_suffix_makes_a_table() -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", ".hidden", "__manifest", "", "a%41", "a#b"])
-def test_a_name_that_no_folder_can_have_is_refused(name: str) -> None:
+def test_table_name_without_valid_folder_is_refused(name: str) -> None:
     """A table name that a folder could not represent uniquely is refused."""
     with pytest.raises(BadRequest, match="cannot be the name"):
         folder_of(name, DirectoryLayout.V0)
@@ -65,14 +65,14 @@ def test_a_name_that_no_folder_can_have_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("layout", list(DirectoryLayout))
 @pytest.mark.parametrize("name", ["docs", "a b", "é", "x.lance"])
-def test_a_folder_reads_back_as_its_table(name: str, layout: DirectoryLayout) -> None:
+def test_table_folder_round_trip(name: str, layout: DirectoryLayout) -> None:
     """The folder for a table's name is read back as that table."""
     folder = folder_of(name, layout)
 
     assert folder_table(folder, layout) == TableFolder(name, folder)
 
 
-def test_a_nested_folder_has_nothing_in_it_that_a_uri_reads_otherwise() -> None:
+def test_nested_table_folder_has_no_special_uri_characters() -> None:
     """The folder of a nested table is unique by its digits. It contains the names for readability, truncated and
     without special characters of URIs.
     """
@@ -107,14 +107,14 @@ def test_children_are_those_one_level_below() -> None:
     assert children_of(spaces, ("a",), kind=ManifestRowKind.TABLE) == []
 
 
-def test_a_name_with_the_separator_has_no_place_in_the_index() -> None:
+def test_name_with_separator_is_refused() -> None:
     """A name that contains the separator is refused, because the index would be ambiguous."""
     with pytest.raises(BadRequest, match="separates names"):
         object_id_of(("a$b",))
 
 
 @pytest.mark.parametrize("location", ["../x", "/etc", "a/../../x", "s3://b/x", "..", ".", "", "file:///x"])
-def test_an_index_that_leads_out_is_refused(location: str) -> None:
+def test_index_row_outside_directory_is_refused(location: str) -> None:
     """An index row that names a folder outside of the directory is refused."""
     with pytest.raises(InvalidTable, match="outside of it"):
         place_below("/root", location)
@@ -138,6 +138,6 @@ def test_a_directory_is_a_uri_or_a_path(text: str, root: str) -> None:
     assert root_of(text, here="/here") == root
 
 
-def test_what_is_not_lances_is_foreign() -> None:
+def test_non_lance_files_are_foreign() -> None:
     """Files that are not Lance's are foreign. Markers and Lance's own folders belong to the table."""
     assert foreign_names(["data", "_versions", ".lance-reserved", "notes.txt"]) == ["notes.txt"]

@@ -22,7 +22,7 @@ MANY = DEPTH_MAX
     ],
     ids=["nothing", "column", "usual", "or", "and", "in", "between", "text", "chain", "arguments", "closing"],
 )  # fmt: skip
-def test_what_is_not_deep_passes(text: str) -> None:
+def test_shallow_expression_is_accepted(text: str) -> None:
     """A shallow expression is accepted, however long it is. Invalid SQL is left to the library unless it contains a
     long chain.
     """
@@ -38,7 +38,7 @@ def test_what_is_not_deep_passes(text: str) -> None:
     ],
     ids=["plus", "texts", "casts", "is null", "items", "behind or", "nested", "between", "open quote"],
 )  # fmt: skip
-def test_what_is_deep_is_refused(text: str) -> None:
+def test_long_operator_chain_is_refused(text: str) -> None:
     """A long chain of operators is refused, also if parentheses divide it."""
     with pytest.raises(BadRequest, match="too many operators"):
         check_expression(text)
@@ -48,7 +48,7 @@ def test_what_is_deep_is_refused(text: str) -> None:
     "id = $1", "$1 = id", "id = ?", "id=:x", ":x = id", "id = 1 AND :x", "(:x) = id", "text = N'a'", "text = b'01'", 'text = B"a"', "text = R'a'",
     "text = $$a$$", "text = $t$a$t$",
 ])  # fmt: skip
-def test_what_the_library_has_no_answer_to(text: str) -> None:
+def test_placeholder_and_prefixed_string_are_refused(text: str) -> None:
     """A parameter placeholder, and a string with a prefix, are refused, because the library cannot evaluate them."""
     with pytest.raises(BadRequest, match="in the place of a value"):
         check_expression(text)
@@ -58,6 +58,6 @@ def test_what_the_library_has_no_answer_to(text: str) -> None:
     "text = '$1 ? :x N'", "id::int = 1", "id :: int = 1", "a$b = 1", "text[1:2] = 'a'", "list[:2]", "`a?b` = 1", '"a:b" = 1', "text = X'ab'", "b = 'x'",
     "n LIKE 'a%'", "text LIKE 'N''a'",
 ])  # fmt: skip
-def test_what_only_looks_like_it(text: str) -> None:
+def test_lookalikes_of_placeholders_are_accepted(text: str) -> None:
     """Characters within quotes, casts, slices or names are not mistaken for placeholders or prefixed strings."""
     check_expression(text)

@@ -24,7 +24,7 @@ TABLE = ("d", "my warehouse", "t")
 
 
 @given(version=st.integers(1, VERSION_MAX), scheme=st.sampled_from([V1, V2]))
-def test_a_manifest_is_read_as_it_was_named(version: int, scheme: int) -> None:
+def test_manifest_name_round_trip(version: int, scheme: int) -> None:
     """The names of both schemes are parsed back to the version."""
     assert manifest_of(manifest_name(version, scheme)) == VersionManifest(version, scheme)
 
@@ -41,13 +41,13 @@ def test_a_manifest_is_read_as_it_was_named(version: int, scheme: int) -> None:
         "1.manifest.tmp",
     ],
 )
-def test_what_is_no_version(name: str) -> None:
+def test_other_files_are_not_versions(name: str) -> None:
     """Other files beside the manifests are not parsed as versions."""
     assert manifest_of(name) is None
 
 
 @pytest.mark.parametrize("path", ["d/my warehouse/t/_versions/1.manifest-a", "d/my%20warehouse/t/_versions/1.manifest-a", "file:///d/my warehouse/t/_versions/1.manifest-a", "s3://bucket/d/my warehouse/t/_versions/1.manifest-a"])  # fmt: skip
-def test_a_staged_manifest_by_any_spelling(path: str) -> None:
+def test_staged_manifest_is_accepted_in_any_spelling(path: str) -> None:
     """A staged manifest can be named plainly, percent-encoded or with a scheme: each names the same file in the table's
     own directory.
     """
@@ -59,7 +59,7 @@ def test_a_staged_manifest_by_any_spelling(path: str) -> None:
     ["d/my warehouse/t/_versions/1.manifest", "d/my warehouse/u/_versions/1.manifest-a", "d/my warehouse/t/tree/dev/_versions/1.manifest-a",
      "d/my warehouse/t/_versions/x/1.manifest-a", "d/my warehouse/t/_versions/../1.manifest-a", "d/my%zzwarehouse/t/_versions/1.manifest-a", "1.manifest-a"],
 )  # fmt: skip
-def test_any_other_file_is_refused(path: str) -> None:
+def test_other_staged_files_are_refused(path: str) -> None:
     """Manifests of another table or branch, final names, and names that leave the directory are refused."""
     with pytest.raises((BadRequest, InvalidName)):
         staged_name(path, table=TABLE, branch="")
@@ -68,13 +68,13 @@ def test_any_other_file_is_refused(path: str) -> None:
 @pytest.mark.parametrize(
     "branch", ["../x", "a/../b", "a//b", "/a", "a/", ".a", "a b", "a..b", "x.lock", "é", "b" * 300]
 )
-def test_names_that_are_no_branch(branch: str) -> None:
+def test_branch_name_leaving_its_folder_is_refused(branch: str) -> None:
     """A branch name that could lead out of the branch's own folder is refused."""
     with pytest.raises(BadRequest):
         check_branch(branch)
 
 
-def test_branches_have_folders_of_their_own() -> None:
+def test_each_branch_has_own_folder() -> None:
     """A branch has its own folder. The main branch, under both of its names, has the table's folder."""
     assert (check_branch("main"), check_branch(""), check_branch("feat/x")) == ("", "", "feat/x")
     assert (directory_of(""), directory_of("feat/x")) == ("_versions", "tree/feat/x/_versions")

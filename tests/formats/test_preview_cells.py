@@ -7,7 +7,7 @@ import pyarrow as pa
 from limnos.formats.preview_cells import CELL_CHARACTERS_MAX, UNSHOWN, cell_of, rows_of
 
 
-def test_long_and_odd_values() -> None:
+def test_non_json_and_long_values_become_short_texts() -> None:
     """Values that JSON lacks are converted to texts, and long values are truncated."""
     assert [cell_of(float("nan")), cell_of(b"\x01"), cell_of({"a": [b"\x02", None]})] == [
         "nan", "0x01", {"a": ["0x02", None]},
@@ -30,7 +30,7 @@ def test_vectors_are_shortened() -> None:
     assert list(rows_of(table.slice(1))) == [none]
 
 
-def test_days_and_nanoseconds() -> None:
+def test_times_and_nanoseconds_are_iso_texts() -> None:
     """Times of day and instants are ISO texts, including nanoseconds, for which Python has no type."""
     table = pa.table({"at": pa.array([1], pa.timestamp("ns")), "day": pa.array([1], pa.date32())})
 
@@ -39,7 +39,7 @@ def test_days_and_nanoseconds() -> None:
     assert (str(at).replace("T", " "), day) == ("1970-01-01 00:00:00.000000001", "1970-01-02")
 
 
-def test_values_that_python_lacks() -> None:
+def test_times_outside_python_range_are_texts() -> None:
     """Times after the year 9999, and those of an unknown time zone, are texts. The values beside them are shown."""
     far = 253_402_300_800  # the first second of the year 10000
     table = pa.table(

@@ -238,7 +238,7 @@ def file(sqlite_template: Path, tmp_path: Path) -> Database:
 
 
 @pytest.mark.parametrize("seed", [SEED, SEED + 1])
-def test_no_gap_nothing_twice_nothing_hidden(file: Database, seed: int) -> None:
+def test_readers_get_each_visible_change_once(file: Database, seed: int) -> None:
     """On SQLite, readers miss no change, receive none twice, and receive no hidden one."""
     story = play(file, seed, MUTATIONS or 150)
 
@@ -248,7 +248,7 @@ def test_no_gap_nothing_twice_nothing_hidden(file: Database, seed: int) -> None:
 
 
 @pytest.mark.integration
-def test_no_gap_nothing_twice_nothing_hidden_on_postgresql(postgres_server: PostgresServer) -> None:
+def test_readers_get_each_visible_change_once_on_postgresql(postgres_server: PostgresServer) -> None:
     """On PostgreSQL, where real time decides the order, readers miss no change, receive none twice, and receive no
     hidden one.
     """

@@ -37,7 +37,7 @@ def assert_lively(tally: Tally, steps: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 4))
-def test_views_are_exact_whatever_happens(file: Database, seed: int) -> None:
+def test_views_are_exact_under_mutations_and_late_reads(file: Database, seed: int) -> None:
     """With all kinds of mutations and reads that complete late, the invariants of facts, answers, rights and ids
     hold.
     """
@@ -50,7 +50,7 @@ def test_views_are_exact_whatever_happens(file: Database, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 4))
-def test_nothing_slips_through_in_a_crowd(file: Database, seed: int) -> None:
+def test_answers_and_privileges_are_exact_under_concurrency(file: Database, seed: int) -> None:
     """With many concurrent requests on a few tables, their names, owners and grants, every answer was true at some
     moment and every commit had its privilege.
     """
@@ -63,7 +63,7 @@ def test_nothing_slips_through_in_a_crowd(file: Database, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 2))
-def test_views_are_exact_about_lance_tables(file: Database, seed: int) -> None:
+def test_views_are_exact_for_lance_tables(file: Database, seed: int) -> None:
     """With a catalog of Lance tables beside one of Iceberg tables, and declares, renames, moves, drops,
     deregistrations, grants and changes of catalogs, the invariants hold.
     """
@@ -77,7 +77,7 @@ def test_views_are_exact_about_lance_tables(file: Database, seed: int) -> None:
 
 
 @pytest.mark.parametrize("focus", [False, True])
-def test_views_are_exact_when_reads_answer_at_once(file: Database, focus: bool) -> None:
+def test_views_are_exact_with_immediate_sqlite_reads(file: Database, focus: bool) -> None:
     """The invariants hold with SQLite's own gate, which answers without waiting and reads nothing while the file is
     unchanged.
     """

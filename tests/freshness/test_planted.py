@@ -38,13 +38,13 @@ def is_caught(bug: Plant, template: Path, folder: Path, *, focus: bool, first: i
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_property_fails_under(name: str, sqlite_template: Path, tmp_path: Path) -> None:
+def test_planted_bug_is_detected(name: str, sqlite_template: Path, tmp_path: Path) -> None:
     """Without this safeguard a view becomes wrong within a limited number of sequences."""
     assert is_caught(WIDE[name], sqlite_template, tmp_path, focus=False)
 
 
 @pytest.mark.parametrize("name", FOCUS)
-def test_property_fails_in_a_crowd_under(name: str, sqlite_template: Path, tmp_path: Path) -> None:
+def test_planted_bug_is_detected_in_focused_sequences(name: str, sqlite_template: Path, tmp_path: Path) -> None:
     """Without this safeguard, in focused sequences, an answer is given that was never true, or a commit is made without
     the privilege.
     """

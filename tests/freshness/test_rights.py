@@ -305,13 +305,13 @@ BUGS = {f"{name}, {bug.__name__}": (story, bug) for name, (story, bugs) in STORI
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_protocol_holds(database: Database, monkeypatch: Patch, name: str) -> None:
+def test_scenario_has_no_violation(database: Database, monkeypatch: Patch, name: str) -> None:
     """Each scenario ends without a violation."""
     assert tell(STORIES[name][0], database, monkeypatch) is None
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_bug_shows(database: Database, monkeypatch: Patch, name: str) -> None:
+def test_planted_bug_is_detected(database: Database, monkeypatch: Patch, name: str) -> None:
     """With the bug planted, the scenario reports a violation."""
     story, bug = BUGS[name]
 

@@ -522,13 +522,13 @@ def file(sqlite_template: Path, tmp_path: Path) -> Database:
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_protocol_holds(file: Database, monkeypatch: Patch, name: str) -> None:
+def test_scenario_has_no_violation(file: Database, monkeypatch: Patch, name: str) -> None:
     """Each scenario ends without a violation."""
     assert tell(STORIES[name][0], file, monkeypatch) is None
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_bug_shows(file: Database, monkeypatch: Patch, name: str) -> None:
+def test_planted_bug_is_detected(file: Database, monkeypatch: Patch, name: str) -> None:
     """With the bug planted, the scenario reports a violation."""
     story, bug = BUGS[name]
 

@@ -6,6 +6,7 @@ test_pages.py applies them to docs/ and shows that each can fail. Knows nothing 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 LINES_MAX = {"STATE.md": 200}
@@ -14,6 +15,8 @@ SHELVES = ("start", "guides", "reference", "explain", "decisions")
 LINK = re.compile(r"\]\(([^)#:\s]*)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LIST_ITEM = re.compile(r"(?:[-*]|\d+\.) ")
+SETTING = re.compile(r"`([a-z]+\.[a-z_]+)`, ([\d.,]+)(?: (MiB|KiB|s)\b)?")
+UNITS = {"MiB": 1 << 20, "KiB": 1 << 10, "s": 1, "": 1}
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 RECORD = re.compile(r"# (\d{4}): (.+)\n\nStatus: (accepted|superseded by \d{4})[^\n]*\.\n")
 
@@ -130,3 +133,15 @@ def missing_classes(glossary: Path, package: Path) -> list[str]:
         for name in re.findall(r"^class (\w+)", module.read_text(encoding="utf-8"), re.MULTILINE)
     }
     return [name for name in named if name not in defined]
+
+
+def wrong_defaults(page: Path, defaults: Mapping[str, object]) -> list[str]:
+    """Settings whose default a page states wrongly, as in "`server.body_bytes_max`, 32 MiB", and unknown settings.
+
+    `defaults` maps `section.key` to the default, in bytes, seconds or a count.
+    """
+    return [
+        f"{page.name}: {name} is {defaults.get(name)}, not {number} {unit}".rstrip()
+        for name, number, unit in SETTING.findall(page.read_text(encoding="utf-8"))
+        if defaults.get(name) != float(number.replace(",", "").rstrip(".")) * UNITS[unit]
+    ]

@@ -50,12 +50,12 @@ def test_template_has_nothing_inline(template: Path) -> None:
         "<a href={{ x }}>",
     ],
 )  # fmt: skip
-def test_planted_fault_is_seen(text: str) -> None:
+def test_planted_violation_is_detected(text: str) -> None:
     """Each rule finds a violation of it."""
     assert len(faults(text)) == 1
 
 
-def test_script_builds_no_page() -> None:
+def test_script_inserts_html_in_one_place() -> None:
     """The script is short, inserts HTML in one place through the policy, and sends requests only to the server."""
     assert len(SCRIPT.splitlines()) <= LINES_MAX
     assert SCRIPT.count("innerHTML") == 1
@@ -67,7 +67,7 @@ def test_script_builds_no_page() -> None:
     )
 
 
-def test_style_sheet_asks_nobody() -> None:
+def test_style_sheet_loads_nothing_from_other_hosts() -> None:
     """No font, image or style sheet is loaded from another host."""
     assert re.search(r"url\(|@import|https?:", CSS) is None
 

@@ -116,7 +116,7 @@ def lint(home: Path, *contracts: str) -> tuple[int, str]:
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 
-def test_contracts_hold(copy: Path) -> None:
+def test_package_keeps_import_contracts(copy: Path) -> None:
     """The package keeps every contract."""
     code, report = lint(copy)
 
@@ -125,7 +125,7 @@ def test_contracts_hold(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("contract", CONTRACTS)
-def test_contract_sees_planted_import(copy: Path, contract: str) -> None:
+def test_planted_import_breaks_its_contract(copy: Path, contract: str) -> None:
     """A planted import breaks exactly its contract, and the report names the import."""
     file, text, named = PLANTED[contract]
 
@@ -137,7 +137,7 @@ def test_contract_sees_planted_import(copy: Path, contract: str) -> None:
     assert named in report
 
 
-def test_every_room_is_held_in_its_layer(copy: Path) -> None:
+def test_import_from_higher_room_is_reported(copy: Path) -> None:
     """For every room, an import from a room above or beside it is reported."""
     for room, above in UPWARDS.items():
         (copy / "limnos" / room / "planted.py").write_text(f"import limnos.{above}\n", encoding="utf-8")
@@ -165,7 +165,7 @@ def test_every_room_is_held_in_its_layer(copy: Path) -> None:
         ("cli-packages", "cli"),
     ],
 )
-def test_every_package_is_held_in_its_layer(copy: Path, contract: str, room: str) -> None:
+def test_import_from_next_package_is_reported(copy: Path, contract: str, room: str) -> None:
     """For each package of a room, an import from the next one is reported."""
     layers = [re.findall(r"\w+", layer) for layer in reversed(CONTRACTS[contract]["layers"])]
     above = f"limnos.{room.replace('/', '.')}"
@@ -187,7 +187,7 @@ def test_every_package_is_held_in_its_layer(copy: Path, contract: str, room: str
     assert [pair for pair in pairs if named.format(*pair) not in report] == []
 
 
-def test_no_module_comes_back_to_itself() -> None:
+def test_modules_have_no_import_cycle() -> None:
     """No chain of imports leads from a module back to it, including imports for types."""
     try:
         tuple(TopologicalSorter(imports_of(ROOT / "src")).static_order())
@@ -195,7 +195,7 @@ def test_no_module_comes_back_to_itself() -> None:
         pytest.fail("a circle of imports: " + " -> ".join(error.args[1]))
 
 
-def test_a_circle_is_seen(tmp_path: Path) -> None:
+def test_import_cycle_is_detected(tmp_path: Path) -> None:
     """Two modules that import each other, one only for types, are a cycle."""
     (tmp_path / "one.py").write_text("import two\n", encoding="utf-8")
     (tmp_path / "two.py").write_text("if TYPE_CHECKING:\n    from one import One\n", encoding="utf-8")
@@ -224,7 +224,7 @@ def test_every_protocol_is_in_the_contract() -> None:
     assert protocols <= named
 
 
-def test_base_install_loads_no_server_room() -> None:
+def test_base_install_imports_no_server_room() -> None:
     """Importing the command line and the client imports neither the server's rooms nor the libraries of extras."""
     heavy = (
         "sqlalchemy",

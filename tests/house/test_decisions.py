@@ -36,7 +36,7 @@ def decisions_in(text: str) -> list[str]:
     return [f"{ast.unparse(node)}, line {node.lineno}" for node in named if ast.unparse(node) not in NO_DECISION]
 
 
-def test_no_protocol_decides() -> None:
+def test_protocols_make_no_access_decisions() -> None:
     """Access decisions are made in services, which other protocols call as well."""
     found = {str(path.relative_to(HTTP)): decisions_in(path.read_text(encoding="utf-8")) for path in HTTP.rglob("*.py")}
 
@@ -54,11 +54,11 @@ def test_no_protocol_decides() -> None:
         "scene.permit(None, decision)",
     ],
 )
-def test_a_decision_is_seen(text: str) -> None:
+def test_planted_decision_is_detected(text: str) -> None:
     """A planted decision is found, whatever the name of its object."""
     assert len(decisions_in(text)) == 1
 
 
-def test_methods_that_decide_are_there() -> None:
+def test_decision_methods_exist() -> None:
     """The names are those of existing methods, so that a renamed one is searched under its new name."""
     assert [name for name in (*DECIDING, *DECIDING_CALLED) if not callable(getattr(RequestView, name, None))] == []

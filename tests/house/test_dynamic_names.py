@@ -69,7 +69,7 @@ def test_names_of_loaded_modules_exist() -> None:
     assert sorted(f"{module}.{name}" for module, name in found if not hasattr(import_module(module), name)) == []
 
 
-def test_loaded_names_are_seen() -> None:
+def test_dynamically_loaded_names_are_detected() -> None:
     """A name is found after the call, after a variable, and if a constant names the module."""
     text = (
         'ROOM = "limnos.a"\n'

@@ -153,7 +153,7 @@ def imports() -> dict[str, frozenset[str]]:
     }
 
 
-def test_modules_import_what_their_extras_bring(imports: dict[str, frozenset[str]]) -> None:
+def test_modules_import_only_libraries_of_their_extras(imports: dict[str, frozenset[str]]) -> None:
     """No module imports at its top a library that its extras lack."""
     missing = {each for name in imports for each in lacking(name, needs(name), imports, imports)}
 
@@ -161,7 +161,7 @@ def test_modules_import_what_their_extras_bring(imports: dict[str, frozenset[str
     assert missing == set()
 
 
-def test_a_library_that_is_not_brought_is_seen(imports: dict[str, frozenset[str]]) -> None:
+def test_library_outside_extras_is_detected(imports: dict[str, frozenset[str]]) -> None:
     """A driver that is planted at the top of a server module is found, from every module that imports it."""
     planted = {**imports, "limnos.store.snapshots": imports["limnos.store.snapshots"] | {"asyncpg"}}
 

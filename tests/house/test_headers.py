@@ -59,7 +59,7 @@ def test_header_names_every_room_that_is_imported(module: Path) -> None:
     assert not unnamed, f"{module.name}: the opening paragraph does not name {', '.join(sorted(unnamed))}: add it there"
 
 
-def test_every_cited_rule_stands_in_the_protocol() -> None:
+def test_every_cited_rule_exists_in_protocol() -> None:
     """`rule 6` in a comment is a line of docs/explain/consistency.md, and only these rules have bare numbers."""
     known = set(re.findall(r"^(\d+)\. ", PROTOCOL, flags=re.MULTILINE))
     files = [*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
@@ -68,7 +68,7 @@ def test_every_cited_rule_stands_in_the_protocol() -> None:
     assert cited <= known
 
 
-def test_vocabulary_has_a_worked_example_each() -> None:
+def test_every_protocol_word_has_an_example() -> None:
     """Each word of the protocol is explained there, with an example."""
     words = ("request view", "cache miss", "ancestors", "zone", "permit", "batch", "freshness gate")
     told = dict(re.findall(r"^### ([\w ]+)\n+(.+?)(?=\n##|\Z)", PROTOCOL, flags=re.MULTILINE | re.DOTALL))

@@ -57,7 +57,7 @@ def test_ci_run_stops_at_the_first_failure(tmp_path: Path, failing: str, code: i
     assert done.stdout.count("asked") == asked
 
 
-def test_setup_says_what_python_it_needs(tmp_path: Path) -> None:
+def test_setup_fails_without_required_python(tmp_path: Path) -> None:
     """Without Python 3.11 or later the set-up fails, and its message names the version and a remedy."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     tools = tmp_path / "bin"
@@ -89,7 +89,7 @@ def test_wheel_of_this_machine_is_chosen() -> None:
     assert sha256 == "a" * 64
 
 
-def test_unknown_machine_is_told() -> None:
+def test_unknown_machine_error_has_remedy() -> None:
     """The error for a machine without a uv wheel on PyPI says what to install."""
     with pytest.raises(SystemExit, match="install python3-venv"):
         get_uv.wheel_of("", "1.2.3", ("manylinux", "vax"))
@@ -117,7 +117,7 @@ def test_lock_holds_every_requirement() -> None:
     assert missing == set()
 
 
-def test_version_is_told_once() -> None:
+def test_version_is_the_same_everywhere() -> None:
     """The package, the project and the newest changelog entry have the same version."""
     newest = re.search(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
 
@@ -141,7 +141,7 @@ def test_readme_opens_with_the_two_commands() -> None:
 @pytest.mark.parametrize(
     "page", sorted(file.relative_to(ROOT).as_posix() for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 )
-def test_links_lead_somewhere(page: str) -> None:
+def test_relative_links_resolve(page: str) -> None:
     """Every relative link of a document leads to an existing file."""
     text = (ROOT / page).read_text(encoding="utf-8")
     links = [link for link in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in link]

@@ -299,7 +299,7 @@ def test_every_kind_has_a_row_and_a_record(kind: Kind) -> None:
 
 @pytest.mark.parametrize("aspect", KindRow._fields)
 @pytest.mark.parametrize("kind", KIND_TABLE, ids=lambda kind: kind.word)
-def test_rooms_know_what_the_row_says(kind: Kind, aspect: str) -> None:
+def test_rooms_agree_with_row_of_kind(kind: Kind, aspect: str) -> None:
     """Each aspect of a kind equals its row, in every room that handles the kind."""
     found = problems(kind, KIND_TABLE[kind], aspect)
 
@@ -351,7 +351,7 @@ def test_every_operation_and_place_belongs_to_a_kind() -> None:
     ],
     ids=lambda value: value.word if isinstance(value, Kind) else None,
 )  # fmt: skip
-def test_a_wrong_row_fails_by_name(kind: Kind, aspect: str, value: object, told: str) -> None:
+def test_wrong_row_is_reported(kind: Kind, aspect: str, value: object, told: str) -> None:
     """Every check reports a row that differs from the rooms."""
     row = KindRow(**{**KIND_TABLE[kind]._asdict(), aspect: value})
 

@@ -10,7 +10,7 @@ from alembic.script import ScriptDirectory
 import limnos.store
 
 
-def test_each_migration_follows_another() -> None:
+def test_migrations_form_one_chain() -> None:
     """There is one first and one last migration."""
     config = Config()
     config.set_main_option("script_location", str(Path(limnos.store.__file__).parent / "migrations"))

@@ -13,7 +13,7 @@ def test_no_package_is_too_large() -> None:
     assert oversized(SRC) == []
 
 
-def test_large_packages_are_seen(tmp_path: Path) -> None:
+def test_too_large_packages_are_reported(tmp_path: Path) -> None:
     """One file or one line too many is reported, in an inner package and in an outer one."""
     many, long = tmp_path / "limnos/services/many", tmp_path / "limnos/http/admin/long"
     for folder in (many, long):
@@ -32,7 +32,7 @@ def test_large_packages_are_seen(tmp_path: Path) -> None:
     ]
 
 
-def test_few_imports_cross_the_walls_of_services() -> None:
+def test_imports_between_service_packages_do_not_grow() -> None:
     """The number of imports between packages of services does not grow. Move code to its package instead of raising the
     limit.
     """
@@ -44,7 +44,7 @@ def test_few_imports_cross_the_walls_of_services() -> None:
     )
 
 
-def test_crossing_imports_are_seen(tmp_path: Path) -> None:
+def test_crossing_imports_are_counted(tmp_path: Path) -> None:
     """An import of another package counts once for each pair of modules; one of the own package or the kernel does
     not.
     """

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from limnos.config.settings import sections
 from tests.house import pages
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -30,7 +31,7 @@ def test_documentation_follows_the_rule(rule: Callable[[Path], list[str]]) -> No
     assert not complaints, "\n" + "\n".join(complaints)
 
 
-def test_dead_link_is_seen(tmp_path: Path) -> None:
+def test_dead_link_is_reported(tmp_path: Path) -> None:
     """A link to a missing file or heading is reported; links in code blocks and to other hosts are not."""
     docs = folder(
         tmp_path,
@@ -41,7 +42,7 @@ def test_dead_link_is_seen(tmp_path: Path) -> None:
     assert pages.dead_links(docs) == ["README.md: b.md", "guides/a.md: a.md#b-page", "guides/a.md: README.md#c"]
 
 
-def test_dead_page_is_seen(tmp_path: Path) -> None:
+def test_unreachable_page_is_reported(tmp_path: Path) -> None:
     """A page that no chain of links reaches is reported; one that another page links is reached, but not listed."""
     docs = folder(
         tmp_path,
@@ -57,7 +58,7 @@ def test_dead_page_is_seen(tmp_path: Path) -> None:
     assert pages.unlisted(docs) == ["guides/b.md", "guides/dead.md"]
 
 
-def test_page_on_no_shelf_is_seen(tmp_path: Path) -> None:
+def test_page_outside_shelves_is_reported(tmp_path: Path) -> None:
     """A page outside of the shelves is reported, except README.md and STATE.md."""
     docs = folder(tmp_path, README="# Way in\n", STATE="# State\n", lance="# Lance\n", guides__lance="# Lance\n")
 
@@ -71,7 +72,7 @@ def test_decision_records_are_named_by_their_titles() -> None:
     assert not complaints, "\n" + "\n".join(complaints)
 
 
-def test_misnamed_record_is_seen(tmp_path: Path) -> None:
+def test_misnamed_decision_record_is_reported(tmp_path: Path) -> None:
     """A record under another title, and one without a status, are reported."""
     docs = folder(
         tmp_path,
@@ -89,7 +90,7 @@ def test_misnamed_record_is_seen(tmp_path: Path) -> None:
     ]
 
 
-def test_long_page_is_seen(tmp_path: Path) -> None:
+def test_too_long_page_is_reported(tmp_path: Path) -> None:
     """STATE.md with 200 lines is accepted, with 201 reported."""
     docs = folder(tmp_path, STATE="line\n" * 200)
 
@@ -98,7 +99,7 @@ def test_long_page_is_seen(tmp_path: Path) -> None:
     assert pages.long_pages(docs) == ["STATE.md: 201 lines"]
 
 
-def test_wide_line_is_seen(tmp_path: Path) -> None:
+def test_too_wide_line_is_reported(tmp_path: Path) -> None:
     """Prose of 121 characters is reported, in lists and in a page beside the folder as well; tables and code are
     not.
     """
@@ -131,7 +132,7 @@ def test_guides_for_contributors_name_files_that_exist() -> None:
     assert missing == []
 
 
-def test_a_file_that_is_gone_is_seen(tmp_path: Path) -> None:
+def test_only_paths_with_folder_are_checked(tmp_path: Path) -> None:
     """Paths with a folder are checked; commands, names of code and patterns are not."""
     page = tmp_path / "A.md"
     page.write_text(
@@ -146,7 +147,7 @@ def test_classes_of_the_glossary_exist() -> None:
     assert pages.missing_classes(DOCS / "reference" / "glossary.md", DOCS.parent / "src" / "limnos") == []
 
 
-def test_missing_class_of_the_glossary_is_seen(tmp_path: Path) -> None:
+def test_missing_glossary_class_is_reported(tmp_path: Path) -> None:
     """A class that no module defines is reported; a setting or a table in code style is not."""
     docs = folder(
         tmp_path / "docs", glossary="| view (`Seen`) | X. | x |\n| gate (`Gate`) | Y (`view.bytes_max`). | y |\n"
@@ -155,3 +156,27 @@ def test_missing_class_of_the_glossary_is_seen(tmp_path: Path) -> None:
     (tmp_path / "src" / "gate.py").write_text("class Gate:\n    pass\n", encoding="utf-8")
 
     assert pages.missing_classes(docs / "glossary.md", tmp_path / "src") == ["Seen"]
+
+
+def test_page_of_limits_states_the_defaults_of_settings() -> None:
+    """Each setting of the page has the default that the page states."""
+    page = DOCS / "reference" / "limits.md"
+    defaults = {
+        f"{name}.{key}": field.get_default()
+        for name, section in sections().items()
+        for key, field in section.model_fields.items()
+    }
+
+    assert len(pages.SETTING.findall(page.read_text(encoding="utf-8"))) >= 10
+    assert pages.wrong_defaults(page, defaults) == []
+
+
+def test_wrong_default_is_reported(tmp_path: Path) -> None:
+    """Another value than the default and an unknown setting are reported; units are converted."""
+    page = tmp_path / "limits.md"
+    page.write_text("| a | `a.bytes`, 2 MiB; `a.count`, 1,000 |\n| b | `a.time_s`, 3 s; `b.old`, 4; `a.count` |\n")
+
+    assert pages.wrong_defaults(page, {"a.bytes": 2 << 20, "a.count": 1000, "a.time_s": 30}) == [
+        "limits.md: a.time_s is 30, not 3 s",
+        "limits.md: b.old is None, not 4",
+    ]

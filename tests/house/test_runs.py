@@ -22,7 +22,7 @@ def test_waits(started):
 """
 
 
-def test_run_that_is_told_to_end_takes_down_what_it_started(tmp_path: Path) -> None:
+def test_sigterm_tears_down_session_fixtures(tmp_path: Path) -> None:
     """SIGTERM, which `timeout` sends, ends the session's fixtures in order."""
     (tmp_path / "test_waits.py").write_text(WAITS)
     command = [sys.executable, "-m", "pytest", "-s", "-p", "no:xdist", "-p", "no:cacheprovider", "-p", "tests.conftest"]

@@ -35,7 +35,7 @@ def chosen(items: list[SimpleNamespace], part: int) -> list[str]:
     ],
     ids=["parameters", "parameters-with-servers", "with-servers", "with-spark", "heavy-modules"],
 )
-def test_of_a_large_family_a_seventh_runs_and_the_parts_run_it_whole(items: list[SimpleNamespace], least: int) -> None:
+def test_parts_of_large_group_are_even_and_cover_it(items: list[SimpleNamespace], least: int) -> None:
     """No part is empty or much larger than a seventh, and every test is in a part."""
     parts = [chosen(items, part) for part in range(PARTS)]
 
@@ -54,13 +54,13 @@ def test_of_a_large_family_a_seventh_runs_and_the_parts_run_it_whole(items: list
     ],
     ids=["different-fast-tests", "few-parameters", "folders", "few-heavy-modules"],
 )
-def test_what_is_small_always_runs(items: list[SimpleNamespace]) -> None:
+def test_fast_tests_and_small_groups_always_run(items: list[SimpleNamespace]) -> None:
     """Fast tests, small groups and one test of each folder are in each part, in order."""
     for part in range(PARTS):
         assert chosen(items, part) == [each.nodeid for each in items]
 
 
-def test_a_heavy_module_is_sampled_as_any_other() -> None:
+def test_heavy_module_is_sampled_like_others() -> None:
     """Of a selected heavy module a seventh of the tests run; of other heavy modules none."""
     items = [item(f"m{module}.py::t{n}", "integration", "heavy") for module in range(14) for n in range(14)]
 
@@ -68,7 +68,7 @@ def test_a_heavy_module_is_sampled_as_any_other() -> None:
         assert len(chosen(items, part)) == HEAVY_MIN * 2
 
 
-def test_of_a_folder_s_modules_with_servers_two_in_seven_run() -> None:
+def test_two_sevenths_of_server_modules_run() -> None:
     """Fast tests of these modules always run, and every test is in some part."""
     servers = [item(f"f/m{module}.py::t{n}", "integration") for module in range(21) for n in range(14)]
     fast = [item(f"f/m{module}.py::fast") for module in range(21)]
@@ -80,7 +80,7 @@ def test_of_a_folder_s_modules_with_servers_two_in_seven_run() -> None:
         assert sum("fast" in name for name in part) == len(fast)
 
 
-def test_the_part_follows_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_part_is_derived_from_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder without a repository has part 0; a variable sets another one."""
     monkeypatch.delenv("LIMNOS_TEST_PART", raising=False)
     here = Path(__file__).parent

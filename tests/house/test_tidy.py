@@ -49,7 +49,7 @@ def test_tree_keeps_rule(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_rule_sees_violation(rule: Rule) -> None:
+def test_planted_violation_is_reported(rule: Rule) -> None:
     """A planted violation of the rule is reported, with the name of the file."""
     _, planted = RULES[rule]
 
@@ -73,7 +73,7 @@ def test_rule_sees_violation(rule: Rule) -> None:
         ("names", "from datetime import datetime, UTC\ndatetime.now(UTC)"),
     ],
 )
-def test_banned_call_is_seen_however_imported(room: str, text: str) -> None:
+def test_banned_call_is_detected_in_every_import_spelling(room: str, text: str) -> None:
     """A banned call is found for every spelling of its import; clocks only in pure rooms."""
     planted = SourceFile(f"src/limnos/{room}/a.py", text)
 
@@ -90,7 +90,7 @@ def test_banned_call_is_seen_however_imported(room: str, text: str) -> None:
         ("src/limnos/store/a.py", "self.print(1)"),
     ],
 )
-def test_allowed_call_is_left_alone(path: str, text: str) -> None:
+def test_allowed_call_is_not_reported(path: str, text: str) -> None:
     """Allowed calls are not reported: commands print, and rooms with a clock read it."""
     assert tidy.banned_call(SourceFile(path, text)) == []
 
@@ -124,7 +124,7 @@ def test_no_module_is_dead() -> None:
     assert not complaints, "\n" + "\n".join(complaints)
 
 
-def test_dead_module_is_seen() -> None:
+def test_dead_module_is_reported() -> None:
     """A module that only mentions itself is dead; one that is imported, in any spelling, is not."""
     sources = [
         SourceFile("src/limnos/store/main.py", "from limnos.store import used\nx = 'limnos.store.told:main'"),
@@ -152,7 +152,7 @@ def test_surface_is_documented(what: str) -> None:
     assert not complaints, "\n" + "\n".join(complaints)
 
 
-def test_undocumented_name_is_seen() -> None:
+def test_undocumented_name_is_detected() -> None:
     """A name counts as documented only between back quotes, whole or as the beginning of the quoted text."""
     page = "`server start [--data DIR]` and `view.bytes_max`, but not view.cold\n"
 
@@ -161,7 +161,7 @@ def test_undocumented_name_is_seen() -> None:
     assert complaints == ["page does not mention `view.bytes`", "page does not mention `view.cold`"]
 
 
-def test_collectors_see_what_is_declared() -> None:
+def test_collectors_detect_declared_metrics_and_errors() -> None:
     """The collectors find a metric and an error code where they are declared."""
     source = SourceFile(
         "src/limnos/telemetry/a.py",
@@ -172,7 +172,7 @@ def test_collectors_see_what_is_declared() -> None:
     assert tidy.error_codes([source]) == {"lost"}
 
 
-def test_commands_are_found_below_groups() -> None:
+def test_commands_below_groups_are_detected() -> None:
     """A command counts with all of its words; groups, and flags of every program, do not count."""
     app, server = App(name="limnos"), App(name="server")
     app.command(server)
@@ -182,7 +182,7 @@ def test_commands_are_found_below_groups() -> None:
     assert set(surface.commands_of(app)) == {"ls", "server start"}
 
 
-def test_routes_are_found_in_http_only() -> None:
+def test_routes_are_detected_only_in_http() -> None:
     """A method next to a path is a route only in the room http."""
     text = 'add("GET", "/whoami", who)\nTABLE = [("POST", "/tokens", make), ("GET", "words")]\n'
 
@@ -190,17 +190,17 @@ def test_routes_are_found_in_http_only() -> None:
     assert surface.routes([SourceFile("src/limnos/client/a.py", text)]) == set()
 
 
-def test_routes_with_a_shared_prefix_are_found() -> None:
+def test_routes_with_shared_prefix_are_detected() -> None:
     """The document of the admin API has routes whose path is not written in one piece."""
     assert "GET /api/limnos/v1/metalakes/{m}/catalogs/{c}/filesets/entries" in surface.own_routes([])
 
 
-def test_no_more_arguments_by_position() -> None:
+def test_arguments_after_second_are_keyword_only() -> None:
     """Arguments after the second are keyword-only; the list of older exceptions only shrinks."""
     assert tidy.too_many_by_position(SRC, positional_functions.known()) == []
 
 
-def test_arguments_by_position_are_seen() -> None:
+def test_third_positional_argument_is_reported() -> None:
     """A third positional argument is reported, and an outdated entry of the list, too; self does not count."""
     source = SourceFile(
         "src/limnos/store/a.py", "class A:\n    def f(self, a, b, c, *, d): ...\n    def g(self, a, b, *, c): ...\n"

@@ -34,7 +34,7 @@ def test_classes_are_nouns() -> None:
 
 
 @pytest.mark.parametrize("name", ["Asked", "_Loaded", "Told", "_Shown", "Reading"])
-def test_a_participle_is_seen(name: str) -> None:
+def test_class_named_by_a_participle_is_reported(name: str) -> None:
     """A class named by a participle only is reported, a private one too."""
     (complaint,) = words.participles([source(f"class {name}:\n    pass\n")])
 
@@ -42,17 +42,17 @@ def test_a_participle_is_seen(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ListRequest", "LoadedTable", "String", "Listing"])
-def test_a_noun_is_fine(name: str) -> None:
+def test_noun_class_names_are_accepted(name: str) -> None:
     """A noun, with or without a participle before it, is accepted."""
     assert list(words.participles([source(f"class {name}:\n    pass\n")])) == []
 
 
-def test_a_name_is_one_thing() -> None:
+def test_class_names_are_used_in_at_most_three_modules() -> None:
     """No class name is used in more than three modules."""
     assert list(words.repeated(FILES)) == []
 
 
-def test_a_repeated_name_is_seen() -> None:
+def test_fourth_class_with_the_same_name_is_reported() -> None:
     """The fourth module with the same class name is reported."""
     files = [source("class Entry:\n    pass\n", name) for name in "abcd"]
 
@@ -82,12 +82,12 @@ def test_variables_are_nouns() -> None:
         "with f() as _made: ...\n",
     ],
 )
-def test_a_participle_as_a_variable_is_seen(text: str) -> None:
+def test_variable_named_by_a_participle_is_reported(text: str) -> None:
     """A variable and a parameter of any kind that are named by a participle are reported."""
     assert len(list(words.variables([source(text)]))) == 1
 
 
-def test_fields_and_other_variables_are_fine() -> None:
+def test_wire_fields_and_noun_variables_are_accepted() -> None:
     """Fields keep their names on the wire; a noun with a participle is accepted."""
     text = (
         "class A:\n    held: bool\n    told = 1\n\ndef f(self, requested_names) -> None:\n    self.kept = g(found=1)\n"
@@ -96,7 +96,7 @@ def test_fields_and_other_variables_are_fine() -> None:
     assert list(words.variables([source(text)])) == []
 
 
-def test_no_private_word_comes_back() -> None:
+def test_sources_and_pages_contain_no_private_words() -> None:
     """Sources and pages use the terms of the field."""
     complaints = [each for file in FILES for each in words.private(file.path, file.text)]
     complaints += [each for page in PAGES for each in words.private(page.name, page.read_text(encoding="utf-8"))]
@@ -104,12 +104,12 @@ def test_no_private_word_comes_back() -> None:
     assert complaints == []
 
 
-def test_a_private_word_is_seen() -> None:
+def test_private_word_in_name_or_comment_is_reported() -> None:
     """A name and a comment with a private word are reported."""
     assert len(list(words.private("a.py", "scene = 1  # the deeds\n"))) == 2
 
 
-def test_prose_uses_the_words_of_the_field() -> None:
+def test_prose_contains_no_private_words() -> None:
     """No docstring, comment or page uses a private word. Decision records are exempt."""
     complaints = [each for file in FILES for each in words.private_prose(file.path, words.prose_of_source(file))]
     for page in PAGES:
@@ -119,7 +119,7 @@ def test_prose_uses_the_words_of_the_field() -> None:
     assert complaints == []
 
 
-def test_private_prose_is_seen() -> None:
+def test_private_word_in_prose_is_reported() -> None:
     """A docstring, a comment and a page with a private word are reported; a name, code and an exception are not."""
     file = source('"""What was told."""\ntold = 1  # the lane\nx = "door"\n')
     page = "`told` and limnos_cold_reads\n```\ndoor\n```\na cold read\n"
@@ -130,12 +130,12 @@ def test_private_prose_is_seen() -> None:
     ]
 
 
-def test_messages_name_things() -> None:
+def test_messages_contain_no_paraphrased_terms() -> None:
     """No message, log line or help text paraphrases a term."""
     assert [each for file in FILES for each in words.riddles(file)] == []
 
 
-def test_a_riddle_is_seen() -> None:
+def test_paraphrase_in_a_string_is_reported() -> None:
     """A listed phrase in a string is reported, also in a part of an f-string; docstrings have another rule."""
     file = source('"""Written anew."""\nx = f"{y} is written anew"\nz = "Whoever runs it"\n')
 

@@ -11,14 +11,14 @@ from tests.zones import FOLDERS, MODULES, ZONES, is_zoned, machine_in
 TESTS = Path(__file__).parents[1]
 
 
-def test_every_name_is_a_module_or_folder() -> None:
+def test_listed_modules_and_folders_exist() -> None:
     """Every name is an existing module or folder."""
     assert [each for each in (*FOLDERS, *MODULES) if not (TESTS / each).exists()] == []
     assert is_zoned(Path("sqlpp/functions/test_times.py"))
     assert not is_zoned(Path("sqlpp/test_fuzz.py"))
 
 
-def test_the_machine_is_in_the_zone() -> None:
+def test_local_time_uses_the_zone_and_is_restored() -> None:
     """Local times have the zone's offset in summer and winter, and the former zone is restored after the body."""
     before = time.tzname
     offsets = []

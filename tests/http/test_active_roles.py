@@ -52,7 +52,7 @@ def ask(
         ("all", {"all"}), ("none", {"none"}), ("Prüfer", {"Prüfer"}),
     ],
 )  # fmt: skip
-def test_header_is_read(sent: str, means: set[str] | None) -> None:
+def test_header_spacing_and_repeated_names_are_ignored(sent: str, means: set[str] | None) -> None:
     """Spaces around names and repeated names are ignored; only upper-case ALL and NONE are keywords."""
     assert active_roles_of(sent.encode()) == means
 
@@ -65,7 +65,7 @@ def test_malformed_header_is_refused(sent: bytes) -> None:
 
 
 @pytest.mark.parametrize("target", [f"{TABLES}/t", f"{ICEBERG}/t"])
-def test_only_the_named_roles_allow(ana: DriverNode, target: str) -> None:
+def test_load_needs_all_its_roles_in_the_header(ana: DriverNode, target: str) -> None:
     """A load is allowed only if the header names all roles that it needs, whatever was cached before."""
     rounds = ("ALL", "NONE", "looker", "reader", "looker,reader", "looker,writer", "")
     expected = [200, 403, 403, 403, 200, 403, 200]
@@ -92,7 +92,7 @@ def test_lists_and_writes_are_narrowed(ana: DriverNode) -> None:
     assert (writes, tags) == ([403, 403, 200], [403, 200])
 
 
-def test_answers_over_several_catalogs_are_narrowed(ana: DriverNode) -> None:
+def test_tag_object_lists_are_limited_to_named_roles(ana: DriverNode) -> None:
     """A list of a tag's objects has only objects that the named roles allow."""
     ana.done("POST", f"{LAKE}/tags", {"name": "red"})
     ana.done("POST", f"{LAKE}/objects/table/main.s.t/tags", {"tagsToAdd": ["red"]})
@@ -103,7 +103,7 @@ def test_answers_over_several_catalogs_are_narrowed(ana: DriverNode) -> None:
     assert told == [[], [{"fullName": "main.s.t", "type": "table"}]]
 
 
-def test_denials_and_ownership_stay(ana: DriverNode) -> None:
+def test_denials_and_ownership_ignore_the_header(ana: DriverNode) -> None:
     """A denial of a role that the header does not name still applies. Ownership needs no role."""
     denied = {"privileges": [{"name": "select_table", "condition": "deny"}]}
     ana.done("PUT", f"{LAKE}/permissions/roles/tagger/TABLE/main.s.t/grant", denied)
@@ -113,7 +113,7 @@ def test_denials_and_ownership_stay(ana: DriverNode) -> None:
     assert (refused, ask(ana, f"{TABLES}/u", "NONE").status) == (403, 200)
 
 
-def test_role_that_is_not_held_is_refused_like_one_that_is_not_there(ana: DriverNode) -> None:
+def test_unheld_role_is_refused_like_a_missing_one(ana: DriverNode) -> None:
     """A role that the user does not have is refused like a missing one."""
     ana.done("POST", f"{LAKE}/roles", {"name": "secret", "properties": {}, "securableObjects": []})
 
@@ -124,7 +124,7 @@ def test_role_that_is_not_held_is_refused_like_one_that_is_not_there(ana: Driver
     assert "does not hold the role secret" in str(held["message"])
 
 
-def test_role_that_was_taken_is_refused_at_once(ana: DriverNode) -> None:
+def test_revoked_role_is_refused_immediately(ana: DriverNode) -> None:
     """A revoked role is refused at the next request."""
     before = ask(ana, f"{TABLES}/t", "looker,reader").status
     ana.done("PUT", f"{LAKE}/permissions/users/ana/revoke", {"roleNames": ["reader"]})
@@ -132,21 +132,21 @@ def test_role_that_was_taken_is_refused_at_once(ana: DriverNode) -> None:
     assert (before, ask(ana, f"{TABLES}/t", "looker,reader").status) == (200, 403)
 
 
-def test_who_is_no_user_is_told_that_first(ana: DriverNode) -> None:
+def test_unknown_user_gets_the_same_refusal_as_without_header(ana: DriverNode) -> None:
     """A user who is not in the metalake gets the same refusal as without the header."""
     plain, narrowed = ana.get(f"{TABLES}/t", user="bob"), ask(ana, f"{TABLES}/t", "looker", user="bob")
 
     assert (plain.status, narrowed.status, narrowed["message"]) == (403, 403, plain["message"])
 
 
-def test_what_needs_no_role_needs_none(ana: DriverNode) -> None:
+def test_requests_that_need_no_role_are_allowed(ana: DriverNode) -> None:
     """Requests that need no role are allowed: those of service admins, of members for the metalake, and for health."""
     made = ask(ana, API, "NONE", method="POST", body={"name": "pond"}, user="admin").status
 
     assert (made, ask(ana, LAKE, "NONE").status, ask(ana, "/api/health", "a,").status) == (200, 200, 200)
 
 
-def test_malformed_header_in_each_protocols_shape(ana: DriverNode) -> None:
+def test_malformed_header_is_refused_in_each_protocols_format(ana: DriverNode) -> None:
     """Gravitino, Iceberg and Lance REST refuse a malformed header with 400 in their own error format. The other
     protocols refuse every such header, because they do not support it.
     """
@@ -162,6 +162,6 @@ def test_malformed_header_in_each_protocols_shape(ana: DriverNode) -> None:
     assert (asterix.status, "not served at this address" in asterix.body.decode()) == (400, True)
 
 
-def test_without_access_control_there_is_nothing_to_narrow(open_node: DriverNode) -> None:
+def test_header_has_no_effect_without_access_control(open_node: DriverNode) -> None:
     """With access control off the header has no effect."""
     assert ask(open_node, f"{LAKE}/catalogs", "absent", user="admin").status == 200

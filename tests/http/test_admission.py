@@ -121,7 +121,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
         yield running
 
 
-def test_a_route_says_what_it_leads_to_or_takes_short_bodies(node: DriverNode) -> None:
+def test_routes_without_stated_actions_limit_bodies_to_short(node: DriverNode) -> None:
     """Each route that reads long bodies states the actions that need them. All other routes have the limit of short
     bodies.
     """
@@ -132,7 +132,7 @@ def test_a_route_says_what_it_leads_to_or_takes_short_bodies(node: DriverNode) -
 
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("user", [None, "stranger", "member", "disabled"])
-def test_nobody_has_a_long_body_read(node: DriverNode, user: str | None, declared: bool) -> None:
+def test_long_body_of_unprivileged_caller_is_not_read(node: DriverNode, user: str | None, declared: bool) -> None:
     """Callers without rights are refused on every route: before the body if its length is declared, otherwise after a
     short body at most.
     """
@@ -150,7 +150,7 @@ def test_nobody_has_a_long_body_read(node: DriverNode, user: str | None, declare
             assert status == 403, (protocol, path, told)
 
 
-def test_the_refusal_is_the_short_bodys(node: DriverNode) -> None:
+def test_long_and_short_bodies_get_the_same_refusal(node: DriverNode) -> None:
     """The refusal of a long body has the same message as that of a short one."""
     for path, body in (
         (f"{wire.ROOT}/namespaces/a/tables", {"name": "n", "schema": wire.SCHEMA}),
@@ -165,7 +165,7 @@ def test_the_refusal_is_the_short_bodys(node: DriverNode) -> None:
             assert told == short.json()
 
 
-def test_a_lesser_right_has_no_long_body_read(node: DriverNode) -> None:
+def test_long_body_is_not_read_with_a_lesser_privilege(node: DriverNode) -> None:
     """Users with a lesser right than the route needs are refused before a long body is read, except for the operations
     in `READ_FOR`.
     """
@@ -180,7 +180,7 @@ def test_a_lesser_right_has_no_long_body_read(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("declared", [True, False])
-def test_who_may_has_it_read(node: DriverNode, declared: bool) -> None:
+def test_long_body_of_privileged_caller_is_read_completely(node: DriverNode, declared: bool) -> None:
     """For a caller with the right, the body is read completely, and refused because of its content."""
     commit = f"{wire.ROOT}/namespaces/a/tables/t"
 
@@ -193,7 +193,7 @@ def test_who_may_has_it_read(node: DriverNode, declared: bool) -> None:
         assert (status, taken) == (400, 50 * len(PIECE)), told
 
 
-def test_limits_of_routes(node: DriverNode) -> None:
+def test_bodies_over_the_route_limit_return_413(node: DriverNode) -> None:
     """Metadata may have the server's limit, other long bodies a megabyte, all others 64 KiB: 413 for every caller."""
     over = LONG_BODY_BYTES // len(PIECE) + 1
     assert send(node, "POST", f"{wire.ROOT}/namespaces/a/tables/t", "admin", pieces=over)[0] == 400
@@ -202,7 +202,7 @@ def test_limits_of_routes(node: DriverNode) -> None:
     assert send(node, "POST", f"{wire.ROOT}/tables/rename", "admin", pieces=4)[0] == 413
 
 
-def test_access_off(tmp_path: Path) -> None:
+def test_long_bodies_are_read_without_access_control(tmp_path: Path) -> None:
     """With access control off, long bodies of all callers are read."""
     with node_at(tmp_path / "open", access=False) as open_node:
         assert send(open_node, "POST", f"{wire.ROOT}/namespaces", None, pieces=5)[0] == 400

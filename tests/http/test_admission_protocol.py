@@ -81,7 +81,7 @@ def padded(size: int, path: str = LIVE) -> bytes:
 
 
 @pytest.mark.parametrize("path", [LIVE, "/iceberg/v1/config", "/api/metalakes", "/nowhere"])
-def test_head_over_the_limit(wire: SocketWire, path: str) -> None:
+def test_head_over_the_limit_returns_431(wire: SocketWire, path: str) -> None:
     """A complete head over the limit is refused with 431 in its protocol's error format. A head just below the limit is
     accepted.
     """
@@ -103,7 +103,7 @@ def test_head_over_the_limit(wire: SocketWire, path: str) -> None:
     ids=["value", "address", "name", "trailer"],
 )  # fmt: skip
 @pytest.mark.parametrize("piece", [1_000, 1 << 20])
-def test_head_without_end(served: ServedNode, wire: SocketWire, begins: bytes, piece: int) -> None:
+def test_endless_head_is_cut_after_the_limit(served: ServedNode, wire: SocketWire, begins: bytes, piece: int) -> None:
     """An endless head, path or trailer is cut soon after the limit, however it is sent."""
     sent = 0
     wire.send(begins)
@@ -116,14 +116,14 @@ def test_head_without_end(served: ServedNode, wire: SocketWire, begins: bytes, p
     assert is_served(served)
 
 
-def test_refused_head_is_answered(wire: SocketWire) -> None:
+def test_refusal_of_an_oversized_head_is_readable(wire: SocketWire) -> None:
     """A client that sends only a head over the limit can read the refusal."""
     wire.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * (HEAD_BYTES_MAX + 1))
 
     assert last(wire).status == 431
 
 
-def test_many_fields(wire: SocketWire) -> None:
+def test_too_many_header_fields_return_431(wire: SocketWire) -> None:
     """The maximum number of fields is accepted, more are 431."""
     fields = {f"x{number}": "" for number in range(FIELDS_MAX - 2)}  # besides host and authorization
     wire.send(request("GET", LIVE, **fields))
@@ -134,7 +134,7 @@ def test_many_fields(wire: SocketWire) -> None:
     assert last(wire).status == 431
 
 
-def test_cost_of_a_head_is_linear(served: ServedNode) -> None:
+def test_many_oversized_heads_do_not_block_other_requests(served: ServedNode) -> None:
     """A hundred connections with heads of a megabyte do not block other requests."""
     for _ in range(100):
         with closing(SocketWire(served.port)) as flood, suppress(BrokenPipeError, ConnectionResetError):
@@ -147,7 +147,7 @@ def test_cost_of_a_head_is_linear(served: ServedNode) -> None:
 
 
 @pytest.mark.parametrize("path", [LIVE, "/iceberg/v1/config", "/api/metalakes", "/api/limnos/v1/whoami"])
-def test_foreign_host(wire: SocketWire, path: str) -> None:
+def test_foreign_host_is_refused_with_421_on_every_route(wire: SocketWire, path: str) -> None:
     """On every route, a request with a foreign host name that resolves to this server is refused with 421 and the
     setting's name.
     """
@@ -159,14 +159,14 @@ def test_foreign_host(wire: SocketWire, path: str) -> None:
     assert "server.hosts" in answer.body.decode()
 
 
-def test_listed_host(wire: SocketWire) -> None:
+def test_host_of_the_settings_is_accepted(wire: SocketWire) -> None:
     """A request with a host name of the settings is answered."""
     wire.send(request("GET", LIVE, host="lake.example.com:8443"))
 
     assert wire.answer().status == 200
 
 
-def test_foreign_page(wire: SocketWire) -> None:
+def test_cross_site_page_gets_403_before_its_body_is_read(wire: SocketWire) -> None:
     """A request from a page of another site is 403, and its body is not read."""
     body = json.dumps({"namespace": ["theirs"]}).encode()
     wire.send(request("POST", SPACES, body, origin="http://evil.example.com"))
@@ -177,7 +177,7 @@ def test_foreign_page(wire: SocketWire) -> None:
     assert json.loads(answer.body)["error"]["type"] == "ForbiddenException"
 
 
-def test_a_foreign_page_on_a_known_connection(wire: SocketWire) -> None:
+def test_cross_site_page_is_refused_on_a_reused_connection(wire: SocketWire) -> None:
     """A request of a page of another site is also refused on a connection that had an accepted head before."""
     marks = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate"}
     wire.send(request("GET", LIVE, **marks))
@@ -187,7 +187,7 @@ def test_a_foreign_page_on_a_known_connection(wire: SocketWire) -> None:
     assert (linked.status, last(wire).status) == (200, 403)
 
 
-def test_a_page_of_a_named_origin(wire: SocketWire) -> None:
+def test_page_of_an_allowed_origin_is_answered(wire: SocketWire) -> None:
     """A page of an origin in the settings may send requests and read answers and refusals, which allow only that
     origin.
     """
@@ -204,7 +204,7 @@ def test_a_page_of_a_named_origin(wire: SocketWire) -> None:
     assert found.headers["vary"] == "Origin"
 
 
-def test_an_answer_to_a_page_is_no_one_elses(wire: SocketWire) -> None:
+def test_answers_with_and_without_origin_are_not_shared(wire: SocketWire) -> None:
     """Equal requests with and without an origin, in both orders, get separate answers: only the page's names its
     origin.
     """
@@ -219,7 +219,7 @@ def test_an_answer_to_a_page_is_no_one_elses(wire: SocketWire) -> None:
     assert {each.headers["vary"] for each in answers} == {"Origin"}
 
 
-def test_preflight(wire: SocketWire) -> None:
+def test_preflight_of_an_allowed_origin_needs_no_credentials(wire: SocketWire) -> None:
     """A preflight request of an origin in the settings is answered without credentials, with the allowed methods and
     headers.
     """
@@ -243,7 +243,7 @@ def test_preflight(wire: SocketWire) -> None:
     assert answer.headers["vary"] == "Origin"
 
 
-def test_preflight_of_another_page(wire: SocketWire) -> None:
+def test_preflight_of_another_origin_is_refused(wire: SocketWire) -> None:
     """A preflight request of another origin is refused. OPTIONS without an origin is not a preflight request."""
     asked = {"access_control_request_method": "DELETE"}
     wire.send(request("OPTIONS", SPACES, **asked))
@@ -257,7 +257,7 @@ def test_preflight_of_another_page(wire: SocketWire) -> None:
 
 
 @pytest.mark.parametrize("name", [b"authorization", b"host", b"content-length"])
-def test_header_that_comes_twice(wire: SocketWire, name: bytes) -> None:
+def test_repeated_unique_headers_return_400(wire: SocketWire, name: bytes) -> None:
     """Two credentials, hosts or lengths are 400."""
     whole = request("POST", SPACES, b"{}")
     (line,) = [line for line in whole.split(b"\r\n") if line.startswith(name)]
@@ -266,7 +266,7 @@ def test_header_that_comes_twice(wire: SocketWire, name: bytes) -> None:
     assert last(wire).status == 400
 
 
-def test_no_host(wire: SocketWire) -> None:
+def test_http_1_1_without_host_returns_400(wire: SocketWire) -> None:
     """HTTP/1.1 without a Host is 400."""
     wire.send(request("GET", LIVE).replace(b"host: localhost\r\n", b""))
 
@@ -274,7 +274,7 @@ def test_no_host(wire: SocketWire) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
-def test_bodies_that_pages_can_send(wire: SocketWire, kind: str) -> None:
+def test_media_types_without_preflight_return_415(wire: SocketWire, kind: str) -> None:
     """Media types that pages can send without a preflight are 415, and nothing is changed."""
     body = json.dumps({"namespace": ["page"]}).encode()
     wire.send(request("POST", SPACES, body, content_type=kind) + request("HEAD", f"{SPACES}/page"))
@@ -285,7 +285,7 @@ def test_bodies_that_pages_can_send(wire: SocketWire, kind: str) -> None:
 @pytest.mark.parametrize(
     "kind", ["application/json", "Application/JSON; charset=utf-8", "application/vnd.gravitino.v1+json", None]
 )
-def test_bodies_that_clients_send(wire: SocketWire, kind: str | None) -> None:
+def test_json_and_missing_media_types_are_accepted(wire: SocketWire, kind: str | None) -> None:
     """JSON media types, and a missing media type, are accepted."""
     fields = {} if kind is None else {"content_type": kind}
     wire.send(request("POST", f"{SPACES}/gone/properties", b'{"updates":{"a":"b"}}', **fields))
@@ -296,7 +296,7 @@ def test_bodies_that_clients_send(wire: SocketWire, kind: str | None) -> None:
 # -- slow clients ----------------------------------------------------------------------------------------------
 
 
-def test_head_that_does_not_come(hasty: ServedNode) -> None:
+def test_incomplete_head_times_out_with_408(hasty: ServedNode) -> None:
     """An incomplete head is answered with 408 after its timeout, and the connection is closed."""
     with closing(SocketWire(hasty.port)) as wire:
         wire.send(b"GET /iceberg/v1/config HTTP/1.1\r\nHost: local")
@@ -309,7 +309,7 @@ def test_head_that_does_not_come(hasty: ServedNode) -> None:
 
 @pytest.mark.parametrize("size", [100, 200_000])
 @pytest.mark.parametrize("path", [SPACES, "/api/metalakes"])
-def test_body_that_does_not_come(hasty: ServedNode, path: str, size: int) -> None:
+def test_incomplete_body_times_out_with_408(hasty: ServedNode, path: str, size: int) -> None:
     """An incomplete body is 408 after its timeout, and nothing is changed."""
     with closing(SocketWire(hasty.port)) as wire:
         wire.send(request("POST", path, content_length=str(size)) + b"{")
@@ -317,7 +317,7 @@ def test_body_that_does_not_come(hasty: ServedNode, path: str, size: int) -> Non
         assert last(wire).status == 408
 
 
-def test_byte_by_byte(hasty: ServedNode) -> None:
+def test_head_sent_byte_by_byte_times_out(hasty: ServedNode) -> None:
     """A head that arrives byte by byte is cut after the same timeout."""
     with closing(SocketWire(hasty.port)) as wire, suppress(BrokenPipeError, ConnectionResetError):
         wire.send(b"GET /")
@@ -334,7 +334,7 @@ def test_byte_by_byte(hasty: ServedNode) -> None:
     raise AssertionError("the server went on waiting")
 
 
-def test_slow_answer_is_not_a_slow_client(hasty: ServedNode) -> None:
+def test_idle_keep_alive_connection_is_not_timed_out(hasty: ServedNode) -> None:
     """The timeouts of heads and bodies do not close a connection that is idle between two requests."""
     with closing(SocketWire(hasty.port)) as wire:
         for _ in range(3):
@@ -343,7 +343,7 @@ def test_slow_answer_is_not_a_slow_client(hasty: ServedNode) -> None:
             time.sleep(SOON_S * 2)
 
 
-def test_many_half_heads(hasty: ServedNode) -> None:
+def test_many_incomplete_heads_do_not_block_other_requests(hasty: ServedNode) -> None:
     """Many connections with half a head are all closed after the timeout; other requests are served meanwhile."""
     crowd = []
     for _ in range(300):
@@ -362,7 +362,7 @@ def test_many_half_heads(hasty: ServedNode) -> None:
 # -- the order of answers ----------------------------------------------------------------------------------------
 
 
-def test_refusal_behind_a_write(served: ServedNode, wire: SocketWire) -> None:
+def test_earlier_requests_are_answered_before_a_refusal(served: ServedNode, wire: SocketWire) -> None:
     """Requests before a refused head are answered first. The refusal is never the answer to an earlier request."""
     body = json.dumps({"namespace": ["before"]}).encode()
     wire.send(request("POST", SPACES, body) + request("GET", LIVE, host="evil.example.com"))
@@ -377,7 +377,7 @@ def test_refusal_behind_a_write(served: ServedNode, wire: SocketWire) -> None:
     assert wire.ended() or wire.answer().status == 421
 
 
-def test_junk_behind_a_write(wire: SocketWire) -> None:
+def test_request_before_invalid_bytes_is_answered_first(wire: SocketWire) -> None:
     """A request before bytes that are not HTTP is answered first."""
     body = json.dumps({"namespace": ["junk"]}).encode()
     wire.send(request("POST", SPACES, body) + b"\x00\x01\x02junk\r\n\r\n")
@@ -386,7 +386,7 @@ def test_junk_behind_a_write(wire: SocketWire) -> None:
     assert wire.ended() or wire.answer().status == 400
 
 
-def test_fields_behind_a_body_are_no_head(wire: SocketWire) -> None:
+def test_credential_in_a_trailer_is_ignored(wire: SocketWire) -> None:
     """A credential in a trailer is ignored."""
     chunks = b"2\r\n{}\r\n0\r\nAuthorization: Basic YWRtaW46eA==\r\n\r\n"
     whole = request("POST", "/api/limnos/v1/tokens", chunks, transfer_encoding="chunked")

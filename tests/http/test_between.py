@@ -115,7 +115,7 @@ def cells(left_out: set[str]) -> list[object]:
 
 
 @pytest.mark.parametrize("operation, step", cells(set(NOT_BY_OWNERSHIP)))
-def test_a_right_that_goes(
+def test_write_is_refused_if_its_privilege_is_lost_meanwhile(
     world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: InterferencePoint
 ) -> None:
     """If the caller leaves the group that allowed a write after the decision, it is refused, and nothing is changed."""
@@ -134,7 +134,7 @@ def test_a_right_that_goes(
 
 
 @pytest.mark.parametrize("operation, step", cells(WITHOUT_CREDENTIAL | OWN_ALONE))
-def test_a_credential_that_goes(
+def test_write_is_refused_if_its_token_is_revoked_meanwhile(
     world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: InterferencePoint
 ) -> None:
     """If the caller's token is revoked after the decision, the write is 401, and nothing is changed."""
@@ -269,7 +269,7 @@ NOT_AWAY = {
 """Writes whose object is not renamed, moved or dropped, with the reason."""
 
 
-def test_every_write_loses_its_name() -> None:
+def test_every_writing_route_has_a_rename_case() -> None:
     """Each writing route is in the list of renames above, or has a reason."""
     assert set(AWAY) | set(NOT_AWAY) | FILES_FIRST == set(WRITES)
     assert not set(AWAY) & set(NOT_AWAY)
@@ -279,7 +279,7 @@ def test_every_write_loses_its_name() -> None:
     "operation, number", [(each, number) for each, found in AWAY.items() for number in range(len(found))]
 )
 @pytest.mark.parametrize("step", InterferencePoint, ids=lambda each: each.value)
-def test_a_name_that_moves(
+def test_write_is_refused_if_its_object_is_renamed_meanwhile(
     world: World, monkeypatch: pytest.MonkeyPatch, operation: str, number: int, step: InterferencePoint
 ) -> None:
     """If the object is renamed after the decision, the write is refused as not found, and nothing is changed."""
@@ -324,7 +324,7 @@ NOT_PROTECTED = {
 """Drops of objects that cannot be protected, with the reason."""
 
 
-def test_every_drop_is_of_something_protected() -> None:
+def test_every_drop_route_has_a_protection_case() -> None:
     """Each drop is in the list of protected objects above, or has a reason."""
     drops = {each for each in WRITES if each.removeprefix("lance-").startswith(("drop-", "delete-"))}
 
@@ -335,7 +335,7 @@ def test_every_drop_is_of_something_protected() -> None:
 
 @pytest.mark.parametrize("step", InterferencePoint, ids=lambda each: each.value)
 @pytest.mark.parametrize("operation", PROTECTED)
-def test_a_drop_of_something_protected(
+def test_drop_is_refused_if_its_object_is_protected_meanwhile(
     world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: InterferencePoint
 ) -> None:
     """If the object is protected after the decision, the drop is refused and nothing is changed."""
@@ -355,7 +355,9 @@ def test_a_drop_of_something_protected(
 
 
 @pytest.mark.parametrize("operation", sorted(FILES_FIRST))
-def test_files_that_were_changed(node: DriverNode, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+def test_write_succeeds_if_privilege_is_lost_after_file_change(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
     """If the right is revoked after a table's files were changed, the request still succeeds and writes its change
     row.
     """

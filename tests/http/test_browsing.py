@@ -86,7 +86,7 @@ def by_pages(node: DriverNode, parent: tuple[str, ...], user: str) -> list[tuple
 
 
 @pytest.mark.parametrize("user", CALLERS)
-def test_lists_of_catalogs(lake: DriverNode, user: str) -> None:
+def test_catalog_lists_name_the_visible_catalogs(lake: DriverNode, user: str) -> None:
     """The lists of Gravitino and Lance name the visible catalogs. Gravitino's list with details has only catalogs that
     the caller may load.
     """
@@ -100,7 +100,7 @@ def test_lists_of_catalogs(lake: DriverNode, user: str) -> None:
 
 
 @pytest.mark.parametrize("user", CALLERS)
-def test_lists_of_namespaces(lake: DriverNode, user: str) -> None:
+def test_namespace_lists_of_all_protocols_equal_the_model(lake: DriverNode, user: str) -> None:
     """At every place, the lists of all protocols equal the model, complete and in pages, or are refused if the model
     is.
     """
@@ -122,7 +122,7 @@ def test_lists_of_namespaces(lake: DriverNode, user: str) -> None:
 
 
 @pytest.mark.parametrize("user", CALLERS)
-def test_dataverses(lake: DriverNode, user: str) -> None:
+def test_dataverses_equal_the_listed_namespaces(lake: DriverNode, user: str) -> None:
     """`Metadata.Dataverse` has the same namespaces as the lists. A namespace of which only the name is visible has no
     time.
     """
@@ -140,7 +140,7 @@ def test_dataverses(lake: DriverNode, user: str) -> None:
         assert ("1970" in found[name]) == (not truth.sees(containers[path]))
 
 
-def test_a_name_is_all_that_is_shown(lake: DriverNode) -> None:
+def test_name_only_namespace_cannot_be_read_or_changed(lake: DriverNode) -> None:
     """A namespace of which only the name is visible cannot be read or changed, and neither can its tables, owner and
     properties.
     """
@@ -164,7 +164,7 @@ def test_a_name_is_all_that_is_shown(lake: DriverNode) -> None:
     assert lake.get("/iceberg/v1/config?warehouse=main", user="ana").status == 404
 
 
-def test_a_revoke_takes_the_name_away_at_once(tmp_path: Path) -> None:
+def test_revoke_hides_the_name_in_the_next_list(tmp_path: Path) -> None:
     """After a revoke the next list of every protocol lacks the name, or is refused."""
     with wire.node_over(tmp_path) as node:
         wire.make_table(node, "P", "Q", "t")

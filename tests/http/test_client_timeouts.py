@@ -56,7 +56,7 @@ def test_each_phase_has_its_limit() -> None:
         assert limit <= at <= limit + SLACK_S
 
 
-def test_who_moves_is_waited_for() -> None:
+def test_progress_restarts_the_timeout() -> None:
     """A step, another phase, or bytes that the client takes restart the timeout."""
 
     async def story() -> list[tuple[ConnectionPhase, float]]:
@@ -76,7 +76,7 @@ def test_who_moves_is_waited_for() -> None:
     assert run(story()) == []
 
 
-def test_who_is_gone_is_forgotten() -> None:
+def test_closed_connection_is_no_longer_watched() -> None:
     """A closed connection is no longer watched. Without connections no timer runs."""
 
     async def story() -> tuple[list[tuple[ConnectionPhase, float]], bool]:
@@ -89,7 +89,7 @@ def test_who_is_gone_is_forgotten() -> None:
     assert run(story()) == ([], False)
 
 
-def test_a_long_body_goes_on_by_mebibytes() -> None:
+def test_each_mebibyte_of_a_body_counts_as_progress() -> None:
     """Each mebibyte of a body is a step of its connection, so that an active sender is not ended. A smaller amount is
     not a step.
     """

@@ -33,7 +33,7 @@ def documented() -> Check:
     return found["is_genuine"]  # type: ignore[return-value]
 
 
-def test_an_event() -> None:
+def test_event_has_only_visible_parts_and_a_stable_id() -> None:
     """An event has only visible parts, its subject is a visible path, and its id is the same for each delivery."""
     event = event_of(TOLD, epoch=5, metalake="my lake")
 
@@ -63,7 +63,7 @@ def test_bodies_are_bounded() -> None:
     assert list(batches_of([], size=2)) == []
 
 
-def test_a_body_keeps_its_name() -> None:
+def test_equal_bodies_for_one_webhook_have_equal_ids() -> None:
     """Equal bodies for one webhook have equal ids; another body or webhook has another id."""
     names = [message_id(1, b"a"), message_id(1, b"a"), message_id(1, b"b"), message_id(2, b"a")]
 
@@ -71,7 +71,7 @@ def test_a_body_keeps_its_name() -> None:
     assert names[0] == names[1]
 
 
-def test_the_signature_is_what_the_page_checks() -> None:
+def test_documented_function_verifies_signatures() -> None:
     """The documented function accepts sent bodies, and refuses another body, secret, id or time."""
     is_genuine, now, secret = documented(), int(time.time()), f"{SECRET_PREFIX}{SECRET}"
     headers = signed_headers(b"[]", message="msg_1", at_s=now, secret=SECRET)

@@ -75,7 +75,7 @@ def test_keep_alive(wire: SocketWire) -> None:
     assert wire.held == b""
 
 
-def test_pipelined_requests(wire: SocketWire) -> None:
+def test_pipelined_requests_are_answered_in_order(wire: SocketWire) -> None:
     """Pipelined requests are answered in order, with nothing between the answers."""
     paths = [TABLE, f"{TABLES}/gone", SPACES, TABLES] * 5
 
@@ -88,7 +88,7 @@ def test_pipelined_requests(wire: SocketWire) -> None:
     assert wire.held == b""
 
 
-def test_pipelined_writes_and_reads(wire: SocketWire) -> None:
+def test_pipelined_read_returns_the_effect_of_the_write(wire: SocketWire) -> None:
     """A read that is pipelined behind a write sees the write's effect."""
     name = json.dumps({"namespace": ["pipelined"]}).encode()
 
@@ -101,7 +101,7 @@ def test_pipelined_writes_and_reads(wire: SocketWire) -> None:
     assert answers == [200, 204, 204, 404]
 
 
-def test_head(wire: SocketWire) -> None:
+def test_head_returns_the_length_without_a_body(wire: SocketWire) -> None:
     """HEAD of a GET route returns the length of the body without the body, and the next answer follows immediately."""
     wire.send(request("GET", TABLES) + request("HEAD", TABLES) + request("GET", TABLE))
 
@@ -114,7 +114,7 @@ def test_head(wire: SocketWire) -> None:
 
 
 @pytest.mark.parametrize("piece", [1_000_000, 1, 50])
-def test_a_wish_for_another_protocol_is_passed_over(wire: SocketWire, piece: int) -> None:
+def test_http_2_upgrade_request_is_ignored(wire: SocketWire, piece: int) -> None:
     """An upgrade to HTTP/2, which Java's client requests each time, is ignored. Bodies and following requests are read,
     however they are split.
     """
@@ -135,7 +135,7 @@ def test_a_wish_for_another_protocol_is_passed_over(wire: SocketWire, piece: int
     assert wire.held == b""
 
 
-def test_not_modified(wire: SocketWire) -> None:
+def test_304_has_no_body_and_keeps_the_connection(wire: SocketWire) -> None:
     """304 has neither a body nor a length, and the connection stays open."""
     wire.send(request("GET", TABLE))
     etag = wire.answer().headers["etag"]
@@ -148,7 +148,7 @@ def test_not_modified(wire: SocketWire) -> None:
     assert following.status == 200
 
 
-def test_what_was_asked_before_is_answered_the_same(wire: SocketWire) -> None:
+def test_identical_requests_get_separate_answers(wire: SocketWire) -> None:
     """Repeated identical requests, alone, pipelined or in pieces, each get an answer with its own request id."""
     load, head, other = request("GET", TABLE), request("HEAD", TABLE), request("GET", f"{TABLES}/gone")
     ids = set[str]()
@@ -170,7 +170,7 @@ def test_what_was_asked_before_is_answered_the_same(wire: SocketWire) -> None:
     assert wire.held == b""
 
 
-def test_what_is_like_what_was_asked_before_is_looked_at(served: ServedNode) -> None:
+def test_slightly_different_request_is_parsed_again(served: ServedNode) -> None:
     """A request that differs from the last one in a few bytes is parsed again and gets its own answer."""
     usual = request("GET", TABLE)
     for other, status in (
@@ -195,7 +195,7 @@ def test_what_is_like_what_was_asked_before_is_looked_at(served: ServedNode) -> 
 
 
 @pytest.mark.parametrize("second, holds", [(TABLE, b"metadata-location"), (SPACES, b"namespaces")])
-def test_what_follows_a_request_that_had_more_behind_it(wire: SocketWire, second: str, holds: bytes) -> None:
+def test_two_requests_in_one_piece_get_two_answers(wire: SocketWire, second: str, holds: bytes) -> None:
     """Two requests that arrive in one piece are answered as two requests, also when the same piece arrives again."""
     two = request("GET", TABLE) + request("GET", second)
     for _ in range(4):
@@ -206,7 +206,7 @@ def test_what_follows_a_request_that_had_more_behind_it(wire: SocketWire, second
 
 
 @pytest.mark.parametrize("path", [TABLE, f"{TABLES}/big", f"{TABLES}/gone"])
-def test_connection_close(wire: SocketWire, path: str) -> None:
+def test_connection_close_gets_a_complete_answer(wire: SocketWire, path: str) -> None:
     """With `Connection: close`, the answer is complete before the server closes the connection."""
     wire.send(request("GET", path, connection="close"))
 
@@ -218,7 +218,7 @@ def test_connection_close(wire: SocketWire, path: str) -> None:
     assert wire.ended()
 
 
-def test_http_1_0(wire: SocketWire) -> None:
+def test_http_1_0_connection_is_closed_after_the_answer(wire: SocketWire) -> None:
     """An HTTP/1.0 client gets its answer, and the server closes the connection."""
     wire.send(request("GET", TABLE).replace(b"HTTP/1.1", b"HTTP/1.0"))
 
@@ -226,7 +226,7 @@ def test_http_1_0(wire: SocketWire) -> None:
     assert wire.ended()
 
 
-def test_second_head_is_looked_at_though_the_first_was_ordinary(served: ServedNode, wire: SocketWire) -> None:
+def test_cached_head_check_applies_only_to_equal_heads(served: ServedNode, wire: SocketWire) -> None:
     """The cached check of a connection's head applies only to a head with exactly the same fields and version."""
     usual = request("GET", TABLE)
     for other, status in (
@@ -248,7 +248,7 @@ def test_second_head_is_looked_at_though_the_first_was_ordinary(served: ServedNo
     assert wire.ended()
 
 
-def test_large_answers(wire: SocketWire) -> None:
+def test_large_answers_are_complete(wire: SocketWire) -> None:
     """Answers of several megabytes are complete, also pipelined with small ones."""
     wire.send(request("GET", f"{TABLES}/big") + request("GET", TABLE) + request("GET", f"{TABLES}/big"))
 
@@ -261,7 +261,7 @@ def test_large_answers(wire: SocketWire) -> None:
 
 
 @pytest.mark.parametrize("size", [60_000, 200_000, 1_048_000, 1_049_000, 4_000_000])
-def test_large_request(wire: SocketWire, size: int) -> None:
+def test_large_request_body_is_read_completely(wire: SocketWire, size: int) -> None:
     """A body of any length is read completely, in one piece or many."""
     body = json.dumps({"updates": [{"action": "set-properties", "updates": {"k": "y" * size}}]}).encode()
     data = request("POST", TABLE, body)
@@ -276,7 +276,7 @@ def test_large_request(wire: SocketWire, size: int) -> None:
     assert len(json.loads(whole.body)["metadata"]["properties"]["k"]) == size
 
 
-def test_chunked_request(wire: SocketWire) -> None:
+def test_chunked_body_is_reassembled_from_any_pieces(wire: SocketWire) -> None:
     """A chunked body is reassembled from any pieces."""
     body = json.dumps({"removals": [], "updates": {"way": "chunked"}}).encode()
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (body[:1], body[1:7], body[7:]))
@@ -289,7 +289,7 @@ def test_chunked_request(wire: SocketWire) -> None:
     assert json.loads(loaded.body)["properties"]["way"] == "chunked"
 
 
-def test_chunked_request_over_the_limit(served: ServedNode, wire: SocketWire) -> None:
+def test_chunked_body_over_the_limit_returns_413(served: ServedNode, wire: SocketWire) -> None:
     """A chunked body over the limit is 413 immediately."""
     wire.send(request("POST", SPACES, b"", transfer_encoding="chunked"))
     piece = b"x" * (1 << 20)
@@ -304,7 +304,7 @@ def test_chunked_request_over_the_limit(served: ServedNode, wire: SocketWire) ->
     assert still_serves(served)
 
 
-def test_declared_length_over_the_limit(served: ServedNode, wire: SocketWire) -> None:
+def test_declared_length_over_the_limit_returns_413(served: ServedNode, wire: SocketWire) -> None:
     """A body whose declared length is over the limit is 413 before it is sent."""
     wire.send(request("POST", SPACES, content_length=str(1 << 30)))
 
@@ -314,7 +314,7 @@ def test_declared_length_over_the_limit(served: ServedNode, wire: SocketWire) ->
     assert still_serves(served)
 
 
-def test_expect_continue(wire: SocketWire) -> None:
+def test_expect_continue_gets_100_and_an_answer(wire: SocketWire) -> None:
     """A client with `Expect: 100-continue` gets 100 and then its answer."""
     body = json.dumps({"removals": ["way"]}).encode()
 
@@ -327,14 +327,14 @@ def test_expect_continue(wire: SocketWire) -> None:
     assert answer.status == 200
 
 
-def test_expect_continue_that_is_refused(wire: SocketWire) -> None:
+def test_refused_expect_continue_gets_no_100(wire: SocketWire) -> None:
     """A client with `Expect: 100-continue` whose headers are refused gets the refusal instead of 100."""
     wire.send(request("POST", SPACES, content_length=str(1 << 30), expect="100-continue"))
 
     assert wire.head()[0] == 413
 
 
-def test_slow_reader(served: ServedNode) -> None:
+def test_slow_reader_gets_the_whole_answer(served: ServedNode) -> None:
     """A client that reads slowly gets the whole answer. Other requests are answered meanwhile."""
     with closing(SocketWire(served.port, receive_bytes=4096)) as slow:
         slow.send(request("GET", f"{TABLES}/big") * 3)
@@ -347,7 +347,7 @@ def test_slow_reader(served: ServedNode) -> None:
     assert len(answers[0].body) > 6_000_000
 
 
-def test_slow_sender(wire: SocketWire) -> None:
+def test_request_sent_byte_by_byte_is_answered(wire: SocketWire) -> None:
     """A request that arrives byte by byte is answered."""
     for byte in request("GET", TABLE):
         wire.send(bytes([byte]))
@@ -356,7 +356,7 @@ def test_slow_sender(wire: SocketWire) -> None:
 
 
 @pytest.mark.parametrize("read", [0, 100_000])
-def test_client_that_goes_away_while_it_is_answered(served: ServedNode, read: int) -> None:
+def test_disconnect_during_an_answer_affects_no_other_request(served: ServedNode, read: int) -> None:
     """A client that disconnects during a large answer affects no other request."""
     for _ in range(5):
         with closing(SocketWire(served.port, receive_bytes=4096)) as gone:
@@ -367,7 +367,7 @@ def test_client_that_goes_away_while_it_is_answered(served: ServedNode, read: in
     assert still_serves(served)
 
 
-def test_client_that_goes_away_before_its_body_is_complete(served: ServedNode, wire: SocketWire) -> None:
+def test_disconnect_before_the_body_ends_changes_nothing(served: ServedNode, wire: SocketWire) -> None:
     """A request with an incomplete body changes nothing."""
     body = json.dumps({"namespace": ["half"]}).encode()
     with closing(SocketWire(served.port)) as gone:
@@ -379,7 +379,7 @@ def test_client_that_goes_away_before_its_body_is_complete(served: ServedNode, w
     assert wire.answer(bodiless=True).status == 404
 
 
-def test_client_that_goes_away_after_its_request(served: ServedNode) -> None:
+def test_disconnect_after_a_request_keeps_the_change_atomic(served: ServedNode) -> None:
     """A change whose client disconnects is made completely or not at all, and its outcome can be read."""
     body = json.dumps({"name": "unheard", "schema": SCHEMA}).encode()
     with closing(SocketWire(served.port)) as gone:
@@ -405,7 +405,7 @@ def test_client_that_goes_away_after_its_request(served: ServedNode) -> None:
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     ],
 )
-def test_what_is_no_http(served: ServedNode, wire: SocketWire, junk: bytes) -> None:
+def test_invalid_http_returns_400_and_ends_the_connection(served: ServedNode, wire: SocketWire, junk: bytes) -> None:
     """Bytes that are not HTTP are answered with 400 and end the connection. Other requests are answered."""
     wire.send(junk)
 

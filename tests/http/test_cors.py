@@ -11,7 +11,7 @@ ORIGINS = frozenset({CONSOLE})
 ASKED = {b"origin": CONSOLE, b"access-control-request-method": b"PUT"}
 
 
-def test_an_answer_names_the_origin_that_asked() -> None:
+def test_answer_names_the_requesting_origin() -> None:
     """An answer to a page of an allowed origin names that origin. Without an origin in the request, or in the settings,
     no header is added.
     """
@@ -20,7 +20,7 @@ def test_an_answer_names_the_origin_that_asked() -> None:
     assert allow_origin({b"origin": CONSOLE}, frozenset()) == []
 
 
-def test_what_a_preflight_is() -> None:
+def test_preflight_needs_options_origin_and_method() -> None:
     """A preflight is OPTIONS with an origin and a requested method, if the settings name an origin."""
     assert is_preflight("OPTIONS", ASKED, origins=ORIGINS)
     assert not is_preflight("GET", ASKED, origins=ORIGINS)
@@ -30,7 +30,7 @@ def test_what_a_preflight_is() -> None:
 
 
 @pytest.mark.parametrize("wanted", [b"", b"a\x0bb", b"x" * 3000, b"a;b"])
-def test_what_is_no_name_of_a_header_is_not_allowed(wanted: bytes) -> None:
+def test_invalid_header_names_are_not_allowed(wanted: bytes) -> None:
     """Only valid header names of limited length are allowed."""
     fields = dict(preflight_fields({**ASKED, b"access-control-request-headers": wanted}, ORIGINS))
 

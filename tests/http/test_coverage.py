@@ -221,21 +221,23 @@ def ask(node: DriverNode, operation: Operation, headers: dict[str, str | None]) 
     return node.ask(operation.method, operation.target, BODIES.get(operation.name), **headers)  # type: ignore[arg-type]
 
 
-def test_every_parameter_has_a_name() -> None:
+def test_every_path_parameter_has_a_test_value() -> None:
     """`NAMES` has a name for each path parameter."""
     parameters = {name for each in OPERATIONS for name in re.findall(r"\{(\w+)\}", each.path)}
 
     assert parameters - set(NAMES) == set()
 
 
-def test_every_body_is_known() -> None:
+def test_every_operation_with_a_body_has_a_test_body() -> None:
     """`BODIES` has a body for each operation that takes one."""
     assert {each.name for each in OPERATIONS if each.takes_body} - set(BODIES) == set()
 
 
 @pytest.mark.parametrize("caller", CALLERS)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.method} {each.path}")
-def test_nobody_gets_through(answers: dict[Asked, DriverAnswer], caller: str, operation: Operation) -> None:
+def test_caller_without_rights_is_refused_everywhere(
+    answers: dict[Asked, DriverAnswer], caller: str, operation: Operation
+) -> None:
     """A caller without rights gets 401, 403 or 404 in the protocol's error format, unless the list has a reason."""
     key = _key(caller, operation)
     answer = answers[key]
@@ -247,7 +249,7 @@ def test_nobody_gets_through(answers: dict[Asked, DriverAnswer], caller: str, op
         assert operation.method == "HEAD" or json.loads(answer.body)
 
 
-def test_list_only_shrinks() -> None:
+def test_list_of_exceptions_does_not_grow() -> None:
     """The list has no more entries than before, each with a reason and an existing operation."""
     found = allowed()
 
@@ -256,7 +258,7 @@ def test_list_only_shrinks() -> None:
     assert set(found) <= {_key(caller, each) for caller in CALLERS for each in OPERATIONS}
 
 
-def test_lists_shrink_to_nothing(answers: dict[Asked, DriverAnswer]) -> None:
+def test_member_lists_contain_only_the_members_objects(answers: dict[Asked, DriverAnswer]) -> None:
     """A list that a member may request contains only the member's own objects."""
     for (caller, operation), answer in answers.items():
         if caller == "member" and operation.startswith("GET /api/metalakes/{m}/") and 200 <= answer.status < 300:

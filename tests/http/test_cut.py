@@ -386,7 +386,7 @@ def cut_after_commit(node: DriverNode, patch: pytest.MonkeyPatch, *, marks: int 
     return commits
 
 
-def test_every_write_is_tried() -> None:
+def test_every_writing_route_has_a_case() -> None:
     """Each writing route has a case here."""
     assert operations() - READ_ONLY == set(WRITES)
 
@@ -423,7 +423,7 @@ later ones fail.
 """
 
 
-def test_a_rotation_that_is_cut_says_so(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_rotation_reports_state_unknown(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the database fails between two secrets, the rotation reports a partial result, and the next rotation completes
     it.
     """
@@ -463,7 +463,7 @@ def furnished(seed: tuple[Path, Path, dict[str, str]]) -> Iterator[tuple[DriverN
 
 
 @pytest.mark.parametrize("operation", WRITES)
-def test_what_was_committed_is_answered(
+def test_write_succeeds_if_database_is_lost_after_commit(
     furnished: tuple[DriverNode, dict[str, str]], monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
     """A write whose database is lost right after the COMMIT is answered as a success."""

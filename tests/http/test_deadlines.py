@@ -35,7 +35,7 @@ async def watched(
     return "done", loop.time()
 
 
-def test_who_is_late_is_cancelled_and_nobody_else() -> None:
+def test_only_late_requests_are_cancelled() -> None:
     """One timer serves many requests; those that end in time, and later ones, are not cancelled."""
 
     async def story() -> list[str]:
@@ -49,7 +49,7 @@ def test_who_is_late_is_cancelled_and_nobody_else() -> None:
     assert run(story()) == ["late", "done", "done"]
 
 
-def test_late_by_a_small_part_of_the_limit_at_most() -> None:
+def test_late_request_is_cancelled_soon_after_its_limit() -> None:
     """A request may run for its limit, and is cancelled soon after it."""
     how, at = run(watched(Deadlines(LIMIT_S), asyncio.sleep(1000)))
 
@@ -58,7 +58,7 @@ def test_late_by_a_small_part_of_the_limit_at_most() -> None:
 
 
 @pytest.mark.parametrize("long_first", [True, False])
-def test_each_may_run_its_own_time(long_first: bool) -> None:
+def test_requests_are_cancelled_at_their_own_limits(long_first: bool) -> None:
     """Requests with different limits are each cancelled at their own limit, in whatever order they started."""
     seconds = [LIMIT_S * 100, LIMIT_S, LIMIT_S / 16]
 
@@ -76,7 +76,7 @@ def test_each_may_run_its_own_time(long_first: bool) -> None:
         assert each <= at <= each * 1.2
 
 
-def test_a_cancellation_from_outside_stays_one() -> None:
+def test_outside_cancellation_is_not_reported_as_timeout() -> None:
     """A task that is cancelled by another party reports a cancellation, not a timeout."""
 
     async def story() -> bool:
@@ -93,7 +93,7 @@ def test_a_cancellation_from_outside_stays_one() -> None:
     assert run(story())
 
 
-def test_the_timer_rests_while_nobody_is_watched() -> None:
+def test_no_timer_runs_without_requests() -> None:
     """Without requests no timer runs; the next request starts it again."""
 
     async def story() -> tuple[bool, str]:

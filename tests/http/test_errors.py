@@ -46,14 +46,14 @@ def made(kind: type[LimnosError]) -> LimnosError:
 
 
 @pytest.mark.parametrize("kind", [*kinds()], ids=lambda kind: kind.code)
-def test_no_failure_is_unexpected(kind: type[LimnosError]) -> None:
+def test_no_error_class_is_answered_with_500(kind: type[LimnosError]) -> None:
     """Each error class is in each protocol's table, and none is answered as an internal error."""
     found = {protocol: answer.status for protocol, answer in answers(made(kind)).items()}
 
     assert 500 not in found.values(), found
 
 
-def test_storage_failed_has_one_answer_in_each_protocol() -> None:
+def test_storage_failure_is_not_reported_as_internal_error() -> None:
     """In each protocol, a failing file store is reported as such and not as an internal error."""
     found = answers(StorageFailed("The bucket refuses: check its credentials"))
 

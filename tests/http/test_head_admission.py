@@ -37,7 +37,7 @@ def told(
     "host",
     ["localhost", "LocalHost:8090", "127.0.0.1:8090", "127.9.9.9", "[::1]:8090", "localhost.", LOCAL, f"{LOCAL}:80"],
 )
-def test_own_names_are_let_in(host: str) -> None:
+def test_loopback_and_connection_address_are_accepted(host: str) -> None:
     """Names of loopback and the address of the connection are accepted, with and without port."""
     assert told(HeadAdmission(), ("host", host)) is None
 
@@ -53,12 +53,12 @@ def test_other_names_are_refused(host: str) -> None:
 @pytest.mark.parametrize(
     "host", ["a b", "user@localhost", "localhost:", "localhost:port", "local\x00host", "[::1", "é"]
 )
-def test_what_is_no_host(host: str) -> None:
+def test_malformed_host_is_a_bad_request(host: str) -> None:
     """A malformed Host is a bad request."""
     assert told(HeadAdmission(), ("host", host)) is BadRequest
 
 
-def test_names_of_the_settings() -> None:
+def test_configured_hosts_suffixes_and_star_are_accepted() -> None:
     """Exact names, suffixes and the star in the settings accept matching names."""
     door = HeadAdmission(hosts=["Lake.example.com", "*.corp.example"], listens_on=["lakehost"])
 
@@ -90,7 +90,7 @@ def test_a_request_has_one_host() -> None:
 @pytest.mark.parametrize(
     "name", ["authorization", "content-type", "content-length", "origin", "sec-fetch-site", "sec-fetch-mode"]
 )
-def test_what_is_sent_once(name: str) -> None:
+def test_repeated_unique_fields_are_refused(name: str) -> None:
     """Repeated fields that must be unique are refused, because a proxy may have used the other one."""
     door = HeadAdmission()
     assert told(door, ("host", "localhost")) is None
@@ -119,7 +119,7 @@ def test_pages_of_other_sites_are_refused(origin: str) -> None:
         ("a.corp.example:8443", "http://a.corp.example:8443"),
     ],
 )
-def test_own_pages_are_let_in(host: str, origin: str) -> None:
+def test_pages_of_the_servers_origin_are_accepted(host: str, origin: str) -> None:
     """A page of the server's own origin is accepted: its scheme, and the host and port of the request."""
     door = HeadAdmission(hosts=["lake.example.com", "*.corp.example"])
 
@@ -138,14 +138,14 @@ def test_own_pages_are_let_in(host: str, origin: str) -> None:
         "http://lake.example.com/",
     ],
 )
-def test_names_of_the_server_are_no_origins(origin: str) -> None:
+def test_page_with_server_host_but_other_port_is_refused(origin: str) -> None:
     """A page with a host name of the server but another scheme or port, or a sibling host, is refused."""
     door = HeadAdmission(hosts=["lake.example.com", "*.corp.example", "*"])
 
     assert told(door, ("host", "lake.example.com"), ("origin", origin)) is PermissionDenied
 
 
-def test_scheme_of_a_server_with_tls() -> None:
+def test_tls_server_accepts_https_pages_only() -> None:
     """A server with TLS accepts pages with https only."""
     door = HeadAdmission(hosts=["lake.example.com"], is_tls=True)
 
@@ -154,7 +154,7 @@ def test_scheme_of_a_server_with_tls() -> None:
     assert told(door, ("host", "lake.example.com"), ("origin", "http://lake.example.com")) is PermissionDenied
 
 
-def test_named_origins() -> None:
+def test_configured_origins_are_accepted_exactly() -> None:
     """Origins of the settings are accepted exactly, in any case and with implied ports; others are refused."""
     door = HeadAdmission(
         hosts=["lake.example.com"], origins=["https://Console.example.com:443", "http://127.0.0.1:3000"]
@@ -181,7 +181,7 @@ def test_the_refusal_of_a_page_names_the_setting() -> None:
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site"])
-def test_requests_of_other_sites_without_origin(site: str) -> None:
+def test_cross_site_requests_without_origin_are_refused(site: str) -> None:
     """Requests that the browser marks as cross-site are refused, except for followed links. If the settings contain
     origins, the request's origin decides.
     """
@@ -197,12 +197,12 @@ def test_requests_of_other_sites_without_origin(site: str) -> None:
 
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
-def test_requests_of_own_pages(site: str) -> None:
+def test_same_origin_and_address_bar_requests_are_accepted(site: str) -> None:
     """Requests of the server's own pages, and those from the address bar, are accepted."""
     assert told(HeadAdmission(), ("host", "localhost"), ("sec-fetch-site", site)) is None
 
 
-def test_an_address_that_names_a_host() -> None:
+def test_host_of_an_absolute_url_is_checked() -> None:
     """In a request with an absolute URL the URL's host is checked, too."""
     assert told(HeadAdmission(), ("host", "localhost"), url="http://localhost/x") is None
     assert told(HeadAdmission(), ("host", "localhost"), url="http://evil.example.com/x") is MisdirectedRequest
@@ -210,13 +210,13 @@ def test_an_address_that_names_a_host() -> None:
 
 
 @pytest.mark.parametrize("header", ["x-forwarded-host", "forwarded", "x-forwarded-for"])
-def test_headers_of_proxies_are_not_believed(header: str) -> None:
+def test_forwarding_headers_are_ignored(header: str) -> None:
     """Forwarding headers are ignored: only Host counts."""
     assert told(HeadAdmission(), ("host", "evil.example.com"), (header, "localhost")) is MisdirectedRequest
     assert told(HeadAdmission(), ("host", "localhost"), (header, "evil.example.com")) is None
 
 
-def test_number_of_fields() -> None:
+def test_number_of_header_fields_is_limited() -> None:
     """The maximum number of fields is accepted, one more is refused, also for a cached host."""
     door = HeadAdmission()
     assert told(door, ("host", "localhost")) is None

@@ -39,7 +39,7 @@ async def begun(work: Callable[[], Awaitable[object]]) -> object:
     return await asyncio.create_task(rest())
 
 
-def test_what_was_begun_outside_a_task_goes_on_in_one() -> None:
+def test_coroutine_begun_outside_a_task_continues_in_a_task() -> None:
     """A coroutine that began outside of a task can wait in a task, and returns its value."""
 
     async def work() -> str:
@@ -51,7 +51,7 @@ def test_what_was_begun_outside_a_task_goes_on_in_one() -> None:
     assert asyncio.run(begun(work)) == "thread"
 
 
-def test_what_was_begun_outside_a_task_may_fail() -> None:
+def test_failure_of_coroutine_begun_outside_a_task_is_raised() -> None:
     """A failure of an awaited future is raised inside the coroutine, and the coroutine's own failure is raised to its
     caller.
     """
@@ -65,7 +65,7 @@ def test_what_was_begun_outside_a_task_may_fail() -> None:
         asyncio.run(begun(work))
 
 
-def test_what_was_begun_outside_a_task_can_be_cancelled() -> None:
+def test_coroutine_begun_outside_a_task_can_be_cancelled() -> None:
     """A cancellation is raised in the coroutine where it waits."""
     seen = []
 
@@ -155,7 +155,7 @@ def _ask(port: int, request: bytes) -> bytes:
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def test_answer_that_has_to_wait_after_all() -> None:
+def test_delayed_answer_is_sent_when_complete() -> None:
     """An answer that has to wait is sent when it is complete."""
 
     async def answer() -> Answer:

@@ -59,7 +59,7 @@ def test_every_route_is_an_operation(protocol: Protocol) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
-def test_operations_are_whole(protocol: Protocol) -> None:
+def test_operations_have_unique_ids_and_valid_references(protocol: Protocol) -> None:
     """Each operation has a unique id, a summary, the parameters of its path and a success response. Every reference is
     valid.
     """
@@ -80,7 +80,7 @@ def test_operations_are_whole(protocol: Protocol) -> None:
         assert target, ref
 
 
-def test_body_shapes_are_told() -> None:
+def test_body_schemas_match_their_structs() -> None:
     """The schema of a body is that of the struct that decodes it, with names as sent and required fields marked."""
     found = document(PROTOCOLS[0])
 
@@ -91,14 +91,14 @@ def test_body_shapes_are_told() -> None:
     assert set(schema["properties"]) == {"name", "metadata-location", "overwrite"}
 
 
-def test_who_signs_in_is_told_what_may_come() -> None:
+def test_sign_in_routes_document_their_refusals() -> None:
     """Sign-in routes without credentials document their refusals: 401, 429 and 503."""
     paths = json.loads((generate_openapi.FOLDER / "admin.json").read_text(encoding="utf-8"))["paths"]
 
     assert {"400", "401", "429", "503"} <= set(paths["/api/limnos/v1/login"]["post"]["responses"])
 
 
-def test_document_that_is_behind_is_told(
+def test_outdated_document_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The check names a missing or different document, which the generator then writes."""

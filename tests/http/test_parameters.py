@@ -129,7 +129,7 @@ def test_names_are_compared_decoded() -> None:
         check_parameters(b"%ff=1", ("purge",), changes=False)
 
 
-def test_an_unknown_name_is_shown_cut() -> None:
+def test_refusal_truncates_a_long_unknown_parameter() -> None:
     """A refusal contains the beginning of a long parameter name, and the known parameters."""
     with pytest.raises(BadRequest) as refused:
         check_parameters(b"x" * 5000, ("force",), changes=True)

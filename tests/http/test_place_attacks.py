@@ -238,7 +238,7 @@ def walk(world: World, chosen: list[tuple[str, str, str, str]]) -> list[str]:
     return [wrong for cell in chosen if (wrong := outcome(world, *cell)) is not None]
 
 
-def test_every_kind_beside_every_other(world: World) -> None:
+def test_locations_of_all_kinds_of_objects_do_not_overlap(world: World) -> None:
     """Objects share no files, roots contain objects, directories show no other catalog's tables, and metalakes do not
     overlap.
     """
@@ -274,7 +274,7 @@ def spellings(location: str) -> list[str]:
 
 
 @pytest.mark.parametrize("maker", [make_fileset, make_external, make_view, make_table, make_data_path])
-def test_no_spelling_of_a_table_s_location_is_another_place(
+def test_all_spellings_of_a_table_location_are_equal(
     world: World, maker: Callable[[World, Site, str], DriverAnswer]
 ) -> None:
     """Spellings of the location with another scheme, letter case, dots, percent escapes and slashes count as the
@@ -286,7 +286,7 @@ def test_no_spelling_of_a_table_s_location_is_another_place(
     assert set(found.values()) <= {400, 409}, found
 
 
-def test_an_external_fileset_does_not_open_a_table(world: World) -> None:
+def test_external_fileset_gives_no_access_to_table_files(world: World) -> None:
     """A user who may create filesets, but not load the table, gets neither the table's credentials nor a list of its
     files.
     """
@@ -305,7 +305,7 @@ def test_an_external_fileset_does_not_open_a_table(world: World) -> None:
     assert world.node.get(f"{filesets}/spy/credentials", user="ana").status in (403, 404)
 
 
-def test_a_table_does_not_open_a_fileset(world: World) -> None:
+def test_table_gives_no_access_to_fileset_files(world: World) -> None:
     """A user who may create tables, but not read the fileset, gets no credentials for the fileset's files and cannot
     delete them.
     """
@@ -335,7 +335,7 @@ def test_a_table_does_not_open_a_fileset(world: World) -> None:
     assert (made.status, world.node.get(f"{tables}/spy", user="ben").status in (403, 404)) == (400, True), made
 
 
-def test_a_commit_does_not_move_files_into_a_fileset(world: World) -> None:
+def test_commit_cannot_move_a_table_to_a_used_location(world: World) -> None:
     """A commit cannot move an existing table to another object's location, by its location or by properties."""
     location = f"{world.base()}/f"
     assert make_fileset(world, FIRST, location).status == 200
@@ -352,7 +352,7 @@ def test_a_commit_does_not_move_files_into_a_fileset(world: World) -> None:
     assert [answer.status for answer in tried] == [400] * len(tried), tried
 
 
-def test_a_directory_does_not_show_the_server_s_warehouse(world: World) -> None:
+def test_directory_catalog_cannot_show_a_warehouse(world: World) -> None:
     """A directory catalog cannot show the server's warehouse or another catalog's, in any metalake."""
     server = f"file://{world.node.data}/warehouse"
     location, _ = restricted_table(world)
@@ -384,7 +384,7 @@ def test_a_directory_does_not_show_the_server_s_warehouse(world: World) -> None:
     assert [body for body in bodies if tried("pond", body) == 200] == []
 
 
-def test_a_link_is_the_place_that_it_leads_to(world: World) -> None:
+def test_locations_are_compared_after_resolving_links(world: World) -> None:
     """On disks locations are compared after links are resolved."""
     if not world.bucket.startswith("file:"):
         return
@@ -402,7 +402,7 @@ def test_a_link_is_the_place_that_it_leads_to(world: World) -> None:
     assert tried == [400] * len(tried)
 
 
-def test_a_link_that_is_laid_later_shows_nothing(world: World) -> None:
+def test_link_in_place_of_a_fileset_directory_is_not_listed(world: World) -> None:
     """If a link to a table's directory replaces a fileset's directory, the files are not listed."""
     if not world.bucket.startswith("file:"):
         return

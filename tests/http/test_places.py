@@ -54,7 +54,7 @@ def run(node: DriverNode, statement: str) -> None:
 
 @pytest.mark.parametrize("kind", ["external", "managed"])
 @pytest.mark.parametrize("spelling", ["{}", "{}/", "{}/data", "{}/../{}", "{}//data", "{}/d%61ta"])
-def test_no_fileset_opens_a_tables_files(node: DriverNode, kind: str, spelling: str) -> None:
+def test_fileset_cannot_be_created_in_a_table_location(node: DriverNode, kind: str, spelling: str) -> None:
     """A user who may create filesets cannot create one at or below a table's location, in any spelling."""
     make_space(node, "s")
     location = where(table(node, "t"))
@@ -68,7 +68,7 @@ def test_no_fileset_opens_a_tables_files(node: DriverNode, kind: str, spelling: 
 
 
 @pytest.mark.parametrize("kind", ["external", "managed"])
-def test_no_table_opens_a_filesets_files(node: DriverNode, kind: str) -> None:
+def test_table_cannot_be_created_around_a_fileset(node: DriverNode, kind: str) -> None:
     """A user who may create tables cannot create one at, above or below a fileset, by a create, a staged create or a
     data path.
     """
@@ -87,7 +87,7 @@ def test_no_table_opens_a_filesets_files(node: DriverNode, kind: str) -> None:
     assert [each.status for each in (*refused, sent_there)] == [400] * 7
 
 
-def test_data_paths_are_places(node: DriverNode) -> None:
+def test_data_path_must_be_unused_and_within_the_roots(node: DriverNode) -> None:
     """A table's data path must be an unused location within its catalog's roots, when the table is created and at each
     commit.
     """
@@ -110,7 +110,7 @@ def test_data_paths_are_places(node: DriverNode) -> None:
     assert table(node, "third", location=f"{root}/shared/v/x").status == 400
 
 
-def test_every_door_claims_what_it_brings(node: DriverNode) -> None:
+def test_locations_are_registered_by_every_kind_of_request(node: DriverNode) -> None:
     """Locations and data paths set by transactions, staged creates, registers and views are registered for their
     objects.
     """
@@ -163,7 +163,7 @@ def test_every_door_claims_what_it_brings(node: DriverNode) -> None:
     assert [table(node, "late", location=f"{root}/{name}/x").status for name in taken] == [400] * len(taken)
 
 
-def test_no_metalake_reaches_another(node: DriverNode) -> None:
+def test_catalog_root_in_another_metalake_is_refused(node: DriverNode) -> None:
     """No root of a catalog may be at, above or below another metalake's locations or in the server's own
     directories.
     """
@@ -186,7 +186,7 @@ def test_no_metalake_reaches_another(node: DriverNode) -> None:
     assert not any("s.t" in each.body.decode() for each in named.values())
 
 
-def test_a_directory_shows_nobody_elses_tables(node: DriverNode) -> None:
+def test_directory_catalog_location_is_closed_to_other_catalogs(node: DriverNode) -> None:
     """A directory catalog may have the same parent directory as other catalogs. Objects of other catalogs cannot be
     created in its directory.
     """
@@ -211,7 +211,7 @@ def test_a_directory_shows_nobody_elses_tables(node: DriverNode) -> None:
     assert (covered.status, shown.status, into.status) == (400, 200, 400)
 
 
-def test_what_was_let_go_of_stays_taken(node: DriverNode) -> None:
+def test_dropped_table_can_be_registered_only_by_its_dropper(node: DriverNode) -> None:
     """Only the user who dropped a table may register its metadata file, even after the trash retention, while its files
     exist.
     """
@@ -230,7 +230,7 @@ def test_what_was_let_go_of_stays_taken(node: DriverNode) -> None:
     assert (hers.status, own.status) == (400, 200)
 
 
-def test_a_purge_frees_the_places_where_no_file_is_left(node: DriverNode) -> None:
+def test_purge_frees_only_locations_without_files(node: DriverNode) -> None:
     """Until a purge has run, nothing can be created at the location. Then the location is free, but a data path with
     files stays registered for its owner.
     """
@@ -250,7 +250,7 @@ def test_a_purge_frees_the_places_where_no_file_is_left(node: DriverNode) -> Non
     assert (early.status, early.headers.get("retry-after"), late) == (503, "5", [200, 400])
 
 
-def test_of_two_staged_creates_at_one_place_one_is_made(node: DriverNode) -> None:
+def test_second_staged_create_at_one_location_is_refused(node: DriverNode) -> None:
     """Two staged creates at one location succeed; the commit of the second is refused, and its table does not exist."""
     make_space(node, "s")
     at = f"{warehouse_of(node)}/both"
@@ -283,7 +283,7 @@ def settle(node: DriverNode) -> list[dict[str, object]]:
     return node.runner.run(services.store.submit(upkeep_permit("t"), describe_conflicts))
 
 
-def test_an_old_table_at_the_root_keeps_nobody_out(node: DriverNode) -> None:
+def test_old_table_at_the_root_does_not_block_creates(node: DriverNode) -> None:
     """After an upgrade a violation is reported with its name and remedy, and tables can be created below the
     location.
     """
@@ -300,7 +300,7 @@ def test_an_old_table_at_the_root_keeps_nobody_out(node: DriverNode) -> None:
     assert table(node, "new").status == 200
 
 
-def test_an_old_fileset_over_a_table_opens_nothing(node: DriverNode, tmp_path: Path) -> None:
+def test_old_fileset_at_a_table_location_lists_no_files(node: DriverNode, tmp_path: Path) -> None:
     """A fileset of an older release at a table's location lists and opens no files until its location is repaired."""
     make_space(node, "s")
     root, location = warehouse_of(node), where(table(node, "t"))
@@ -323,7 +323,9 @@ def test_an_old_fileset_over_a_table_opens_nothing(node: DriverNode, tmp_path: P
     assert [each["name"] for each in told] == ["lake.files.s.f"]
 
 
-def test_marks_end_page_by_page(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mark_of_a_repaired_location_is_removed_despite_others(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The mark of a repaired location is removed even if marks of others on earlier pages remain."""
     monkeypatch.setattr(location_reconciliation, "UNMARK_PAGE", 1)
     make_space(node, "s")
@@ -340,7 +342,7 @@ def test_marks_end_page_by_page(node: DriverNode, monkeypatch: pytest.MonkeyPatc
     assert (before, len(node.built.services.defaults.location_conflicts.ids)) == (2, 1)
 
 
-def test_what_an_older_node_makes_beside_is_taken_in(node: DriverNode) -> None:
+def test_upkeep_registers_locations_of_older_nodes(node: DriverNode) -> None:
     """The next upkeep round registers the location of a table without one, which an older node may have created. The
     location is protected from then on.
     """

@@ -55,7 +55,7 @@ def asked(node: DriverNode, user: str) -> dict[Operation, tuple[int, str]]:
 
 
 @pytest.mark.parametrize("user", ["stranger", "member", "admin"])
-def test_every_operation_leaves_a_line(node: DriverNode, user: str) -> None:
+def test_every_request_writes_an_audit_record(node: DriverNode, user: str) -> None:
     """Each request has a record with operation, protocol and user, whether it succeeded, was refused or failed."""
     answers = asked(node, user)
     lines = told(node)

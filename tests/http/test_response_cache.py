@@ -324,7 +324,7 @@ STORIES = {
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_what_is_kept_is_what_is_true(any_town: Town, name: str) -> None:
+def test_cached_answers_equal_those_of_an_uncached_node(any_town: Town, name: str) -> None:
     """In each story cached answers equal those of a node without a cache."""
     STORIES[name](any_town)
 
@@ -440,7 +440,7 @@ BUGS: dict[str, tuple[Callable[[Patch], None], str]] = {
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_story_fails_under(town: Town, name: str) -> None:
+def test_injected_bug_is_detected_by_its_story(town: Town, name: str) -> None:
     """With the bug, its story gets a wrong answer."""
     bug, story = BUGS[name]
     with Patch.context() as patch:
@@ -452,7 +452,7 @@ def test_story_fails_under(town: Town, name: str) -> None:
 # ------------------------------------------------------------------------------------------- the rest of it
 
 
-def test_kept_answers_are_counted_and_logged(town: Town) -> None:
+def test_cached_answers_are_counted_and_logged(town: Town) -> None:
     """A cached answer has its own request id, and is counted and logged like others."""
     settle(town)
     lines: list[tuple[object, ...]] = []
@@ -472,7 +472,7 @@ def test_kept_answers_are_counted_and_logged(town: Town) -> None:
     assert [line[9] for line in lines] == [len(answers[0].body)] * 2
 
 
-def test_budget(town: Town) -> None:
+def test_cache_size_is_limited_in_bytes(town: Town) -> None:
     """The cache is limited in bytes, does not store answers beyond the limit of one answer, and stores nothing with a
     budget of zero.
     """
@@ -494,7 +494,7 @@ def test_budget(town: Town) -> None:
     assert len(town.plain.built.application.response_cache) == 0
 
 
-def test_what_holds_no_more_is_forgotten(any_town: Town) -> None:
+def test_refused_cached_answer_is_removed_from_the_cache(any_town: Town) -> None:
     """A cached answer that is refused to its caller is removed from the cache, and the next request takes at most one
     query.
     """
@@ -511,7 +511,7 @@ def test_what_holds_no_more_is_forgotten(any_town: Town) -> None:
     assert len(application.response_cache) == there - 1
 
 
-def test_plus_in_an_address_is_not_kept(town: Town) -> None:
+def test_paths_with_a_plus_are_not_cached(town: Town) -> None:
     """Paths with a plus are not cached, because their meaning depends on the client."""
     make_table(town.one, "a", "x y")
     for agent in ("GoIceberg/0.1", "Java") * 2:
@@ -521,7 +521,7 @@ def test_plus_in_an_address_is_not_kept(town: Town) -> None:
     assert response_cache.key_of("POST", b"/a", ()) is None
 
 
-def test_caching_needs_a_moment_or_a_ground(town: Town) -> None:
+def test_lists_are_not_cached_without_a_store_moment(town: Town) -> None:
     """If the store has no moment, lists are not cached, and tables only behind the gate."""
     answers = town.one.built.application.response_cache
     with Patch.context() as patch:
@@ -560,7 +560,7 @@ def asked(node: ServedNode, method: str, path: str, body: object = None) -> Wire
 
 
 @pytest.mark.integration
-def test_lane_waits_for_the_gate(served: ServedNode) -> None:
+def test_cached_answer_waits_for_the_freshness_check(served: ServedNode) -> None:
     """Over PostgreSQL, the fast path sends a cached answer only after the freshness gate. After a commit it sends
     another answer.
     """
@@ -582,7 +582,7 @@ def test_lane_waits_for_the_gate(served: ServedNode) -> None:
 
 
 @pytest.mark.integration
-def test_lane_waits_no_longer_than_a_request_may(served: ServedNode) -> None:
+def test_silent_freshness_check_returns_503_in_time(served: ServedNode) -> None:
     """If the gate fails, the request is answered without the cache; if it does not answer, the request is 503 in
     time.
     """

@@ -178,7 +178,7 @@ def until(done: object) -> bool:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "HEAD"])
-def test_who_waits_too_long_is_told(wire: SocketWire, slow: Slow, method: str) -> None:
+def test_request_past_its_deadline_returns_503(wire: SocketWire, slow: Slow, method: str) -> None:
     """A request past its deadline is 503 with `Retry-After`, also on SQLite. The handler is cancelled, and the
     connection continues.
     """
@@ -192,7 +192,7 @@ def test_who_waits_too_long_is_told(wire: SocketWire, slow: Slow, method: str) -
     assert slow.closed == ["wait"]
 
 
-def test_a_deadline_of_its_own(wire: SocketWire) -> None:
+def test_route_may_have_its_own_deadline(wire: SocketWire) -> None:
     """A route may have a shorter or longer deadline."""
     wire.send(request("GET", "/slow/short") + request("GET", "/slow/long"))
 
@@ -203,7 +203,7 @@ def test_a_deadline_of_its_own(wire: SocketWire) -> None:
     assert (long.status, long.body) == (200, b"rested")
 
 
-def test_pieces_arrive(wire: SocketWire) -> None:
+def test_streamed_body_is_complete_and_counted_once(wire: SocketWire) -> None:
     """A streamed body is complete and counted once. The next request's answer follows it, also if the request was
     pipelined.
     """
@@ -222,7 +222,7 @@ def test_pieces_arrive(wire: SocketWire) -> None:
     assert requests["slow", "pieces", 200] == before + 2
 
 
-def test_client_that_goes_away(served: ServedNode, slow: Slow) -> None:
+def test_disconnect_stops_producing_pieces(served: ServedNode, slow: Slow) -> None:
     """After the client disconnects, the route produces no further pieces."""
     slow.closed.clear()
     with closing(SocketWire(served.port)) as gone:
@@ -232,7 +232,7 @@ def test_client_that_goes_away(served: ServedNode, slow: Slow) -> None:
     assert until(lambda: slow.closed == ["endless"])
 
 
-def test_client_that_does_not_read(served: ServedNode, slow: Slow) -> None:
+def test_stream_waits_for_a_client_that_does_not_read(served: ServedNode, slow: Slow) -> None:
     """The route does not produce pieces that the client does not read, so that memory is limited for an endless
     answer.
     """
@@ -247,7 +247,7 @@ def test_client_that_does_not_read(served: ServedNode, slow: Slow) -> None:
 
 
 @pytest.mark.parametrize("path", ["/slow/broken", "/slow/stuck"])
-def test_answer_that_cannot_be_completed(served: ServedNode, wire: SocketWire, path: str) -> None:
+def test_failed_stream_ends_before_the_last_piece(served: ServedNode, wire: SocketWire, path: str) -> None:
     """If a piece fails or is late, the connection ends before the last one, so that no client takes the body as
     complete.
     """
@@ -259,7 +259,7 @@ def test_answer_that_cannot_be_completed(served: ServedNode, wire: SocketWire, p
         assert other.answer().status == 200
 
 
-def test_who_asks_to_close(wire: SocketWire) -> None:
+def test_connection_close_gets_a_complete_body(wire: SocketWire) -> None:
     """With `Connection: close`, the body is complete before the server closes the connection."""
     wire.send(request("GET", "/slow/pieces", connection="close"))
 

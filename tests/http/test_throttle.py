@@ -83,7 +83,7 @@ def test_addresses_have_allowances_of_their_own() -> None:
     ("10.0.0.1", "10.0.0.1"), ("", "unknown"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
     ("2001:db8::9", "2001:db8:0:0::/64"), ("::1", "0:0:0:0::/64"),
 ])  # fmt: skip
-def test_half_of_ipv6_is_one_address(peer: str, address: str) -> None:
+def test_addresses_of_one_ipv6_network_share_an_allowance(peer: str, address: str) -> None:
     """All addresses of one IPv6 network share an allowance."""
     assert address_of(peer) == address
 
@@ -118,7 +118,7 @@ def test_log_has_one_line_a_second(log: Log) -> None:
 
 
 @pytest.mark.parametrize("path", ["/iceberg/v1/lake.main/namespaces", f"{API}/lake", f"{OWN}/whoami"])
-def test_too_many_wrong_credentials(node: DriverNode, log: Log, path: str) -> None:
+def test_too_many_wrong_credentials_return_429(node: DriverNode, log: Log, path: str) -> None:
     """In each protocol, wrong tokens are refused with 401, and after too many with 429 and `Retry-After`. Valid tokens
     are always accepted.
     """
@@ -135,7 +135,7 @@ def test_too_many_wrong_credentials(node: DriverNode, log: Log, path: str) -> No
     assert [line["count"] for line in log.lines] == [1]
 
 
-def test_requests_held_up_are_sampled_in_their_log(node: DriverNode) -> None:
+def test_throttled_requests_are_logged_once_per_second(node: DriverNode) -> None:
     """Requests refused with 429 are logged at most once per second, and other requests are logged independently."""
     clock = Clock()
     node.built.application.throttle = CredentialThrottle(burst=0, now=clock)

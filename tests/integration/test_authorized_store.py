@@ -78,7 +78,9 @@ def catalog(server: LiveServer, *, user: str | None = None, **more: str) -> Rest
 
 
 @pytest.mark.parametrize("more", [{}, SIGNED], ids=["vended", "signed"])
-def test_pyiceberg_has_no_keys_of_its_own(server: LiveServer, store: ObjectStoreServer, more: dict[str, str]) -> None:
+def test_pyiceberg_works_with_vended_access_only(
+    server: LiveServer, store: ObjectStoreServer, more: dict[str, str]
+) -> None:
     """With vended credentials or signatures alone, tables are created, written, read and overwritten, and read by a
     reader. The store checks each request.
     """
@@ -98,7 +100,7 @@ def test_pyiceberg_has_no_keys_of_its_own(server: LiveServer, store: ObjectStore
     assert client.load_table(f"{space}.t").scan().to_arrow().num_rows == 4
 
 
-def test_credentials_end_and_are_renewed(server: LiveServer, store: ObjectStoreServer) -> None:
+def test_vended_credentials_expire_and_are_renewed(server: LiveServer, store: ObjectStoreServer) -> None:
     """Credentials open one table only: neither a sibling with the same prefix nor another table. Expired ones open
     nothing; renewed ones work.
     """

@@ -54,12 +54,12 @@ def there(node: Process) -> list[int]:
     return found
 
 
-def test_every_command_is_carried_out() -> None:
+def test_every_command_of_the_page_is_tested() -> None:
     """The tests here run every command of the page."""
     assert COMMANDS == ON_SQLITE + ON_POSTGRESQL
 
 
-def test_sqlite(tmp_path: Path) -> None:
+def test_sqlite_backup_is_restored_only_after_server_stop(tmp_path: Path) -> None:
     """A backup cannot be restored over a running server's store; after the server has stopped, it is restored."""
     data, names = tmp_path / "data", {"BACKUP": str(tmp_path / "b.db")}
     node = Process(data, log=tmp_path / "log").start()
@@ -84,7 +84,7 @@ def test_sqlite(tmp_path: Path) -> None:
     node.stop()
 
 
-def test_postgresql(postgres_server: PostgresServer, tmp_path: Path) -> None:
+def test_postgresql_dump_is_restored_unchanged(postgres_server: PostgresServer, tmp_path: Path) -> None:
     """A dump of a running server's database, restored into an empty database, is served unchanged; its tokens are
     invalid.
     """

@@ -86,14 +86,14 @@ def names(done: Done) -> list[str]:
     return [row["name"] for row in done.result]
 
 
-def test_admin_is_known_and_sees_the_first_catalog(run: Run) -> None:
+def test_admin_token_works_on_a_new_store_with_catalog_main(run: Run) -> None:
     """The admin's token works at once, and a new store has metalake `lake` and catalog `main`."""
     assert run("whoami").result == {"user": "admin"}
     assert "main" in names(run("ls"))
     assert "lake" in names(run("ls --kind metalake"))
 
 
-def test_metalake_and_catalog_come_and_go(run: Run, tmp_path: Path) -> None:
+def test_metalake_and_catalog_are_created_and_dropped(run: Run, tmp_path: Path) -> None:
     """A metalake and a catalog are created, described, not dropped while they have children, and dropped."""
     assert run("create metalake sea --comment deep --property k=v").code == 0
     assert run(f"create catalog lab --warehouse {tmp_path} --metalake sea --comment trial").code == 0
@@ -178,7 +178,7 @@ def test_table_is_shown_moved_and_dropped(run: Run, node: LiveServer) -> None:
     assert run("describe main.shop.sales").code == 3
 
 
-def test_users_groups_and_roles(run: Run) -> None:
+def test_users_groups_and_roles_are_managed(run: Run) -> None:
     """Users, groups with members, and roles are created, listed, described and removed."""
     assert run("user add ana").code == 0
     assert run("user add ana").code == 5
@@ -262,7 +262,7 @@ def test_denial_beats_allowance(run: Run, node: LiveServer) -> None:
     assert [before.code, denied.code, during.code, back.code, after.code] == [0, 0, 4, 0, 0]
 
 
-def test_explain_tells_what_is_missing(run: Run, node: LiveServer) -> None:
+def test_explain_names_the_missing_privilege(run: Run, node: LiveServer) -> None:
     """`access explain` names the missing privilege and suggests a change, for the caller and, to an admin, for other
     users.
     """
@@ -357,7 +357,7 @@ def test_tokens_are_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
     assert run("token", "revoke", token_id, "--yes").code == 3
 
 
-def test_stranger_has_no_rights(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caller_without_credential_has_no_rights(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a credential the caller is `anonymous`, has no rights, and is asked to authenticate."""
     monkeypatch.delenv("LIMNOS_TOKEN_FILE")
 
@@ -371,7 +371,7 @@ def test_stranger_has_no_rights(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     assert wrong.code == 4
 
 
-def test_server_verbs_work_beside_a_server(run: Run, node: LiveServer) -> None:
+def test_config_and_migrate_work_beside_a_running_server(run: Run, node: LiveServer) -> None:
     """`server config` and `server migrate` work on the data directory of a running server."""
     config = run("server", "config", "--data", str(node.data)).result
     migrated = run("server", "migrate", "--data", str(node.data))
@@ -381,7 +381,7 @@ def test_server_verbs_work_beside_a_server(run: Run, node: LiveServer) -> None:
     assert migrated.code == 0, migrated.err
 
 
-def test_restored_store_is_served_on_with_ids_that_never_were(run: Run, node: LiveServer) -> None:
+def test_restored_store_is_served_with_unused_ids(run: Run, node: LiveServer) -> None:
     """After `server migrate --restored` a running server serves the restored objects, and its next id is far above the
     old ones.
     """
@@ -399,14 +399,14 @@ def test_restored_store_is_served_on_with_ids_that_never_were(run: Run, node: Li
     assert found["after_restore"] > found["before_restore"] + 2**20
 
 
-def test_check_finds_nothing_wrong_with_a_fresh_directory(run: Run, tmp_path: Path) -> None:
+def test_server_check_accepts_a_fresh_directory(run: Run, tmp_path: Path) -> None:
     """`server check` reports no problem for a directory that can be created, and exits with 0."""
     done = run("server", "check", "--data", str(tmp_path / "fresh"), "--listen", "127.0.0.1:0")
 
     assert (done.code, done.out.strip()) == (0, "[]")
 
 
-def test_filesets_and_models(run: Run) -> None:
+def test_fileset_and_model_kinds_are_detected_by_path(run: Run) -> None:
     """The kinds of filesets and models are detected by path. A fileset shows its locations, a model its versions. A
     second drop fails.
     """

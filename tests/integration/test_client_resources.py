@@ -12,7 +12,7 @@ from tests.integration.live import LiveServer
 pytestmark = pytest.mark.integration
 
 
-def test_models_by_number_and_alias(server: LiveServer) -> None:
+def test_model_versions_are_loaded_by_number_and_alias(server: LiveServer) -> None:
     """Model versions are found by number and by alias, and are deleted with the model."""
     with Client(server.uri, token=server.token) as client:
         client.catalogs.create("client_models", type="model", provider="model")
@@ -30,7 +30,7 @@ def test_models_by_number_and_alias(server: LiveServer) -> None:
         assert client.models.delete(path)
 
 
-def test_filesets_and_what_lies_in_them(server: LiveServer) -> None:
+def test_files_of_a_managed_fileset_are_listed(server: LiveServer) -> None:
     """A managed fileset has a directory; its files are listed."""
     with Client(server.uri, token=server.token) as client:
         client.catalogs.create("client_files", type="fileset", provider="fileset")
@@ -48,7 +48,7 @@ def test_filesets_and_what_lies_in_them(server: LiveServer) -> None:
         assert [client.filesets.delete("client_files.a.f") for _ in range(2)] == [True, False]
 
 
-def test_functions_in_nested_namespaces(server: LiveServer) -> None:
+def test_function_in_nested_namespace_is_registered_and_dropped(server: LiveServer) -> None:
     """A function is registered in a nested namespace, loaded by its path, and dropped once."""
     definition = {
         "parameters": [],
@@ -67,7 +67,7 @@ def test_functions_in_nested_namespaces(server: LiveServer) -> None:
             assert [client.functions.delete(path) for _ in range(2)] == [True, False]
 
 
-def test_policies_and_values_of_tags(server: LiveServer) -> None:
+def test_policy_is_inherited_and_tag_values_are_returned(server: LiveServer) -> None:
     """A policy is attached, inherited by a child, disabled and deleted; a tag has the assigned values."""
     content = {"customRules": {"days": 7}, "supportedObjectTypes": ["CATALOG", "SCHEMA"], "properties": {}}
     with Client(server.uri, token=server.token) as client:

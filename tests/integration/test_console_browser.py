@@ -124,7 +124,7 @@ def test_sign_in_search_table_preview_by_keyboard(server: LakeServer, browser: B
     context.close()
 
 
-def test_palette_goes_to_a_table_by_keyboard(server: LakeServer, browser: Browser) -> None:
+def test_palette_opens_a_table_by_keyboard(server: LakeServer, browser: Browser) -> None:
     """Ctrl-K, the start of a name and Enter open the table, under the real content security policy; Escape closes the
     palette.
     """
@@ -200,7 +200,7 @@ def test_worksheet_runs_without_scripts(server: LakeServer, browser: Browser) ->
     context.close()
 
 
-def test_policy_blocks_nothing_of_the_consoles_own(server: LakeServer, browser: Browser) -> None:
+def test_content_security_policy_blocks_no_console_page(server: LakeServer, browser: Browser) -> None:
     """Under the real content security policy no page reports an error, and no request goes to another server."""
     context = browser.new_context()
     told: list[str] = []

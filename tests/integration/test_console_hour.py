@@ -108,7 +108,7 @@ def search(page: Page, words: str, *, path: str) -> None:
     press_enter(page, path, leads_to="**/console/o/table/**")
 
 
-def test_newcomers_hour_by_keyboard(lake: LakeServer, browser: Browser) -> None:
+def test_newcomer_completes_all_main_tasks_by_keyboard(lake: LakeServer, browser: Browser) -> None:
     """A newcomer finds a column, reads a refusal, grants a role, masks a column, follows lineage, publishes a run and
     restores a table.
     """

@@ -158,7 +158,7 @@ def begun(context: BrowserContext, forwarder: Forwarder, path: str = "/console/s
     return page
 
 
-def test_sign_in_starts_at_one_node_and_ends_at_the_other(
+def test_sign_in_started_at_one_node_completes_at_another(
     context: BrowserContext, forwarder: Forwarder, issuer: Issuer
 ) -> None:
     """After the sign-in the requested page opens for the user, at both nodes; scripts can read no cookie and no
@@ -177,7 +177,7 @@ def test_sign_in_starts_at_one_node_and_ends_at_the_other(
     assert all("ey" not in each["value"][:2] for each in cookies), "a token of the issuer is no cookie"
 
 
-def test_way_back_is_no_way_in_twice(context: BrowserContext, forwarder: Forwarder, issuer: Issuer) -> None:
+def test_issuer_redirect_cannot_be_replayed(context: BrowserContext, forwarder: Forwarder, issuer: Issuer) -> None:
     """The issuer's redirect opens no second session, neither in the same browser nor in another one."""
     issuer.person = "ana"
     answers: list[str] = []
@@ -195,7 +195,9 @@ def test_way_back_is_no_way_in_twice(context: BrowserContext, forwarder: Forward
     assert context.cookies() == []
 
 
-def test_refusal_of_the_issuer_is_told(context: BrowserContext, forwarder: Forwarder, issuer: Issuer) -> None:
+def test_refusal_by_the_issuer_is_shown_at_sign_in(
+    context: BrowserContext, forwarder: Forwarder, issuer: Issuer
+) -> None:
     """If the issuer refuses the user, the sign-in page shows the reason, and there is no session."""
     issuer.person = None
     page = begun(context, forwarder)
@@ -206,7 +208,9 @@ def test_refusal_of_the_issuer_is_told(context: BrowserContext, forwarder: Forwa
     assert page.locator("a[href*='/to-issuer']").count() == 1
 
 
-def test_sign_out_holds_at_the_other_node(context: BrowserContext, forwarder: Forwarder, issuer: Issuer) -> None:
+def test_sign_out_ends_the_session_at_the_other_node(
+    context: BrowserContext, forwarder: Forwarder, issuer: Issuer
+) -> None:
     """A session that the second node opened and the first one ended is invalid at the second one."""
     issuer.person = "ana"
     page = begun(context, forwarder)

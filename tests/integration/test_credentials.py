@@ -84,7 +84,7 @@ def test_pyiceberg_writes_and_reads(lake: LiveServer, admin: Client, way) -> Non
         pyiceberg(lake, **way(lake, wrong)).list_namespaces()
 
 
-def test_pyiceberg_goes_on_over_the_end_of_a_token(lake: LiveServer, admin: Client) -> None:
+def test_pyiceberg_renews_a_revoked_token(lake: LiveServer, admin: Client) -> None:
     """After its token is revoked, PyIceberg requests the next one. After its secret is revoked it is refused, and a
     program with the new secret works.
     """

@@ -39,17 +39,17 @@ def table(server: LiveServer, request: pytest.FixtureRequest) -> Iterator[Table]
     catalog.close()
 
 
-def test_reads_a_table(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+def test_table_is_read_by_its_name(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
     """A table is read by its name in the attached catalog."""
-    assert duck.sql("SELECT id, city FROM lake.test_reads_a_table.towns ORDER BY id").fetchall() == [
+    assert duck.sql("SELECT id, city FROM lake.test_table_is_read_by_its_name.towns ORDER BY id").fetchall() == [
         (1, "Oslo"),
         (2, "Rome"),
     ]
 
 
-def test_sees_the_next_commit(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+def test_commit_of_another_client_is_visible_immediately(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
     """Rows that another client commits are visible at the next query."""
-    query = "SELECT count(*) FROM lake.test_sees_the_next_commit.towns"
+    query = "SELECT count(*) FROM lake.test_commit_of_another_client_is_visible_immediately.towns"
     before = duck.sql(query).fetchall()
 
     table.append(pa.Table.from_pylist([{"id": 3, "city": "Kyiv"}], schema=ARROW))
@@ -57,27 +57,27 @@ def test_sees_the_next_commit(duck: duckdb.DuckDBPyConnection, table: Table) -> 
     assert (before, duck.sql(query).fetchall()) == ([(2,)], [(3,)])
 
 
-def test_reads_an_earlier_snapshot(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+def test_earlier_snapshot_is_read_by_id(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
     """A snapshot is read by its id."""
     first = table.current_snapshot()
     assert first is not None
     table.append(pa.Table.from_pylist([{"id": 3, "city": "Kyiv"}], schema=ARROW))
 
-    earlier = f"lake.test_reads_an_earlier_snapshot.towns AT (VERSION => {first.snapshot_id})"
+    earlier = f"lake.test_earlier_snapshot_is_read_by_id.towns AT (VERSION => {first.snapshot_id})"
     assert duck.sql(f"SELECT count(*) FROM {earlier}").fetchall() == [(2,)]
 
 
-def test_writes_are_seen_by_others(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+def test_inserted_rows_are_read_by_pyiceberg(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
     """Rows that DuckDB inserts are read by PyIceberg."""
-    duck.sql("INSERT INTO lake.test_writes_are_seen_by_others.towns VALUES (3, 'Kyiv')")
+    duck.sql("INSERT INTO lake.test_inserted_rows_are_read_by_pyiceberg.towns VALUES (3, 'Kyiv')")
 
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
 
 
-def test_reads_a_nested_namespace(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+def test_nested_namespace_is_read_by_dotted_name(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
     """A table four levels deep is read under its namespace's dotted spelling."""
     catalog = table.catalog
-    path = ("test_reads_a_nested_namespace", "a", "b", "c")
+    path = ("test_nested_namespace_is_read_by_dotted_name", "a", "b", "c")
     for depth in range(2, 5):
         catalog.create_namespace(path[:depth])
     deep = catalog.create_table((*path, "t"), SCHEMA)
@@ -86,7 +86,7 @@ def test_reads_a_nested_namespace(duck: duckdb.DuckDBPyConnection, table: Table)
     assert duck.sql(f'SELECT city FROM lake."{".".join(path)}".t').fetchall() == [("Bern",)]
 
 
-def test_creates_changes_and_drops(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+def test_created_and_altered_table_is_read_by_pyiceberg(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
     """PyIceberg reads a table that DuckDB creates, updates, deletes from and alters; after a drop it does not exist."""
     for statement in (
         "CREATE SCHEMA lake.test_of_duck",
@@ -113,11 +113,13 @@ def transactions(server: LiveServer) -> int:
     return sum(int(float(line.rpartition(" ")[2])) for line in counted)
 
 
-def test_two_tables_in_one_transaction(server: LiveServer, duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+def test_two_tables_are_written_in_one_transaction(
+    server: LiveServer, duck: duckdb.DuckDBPyConnection, table: Table
+) -> None:
     """Writes to two tables between BEGIN and COMMIT are one request; if one table has changed meanwhile, neither is
     written.
     """
-    space = "lake.test_two_tables_in_one_transaction"
+    space = "lake.test_two_tables_are_written_in_one_transaction"
     duck.execute(f"CREATE TABLE {space}.other (id BIGINT)")
     before = transactions(server)
 
@@ -128,6 +130,6 @@ def test_two_tables_in_one_transaction(server: LiveServer, duck: duckdb.DuckDBPy
     assert transactions(server) == before + 1
     duck.execute(f"BEGIN; INSERT INTO {space}.other VALUES (4); INSERT INTO {space}.towns VALUES (4, 'Lima')")
     table.refresh().append(pa.Table.from_pylist([{"id": 5, "city": "Pune"}], schema=ARROW))
-    with pytest.raises(duckdb.Error, match=r"table test_two_tables_in_one_transaction\.towns"):
+    with pytest.raises(duckdb.Error, match=r"table test_two_tables_are_written_in_one_transaction\.towns"):
         duck.execute("COMMIT")
     assert duck.sql(counts).fetchall() == [(4, 1)]

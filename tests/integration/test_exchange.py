@@ -118,7 +118,7 @@ def copied(pair: Pair) -> Pair:
     return pair
 
 
-def test_what_goes_through_the_pipe_is_the_same_there(copied: Pair) -> None:
+def test_export_of_an_imported_copy_has_the_same_records(copied: Pair) -> None:
     """With ids kept, the export of the copy has the same records, except for the metalake's name and the header's
     time.
     """
@@ -130,7 +130,7 @@ def test_what_goes_through_the_pipe_is_the_same_there(copied: Pair) -> None:
     assert old[2:] == new[2:]
 
 
-def test_rights_and_rows_are_there(copied: Pair) -> None:
+def test_copy_keeps_roles_and_rows(copied: Pair) -> None:
     """In a copy ana reads the rows by her role, and another user does not. A second copy is refused, because its
     locations are taken.
     """
@@ -148,7 +148,7 @@ def test_rights_and_rows_are_there(copied: Pair) -> None:
         assert eve.ask("GET", "/iceberg/v1/copy.main/namespaces/a%1Fb/tables/t").status == 403
 
 
-def test_a_cut_file_goes_on_where_it_was_cut(tmp_path: Path) -> None:
+def test_import_of_a_truncated_file_can_be_resumed(tmp_path: Path) -> None:
     """The import of a truncated export is refused with its number; resuming it with the complete file finishes it, and
     the metalake exists.
     """

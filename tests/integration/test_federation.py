@@ -75,14 +75,14 @@ def _catalog(server: LiveServer, token: str) -> Catalog:
     return load_catalog("near", type="rest", uri=f"{server.uri}/iceberg", warehouse="far", token=token)
 
 
-def test_the_pages_commands_show_what_the_source_has(pair: Pair) -> None:
+def test_documented_commands_list_the_objects_of_the_source(pair: Pair) -> None:
     """The created catalog lists the source's namespace and table, and the commands print no part of its secret."""
     assert "sales" in pair.made
     assert "orders" in pair.made
     assert pair.away.token not in pair.made
 
 
-def test_pyiceberg_works_through_it(pair: Pair) -> None:
+def test_pyiceberg_reads_and_writes_through_the_catalog(pair: Pair) -> None:
     """Rows are read and written through the catalog. A user is refused without the privilege, and immediately after a
     revoke.
     """
@@ -118,7 +118,7 @@ def test_pyiceberg_works_through_it(pair: Pair) -> None:
         bea.close()
 
 
-def test_duckdb_reads_through_it(pair: Pair) -> None:
+def test_duckdb_reads_through_the_catalog(pair: Pair) -> None:
     """DuckDB attaches the catalog like any other and reads it."""
     with attached(pair.near, catalog="far") as duck:
         assert duck.sql("SELECT id, city FROM lake.sales.orders ORDER BY id").fetchall() == [(1, "Oslo"), (2, "Rome")]

@@ -21,7 +21,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
         return client.told(server.uri)
 
 
-def test_every_step_ends_as_it_should(told: Told) -> None:
+def test_every_call_is_allowed_or_refused_by_privilege(told: Told) -> None:
     """Each call succeeds for users with the privilege, and is refused to users without it."""
     assert told.failed == []
     assert {each["who"] for each in told.steps} == {"admin", "worker", "outsider"}

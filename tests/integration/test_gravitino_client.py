@@ -72,7 +72,7 @@ def starts(seen: Seen, expected: dict[str, str]) -> dict[str, object]:
     return wrong
 
 
-def test_metalakes(seen: Seen) -> None:
+def test_metalakes_are_created_altered_and_dropped(seen: Seen) -> None:
     """A metalake is created, altered, not dropped while in use, and dropped; a missing one is refused like one of
     another user.
     """
@@ -89,7 +89,7 @@ def test_metalakes(seen: Seen) -> None:
     assert seen["metalake-drop"] is True
 
 
-def test_catalogs(seen: Seen) -> None:
+def test_catalogs_are_created_renamed_tested_and_dropped(seen: Seen) -> None:
     """A catalog with Gravitino's backend properties is created, listed, renamed, tested in both ways, and dropped."""
     expected = {
         "catalog-again": "CatalogAlreadyExistsException main",
@@ -108,7 +108,7 @@ def test_catalogs(seen: Seen) -> None:
     assert seen["catalog-drop"] == [True, False]
 
 
-def test_one_call_makes_nested_schemas(seen: Seen) -> None:
+def test_create_schema_creates_all_nested_levels(seen: Seen) -> None:
     """`create_schema("A:B:C")`, whose name the client encodes in the body, creates all three schemas; lists are by
     parent.
     """
@@ -119,7 +119,7 @@ def test_one_call_makes_nested_schemas(seen: Seen) -> None:
     assert seen["schema-drop"] == [True, False]
 
 
-def test_schema_failures(seen: Seen) -> None:
+def test_schema_failures_raise_client_exceptions(seen: Seen) -> None:
     """Each failure raises the exception that users of the client catch."""
     expected = {
         "schema-again": "SchemaAlreadyExistsException A.B.C",
@@ -132,7 +132,7 @@ def test_schema_failures(seen: Seen) -> None:
     assert starts(seen, expected) == {}
 
 
-def test_tables_of_both_formats(seen: Seen) -> None:
+def test_lance_and_iceberg_tables_are_listed_and_loaded(seen: Seen) -> None:
     """Lance tables, including those directly in a catalog, are listed and loaded with columns; Iceberg tables with
     partitioning.
     """
@@ -147,7 +147,7 @@ def test_tables_of_both_formats(seen: Seen) -> None:
     assert starts(seen, {"table-missing": "NoSuchTableException none"}) == {}
 
 
-def test_users_and_groups(seen: Seen) -> None:
+def test_users_and_groups_are_added_and_removed(seen: Seen) -> None:
     """Users and groups are added and removed; a percent sign in a message does not break the client."""
     expected = {
         "user-again": "UserAlreadyExistsException ana",
@@ -163,7 +163,7 @@ def test_users_and_groups(seen: Seen) -> None:
     assert seen["removals"] == [False, False]
 
 
-def test_grants(seen: Seen) -> None:
+def test_role_changes_apply_to_the_next_call(seen: Seen) -> None:
     """Roles are created, granted, altered and revoked; each change applies to the next call."""
     assert seen["role-create"] == "r"
     assert seen["grant-role"] == ["r"]
@@ -181,7 +181,7 @@ def test_grants(seen: Seen) -> None:
     assert seen["role-delete"] == [True, False]
 
 
-def test_jobs(seen: Seen) -> None:
+def test_pipelines_are_managed_as_job_templates_and_jobs(seen: Seen) -> None:
     """Pipelines are listed, loaded, renamed and dropped as job templates, and their runs are listed, loaded and
     cancelled as jobs.
     """
@@ -206,7 +206,7 @@ def test_jobs(seen: Seen) -> None:
     assert starts(seen, expected) == {}
 
 
-def test_maintenance(seen: Seen) -> None:
+def test_policies_are_inherited_and_built_in_jobs_run(seen: Seen) -> None:
     """A table inherits a policy of the catalog; jobs of built-in templates run to the end, and are cancelled."""
     assert seen["policy-inherited"] is True
     assert seen["builtin-template"] == "spark"
@@ -216,7 +216,7 @@ def test_maintenance(seen: Seen) -> None:
     assert starts(seen, {"builtin-bad": "IllegalArgumentException where_clause"}) == {}
 
 
-def test_tags(seen: Seen) -> None:
+def test_tags_are_created_attached_inherited_and_dropped(seen: Seen) -> None:
     """Tags are created, renamed, attached, inherited and dropped by the client."""
     assert seen["tag-create"] == ["red", "blue"]
     assert seen["tag-alter"] == {"k": "w"}
@@ -234,7 +234,7 @@ def test_tags(seen: Seen) -> None:
     assert starts(seen, expected) == {}
 
 
-def test_models(seen: Seen) -> None:
+def test_models_and_versions_are_registered_and_deleted(seen: Seen) -> None:
     """Models and their versions are registered, linked, loaded, altered and deleted by the client."""
     assert seen["model-register"] == "c"
     assert seen["model-link"] is seen["model-link-two"] is None
@@ -253,7 +253,7 @@ def test_models(seen: Seen) -> None:
     assert starts(seen, expected) == {}
 
 
-def test_filesets(seen: Seen) -> None:
+def test_filesets_are_created_altered_and_dropped(seen: Seen) -> None:
     """Filesets are created, loaded, altered and dropped by the client, and return the locations of their files."""
     assert seen["fileset"] == ["f", "managed", ["unknown"]]
     assert (seen["filesets"], seen["fileset-load"], seen["file-location"]) == (["f"], "c", True)
@@ -261,7 +261,7 @@ def test_filesets(seen: Seen) -> None:
     assert starts(seen, {"fileset-missing": "NoSuchFilesetException none"}) == {}
 
 
-def test_changed_tables(seen: Seen) -> None:
+def test_tables_are_created_altered_and_dropped(seen: Seen) -> None:
     """Tables are created, altered, renamed and dropped; types that Iceberg lacks are returned as sent."""
     assert seen["table-create"] == "c"
     assert seen["table-altered"] == [["x", "short"], ["id", "long"], ["m", "varchar(20)"]]
@@ -269,7 +269,7 @@ def test_changed_tables(seen: Seen) -> None:
     assert starts(seen, {"table-again": "TableAlreadyExistsException t"}) == {}
 
 
-def test_refusals(seen: Seen) -> None:
+def test_refusals_name_the_privilege_and_object(seen: Seen) -> None:
     """A refusal names the missing privilege and its object; an invalid request raises its own exception."""
     expected = {
         "stranger": "ForbiddenException zoe doesn't exist in the metalake grav_py",
@@ -287,7 +287,7 @@ def test_refusals(seen: Seen) -> None:
     assert starts(seen, expected) == {}
 
 
-def test_owners(seen: Seen) -> None:
+def test_creator_owns_all_created_schema_levels(seen: Seen) -> None:
     """The creator of a nested schema owns the levels that the call created; the owner of an ancestor may drop its
     descendants.
     """
@@ -299,7 +299,7 @@ def test_owners(seen: Seen) -> None:
     assert seen["owner-group"] is None
 
 
-def test_the_page_on_lance_tables_runs(server: LiveServer, seen: Seen) -> None:
+def test_lance_guide_gravitino_example_runs(server: LiveServer, seen: Seen) -> None:
     """The Gravitino example of docs/guides/lance.md prints the table's location and columns."""
     page = (ROOT / "docs" / "guides" / "lance.md").read_text(encoding="utf-8").partition("\n## Gravitino\n")[2]
     block = page.partition("```python\n")[2].partition("```")[0].replace("ml:text", "grav:text")

@@ -21,7 +21,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Told:
         return told(server.uri, server.token)
 
 
-def test_every_step_ends_as_it_should(java: Told) -> None:
+def test_every_call_is_allowed_or_refused_by_privilege(java: Told) -> None:
     """Each call succeeds for users with the privilege, and raises the client's own exception for users without it."""
     assert java.failed == []
     assert {each["who"] for each in java.steps} == {"admin", "worker", "outsider"}
@@ -33,6 +33,6 @@ def test_no_method_is_forgotten(java: Told) -> None:
     assert len(java.known) > 90
 
 
-def test_what_the_clients_age_changes_is_said(java: Told) -> None:
+def test_deviations_of_older_clients_are_marked_and_few(java: Told) -> None:
     """Steps with another outcome in an older client are marked as such, and are few."""
     assert 0 < len(aged(java)) < 20

@@ -21,7 +21,7 @@ SCRIPT = Path(__file__).with_name("gravitino_maintenance_script.py")
 FILES = 9
 
 
-def test_a_policy_and_a_job(server: LiveServer) -> None:
+def test_rewrite_job_of_a_policy_compacts_the_table(server: LiveServer) -> None:
     """The job of `builtin-iceberg-rewrite-data-files` ends, and the table has fewer files with the same rows."""
     with Client(server.uri, token=server.token) as admin:
         admin.namespaces.create("main.grav_jobs")

@@ -9,7 +9,7 @@ from tests.integration.live import LiveServer
 
 
 @pytest.mark.parametrize("path", ["/health", "/health/live", "/health/ready", "/api/health/ready"])
-def test_server_that_serves_says_so(server: LiveServer, path: str) -> None:
+def test_serving_server_reports_up(server: LiveServer, path: str) -> None:
     """A server whose store answers is UP, under every path of the health check."""
     answer = httpx2.get(f"{server.uri}{path}", trust_env=False)
 

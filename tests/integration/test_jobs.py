@@ -18,7 +18,7 @@ WITHIN_S = 600
 PROGRAM = "#!/bin/sh\ntrap '' TERM\necho $$ > \"$1/pid\"\nwhile :; do sleep 0.1; done\n"
 
 
-def test_a_job_goes_with_its_server(tmp_path: Path) -> None:
+def test_killed_server_ends_its_jobs(tmp_path: Path) -> None:
     """Killing the server ends its jobs, also one that ignores signals. The next server reports them as failed and runs
     the waiting ones.
     """

@@ -65,7 +65,7 @@ def deep(server: LiveServer, request: pytest.FixtureRequest) -> list[str]:
     return path
 
 
-def test_pylance_from_declare_to_drop(server: LiveServer, deep: list[str]) -> None:
+def test_pylance_table_is_declared_written_and_dropped(server: LiveServer, deep: list[str]) -> None:
     """Four namespaces deep, a table is declared, written by path, opened, listed, renamed and dropped."""
     client, table = rest(server), [*deep, "t"]
     client.declare_table(DeclareTableRequest(id=table))
@@ -88,7 +88,7 @@ def test_pylance_from_declare_to_drop(server: LiveServer, deep: list[str]) -> No
     assert deep[1] not in client.list_namespaces(ListNamespacesRequest(id=["lance"])).namespaces
 
 
-def test_lancedb_in_namespace_mode(server: LiveServer, deep: list[str]) -> None:
+def test_lancedb_works_in_namespace_mode(server: LiveServer, deep: list[str]) -> None:
     """LanceDB creates, fills, searches, renames and drops a table through the namespace."""
     properties = {"uri": f"{server.uri}/lance", "header.Authorization": f"Bearer {server.token}"}
     db = lancedb.connect_namespace("rest", properties)
@@ -104,7 +104,7 @@ def test_lancedb_in_namespace_mode(server: LiveServer, deep: list[str]) -> None:
     assert list(db.list_tables(namespace_path=deep).tables) == []
 
 
-def test_lancedb_as_a_remote_database(server: LiveServer, deep: list[str]) -> None:
+def test_lancedb_works_as_a_remote_database(server: LiveServer, deep: list[str]) -> None:
     """With `db://lance`, names are relative to the catalog, and the schema has LanceDB's types."""
     lance.write_dataset(ROWS, namespace_client=rest(server), table_id=[*deep, "t"], mode="create")
     db = lancedb.connect("db://lance", api_key=server.token, host_override=f"{server.uri}/lance")
@@ -120,7 +120,7 @@ def test_lancedb_as_a_remote_database(server: LiveServer, deep: list[str]) -> No
     db.drop_namespace([deep[1], "more"])
 
 
-def test_the_generated_client(server: LiveServer, deep: list[str]) -> None:
+def test_generated_client_calls_every_served_operation(server: LiveServer, deep: list[str]) -> None:
     """The client generated from the OpenAPI document calls each served operation, with ids in the path only."""
     api = generated.ApiClient(generated.Configuration(host=f"{server.uri}/lance"))
     api.set_default_header("Authorization", f"Bearer {server.token}")
@@ -148,7 +148,7 @@ def test_the_generated_client(server: LiveServer, deep: list[str]) -> None:
         spaces.namespace_exists(space, generated.NamespaceExistsRequest(), **by)
 
 
-def test_who_may_not_is_refused(server: LiveServer, deep: list[str]) -> None:
+def test_user_without_rights_is_refused_by_each_client(server: LiveServer, deep: list[str]) -> None:
     """A user without rights is refused by each client; the native client's error names the privilege. After the grant
     the table opens.
     """
@@ -214,7 +214,7 @@ def test_our_clients_open_tables(server: LiveServer, deep: list[str]) -> None:
     assert asyncio.run(awaited()) == [2, 2, 2]
 
 
-def test_the_command_line(server: LiveServer, deep: list[str]) -> None:
+def test_cli_commands_support_lance_tables(server: LiveServer, deep: list[str]) -> None:
     """`ls`, `describe`, `mv` and `drop` support Lance tables, in namespaces and directly in the catalog."""
     place = [*deep, "t"]
     lance.write_dataset(ROWS, namespace_client=rest(server), table_id=place, mode="create")
@@ -244,7 +244,7 @@ def test_the_command_line(server: LiveServer, deep: list[str]) -> None:
     assert f"{home}_t" not in [each["name"] for each in limnos("ls", "lance")]
 
 
-def test_rights_by_the_command_line(server: LiveServer, deep: list[str]) -> None:
+def test_cli_commands_on_lance_tables_need_privileges(server: LiveServer, deep: list[str]) -> None:
     """Each command on a Lance table is refused with the missing right named, works after the grant, and is refused
     after the revoke.
     """
@@ -285,7 +285,7 @@ def test_rights_by_the_command_line(server: LiveServer, deep: list[str]) -> None
     assert "not-found" in limnos("admin", "describe", f"{home}.t")
 
 
-def test_the_page_runs(server: LiveServer) -> None:
+def test_guide_python_examples_run(server: LiveServer) -> None:
     """The Python examples of docs/guides/lance.md run. Its Spark and Gravitino examples run in the tests of these
     clients.
     """

@@ -31,7 +31,9 @@ def lake(server: LiveServer) -> Lake:
     [(clients.Generated, 4, set()), (clients.LanceDB.in_remote_mode, 2, {"batch_create_table_versions", "batch_commit_tables"})],
     ids=["generated", "lancedb remote"],
 )  # fmt: skip
-def test_every_operation(lake: Lake, make: Callable[[str, str], clients.Client], depth: int, lacks: set[str]) -> None:
+def test_every_operation_is_allowed_or_denied_by_privilege(
+    lake: Lake, make: Callable[[str, str], clients.Client], depth: int, lacks: set[str]
+) -> None:
     """Each operation that a client supports succeeds for a user with the right, and is denied to a user without it."""
     who, outsider = make(lake.lance, lake.worker), make(lake.lance, lake.outsider)
     mark = f"sample{depth}"

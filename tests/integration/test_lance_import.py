@@ -32,7 +32,7 @@ def limnos(server: LiveServer, *words: str) -> tuple[int, list[dict[str, object]
     return done.returncode, json.loads(done.stdout)
 
 
-def test_a_directory_is_imported_and_shown(server: LiveServer, tmp_path: Path) -> None:
+def test_directory_is_imported_once_and_its_copy_is_served(server: LiveServer, tmp_path: Path) -> None:
     """Tables that Lance's own namespace wrote are registered in place; a second import changes nothing. A catalog shows
     a copy of the directory, because the original's locations are taken.
     """

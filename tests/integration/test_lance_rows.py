@@ -105,7 +105,7 @@ def test_lancedb_does_all_its_work_on_the_server(server: LiveServer, home: list[
     assert db.create_table("t", ROWS.slice(0, 2), mode="overwrite", namespace_path=inner).count_rows() == 2
 
 
-def test_the_generated_client_and_rows(server: LiveServer, home: list[str]) -> None:
+def test_generated_client_calls_every_row_operation(server: LiveServer, home: list[str]) -> None:
     """The client generated from the OpenAPI document calls each operation on rows."""
     api = generated.ApiClient(generated.Configuration(host=f"{server.uri}/lance"))
     api.set_default_header("Authorization", f"Bearer {server.token}")
@@ -145,7 +145,7 @@ def test_the_generated_client_and_rows(server: LiveServer, home: list[str]) -> N
     assert data.count_table_rows(name, generated.CountTableRowsRequest(), **by) == 300
 
 
-def test_who_may_read_and_who_may_write(server: LiveServer, home: list[str]) -> None:
+def test_reader_is_denied_writes(server: LiveServer, home: list[str]) -> None:
     """A user who may only read is denied writes by LanceDB; a user without rights is denied everything."""
     user = home[1]
     table = remote(server).create_table("t", ROWS, namespace_path=home[1:])

@@ -90,7 +90,7 @@ def until(done: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def test_pyiceberg_works_with_what_it_is_given(store: ObjectStoreServer, cloud: LiveServer) -> None:
+def test_pyiceberg_works_with_vended_credentials(store: ObjectStoreServer, cloud: LiveServer) -> None:
     """With vended credentials alone, PyIceberg creates, appends and scans. The store refuses a reader's append, and
     nothing is committed.
     """
@@ -109,7 +109,7 @@ def test_pyiceberg_works_with_what_it_is_given(store: ObjectStoreServer, cloud: 
     assert len(admin.load_table("shop.items").snapshots()) == 1
 
 
-def test_lance_works_with_what_it_is_given(store: ObjectStoreServer, cloud: LiveServer) -> None:
+def test_lance_clients_work_with_vended_credentials(store: ObjectStoreServer, cloud: LiveServer) -> None:
     """With vended credentials alone, pylance and lancedb write and read a storage-managed and a server-managed table; a
     reader cannot write.
     """
@@ -137,7 +137,7 @@ def test_lance_works_with_what_it_is_given(store: ObjectStoreServer, cloud: Live
     assert found.search([0.0, 1.0], vector_column_name="vector").limit(1).to_list()[0]["text"] == "a cat"
 
 
-def test_rows_by_way_of_the_server(store: ObjectStoreServer, cloud: LiveServer) -> None:
+def test_server_changes_rows_without_client_store_access(store: ObjectStoreServer, cloud: LiveServer) -> None:
     """The server creates, inserts, merges, indexes, updates, deletes and queries in the store; the clients do not
     access it.
     """
@@ -164,7 +164,7 @@ def test_rows_by_way_of_the_server(store: ObjectStoreServer, cloud: LiveServer) 
     until(lambda: store.names(prefix) == [f"{prefix}/mine.txt", f"{prefix}2/data/other"])
 
 
-def test_what_went_past_the_server_is_moved_aside(store: ObjectStoreServer, cloud: LiveServer) -> None:
+def test_version_written_by_path_is_moved_aside(store: ObjectStoreServer, cloud: LiveServer) -> None:
     """The committed versions of a managed table are final. A version that was written by path with the owner's keys is
     moved aside and not shown.
     """

@@ -73,7 +73,7 @@ def rest(uri: str) -> RestNamespace:
     return RestNamespace(uri=uri)
 
 
-def test_a_directory_is_served_from_names_to_rows(tmp_path: Path) -> None:
+def test_directory_is_served_to_all_lance_clients(tmp_path: Path) -> None:
     """A directory serves namespaces, tables, rows, queries, versions and all modes to pylance, lancedb and the
     generated client.
     """
@@ -147,7 +147,7 @@ def _others(uri: str) -> None:
     assert refused.value.status == 406
 
 
-def test_a_directory_of_the_first_layout_has_names_and_rows(tmp_path: Path) -> None:
+def test_v1_layout_directory_is_served_without_versions(tmp_path: Path) -> None:
     """In layout V1 an empty folder exists, but describing it is an error. A table can be opened; versions and
     namespaces are not supported.
     """
@@ -170,7 +170,7 @@ def test_a_directory_of_the_first_layout_has_names_and_rows(tmp_path: Path) -> N
             client.create_namespace(CreateNamespaceRequest(id=["a"]))
 
 
-def test_rows_are_the_work_of_processes(tmp_path: Path) -> None:
+def test_row_operations_run_in_worker_processes(tmp_path: Path) -> None:
     """Worker processes create, add, merge, update, delete, index, search, alter and restore; errors have the codes of a
     server.
     """
@@ -210,7 +210,7 @@ def stream(rows: pa.Table) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
-def test_bodies_that_break_off_and_batches_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_and_too_large_bodies_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Truncated bodies commit nothing and create no table. The limits of a settings file apply, and the environment
     overrides them.
     """
@@ -246,7 +246,7 @@ def broken_off(uri: str, action: str, part: bytes) -> None:
             pass
 
 
-def test_an_implementation_is_served_by_its_name(tmp_path: Path) -> None:
+def test_impl_option_selects_the_served_implementation(tmp_path: Path) -> None:
     """`--impl` serves Lance's own implementation, and another server through a second adapter; errors keep their
     codes.
     """
@@ -273,7 +273,9 @@ def test_an_implementation_is_served_by_its_name(tmp_path: Path) -> None:
         (("/no/such/directory",), "there is no directory"),
     ],
 )
-def test_what_cannot_be_served_is_told(words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_are_refused_before_listening(
+    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Invalid arguments are refused with advice before the adapter listens."""
     from limnos.cli.main import main
 

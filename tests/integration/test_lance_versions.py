@@ -67,7 +67,7 @@ def opened(server: LiveServer, path: list[str], version: int | None = None) -> l
     return lance.dataset(namespace_client=rest(server), table_id=path, version=version)
 
 
-def test_every_kind_of_commit(server: LiveServer, path: list[str]) -> None:
+def test_every_kind_of_pylance_commit_is_a_server_version(server: LiveServer, path: list[str]) -> None:
     """Pylance appends, deletes, updates, merges, indexes, adds a column, restores and compacts; each commit is a
     version of the server.
     """
@@ -93,7 +93,7 @@ def test_every_kind_of_commit(server: LiveServer, path: list[str]) -> None:
     assert opened(server, path, version=1).count_rows() == 3
 
 
-def test_branches_tags_and_a_cleanup(server: LiveServer, path: list[str]) -> None:
+def test_branch_versions_are_listed_and_cleaned_up_ones_hidden(server: LiveServer, path: list[str]) -> None:
     """The server lists the versions of a branch that pylance creates, and no longer lists versions that a cleanup
     deleted.
     """
@@ -122,7 +122,7 @@ def test_branches_tags_and_a_cleanup(server: LiveServer, path: list[str]) -> Non
     assert opened(server, path).count_rows() == 9
 
 
-def test_what_went_past_the_server_is_never_read(server: LiveServer, path: list[str]) -> None:
+def test_rows_written_by_path_are_never_read(server: LiveServer, path: list[str]) -> None:
     """Rows that were written by path are not visible through the server, and the next commit through the server
     succeeds.
     """
@@ -139,7 +139,7 @@ def test_what_went_past_the_server_is_never_read(server: LiveServer, path: list[
     assert versions(server, path) == [1, 2]
 
 
-def test_many_processes_append(server: LiveServer, path: list[str]) -> None:
+def test_concurrent_appends_add_every_row_once(server: LiveServer, path: list[str]) -> None:
     """Processes that append to one table concurrently all succeed, and every row is added once.
 
     The table has a version before they begin: of several writers of the first version, Lance refuses all but one
@@ -156,7 +156,7 @@ def test_many_processes_append(server: LiveServer, path: list[str]) -> None:
     assert versions(server, path) == list(range(1, len(expected) + 1))
 
 
-def test_the_server_inserts_at_once(server: LiveServer, path: list[str]) -> None:
+def test_concurrent_server_inserts_each_create_a_version(server: LiveServer, path: list[str]) -> None:
     """Concurrent inserts by the server each create a version: a conflicting insert is repeated by the server."""
     at = f"{server.uri}/lance/v1/table/{quote('$'.join(path), safe='')}/insert"
     headers = {"authorization": f"Bearer {server.token}", "content-type": "application/vnd.apache.arrow.stream"}

@@ -71,7 +71,7 @@ def read(server: LiveServer, path: str, **options: str) -> list[int]:
     return sorted(row["id"] for each in reader.partitions() for batch in reader.read(each) for row in batch.to_pylist())
 
 
-def test_a_table_is_made_added_to_and_replaced(server: LiveServer, admin: Client, space: str) -> None:
+def test_table_is_created_appended_to_and_replaced(server: LiveServer, admin: Client, space: str) -> None:
     """Rows of all tasks are one version, and vectors have a fixed size. Older versions are read by number; a write
     without rows adds no version.
     """
@@ -95,7 +95,7 @@ def test_a_table_is_made_added_to_and_replaced(server: LiveServer, admin: Client
 
 
 @pytest.mark.parametrize("managed", ["false", "true"])
-def test_a_tag_names_what_is_read(server: LiveServer, admin: Client, space: str, managed: str) -> None:
+def test_read_by_tag_returns_the_tagged_version(server: LiveServer, admin: Client, space: str, managed: str) -> None:
     """A job reads the version of a tag, also after later versions. A missing tag, and a tag together with a version,
     are errors.
     """
@@ -113,7 +113,7 @@ def test_a_tag_names_what_is_read(server: LiveServer, admin: Client, space: str,
         source(server, path, tag="first", version="1").schema()
 
 
-def test_a_job_that_fails_leaves_nothing(server: LiveServer, admin: Client, space: str) -> None:
+def test_failed_job_creates_no_table_and_no_version(server: LiveServer, admin: Client, space: str) -> None:
     """A failed job releases the name that it declared, and leaves an existing table unchanged."""
     path = f"{space}.docs"
     writer = source(server, path, vectors="vector=2").writer(COLUMNS, False)
@@ -135,7 +135,7 @@ def test_a_job_that_fails_leaves_nothing(server: LiveServer, admin: Client, spac
     assert read(server, path) == [1]
 
 
-def test_two_jobs_that_make_one_table_both_add_to_it(server: LiveServer, admin: Client, space: str) -> None:
+def test_concurrent_jobs_creating_one_table_both_add_rows(server: LiveServer, admin: Client, space: str) -> None:
     """Of two jobs that create one table, the first to commit creates it and the second appends; a job with other
     columns is refused.
     """
@@ -153,7 +153,7 @@ def test_two_jobs_that_make_one_table_both_add_to_it(server: LiveServer, admin: 
         other.commit([messages[2]])
 
 
-def test_what_cannot_be_is_told_before_any_task(server: LiveServer, admin: Client, space: str) -> None:
+def test_invalid_jobs_fail_before_any_task_runs(server: LiveServer, admin: Client, space: str) -> None:
     """A missing namespace, columns that do not match, a table without data, and a missing version are errors before any
     task runs.
     """
@@ -171,7 +171,7 @@ def test_what_cannot_be_is_told_before_any_task(server: LiveServer, admin: Clien
         source(server, f"{space}.docs", version="99").schema()
 
 
-def test_a_table_whose_versions_the_server_keeps(server: LiveServer, admin: Client, space: str) -> None:
+def test_jobs_commit_server_managed_tables_through_the_server(server: LiveServer, admin: Client, space: str) -> None:
     """On a server-managed table each job's commit goes to the server. Rows written by path are not read, and two
     concurrent jobs both succeed.
     """
@@ -196,7 +196,7 @@ def test_a_table_whose_versions_the_server_keeps(server: LiveServer, admin: Clie
     assert read(server, path) == [6]
 
 
-def test_who_may_read_may_not_write(server: LiveServer, admin: Client, space: str) -> None:
+def test_reader_is_refused_to_write(server: LiveServer, admin: Client, space: str) -> None:
     """Without privileges both reads and writes are refused; a reader may read and the error for writes names the
     reason; a writer may write.
     """

@@ -21,7 +21,7 @@ def limnos(file: Path, *words: str, typed: str = "") -> subprocess.CompletedProc
     )  # fmt: skip
 
 
-def test_a_session_by_the_command_line_over_tls(tmp_path: Path) -> None:
+def test_cli_session_is_valid_and_ended_at_both_nodes(tmp_path: Path) -> None:
     """A session of one node is valid at the other. Disabling the user blocks it at both, and a new password ends it at
     both.
     """

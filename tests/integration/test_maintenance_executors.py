@@ -59,7 +59,7 @@ def of_application(pages: str, what: str) -> Any:  # noqa: ANN401 - JSON
         return None
 
 
-def test_a_worker_killed_during_a_rewrite(
+def test_killed_worker_task_is_repeated_by_another_worker(
     server: LiveServer, spark: SparkSession, admin: Client, tmp_path: Path
 ) -> None:
     """If a worker is killed during a rewrite, the other one repeats the task and the rows are unchanged. No command
@@ -102,7 +102,9 @@ def test_a_worker_killed_during_a_rewrite(
     assert min(read) > 0
 
 
-def test_a_cluster_without_workers(server: LiveServer, spark: SparkSession, admin: Client, tmp_path: Path) -> None:
+def test_operations_return_to_the_queue_without_spark_workers(
+    server: LiveServer, spark: SparkSession, admin: Client, tmp_path: Path
+) -> None:
     """Without Spark workers, four operations return to the queue after one wait, and the status names the reason."""
     names = [f"main.care.none{number}" for number in range(4)]
     for name in names:
@@ -124,7 +126,9 @@ def test_a_cluster_without_workers(server: LiveServer, spark: SparkSession, admi
     assert executor.errors.count("starts operation") == 0, "they wait five minutes before the next attempt"
 
 
-def test_spark_connect(server: LiveServer, spark: SparkSession, admin: Client, tmp_path: Path) -> None:
+def test_operations_run_over_spark_connect(
+    server: LiveServer, spark: SparkSession, admin: Client, tmp_path: Path
+) -> None:
     """The procedures do the same as the actions: each kind of operation runs, checkpoints are kept, and no page
     contains a token.
     """
@@ -165,7 +169,7 @@ def test_spark_connect(server: LiveServer, spark: SparkSession, admin: Client, t
     assert watch.shown == []
 
 
-def test_a_machine_that_dies(server: LiveServer, spark: SparkSession, admin: Client) -> None:
+def test_operation_of_a_killed_executor_is_taken_over(server: LiveServer, spark: SparkSession, admin: Client) -> None:
     """If an executor is killed during a rewrite, another one does the operation after the lease has expired, and the
     rows are correct.
     """
@@ -189,7 +193,9 @@ def test_a_machine_that_dies(server: LiveServer, spark: SparkSession, admin: Cli
     assert (files(spark, name), sum_of(spark, name)) == (1, before)
 
 
-def test_a_machine_that_stands_still(server: LiveServer, spark: SparkSession, admin: Client) -> None:
+def test_stopped_executor_loses_its_lease_and_commits_nothing(
+    server: LiveServer, spark: SparkSession, admin: Client
+) -> None:
     """If an executor is stopped for longer than its lease, another one does the operation. The first one then commits
     nothing and reports the lost lease.
     """
@@ -214,7 +220,9 @@ def test_a_machine_that_stands_still(server: LiveServer, spark: SparkSession, ad
     assert (rewrites, files(spark, name), sum_of(spark, name)) == (1, 1, before)
 
 
-def test_the_servers_own_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
+def test_server_executor_starts_on_demand_without_exposed_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
     """The server's executor starts when an operation waits, has no token in its command line, and ends with the
     server.
     """

@@ -70,7 +70,7 @@ def ended(admin: Client, operations: Sequence[int]) -> list[tuple[str, str | Non
     return [(rows[each].state, rows[each].result) for each in operations]
 
 
-def test_every_operation(server: LiveServer, spark: SparkSession, admin: Client) -> None:
+def test_executor_runs_every_kind_of_operation(server: LiveServer, spark: SparkSession, admin: Client) -> None:
     """One executor compacts small files, rewrites manifests and computes statistics; the rows are unchanged, and the
     status reports the operations.
     """
@@ -90,7 +90,9 @@ def test_every_operation(server: LiveServer, spark: SparkSession, admin: Client)
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_delete_files(server: LiveServer, spark: SparkSession, admin: Client, version: int) -> None:
+def test_rewrite_removes_delete_files_and_keeps_rows_deleted(
+    server: LiveServer, spark: SparkSession, admin: Client, version: int
+) -> None:
     """Rows that delete files deleted remain deleted, and the delete files are removed."""
     name = f"main.care.deletes_v{version}"
     make_files(spark, name, 6, version=version)
@@ -104,7 +106,7 @@ def test_delete_files(server: LiveServer, spark: SparkSession, admin: Client, ve
     assert (sum_of(spark, name), files(spark, name, "> 0")) == (before, 0)
 
 
-def test_deletes_in_several_commits(server: LiveServer, spark: SparkSession, admin: Client) -> None:
+def test_file_groups_are_rewritten_in_separate_commits(server: LiveServer, spark: SparkSession, admin: Client) -> None:
     """Each group of files is rewritten in its own commit, under one lease. Delete files of rewritten data files are
     removed, although older data files of the target size remain.
     """
@@ -127,13 +129,15 @@ def test_deletes_in_several_commits(server: LiveServer, spark: SparkSession, adm
     assert spark.sql(f"SELECT * FROM {name}.snapshots WHERE operation = 'replace' AND {mark}").count() > 2
 
 
-def test_no_work_starts_no_spark(server: LiveServer) -> None:
+def test_executor_without_work_does_not_start_spark(server: LiveServer) -> None:
     """An executor without work does not start Spark, with any master."""
     assert work(server, "--master", "spark://127.0.0.1:1") == {"done": 0}
 
 
 @pytest.mark.parametrize("column, mode", [("at", "copy-on-write"), ("day", "merge-on-read"), ("wall", "copy-on-write")])
-def test_old_rows(server: LiveServer, spark: SparkSession, admin: Client, column: str, mode: str) -> None:
+def test_rows_older_than_the_policy_limit_are_deleted(
+    server: LiveServer, spark: SparkSession, admin: Client, column: str, mode: str
+) -> None:
     """Rows older than a policy's limit are deleted by their date or timestamp, once; rows with NULL there remain."""
     name = f"main.care.old_{column}"
     spark.sql("CREATE NAMESPACE IF NOT EXISTS main.care")

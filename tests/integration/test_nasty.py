@@ -195,7 +195,7 @@ def dearest(node: LiveServer, asking: threading.Thread) -> float:
 
 @pytest.mark.parametrize("user", ["nobody", "admin"])
 @pytest.mark.parametrize("name", BODIES)
-def test_nobody_keeps_the_server_from_others(node: LiveServer, name: str, user: str) -> None:
+def test_expensive_request_does_not_block_health_checks(node: LiveServer, name: str, user: str) -> None:
     """During each expensive request, of callers with and without rights, health checks are answered after little CPU
     time, and the request causes no 500.
     """

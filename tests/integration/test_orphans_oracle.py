@@ -198,7 +198,7 @@ def test_random_tables_have_the_same_orphans(server: LiveServer, spark: SparkSes
     assert {name for name in by_iceberg if not name.endswith(".metadata.json")} == ours
 
 
-def test_iceberg_finds_the_same_files(server: LiveServer, spark: SparkSession) -> None:
+def test_server_and_iceberg_report_the_same_orphans(server: LiveServer, spark: SparkSession) -> None:
     """The server finds the orphans that Iceberg finds, except for files that Iceberg's writers do not create and old
     metadata files.
     """

@@ -63,7 +63,7 @@ def _held(server: LiveServer) -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
 
 
-def test_ten_thousand_files_are_told_in_parts(server: LiveServer, path: str) -> None:
+def test_plan_of_ten_thousand_files_has_bounded_memory(server: LiveServer, path: str) -> None:
     """Five tasks of two manifests each name every file once. A filter that each file would repeat is refused, and peak
     memory stays bounded.
     """

@@ -99,7 +99,7 @@ def wait_until(holds: Callable[[], bool]) -> bool:
     return True
 
 
-def test_namespaces_four_deep(catalog: RestCatalog, space: str) -> None:
+def test_namespaces_nest_four_levels_deep(catalog: RestCatalog, space: str) -> None:
     """Namespaces nest; each level lists its children by full path and has its own properties."""
     for depth in range(1, 5):
         catalog.create_namespace((space, *"abcd"[:depth]), {"depth": str(depth)})
@@ -111,7 +111,7 @@ def test_namespaces_four_deep(catalog: RestCatalog, space: str) -> None:
         catalog.create_namespace((space, "a"))
 
 
-def test_namespace_that_is_not_empty_stays(catalog: RestCatalog, space: str) -> None:
+def test_non_empty_namespace_cannot_be_dropped(catalog: RestCatalog, space: str) -> None:
     """A namespace with a child or a table cannot be dropped; an empty one can, and then it does not exist."""
     catalog.create_namespace((space, "child"))
     with pytest.raises(NamespaceNotEmptyError):
@@ -128,7 +128,7 @@ def test_namespace_that_is_not_empty_stays(catalog: RestCatalog, space: str) -> 
         catalog.drop_namespace((space, "child"))
 
 
-def test_namespace_properties(catalog: RestCatalog, space: str) -> None:
+def test_namespace_properties_are_set_and_removed(catalog: RestCatalog, space: str) -> None:
     """Properties are set and removed in one request; the answer has the outcome of each key."""
     catalog.update_namespace_properties((space,), updates={"keep": "1", "drop": "2"})
 
@@ -141,7 +141,7 @@ def test_namespace_properties(catalog: RestCatalog, space: str) -> None:
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_odd_names(catalog: RestCatalog, space: str, name: str) -> None:
+def test_unusual_names_work_for_namespaces_and_tables(catalog: RestCatalog, space: str, name: str) -> None:
     """Namespaces and tables with unusual names can be created, listed, written, read, renamed and dropped."""
     inner = (space, name, "in" + name)
     catalog.create_namespace(inner[:2])
@@ -164,7 +164,7 @@ def test_odd_names(catalog: RestCatalog, space: str, name: str) -> None:
     assert catalog.list_namespaces((space,)) == []
 
 
-def test_separator_in_a_name(catalog: RestCatalog, space: str) -> None:
+def test_namespace_name_with_separator_is_refused(catalog: RestCatalog, space: str) -> None:
     """A namespace name with the namespace separator is refused, and the message names the separator; a table name may
     contain it.
     """
@@ -176,7 +176,7 @@ def test_separator_in_a_name(catalog: RestCatalog, space: str) -> None:
     assert catalog.table_exists((space, "a:b"))
 
 
-def test_encoded_name_is_another_name(catalog: RestCatalog, space: str) -> None:
+def test_percent_encoded_name_is_stored_unchanged(catalog: RestCatalog, space: str) -> None:
     """A name that looks percent-encoded is stored unchanged, beside the name that it would decode to."""
     catalog.create_table((space, "a%20b"), SCHEMA)
     catalog.create_table((space, "a b"), SCHEMA)
@@ -197,7 +197,7 @@ def test_dotted_name_is_not_a_path(catalog: RestCatalog, space: str) -> None:
     assert catalog.list_tables((space, "a.b")) == [(space, "a.b", "t")]
 
 
-def test_create_and_load(catalog: RestCatalog, space: str) -> None:
+def test_created_table_is_loaded_by_name(catalog: RestCatalog, space: str) -> None:
     """A created table is loaded by its name, and a second create is refused."""
     made = catalog.create_table((space, "t"), SCHEMA, properties={"owner-team": "rail"})
 
@@ -209,7 +209,7 @@ def test_create_and_load(catalog: RestCatalog, space: str) -> None:
         catalog.create_table((space, "t"), SCHEMA)
 
 
-def test_missing_things(catalog: RestCatalog, space: str) -> None:
+def test_missing_table_and_namespace_have_different_errors(catalog: RestCatalog, space: str) -> None:
     """The errors for a missing table and for a missing namespace differ."""
     with pytest.raises(NoSuchTableError):
         catalog.load_table((space, "nothing"))
@@ -221,7 +221,7 @@ def test_missing_things(catalog: RestCatalog, space: str) -> None:
         catalog.list_tables((space, "nowhere"))
 
 
-def test_append_overwrite_delete(catalog: RestCatalog, space: str) -> None:
+def test_rows_are_appended_overwritten_and_deleted(catalog: RestCatalog, space: str) -> None:
     """Rows are appended, overwritten by a filter and deleted by a filter; each change is visible at the next load."""
     table = catalog.create_table((space, "t"), SCHEMA)
 
@@ -232,7 +232,7 @@ def test_append_overwrite_delete(catalog: RestCatalog, space: str) -> None:
     assert content(catalog.load_table((space, "t"))) == [(1, "Oslo"), (2, "Roma")]
 
 
-def test_upsert(catalog: RestCatalog, space: str) -> None:
+def test_upsert_updates_and_inserts_rows(catalog: RestCatalog, space: str) -> None:
     """An upsert updates rows with existing identifiers and inserts the others."""
     table = catalog.create_table((space, "t"), SCHEMA)
     table.append(rows((1, "Oslo"), (2, "Rome")))
@@ -243,7 +243,7 @@ def test_upsert(catalog: RestCatalog, space: str) -> None:
     assert content(catalog.load_table((space, "t"))) == [(1, "Oslo"), (2, "Roma"), (3, "Kyiv")]
 
 
-def test_schema_evolution(catalog: RestCatalog, space: str) -> None:
+def test_old_rows_are_read_under_the_evolved_schema(catalog: RestCatalog, space: str) -> None:
     """Columns are added, renamed, widened, moved and dropped; older rows are read under the new schema."""
     table = catalog.create_table((space, "t"), Schema(*SCHEMA.fields, NestedField(3, "size", IntegerType())))
     table.append(rows((1, "Oslo")).append_column("size", pa.array([7], pa.int32())))
@@ -262,7 +262,7 @@ def test_schema_evolution(catalog: RestCatalog, space: str) -> None:
     assert len(loaded.schemas()) == 3
 
 
-def test_partition_evolution(catalog: RestCatalog, space: str) -> None:
+def test_rows_of_each_partition_spec_are_read(catalog: RestCatalog, space: str) -> None:
     """A table's partition spec changes; rows of each spec are found by a filter, and unused specs are kept."""
     spec = PartitionSpec(PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="city"))
     table = catalog.create_table((space, "t"), SCHEMA, partition_spec=spec)
@@ -286,7 +286,7 @@ def test_partition_evolution(catalog: RestCatalog, space: str) -> None:
     assert loaded.scan(row_filter="id = 1").to_arrow().num_rows == 1
 
 
-def test_time_travel(catalog: RestCatalog, space: str) -> None:
+def test_earlier_snapshots_tags_and_branches_are_read(catalog: RestCatalog, space: str) -> None:
     """A table is read at an earlier snapshot, by id and by tag; a branch has its own writes."""
     table = catalog.create_table((space, "t"), SCHEMA)
     table.append(rows((1, "Oslo")))
@@ -303,7 +303,7 @@ def test_time_travel(catalog: RestCatalog, space: str) -> None:
     assert sorted(loaded.scan().to_arrow()["id"].to_pylist()) == [1, 2]
 
 
-def test_table_properties(catalog: RestCatalog, space: str) -> None:
+def test_table_properties_are_set_and_removed(catalog: RestCatalog, space: str) -> None:
     """Table properties are set and removed by commits."""
     table = catalog.create_table((space, "t"), SCHEMA, properties={"drop": "1"})
 
@@ -316,7 +316,7 @@ def test_table_properties(catalog: RestCatalog, space: str) -> None:
     assert "drop" not in properties
 
 
-def test_staged_create(catalog: RestCatalog, space: str) -> None:
+def test_staged_table_exists_only_after_its_commit(catalog: RestCatalog, space: str) -> None:
     """A table that is created in a transaction exists only after its commit, with the rows written in it."""
     with catalog.create_table_transaction((space, "t"), SCHEMA) as transaction:
         assert not catalog.table_exists((space, "t"))
@@ -325,7 +325,7 @@ def test_staged_create(catalog: RestCatalog, space: str) -> None:
     assert content(catalog.load_table((space, "t"))) == [(1, "Oslo")]
 
 
-def test_concurrent_writers(catalog: RestCatalog, space: str) -> None:
+def test_concurrent_appends_succeed_and_stale_schema_is_refused(catalog: RestCatalog, space: str) -> None:
     """Concurrent appends to one table both succeed; a schema change based on an old schema is refused."""
     catalog.create_table((space, "t"), SCHEMA)
     one, two = catalog.load_table((space, "t")), catalog.load_table((space, "t"))
@@ -342,7 +342,7 @@ def test_concurrent_writers(catalog: RestCatalog, space: str) -> None:
     assert names == ["id", "city", "height"]
 
 
-def test_rename_across_namespaces(catalog: RestCatalog, space: str) -> None:
+def test_renamed_table_is_loaded_only_by_its_new_name(catalog: RestCatalog, space: str) -> None:
     """A renamed table is found only under its new name, with its rows, and is unaffected by a new table with the old
     name.
     """
@@ -362,7 +362,7 @@ def test_rename_across_namespaces(catalog: RestCatalog, space: str) -> None:
         catalog.load_table((space, "from", "t"))
 
 
-def test_rename_is_refused(catalog: RestCatalog, space: str) -> None:
+def test_impossible_renames_are_refused(catalog: RestCatalog, space: str) -> None:
     """A rename to an existing name, of a missing table, or to a missing namespace is refused and changes nothing."""
     catalog.create_table((space, "t"), SCHEMA)
     catalog.create_table((space, "u"), SCHEMA)
@@ -377,7 +377,7 @@ def test_rename_is_refused(catalog: RestCatalog, space: str) -> None:
     assert catalog.list_tables((space,)) == [(space, "t"), (space, "u")]
 
 
-def test_drop_and_register(catalog: RestCatalog, space: str) -> None:
+def test_dropped_table_can_be_registered_again(catalog: RestCatalog, space: str) -> None:
     """A drop keeps the files; the table can be registered again by its last metadata file."""
     table = catalog.create_table((space, "t"), SCHEMA)
     table.append(rows((1, "Oslo")))
@@ -394,7 +394,7 @@ def test_drop_and_register(catalog: RestCatalog, space: str) -> None:
         catalog.register_table((space, "back again"), location)
 
 
-def test_purge(catalog: RestCatalog, space: str) -> None:
+def test_purge_deletes_only_listed_files(catalog: RestCatalog, space: str) -> None:
     """A purge deletes the files that the metadata lists, and keeps an unrelated file in the same directory."""
     table = catalog.create_table((space, "t"), SCHEMA)
     table.append(rows((1, "Oslo")))
@@ -411,7 +411,7 @@ def test_purge(catalog: RestCatalog, space: str) -> None:
     assert (root / "data" / "stranger.parquet").is_file()
 
 
-def test_locations_outside_the_roots(catalog: RestCatalog, space: str, tmp_path: Path) -> None:
+def test_locations_outside_the_roots_are_refused(catalog: RestCatalog, space: str, tmp_path: Path) -> None:
     """A table cannot be created or registered outside the catalog's allowed roots; no file is written there."""
     with pytest.raises((BadRequestError, ForbiddenError)):
         catalog.create_table((space, "t"), SCHEMA, location=f"file://{tmp_path}/elsewhere")
@@ -422,24 +422,24 @@ def test_locations_outside_the_roots(catalog: RestCatalog, space: str, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_pages(server: LiveServer) -> None:
+def test_lists_are_complete_with_and_without_pages(server: LiveServer) -> None:
     """Lists are complete with and without page requests."""
     whole, paged = connect(server), connect(server, **{"rest-page-size": "3"})
-    whole.create_namespace(("test_pages",))
+    whole.create_namespace(("test_lists_are_complete_with_and_without_pages",))
     for number in range(10):
-        whole.create_namespace(("test_pages", f"n{number}"))
-        whole.create_table(("test_pages", f"t{number}"), SCHEMA)
+        whole.create_namespace(("test_lists_are_complete_with_and_without_pages", f"n{number}"))
+        whole.create_table(("test_lists_are_complete_with_and_without_pages", f"t{number}"), SCHEMA)
 
-    namespaces = [("test_pages", f"n{number}") for number in range(10)]
-    tables = [("test_pages", f"t{number}") for number in range(10)]
+    namespaces = [("test_lists_are_complete_with_and_without_pages", f"n{number}") for number in range(10)]
+    tables = [("test_lists_are_complete_with_and_without_pages", f"t{number}") for number in range(10)]
     for catalog in (whole, paged):
-        assert catalog.list_namespaces(("test_pages",)) == namespaces
-        assert catalog.list_tables(("test_pages",)) == tables
+        assert catalog.list_namespaces(("test_lists_are_complete_with_and_without_pages",)) == namespaces
+        assert catalog.list_tables(("test_lists_are_complete_with_and_without_pages",)) == tables
         catalog.close()
 
 
 @pytest.mark.parametrize("warehouse", [None, "main", "lake/main"])
-def test_spellings_of_the_warehouse(server: LiveServer, warehouse: str | None) -> None:
+def test_all_warehouse_spellings_select_the_catalog(server: LiveServer, warehouse: str | None) -> None:
     """A client finds the catalog by its name, by metalake and name, and without a name."""
     catalog = connect(server, warehouse=warehouse)
     name = f"warehouse_{(warehouse or 'none').replace('/', '_')}"
@@ -449,19 +449,19 @@ def test_spellings_of_the_warehouse(server: LiveServer, warehouse: str | None) -
     catalog.close()
 
 
-def test_wrong_token(server: LiveServer) -> None:
+def test_unknown_token_is_refused(server: LiveServer) -> None:
     """An unknown token is refused at the first request."""
     with pytest.raises(UnauthorizedError):
         connect(server, token="made-up")
 
 
-def test_stranger_has_no_rights(server: LiveServer) -> None:
+def test_catalog_is_hidden_from_an_unknown_user(server: LiveServer) -> None:
     """For a user that does not exist, the catalog does not exist."""
     with pytest.raises(RESTError, match="NoSuchWarehouseException"):
         connect(server, **basic("stranger"))
 
 
-def test_nobody_is_told_what_to_send(server: LiveServer) -> None:
+def test_missing_credential_error_explains_how_to_get_a_token(server: LiveServer) -> None:
     """The error for a client without a credential says that a token is missing, and how to get one."""
     with pytest.raises(UnauthorizedError, match="limnos token create"):
         connect(server, token=None)

@@ -31,7 +31,7 @@ def catalog(server: LiveServer) -> Iterator[RestCatalog]:
 
 
 @pytest.mark.parametrize("name", ["plain", *ODD_NAMES])
-def test_views_four_deep(catalog: RestCatalog, name: str) -> None:
+def test_views_four_levels_deep_are_created_and_dropped(catalog: RestCatalog, name: str) -> None:
     """Views with unusual names, four levels deep, are created, listed, loaded and dropped."""
     levels = ("views", name, "c", "d")
     for depth in range(1, 5):

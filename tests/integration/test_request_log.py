@@ -37,7 +37,9 @@ def ask(server: LiveServer, method: str, path: str, **more: object) -> tuple[htt
 
 
 @pytest.mark.parametrize("lane", [True, False])
-def test_grep_finds_the_request(tmp_path: Path, lane: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_request_has_one_log_line_with_the_reason(
+    tmp_path: Path, lane: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Successful, failed, unauthenticated and misdirected requests each have one log line, with the reason of the
     answer.
     """

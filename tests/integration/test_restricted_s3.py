@@ -174,7 +174,9 @@ def test_a_plans_credentials_read_its_files(ana: Reader) -> None:
     assert "/restricted-reads/" in file
 
 
-def test_they_open_nothing_else(ana: Reader, bob: Reader, store: ObjectStoreServer) -> None:
+def test_plan_credentials_allow_no_other_files_and_no_writes(
+    ana: Reader, bob: Reader, store: ObjectStoreServer
+) -> None:
     """The plan's credentials open neither the table's own files nor files rewritten for other users, and allow no
     writes.
     """
@@ -194,7 +196,9 @@ def test_they_open_nothing_else(ana: Reader, bob: Reader, store: ObjectStoreServ
 
 @pytest.mark.parametrize("by", [VENDED, SIGNED])
 @pytest.mark.parametrize("catalog", ["ice", "signs"])
-def test_no_door_gives_more(ana: Reader, store: ObjectStoreServer, catalog: str, by: str) -> None:
+def test_restricted_user_gets_no_table_credentials_or_signatures(
+    ana: Reader, store: ObjectStoreServer, catalog: str, by: str
+) -> None:
     """Loading returns no credentials, refreshing is refused, and no request is signed, for the table's files and for
     the rewritten ones.
     """
@@ -227,7 +231,7 @@ def test_keys_of_the_catalog_are_in_no_answer(ana: Reader, store: ObjectStoreSer
         assert not [each for each in (*store.keys, "role/tables", *own) if each in answer.text]
 
 
-def test_they_end(ana: Reader, store: ObjectStoreServer) -> None:
+def test_expired_plan_credentials_are_refused(ana: Reader, store: ObjectStoreServer) -> None:
     """Expired credentials of a plan open nothing; the next plan has new ones for the same file."""
     plan = ana.planned()
     store.end_all()
@@ -237,7 +241,7 @@ def test_they_end(ana: Reader, store: ObjectStoreServer) -> None:
     assert isinstance(ana.outcome(plan, "get_object", file), str)
 
 
-def test_no_place_of_hers_is_there(ana: Reader, store: ObjectStoreServer) -> None:
+def test_restricted_user_cannot_create_at_restricted_locations(ana: Reader, store: ObjectStoreServer) -> None:
     """A restricted user cannot create or stage a table at, in or above the restricted table's location or the directory
     of rewritten files, because it would get credentials for them.
     """

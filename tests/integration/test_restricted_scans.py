@@ -123,7 +123,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
             made.http.close()
 
 
-def test_random_restrictions_show_what_the_model_says(shop: Shop) -> None:
+def test_random_restrictions_return_the_rows_of_the_model(shop: Shop) -> None:
     """With random filters and masks, and random filters of the reader, PyIceberg reads exactly the rows of the
     model.
     """
@@ -156,7 +156,7 @@ def test_random_restrictions_show_what_the_model_says(shop: Shop) -> None:
         same(shop.seen(asked), [row for row in expected if fits(row)])
 
 
-def test_deletes_evolution_and_time_travel(shop: Shop) -> None:
+def test_restrictions_respect_deletes_evolution_and_snapshots(shop: Shop) -> None:
     """Deleted rows remain deleted, renamed and added columns have their current names, and an older snapshot is
     restricted as the newest is.
     """
@@ -182,7 +182,7 @@ def test_deletes_evolution_and_time_travel(shop: Shop) -> None:
     assert sorted(old.column("id").to_pylist()) == sorted(row["id"] for row in expected)
 
 
-def test_nothing_else_opens_it(shop: Shop) -> None:
+def test_restricted_table_needs_server_planning(shop: Shop) -> None:
     """A client that plans scans itself finds no file, and the file name tells why. It cannot commit, and metadata
     tables cannot be read.
     """

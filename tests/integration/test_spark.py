@@ -59,7 +59,7 @@ def test_starting_spark_leaves_the_environment_alone(spark: SparkSession, enviro
     assert {name: os.environ.get(name) for name in STEERING} == environment
 
 
-def test_namespaces_four_deep(spark: SparkSession, space: str) -> None:
+def test_nested_namespaces_have_tables_at_any_depth(spark: SparkSession, space: str) -> None:
     """Nested namespaces are created one by one, listed by their full path, and have tables at any depth."""
     path = space
     for level in ("a", "b", "c", "d"):
@@ -69,7 +69,10 @@ def test_namespaces_four_deep(spark: SparkSession, space: str) -> None:
     spark.sql(f"INSERT INTO {path}.t VALUES (4)")
 
     assert rows(spark, f"SELECT * FROM {path}.t") == [(4,)]
-    assert rows(spark, f"SHOW NAMESPACES IN {space}.a.b.c")[0][0] == "test_namespaces_four_deep.a.b.c.d"
+    assert (
+        rows(spark, f"SHOW NAMESPACES IN {space}.a.b.c")[0][0]
+        == "test_nested_namespaces_have_tables_at_any_depth.a.b.c.d"
+    )
     assert [row[1] for row in rows(spark, f"SHOW TABLES IN {path}")] == ["t"]
 
 
@@ -120,7 +123,7 @@ def test_merge_updates_inserts_and_deletes(spark: SparkSession, space: str) -> N
     assert rows(spark, f"SELECT count(*) FROM {space}.t.snapshots") == [(2,)]
 
 
-def test_update_and_delete(spark: SparkSession, space: str) -> None:
+def test_update_and_delete_change_only_matching_rows(spark: SparkSession, space: str) -> None:
     """UPDATE and DELETE change only the matching rows."""
     spark.sql(f"CREATE TABLE {space}.t AS SELECT id, id * 2 AS v FROM range(10)")
 
@@ -130,7 +133,7 @@ def test_update_and_delete(spark: SparkSession, space: str) -> None:
     assert rows(spark, f"SELECT count(*), sum(v) FROM {space}.t") == [(8, 36)]
 
 
-def test_create_table_as_select_and_replace(spark: SparkSession, space: str) -> None:
+def test_ctas_replace_keeps_the_older_snapshot(spark: SparkSession, space: str) -> None:
     """CTAS creates a table with rows in one step; replacing it keeps the older snapshot readable."""
     spark.sql(f"CREATE TABLE {space}.t USING iceberg AS SELECT 1 AS id")
     first = rows(spark, f"SELECT snapshot_id FROM {space}.t.snapshots")[0][0]
@@ -141,7 +144,7 @@ def test_create_table_as_select_and_replace(spark: SparkSession, space: str) -> 
     assert rows(spark, f"SELECT id FROM {space}.t VERSION AS OF {first}") == [(1,)]
 
 
-def test_schema_evolution(spark: SparkSession, space: str) -> None:
+def test_rows_keep_their_values_under_the_evolved_schema(spark: SparkSession, space: str) -> None:
     """Columns are added, renamed, widened, moved and dropped, and rows written before keep their values."""
     spark.sql(f"CREATE TABLE {space}.t (id INT, old STRING, gone INT) USING iceberg")
     spark.sql(f"INSERT INTO {space}.t VALUES (1, 'a', 9)")
@@ -159,7 +162,7 @@ def test_schema_evolution(spark: SparkSession, space: str) -> None:
     assert rows(spark, f"SELECT * FROM {space}.t ORDER BY id") == [(1, None, "a"), (2**40, "n", "b")]
 
 
-def test_partition_evolution(spark: SparkSession, space: str) -> None:
+def test_rows_of_each_partition_spec_are_read(spark: SparkSession, space: str) -> None:
     """The partitioning of a table changes between writes; rows of each spec are found."""
     spark.sql(f"CREATE TABLE {space}.t (day DATE, id BIGINT) USING iceberg PARTITIONED BY (months(day))")
     spark.sql(f"INSERT INTO {space}.t VALUES (DATE '2013-01-05', 1), (DATE '2013-02-05', 2)")
@@ -172,7 +175,7 @@ def test_partition_evolution(spark: SparkSession, space: str) -> None:
     assert rows(spark, f"SELECT count(DISTINCT spec_id) FROM {space}.t.files") == [(2,)]
 
 
-def test_time_travel_tags_and_branches(spark: SparkSession, space: str) -> None:
+def test_older_snapshots_tags_and_branches_are_read(spark: SparkSession, space: str) -> None:
     """Older snapshots are read by id, by tag and by timestamp; writes to a branch do not change main."""
     spark.sql(f"CREATE TABLE {space}.t (id BIGINT) USING iceberg")
     spark.sql(f"INSERT INTO {space}.t VALUES (1)")
@@ -189,7 +192,7 @@ def test_time_travel_tags_and_branches(spark: SparkSession, space: str) -> None:
     assert rows(spark, f"SELECT * FROM {space}.t ORDER BY id") == [(1,), (2,)]
 
 
-def test_rename_across_namespaces(spark: SparkSession, space: str) -> None:
+def test_rename_across_namespaces_keeps_rows_and_history(spark: SparkSession, space: str) -> None:
     """A table moves to another namespace with its rows and history; its old name no longer exists."""
     bare = space.removeprefix("main.")
     for level in ("x", "x.y"):
@@ -212,13 +215,13 @@ def test_drop_of_a_full_namespace_is_refused(spark: SparkSession, space: str) ->
     assert spark.catalog.tableExists(f"{space}.t")
 
 
-def test_missing_table_is_the_usual_error(spark: SparkSession, space: str) -> None:
+def test_missing_table_raises_table_or_view_not_found(spark: SparkSession, space: str) -> None:
     """The error for a missing table is Spark's own TABLE_OR_VIEW_NOT_FOUND, not a server error."""
     with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.sql(f"SELECT * FROM {space}.nothing")
 
 
-def test_table_properties_and_comments_come_back(spark: SparkSession, space: str) -> None:
+def test_table_properties_are_shown_until_unset(spark: SparkSession, space: str) -> None:
     """Properties that are set at creation and later are shown; an unset one is not."""
     spark.sql(f"CREATE TABLE {space}.t (id INT COMMENT 'key') USING iceberg COMMENT 'things' TBLPROPERTIES ('k'='1')")
     spark.sql(f"ALTER TABLE {space}.t SET TBLPROPERTIES ('k2'='2')")
@@ -245,7 +248,9 @@ def test_maintenance_procedures_run(spark: SparkSession, space: str) -> None:
     assert rows(spark, f"SELECT count(*) FROM {space}.t.snapshots") == [(1,)]
 
 
-def test_a_second_session_is_another_caller(spark: SparkSession, space: str, server: LiveServer, admin: Client) -> None:
+def test_second_session_has_its_own_identity(
+    spark: SparkSession, space: str, server: LiveServer, admin: Client
+) -> None:
     """A second session in one process has its own identity: it is refused, allowed after a grant, and refused after a
     revoke.
     """
@@ -272,7 +277,9 @@ def test_a_second_session_is_another_caller(spark: SparkSession, space: str, ser
     assert rows(spark, f"SELECT * FROM {space}.t") == [(1,)]
 
 
-def test_refusals_say_why(spark: SparkSession, space: str, server: LiveServer, admin: Client) -> None:
+def test_refusals_after_a_head_request_name_the_reason(
+    spark: SparkSession, space: str, server: LiveServer, admin: Client
+) -> None:
     """Statements for which Spark first sends HEAD (DROP TABLE, CREATE NAMESPACE) are refused with the reason, as others
     are.
     """
@@ -292,7 +299,7 @@ def test_refusals_say_why(spark: SparkSession, space: str, server: LiveServer, a
     assert rows(spark, f"SELECT count(*) FROM {space}.t") == [(1,)]
 
 
-def test_a_nested_namespace_is_found_by_its_parents(
+def test_granted_nested_namespace_is_visible_from_the_root(
     spark: SparkSession, space: str, server: LiveServer, admin: Client
 ) -> None:
     """A user with a privilege on a nested namespace alone finds it from the root; its siblings are hidden."""
@@ -311,7 +318,7 @@ def test_a_nested_namespace_is_found_by_its_parents(
     assert listed == [[(home,)], [(f"{home}.outer",)], [(f"{home}.outer.inner",)]]
 
 
-def test_a_new_name_with_the_catalog_before_it(spark: SparkSession, space: str) -> None:
+def test_rename_to_a_name_with_the_catalog_is_refused(spark: SparkSession, space: str) -> None:
     """The error for a catalog name after RENAME TO says to omit it."""
     spark.sql(f"CREATE TABLE {space}.t AS SELECT 1 AS id")
 
@@ -320,7 +327,7 @@ def test_a_new_name_with_the_catalog_before_it(spark: SparkSession, space: str) 
 
 
 @pytest.mark.usefixtures("spark")
-def test_catalogs_none_registers_what_the_caller_sees(server: LiveServer, admin: Client) -> None:
+def test_catalogs_none_registers_all_visible_catalogs(server: LiveServer, admin: Client) -> None:
     """Without names, every Iceberg catalog that the caller may see is registered, and no other."""
     admin.catalogs.create("second_one", provider="lakehouse-iceberg")
     admin.users.add("cem")
@@ -332,7 +339,7 @@ def test_catalogs_none_registers_what_the_caller_sees(server: LiveServer, admin:
     assert nothing.conf.get("spark.sql.catalog.second_one", "none") == "none"
 
 
-def test_views_four_deep(spark: SparkSession, space: str) -> None:
+def test_view_four_levels_deep_is_created_replaced_and_dropped(spark: SparkSession, space: str) -> None:
     """A view four levels deep is created, read by its full name, replaced, described, renamed and dropped; a table may
     have its name afterwards.
     """
@@ -363,7 +370,7 @@ def test_views_four_deep(spark: SparkSession, space: str) -> None:
     spark.sql(f"DROP VIEW IF EXISTS {path}.w")
 
 
-def test_text_of_another_dialect_is_refused(spark: SparkSession, space: str, server: LiveServer) -> None:
+def test_error_for_another_sql_dialect_names_the_view(spark: SparkSession, space: str, server: LiveServer) -> None:
     """Spark parses the text of another dialect as its own; if that fails, the error names the view."""
     level = space.split("`")[1]
     version = wire.view_version(

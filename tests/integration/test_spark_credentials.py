@@ -62,7 +62,7 @@ def use(spark: SparkSession, lake: LiveServer, *, name: str, credential: str) ->
     return mine
 
 
-def test_spark_goes_on_over_the_ends_of_tokens(spark: SparkSession, lake: LiveServer) -> None:
+def test_spark_renews_its_expired_token(spark: SparkSession, lake: LiveServer) -> None:
     """Spark writes and reads. It exchanges its token in the background and works after the first one has expired; a
     wrong secret is refused.
     """

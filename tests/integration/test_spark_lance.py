@@ -26,7 +26,7 @@ SHORT = PAGE.with_name("lance.md")
 DOCS = "lance.search.docs"
 
 
-def test_a_lance_table_is_written_read_joined_and_refused(spark: SparkSession, server: LiveServer) -> None:
+def test_lance_guide_examples_run_and_need_a_grant(spark: SparkSession, server: LiveServer) -> None:
     """The examples of docs/guides/lance-spark.md and docs/guides/lance.md run; filters are pushed down to the table; a
     user is refused before a grant and allowed after it.
     """

@@ -117,7 +117,7 @@ def _kind(spark: SparkSession, name: str) -> str:
     return str(spark3.loadIcebergTable(spark._jsparkSession, name).getClass().getName())
 
 
-def test_rows_are_those_of_sparks_own_planning(lake: Lake) -> None:
+def test_server_planning_returns_the_rows_of_spark_planning(lake: Lake) -> None:
     """For random filters, versions and columns both ways of planning return the same rows, and one of them is the
     server's.
     """
@@ -140,7 +140,7 @@ def test_rows_are_those_of_sparks_own_planning(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("who", ["table", "catalog", "nobody"])
-def test_who_says_that_the_server_plans(lake: Lake, who: str) -> None:
+def test_planning_mode_is_set_by_table_or_catalog(lake: Lake, who: str) -> None:
     """A table's planning mode overrides the session's setting; a catalog's mode applies without one."""
     with Client(lake.server.uri, token=lake.server.token) as client:
         client.catalogs.create(who)
@@ -159,7 +159,7 @@ def test_who_says_that_the_server_plans(lake: Lake, who: str) -> None:
     assert (lake.plans() > before) == (who != "nobody")
 
 
-def test_a_restricted_table_shows_what_may_be_seen(lake: Lake) -> None:
+def test_restricted_user_gets_only_permitted_masked_rows(lake: Lake) -> None:
     """Restricted users get the permitted rows, masked, with any setting of their session; the owner gets all rows."""
     lake.own.sql("CREATE TABLE main.plan.secret (id INT, city STRING, card STRING) USING iceberg PARTITIONED BY (city)")
     lake.own.sql(

@@ -115,7 +115,7 @@ def _literal(column: str, written: Cell) -> str:
     return f"{value}D" if isinstance(value, float) else str(value)
 
 
-def test_spark_shows_what_the_model_says(spark: Spark) -> None:
+def test_random_restrictions_return_the_rows_of_the_model(spark: Spark) -> None:
     """With random filters, masks and queries, Spark returns exactly the rows of the model."""
     dice, read = spark.shop.dice, 0
     for number in range(COUNT):
@@ -133,7 +133,7 @@ def test_spark_shows_what_the_model_says(spark: Spark) -> None:
     assert read > COUNT
 
 
-def test_what_else_a_query_may_ask(spark: Spark) -> None:
+def test_counts_joins_and_groups_use_only_permitted_rows(spark: Spark) -> None:
     """Counts, joins and groups see only permitted rows; an older version is restricted as the newest, with the current
     columns.
     """

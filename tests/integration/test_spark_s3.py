@@ -131,7 +131,7 @@ def shell(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.mark.parametrize("catalog", CATALOGS)
-def test_spark_has_no_keys_of_its_own(shell: Shell, store: ObjectStoreServer, catalog: str) -> None:
+def test_spark_works_with_server_authorized_store_access(shell: Shell, store: ObjectStoreServer, catalog: str) -> None:
     """Tables are created, written, altered and read, also by a reader, and each request to the store is authorized by
     this server.
     """
@@ -150,7 +150,7 @@ def test_spark_has_no_keys_of_its_own(shell: Shell, store: ObjectStoreServer, ca
     assert own >= ({"s3:GetObject", "s3:PutObject"} if catalog == "vended" else set())
 
 
-def test_a_table_made_of_rows(shell: Shell, store: ObjectStoreServer) -> None:
+def test_ctas_gets_credentials_before_the_table_exists(shell: Shell, store: ObjectStoreServer) -> None:
     """A table that is created with its rows in one step has credentials before it exists."""
     shell.rows("CREATE NAMESPACE vended.made")
     shell.rows("CREATE TABLE vended.made.t USING iceberg AS SELECT id FROM range(100)")
@@ -159,7 +159,9 @@ def test_a_table_made_of_rows(shell: Shell, store: ObjectStoreServer) -> None:
 
 
 @pytest.mark.parametrize("catalog", CATALOGS)
-def test_files_beside_are_refused(shell: Shell, store: ObjectStoreServer, server: LiveServer, catalog: str) -> None:
+def test_data_path_in_another_tables_location_is_refused(
+    shell: Shell, store: ObjectStoreServer, server: LiveServer, catalog: str
+) -> None:
     """`write.data.path` cannot be set to the location of another table whose name has the same prefix; later writes go
     to the table's own location.
     """

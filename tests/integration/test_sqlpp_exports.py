@@ -84,7 +84,7 @@ def _out(server: LiveServer) -> Path:
     return server.data.parent / "out"
 
 
-def test_each_format_is_read_back(server: LiveServer) -> None:
+def test_each_export_format_is_loaded_again(server: LiveServer) -> None:
     """LOAD of the same server reads each format; ADM keeps every type, also of undeclared fields."""
     whole = rows(server, "select value s from shop.Sales s order by s.id", format="lossless-json")
     columns = "type ({id: bigint, city: string?, at_: datetime?})"
@@ -111,7 +111,7 @@ def test_each_format_is_read_back(server: LiveServer) -> None:
     assert sum(table.num_rows for table in tables) == 3000
 
 
-def test_results_of_the_command_line_are_loaded(server: LiveServer) -> None:
+def test_cli_results_in_adm_and_json_can_be_loaded(server: LiveServer) -> None:
     """`limnos sql --results adm` keeps every type; after JSON an UPDATE restores the types of undeclared fields."""
     whole = rows(server, "select value s from shop.Sales s order by s.id", format="lossless-json")
     for results in ("adm", "json-lines"):
@@ -134,7 +134,7 @@ def test_results_of_the_command_line_are_loaded(server: LiveServer) -> None:
     assert rows(server, query.format("Moved_json"), format="lossless-json") == whole
 
 
-def test_parts_and_order(server: LiveServer) -> None:
+def test_partitioned_export_is_ordered_within_directories(server: LiveServer) -> None:
     """Each value has a directory, with objects in the order of OVER; the answer warns about other fields."""
     statement = (
         "copy (select s.id, case when s.id < 2990 then s.city end as city from shop.Sales s) as x to localfs"
@@ -153,7 +153,7 @@ def test_parts_and_order(server: LiveServer) -> None:
     assert found["city=Oslo"] == [i for i in range(2989, 0, -1) if i % 3 == 1]
 
 
-def test_a_restricted_user_writes_nothing(server: LiveServer) -> None:
+def test_restricted_user_is_refused_to_export(server: LiveServer) -> None:
     """Filters and masks apply: COPY TO is refused to users whom a restriction of the table affects, and writes
     nothing.
     """
@@ -174,7 +174,7 @@ def test_a_restricted_user_writes_nothing(server: LiveServer) -> None:
     assert not (_out(server) / "ana").exists()
 
 
-def test_an_object_store(server: LiveServer, store: ObjectStoreServer) -> None:
+def test_object_store_export_writes_success_marker_last(server: LiveServer, store: ObjectStoreServer) -> None:
     """COPY TO writes to an object store through a fileset. The success marker is written last, and a second export is
     refused.
     """
@@ -188,7 +188,7 @@ def test_an_object_store(server: LiveServer, store: ObjectStoreServer) -> None:
     assert (status, answer["errors"][0]["msg"][:8]) == (400, "ASX0062:")
 
 
-def test_a_kill_leaves_no_directory(server: LiveServer) -> None:
+def test_killed_engine_leaves_no_export_directory(server: LiveServer) -> None:
     """If the engine is killed during COPY TO, the caller gets 503 and no directory remains; the next attempt works."""
     statement = (
         "copy (select a.id, b.id as other from shop.Sales a, shop.Sales b) as x"

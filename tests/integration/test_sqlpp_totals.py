@@ -43,7 +43,7 @@ def sqlpp(server: LiveServer, statement: str) -> list[object]:
     return results
 
 
-def test_totals_of_a_table_that_spark_wrote(server: LiveServer, spark: SparkSession) -> None:
+def test_sums_have_the_width_of_spark_sums(server: LiveServer, spark: SparkSession) -> None:
     """Sums of `smallint`, `int` and `float` have the width of Spark's sums."""
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS main.{SPACE}")
     name = f"main.{SPACE}.by_spark"
@@ -60,7 +60,7 @@ def test_totals_of_a_table_that_spark_wrote(server: LiveServer, spark: SparkSess
     assert of_groups == [row.asDict() for row in grouped]
 
 
-def test_totals_of_a_table_that_pyiceberg_wrote(server: LiveServer) -> None:
+def test_sums_equal_the_arrow_sums_of_pyiceberg(server: LiveServer) -> None:
     """Sums of `int` and `float` equal those that Arrow computes for PyIceberg's scan."""
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
     catalog.create_namespace_if_not_exists((SPACE,))

@@ -76,7 +76,7 @@ def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield made
 
 
-def test_our_client_believes_the_authority_it_is_given(lake: Lake) -> None:
+def test_client_trusts_only_the_configured_ca_file(lake: Lake) -> None:
     """With `ca_file` the client is answered; without it the error says that no trusted server answers."""
     assert lake.server.uri.startswith("https://")
     with Client(lake.server.uri, token=lake.server.token, ca_file=lake.authority.file) as client:
@@ -88,7 +88,7 @@ def test_our_client_believes_the_authority_it_is_given(lake: Lake) -> None:
         client.whoami()
 
 
-def test_pyiceberg_and_requests_are_answered(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyiceberg_and_requests_trust_the_configured_ca(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """PyIceberg connects with the properties of the client, requests with its own setting.
 
     A CA bundle of the environment overrides that of a session in requests, so there must be none.
@@ -103,7 +103,7 @@ def test_pyiceberg_and_requests_are_answered(lake: Lake, monkeypatch: pytest.Mon
     assert told.status_code == 200
 
 
-def test_curl_is_answered(lake: Lake) -> None:
+def test_curl_trusts_the_given_cacert(lake: Lake) -> None:
     """With `--cacert`, curl trusts the given authority."""
     told = subprocess.run(
         [shutil.which("curl") or "curl", "-sS", "--cacert", str(lake.authority.file), f"{lake.server.uri}/metrics"],
@@ -113,7 +113,7 @@ def test_curl_is_answered(lake: Lake) -> None:
     assert "limnos_tls_certificate_ends_seconds" in told.stdout
 
 
-def test_what_is_longer_than_a_record_arrives_whole(lake: Lake) -> None:
+def test_body_longer_than_a_tls_record_is_complete(lake: Lake) -> None:
     """Bodies larger than a TLS record (16 KiB) arrive complete in both directions."""
     with requests.Session() as session:
         session.headers["Authorization"] = f"Bearer {lake.server.token}"
@@ -179,7 +179,7 @@ def test_certificate_is_replaced_under_load(lake: Lake) -> None:
     assert all(counts)
 
 
-def test_a_broken_pair_leaves_the_old_one(lake: Lake) -> None:
+def test_invalid_certificate_pair_keeps_the_old_one_in_use(lake: Lake) -> None:
     """An invalid certificate and key leave the old pair in use; the log names the reason, and the next valid pair is
     loaded without a restart.
     """
@@ -196,7 +196,7 @@ def test_a_broken_pair_leaves_the_old_one(lake: Lake) -> None:
     lake.wait_shown(lake.authority.give(*lake.files), times=IN_A_ROW)
 
 
-def test_a_certificate_that_is_over_is_told_at_the_start(tmp_path: Path) -> None:
+def test_expired_certificate_prevents_server_start(tmp_path: Path) -> None:
     """With an expired certificate the server does not start, and `server check` reports it."""
     lake = Lake(tmp_path)
     lake.authority.give(*lake.files, starts=-2, ends=-1)

@@ -152,7 +152,7 @@ def told(faces: Faces, number: int) -> TableModel:
 
 
 @pytest.mark.parametrize("number", range(STORIES))
-def test_alters_over_both_faces_agree_with_a_model(faces: Faces, number: int) -> None:
+def test_alters_over_both_protocols_agree_with_a_model(faces: Faces, number: int) -> None:
     """After each alter both protocols return the model's columns with their ids; PyIceberg reads every row under the
     current names.
     """
@@ -162,7 +162,7 @@ def test_alters_over_both_faces_agree_with_a_model(faces: Faces, number: int) ->
     assert sorted(found, key=lambda row: str(row["n"])) == model.read()
 
 
-def test_both_faces_at_once_lose_nothing(faces: Faces, server: LiveServer) -> None:
+def test_concurrent_alters_over_both_protocols_lose_no_column(faces: Faces, server: LiveServer) -> None:
     """If two writers per protocol add columns to one table concurrently, every acknowledged column exists, and no id
     occurs twice.
     """

@@ -32,7 +32,7 @@ def faces(server: LiveServer) -> Iterator[Faces]:
         yield Faces(wire, catalog, "spark_faces")
 
 
-def test_spark_reads_what_both_faces_altered(faces: Faces, spark: SparkSession) -> None:
+def test_spark_reads_columns_altered_over_both_protocols(faces: Faces, spark: SparkSession) -> None:
     """Spark returns the model's columns in their order, and every row under the current names."""
     for number in range(1000, 1000 + SPARK_STORIES):
         model = told(faces, number)

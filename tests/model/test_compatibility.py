@@ -54,7 +54,7 @@ def test_an_exported_message_of_version_1_0_reads_as_it_was_written(name: str) -
     assert MessageToDict(message, preserving_proto_field_name=True) == expected["fields"]
 
 
-def test_a_new_fixture_has_the_bytes_of_its_fields(tmp_path: Path) -> None:
+def test_fixture_is_written_once_from_its_fields(tmp_path: Path) -> None:
     """The command writes a fixture's bytes from its expected fields, and refuses to write them again."""
     write_fixture("policy_record", tmp_path)
 

@@ -48,7 +48,7 @@ def test_another_message_keeps_class_and_fields(cls: type[LimnosError]) -> None:
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
-def test_copies_are_whole(cls: type[LimnosError]) -> None:
+def test_copies_keep_class_message_and_fields(cls: type[LimnosError]) -> None:
     """A copied, deep-copied or pickled error keeps its class, its message and every field."""
     error = _error(cls)
 

@@ -18,7 +18,7 @@ BROUGHT = {"azure", "google.protobuf", "google.auth", "hive_metastore", "lance_n
 """Libraries that share a top-level package with others, or that are dependencies of an extra's packages."""
 
 
-def test_an_installed_wheel_is_told_of_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hint_for_installed_wheel_names_package_extras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For an installed wheel the hint names the package's extras and no checkout."""
     installed = tmp_path / "lib" / "python3.11" / "site-packages" / "limnos" / "model" / "extras.py"
     monkeypatch.setattr(extras, "__file__", str(installed))
@@ -29,7 +29,7 @@ def test_an_installed_wheel_is_told_of_the_wheel(tmp_path: Path, monkeypatch: py
     )
 
 
-def test_a_checkout_is_told_of_its_make() -> None:
+def test_hint_for_checkout_names_make_setup() -> None:
     """For a checkout the hint names its path and `make setup`, which installs everything."""
     told = f"in the checkout {ROOT} run: pip install -e '.[s3]' (or 'make setup', which installs everything)"
 
@@ -37,7 +37,7 @@ def test_a_checkout_is_told_of_its_make() -> None:
     assert install_hint("s3") == told
 
 
-def test_every_library_is_of_the_extra_that_states_it() -> None:
+def test_every_library_belongs_to_its_stated_extra() -> None:
     """Each library of the table belongs to the extra that the table names."""
     owners = packages_distributions()
     stated = {extra: {re.split(r"[\[><=]", each)[0].lower() for each in STATED[extra]} for extra in STATED}
@@ -61,12 +61,12 @@ def test_every_library_is_of_the_extra_that_states_it() -> None:
         ("google", None),
     ],
 )
-def test_the_extra_of_a_module_is_found(module: str, expected: str | None) -> None:
+def test_extra_is_that_of_the_longest_module_name(module: str, expected: str | None) -> None:
     """The extra of a module is that of the longest known module name."""
     assert extra_of(module) == expected
 
 
-def test_nobody_words_such_a_hint_alone() -> None:
+def test_no_other_module_has_its_own_install_hint() -> None:
     """No other module has its own text of a hint to install an extra."""
     own = ROOT / "src" / "limnos" / "model" / "extras.py"
     files = [file for file in (ROOT / "src" / "limnos").rglob("*.py") if file != own]

@@ -10,7 +10,7 @@ from limnos.model.frames import BrokenFrame, frame_at, frame_message
 
 
 @given(st.lists(st.binary(max_size=300)))
-def test_what_was_framed_comes_back(messages: list[bytes]) -> None:
+def test_framed_messages_are_decoded_in_order(messages: list[bytes]) -> None:
     """Framed messages are decoded one after the other, and none before its frame is complete."""
     data = b"".join(frame_message(each) for each in messages)
     at, found = 0, []

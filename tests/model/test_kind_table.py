@@ -16,7 +16,7 @@ def test_an_exclusion_is_false_and_has_a_reason() -> None:
     assert all(not value for value in KindRow())
 
 
-def test_kinds_are_found_by_aspect_in_the_order_of_their_numbers() -> None:
+def test_kinds_with_an_aspect_are_listed_in_number_order() -> None:
     """The kinds with an aspect are listed in the order of their numbers, without excluded kinds."""
     assert kinds_with(lambda row: row.attached_as) == (Kind.TAG, Kind.POLICY)
     assert kinds_with(lambda row: row.locations) == (Kind.CATALOG, Kind.TABLE, Kind.VIEW, Kind.FILESET)
@@ -27,7 +27,7 @@ def test_a_catalog_without_tables_holds_one_kind() -> None:
     assert ONLY_KINDS == {"fileset": Kind.FILESET, "messaging": Kind.TOPIC, "model": Kind.MODEL}
 
 
-def test_catalogs_hold_the_kinds_whose_rows_name_their_provider() -> None:
+def test_catalogs_contain_the_kinds_of_their_provider() -> None:
     """A catalog contains the kinds whose rows name its provider. A row can name one provider, several, or all."""
     providers = (ICEBERG_PROVIDER, GENERIC_PROVIDER, "model")
     holding = {
@@ -41,7 +41,7 @@ def test_catalogs_hold_the_kinds_whose_rows_name_their_provider() -> None:
     assert holding[Kind.TAG] == []
 
 
-def test_names_are_shared_as_the_rows_say() -> None:
+def test_kinds_share_name_spaces_as_their_rows_state() -> None:
     """In an Iceberg catalog views share the name space of tables. In a Lance catalog all kinds share one."""
     assert name_space_of(Kind.VIEW, ICEBERG_PROVIDER) == name_space_of(Kind.EXTERNAL_DATASET) == "table"
     assert name_space_of(Kind.FUNCTION, ICEBERG_PROVIDER) == "function"
@@ -49,7 +49,7 @@ def test_names_are_shared_as_the_rows_say() -> None:
     assert name_space_of(Kind.TAG, GENERIC_PROVIDER) == "tag"
 
 
-def test_a_missing_row_is_told_by_the_name_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_for_a_missing_row_names_the_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking up the row of a kind without one raises an error with the kind's name. Derived sets omit the kind."""
     rows = {kind: row for kind, row in KIND_TABLE.items() if kind is not Kind.TAG}
     monkeypatch.setattr(kind_table, "KIND_TABLE", rows)

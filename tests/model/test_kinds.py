@@ -39,7 +39,7 @@ def test_groups_follow_from_the_table() -> None:
     assert not {kind for kind in SECURABLES if kind.form in (KindGroup.PRINCIPAL, KindGroup.CREDENTIAL)}
 
 
-def test_nobody_orders_kinds_by_number() -> None:
+def test_no_code_compares_kinds_by_number() -> None:
     """No code compares kinds by number, in Python or in SQL, because that would give a new kind a meaning that its line
     does not state.
     """

@@ -31,7 +31,7 @@ def test_numbers_never_change() -> None:
 
 
 @pytest.mark.parametrize("privilege", Privilege)
-def test_words_are_read_in_any_case(privilege: Privilege) -> None:
+def test_privilege_names_are_case_insensitive(privilege: Privilege) -> None:
     """The name of a privilege is parsed in lower, upper and mixed case."""
     assert {parse_privilege(t) for t in (privilege.word, privilege.name, privilege.word.title())} == {privilege}
 
@@ -48,7 +48,7 @@ def test_deprecated_aliases_are_understood(text: str, meant: Privilege) -> None:
     assert found.word != text.lower()
 
 
-def test_unknown_privilege_names_the_known() -> None:
+def test_error_for_unknown_privilege_lists_valid_ones() -> None:
     """The error for an unknown privilege lists the valid ones, without a bare percent sign."""
     with pytest.raises(IllegalPrivilege, match="SELECT_TABLE") as raised:
         parse_privilege("READ%TABLE")
@@ -85,19 +85,19 @@ def test_conditions_are_read_in_any_case() -> None:
         ),
     ],
 )
-def test_bindings(privilege: Privilege, kinds: set[Kind]) -> None:
+def test_privileges_bind_to_the_same_kinds_as_in_gravitino(privilege: Privilege, kinds: set[Kind]) -> None:
     """Each privilege can be granted on the same kinds as in Gravitino."""
     assert BINDS[privilege] == kinds
 
 
-def test_everything_binds_to_the_metalake() -> None:
+def test_every_privilege_binds_to_the_metalake() -> None:
     """Every privilege can be granted on a metalake, and none on roles, jobs or columns."""
     assert set(BINDS) == set(Privilege)
     assert all(Kind.METALAKE in kinds for kinds in BINDS.values())
     assert not set().union(*BINDS.values()) & {Kind.ROLE, Kind.JOB, Kind.COLUMN, Kind.USER, Kind.GROUP}
 
 
-def test_wrong_binding_says_where_it_would_fit() -> None:
+def test_wrong_binding_error_names_the_valid_kinds() -> None:
     """A privilege on a wrong kind is refused with Gravitino's names of kinds: a namespace is a SCHEMA."""
     with pytest.raises(
         IllegalPrivilege, match=r"SELECT_TABLE cannot be granted on a FILESET, only on .*SCHEMA or TABLE"

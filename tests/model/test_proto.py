@@ -38,7 +38,7 @@ def test_field_names_follow_the_rule_of_seed_2(message: Descriptor) -> None:
     assert illegal == []
 
 
-def test_the_messages_of_seed_2_are_there() -> None:
+def test_messages_and_catalog_types_of_seed_2_exist() -> None:
     """The messages and the four catalog types that seed 2 names exist."""
     names = set(schema_pb2.DESCRIPTOR.message_types_by_name)
     types = [name for name in schema_pb2.Catalog.Type.keys() if name != "UNSPECIFIED"]  # noqa: SIM118 - no mapping
@@ -47,7 +47,7 @@ def test_the_messages_of_seed_2_are_there() -> None:
     assert types == ["RELATIONAL", "FILE", "STREAM", "ML"]
 
 
-def test_the_committed_code_is_what_the_definitions_say(tmp_path: Path) -> None:
+def test_committed_code_equals_the_generated_code(tmp_path: Path) -> None:
     """Generating the code again gives the committed files, byte for byte. Otherwise run scripts/generate_proto.py."""
     command = [sys.executable, str(HOME / "scripts" / "generate_proto.py"), "--into", str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True)

@@ -30,7 +30,7 @@ def at(text: str) -> int:
         ("22:00-06:00 Europe/Berlin", "2026-07-10 04:00", False),
     ],
 )
-def test_which_moments(text: str, moment: str, *, is_within: bool) -> None:
+def test_quiet_hours_include_start_and_exclude_end(text: str, moment: str, *, is_within: bool) -> None:
     """The first minute is within quiet hours and the last is not, also over midnight, in local time of the zone."""
     assert parse_quiet_hours(text).contains(at(moment)) is is_within
 
@@ -44,12 +44,12 @@ def test_which_moments(text: str, moment: str, *, is_within: bool) -> None:
         ("04:00-05:00 Europe/Berlin", "2026-03-28 12:00", 14),  # clocks are set forward that night
     ],
 )
-def test_how_long_until(text: str, moment: str, hours: int) -> None:
+def test_time_until_quiet_hours_is_correct_over_clock_change(text: str, moment: str, hours: int) -> None:
     """The time until quiet hours begin, today or tomorrow, is correct over a clock change, and is 0 within them."""
     assert parse_quiet_hours(text).begins_in_ms(at(moment)) == hours * HOUR_MS
 
 
-def test_several() -> None:
+def test_next_of_several_quiet_hours_counts() -> None:
     """Of several quiet hours the next ones count. Without quiet hours the time is 0."""
     both = [parse_quiet_hours("22:00-06:00"), parse_quiet_hours("12:00-13:00")]
 
@@ -61,7 +61,7 @@ def test_several() -> None:
 @pytest.mark.parametrize(
     "text", ["", "22-6", "24:00-06:00", "22:00-22:00", "22:00-06:60", "22:00-06:00 Mars/Base", "22:00-06:00 ../etc"]
 )
-def test_what_is_none(text: str) -> None:
+def test_invalid_quiet_hours_are_refused(text: str) -> None:
     """An invalid text is refused with a message that shows the format or the wrong field."""
     with pytest.raises(ValueError, match=r"form|zone|same time"):
         parse_quiet_hours(text)

@@ -109,7 +109,7 @@ def test_any_record_round_trips(record: Record) -> None:
     assert records.encode(read) == data
 
 
-def test_short_equal_bytes_are_one_record_and_never_that_of_another_kind() -> None:
+def test_equal_short_bytes_are_decoded_once_per_kind() -> None:
     """Short equal bytes are decoded once for each kind of record. Other bytes, and long ones, give separate records."""
     bare, named, long = (records.encode(TableRecord(comment, {})) for comment in (None, "x", "x" * SHARED_BYTES_MAX))
 
@@ -161,7 +161,7 @@ def test_unknown_fields_survive_a_read_modify_write(record: Record) -> None:
     assert DECODERS[type(record)](written).properties == {"b": "2"}
 
 
-def test_old_code_reads_new_bytes_and_keeps_what_it_does_not_know() -> None:
+def test_older_code_keeps_unknown_fields_of_newer_records() -> None:
     """A version of the code that defines only version and comment can change the comment and keeps all other fields."""
     old = other_version(("version", 1, 11), ("comment", 2, 9))
     read = old.FromString(records.encode(MetalakeRecord("lake", {"a": "1"}, in_use=True)))
@@ -229,7 +229,7 @@ def test_a_lone_surrogate_is_a_bad_request(record: Record) -> None:
         records.encode(record)
 
 
-def test_what_is_not_understood_stays_out_of_the_representation() -> None:
+def test_representation_omits_unknown_fields() -> None:
     """The text representation of a record does not show unknown fields."""
     newer = other_version(("version", 1, 11), ("color", 99, 9))
     stored = newer(version={"major_version": 1}, color="green").SerializeToString()
@@ -238,7 +238,7 @@ def test_what_is_not_understood_stays_out_of_the_representation() -> None:
     assert shown == "RoleRecord(properties={})"
 
 
-def test_records_py_reads_every_field_that_the_definitions_have() -> None:
+def test_every_defined_field_is_read() -> None:
     """The code reads every field that the definitions of stored messages have."""
     message_fields = {
         name: {field.name for field in message.fields} - {"version"}

@@ -11,7 +11,7 @@ import pytest
 from limnos.model.secrets import Secret, hide_secrets, passwords_of_url
 
 
-def test_a_secret_shows_itself_to_nobody() -> None:
+def test_secret_is_masked_in_every_format() -> None:
     """In every format, alone or inside other values, a secret is shown as `***`. Only `reveal` returns it."""
     secret = Secret("hunter2")
 
@@ -52,7 +52,7 @@ def test_secrets_are_compared_by_their_texts() -> None:
         ("s3://bucket/path", ()),
     ],
 )
-def test_passwords_of_a_url_are_found(url: str, expected: tuple[str, ...]) -> None:
+def test_passwords_in_url_are_detected(url: str, expected: tuple[str, ...]) -> None:
     """Passwords in a URL are found in encoded and decoded form, also in malformed URLs. A password that equals the user
     name is not a secret.
     """
@@ -79,11 +79,11 @@ def test_passwords_of_a_url_are_found(url: str, expected: tuple[str, ...]) -> No
         ),
     ],
 )
-def test_secrets_are_hidden_by_their_form(text: str, expected: str) -> None:
+def test_secrets_are_recognized_by_form_and_masked(text: str, expected: str) -> None:
     """Passwords, signatures and credentials are recognized by their form and hidden. Similar text is not."""
     assert hide_secrets(text) == expected
 
 
-def test_known_secrets_are_hidden_wherever_they_stand() -> None:
+def test_known_secrets_are_masked_within_words() -> None:
     """A known secret is replaced also within words, the longer one first. Secrets of three letters are not searched."""
     assert hide_secrets("xhunter2000y hunter2 abc", ["hunter2", "hunter2000", "abc"]) == "x***y *** abc"

@@ -10,14 +10,14 @@ from limnos.model.uuids import new_uuid
 NOW_MS = 1_790_000_000_000
 
 
-def test_they_are_version_7_in_canonical_spelling() -> None:
+def test_uuids_are_version_7_in_canonical_form() -> None:
     """Each UUID is of version 7, and the standard library parses and prints it unchanged."""
     for text in (new_uuid(NOW_MS + i) for i in range(1000)):
         parsed = UUID(text)
         assert (parsed.version, parsed.variant, str(parsed)) == (7, RFC_4122, text)
 
 
-def test_they_grow_with_time() -> None:
+def test_uuids_sort_by_time() -> None:
     """A UUID of a later millisecond sorts after an earlier one, and contains the time."""
     first, second = new_uuid(NOW_MS), new_uuid(NOW_MS + 1)
 
@@ -25,12 +25,12 @@ def test_they_grow_with_time() -> None:
     assert UUID(second).int >> 80 == NOW_MS + 1
 
 
-def test_no_two_are_equal() -> None:
+def test_uuids_are_unique() -> None:
     """UUIDs are unique, also across the blocks in which random bytes are drawn."""
     assert len({new_uuid(NOW_MS) for _ in range(10_000)}) == 10_000
 
 
-def test_a_forked_child_draws_its_own() -> None:
+def test_forked_child_does_not_reuse_parents_random_bytes() -> None:
     """A forked child does not continue with random bytes that its parent has drawn."""
     new_uuid(NOW_MS)
     reading, writing = os.pipe()

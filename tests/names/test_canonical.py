@@ -50,14 +50,14 @@ VECTORS = [
 
 
 @pytest.mark.parametrize("name,text", VECTORS)
-def test_vectors(name: list[str], text: str) -> None:
+def test_canonical_forms_match_vectors(name: list[str], text: str) -> None:
     """Each name has the canonical form of the vector, and the form decodes to the name."""
     assert canonical.encode(tuple(name)) == text
     assert canonical.decode(text) == tuple(name)
 
 
 @pytest.mark.parametrize("part,text", [(".", "@."), ("..", "@.@."), ("", ""), ("a\x00", "a\x00")])
-def test_a_part_of_any_text_can_be_encoded(part: str, text: str) -> None:
+def test_parts_not_allowed_in_names_can_be_encoded(part: str, text: str) -> None:
     """Encoding also works for parts that are not allowed in names."""
     assert canonical.encode_part(part) == text
 
@@ -69,7 +69,7 @@ def test_a_part_of_any_text_can_be_encoded(part: str, text: str) -> None:
         (("a@.b", "c@d"), "a@@@.b.c@@@@d", ("a@.b", "c@@d")),
     ],
 )
-def test_wrong_examples_of_the_seed_are_not_made(
+def test_misprinted_seed_examples_are_never_produced(
     name: tuple[str, ...], printed: str, means: tuple[str, ...] | None
 ) -> None:
     """Two examples printed in seed 4 contradict its own rule: encoding never produces them, and they do not decode to
@@ -113,7 +113,7 @@ def test_empty_parts_are_refused(name: tuple[str, ...]) -> None:
     assert refusal(canonical.encode, name).reason == "empty-part"
 
 
-def test_no_part_is_refused() -> None:
+def test_name_without_parts_is_refused() -> None:
     """A dataverse name has at least one part."""
     assert refusal(canonical.encode, ()).reason == "empty-name"
 

@@ -31,7 +31,7 @@ def name_of(*parts: str) -> DataverseName:
         (("a", "b/c"), "a.b/c"),
     ],
 )
-def test_a_name_and_its_canonical_form(parts: tuple[str, ...], form: str) -> None:
+def test_name_equals_its_parsed_canonical_form(parts: tuple[str, ...], form: str) -> None:
     """A name made of parts equals the name read from the canonical form."""
     made, read = DataverseName.create(list(parts)), DataverseName.from_canonical_form(form)
 
@@ -42,7 +42,7 @@ def test_a_name_and_its_canonical_form(parts: tuple[str, ...], form: str) -> Non
 
 
 @pytest.mark.parametrize("parts,printed", [(("a.b", "c.d"), "a@.b.c@d"), (("a@.b", "c@d"), "a@@@.b.c@@@@d")])
-def test_the_misprinted_examples_are_other_names(parts: tuple[str, ...], printed: str) -> None:
+def test_misprinted_seed_examples_are_not_canonical(parts: tuple[str, ...], printed: str) -> None:
     """The forms that seed 4 prints for two names are not the canonical form of either."""
     read = attempt(DataverseName.from_canonical_form, printed)
 
@@ -59,7 +59,7 @@ def test_a_single_part_is_never_split() -> None:
     assert name != name_of("sales", "east")
 
 
-def test_built_in_names() -> None:
+def test_built_in_names_equal_their_canonical_forms() -> None:
     """The four built-in names equal their canonical forms, two of them in lower case."""
     names = [DataverseName.DEFAULT, DataverseName.METADATA, DataverseName.ASTERIX, DataverseName.ALGEBRICKS]
 
@@ -88,7 +88,7 @@ def test_a_built_in_name_needs_no_escape(part: str) -> None:
         ("x" * 31,) * 32,
     ],
 )
-def test_names_at_the_limit(parts: tuple[str, ...]) -> None:
+def test_names_at_the_limit_are_allowed(parts: tuple[str, ...]) -> None:
     """Parts of the maximal length and with unusual characters are allowed."""
     assert name_of(*parts).parts == parts
 
@@ -115,7 +115,7 @@ def test_names_at_the_limit(parts: tuple[str, ...]) -> None:
         (("\ud800",), "bad-utf8"),
     ],
 )
-def test_names_beyond_the_limit(parts: tuple[str, ...], reason: str) -> None:
+def test_names_that_break_a_rule_are_refused(parts: tuple[str, ...], reason: str) -> None:
     """A name or a canonical form that breaks a rule is refused with the rule's reason."""
     assert refusal(DataverseName.create, parts).reason == reason
     if "" not in parts:
@@ -129,7 +129,7 @@ def test_malformed_forms_are_refused(form: str) -> None:
     assert isinstance(attempt(DataverseName.from_canonical_form, form), InvalidName)
 
 
-def test_order_is_that_of_the_canonical_form() -> None:
+def test_names_sort_by_canonical_form() -> None:
     """Names sort by their canonical forms, so a child does not always directly follow its parent."""
     forms = ["A", "a", "a!", "a-b", "a.a", "a0", "a@.", "aa", "b"]
     names = [DataverseName.from_canonical_form(form) for form in forms]
@@ -140,12 +140,12 @@ def test_order_is_that_of_the_canonical_form() -> None:
     assert names[1] > names[0]
 
 
-def test_order_is_by_code_units() -> None:
+def test_names_sort_by_utf16_code_units() -> None:
     """A character beyond U+FFFF sorts before U+FFFD, because its first UTF-16 code unit does."""
     assert name_of("\U0001f600") < name_of("\ufffd")
 
 
-def test_names_compare_with_names_only() -> None:
+def test_comparing_name_with_string_is_an_error() -> None:
     """Comparing a dataverse name with a string is an error."""
     assert name_of("a") != "a"
     with pytest.raises(TypeError):
@@ -164,12 +164,12 @@ def test_names_compare_with_names_only() -> None:
         (("a`b",), r"`a\`b`"),
     ],
 )
-def test_display(parts: tuple[str, ...], shown: str) -> None:
+def test_display_backquotes_parts_where_needed(parts: tuple[str, ...], shown: str) -> None:
     """Messages show the parts, with backquotes where necessary."""
     assert str(name_of(*parts)) == shown
 
 
-def test_case_matters() -> None:
+def test_names_are_case_sensitive() -> None:
     """Names are case-sensitive."""
     assert name_of("Sales") != name_of("sales")
 

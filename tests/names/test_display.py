@@ -32,7 +32,7 @@ VECTORS = [
 
 
 @pytest.mark.parametrize("name,text", VECTORS)
-def test_vectors(name: list[str], text: str) -> None:
+def test_display_forms_match_vectors(name: list[str], text: str) -> None:
     """Each part is quoted separately where necessary, and the text parses back."""
     assert display.render(name) == text
     assert display.parse(text) == tuple(name)
@@ -52,7 +52,7 @@ def test_vectors(name: list[str], text: str) -> None:
         ("`\ufeffa`.b", ("\ufeffa", "b")),
     ],
 )
-def test_other_spellings_are_read(text: str, name: tuple[str, ...]) -> None:
+def test_alternative_spellings_are_parsed(text: str, name: tuple[str, ...]) -> None:
     """Doubled backquotes, escapes, unnecessary quotes and bare words that would be quoted are accepted when parsing."""
     assert display.parse(text) == name
 

@@ -27,13 +27,13 @@ from tests.names.strategies import attempt, levels, parts, refusal
         (("a\nb",), "`a\nb`"),
     ],
 )
-def test_spark(name: tuple[str, ...], text: str) -> None:
+def test_spark_backquotes_only_where_needed(name: tuple[str, ...], text: str) -> None:
     """In Spark, a part is unquoted if it is a plain word that is not reserved, else backquoted."""
     assert engine.render_spark(name) == text
     assert engine.parse_spark(text) == name
 
 
-def test_spark_cannot_carry_variables() -> None:
+def test_parts_with_variables_are_refused_for_spark() -> None:
     """A part with `${…}` is refused for Spark, which replaces variables even inside quotes."""
     error = refusal(engine.render_spark, ("a", "x${spark.app.name}"))
 
@@ -42,7 +42,7 @@ def test_spark_cannot_carry_variables() -> None:
 
 
 @pytest.mark.parametrize("text,name", [("`a`.`b`.c", ("a", "b", "c")), ("1a.b", ("1a", "b")), ("````", ("`",))])
-def test_spark_reads_other_spellings(text: str, name: tuple[str, ...]) -> None:
+def test_alternative_spark_spellings_are_parsed(text: str, name: tuple[str, ...]) -> None:
     """Unnecessary quotes, and unquoted parts that start with a digit, are accepted from Spark."""
     assert engine.parse_spark(text) == name
 
@@ -66,7 +66,7 @@ def test_flink_quotes_everything() -> None:
 
 
 @pytest.mark.parametrize("part", ["a\nb", "a\rb"])
-def test_flink_cannot_carry_line_breaks(part: str) -> None:
+def test_line_breaks_are_refused_for_flink(part: str) -> None:
     """A part with a line break is refused for Flink, because it ends a quoted identifier there."""
     assert refusal(engine.render_flink, (part,)).reason == "forbidden-character"
 
@@ -75,7 +75,7 @@ def test_flink_cannot_carry_line_breaks(part: str) -> None:
     "name,text",
     [(("a", "b", "c"), '"a.b.c"'), (("a",), '"a"'), (('a"b', "c d"), '"a""b.c d"'), (("日本",), '"日本"')],
 )
-def test_trino(name: tuple[str, ...], text: str) -> None:
+def test_trino_schema_is_one_quoted_identifier(name: tuple[str, ...], text: str) -> None:
     """Trino's schema is one quoted identifier with the levels joined by dots (seed 1)."""
     assert engine.render_trino(name) == text
     assert engine.parse_trino(text) == name
@@ -91,7 +91,7 @@ def test_trino(name: tuple[str, ...], text: str) -> None:
         ((), "empty-name", "no part"),
     ],
 )
-def test_trino_cannot_carry(name: tuple[str, ...], reason: str, word: str) -> None:
+def test_unrepresentable_schemas_are_refused_for_trino(name: tuple[str, ...], reason: str, word: str) -> None:
     """A level with a dot or upper case, and Trino's own schema, are refused for Trino with the reason."""
     error = refusal(engine.render_trino, name)
 
@@ -99,7 +99,7 @@ def test_trino_cannot_carry(name: tuple[str, ...], reason: str, word: str) -> No
     assert word in error.message
 
 
-def test_trino_tables() -> None:
+def test_trino_table_is_second_identifier() -> None:
     """A table is a second identifier after its schema, and its name may contain dots."""
     assert engine.render_trino_table(("a", "b"), name="t.x") == '"a.b"."t.x"'
     assert engine.parse_trino_table('"a.b"."t.x"') == (("a", "b"), "t.x")
@@ -108,18 +108,18 @@ def test_trino_tables() -> None:
 @pytest.mark.parametrize(
     "name,reason", [("t$files", "forbidden-character"), ("t@1", "forbidden-character"), ("T", "case-folded")]
 )
-def test_trino_cannot_carry_tables(name: str, reason: str) -> None:
+def test_unrepresentable_tables_are_refused_for_trino(name: str, reason: str) -> None:
     """A table name with the characters of metadata tables or with upper case is refused for Trino."""
     assert refusal(engine.render_trino_table, ("a",), name=name).reason == reason
 
 
-def test_trino_folds_what_it_reads() -> None:
+def test_trino_identifiers_are_lowercased() -> None:
     """Identifiers from Trino are converted to lower case, quoted or not."""
     assert engine.parse_trino("Sales") == ("sales",)
     assert engine.parse_trino('"A.b"') == ("a", "b")
 
 
-def test_trino_identifiers_are_counted() -> None:
+def test_trino_identifier_count_is_checked() -> None:
     """A schema must be one identifier, a table two."""
     assert refusal(engine.parse_trino, '"a"."b"').reason == "too-many-parts"
     assert refusal(engine.parse_trino_table, '"a"').reason == "too-few-parts"
@@ -135,7 +135,7 @@ CODECS = [
 
 @pytest.mark.parametrize("render,parse", CODECS)
 @given(name=levels())
-def test_rendering_refuses_or_comes_back(
+def test_rendered_name_parses_back_or_is_refused(
     render: Callable[[Levels], str], parse: Callable[[str], Levels], name: tuple[str, ...]
 ) -> None:
     """An engine's spelling either parses back to the same name, or the name is refused."""
@@ -148,19 +148,19 @@ def test_rendering_refuses_or_comes_back(
 
 
 @given(levels(without="$"))
-def test_spark_carries_everything_without_variables(name: tuple[str, ...]) -> None:
+def test_spark_represents_every_name_without_dollar_sign(name: tuple[str, ...]) -> None:
     """Spark can represent every name without a dollar sign."""
     assert engine.parse_spark(engine.render_spark(name)) == name
 
 
 @given(levels(without="\n\r"))
-def test_flink_carries_everything_on_one_line(name: tuple[str, ...]) -> None:
+def test_flink_represents_every_name_without_line_breaks(name: tuple[str, ...]) -> None:
     """Flink can represent every name without line breaks."""
     assert engine.parse_flink(engine.render_flink(name)) == name
 
 
 @given(levels(without="."), parts(without="$@"))
-def test_trino_tables_refuse_or_come_back(name: tuple[str, ...], table: str) -> None:
+def test_trino_table_parses_back_or_is_refused(name: tuple[str, ...], table: str) -> None:
     """Trino's spelling of a table parses back to the same name, or the name is refused because case would be lost."""
     text = attempt(engine.render_trino_table, name, name=table)
 

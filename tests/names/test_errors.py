@@ -7,7 +7,7 @@ import pickle
 from limnos.names import InvalidName
 
 
-def test_text_is_the_message_and_reason_is_a_word() -> None:
+def test_invalid_name_has_message_and_reason() -> None:
     """The text of an InvalidName is its message. It is a ValueError and has the reason as a separate word."""
     error = InvalidName("empty-part", "A part is empty.")
 
@@ -15,7 +15,7 @@ def test_text_is_the_message_and_reason_is_a_word() -> None:
     assert (str(error), error.message, error.reason) == ("A part is empty.", "A part is empty.", "empty-part")
 
 
-def test_survives_pickling() -> None:
+def test_invalid_name_survives_pickling() -> None:
     """An InvalidName is unpickled with all of its fields, as when a Spark worker sends it to the driver."""
     error = InvalidName("ambiguous", "Two fit.")
 

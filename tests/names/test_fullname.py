@@ -38,7 +38,7 @@ def readings(text: str, kind_levels: int, codec: LogicalCodec = CODEC) -> list[F
         ("main.a`b.t", OBJECT, FullName("main", ("a`b",), "t")),
     ],
 )
-def test_texts_with_one_reading(text: str, kind_levels: int, name: FullName) -> None:
+def test_unambiguous_text_has_one_candidate(text: str, kind_levels: int, name: FullName) -> None:
     """A text with only one possible split has one candidate."""
     assert readings(text, kind_levels) == [name]
 
@@ -55,7 +55,7 @@ def test_every_split_of_a_column_is_a_candidate() -> None:
     assert found == {(("a",), "b", "c.d"), (("a",), "b.c", "d"), (("a.b",), "c", "d")}
 
 
-def test_quoted_components_cut_the_splits() -> None:
+def test_quoted_components_are_never_joined() -> None:
     """A backquoted component is never joined with its neighbors. Other components may be."""
     assert readings("main.a.b.`t`.c", COLUMN) == [FullName("main", ("a.b",), "t", "c")]
     assert readings("main.`a`.b.c.d", COLUMN) == [
@@ -64,7 +64,7 @@ def test_quoted_components_cut_the_splits() -> None:
     ]
 
 
-def test_illegal_readings_are_left_out() -> None:
+def test_invalid_splits_are_not_candidates() -> None:
     """A split with an empty or invalid name is not a candidate if another split is valid."""
     assert readings("main.a..t", OBJECT) == [FullName("main", ("a",), ".t"), FullName("main", ("a.",), "t")]
     assert readings("main.a.:b.t", OBJECT) == [FullName("main", ("a",), ":b.t"), FullName("main", ("a.", "b"), "t")]
@@ -95,33 +95,33 @@ def test_malformed_texts_are_refused(text: str, kind_levels: int, reason: str) -
     assert refusal(readings, text, kind_levels).reason == reason
 
 
-def test_empty_segment_has_upstreams_words() -> None:
+def test_empty_segment_is_refused_as_in_logical_names() -> None:
     """The refusal of an empty segment in a schema's name is that of the logical spelling."""
     error = refusal(readings, "main.A::B", SCHEMA)
 
     assert error.message == "The SCHEMA name 'A::B' contains an empty segment after splitting by ':'."
 
 
-def test_flat_catalog_keeps_the_separator() -> None:
+def test_unrestricted_flat_catalog_allows_colon_in_schema() -> None:
     """In a flat catalog under `unrestricted`, a colon is part of the schema's name."""
     flat = LogicalCodec(policy="unrestricted", nested=False)
 
     assert readings("hive.a:b.t", OBJECT, flat) == [FullName("hive", ("a:b",), "t")]
 
 
-def test_the_live_reading_wins() -> None:
+def test_only_existing_candidate_is_chosen() -> None:
     """If exactly one reading exists, it is the result, wherever its dots are."""
     live = {FullName("main", ("a.b",), "t")}
 
     assert resolve("main.a.b.t", live.__contains__, kind_levels=OBJECT, codec=CODEC) == FullName("main", ("a.b",), "t")
 
 
-def test_nothing_live_is_none() -> None:
+def test_no_existing_candidate_returns_none() -> None:
     """If no reading exists, the result is None and the caller raises the error."""
     assert resolve("main.a.b.t", lambda _: False, kind_levels=OBJECT, codec=CODEC) is None
 
 
-def test_two_live_readings_are_ambiguous() -> None:
+def test_several_existing_candidates_are_ambiguous() -> None:
     """If more than one reading exists, the name is refused, and the message has an unambiguous spelling of each."""
     error = refusal(resolve, "main.a.b.t", lambda _: True, kind_levels=OBJECT, codec=CODEC)
 
@@ -129,7 +129,7 @@ def test_two_live_readings_are_ambiguous() -> None:
     assert error.message == ("The full name 'main.a.b.t' fits 2 objects. Write one of: main.a.`b.t` or main.`a.b`.t.")
 
 
-def test_caller_may_ask_the_tree_itself() -> None:
+def test_choose_decides_among_looked_up_candidates() -> None:
     """`choose` decides among existing readings that the caller has looked up."""
     hit = FullName("main", ("a",))
 
@@ -137,7 +137,7 @@ def test_caller_may_ask_the_tree_itself() -> None:
     assert choose("main.a", [], codec=CODEC) is None
 
 
-def test_catalog_is_what_stands_before_the_first_dot() -> None:
+def test_catalog_name_ends_at_first_dot() -> None:
     """The catalog's name can be read before the rules of its names are known."""
     assert catalog_of("main.a.b:c") == "main"
     assert catalog_of("`main`.a") == "main"
@@ -154,7 +154,7 @@ def test_catalog_is_what_stands_before_the_first_dot() -> None:
         ("catalog", CATALOG, []),
     ],
 )
-def test_parents(text: str, kind_levels: int, above: list[str]) -> None:
+def test_parents_are_listed_innermost_first(text: str, kind_levels: int, above: list[str]) -> None:
     """Parents are listed from the innermost to the outermost, including those of a nested schema (reference vectors 11
     and 12).
     """

@@ -34,7 +34,7 @@ from tests.names.strategies import attempt, levels, parts, refusal
         (b"A:B", ("A:B",)),
     ],
 )
-def test_paths(raw: bytes, name: tuple[str, ...]) -> None:
+def test_path_levels_are_split_then_decoded_once(raw: bytes, name: tuple[str, ...]) -> None:
     """The raw path segment is split first, then each level is decoded once, with `+` as space."""
     assert iceberg.decode_path(raw) == name
 
@@ -79,7 +79,7 @@ def test_malformed_paths_are_refused(raw: bytes, reason: str) -> None:
         (("日",), "%E6%97%A5"),
     ],
 )
-def test_encoded_paths(name: tuple[str, ...], text: str) -> None:
+def test_paths_are_encoded_with_advertised_separator(name: tuple[str, ...], text: str) -> None:
     """Everything but unreserved characters is escaped, and levels are joined by the advertised separator."""
     assert iceberg.encode_path(name) == text
 
@@ -91,7 +91,7 @@ def test_path_round_trip(name: tuple[str, ...]) -> None:
 
 
 @given(levels())
-def test_paths_of_java_clients(name: tuple[str, ...]) -> None:
+def test_java_client_paths_are_decoded(name: tuple[str, ...]) -> None:
     """A path of a client that form-encodes and joins with the advertised separator is decoded to the name."""
     sent = "%1F".join(quote_plus(level, safe="") for level in name)
 
@@ -99,7 +99,7 @@ def test_paths_of_java_clients(name: tuple[str, ...]) -> None:
 
 
 @given(levels())
-def test_paths_of_pyiceberg(name: tuple[str, ...]) -> None:
+def test_pyiceberg_paths_are_decoded(name: tuple[str, ...]) -> None:
     """A path of PyIceberg is decoded to the name: it quotes the levels and joins them by the bare separator, which its
     HTTP library escapes.
     """
@@ -116,12 +116,12 @@ def test_single_names_round_trip(part: str) -> None:
     assert iceberg.decode_name(quote_plus(part, safe="").encode()) == part
 
 
-def test_separator_means_nothing_in_a_table_name() -> None:
+def test_table_name_with_separator_is_refused() -> None:
     """A table name that contains U+001F is refused, not split."""
     assert refusal(iceberg.decode_name, b"a%1Fb").reason == "forbidden-character"
 
 
-def test_parent_of_nothing_is_the_catalog() -> None:
+def test_empty_parent_means_top_level() -> None:
     """An empty `parent` means the top level."""
     assert iceberg.decode_parent(b"") == ((), None)
 
@@ -141,13 +141,15 @@ def test_parent_of_nothing_is_the_catalog() -> None:
         (b"a%2525", ("a%25",), ("a%",)),
     ],
 )
-def test_parents(raw: bytes, first: tuple[str, ...], second: tuple[str, ...] | None) -> None:
+def test_parent_has_second_reading_only_if_valid(
+    raw: bytes, first: tuple[str, ...], second: tuple[str, ...] | None
+) -> None:
     """A second reading of `parent` exists only if decoding it again gives another valid name."""
     assert iceberg.decode_parent(raw) == (first, second)
 
 
 @given(levels())
-def test_parent_of_java_clients(name: tuple[str, ...]) -> None:
+def test_java_client_parent_is_first_reading(name: tuple[str, ...]) -> None:
     """Java clients join the levels by U+001F and encode the whole: the first reading is the name."""
     sent = quote_plus("\x1f".join(name), safe="")
 
@@ -155,7 +157,7 @@ def test_parent_of_java_clients(name: tuple[str, ...]) -> None:
 
 
 @given(levels())
-def test_parent_of_pyiceberg(name: tuple[str, ...]) -> None:
+def test_pyiceberg_parent_is_one_of_two_readings(name: tuple[str, ...]) -> None:
     """PyIceberg quotes each level and then the whole: one of the two readings is the name."""
     sent = quote_plus("\x1f".join(quote(level, safe="") for level in name), safe="")
 
@@ -175,13 +177,13 @@ def test_parent_of_pyiceberg(name: tuple[str, ...]) -> None:
         (["a\x1fb"], "forbidden-character"),
     ],
 )
-def test_bodies_are_checked(value: object, reason: str) -> None:
+def test_invalid_namespaces_in_bodies_are_refused(value: object, reason: str) -> None:
     """A namespace in a body that is not an array of valid parts is refused."""
     assert refusal(iceberg.decode_body, value).reason == reason
 
 
 @pytest.mark.parametrize("raw", [b"lake.main", b"lake%2Emain", b"l%61ke.main"])
-def test_prefix(raw: bytes) -> None:
+def test_prefix_joins_metalake_and_catalog(raw: bytes) -> None:
     """The prefix consists of metalake and catalog, joined by its only dot, escaped or not."""
     assert iceberg.decode_prefix(raw) == ("lake", "main")
 
@@ -213,13 +215,13 @@ def test_malformed_prefixes_are_refused(raw: bytes) -> None:
     assert refusal(iceberg.decode_prefix, raw).reason in ("name-pattern", "bad-utf8", "bad-escape")
 
 
-def test_prefix_is_made_of_legal_names() -> None:
+def test_catalog_with_dot_has_no_prefix() -> None:
     """A catalog whose name contains a dot has no prefix."""
     assert refusal(iceberg.encode_prefix, "lake", "a.b").reason == "name-pattern"
 
 
 @pytest.mark.parametrize("text,names", [("main", (None, "main")), ("lake/main", ("lake", "main"))])
-def test_warehouse(text: str, names: tuple[str | None, str]) -> None:
+def test_warehouse_is_catalog_or_metalake_and_catalog(text: str, names: tuple[str | None, str]) -> None:
     """A warehouse parameter is a catalog, or a metalake and a catalog."""
     assert iceberg.decode_warehouse(text) == names
 
@@ -257,7 +259,7 @@ def test_advertised_separator_is_url_encoded() -> None:
         (("line\nfeed", ""), "`line\\nfeed`.``"),
     ],
 )
-def test_message_form(levels: tuple[str, ...], text: str) -> None:
+def test_messages_show_levels_as_iceberg_clients_do(levels: tuple[str, ...], text: str) -> None:
     """A message shows levels as Iceberg's clients do, and quotes only where the text would be ambiguous or
     invisible.
     """
@@ -283,12 +285,12 @@ def test_plus_beside_an_escaped_space_is_a_plus(raw: bytes, levels: tuple[str, .
 
 
 @pytest.mark.parametrize("raw, name", [(b"a+b", "a b"), (b"a+b%20c", "a+b c")])
-def test_plus_in_a_name(raw: bytes, name: str) -> None:
+def test_plus_in_table_name_follows_rule_of_levels(raw: bytes, name: str) -> None:
     """In a table's name, `+` follows the same rule as in a level."""
     assert iceberg.decode_name(raw) == name
 
 
-def test_prefix_keeps_its_case() -> None:
+def test_prefix_is_case_sensitive() -> None:
     """A prefix is case-sensitive, escaped or not, because names of metalakes and catalogs are."""
     assert iceberg.decode_prefix(b"Lake.Main") == ("Lake", "Main")
     assert iceberg.decode_prefix(b"Lake%2EMain") == ("Lake", "Main")

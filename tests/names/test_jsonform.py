@@ -20,7 +20,7 @@ from tests.names.strategies import levels, refusal
         (("a.b", "c"), ["a.b", "c"]),
     ],
 )
-def test_vectors(name: tuple[str, ...], value: object) -> None:
+def test_json_forms_match_vectors(name: tuple[str, ...], value: object) -> None:
     """A name of one part is a string, which is never split. Several parts are an array."""
     assert jsonform.encode(name) == value
     assert jsonform.decode(value) == name
@@ -46,7 +46,7 @@ def test_an_array_of_one_is_one_part() -> None:
         (["a", ""], "empty-part", "empty"),
     ],
 )
-def test_other_values_are_refused(value: object, reason: str, word: str) -> None:
+def test_values_of_other_types_are_refused(value: object, reason: str, word: str) -> None:
     """A value that is neither text nor a list of texts is refused, and the message says what was sent."""
     error = refusal(jsonform.decode, value)
 
@@ -54,7 +54,7 @@ def test_other_values_are_refused(value: object, reason: str, word: str) -> None
     assert word in error.message
 
 
-def test_where_an_array_is_needed_text_is_refused() -> None:
+def test_text_is_refused_where_array_is_required() -> None:
     """If the protocol requires an array, text is refused."""
     assert refusal(jsonform.decode_array, "a").reason == "bad-type"
 

@@ -26,7 +26,7 @@ delimiters = st.sampled_from(["$", ".", "::", "__delim__", "a", "aa", "→"])
         ((), "::", "::"),
     ],
 )
-def test_vectors(name: tuple[str, ...], text: str, delimiter: str) -> None:
+def test_identifiers_match_vectors(name: tuple[str, ...], text: str, delimiter: str) -> None:
     """A string identifier consists of the names joined by the delimiter. The root is the delimiter itself (seed 3)."""
     assert lance.join(name, delimiter=delimiter) == text
     assert lance.split(text, delimiter=delimiter) == name
@@ -38,7 +38,7 @@ def test_default_delimiter_is_a_dollar_sign() -> None:
     assert lance.split("a$b") == ("a", "b")
 
 
-def test_nothing_is_the_root() -> None:
+def test_empty_string_is_the_root() -> None:
     """The empty string is the root, too, as in the specification."""
     assert lance.split("") == ()
 
@@ -58,7 +58,7 @@ def test_dot_parts_are_refused(text: str) -> None:
     assert refusal(lance.split, text).reason == "dot-part"
 
 
-def test_a_part_with_the_delimiter_needs_another_one() -> None:
+def test_part_with_delimiter_needs_another_delimiter() -> None:
     """A name that contains the delimiter cannot be joined with it, but with another one."""
     error = refusal(lance.join, ("a$b", "t"))
 
@@ -67,7 +67,7 @@ def test_a_part_with_the_delimiter_needs_another_one() -> None:
     assert lance.join(("a$b", "t"), delimiter="::") == "a$b::t"
 
 
-def test_parts_that_meet_in_a_delimiter_are_refused() -> None:
+def test_parts_forming_the_delimiter_when_joined_are_refused() -> None:
     """Parts are refused if a long delimiter would occur where one part meets the next."""
     assert refusal(lance.join, ("a:", "b"), delimiter="::").reason == "separator-in-part"
 
@@ -90,12 +90,12 @@ def test_unusable_delimiters_are_refused(delimiter: str) -> None:
         (b"a+b", "$", ("a+b",)),
     ],
 )
-def test_paths(raw: bytes, delimiter: str, name: tuple[str, ...]) -> None:
+def test_path_accepts_escaped_and_bare_delimiter(raw: bytes, delimiter: str, name: tuple[str, ...]) -> None:
     """In a path the delimiter may be escaped or bare, and `+` is a plus."""
     assert lance.decode_path(raw, delimiter=delimiter) == name
 
 
-def test_body_tells_what_a_plus_meant() -> None:
+def test_plus_in_path_matches_space_in_body() -> None:
     """A path matches the identifier in the body if they are equal, also with `+` read as space."""
     assert lance.same(("a+b",), ("a b",))
     assert lance.same(("a+b",), ("a+b",))
@@ -104,7 +104,7 @@ def test_body_tells_what_a_plus_meant() -> None:
 
 
 @given(levels(), delimiters)
-def test_joining_refuses_or_comes_back(name: tuple[str, ...], delimiter: str) -> None:
+def test_joined_name_splits_back_or_is_refused(name: tuple[str, ...], delimiter: str) -> None:
     """A joined name splits to the same name, or the name is refused."""
     text = attempt(lance.join, name, delimiter=delimiter)
 
@@ -116,7 +116,7 @@ def test_joining_refuses_or_comes_back(name: tuple[str, ...], delimiter: str) ->
 
 
 @given(levels(without="$"))
-def test_default_delimiter_carries_every_name_without_it(name: tuple[str, ...]) -> None:
+def test_default_delimiter_represents_names_without_dollar_sign(name: tuple[str, ...]) -> None:
     """Every name without a dollar sign is restored with the default delimiter."""
     assert lance.split(lance.join(name)) == name
 

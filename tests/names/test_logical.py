@@ -27,7 +27,7 @@ def test_restricted_policy_has_three_separators(separator: str) -> None:
 
 
 @pytest.mark.parametrize("separator", ["|", "~", "^", "-", "_", "=", "@", "→", "x"])
-def test_unrestricted_policy_takes_any_safe_character(separator: str) -> None:
+def test_unrestricted_policy_allows_any_safe_separator(separator: str) -> None:
     """Another safe character is allowed as separator under `unrestricted`, and refused under `restricted` with the
     reason.
     """
@@ -39,7 +39,7 @@ def test_unrestricted_policy_takes_any_safe_character(separator: str) -> None:
     assert "'restricted'" in error.message
 
 
-def test_refusal_of_the_slash_is_the_seeds_example() -> None:
+def test_slash_refusal_matches_example_of_seed() -> None:
     """The refusal of `/` has the separator, the reason and alternatives, as printed in seed 1."""
     error = refusal(check_separator, "/", policy="unrestricted")
 
@@ -92,14 +92,14 @@ def test_unsafe_separators_are_refused_under_both_policies(separator: str, why: 
         ("a/b:c", ("a/b", "c")),
     ],
 )
-def test_vectors(text: str, name: tuple[str, ...]) -> None:
+def test_logical_names_match_vectors(text: str, name: tuple[str, ...]) -> None:
     """A name is joined and split at the separator. A dot is an ordinary character."""
     assert NESTED.split(text) == name
     assert NESTED.join(name) == text
 
 
 @pytest.mark.parametrize("text", ["team::sales", ":sales", "sales:", ":", "::"])
-def test_empty_segments_are_refused_as_upstream_says_it(text: str) -> None:
+def test_empty_segment_has_gravitinos_message(text: str) -> None:
     """The refusal of an empty segment has the message of Gravitino."""
     error = refusal(NESTED.split, text)
 
@@ -107,7 +107,7 @@ def test_empty_segments_are_refused_as_upstream_says_it(text: str) -> None:
     assert error.message == f"The SCHEMA name '{text}' contains an empty segment after splitting by ':'."
 
 
-def test_caller_names_what_is_split() -> None:
+def test_message_names_the_split_query_parameter() -> None:
     """The message names the query parameter if that was split."""
     error = refusal(NESTED.split, "A::B", what="parentSchema")
 
@@ -123,7 +123,7 @@ def test_empty_name_is_refused() -> None:
 @pytest.mark.parametrize(
     "text,reason", [("a:..", "dot-part"), ("a:b\x1fc", "forbidden-character"), ("a:" + "b" * 256, "part-too-long")]
 )
-def test_illegal_segments_are_named(text: str, reason: str) -> None:
+def test_message_shows_illegal_segment_and_reason(text: str, reason: str) -> None:
     """A segment that is not allowed is shown with the reason."""
     error = refusal(NESTED.split, text)
 
@@ -148,14 +148,14 @@ def test_separator_is_reserved_inside_a_namespace_part() -> None:
     assert refusal(LogicalCodec("|", "unrestricted").join, ("a|b",)).reason == "separator-in-part"
 
 
-def test_flat_catalog_under_unrestricted_takes_the_separator_as_text() -> None:
+def test_unrestricted_flat_catalog_allows_separator_in_names() -> None:
     """In a flat catalog under `unrestricted`, the separator is an ordinary character."""
     assert FLAT_OPEN.split("a::b") == ("a::b",)
     assert FLAT_OPEN.join(("a:b",)) == "a:b"
     assert FLAT_OPEN.check_namespace_part("a:b") == "a:b"
 
 
-def test_flat_catalog_under_restricted_refuses_the_separator() -> None:
+def test_restricted_flat_catalog_refuses_separator_in_names() -> None:
     """In a flat catalog under `restricted`, the separator is reserved, too."""
     assert refusal(FLAT.split, "a:b").reason == "separator-in-part"
     assert refusal(FLAT.join, ("a:b",)).reason == "separator-in-part"
@@ -167,12 +167,12 @@ def test_flat_catalog_has_one_level() -> None:
     assert refusal(FLAT_OPEN.join, ("a", "b")).reason == "not-nested"
 
 
-def test_the_catalog_itself_has_no_logical_name() -> None:
+def test_name_without_levels_is_refused() -> None:
     """A name without levels is refused."""
     assert refusal(NESTED.join, ()).reason == "empty-name"
 
 
-def test_ancestors_and_scopes() -> None:
+def test_ancestors_and_scopes_are_listed_in_order() -> None:
     """Ancestors are listed from the outermost, scopes from the innermost, and the parent scopes of seed 1 from the
     outermost with the name itself.
     """
@@ -183,7 +183,7 @@ def test_ancestors_and_scopes() -> None:
     assert refusal(NESTED.ancestors, "").reason == "empty-part"
 
 
-def test_scopes_do_not_confuse_neighbours() -> None:
+def test_siblings_with_common_prefix_are_not_in_scope() -> None:
     """`raw:events2` and `raw2:events` are not below `raw:events`."""
     assert "raw:events" in NESTED.scopes("raw:events:2024")
     assert "raw:events" not in NESTED.scopes("raw:events2")
@@ -191,13 +191,13 @@ def test_scopes_do_not_confuse_neighbours() -> None:
     assert "raw|events" in LogicalCodec("|", "unrestricted").scopes("raw|events|2024")
 
 
-def test_conflicts_are_the_stored_parts_that_hold_the_separator() -> None:
+def test_conflicts_are_stored_parts_with_the_separator() -> None:
     """The check of stored names returns the conflicting ones in the given order."""
     assert separator_conflicts(":", ["b:c", "plain", "a:"]) == ["b:c", "a:"]
     assert separator_conflicts(";", ["b:c"]) == []
 
 
-def test_taken_separator_is_refused_with_what_is_free() -> None:
+def test_conflicting_separator_is_refused_with_suggestions() -> None:
     """The message about a conflicting separator names the parts and suggests only separators that no stored part
     contains.
     """
@@ -210,7 +210,7 @@ def test_taken_separator_is_refused_with_what_is_free() -> None:
     )
 
 
-def test_taken_separator_without_alternative() -> None:
+def test_conflicting_separator_is_refused_without_suggestions() -> None:
     """If stored parts contain every listed separator, the message suggests none. It shows at most five names."""
     error = refusal(check_separator_free, ":", [f"{number}:;$" for number in range(7)])
 
@@ -219,12 +219,12 @@ def test_taken_separator_without_alternative() -> None:
     assert error.message.endswith("Rename them, or choose another separator.")
 
 
-def test_two_free_separators_are_joined_by_or() -> None:
+def test_two_suggested_separators_are_joined_by_or() -> None:
     """Two suggested separators are joined by "or"."""
     assert refusal(check_separator_free, ":", ["a:b"]).message.endswith("(';' or '$').")
 
 
-def test_free_separator_passes() -> None:
+def test_unused_separator_passes_the_check() -> None:
     """If no stored part contains the separator, the check passes."""
     stored = ["a", "b.c"]
 
@@ -240,7 +240,7 @@ def test_round_trip(name: tuple[str, ...]) -> None:
 
 
 @given(parts())
-def test_round_trip_flat(part: str) -> None:
+def test_round_trip_in_unrestricted_flat_catalog(part: str) -> None:
     """In a flat catalog under `unrestricted`, every part is restored."""
     assert FLAT_OPEN.split(FLAT_OPEN.join((part,))) == (part,)
 
@@ -257,7 +257,7 @@ def test_text_that_splits_joins_to_itself(text: str) -> None:
 
 
 @given(levels())
-def test_joining_refuses_or_comes_back(name: tuple[str, ...]) -> None:
+def test_part_with_separator_is_not_joined(name: tuple[str, ...]) -> None:
     """A name with the separator in a part is refused, and never reads as another name."""
     text = attempt(NESTED.join, name)
 

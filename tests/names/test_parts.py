@@ -32,7 +32,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("part,reason", REFUSED)
-def test_part_is_refused(part: str, reason: str) -> None:
+def test_invalid_parts_are_refused_with_reason(part: str, reason: str) -> None:
     """Each refusal of a part has its own reason and a message of one line."""
     error = refusal(check_part, part)
 
@@ -63,7 +63,7 @@ def test_part_is_refused(part: str, reason: str) -> None:
         "e\u0301",
     ],
 )
-def test_part_is_kept_as_it_is(part: str) -> None:
+def test_valid_parts_are_not_normalized_or_trimmed(part: str) -> None:
     """Every other part is allowed, and is neither normalized nor trimmed."""
     assert check_part(part) == part
 
@@ -80,7 +80,7 @@ def test_levels_have_at_most_32_parts() -> None:
     assert refusal(check_levels, ["a"] * 33).reason == "too-many-parts"
 
 
-def test_no_level_is_the_catalog_itself() -> None:
+def test_empty_levels_are_allowed_only_if_representable() -> None:
     """A name without parts is allowed only in spellings that can represent it."""
     assert check_levels([]) == ()
     assert refusal(check_some_levels, []).reason == "empty-name"
@@ -98,7 +98,7 @@ def test_generated_levels_are_allowed(name: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "lake", "_x", "1", "A_9", "a" * 64])
-def test_metalake_names(name: str) -> None:
+def test_valid_metalake_names_are_allowed(name: str) -> None:
     """Gravitino's pattern for metalakes: 1 to 64 ASCII word characters."""
     assert check_metalake_name(name) == name
 
@@ -117,7 +117,7 @@ def test_metalake_names(name: str) -> None:
         ("system", "reserved-name"),
     ],
 )
-def test_metalake_names_refused(name: str, reason: str) -> None:
+def test_invalid_metalake_names_are_refused(name: str, reason: str) -> None:
     """Names that Gravitino refuses for metalakes are refused, also with a final newline."""
     error = refusal(check_metalake_name, name)
 
@@ -126,7 +126,7 @@ def test_metalake_names_refused(name: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["main", "a-b", "a-", "_-", "9", "a" * 64])
-def test_catalog_names(name: str) -> None:
+def test_valid_catalog_names_are_allowed(name: str) -> None:
     """Gravitino's pattern for catalogs: as for metalakes, and `-` after the first character."""
     assert check_catalog_name(name) == name
 
@@ -141,19 +141,19 @@ def test_catalog_names(name: str) -> None:
         ("system", "reserved-name"),
     ],
 )
-def test_catalog_names_refused(name: str, reason: str) -> None:
+def test_invalid_catalog_names_are_refused(name: str, reason: str) -> None:
     """A catalog's name contains no dot, does not start with `-`, and is not `system`."""
     assert refusal(check_catalog_name, name).reason == reason
 
 
 @pytest.mark.parametrize("name", ["a", "a/b", "a=b", "a-b", "a.b", "my.schema", "a" * 64])
-def test_gravitino_names(name: str) -> None:
+def test_valid_gravitino_names_are_allowed(name: str) -> None:
     """Names created through Gravitino's API follow its default pattern, with dots allowed."""
     assert check_gravitino_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "/a", ".a", "=a", "-a", "a b", "a:b", "table:name", "*", "é", "a%b", "a" * 65])
-def test_gravitino_names_refused(name: str) -> None:
+def test_invalid_gravitino_names_are_refused(name: str) -> None:
     """The refusal of a name by Gravitino's pattern names the kind."""
     error = refusal(check_gravitino_name, name, kind="TABLE")
 
@@ -161,7 +161,7 @@ def test_gravitino_names_refused(name: str) -> None:
     assert error.message.startswith(f"The TABLE name '{name}' is illegal")
 
 
-def test_text_is_shown_on_one_line() -> None:
+def test_text_in_messages_is_escaped_and_truncated() -> None:
     """A message shows control characters escaped and truncates long text."""
     assert quote_for_message("a b") == "'a b'"
     assert quote_for_message("a\nb\x1f") == r"'a\nb\x1f'"

@@ -10,7 +10,7 @@ from limnos.names.path import check_part
 from tests.names.strategies import levels, refusal
 
 
-def test_walks_up_to_the_metalake() -> None:
+def test_parents_end_at_the_metalake() -> None:
     """Each parent is one part shorter, and a metalake has no parent."""
     path = Path.of("lake", "main", ["a", "b"])
 
@@ -27,7 +27,7 @@ def test_walks_up_to_the_metalake() -> None:
     assert [step.name for step in chain] == ["b", "a", "main", "lake"]
 
 
-def test_child_is_checked_by_what_it_is() -> None:
+def test_child_name_is_checked_by_its_kind() -> None:
     """A catalog's name is checked by the pattern of catalogs, a level by the rules for parts."""
     metalake = Path.of("lake")
 
@@ -49,14 +49,14 @@ def test_levels_need_a_catalog() -> None:
     assert refusal(Path, "lake", None, ("a",)).reason == "too-few-parts"
 
 
-def test_of_checks_every_part() -> None:
+def test_path_of_refuses_invalid_parts() -> None:
     """`Path.of` refuses a bad metalake, catalog or level."""
     assert refusal(Path.of, "la.ke").reason == "name-pattern"
     assert refusal(Path.of, "lake", "system").reason == "reserved-name"
     assert refusal(Path.of, "lake", "main", [""]).reason == "empty-part"
 
 
-def test_order_is_by_code_point_part_by_part() -> None:
+def test_paths_sort_by_code_point_part_by_part() -> None:
     """Paths sort part by part by code point: a name is directly followed by its descendants, upper case sorts before
     lower, and U+FFFD before U+1F600.
     """
@@ -68,13 +68,13 @@ def test_order_is_by_code_point_part_by_part() -> None:
     assert ordered == [(), (), ("B",), ("a",), ("a", "b"), ("a-b",), ("\ufffd",), ("\U0001f600",)]
 
 
-def test_order_with_something_else_is_an_error() -> None:
+def test_comparing_path_with_other_type_is_an_error() -> None:
     """Comparing a path with another type is an error."""
     with pytest.raises(TypeError):
         assert Path("lake") < "lake"
 
 
-def test_is_a_value() -> None:
+def test_equal_paths_are_the_same_dict_key() -> None:
     """Equal paths are the same dictionary key."""
     assert {Path("lake", "main", ("a",)): 1}[Path.of("lake", "main", ["a"])] == 1
 
@@ -87,12 +87,12 @@ def test_display_parses_back(name: tuple[str, ...]) -> None:
     assert display.parse(str(path)) == path.parts
 
 
-def test_display_of_a_plain_path() -> None:
+def test_display_of_plain_path_has_no_quotes() -> None:
     """The display of a path of plain words has no quotes."""
     assert str(Path.of("lake", "main", ["raw", "nyc", "flights"])) == "lake.main.raw.nyc.flights"
     assert str(Path.of("lake", "my-cat", ["a.b"])) == "lake.`my-cat`.`a.b`"
 
 
-def test_checks_are_offered_beside_the_path() -> None:
+def test_part_checks_can_be_imported_from_names_path() -> None:
     """The checks of parts can be imported from `names.path`."""
     assert check_part("a") == "a"

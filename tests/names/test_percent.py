@@ -26,7 +26,7 @@ def test_quote_and_unquote_are_inverse(part: str) -> None:
     "raw,text",
     [("a%20b", "a b"), ("a+b", "a+b"), ("%41", "A"), ("%e6%97%a5", "日"), ("日", "日"), ("%2525", "%25"), ("", "")],
 )
-def test_unquote_strict(raw: str | bytes, text: str) -> None:
+def test_strict_unquote_decodes_once_and_preserves_plus(raw: str | bytes, text: str) -> None:
     """Escapes in upper and lower case are decoded once, and `+` is unchanged."""
     assert unquote_strict(raw) == text
 
@@ -41,18 +41,18 @@ def test_bad_escapes_are_refused(raw: str | bytes) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"%FF", b"\xff", b"%C3%28", b"%ED%A0%80", b"%C0%AF"])
-def test_what_is_not_utf8_is_refused(raw: str | bytes) -> None:
+def test_invalid_utf8_is_refused(raw: str | bytes) -> None:
     """Invalid UTF-8, encoded surrogates and overlong forms are refused, escaped or raw."""
     assert refusal(unquote_strict, raw).reason == "bad-utf8"
 
 
-def test_lone_surrogates_have_no_encoding() -> None:
+def test_lone_surrogates_are_refused() -> None:
     """Text with lone surrogates is refused in both directions."""
     assert refusal(quote, "\ud800").reason == "bad-utf8"
     assert refusal(unquote_strict, "\ud800").reason == "bad-utf8"
 
 
-def test_form_reads_plus_as_space() -> None:
+def test_form_decoding_reads_plus_as_space() -> None:
     """With form encoding, `+` is a space and `%2B` a plus."""
     assert unquote_form(b"a+b%2Bc") == "a b+c"
 
@@ -73,7 +73,7 @@ def test_form_reads_plus_as_space() -> None:
         ("%E6%97%A5", "日"),
     ],
 )
-def test_unquote_once(text: str, decoded: str) -> None:
+def test_unquote_once_retains_invalid_escapes(text: str, decoded: str) -> None:
     """Valid escapes are decoded once, and invalid ones are kept."""
     assert unquote_once_if_encoded(text) == decoded
 

@@ -81,7 +81,7 @@ def snapshot(number: int) -> dict[str, object]:
     return {"requirements": [], "updates": [{"action": "add-snapshot", "snapshot": added}, main]}
 
 
-def test_both_nodes_write_to_one_table(wires: list[Wire]) -> None:
+def test_commits_on_both_nodes_use_the_stores_time(wires: list[Wire]) -> None:
     """Commits of properties and of snapshots on alternating nodes are all accepted, and every time in the metadata is
     the store's.
     """
@@ -103,7 +103,7 @@ def test_both_nodes_write_to_one_table(wires: list[Wire]) -> None:
     assert began_ms - NEAR_MS < times[0] <= times[-1] < time.time_ns() // 1_000_000 + NEAR_MS
 
 
-def test_node_whose_clock_is_off_says_so(pair: Pair, wires: list[Wire]) -> None:
+def test_node_with_wrong_clock_reports_the_difference(pair: Pair, wires: list[Wire]) -> None:
     """The node with the wrong clock reports the difference in its log, a metric and its health. The other node reports
     none.
     """
@@ -124,7 +124,7 @@ def test_node_whose_clock_is_off_says_so(pair: Pair, wires: list[Wire]) -> None:
     assert logs == [False, True]
 
 
-def test_tokens_expire_on_both_nodes_at_once(pair: Pair, wires: list[Wire]) -> None:
+def test_token_expires_on_both_nodes_by_store_clock(pair: Pair, wires: list[Wire]) -> None:
     """The expiry of a token depends on the store's clock, whichever node created it: it is valid on both nodes, and
     then on neither.
     """

@@ -89,7 +89,7 @@ def roles(world: NodesWorld, space: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("nodes", [1, 2])
-def test_writers_of_one_table(world: NodesWorld, record_property: Report, nodes: int) -> None:
+def test_concurrent_writers_of_one_table_all_succeed(world: NodesWorld, record_property: Report, nodes: int) -> None:
     """64 callers set properties of one table: all commits succeed, and the table has every property."""
     world.namespace(f"crowd{nodes}")
     world.table(f"crowd{nodes}", "t")
@@ -103,7 +103,7 @@ def test_writers_of_one_table(world: NodesWorld, record_property: Report, nodes:
     assert len([name for name in metadata["properties"] if name[0] == "p"]) == WRITERS * COMMITS
 
 
-def test_creators_beside_granters(world: NodesWorld, record_property: Report) -> None:
+def test_concurrent_creates_and_grants_all_succeed(world: NodesWorld, record_property: Report) -> None:
     """8 callers create tables while 8 grant and revoke. All requests succeed, also those whose permits become stale
     repeatedly.
     """
@@ -116,7 +116,7 @@ def test_creators_beside_granters(world: NodesWorld, record_property: Report) ->
     assert told == {200: (CREATORS + GRANTERS) * TURNS}
 
 
-def test_granters_alone(world: NodesWorld, record_property: Report) -> None:
+def test_concurrent_grants_on_one_object_all_succeed(world: NodesWorld, record_property: Report) -> None:
     """16 callers grant and revoke on one object. No request is refused, and each role has the result of its last
     request.
     """

@@ -77,7 +77,7 @@ def make(wire: Wire, *names: str) -> None:
         wire.do("POST", f"{PREFIX}/namespaces", namespace_body(name))
 
 
-def test_everything_arrives_in_order_whoever_dies(nodes: list[Process], receiver: Receiver, admin: Ask) -> None:
+def test_events_arrive_in_order_after_node_kill(nodes: list[Process], receiver: Receiver, admin: Ask) -> None:
     """A node is killed while it delivers, and the receiver stops and returns. Each event is delivered, and none before
     an earlier one.
     """
@@ -100,7 +100,7 @@ def test_everything_arrives_in_order_whoever_dies(nodes: list[Process], receiver
     assert receiver.wrong == []
 
 
-def test_who_waits_is_let_go(nodes: list[Process], admin: Ask) -> None:
+def test_waiting_caller_is_released_by_change_or_stop(nodes: list[Process], admin: Ask) -> None:
     """A change on the other node ends the wait of a caller. A stop of the node answers waiting callers without
     delay.
     """

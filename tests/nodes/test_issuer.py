@@ -81,7 +81,7 @@ def status(node: Process, token: str) -> int:
         wire.close()
 
 
-def test_groups_of_tokens_bind_the_next_request(nodes: tuple[Process, Process], issuer: Issuer) -> None:
+def test_token_groups_take_effect_at_next_request(nodes: tuple[Process, Process], issuer: Issuer) -> None:
     """A token with a group gives the group's privileges at the next request. A newer token without the group ends them,
     on both nodes.
     """
@@ -96,7 +96,7 @@ def test_groups_of_tokens_bind_the_next_request(nodes: tuple[Process, Process], 
         assert status(there, inside) == 403, "an older token restores a membership that a newer one ended"
 
 
-def test_disabled_user_is_refused_on_both(nodes: tuple[Process, Process], issuer: Issuer) -> None:
+def test_disabled_user_is_refused_on_both_nodes(nodes: tuple[Process, Process], issuer: Issuer) -> None:
     """A user whom an administrator disables is refused at the next request on both nodes, also with a newer token."""
     token = issuer.token("dora", groups=["crew"], iat=1_700_000_000)
     assert [status(node, token) for node in nodes] == [200, 200]
@@ -108,7 +108,7 @@ def test_disabled_user_is_refused_on_both(nodes: tuple[Process, Process], issuer
     assert [status(node, each) for node in nodes for each in (token, newer)] == [403] * 4
 
 
-def test_keys_rotate_under_load(nodes: tuple[Process, Process], issuer: Issuer) -> None:
+def test_tokens_are_accepted_while_keys_rotate(nodes: tuple[Process, Process], issuer: Issuer) -> None:
     """While callers send requests, the issuer rotates its keys. Every issued token is accepted if its key is
     published.
     """
@@ -128,7 +128,7 @@ def test_keys_rotate_under_load(nodes: tuple[Process, Process], issuer: Issuer) 
     assert set(answers) == {200}
 
 
-def test_what_is_no_token_of_the_issuer(nodes: tuple[Process, Process], issuer: Issuer) -> None:
+def test_invalid_tokens_get_401(nodes: tuple[Process, Process], issuer: Issuer) -> None:
     """Tokens for other audiences, of other issuers, expired or oversized ones are 401 in the format of the protocol.
     Basic is not accepted here.
     """
@@ -146,7 +146,7 @@ def test_what_is_no_token_of_the_issuer(nodes: tuple[Process, Process], issuer: 
     assert "is not meant for this server" in answer.message
 
 
-def test_issuer_away(nodes: tuple[Process, Process], issuer: Issuer) -> None:
+def test_cached_keys_are_used_while_issuer_is_unreachable(nodes: tuple[Process, Process], issuer: Issuer) -> None:
     """If the issuer is unreachable, a node uses its cached keys. A token with another key is 503 until the issuer is
     reachable.
     """
@@ -161,7 +161,7 @@ def test_issuer_away(nodes: tuple[Process, Process], issuer: Issuer) -> None:
     assert status(nodes[0], issuer.token("ana")) in (200, 403)
 
 
-def test_pyiceberg_signs_in_by_its_own_setting(nodes: tuple[Process, Process], issuer: Issuer) -> None:
+def test_pyiceberg_signs_in_with_its_own_settings(nodes: tuple[Process, Process], issuer: Issuer) -> None:
     """PyIceberg can sign in with its settings `credential` and `oauth2-server-uri` alone."""
     issuer.groups = {"job": ["crew"]}
     catalog = load_catalog(
@@ -173,7 +173,9 @@ def test_pyiceberg_signs_in_by_its_own_setting(nodes: tuple[Process, Process], i
     issuer.groups = {}
 
 
-def test_somebody_signs_in_in_a_browser(nodes: tuple[Process, Process], issuer: Issuer, tmp_path: Path) -> None:
+def test_device_login_session_is_valid_on_both_nodes(
+    nodes: tuple[Process, Process], issuer: Issuer, tmp_path: Path
+) -> None:
     """`limnos login --device` needs only the server's address. The session is valid at both nodes and is renewed
     automatically.
     """

@@ -146,7 +146,7 @@ def disturbed(world: NodesWorld, directories: list[Path], done: threading.Event)
 
 
 @pytest.mark.parametrize("names", [("one",), ("a", "b", "c")], ids=["one table", "three at once"])
-def test_every_acknowledged_row_is_there_once(world: NodesWorld, names: tuple[str, ...]) -> None:
+def test_acknowledged_rows_exist_once_after_node_kill(world: NodesWorld, names: tuple[str, ...]) -> None:
     """With 16 writers on two nodes, one of which is killed, versions have no gap, each is based on the previous one,
     every acknowledged row exists once, and no bypassing row exists.
     """

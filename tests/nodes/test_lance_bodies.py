@@ -93,7 +93,7 @@ def hanging(node: Process, target: Target, part: bytes) -> socket.socket:
     return wire
 
 
-def test_a_server_killed_behind_a_batch_commits_nothing(node: Process) -> None:
+def test_server_killed_during_a_body_commits_nothing(node: Process) -> None:
     """A server that is killed while the body stalls after any number of batches commits no version and no row,
     according to the files and to the restarted server. A complete body is then accepted.
     """

@@ -24,7 +24,7 @@ def sources(wire: Wire, path: str) -> list[str]:
     return [".".join(each["path"]) if "path" in each else each["kind"] for each in found["nodes"][1:]]  # type: ignore[index]
 
 
-def test_each_node_tells_what_the_other_was_told(world: NodesWorld) -> None:
+def test_lineage_change_on_one_node_is_visible_on_other(world: NodesWorld) -> None:
     """An event, a rename, a grant and its revoke on one node are reflected in the next answer of the other."""
     world.namespace("ln")
     for name in ("s", "t"):

@@ -83,7 +83,7 @@ def statuses(nodes: tuple[Process, Process], session: dict[str, object]) -> list
     return told
 
 
-def test_a_session_counts_at_both_nodes(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
+def test_session_is_valid_on_both_nodes(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
     """A session that one node opens is valid at both at once, and its refresh token works at the other node."""
     for number in range(ROUNDS):
         here, there = nodes[number % 2], nodes[1 - number % 2]
@@ -94,7 +94,7 @@ def test_a_session_counts_at_both_nodes(nodes: tuple[Process, Process], admins: 
         assert statuses(nodes, following) == [200, 200]
 
 
-def test_a_disabled_user_is_refused_at_both(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
+def test_disabled_user_is_refused_on_both_nodes(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
     """After a user is disabled at one node, both refuse the next request and open no session. After the user is
     enabled, the session is valid again.
     """
@@ -109,7 +109,7 @@ def test_a_disabled_user_is_refused_at_both(nodes: tuple[Process, Process], admi
         assert statuses(nodes, session) == [200, 200]
 
 
-def test_a_changed_password_ends_sessions_at_both(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
+def test_password_change_ends_sessions_on_both_nodes(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
     """After a password is changed at one node, sessions and refresh tokens of both nodes are invalid at the next
     request.
     """
@@ -125,7 +125,7 @@ def test_a_changed_password_ends_sessions_at_both(nodes: tuple[Process, Process]
             assert ask_login(node, {"user": "ana", "password": words})[0] == 401
 
 
-def test_an_ended_session_is_over_at_both(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
+def test_sign_out_ends_session_on_both_nodes(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
     """A sign-out at one node ends the session at both. Another session of the same user stays valid."""
     for number in range(ROUNDS):
         other, session = log_in(nodes[0]), log_in(nodes[1])
@@ -140,7 +140,7 @@ def test_an_ended_session_is_over_at_both(nodes: tuple[Process, Process], admins
         assert statuses(nodes, other) == [200, 200]
 
 
-def test_a_successor_of_the_name_gets_nothing_by_the_old_password(
+def test_old_session_and_password_fail_for_readded_user(
     nodes: tuple[Process, Process], admins: tuple[Wire, Wire]
 ) -> None:
     """If a user is removed at one node and added again at the other, neither the old session nor one opened with the

@@ -76,7 +76,7 @@ def walk(wire: Wire, space: str) -> list[str]:
     return found
 
 
-def test_pages_beside_a_writer(rig: Rig) -> None:
+def test_lists_have_no_gaps_during_concurrent_creates(rig: Rig) -> None:
     """While a client creates tables in a namespace, both the whole list and the pages are answered without a refusal or
     a gap.
     """
@@ -119,7 +119,7 @@ def test_pages_beside_a_writer(rig: Rig) -> None:
     assert sum(each["name"].startswith("t") for each in whole.body["identifiers"]) == NAMES  # type: ignore[attr-defined]
 
 
-def test_lists_of_everybody(rig: Rig) -> None:
+def test_long_lists_are_complete_on_node_with_empty_view(rig: Rig) -> None:
     """A node with an empty view lists the details of all users, groups and roles, and all roles on an object, whatever
     their number.
     """

@@ -28,7 +28,7 @@ def busy_world(world: NodesWorld) -> Iterator[NodesWorld]:
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_next_request_elsewhere_is_decided_right(
+def test_mutation_binds_next_request_on_other_node(
     busy_world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
 ) -> None:
     """After one node has acknowledged a mutation, the next request on the other node has the correct status."""
@@ -36,7 +36,7 @@ def test_next_request_elsewhere_is_decided_right(
 
 
 @pytest.mark.parametrize("story", LANCE_STORIES, ids=lambda story: story.__name__)
-def test_next_request_about_lance_tables(
+def test_lance_table_change_binds_next_request_on_other_node(
     busy_world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
 ) -> None:
     """After one node has acknowledged a change of a Lance table, the next request on the other node has the correct

@@ -63,7 +63,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             cluster.stop()
 
 
-def test_a_plan_is_gone_on_with_elsewhere(pair: Pair) -> None:
+def test_plan_can_be_continued_on_other_node(pair: Pair) -> None:
     """A plan that one node began can be read, fetched and cancelled at the other. After the cancellation it exists at
     neither.
     """
@@ -91,7 +91,7 @@ def test_a_plan_is_gone_on_with_elsewhere(pair: Pair) -> None:
         }
 
 
-def test_a_restriction_binds_plans_elsewhere(pair: Pair) -> None:
+def test_restriction_invalidates_plans_on_other_node(pair: Pair) -> None:
     """After a restriction at one node, the other refuses older plans and their tasks at its next request, and a new
     plan has only visible rows. Removing the restriction restores the access.
     """
@@ -117,7 +117,7 @@ def test_a_restriction_binds_plans_elsewhere(pair: Pair) -> None:
         assert len(tasks_of(plan(there, pair.path))) == PARTS
 
 
-def test_a_crowd_has_so_many_plans(pair: Pair) -> None:
+def test_plan_limit_per_user_holds_across_nodes(pair: Pair) -> None:
     """If a user begins more plans than allowed, at two nodes concurrently, only the allowed number of them is kept.
     Plans of other users are not affected.
     """

@@ -53,7 +53,7 @@ def by_of(world: NodesWorld, *path: str) -> object:
     return load(world.admin(1), table_path(*path))["properties"].get("by")  # type: ignore[attr-defined]
 
 
-def test_one_of_two_starts(world: NodesWorld) -> None:
+def test_concurrent_starts_of_pipeline_start_one_run(world: NodesWorld) -> None:
     """Of concurrent starts of one pipeline on both nodes, one succeeds and the others get the name of the running one.
     The same id on both nodes starts one run.
     """
@@ -76,7 +76,7 @@ def test_one_of_two_starts(world: NodesWorld) -> None:
         finish(world, winner, "failed", 1)
 
 
-def test_one_of_two_resumes(world: NodesWorld) -> None:
+def test_concurrent_resumes_of_run_succeed_once(world: NodesWorld) -> None:
     """Of several processes that resume a run after the same attempt one succeeds, and no attempt number is given
     twice.
     """
@@ -92,7 +92,7 @@ def test_one_of_two_resumes(world: NodesWorld) -> None:
         assert state(world, run) == ("running", attempt + 1)
 
 
-def test_two_attempts_publish(world: NodesWorld) -> None:
+def test_replaced_attempt_never_publishes(world: NodesWorld) -> None:
     """An attempt that a later one has replaced never publishes, however close together they are. The table has the
     commit of the later one.
     """
@@ -114,7 +114,7 @@ def test_two_attempts_publish(world: NodesWorld) -> None:
 
 
 @pytest.mark.parametrize("rival", ["cancel", "fail", "publish"])
-def test_a_publish_and_its_rival(world: NodesWorld, rival: str) -> None:
+def test_publish_and_concurrent_cancel_exclude_each_other(world: NodesWorld, rival: str) -> None:
     """Of a publish and a concurrent cancel exactly one succeeds: the tables have moved if and only if the run is
     published.
     """
@@ -143,7 +143,7 @@ def test_a_publish_and_its_rival(world: NodesWorld, rival: str) -> None:
     assert sum(seen.values()) == ROUNDS
 
 
-def test_a_crowd_of_beats(world: NodesWorld) -> None:
+def test_concurrent_heartbeats_are_all_accepted(world: NodesWorld) -> None:
     """Concurrent heartbeats of sixty-four runs on both nodes are all accepted while tables are committed to. The feed
     contains no heartbeat.
     """

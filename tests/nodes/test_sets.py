@@ -122,7 +122,7 @@ def prepare(world: NodesWorld, space: str, names: list[str]) -> str:
     return str(metadata["location"]).rpartition("/")[0]
 
 
-def test_random_sets_against_a_model(world: NodesWorld, record_property: Report) -> None:
+def test_random_multi_table_commits_are_atomic(world: NodesWorld, record_property: Report) -> None:
     """Eight writers on two nodes send random commits during concurrent reads. Each commit is in all of its tables or in
     none.
     """
@@ -154,7 +154,7 @@ def test_random_sets_against_a_model(world: NodesWorld, record_property: Report)
             assert there == (names if status == 204 else frozenset()), f"{mark} was answered {status}"
 
 
-def test_writers_of_large_sets(world: NodesWorld, record_property: Report) -> None:
+def test_large_commits_in_opposite_orders_do_not_deadlock(world: NodesWorld, record_property: Report) -> None:
     """32 writers on two nodes commit to the same twenty tables in opposite orders. None waits in a deadlock and none is
     refused.
     """
@@ -173,7 +173,7 @@ def test_writers_of_large_sets(world: NodesWorld, record_property: Report) -> No
         assert len(marks_of(world.admin(1), "large", name)) == 32
 
 
-def test_set_beside_single_commits(world: NodesWorld, record_property: Report) -> None:
+def test_multi_and_single_table_commits_make_progress(world: NodesWorld, record_property: Report) -> None:
     """Commits of several tables on one node and of single tables on the other all make progress."""
     names = [f"b{number}" for number in range(8)]
     prepare(world, "mixed", names)
@@ -200,7 +200,7 @@ def test_set_beside_single_commits(world: NodesWorld, record_property: Report) -
         assert len(marks_of(world.admin(0), "mixed", name)) == 16
 
 
-def test_opposite_moves(world: NodesWorld, record_property: Report) -> None:
+def test_concurrent_name_swaps_of_two_tables_lose_no_name(world: NodesWorld, record_property: Report) -> None:
     """Two nodes repeatedly exchange the names of the same two tables in transactions of three moves. At every moment
     both names exist.
     """

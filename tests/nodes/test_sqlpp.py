@@ -105,7 +105,7 @@ def rights(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 @pytest.mark.parametrize("story", [dataverses, objects, rights], ids=lambda story: story.__name__)
-def test_the_next_statement_elsewhere_is_decided_right(
+def test_change_binds_next_statement_on_other_node(
     world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
 ) -> None:
     """After one node has acknowledged a change, the next statement on the other node has the correct status."""
@@ -115,7 +115,7 @@ def test_the_next_statement_elsewhere_is_decided_right(
     assert asked >= ROUNDS
 
 
-def test_both_nodes_make_and_drop_the_same_dataverse(world: NodesWorld) -> None:
+def test_concurrent_dataverse_creates_and_drops_stay_consistent(world: NodesWorld) -> None:
     """Each concurrent statement is executed, or refused according to the current state. At the end both nodes give the
     same answer, and one drop removes everything.
     """

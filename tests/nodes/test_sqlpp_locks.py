@@ -61,7 +61,7 @@ async def _take(address: str) -> tuple[int, str]:
         await locks.store.close()
 
 
-def test_a_killed_node_holds_nothing(lab: StoreLab) -> None:
+def test_lock_of_killed_node_is_free_after_its_lease(lab: StoreLab) -> None:
     """When the lease of a killed node expires, its lock is free, the waiting process writes, and no row of the killed
     node remains.
     """
@@ -77,7 +77,7 @@ def test_a_killed_node_holds_nothing(lab: StoreLab) -> None:
     assert lab.database.sql("SELECT count(*) FROM sqlpp_lock") == [(0,)]
 
 
-def test_a_node_that_wakes_up_is_fenced(lab: StoreLab) -> None:
+def test_node_suspended_past_its_lease_writes_nothing(lab: StoreLab) -> None:
     """A process writes while it has the lock. If it is suspended past its lease and resumed, it writes nothing, and
     only the row of the other process exists.
     """

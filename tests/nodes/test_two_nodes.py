@@ -30,7 +30,9 @@ Metadata = dict[str, object]
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_quiet_nodes_hear_of_each_other(world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]) -> None:
+def test_idle_node_sees_next_mutation_of_other_node(
+    world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
+) -> None:
     """A node that reads an unchanged store and caches that result sees the other node's next acknowledged mutation."""
     asked, wrong = follow(world, story, ROUNDS)
 
@@ -54,7 +56,7 @@ def load(wire: Wire, path: str) -> Metadata:
     return cast("Metadata", wire.do("GET", path).body["metadata"])
 
 
-def test_no_blind_update_is_lost(world: NodesWorld) -> None:
+def test_commits_without_requirements_are_all_applied(world: NodesWorld) -> None:
     """Commits without requirements are all applied, each as a version of its own, whichever node executes them."""
     world.namespace("blind")
     world.table("blind", "t")
@@ -78,7 +80,7 @@ def test_no_blind_update_is_lost(world: NodesWorld) -> None:
     assert load(world.admin(1), path) == metadata
 
 
-def test_no_checked_update_is_lost(world: NodesWorld) -> None:
+def test_commits_with_requirements_lose_no_update(world: NodesWorld) -> None:
     """Clients read a table and add a column with a requirement: the table has as many new columns as successful
     commits, and no id is assigned twice.
     """
@@ -120,7 +122,7 @@ def test_no_checked_update_is_lost(world: NodesWorld) -> None:
     assert {field["name"] for field in fields} == {"id"} | {f"c{i}_{n}" for i in range(CLIENTS) for n in range(COMMITS)}
 
 
-def test_one_wins_a_name(world: NodesWorld) -> None:
+def test_concurrent_creates_of_one_name_succeed_once(world: NodesWorld) -> None:
     """Of clients that create a namespace or table of one name concurrently, one succeeds and all others get
     AlreadyExists.
     """
@@ -141,7 +143,7 @@ def test_one_wins_a_name(world: NodesWorld) -> None:
         assert sorted(answers) == [200] + [409] * (CLIENTS - 1)
 
 
-def test_one_wins_a_rename(world: NodesWorld) -> None:
+def test_concurrent_renames_of_one_table_succeed_once(world: NodesWorld) -> None:
     """Of clients that rename one table to different names concurrently, one succeeds, and the table has its name."""
     world.namespace("renamed")
     for number in range(COMMITS):
@@ -170,7 +172,7 @@ def test_one_wins_a_rename(world: NodesWorld) -> None:
         assert there == list(answers)
 
 
-def test_drop_and_commit_agree(world: NodesWorld) -> None:
+def test_drop_and_concurrent_commit_are_serialized(world: NodesWorld) -> None:
     """A commit that races with a drop either precedes the drop or finds no table. No document without a table
     remains.
     """

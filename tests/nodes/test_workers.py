@@ -77,7 +77,7 @@ def workers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_next_request_at_the_other_worker(
+def test_mutation_binds_next_request_at_other_worker(
     workers: Workers, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
 ) -> None:
     """After one worker has acknowledged a mutation, the next request to the other worker has the correct status."""

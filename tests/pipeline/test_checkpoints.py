@@ -17,7 +17,7 @@ FOUND: dict[str, object] = {
 }
 
 
-def test_the_newest_mark_of_main_counts() -> None:
+def test_newest_checkpoint_of_main_is_used() -> None:
     """The newest checkpoint of `main` is used: maintenance snapshots after it are skipped, other branches are ignored,
     and a missing table has none.
     """
@@ -26,12 +26,12 @@ def test_the_newest_mark_of_main_counts() -> None:
 
 
 @pytest.mark.parametrize("told", [None, "", "no json", "[1]", "7", "null"])
-def test_what_no_step_writes_says_nothing(told: str | None) -> None:
+def test_malformed_checkpoint_is_ignored(told: str | None) -> None:
     """Text of another form is not a checkpoint."""
     assert inputs_of(told) is None
 
 
-def test_a_mark_is_read_state_by_state() -> None:
+def test_checkpoint_states_of_other_types_are_ignored() -> None:
     """A state is a snapshot, a definition or null. States of other types are left out, including true, which Python
     treats as 1.
     """

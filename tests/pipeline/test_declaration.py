@@ -5,7 +5,7 @@ from __future__ import annotations
 from limnos.pipeline.declaration import SourcePosition, Sql, StepDeclaration
 
 
-def test_place_takes_no_part_in_comparison() -> None:
+def test_source_position_does_not_affect_equality() -> None:
     """The source position does not affect equality."""
     here = StepDeclaration(table=("main", "a", "t"), body=Sql(text="SELECT 1"), at=SourcePosition("p.yaml", 3, 1))
     there = StepDeclaration(
@@ -17,7 +17,7 @@ def test_place_takes_no_part_in_comparison() -> None:
     assert here == there
 
 
-def test_name_of_a_step_leaves_the_catalog_out() -> None:
+def test_step_name_omits_the_catalog() -> None:
     """The name of a step is its table's path below the catalog."""
     step = StepDeclaration(table=("main", "curated", "nyc", "delays"), body=Sql(text="SELECT 1"))
 

@@ -31,7 +31,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_every_file_of_the_page_says_a_pipeline(directory: Path) -> None:
+def test_documented_pipeline_files_are_valid(directory: Path) -> None:
     """The pipeline files of the page are valid; those with a mistake give the errors that are printed below."""
     names = [name for name in FILES if name.endswith(".yaml") and name != "slips.yaml"]
 
@@ -42,7 +42,7 @@ def test_every_file_of_the_page_says_a_pipeline(directory: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("console", CONSOLES, ids=lambda text: text.splitlines()[0])
-def test_commands_print_what_the_page_says(directory: Path, console: str) -> None:
+def test_commands_print_the_documented_output(directory: Path, console: str) -> None:
     """Each command prints the documented output."""
     command, _, expected = console.partition("\n")
     out = io.StringIO()
@@ -54,7 +54,7 @@ def test_commands_print_what_the_page_says(directory: Path, console: str) -> Non
     assert out.getvalue() == expected
 
 
-def test_functions_of_the_page_work_on_anything_that_is_enough_of_a_dataframe(directory: Path) -> None:
+def test_documented_functions_accept_a_minimal_dataframe(directory: Path) -> None:
     """A step's function is a plain function, with its arguments in the order of its signature."""
 
     class Frame:

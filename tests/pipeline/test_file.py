@@ -57,7 +57,7 @@ def _steps(text: str) -> str:
     return HEAD + "steps:\n" + textwrap.indent(textwrap.dedent(text), "  ")
 
 
-def test_the_shortest_file_is_a_name_a_catalog_and_a_query() -> None:
+def test_file_needs_only_name_catalog_and_query() -> None:
     """A file needs only a name, a catalog and a query; everything else has a default."""
     pipeline = _read(_steps("a.t: {sql: SELECT 1}"))
 
@@ -100,7 +100,7 @@ steps:
 """
 
 
-def test_a_long_file_comes_to_what_it_says(tmp_path: Path) -> None:
+def test_every_part_of_declaration_can_be_written_in_file(tmp_path: Path) -> None:
     """Each part of the declaration can be written in a file."""
     (tmp_path / "q.sql").write_text("SELECT * FROM orders\n")
     (tmp_path / "delays.py").write_text("def make(flights, other): return flights\n")
@@ -155,7 +155,7 @@ def test_a_long_file_comes_to_what_it_says(tmp_path: Path) -> None:
     assert (loaded.body, loaded.properties) == (Load(source="flights"), {"format-version": "3"})
 
 
-def test_history_takes_all_its_keys() -> None:
+def test_history_mode_accepts_all_its_keys() -> None:
     """The write mode `history` accepts all of its keys."""
     step = _read(
         _steps(
@@ -180,7 +180,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("text", PLACES)
-def test_the_place_of_a_query_is_that_of_its_first_character(text: str) -> None:
+def test_error_in_query_is_reported_at_line_of_file(text: str) -> None:
     """An error in the third line of a query is reported at the line of the file."""
     body = _read(_steps(text)).steps[0].body
 
@@ -255,7 +255,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_wrong_is_told_with_its_place_and_what_to_write(text: str) -> None:
+def test_problems_are_reported_by_position_with_advice(text: str) -> None:
     """All problems of the file are reported at once, in order of position, with advice."""
     found = _problems(text)
 
@@ -263,14 +263,14 @@ def test_what_is_wrong_is_told_with_its_place_and_what_to_write(text: str) -> No
     assert all(problem.startswith("p.yaml:") for problem in found)
 
 
-def test_several_problems_are_told_at_once() -> None:
+def test_mistakes_in_several_steps_are_all_reported() -> None:
     """One mistake in each of three steps gives three problems."""
     text = _steps("a.x: {sql: 1}\na.y: {sql: SELECT 1, wriet: append}\na.z: {load: 'a b'}")
 
     assert [problem.split(" ")[0] for problem in _problems(text)] == ["p.yaml:4:14:", "p.yaml:5:24:", "p.yaml:6:15:"]
 
 
-def test_a_link_out_of_the_directory_is_not_followed(tmp_path: Path) -> None:
+def test_symlink_out_of_the_directory_is_refused(tmp_path: Path) -> None:
     """A symbolic link that leads out of the directory is refused."""
     (tmp_path / "outside.sql").write_text("SELECT 1")
     inside = tmp_path / "p"
@@ -280,7 +280,7 @@ def test_a_link_out_of_the_directory_is_not_followed(tmp_path: Path) -> None:
     assert "is outside" in _problems(_steps("a.t: {sql_file: q.sql}"), directory=inside)[0]
 
 
-def test_files_are_found_from_the_file_and_refused_by_their_kind(tmp_path: Path) -> None:
+def test_load_reports_missing_and_invalid_files(tmp_path: Path) -> None:
     """`load` takes a path; files that are missing, not text, or not pipelines are errors with that reason."""
     good, binary = tmp_path / "p.yaml", tmp_path / "b.yml"
     good.write_text("\ufeff" + _steps("a.t: {sql: SELECT 1}"), encoding="utf-8")
@@ -296,7 +296,7 @@ def test_files_are_found_from_the_file_and_refused_by_their_kind(tmp_path: Path)
             load(path)
 
 
-def test_ten_thousand_steps_and_a_megabyte_of_sql_are_read() -> None:
+def test_ten_thousand_steps_and_a_megabyte_of_sql_are_accepted() -> None:
     """Ten thousand steps and a megabyte of SQL are accepted."""
     many = "".join(f"  a.t{index}:\n    sql: SELECT {index} AS x\n" for index in range(10_000))
     long = (
@@ -307,7 +307,7 @@ def test_ten_thousand_steps_and_a_megabyte_of_sql_are_read() -> None:
     assert len(_read(HEAD + "steps:\n" + long).steps) == 1
 
 
-def test_twenty_problems_are_told_and_the_rest_counted() -> None:
+def test_message_lists_twenty_problems_and_counts_the_rest() -> None:
     """The message lists twenty problems and counts the rest."""
     text = _steps("".join(f"a.t{index}: {{sql: 1}}\n" for index in range(50)))
 
@@ -339,12 +339,12 @@ def _records(schema: NodeSchema) -> Iterator[Record]:
         yield from _records(child)
 
 
-def test_the_committed_schema_is_the_one_of_the_keys() -> None:
+def test_committed_schema_equals_generated_schema() -> None:
     """The committed schema equals the generated one; `make docs` writes it."""
     assert schema_text() == build_schema_text()
 
 
-def test_the_schema_is_one_and_describes_each_key() -> None:
+def test_schema_is_valid_and_describes_every_key() -> None:
     """The schema is valid JSON Schema 2020-12 and has a description for every key."""
     jsonschema.Draft202012Validator.check_schema(json.loads(schema_text()))
 
@@ -406,7 +406,7 @@ def _both(value: Json, directory: Path) -> tuple[bool, bool]:
     return validator.is_valid(value), True
 
 
-def test_files_and_schema_agree_on_random_files_right_and_spoiled(tmp_path: Path) -> None:
+def test_schema_and_loader_agree_on_random_files(tmp_path: Path) -> None:
     """The schema accepts every file that the loader accepts; both refuse files with a structural mistake."""
     (tmp_path / "delays.py").write_text("def make(flights=None, airlines=None): ...")
     (tmp_path / "weather.py").write_text("def batches(): ...")

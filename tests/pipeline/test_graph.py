@@ -29,7 +29,7 @@ def _levels(pipeline: Pipeline, reads: dict[str, frozenset[Parts]]) -> list[list
     return [[step.name for step in level] for level in order_steps(pipeline, reads)]
 
 
-def test_steps_that_need_nothing_of_each_other_share_a_level_in_the_order_written() -> None:
+def test_independent_steps_share_a_level_in_file_order() -> None:
     """Steps that do not depend on each other have the same level, in the order of the file: a diamond has three
     levels.
     """
@@ -42,14 +42,14 @@ def test_steps_that_need_nothing_of_each_other_share_a_level_in_the_order_writte
     ]
 
 
-def test_after_orders_steps_that_read_nothing_of_each_other() -> None:
+def test_after_is_a_dependency() -> None:
     """`after` is a dependency like a table that is read."""
     pipeline = _pipeline(_step("a.x", after=(("main", "a", "y"),)), _step("a.y"))
 
     assert _levels(pipeline, {}) == [["a.y"], ["a.x"]]
 
 
-def test_a_circle_is_told_step_by_step() -> None:
+def test_cycle_is_refused_with_its_steps() -> None:
     """Steps in a cycle are refused, and the error names only the steps of the cycle."""
     pipeline = _pipeline(_step("a.user"), _step("a.x", line=7), _step("a.y"), _step("a.z"))
 
@@ -61,13 +61,13 @@ def test_a_circle_is_told_step_by_step() -> None:
     )
 
 
-def test_a_step_that_reads_its_own_table_is_told_what_to_write() -> None:
+def test_step_reading_its_own_table_is_refused_with_advice() -> None:
     """A step that reads its own table has its own message with advice."""
     with pytest.raises(InvalidPipeline, match=r"a\.x reads the table that it writes; .*write: merge"):
         order_steps(_pipeline(_step("a.x")), _reads(x="x"))
 
 
-def test_two_steps_of_one_table_are_both_placed() -> None:
+def test_two_steps_of_one_table_are_refused_with_positions() -> None:
     """The error for two steps of one table has the positions of both."""
     with pytest.raises(
         InvalidPipeline, match=r"p\.yaml:9:3: two steps write main\.a\.x \(the other one: p\.yaml:2:3\)"
@@ -75,7 +75,7 @@ def test_two_steps_of_one_table_are_both_placed() -> None:
         order_steps(_pipeline(_step("a.x", line=2), _step("a.x", line=9)), {})
 
 
-def test_names_that_are_written_alike_are_refused() -> None:
+def test_step_names_with_same_spelling_are_refused() -> None:
     """Two steps whose names have the same spelling, because a part contains a dot, are refused."""
     steps = (StepDeclaration(table=("main", "a", "b.c"), body=Sql(text="SELECT 1")), _step("a.b.c"))
 
@@ -83,7 +83,7 @@ def test_names_that_are_written_alike_are_refused() -> None:
         order_steps(_pipeline(*steps), {})
 
 
-def test_tables_of_other_catalogs_and_without_namespace_are_refused_together() -> None:
+def test_tables_of_other_catalogs_or_no_namespace_are_refused() -> None:
     """All tables in other catalogs or without a namespace are reported at once, by name."""
     with pytest.raises(InvalidPipeline) as refused:
         order_steps(_pipeline(_step("a.x", catalog="other"), _step("alone", line=2)), {})
@@ -91,7 +91,7 @@ def test_tables_of_other_catalogs_and_without_namespace_are_refused_together() -
     assert [problem.message.split(" ")[0] for problem in refused.value.problems] == ["other.a.x", "main.alone"]
 
 
-def test_after_that_names_no_step_tells_the_nearest() -> None:
+def test_unknown_name_in_after_suggests_nearest_step() -> None:
     """The error for an unknown name in `after` suggests the nearest step."""
     steps = (_step("a.flights"), _step("a.x", after=(("main", "a", "flight"),)))
 
@@ -99,7 +99,7 @@ def test_after_that_names_no_step_tells_the_nearest() -> None:
         order_steps(_pipeline(*steps), {})
 
 
-def test_ten_thousand_steps_in_a_row_are_ordered() -> None:
+def test_chain_of_ten_thousand_steps_is_ordered() -> None:
     """A chain of ten thousand steps is ordered without recursion."""
     size = 10_000
     pipeline = _pipeline(*(_step(f"a.t{index}") for index in reversed(range(size))))
@@ -111,9 +111,7 @@ def test_ten_thousand_steps_in_a_row_are_ordered() -> None:
 
 
 @given(st.lists(st.frozensets(st.integers(0, 11), max_size=4), min_size=1, max_size=12), st.randoms())
-def test_each_need_lies_in_an_earlier_level_and_none_could_be_earlier(
-    wanted: list[frozenset[int]], shuffle: object
-) -> None:
+def test_random_steps_are_in_level_after_last_dependency(wanted: list[frozenset[int]], shuffle: object) -> None:
     """In random acyclic graphs every step is in the level after its last dependency."""
     before = {index: {other for other in others if other < index} for index, others in enumerate(wanted)}
     names = list(before)

@@ -57,12 +57,12 @@ def _lineages(draw: st.DrawFn) -> QueryLineage:
 
 
 @given(_lineages())
-def test_a_record_says_it_all(lineage: QueryLineage) -> None:
+def test_lineage_in_record_round_trip(lineage: QueryLineage) -> None:
     """Lineage in the JSON of a run's record is decoded to the same value."""
     assert decode_lineage(json.loads(json.dumps(encode_lineage(lineage)))) == lineage
 
 
-def test_what_is_too_long_keeps_its_tables() -> None:
+def test_too_large_column_lineage_is_reduced_to_tables() -> None:
     """If the column lineage of a table is too large, the record has only the tables."""
     columns = {f"column_{number}": FOUND.columns["twice"] for number in range(TOLD_MAX // 40)}
     record = encode_lineage(QueryLineage(inputs=FOUND.inputs, columns=columns))
@@ -76,7 +76,7 @@ def test_what_is_too_long_keeps_its_tables() -> None:
     [{}, {"sources": 1}, {"sources": [], "inputs": "x"}, {"sources": [{}], "inputs": 1},
      {"sources": [], "inputs": 0, "rows": [[1, "a", "FILTER", True]]}, {"sources": [], "inputs": 0, "columns": [1]}],
 )  # fmt: skip
-def test_what_another_program_wrote_there_is_passed_over(record: dict[str, object]) -> None:
+def test_foreign_lineage_data_in_record_is_ignored(record: dict[str, object]) -> None:
     """If the record contains other data in place of lineage, it is ignored and the run can be published."""
     assert decode_lineage(record) is None
 
@@ -87,7 +87,7 @@ def _event(*targets: tuple[str, ...]) -> dict[str, object]:
     )
 
 
-def test_the_event() -> None:
+def test_event_names_tables_job_and_columns() -> None:
     """The event names tables by path, the step as a job of the pipeline's run, and columns with their kind of
     derivation.
     """
@@ -109,7 +109,7 @@ def test_the_event() -> None:
     assert [(one["field"], one["transformations"][0]["type"]) for one in columns["dataset"]] == [("day", "INDIRECT")]
 
 
-def test_tables_beside_come_from_there_too() -> None:
+def test_quarantine_table_has_lineage_of_step_table() -> None:
     """A quarantine table has the column lineage of the step's table; a table of malformed rows has none."""
     aside = [(*TABLE[:-1], f"x y__{word}") for word in ("quarantine", "malformed")]
     own, quarantine, malformed = _event(TABLE, *aside)["outputs"]  # type: ignore[misc]
@@ -136,7 +136,7 @@ class _Refusing:
             raise ClientError("no")
 
 
-def test_a_refusal_is_a_word_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_refused_lineage_is_logged_and_step_remains_published(caplog: pytest.LogCaptureFixture) -> None:
     """If the server refuses lineage, a log entry is written and the step remains published; without lineage nothing is
     sent.
     """

@@ -56,12 +56,12 @@ def by_pandas(last_year: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_the_page_shows_what_is_there() -> None:
+def test_documented_counts_and_means_equal_the_data() -> None:
     """The counts and means on the page equal those of the data."""
     assert [by_pandas(2008), by_pandas(2009)] == PRINTED
 
 
-def test_the_page_works_as_it_stands(server: LiveServer, admin: Client, tmp_path: Path) -> None:
+def test_documented_commands_print_documented_output(server: LiveServer, admin: Client, tmp_path: Path) -> None:
     """Check, plan, run, a kill and a resume print the documented output, and the second run reads only the new file."""
     shutil.copytree(EXAMPLE, tmp_path / "examples" / "penguins", ignore=shutil.ignore_patterns("data"))
     (tmp_path / "limnos-data").mkdir()

@@ -100,7 +100,7 @@ def test_names_queries_and_order_are_checked_without_a_server() -> None:
     ]  # fmt: skip
 
 
-def test_queries_of_rules_order_the_steps_too() -> None:
+def test_rule_reading_another_table_is_a_dependency() -> None:
     """A rule that reads another step's table is a dependency; a rule that reads its own table is not a cycle."""
     pipeline = _pipeline(
         """
@@ -117,7 +117,7 @@ def test_queries_of_rules_order_the_steps_too() -> None:
     assert checked.holds
 
 
-def test_circles_are_found_through_sources() -> None:
+def test_cycles_through_sources_are_detected() -> None:
     """A source that reads a table of the pipeline is a dependency, so cycles through it are found."""
     pipeline = _pipeline(
         "a.x: {sql: SELECT * FROM own}\na.y: {sql: SELECT * FROM a.x}", head="sources: {own: {table: a.y}}\n"
@@ -126,7 +126,7 @@ def test_circles_are_found_through_sources() -> None:
     assert _told(check(pipeline))[0].endswith("a.x reads a.y reads a.x; one of them must not read the other")
 
 
-def test_tables_that_are_read_must_be_there(server: LiveServer, admin: Client, namespace: str) -> None:
+def test_missing_input_table_suggests_nearest_name(server: LiveServer, admin: Client, namespace: str) -> None:
     """The error for a missing table suggests the nearest name; tables of catalogs outside the server are not
     checked.
     """
@@ -146,7 +146,7 @@ def test_tables_that_are_read_must_be_there(server: LiveServer, admin: Client, n
     ]
 
 
-def test_a_catalog_of_lance_tables_is_refused(admin: Client) -> None:
+def test_step_writing_to_lance_catalog_is_refused(admin: Client) -> None:
     """A step that writes to a Lance catalog is refused by the check, before a run starts Spark."""
     pipeline = read(
         "pipeline: p\ncatalog: lance\nsteps:\n  a.t: {sql: SELECT 1 AS x}\n", file="p.yaml", directory=Path()
@@ -161,7 +161,7 @@ def test_a_catalog_of_lance_tables_is_refused(admin: Client) -> None:
     assert "Lance tables are written by Spark's data source" in _told(found)[0]
 
 
-def test_a_step_of_another_catalog_is_refused_by_name(admin: Client) -> None:
+def test_step_with_namespace_named_like_catalog_is_refused(admin: Client) -> None:
     """A step whose namespace has the name of another catalog is refused, because Spark would read the name as that
     catalog.
     """
@@ -176,7 +176,7 @@ def test_a_step_of_another_catalog_is_refused_by_name(admin: Client) -> None:
     ]
 
 
-def test_a_catalog_that_is_not_there_is_a_problem_for_who_may_know(admin: Client) -> None:
+def test_missing_catalog_is_reported_to_administrator(admin: Client) -> None:
     """If the catalog does not exist, an administrator gets a problem that says so."""
     pipeline = read("pipeline: p\ncatalog: nope\nsteps: {a.t: {sql: SELECT 1}}", file="p.yaml", directory=Path())
 
@@ -185,7 +185,7 @@ def test_a_catalog_that_is_not_there_is_a_problem_for_who_may_know(admin: Client
     ]
 
 
-def test_a_table_that_another_pipeline_declares_is_refused(admin: Client, ana: Client, namespace: str) -> None:
+def test_table_declared_by_another_pipeline_is_refused(admin: Client, ana: Client, namespace: str) -> None:
     """A table, or its quarantine table, that another pipeline declares is refused with that pipeline's name, until that
     pipeline no longer declares it. Users who may not see that pipeline get no problem.
     """
@@ -215,7 +215,7 @@ def test_a_table_that_another_pipeline_declares_is_refused(admin: Client, ana: C
 
 
 @pytest.mark.parametrize("known", [False, True])
-def test_two_that_declare_a_table_at_once_do_not_both_pass(admin: Client, namespace: str, *, known: bool) -> None:
+def test_later_of_two_concurrent_declarations_is_refused(admin: Client, namespace: str, *, known: bool) -> None:
     """If another pipeline is declared between a check and its declaration, the later declaration is refused and
     removed.
     """
@@ -271,7 +271,7 @@ class _OvertakenPipelines:
         return getattr(self.client.pipelines, name)
 
 
-def test_a_plan_tells_what_each_step_reads_and_why(server: LiveServer, admin: Client, namespace: str) -> None:
+def test_plan_lists_inputs_and_pins_of_each_step(server: LiveServer, admin: Client, namespace: str) -> None:
     """A plan lists the inputs of each step with the pins that a run would use; an incremental step begins at the
     checkpoint of its published table.
     """
@@ -310,7 +310,7 @@ def test_a_plan_tells_what_each_step_reads_and_why(server: LiveServer, admin: Cl
     ]
 
 
-def test_what_is_told_to_grant_is_what_lacks(
+def test_suggested_grants_suffice_to_run_the_pipeline(
     server: LiveServer, admin: Client, ana: Client, namespace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If the suggested grants are made, round by round, the user may run the pipeline."""
@@ -345,7 +345,7 @@ def test_what_is_told_to_grant_is_what_lacks(
     ana.pipelines.put("grants", {"name": "grants"})
 
 
-def test_a_pipeline_of_somebody_else_needs_its_template(admin: Client, ana: Client, namespace: str) -> None:
+def test_pipeline_of_another_user_needs_use_job_template(admin: Client, ana: Client, namespace: str) -> None:
     """To run an existing pipeline of another user, use_job_template on it and run_job on the metalake are needed."""
     admin.pipelines.put("theirs", {"name": "theirs"})
     role = f"role_{namespace}"
@@ -360,7 +360,7 @@ def test_a_pipeline_of_somebody_else_needs_its_template(admin: Client, ana: Clie
     assert [one for one in check(pipeline, client=ana).missing if one.needed_for == "run"] == []
 
 
-def test_tables_for_what_is_kept_apart_are_planned(
+def test_quarantine_tables_are_planned_with_their_step(
     admin: Client, server: LiveServer, ana: Client, namespace: str
 ) -> None:
     """A quarantine table is planned with its step, and the privilege to write it is required like that for the step's

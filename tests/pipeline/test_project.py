@@ -33,7 +33,7 @@ def project(place: tuple[str, str], tmp_path: Path) -> Project:
     return load(file)
 
 
-def test_it_is_checked_and_planned(
+def test_project_is_checked_and_planned_without_changes(
     spark: SparkSession, admin: Client, project: Project, place: tuple[str, str]
 ) -> None:
     """A check alone covers names; with the session's server also tables and privileges. A plan lists the changes of
@@ -62,7 +62,7 @@ def test_it_is_checked_and_planned(
     assert [name[-1] for name in admin.tables.list(f"main.{space}")] == ["source"]
 
 
-def test_a_server_that_is_away_is_told_without_java(spark: SparkSession, project: Project) -> None:
+def test_unreachable_catalog_raises_unavailable_error(spark: SparkSession, project: Project) -> None:
     """If the catalog cannot be reached before a run's first step, the error is UnavailableError, not Spark's
     exception.
     """

@@ -14,7 +14,7 @@ BRANCH = StepBranch(
 )
 
 
-def test_each_table_asserts_what_the_run_began_from() -> None:
+def test_each_table_update_asserts_state_at_run_start() -> None:
     """For each table, identity, schema, and the heads of `main` and the branch are asserted; then `main` moves and the
     branch is deleted.
     """
@@ -40,7 +40,7 @@ def test_new_table_asserts_that_it_has_no_main() -> None:
     assert {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None} in operation["requirements"]
 
 
-def test_branch_that_wrote_nothing_is_only_removed() -> None:
+def test_branch_without_new_snapshot_is_only_deleted() -> None:
     """If the branch has no new snapshot, it is deleted, and `main` is only asserted."""
     (operation,) = publish_operations([replace(BRANCH, head=7)])
 
@@ -87,7 +87,7 @@ def test_columns_are_dropped_in_the_same_commit(column: str, left: list[str]) ->
         assert schema["fields"][3]["type"]["element"]["fields"] == []
 
 
-def test_drop_without_right_metadata_is_refused() -> None:
+def test_column_drop_with_wrong_metadata_is_refused() -> None:
     """A drop with missing metadata, another schema or a missing column is refused."""
     branch = replace(BRANCH, columns_to_drop=("nope",))
 

@@ -46,12 +46,12 @@ def sums(orders: list[int], day: str, *, least: int = 0) -> list[int]:
     return [order for order in orders if order > least and day]
 
 
-def test_a_decorated_function_is_called_as_before() -> None:
+def test_decorated_function_can_be_called_without_spark() -> None:
     """A decorated function can be called with test inputs, without a server and Spark."""
     assert sums([1, 5, 9], "2026-01-01", least=4) == [5, 9]
 
 
-def test_the_declaration_is_that_of_a_file(tmp_path: Path) -> None:
+def test_python_and_file_declarations_are_equal(tmp_path: Path) -> None:
     """The same keys give the same values in Python and in a file."""
     (tmp_path / "sums.py").write_text("def sums(orders, day, *, least=0): ...")
     made = pipeline(
@@ -85,7 +85,7 @@ steps:
     assert body.callable is sums
 
 
-def test_errors_tell_the_line_of_the_function() -> None:
+def test_wrong_key_is_reported_at_line_of_function() -> None:
     """The error for a wrong key is at the decorated function's line and suggests the nearest key."""
     wrong = step("a.t", expct=["a > 1"])(lambda: None)
 
@@ -93,7 +93,7 @@ def test_errors_tell_the_line_of_the_function() -> None:
         pipeline("p", catalog="main", steps=[wrong])
 
 
-def test_several_errors_are_told_at_once() -> None:
+def test_all_errors_of_one_call_are_reported_at_once() -> None:
     """All errors of one call are reported at once: the name, the source, and a function without decorator."""
     with pytest.raises(InvalidPipeline) as refused:
         pipeline("p p", catalog="main", sources={"x": "no format"}, steps=[len])
@@ -107,7 +107,7 @@ def test_a_function_with_a_query_is_refused() -> None:
         step("a.t", sql="SELECT 1")(lambda: None)
 
 
-def test_a_python_file_is_one_pipeline(tmp_path: Path) -> None:
+def test_python_file_is_run_as_a_module(tmp_path: Path) -> None:
     """A Python file is run as a module: it can import from its directory, and its functions belong to its module."""
     _written(tmp_path, "units.py", "MILE = 1609\ndef metres(miles): return [m * MILE for m in miles]")
     path = _written(
@@ -153,7 +153,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_a_python_file_that_fails_is_told_with_its_line(tmp_path: Path, text: str) -> None:
+def test_exception_in_python_file_is_reported_at_its_line(tmp_path: Path, text: str) -> None:
     """An exception in a Python file is reported at its line, not as a traceback."""
     assert _problems(_written(tmp_path, "p_wrong.py", text)) == WRONG[text]
 
@@ -181,7 +181,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize("keys", NAMED)
-def test_functions_that_a_file_names_are_compared_with_their_modules(tmp_path: Path, keys: str) -> None:
+def test_named_functions_are_checked_without_running_code(tmp_path: Path, keys: str) -> None:
     """Functions that a file names, and their arguments, are compared with the module's source text, so that a check
     runs no user code.
     """
@@ -191,14 +191,14 @@ def test_functions_that_a_file_names_are_compared_with_their_modules(tmp_path: P
     assert (_problems(path) if NAMED[keys] else load(path).bound().steps[0].name) == (NAMED[keys] or "a.t")
 
 
-def test_a_module_that_is_not_python_is_told_without_being_run(tmp_path: Path) -> None:
+def test_syntax_error_in_module_is_reported_without_running_it(tmp_path: Path) -> None:
     """A module with a syntax error is reported at its line, without being run."""
     _written(tmp_path, "steps.py", "def make(:")
 
     assert "steps.py:1: not Python" in _problems(_file_of(tmp_path, "python: 'steps:make'"))[0]
 
 
-def test_checks_import_nothing(tmp_path: Path) -> None:
+def test_modules_are_imported_by_binding_not_by_loading(tmp_path: Path) -> None:
     """Loading a YAML file imports no module; binding does, and reports exceptions."""
     marker = tmp_path / "was_run"
     _written(tmp_path, "steps.py", f"open({str(marker)!r}, 'w').close()\nraise RuntimeError('no')\ndef make(): ...")
@@ -211,7 +211,7 @@ def test_checks_import_nothing(tmp_path: Path) -> None:
     assert marker.exists()
 
 
-def test_modules_of_one_name_in_two_directories_are_told_apart(tmp_path: Path) -> None:
+def test_modules_of_same_name_load_from_own_directory(tmp_path: Path) -> None:
     """Modules are searched in the pipeline's own directory first, also after another pipeline in the same process."""
     found = []
     for number in (1, 2, 1):
@@ -225,7 +225,7 @@ def test_modules_of_one_name_in_two_directories_are_told_apart(tmp_path: Path) -
     assert found == [1, 2, 1]
 
 
-def test_binding_leaves_other_steps_as_they_are() -> None:
+def test_binding_queries_imports_nothing() -> None:
     """Binding a pipeline of queries imports nothing."""
     queries: Pipeline = pipeline("p", catalog="m", steps=[step("a.t", sql="SELECT 1")])
 

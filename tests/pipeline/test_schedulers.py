@@ -27,7 +27,7 @@ def _example(name: str) -> ModuleType:
     return module
 
 
-def test_airflows_command_is_one_of_ours() -> None:
+def test_airflow_command_exists_with_its_flags() -> None:
     """Airflow's command exists with its flags, and its exit code is that of invalid data."""
     example = _example("airflow_dag")
     command = COMMANDS["pipeline run"]
@@ -39,7 +39,7 @@ def test_airflows_command_is_one_of_ours() -> None:
     assert shlex.split(example.script())[0] == "limnos"
 
 
-def test_dagsters_op_publishes_by_the_plain_function(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_dagster_op_calls_the_plain_function(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The op calls the plain function with the day as a parameter, and with server and token from its environment."""
     example = _example("dagster_job")
     (tmp_path / "token").write_text("t0ken\n")
@@ -59,7 +59,7 @@ def test_dagsters_op_publishes_by_the_plain_function(monkeypatch: pytest.MonkeyP
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_the_plain_function_publishes(served_spark: object, server: LiveServer, tmp_path: Path) -> None:
+def test_plain_function_publishes_a_listed_run(served_spark: object, server: LiveServer, tmp_path: Path) -> None:
     """The plain function publishes a table from a file, and the server lists the run."""
     file = tmp_path / "pipeline.yaml"
     file.write_text("pipeline: plain\ncatalog: main\nsteps:\n  plain.t: {sql: SELECT id FROM range(3)}\n")

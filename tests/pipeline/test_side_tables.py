@@ -32,7 +32,7 @@ TABLE = ("main", "raw", "x.y")
         (ExpectationAction.DROP, MalformedRowPolicy.COUNT, True, []),
     ],
 )
-def test_what_is_kept_apart(
+def test_quarantined_and_malformed_rows_have_side_tables(
     action: ExpectationAction, malformed: MalformedRowPolicy, is_loaded: bool, suffixes: list[str]
 ) -> None:
     """Quarantined rows and kept malformed rows have tables next to the step's table; dropped and counted rows have
@@ -62,7 +62,7 @@ def test_what_is_kept_apart(
         (PythonStep(function="m:f", inputs={"files": ("a", "t")}), None, False),
     ],
 )
-def test_texts_are_kept_apart_for_every_step_that_reads_them(
+def test_malformed_texts_of_every_read_file_source_are_stored(
     body: Sql | PythonStep, sources: set[str] | None, *, is_kept: bool
 ) -> None:
     """A step keeps malformed texts of every file source that it reads: a query by the sources found in it, or else by

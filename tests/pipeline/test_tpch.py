@@ -36,7 +36,7 @@ def test_every_table_equals_the_plain_computation(tpch: TpchRuns, day: int) -> N
     assert all(line.found[0] > 0 for line in lines)
 
 
-def test_days_change_what_they_should(tpch: TpchRuns) -> None:
+def test_each_day_changes_exactly_the_dependent_tables(tpch: TpchRuns) -> None:
     """Each day changes exactly the tables that depend on the changed data."""
     moved = [
         {new.table for old, new in zip(tpch.lines[day - 1], tpch.lines[day], strict=True) if old.found != new.found}
@@ -46,7 +46,7 @@ def test_days_change_what_they_should(tpch: TpchRuns) -> None:
     assert moved == [{"raw.tpch.customer", "raw.tpch.orders", "raw.tpch.lineitem", *MARTS}] * 2
 
 
-def test_the_checksum_tells_rows_apart(spark: SparkSession) -> None:
+def test_checksum_detects_differences_of_rows(spark: SparkSession) -> None:
     """Another value, NULL, an additional row or a duplicate row changes the checksum; the order of rows and columns
     does not.
     """

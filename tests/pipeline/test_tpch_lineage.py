@@ -133,7 +133,7 @@ def _renamed(admin: Client, source: str, target: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("mart", READ)
 @pytest.mark.usefixtures("tpch")
-def test_tables_above_a_mart(admin: Client, mart: str) -> None:
+def test_upstream_graph_of_mart_is_complete(admin: Client, mart: str) -> None:
     """The complete upstream graph of a mart has exactly the tables in the queries, down to the files."""
     found = admin.lineage.up(f"main.mart.tpch.{mart}", depth=10)
 
@@ -142,7 +142,7 @@ def test_tables_above_a_mart(admin: Client, mart: str) -> None:
 
 
 @pytest.mark.usefixtures("tpch")
-def test_tables_below_a_raw_table(admin: Client) -> None:
+def test_downstream_graph_of_raw_table_is_complete(admin: Client) -> None:
     """The complete downstream graph of the line items has the marts that read them, including marts over other
     marts.
     """
@@ -158,7 +158,7 @@ def test_tables_below_a_raw_table(admin: Client) -> None:
 
 @pytest.mark.parametrize("mart, column", UP)
 @pytest.mark.usefixtures("tpch")
-def test_columns_above_a_column(admin: Client, mart: str, column: str) -> None:
+def test_mart_column_has_direct_upstream_columns(admin: Client, mart: str, column: str) -> None:
     """A mart's column has direct edges from the columns in its expression, through merges, histories and other
     marts.
     """
@@ -168,7 +168,7 @@ def test_columns_above_a_column(admin: Client, mart: str, column: str) -> None:
 
 
 @pytest.mark.usefixtures("tpch")
-def test_columns_below_a_column(admin: Client) -> None:
+def test_discount_is_input_of_three_revenue_columns_only(admin: Client) -> None:
     """The discount is an input of the revenue of three marts, and of no other column."""
     found = admin.lineage.down("main.raw.tpch.lineitem", column="l_discount", depth=10)
 
@@ -180,7 +180,7 @@ def test_columns_below_a_column(admin: Client) -> None:
 
 
 @pytest.mark.usefixtures("tpch")
-def test_what_a_column_was_joined_filtered_and_grouped_by(admin: Client) -> None:
+def test_join_and_group_columns_are_indirect_inputs(admin: Client) -> None:
     """A count has no direct input; the columns of its joins and groups are indirect inputs."""
     found = admin.lineage.up("main.mart.tpch.revenue_by_month", column="orders", depth=1)
 
@@ -191,7 +191,7 @@ def test_what_a_column_was_joined_filtered_and_grouped_by(admin: Client) -> None
 
 
 @pytest.mark.usefixtures("tpch")
-def test_a_namespace_that_was_renamed_in_between(admin: Client) -> None:
+def test_lineage_follows_a_renamed_namespace(admin: Client) -> None:
     """After a rename of a namespace the lineage is the same under the new name; the old name does not occur."""
     before = admin.lineage.up("main.mart.tpch.revenue_by_month", column="revenue", depth=10)
     with _renamed(admin, "main.raw.tpch", "main.raw.tpch_old"):
@@ -233,7 +233,7 @@ def analyst(server: LiveServer, admin: Client, tpch: TpchRuns) -> Iterator[Clien
         yield client
 
 
-def test_what_the_caller_may_not_see_is_hidden(analyst: Client) -> None:
+def test_invisible_objects_are_hidden_nodes(analyst: Client) -> None:
     """An object that the caller may not see is a hidden node, and nothing beyond it is returned; visible tables and
     columns are.
     """
@@ -262,7 +262,7 @@ def demo(served_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.mark.usefixtures("demo")
-def test_tables_of_the_demo(admin: Client) -> None:
+def test_demo_table_lineage_is_complete(admin: Client) -> None:
     """The curated table has five raw tables as inputs, each with its files; it is the only table downstream of each."""
     names = tuple(DELIVERY)
     up = admin.lineage.up("main.curated.nyc.delays", depth=10)
@@ -275,7 +275,7 @@ def test_tables_of_the_demo(admin: Client) -> None:
 
 
 @pytest.mark.usefixtures("demo")
-def test_columns_of_the_demo(admin: Client) -> None:
+def test_demo_column_lineage_is_complete(admin: Client) -> None:
     """Every column of the curated table is linked to the raw columns in its query, in both directions, also after a
     rename.
     """
@@ -289,7 +289,7 @@ def test_columns_of_the_demo(admin: Client) -> None:
 
 
 @pytest.mark.usefixtures("demo")
-def test_what_of_the_demo_the_caller_may_not_see_is_hidden(server: LiveServer, admin: Client) -> None:
+def test_invisible_inputs_of_the_demo_are_hidden(server: LiveServer, admin: Client) -> None:
     """A reader of the curated table and the flights sees that it has more inputs, but not which."""
     with _reader(server, admin, place="nyc", whole="curated", table="flights") as reader:
         tables = reader.lineage.up("main.curated.nyc.delays", depth=10)

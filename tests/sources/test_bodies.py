@@ -60,7 +60,7 @@ def write(
 
 @pytest.mark.parametrize("size", [1, 7, 4096, 1 << 30])
 @pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
-def test_however_it_is_cut_into_pieces(location: str, size: int, compression: str | None) -> None:
+def test_rows_do_not_depend_on_the_message_boundaries(location: str, size: int, compression: str | None) -> None:
     """The rows do not depend on how a body is divided into messages; they are counted while they arrive."""
     done = write(location, stream(compression=compression), size=size)
 
@@ -107,7 +107,7 @@ def boundaries(data: bytes) -> list[int]:
     return [*found, len(data)]
 
 
-def test_a_body_that_did_not_end_is_never_written(location: str) -> None:
+def test_truncated_body_is_never_written(location: str) -> None:
     """A body that is truncated after a batch, after the stream, or in the middle adds no version and no row."""
     data = stream()
     places = boundaries(data)
@@ -120,7 +120,7 @@ def test_a_body_that_did_not_end_is_never_written(location: str) -> None:
     assert not Path(location.removeprefix("file://"), "_versions").exists()
 
 
-def test_the_end_of_a_stream_may_be_missing(location: str) -> None:
+def test_stream_without_end_marker_is_accepted(location: str) -> None:
     """Arrow allows a stream without an end marker; the sender confirms that the body is complete."""
     assert write(location, stream()[:-END]).inserted == 1000
 
@@ -128,7 +128,7 @@ def test_the_end_of_a_stream_may_be_missing(location: str) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"x", b"ARROW1\0\0" + bytes(100), stream()[:-END] + b"xyz", stream() + b"x", stream()[:-20], b"\xff\xff\xff\xff\xff\xff\xff\x7f", bytes(range(256)) * 9]
 )  # fmt: skip
-def test_what_is_no_stream(location: str, data: bytes) -> None:
+def test_body_that_is_not_an_arrow_stream_is_refused(location: str, data: bytes) -> None:
     """A body that is not an Arrow stream is refused with advice, and nothing is written."""
     with pytest.raises(BadRequest, match="Arrow"):
         write(location, data)
@@ -137,7 +137,7 @@ def test_what_is_no_stream(location: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("compression", [None, "zstd"])
-def test_a_batch_that_is_too_large(location: str, compression: str | None) -> None:
+def test_too_large_batch_is_refused_before_decoding(location: str, compression: str | None) -> None:
     """A batch is refused by its decoded size, before it is decoded."""
     data = stream(pa.table({"id": pa.array([0] * 200_000, pa.int64())}), batches=1, compression=compression)
     assert (len(data) < 20_000) == (compression is not None)
@@ -148,7 +148,7 @@ def test_a_batch_that_is_too_large(location: str, compression: str | None) -> No
 
 
 @pytest.mark.parametrize("compression", [None, "zstd"])
-def test_every_byte_may_be_wrong(location: str, compression: str | None) -> None:
+def test_stream_with_any_changed_byte_raises_no_other_error(location: str, compression: str | None) -> None:
     """A stream with any byte changed is refused or written; it raises no other error."""
     data = stream(ROWS.slice(0, 8), batches=2, compression=compression)
 
@@ -177,7 +177,7 @@ class SlowWire:
         return self.messages.get(timeout=300)
 
 
-def test_who_discards_a_body_and_who_reads_it_wait_for_one_message() -> None:
+def test_next_request_is_not_read_as_a_piece_of_a_failed_body() -> None:
     """If the library still waits for a piece after the operation has failed, the next request on the wire is not taken
     for that piece.
     """
@@ -198,7 +198,7 @@ def test_who_discards_a_body_and_who_reads_it_wait_for_one_message() -> None:
     assert wire.messages.get_nowait() == [b"Describe", b"{}"]
 
 
-def test_a_body_that_is_discarded_is_read_no_more() -> None:
+def test_reading_a_discarded_body_raises() -> None:
     """A thread that reads on after the operation has failed gets an error, not the end of a complete body."""
     body = BodyPieces(Told(b"abc", end=COMPLETE, size=1))  # type: ignore[arg-type]
 

@@ -16,7 +16,7 @@ def _properties(servers: str = "A.example.com:9092", **passed: str) -> dict[str,
     return {"bootstrap.servers": servers, **{f"gravitino.bypass.{name}": value for name, value in passed.items()}}
 
 
-def test_brokers_are_read() -> None:
+def test_broker_lists_are_parsed() -> None:
     """One or several brokers are parsed, with spaces and IPv6 in brackets; the default security protocol is plain
     text.
     """
@@ -26,7 +26,7 @@ def test_brokers_are_read() -> None:
     assert found.security == {"security.protocol": "PLAINTEXT"}
 
 
-def test_login_of_java_clients_is_read() -> None:
+def test_java_and_librdkafka_logins_are_parsed() -> None:
     """User and password are parsed from Java's login line, with its escapes, or from librdkafka's own properties."""
     login = kafka_settings(_properties(**SASL), allowed=ALLOWED).security
     plain = kafka_settings(
@@ -39,7 +39,7 @@ def test_login_of_java_clients_is_read() -> None:
     assert plain == {**login, "client.id": "me"}
 
 
-def test_certificates_stand_in_the_property() -> None:
+def test_inline_certificates_are_accepted() -> None:
     """Certificates are given inline in the property; skipping the host name check must be stated."""
     passed = {
         "security.protocol": "ssl", "ssl.truststore.certificates": "-----BEGIN…", "ssl.endpoint.identification.algorithm": "",
@@ -84,7 +84,7 @@ def test_every_broker_has_to_be_allowed() -> None:
         ({"client.id": "a\0b"}, "zero byte"),
     ],
 )
-def test_other_words_are_refused(passed: dict[str, str], words: str) -> None:
+def test_unsafe_or_incomplete_properties_are_refused(passed: dict[str, str], words: str) -> None:
     """Properties that read files, load code, or are incomplete are refused."""
     with pytest.raises(BadRequest, match=f"(?i){words}"):
         kafka_settings(_properties(**passed), allowed=ALLOWED)

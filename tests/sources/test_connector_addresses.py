@@ -26,7 +26,7 @@ DIALECT = postgresql.psycopg.dialect()
         "jdbc:postgresql://[::1]:5433/shop",
     ],
 )
-def test_allowed_addresses_are_taken(url: str) -> None:
+def test_allowed_addresses_are_accepted(url: str) -> None:
     """The port is optional, and a host may be IPv6."""
     check_source(POSTGRESQL_PROVIDER, {**GOOD, "jdbc-url": url}, limits=LIMITS)
 
@@ -52,7 +52,7 @@ def test_allowed_addresses_are_taken(url: str) -> None:
         ("jdbc-user", "", "jdbc-user"),
     ],
 )
-def test_what_leads_elsewhere_is_refused(name: str, value: str, words: str) -> None:
+def test_disallowed_addresses_are_refused_with_advice(name: str, value: str, words: str) -> None:
     """Each refused address has advice, or names who can allow it."""
     with pytest.raises(BadRequest) as told:
         check_source(POSTGRESQL_PROVIDER, {**GOOD, name: value}, limits=LIMITS)
@@ -61,7 +61,7 @@ def test_what_leads_elsewhere_is_refused(name: str, value: str, words: str) -> N
 
 
 @pytest.mark.parametrize("text", ["int); DROP TABLE t; --", "varchar(3)", "nothing", "int4 /*", ""])
-def test_external_types_are_names_alone(text: str) -> None:
+def test_external_types_unknown_to_the_dialect_are_refused(text: str) -> None:
     """Types that the dialect does not know by name are refused, so that no caller's text gets into a statement."""
     with pytest.raises(BadRequest):
         type_of({"type": "external", "catalogString": text}, column="c", dialect=DIALECT)
@@ -86,13 +86,13 @@ def test_literals_are_quoted_by_the_dialect() -> None:
         {"name": "c", "type": "date", "defaultValue": {"type": "literal", "value": 3}},
     ],
 )  # fmt: skip
-def test_wrong_columns_are_told(told: dict[str, object]) -> None:
+def test_invalid_columns_are_refused(told: dict[str, object]) -> None:
     """Unknown types, names that the database would truncate, and auto-increment dates are refused."""
     with pytest.raises(BadRequest):
         column_of(told, dialect=DIALECT)
 
 
-def test_expressions_are_no_defaults() -> None:
+def test_expressions_as_defaults_are_refused() -> None:
     """Only literals and the current time are supported as defaults."""
     told = {"type": "function", "funcName": "pg_sleep", "funcArgs": []}
     with pytest.raises(UnsupportedOperation):
@@ -109,6 +109,6 @@ def test_expressions_are_no_defaults() -> None:
         ("0.50", "0.50"),
     ],
 )
-def test_plain_defaults_are_literals(text: str, value: str) -> None:
+def test_plain_defaults_are_decoded_from_database_literals(text: str, value: str) -> None:
     """Plain defaults are spelled as literals of the database."""
     assert default_json(text, "string") == {"type": "literal", "dataType": "string", "value": value}

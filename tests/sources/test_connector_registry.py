@@ -26,7 +26,7 @@ KAFKA = {"bootstrap.servers": "a.example.com:9092"}
         ("jdbc-mysql", MYSQL, "pymysql.connections"),
     ],
 )
-def test_a_part_that_is_not_installed_is_named(
+def test_missing_connector_package_is_named(
     provider: str, properties: dict[str, str], library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The catalog can be created; requests to its source name the package to install."""
@@ -59,7 +59,7 @@ def test_opening_does_not_connect() -> None:
         ({"jdbc-password": ""}, "jdbc-password is missing"),
     ],
 )
-def test_wrong_servers_of_mysql_are_refused(more: dict[str, str], words: str) -> None:
+def test_invalid_mysql_addresses_are_refused(more: dict[str, str], words: str) -> None:
     """An invalid MySQL address is refused with advice."""
     with pytest.raises(BadRequest, match=re.escape(words)):
         check_source("jdbc-mysql", {**MYSQL, **more}, limits=LIMITS)
@@ -83,7 +83,7 @@ def test_every_metastore_has_to_be_allowed() -> None:
 
 
 @pytest.mark.parametrize("name, value", [("kerberos.principal", "p"), ("impersonation-enable", "true")])
-def test_what_would_be_passed_over_is_refused(name: str, value: str) -> None:
+def test_unsupported_kerberos_and_impersonation_are_refused(name: str, value: str) -> None:
     """Kerberos and impersonation are refused, not ignored."""
     with pytest.raises(BadRequest, match=name):
         check_source("hive", {**HIVE, name: value}, limits=LIMITS)

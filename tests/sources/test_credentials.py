@@ -36,12 +36,12 @@ def opened(location: str, rights: FileRights = BOTH) -> dict[str, object]:
     return found
 
 
-def test_a_catalog_without_a_role_gives_out_nothing() -> None:
+def test_catalog_without_a_role_vends_no_credentials() -> None:
     """Without a role there are no vended credentials, whatever the other properties."""
     assert role_of({"s3.access-key-id": "k", "s3-external-id": "xx", "s3-token-expire-in-secs": "900"}) is None
 
 
-def test_a_role_is_spelled_in_either_way() -> None:
+def test_gravitino_and_iceberg_properties_give_the_same_role() -> None:
     """Gravitino's properties and Iceberg's give the same role; the store's own address is the STS address if it is not
     Amazon's.
     """
@@ -65,13 +65,13 @@ def test_a_role_is_spelled_in_either_way() -> None:
         {"s3-external-id": "a b"}, {"s3-external-id": "a"},
     ],
 )  # fmt: skip
-def test_what_can_be_no_role_is_refused(properties: dict[str, str]) -> None:
+def test_invalid_role_properties_are_refused(properties: dict[str, str]) -> None:
     """Each invalid property of a role is refused, with or without the others."""
     with pytest.raises(BadRequest, match="Property 's3-"):
         check_role(properties)
 
 
-def test_a_policy_ends_in_a_slash() -> None:
+def test_policy_excludes_locations_with_the_same_prefix() -> None:
     """Files and lists are below the location followed by a slash, so a location with the same prefix is neither
     readable nor listed.
     """
@@ -84,7 +84,7 @@ def test_a_policy_ends_in_a_slash() -> None:
     }  # fmt: skip
 
 
-def test_rights_narrow_a_policy() -> None:
+def test_policy_is_limited_to_the_callers_rights() -> None:
     """A reader cannot write, and a user who may only write reads only metadata."""
     assert set(opened("s3://lake/w/t", READS)) == {"GetBucketLocation", "ListBucket", "GetObject"}
     assert opened("s3://lake/w/t", WRITES)["GetObject"] == ["arn:aws:s3:::lake/w/t/metadata/*"]
@@ -98,12 +98,12 @@ def test_rights_narrow_a_policy() -> None:
         "gs://b/t", "s3://lake/" + "x" * 2000, "s3://b*/t",
     ],
 )  # fmt: skip
-def test_a_place_that_a_policy_cannot_name_gets_none(location: str) -> None:
+def test_inexpressible_location_gets_no_policy(location: str) -> None:
     """Whole buckets, wildcards, policy variables, other stores, and names that are too long get no policy."""
     assert policy_of(ROLE, location, rights=BOTH, open_to_writers=()) is None
 
 
-def test_a_policy_is_plain_ascii_in_its_roles_partition() -> None:
+def test_policy_is_ascii_and_uses_the_roles_aws_partition() -> None:
     """A policy is plain ASCII, as STS requires; a role in the AWS China partition gives ARNs of that partition."""
     chinese = AwsRole("arn:aws-cn:iam::123456789012:role/t", None, 900, None, None, (None, None, None))
     policy = policy_of(chinese, "s3://lake/w/tücken", rights=READS, open_to_writers=()) or ""
@@ -128,7 +128,7 @@ class Sts:
         return {"Credentials": {"AccessKeyId": "a", "SecretAccessKey": "b", "SessionToken": "c", "Expiration": expires}}
 
 
-def test_sts_is_asked_for_no_more_than_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sts_request_has_role_policy_and_duration(monkeypatch: pytest.MonkeyPatch) -> None:
     """The request has the role, policy, duration and external id; the credentials are not shown in the printed form."""
     sts, role = Sts(), ROLE._replace(external_id="x1", duration_s=900)
     monkeypatch.setattr(credentials, "_client", lambda _: sts)
@@ -150,7 +150,7 @@ def test_sts_is_asked_for_no_more_than_the_policy(monkeypatch: pytest.MonkeyPatc
         (NoCredentialsError(), StorageFailed),
     ],
 )
-def test_failures_of_sts_are_told_without_its_words(
+def test_sts_failure_hides_the_message_of_sts(
     monkeypatch: pytest.MonkeyPatch, failure: Exception, kind: type[LimnosError]
 ) -> None:
     """Temporary failures are ServiceUnavailable, others name who can help; the message of STS is only in the log

@@ -59,7 +59,7 @@ def listed(directory: LanceDirectory, *levels: str) -> list[str]:
     return [entry.levels[-1] for entry in directory.tables(levels)]
 
 
-def test_v0_has_a_table_for_each_folder(tmp_path: Path) -> None:
+def test_v0_folder_without_data_exists_but_cannot_be_loaded(tmp_path: Path) -> None:
     """An empty folder, or one with other content, exists as a table; only loading it fails, with the reason."""
     lance.write_dataset(ROWS, str(tmp_path / "table1"))
     (tmp_path / "empty").mkdir()
@@ -78,7 +78,7 @@ def test_v0_has_a_table_for_each_folder(tmp_path: Path) -> None:
         directory.find(("file",))
 
 
-def test_v0_that_we_write_is_read_by_path(tmp_path: Path) -> None:
+def test_v0_table_declared_by_us_is_opened_by_lance(tmp_path: Path) -> None:
     """A table that is declared in a V0 directory is a folder of its name, which Lance opens."""
     directory = LanceDirectory(str(tmp_path), layout=DirectoryLayout.V0)
     entry = directory.declare(("docs",))
@@ -92,7 +92,7 @@ def test_v0_that_we_write_is_read_by_path(tmp_path: Path) -> None:
         directory.deregister(("docs",))
 
 
-def test_v0_does_not_delete_what_is_not_lances(tmp_path: Path) -> None:
+def test_v0_drop_keeps_other_files_in_the_folder(tmp_path: Path) -> None:
     """A folder with other files is kept; the table's own files are deleted."""
     directory = LanceDirectory(str(tmp_path), layout=DirectoryLayout.V0)
     lance.write_dataset(ROWS, str(tmp_path / "mixed"))
@@ -108,7 +108,7 @@ def test_v0_does_not_delete_what_is_not_lances(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["absolute", "relative", "file:"])
-def test_a_directory_is_opened_by_each_form_of_its_path(
+def test_directory_is_opened_by_relative_absolute_path_or_uri(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     """A directory is opened by a relative path, an absolute path, or a URI."""
@@ -121,7 +121,7 @@ def test_a_directory_is_opened_by_each_form_of_its_path(
     assert listed(LanceDirectory(root_of(text, here=str(Path.cwd())))) == ["a"]
 
 
-def test_v1_of_lancedb_is_read_by_us_and_the_reverse(tmp_path: Path) -> None:
+def test_v1_tables_are_exchanged_with_lancedb(tmp_path: Path) -> None:
     """Tables of LanceDB are listed by us; tables that we declare and write are opened by LanceDB."""
     db = lancedb.connect(str(tmp_path))
     db.create_table("theirs", ROWS)
@@ -139,7 +139,7 @@ def test_v1_of_lancedb_is_read_by_us_and_the_reverse(tmp_path: Path) -> None:
         directory.declare(("theirs",))
 
 
-def test_v2_of_lance_is_read_by_us(tmp_path: Path) -> None:
+def test_v2_written_by_lance_namespace_is_read(tmp_path: Path) -> None:
     """Namespaces, tables inside and outside of them, and properties that Lance's own namespace wrote are read."""
     theirs = native(str(tmp_path))
     theirs.create_namespace(CreateNamespaceRequest(id=["a"], properties={"k": "v"}))
@@ -171,7 +171,7 @@ def test_v2_of_lance_is_read_by_us(tmp_path: Path) -> None:
     assert listed(directory, "a") == []
 
 
-def test_v2_that_we_write_is_read_by_lance(tmp_path: Path) -> None:
+def test_v2_written_by_us_is_read_by_lance_namespace(tmp_path: Path) -> None:
     """Lance's own namespace sees our namespaces, tables, properties, renames, registrations and drops."""
     directory = LanceDirectory(str(tmp_path))
     directory.create_namespace(("a",), {"k": "v"})
@@ -199,7 +199,7 @@ def test_v2_that_we_write_is_read_by_lance(tmp_path: Path) -> None:
     assert not (tmp_path / entry.folder).exists()
 
 
-def test_columns_and_rows_of_others_stay_in_the_index(tmp_path: Path) -> None:
+def test_unknown_index_columns_and_rows_are_preserved(tmp_path: Path) -> None:
     """An additional column, and rows of unknown kinds, are preserved by our changes of the index."""
     directory = LanceDirectory(str(tmp_path))
     directory.create_namespace(("a",), {})
@@ -217,7 +217,7 @@ def test_columns_and_rows_of_others_stay_in_the_index(tmp_path: Path) -> None:
     assert {row["object_id"]: row["note"] for row in found} == {"a": "kept", "a$t$1": "kept"}
 
 
-def test_of_many_who_make_the_same_one_makes_it(tmp_path: Path) -> None:
+def test_exactly_one_of_concurrent_declarations_succeeds(tmp_path: Path) -> None:
     """Of eight concurrent writers that declare one table, and one of their own each, one gets the shared one and no
     other table is lost.
     """
@@ -240,7 +240,7 @@ def test_of_many_who_make_the_same_one_makes_it(tmp_path: Path) -> None:
     assert listed(directory, "a") == [*(f"own_{number}" for number in range(8)), "same"]
 
 
-def test_names_that_are_taken_or_cannot_be_are_refused(tmp_path: Path) -> None:
+def test_taken_names_and_missing_namespaces_are_refused(tmp_path: Path) -> None:
     """Tables and namespaces share names; a taken name, a missing namespace, and an index that leads out of the
     directory are refused.
     """
@@ -267,7 +267,7 @@ def test_names_that_are_taken_or_cannot_be_are_refused(tmp_path: Path) -> None:
         directory.register(("a", "none"), "nothing")
 
 
-def test_a_read_makes_nothing(tmp_path: Path) -> None:
+def test_read_does_not_create_a_missing_root(tmp_path: Path) -> None:
     """A missing root lists nothing and is not created."""
     directory = LanceDirectory(str(tmp_path / "none"))
 
@@ -308,7 +308,7 @@ def options() -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize("layout", list(DirectoryLayout))
-def test_directories_in_an_object_store(options: dict[str, str], layout: DirectoryLayout) -> None:
+def test_every_layout_works_in_an_object_store(options: dict[str, str], layout: DirectoryLayout) -> None:
     """Each layout is written, listed, loaded and dropped in S3 as on a disk; only files of others remain."""
     root = f"s3://bucket/{layout}"
     directory = LanceDirectory(root, options=options, layout=layout)
@@ -352,7 +352,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, options: dict[str, str
 
 
 @pytest.mark.parametrize("layout", list(DirectoryLayout))
-def test_every_layout_of_others_is_read_by_us(place: Place, layout: DirectoryLayout) -> None:
+def test_layouts_of_other_libraries_are_read(place: Place, layout: DirectoryLayout) -> None:
     """Directories of pylance, LanceDB and Lance's own namespace are read: names, columns and rows."""
     root, options = place
     levels = ("a", "docs") if layout is DirectoryLayout.V2 else ("docs",)
@@ -378,7 +378,7 @@ def test_every_layout_of_others_is_read_by_us(place: Place, layout: DirectoryLay
 
 
 @pytest.mark.parametrize("layout", list(DirectoryLayout))
-def test_every_layout_of_ours_is_read_by_others(place: Place, layout: DirectoryLayout) -> None:
+def test_our_layouts_are_read_by_other_libraries(place: Place, layout: DirectoryLayout) -> None:
     """Our directories are read by pylance at its path, by LanceDB, and by Lance's own namespace and LanceDB on it."""
     root, options = place
     levels = ("a", "docs") if layout is DirectoryLayout.V2 else ("docs",)
@@ -404,7 +404,7 @@ def test_every_layout_of_ours_is_read_by_others(place: Place, layout: DirectoryL
             assert spaces.open_table("docs", namespace_path=["a"], storage_options=options or None).to_arrow() == ROWS
 
 
-def test_a_store_that_refuses_is_named(options: dict[str, str]) -> None:
+def test_unreachable_store_is_a_storage_failure(options: dict[str, str]) -> None:
     """A missing bucket is a failure of the store, not an empty directory."""
     wrong = {**options, "aws_endpoint": "http://127.0.0.1:9"}
 

@@ -30,7 +30,7 @@ AT = ", /home/runner/work/lance/lance/rust/lance-file/src/writer/structural.rs:2
         (LOCAL, f"Schema error: No field named x. Valid fields are id{AT}", NotFound),
     ],
 )  # fmt: skip
-def test_a_failure_is_told_by_its_words(location: str, text: str, kind: type[LimnosError]) -> None:
+def test_library_failures_are_classified_by_their_message(location: str, text: str, kind: type[LimnosError]) -> None:
     """A full disk is not reported as a damaged table, nor a wrong expression as refused storage; the library's own file
     names are removed.
     """

@@ -44,13 +44,13 @@ TYPES = st.recursive(
 
 
 @given(TYPES)
-def test_every_type_comes_back_as_it_was_said(kind: object) -> None:
+def test_nested_types_survive_the_hive_round_trip(kind: object) -> None:
     """Every type, nested in any way, survives the conversion to Hive and back."""
     assert type_json(type_of(kind, column="c")) == kind
 
 
 @pytest.mark.parametrize("ours, hive", PLAIN.items())
-def test_words(ours: str, hive: str) -> None:
+def test_plain_types_have_hive_names(ours: str, hive: str) -> None:
     """Each plain type has Hive's word."""
     assert type_of(ours, column="c") == hive
 
@@ -58,12 +58,12 @@ def test_words(ours: str, hive: str) -> None:
 @pytest.mark.parametrize(
     "text", ["uniontype<int,string>", "void", "array<uniontype<int>>", "array<int", "struct<a>", "decimal(", "", "char", "int(3)", "map<int>"]
 )  # fmt: skip
-def test_what_has_no_word_is_external(text: str) -> None:
+def test_unknown_hive_type_is_external(text: str) -> None:
     """A type without a word is external, in Hive's own spelling."""
     assert type_json(text) == {"type": "external", "catalogString": text}
 
 
-def test_other_spellings_are_read() -> None:
+def test_other_type_spellings_are_parsed() -> None:
     """Upper case, spaces, and a decimal without precision are parsed; names of fields are unchanged."""
     assert type_json("ARRAY < Decimal >") == _list_of("decimal(10,0)")
     assert type_json("struct<Some Name:int>") == {"type": "external", "catalogString": "struct<Some Name:int>"}
@@ -78,13 +78,13 @@ def test_other_spellings_are_read() -> None:
     ["uuid", "time", "decimal(39,1)", "decimal(3,4)", "char(256)", "varchar(0)", "int> DROP", None, 7, [], {"type": "external", "catalogString": "int"},
      {"type": "list"}, {"type": "map", "keyType": "string"}, {"type": "struct", "fields": [{"name": "a>,b:int", "type": "long"}]}, _list_of("fixed(3)")],
 )  # fmt: skip
-def test_what_hive_has_not_is_refused(kind: object) -> None:
+def test_type_that_hive_lacks_is_refused_with_the_column(kind: object) -> None:
     """The error for a type that Hive lacks names the column."""
     with pytest.raises(BadRequest, match="col"):
         type_of(kind, column="col")
 
 
-def test_types_do_not_lie_within_one_another_without_end() -> None:
+def test_type_nesting_is_limited() -> None:
     """Nesting is limited; the error for too many brackets says so."""
     kind: object = "long"
     for _ in range(60):

@@ -19,7 +19,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("ours, theirs", PLAIN.items())
-def test_words(ours: str, theirs: str) -> None:
+def test_plain_types_survive_the_mysql_round_trip(ours: str, theirs: str) -> None:
     """Each plain type has the server's word, and survives the conversion back."""
     assert (type_of(ours, column="c"), type_json(theirs)) == (theirs, ours)
 
@@ -34,7 +34,7 @@ def test_words(ours: str, theirs: str) -> None:
         ("blob", "binary"),
     ],
 )
-def test_older_spellings(theirs: str, ours: str) -> None:
+def test_display_widths_are_ignored(theirs: str, ours: str) -> None:
     """Display widths of numbers are ignored, and sizes of long texts are omitted."""
     assert type_json(theirs) == ours
 
@@ -43,7 +43,7 @@ def test_older_spellings(theirs: str, ours: str) -> None:
     "text",
     ["enum('X','y')", "decimal(40,2)", "int(5) unsigned zerofill", "tinytext", "geometry", "decimal(10,2) unsigned"],
 )
-def test_what_has_no_word_is_told_as_it_is(text: str) -> None:
+def test_unknown_mysql_type_is_shown_unchanged(text: str) -> None:
     """A type without a word is shown unchanged, in its case, because enum values are case-sensitive."""
     assert type_json(text) == {"type": "external", "catalogString": text}
 
@@ -65,7 +65,7 @@ WRONG = (
     "kind",
     [*WRONG, {"type": "list", "elementType": "long"}, {"type": "external", "catalogString": "enum('a')"}, None, 7],
 )
-def test_wrong_types_are_refused(kind: object) -> None:
+def test_unknown_types_are_refused_in_statements(kind: object) -> None:
     """Only known types get into a statement; all others are refused."""
     with pytest.raises(BadRequest):
         type_of(kind, column="c")
@@ -80,14 +80,14 @@ def test_wrong_types_are_refused(kind: object) -> None:
         ("'a\\nb\\0'", "varchar(9)", "", True, "'a\nb\0'"), ("(1 + 1)", "int", "", True, "(1 + 1)"), ("7", "int", "", True, "7"),
     ],
 )  # fmt: skip
-def test_defaults_are_said_again_as_they_were(
+def test_defaults_are_repeated_unchanged(
     text: str | None, kind: str, extra: str, quoted: bool, sql: str | None
 ) -> None:
     """Defaults are repeated unchanged: MySQL returns strings unquoted, MariaDB as SQL with backslashes."""
     assert default_sql(text, kind=kind, extra=extra, quoted=quoted) == sql
 
 
-def test_defaults_are_told() -> None:
+def test_defaults_are_decoded() -> None:
     """Defaults are literals, the current time, or expressions."""
     assert default_json("'a''b'", "string") == {"type": "literal", "dataType": "string", "value": "a'b"}
     assert default_json("'1'", "boolean") == {"type": "literal", "dataType": "boolean", "value": "true"}
@@ -107,7 +107,7 @@ def _draft() -> MysqlTableDraft:
     )
 
 
-def test_changes_are_one_statement() -> None:
+def test_changes_of_a_column_are_merged_into_one_statement() -> None:
     """A column that is changed twice occurs once in the statement; an unchanged one does not occur."""
     draft = _draft()
     draft.carry_out([
@@ -121,7 +121,7 @@ def test_changes_are_one_statement() -> None:
     )
 
 
-def test_nothing_is_no_statement() -> None:
+def test_changes_without_effect_send_no_statement() -> None:
     """Without a change, or for a change without effect, there is no statement."""
     draft = _draft()
     draft.carry_out([said.UpdateColumnNullability(("a",), True), said.DeleteColumn(("none",), if_exists=True)])
@@ -129,7 +129,7 @@ def test_nothing_is_no_statement() -> None:
     assert draft.statement("s", "t") is None
 
 
-def test_what_would_be_lost_is_refused() -> None:
+def test_altering_a_column_with_an_expression_is_refused() -> None:
     """A column with an expression can be dropped but not altered, because its expression would be lost."""
     draft = _draft()
     draft.carry_out([said.UpdateColumnComment(("c",), "x")])
@@ -146,13 +146,13 @@ def test_what_would_be_lost_is_refused() -> None:
         [said.UpdateColumnPosition(("a",), "first"), said.DeleteColumn(("a",))], [said.RenameColumn(("a",), "B")], [said.DeleteTableIndex("none")],
     ],
 )  # fmt: skip
-def test_what_one_statement_cannot_say_is_refused(changes: list[said.TableChange]) -> None:
+def test_changes_beyond_one_statement_are_refused(changes: list[said.TableChange]) -> None:
     """Changes that one statement cannot make are refused in advance, with a message."""
     with pytest.raises(BadRequest):
         _draft().carry_out(changes)
 
 
-def test_keys() -> None:
+def test_primary_key_is_first_and_prefix_keys_are_omitted() -> None:
     """The primary key comes first; keys over prefixes of columns or expressions are omitted."""
     rows = [("k", "a", None), ("k", "b", None), ("p", "a", 10), ("PRIMARY", "a", None)]
     assert [(each["name"], each["indexType"], each["fieldNames"]) for each in keys_json(rows)] == [
@@ -167,7 +167,7 @@ class _Refusal(Exception):
 @pytest.mark.parametrize(
     "code, state", [(1050, "42P07"), (1142, "42501"), (1045, "28000"), (1067, "42000"), (1021, "HY000")]
 )
-def test_numbers_of_errors(code: int, state: str) -> None:
+def test_error_numbers_override_sql_states(code: int, state: str) -> None:
     """Error numbers are more specific than SQL states."""
     error = _Refusal(code, "words")
 

@@ -27,7 +27,7 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_link_that_leads_out_is_not_followed(tmp_path: Path, elsewhere: Path, whole: bool) -> None:
+def test_link_to_another_tables_manifests_is_refused(tmp_path: Path, elsewhere: Path, whole: bool) -> None:
     """A table whose manifests are links to another table's is refused, whether the directory or each file is a link."""
     own = tmp_path / "own"
     own.mkdir()
@@ -72,7 +72,7 @@ def own(tmp_path: Path, elsewhere: Path) -> str:
 
 
 @pytest.mark.parametrize("state", [{"version": 1}, {"tag": "old"}])
-def test_no_state_of_a_table_has_rows_from_elsewhere(own: str, state: dict[str, int | str]) -> None:
+def test_version_with_files_of_another_table_is_refused(own: str, state: dict[str, int | str]) -> None:
     """A version or tag whose files are in another table is refused: its rows are not counted, its columns not shown,
     and it is not restored.
     """
@@ -84,7 +84,7 @@ def test_no_state_of_a_table_has_rows_from_elsewhere(own: str, state: dict[str, 
     assert lance.dataset(own).version == 3
 
 
-def test_a_branch_has_the_files_of_its_table(own: str, tmp_path: Path) -> None:
+def test_branch_that_refers_to_another_table_is_refused(own: str, tmp_path: Path) -> None:
     """The files of a branch are those of the table itself; a branch whose manifest refers elsewhere is refused."""
     assert count(Count(own, {}, branch="dev")) == 3
     versions = tmp_path / "own" / "tree" / "dev" / "_versions"
@@ -103,7 +103,7 @@ def test_a_branch_has_the_files_of_its_table(own: str, tmp_path: Path) -> None:
         ("s3://other/t", False), ("/lake/t", False), ("gs://lake/t", False), ("s3://lake", False),
     ],
 )  # fmt: skip
-def test_places_in_an_object_store(base: str, *, is_inside: bool) -> None:
+def test_object_store_paths_within_the_table_are_accepted(base: str, *, is_inside: bool) -> None:
     """Paths in an object store are accepted if they are in the table's own location."""
     assert canonical_location(base).is_relative_to(canonical_location("s3://lake/t")) is is_inside
 
@@ -122,7 +122,7 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     return asked
 
 
-def test_a_version_by_number_is_opened_by_its_own_manifest(tmp_path: Path, opens: list[int | None]) -> None:
+def test_opening_a_version_does_not_read_the_newest_one(tmp_path: Path, opens: list[int | None]) -> None:
     """Opening a version does not list or read the newest one, so a damaged newest one has no effect. A missing version
     raises NotFound.
     """
@@ -142,7 +142,7 @@ def test_a_version_by_number_is_opened_by_its_own_manifest(tmp_path: Path, opens
         describe(Describe(f"file://{tmp_path}/none", {}, version=7))
 
 
-def test_rows_are_added_to_the_table_as_it_was_opened(tmp_path: Path, opens: list[int | None]) -> None:
+def test_rows_are_added_to_the_opened_table_state(tmp_path: Path, opens: list[int | None]) -> None:
     """One opening determines whether the table exists and to what the rows are added."""
     place = tmp_path / "t"
     lance.write_dataset(pa.table({"id": [1]}), str(place))

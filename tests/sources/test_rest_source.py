@@ -66,7 +66,7 @@ def opened(script: ScriptedServer) -> Iterator[Opener]:
         each.close()
 
 
-def test_prefix_and_separator_are_the_sources(script: ScriptedServer, opened: Opener) -> None:
+def test_paths_use_the_sources_prefix_and_separator(script: ScriptedServer, opened: Opener) -> None:
     """Paths are spelled with the source's prefix and separator; a namespace level with its separator does not exist
     there.
     """
@@ -90,7 +90,7 @@ def test_prefix_and_separator_are_the_sources(script: ScriptedServer, opened: Op
     assert {each.headers["authorization"] for each in script.asked} == {"Bearer word"}
 
 
-def test_a_source_that_says_not_what_it_serves_has_what_is_assumed(script: ScriptedServer, opened: Opener) -> None:
+def test_source_without_endpoint_list_gets_the_defaults(script: ScriptedServer, opened: Opener) -> None:
     """If the source lists no endpoints, the defaults apply: HEAD becomes GET, and there are no views."""
     source = opened()
     script.answers["GET /v1/namespaces/a/tables/t"] = ScriptedAnswer(body={"metadata": {}})
@@ -102,9 +102,7 @@ def test_a_source_that_says_not_what_it_serves_has_what_is_assumed(script: Scrip
     assert script.targets() == ["GET /v1/namespaces/a/tables/t", "GET /v1/namespaces/a/tables/none"]
 
 
-def test_a_credential_is_given_a_token_which_is_renewed_when_it_is_refused(
-    script: ScriptedServer, opened: Opener
-) -> None:
+def test_oauth_token_is_renewed_after_a_401(script: ScriptedServer, opened: Opener) -> None:
     """OAuth's client credentials: one token is requested, and another after a 401; a second 401 is the source's
     refusal.
     """
@@ -172,7 +170,7 @@ def _error(kind: str = "", message: str = "so it is") -> dict[str, object]:
         value.endpoint if isinstance(value, RestCall) else str(value[0]) if isinstance(value, ScriptedAnswer) else ""
     ),
 )
-def test_refusals_of_the_source_are_told_in_our_words(
+def test_source_errors_are_mapped_to_server_errors(
     script: ScriptedServer, opened: Opener, call: RestCall, told: ScriptedAnswer, expected: type[LimnosError]
 ) -> None:
     """Errors of the source are mapped to errors of this server; a commit whose outcome is unknown is not reported as
@@ -204,7 +202,7 @@ def _says_no_http(handler: BaseHTTPRequestHandler) -> None:
 
 
 @pytest.mark.parametrize("writes", [_drips, _breaks_off, _says_no_http], ids=lambda each: each.__name__)
-def test_answers_without_an_end_or_a_beginning_are_none(
+def test_oversized_truncated_or_non_http_answer_is_a_failure(
     script: ScriptedServer,
     opened: Opener,
     monkeypatch: pytest.MonkeyPatch,
@@ -227,7 +225,7 @@ def test_answers_without_an_end_or_a_beginning_are_none(
     [b"[]", b"{", {"identifiers": 1}, {"identifiers": [{"namespace": ["b"], "name": "t"}]}, {"identifiers": [{"namespace": ["a"], "name": 1}]}, b"[" * 100_000],
     ids=range(6),
 )  # fmt: skip
-def test_lists_that_are_none_are_refused(script: ScriptedServer, opened: Opener, body: object) -> None:
+def test_malformed_lists_are_refused(script: ScriptedServer, opened: Opener, body: object) -> None:
     """Malformed lists, and lists with names outside of the request, are refused."""
     script.answers["GET /v1/namespaces/a/tables"] = ScriptedAnswer(body=body)
 
@@ -235,7 +233,7 @@ def test_lists_that_are_none_are_refused(script: ScriptedServer, opened: Opener,
         opened().table_names(("a",))
 
 
-def test_pages_are_followed_and_have_an_end(
+def test_all_pages_are_requested_and_endless_pages_stopped(
     script: ScriptedServer, opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All pages are requested for complete lists, one for a page; endless pages are stopped."""
@@ -261,7 +259,7 @@ def test_pages_are_followed_and_have_an_end(
     [ScriptedAnswer(body=b"<html>"), ScriptedAnswer(body={"overrides": {"prefix": "../x"}}), ScriptedAnswer(404, b""), ScriptedAnswer(400, b""), ScriptedAnswer(500, b""), ScriptedAnswer(body={"endpoints": 1})],
     ids=range(6),
 )  # fmt: skip
-def test_a_configuration_that_is_none_is_no_source(
+def test_invalid_configuration_fails_every_request(
     script: ScriptedServer, opened: Opener, told: ScriptedAnswer
 ) -> None:
     """If the configuration is invalid, every request fails as a failure of the source."""
@@ -273,7 +271,7 @@ def test_a_configuration_that_is_none_is_no_source(
     assert script.targets() == []
 
 
-def test_metadata_that_is_none_is_no_table(script: ScriptedServer, opened: Opener) -> None:
+def test_invalid_table_metadata_is_a_failure_of_the_source(script: ScriptedServer, opened: Opener) -> None:
     """Over Gravitino REST, invalid table metadata is a failure of the source, not of the caller."""
     for metadata in ({}, {"format-version": 2, "location": "x", "current-schema-id": 1, "schemas": []}, 7):
         script.answers["GET /v1/namespaces/a/tables/t"] = ScriptedAnswer(body={"metadata": metadata})
@@ -289,7 +287,7 @@ def test_metadata_that_is_none_is_no_table(script: ScriptedServer, opened: Opene
         ("credential", "x:y"), ("oauth2-server-uri", "http://other.example.com/token"), ("vended-credentials", "yes"), ("warehouse", ""),
     ],
 )  # fmt: skip
-def test_wrong_properties_are_told(name: str, value: str) -> None:
+def test_invalid_properties_are_refused_before_a_request(name: str, value: str) -> None:
     """Each wrong property is refused before a request is sent."""
     properties = {"uri": "http://127.0.0.1/x", "token": "word", name: value}
 

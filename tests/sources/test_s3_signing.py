@@ -67,7 +67,9 @@ def found(asked: StoreRequest, properties: Mapping[str, str] = MINIO) -> list[tu
         ),
     ],
 )  # fmt: skip
-def test_what_a_request_touches(asked: StoreRequest, expected: list[tuple[str, str]]) -> None:
+def test_all_objects_and_prefixes_of_a_request_are_detected(
+    asked: StoreRequest, expected: list[tuple[str, str]]
+) -> None:
     """All objects and listed prefixes are found, including sources of copies and names in a body."""
     assert found(asked) == expected
 
@@ -79,7 +81,7 @@ def test_what_a_request_touches(asked: StoreRequest, expected: list[tuple[str, s
         ("https://a.b.s3.amazonaws.com/w/f", "s3://a.b/w/f"), ("https://lake.s3.dualstack.us-east-1.amazonaws.com:443/w/f", "s3://lake/w/f"),
     ],
 )  # fmt: skip
-def test_amazons_own_hosts(uri: str, location: str) -> None:
+def test_both_amazon_url_styles_are_accepted(uri: str, location: str) -> None:
     """Without an endpoint, or with Amazon's, both of Amazon's URL styles are accepted."""
     for properties in ({}, {"s3.endpoint": "https://s3.eu-west-1.amazonaws.com"}):
         assert found(ask("GET", uri), properties) == [(READ, location)]
@@ -92,7 +94,7 @@ def test_amazons_own_hosts(uri: str, location: str) -> None:
         "https://sts.amazonaws.com/w/f", "https://evil.com/lake/w/f", "https://s3.evil.amazonaws.com/lake/w", "https://lake.s3-accesspoint.us-east-1.amazonaws.com/w/f",
     ],
 )  # fmt: skip
-def test_other_hosts_are_not_signed_for(uri: str) -> None:
+def test_requests_to_other_hosts_are_not_signed(uri: str) -> None:
     """Requests to other hosts, to other services of Amazon, or without TLS are not signed."""
     with pytest.raises(PermissionDenied, match="not the store"):
         accesses_of(ask("GET", uri), {}, check=parse)
@@ -138,7 +140,7 @@ TRICKS = [
 @pytest.mark.parametrize(
     "asked", TRICKS, ids=lambda each: f"{each.method} {each.uri[:60]} {''.join(each.headers)[:20]}"
 )
-def test_what_might_be_read_otherwise_is_refused(asked: StoreRequest) -> None:
+def test_ambiguous_requests_are_refused(asked: StoreRequest) -> None:
     """Requests with dots, encodings, hosts, parameters, headers or bodies that the store might read differently are
     refused.
     """
@@ -155,7 +157,7 @@ def test_what_might_be_read_otherwise_is_refused(asked: StoreRequest) -> None:
         ask("POST", "http://minio:9000/lake?delete=", body=DELETES.format("<Object><Key>w/t/a</Key></Object>")),
     ],
 )  # fmt: skip
-def test_a_signature_is_that_of_the_store(asked: StoreRequest) -> None:
+def test_signature_equals_the_one_the_store_computes(asked: StoreRequest) -> None:
     """The signature equals one computed from the request on the wire; the client's headers are kept, except for those
     that signing replaces.
     """
@@ -182,7 +184,7 @@ def test_a_signature_is_that_of_the_store(asked: StoreRequest) -> None:
     assert flat["authorization"].endswith(f"Signature={expected}")
 
 
-def test_a_region_or_digest_that_is_none_is_refused() -> None:
+def test_invalid_region_or_digest_is_refused() -> None:
     """An invalid region or digest is refused, because both are signed."""
     for asked in (ask("GET", f"{HERE}/f", {"x-amz-content-sha256": "x\ny"}), ask("GET", f"{HERE}/f")):
         with pytest.raises(BadRequest, match="region is not a region"):

@@ -28,7 +28,7 @@ FLOAT = {"name": "item", "nullable": True, "type": {"type": "float32"}}
         (pa.dictionary(pa.int32(), pa.string()), {"type": "utf8"}, {"type": "dict:string:int32:false"}),
     ],
 )
-def test_types(kind: pa.DataType, arrow: object, logical: object) -> None:
+def test_each_type_has_a_name_in_both_spellings(kind: pa.DataType, arrow: object, logical: object) -> None:
     """Each type has a name in both spellings."""
     schema = pa.schema([pa.field("x", kind, nullable=False)])
 
@@ -36,7 +36,7 @@ def test_types(kind: pa.DataType, arrow: object, logical: object) -> None:
     assert logical_fields_of(schema) == [{"name": "x", "nullable": False, "type": logical}]
 
 
-def test_nested_types() -> None:
+def test_nested_types_have_their_fields_and_metadata() -> None:
     """Lists and structs have their parts, with the metadata of fields."""
     inner = pa.struct([pa.field("v", pa.list_(pa.float32(), 2)), pa.field("l", pa.list_(pa.float32()))])
     schema = pa.schema([pa.field("s", inner, metadata={"k": "v"})])

@@ -10,7 +10,7 @@ from limnos.model.errors import UnsupportedOperation
 from limnos.sources.lance.storage import DirectoryStorage
 
 
-def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the library that reads folders, the error names the missing package, not credentials."""
     monkeypatch.setitem(sys.modules, "fsspec", None)
 

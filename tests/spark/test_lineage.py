@@ -82,7 +82,7 @@ def names(found: LineageGraph) -> set[tuple[str, str]]:
     return {(one(edge.source), one(edge.target)) for edge in found.edges}
 
 
-def test_spark_tells_what_it_does(told: tuple[LiveServer, Path], client: Client) -> None:
+def test_spark_statements_link_tables_and_columns(told: tuple[LiveServer, Path], client: Client) -> None:
     """Tables and columns are linked as in the statements, MERGE by table, files with tables; renames change only
     names.
     """

@@ -22,14 +22,14 @@ from limnos.spark.session import (
 )
 
 
-def test_no_table_is_kept_from_before() -> None:
+def test_iceberg_table_cache_is_off_for_every_catalog() -> None:
     """Iceberg's table cache is off for every catalog, because privileges can change between two statements."""
     settings = config_for("http://h", catalogs=("a", "b"))
 
     assert {name: settings[f"spark.sql.catalog.{name}.cache-enabled"] for name in "ab"} == {"a": "false", "b": "false"}
 
 
-def test_catalog_speaks_iceberg_rest_to_its_warehouse() -> None:
+def test_catalog_is_registered_with_its_iceberg_rest_warehouse() -> None:
     """A catalog is registered by name with the server's Iceberg address and `metalake/catalog` as warehouse."""
     settings = config_for("http://h:8090/", metalake="lake", catalogs=("main",))
 
@@ -64,7 +64,7 @@ def test_without_a_credential_no_header_is_sent() -> None:
     assert not [key for key in settings if "Authorization" in key]
 
 
-def test_no_file_reader_is_imposed() -> None:
+def test_no_io_impl_is_set() -> None:
     """No io-impl is set, because it would override the catalog's own configuration."""
     settings = config_for("http://h")
 
@@ -72,7 +72,7 @@ def test_no_file_reader_is_imposed() -> None:
 
 
 @pytest.mark.parametrize("master", ["local", "local[*]", "local[4]", "local-cluster[1,1,1024]"])
-def test_local_master_stays_on_loopback_and_small(master: str) -> None:
+def test_local_master_uses_loopback_and_few_partitions(master: str) -> None:
     """A local master has no web UI, loopback addresses, and few shuffle partitions."""
     settings = config_for("http://h", master=master)
 
@@ -92,7 +92,7 @@ def test_cluster_master_keeps_spark_defaults(master: str) -> None:
     assert "spark.sql.shuffle.partitions" not in settings
 
 
-def test_caller_settings_win_but_keep_iceberg() -> None:
+def test_caller_settings_take_precedence_but_retain_iceberg() -> None:
     """The caller's settings take precedence; the caller's JARs and extensions are added to Iceberg's."""
     settings = config_for(
         "http://h",
@@ -140,7 +140,7 @@ def test_spark_connect_address_is_refused() -> None:
         session(master="sc://host")
 
 
-def test_environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_is_restored_after_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Environment variables that are set for a start are restored, also after a failure."""
     monkeypatch.setenv("JAVA_HOME", "/mine")
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
@@ -160,7 +160,7 @@ def test_environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "SPARK_LOCAL_IP" not in os.environ
 
 
-def test_lineage_is_a_listener_beside_others() -> None:
+def test_lineage_listener_is_added_to_the_callers_listeners() -> None:
     """The listener's archive and class are added to those of the caller; without lineage nothing is set."""
     extra = {"spark.jars": "/y.jar", "spark.extraListeners": "mine"}
     settings = config_for("http://h", jars=[Path("/x.jar"), Path("/l.jar")], lineage=True, config=extra)
@@ -170,7 +170,7 @@ def test_lineage_is_a_listener_beside_others() -> None:
     assert "spark.extraListeners" not in config_for("http://h", jars=[Path("/x.jar")])
 
 
-def test_files_of_s3_are_asked_for_by_catalogs_alone() -> None:
+def test_catalogs_request_s3_credentials_only_with_the_s3_option() -> None:
     """With `s3` each catalog requests credentials or signatures and has no key; without it no catalog requests any."""
     header = ".header.X-Iceberg-Access-Delegation"
     settings = config_for("http://h", catalogs=("a", "b"), s3=True)

@@ -14,7 +14,7 @@ from limnos.spark.trust_store import PASSWORD, authorities, java_options, store_
 from tests.authority import Authority
 
 
-def test_java_reads_the_store(tmp_path: Path) -> None:
+def test_keytool_lists_all_authorities_of_the_store(tmp_path: Path) -> None:
     """The program `keytool` lists the given authority and those of the machine."""
     authority = Authority(tmp_path)
     options = java_options(authority.file, tmp_path / "cache")
@@ -29,7 +29,7 @@ def test_java_reads_the_store(tmp_path: Path) -> None:
     assert java_options(authority.file, tmp_path / "cache") == options
 
 
-def test_the_machines_authorities_stay(tmp_path: Path) -> None:
+def test_authority_is_added_to_those_of_the_machine(tmp_path: Path) -> None:
     """The given authority is added to those of the machine."""
     first, second = (
         set(authorities(Authority(tmp_path, name).file)) for name in ("Authority of a test", "Another authority")
@@ -38,7 +38,7 @@ def test_the_machines_authorities_stay(tmp_path: Path) -> None:
     assert len(first - second) == len(second - first) == 1
 
 
-def test_what_is_no_authority_is_told(tmp_path: Path) -> None:
+def test_file_without_a_certificate_is_refused(tmp_path: Path) -> None:
     """A file without a certificate is refused before Spark starts."""
     (tmp_path / "no.pem").write_text("nothing")
 
@@ -47,7 +47,7 @@ def test_what_is_no_authority_is_told(tmp_path: Path) -> None:
     assert store_of([]).startswith(b"\xfe\xed\xfe\xed")
 
 
-def test_options_of_ones_own_stay() -> None:
+def test_callers_java_options_are_retained() -> None:
     """The caller's Java options come after the trust store's."""
     key = "spark.driver.extraJavaOptions"
 

@@ -10,7 +10,7 @@ from limnos.sqlpp.errors import DuplicateKey
 
 
 @pytest.mark.parametrize("is_load, code, verb", [(False, "HYR0033", "Inserting"), (True, "HYR0032", "Loading")])
-def test_a_duplicate_key_names_its_statement(is_load: bool, code: str, verb: str) -> None:
+def test_duplicate_key_code_differs_between_load_and_insert(is_load: bool, code: str, verb: str) -> None:
     """LOAD has another code than INSERT, also after the error was pickled."""
     error = pickle.loads(pickle.dumps(DuplicateKey('{"id": 1}', is_load=is_load)))
 

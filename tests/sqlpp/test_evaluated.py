@@ -38,7 +38,7 @@ VALUES = (
 WORLD = NameWorld({("Default",): {"t": [{"a": 1, "b": (1, 2)}, {"a": None}, {}]}})
 
 
-def test_every_function_takes_every_kind_of_value() -> None:
+def test_functions_of_any_values_return_or_raise_language_errors() -> None:
     """Every function, given any values, returns a value or raises an error of the language."""
     chosen = random.Random(11)
     for name, entry in FUNCTIONS.items():
@@ -52,7 +52,7 @@ def test_every_function_takes_every_kind_of_value() -> None:
                     assert type_name(found)
 
 
-def test_generated_statements_end() -> None:
+def test_generated_statements_are_evaluated_or_refused() -> None:
     """Every statement that can be parsed is bound and evaluated, or refused with an error of the language."""
     worked = 0
     for seed in range(2_000):

@@ -43,7 +43,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("text", TOLD)
-def test_who_works_it_out(text: str) -> None:
+def test_explain_reports_the_engine_and_the_reason(text: str) -> None:
     """A query is evaluated by Spark, by the evaluator over rows that Spark reads, or by both; the output has the reason
     and the plan.
     """
@@ -56,7 +56,7 @@ def test_who_works_it_out(text: str) -> None:
 INDEXES = (LookupIndex("by_n", (("n",), ("note",))),)
 
 
-def test_an_index_that_is_asked() -> None:
+def test_explain_names_the_index_and_the_alternative() -> None:
     """The plan names the index and the alternative for many matches; a query without a condition on its first field
     does not use it.
     """
@@ -76,7 +76,7 @@ def test_an_index_that_is_asked() -> None:
     assert (both["index"], both["key"]) == (["d.orders: by_n"], ["d.orders"])
 
 
-def test_a_plan_as_text() -> None:
+def test_plan_text_has_one_indented_line_per_node() -> None:
     """Each node is one line, indented below its parent; positions and absent parts are omitted."""
     told = b'{"n":"Query","at":[1,1],"lets":[],"arms":[{"n":"Scan","dataverse":["a","b"],"name":"t","position":null}],"limit":{"n":"Constant","value":3}}'
 

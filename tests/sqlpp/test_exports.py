@@ -16,7 +16,7 @@ def _format(settings: str, more: str = "") -> ExportFormat:
     return export_format(statement.options, statement.formats, has_type=statement.type is not None)
 
 
-def test_options() -> None:
+def test_export_options_are_parsed() -> None:
     """Numbers, sizes, compression and file name suffixes are parsed."""
     form = _format("'format': 'JSON', 'compression': 'gzip', 'max-objects-per-file': 2000, 'max-file-size': '5.5MB'")
 
@@ -52,7 +52,9 @@ def test_options() -> None:
         ("'format': 'parquet'", "type ({a: [{b: rectangle}]})", 1204, "'rectangle' type not supported in parquet format"),
     ],
 )  # fmt: skip
-def test_wrong_options(settings: str, more: str, code: int, says: str) -> None:
+def test_wrong_export_option_error_has_number_and_expected_values(
+    settings: str, more: str, code: int, says: str
+) -> None:
     """The error for a wrong option has its number and the expected values."""
     with pytest.raises(SqlppError) as raised:
         _format(settings, more)

@@ -38,7 +38,7 @@ def _flat(entries: tuple[dict[str, object], ...], prefix: str) -> list[tuple[str
     return flat
 
 
-def test_constants_stay_as_they_are() -> None:
+def test_constants_of_the_plan_are_unchanged() -> None:
     """The time of the statement is a constant of the plan and a tuple; it is unchanged."""
     bound = bind(parse_body("select value [get_object_fields({}), $p] from d r"), WORLD, parameters={"p": Date(7)})
     typed = with_field_types(bound.expression, {DATASET: TYPE})
@@ -65,7 +65,7 @@ DECLARED = {
         ("select value get_object_fields({'a': {'b': 1}}) from d r", {"a": False, "a/b": False}),
     ],
 )
-def test_a_field_is_open_if_no_type_declares_it(text: str, found: dict[str, object]) -> None:
+def test_undeclared_field_is_open(text: str, found: dict[str, object]) -> None:
     """Declared types are propagated through variables, paths, items of arrays and LET; a constructor declares its
     fields.
     """

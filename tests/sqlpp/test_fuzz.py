@@ -63,7 +63,7 @@ def images(text: str) -> list[str]:
     return [token.image for token in TokenizedText(text).tokens[:-1]]
 
 
-def test_broken_tokens() -> None:
+def test_statements_with_broken_tokens_are_parsed_or_refused() -> None:
     """Statements with tokens removed, doubled, swapped and inserted are parsed or refused."""
     for seed in range(STATEMENTS):
         chance = random.Random(seed)
@@ -74,7 +74,7 @@ def test_broken_tokens() -> None:
         read_or_refuse(" ".join(words))
 
 
-def test_broken_characters() -> None:
+def test_statements_with_broken_characters_are_parsed_or_refused() -> None:
     """Statements with changed characters, and truncated ones, are parsed or refused."""
     for seed in range(STATEMENTS):
         chance = random.Random(seed)
@@ -85,14 +85,14 @@ def test_broken_characters() -> None:
         read_or_refuse("".join(text[: chance.choice((None, chance.randrange(len(text) + 1)))]))
 
 
-def test_random_words() -> None:
+def test_random_words_are_parsed_or_refused() -> None:
     """Words in random order are parsed or refused."""
     for seed in range(STATEMENTS):
         chance = random.Random(seed)
         read_or_refuse(" ".join(chance.choices(_WORDS, k=chance.randint(1, 30))))
 
 
-def test_random_bytes() -> None:
+def test_random_bytes_are_parsed_or_refused() -> None:
     """Random bytes, decoded as text, are parsed or refused."""
     for seed in range(STATEMENTS):
         chance = random.Random(seed)
@@ -156,7 +156,7 @@ def attempt(text: str) -> str:
 
 
 @pytest.mark.parametrize("kind", REPEATED)
-def test_work_grows_with_length(kind: str) -> None:
+def test_parsing_work_is_linear_in_text_length(kind: str) -> None:
     """Four times the text takes at most four times the calls, to parse and print it or to refuse it."""
     before, again, after = REPEATED[kind]
     short, long = (before + again * times + after for times in (1000, 4000))

@@ -89,7 +89,7 @@ def asked(text: str, type_: RecordType = FOREIGN) -> tuple[list[Value], list[Val
         "select t.g, sum(t.h) as s, avg(t.h) as a, sum(t.f) as f from things t group by t.g",
     ],
 )
-def test_groups_are_given_away(text: str) -> None:
+def test_delegated_groups_match_the_evaluator(text: str) -> None:
     """The results are the same, in order if there is one, and the engine created the groups."""
     wanted, found, asked_for = asked(text)
 
@@ -114,7 +114,7 @@ def test_groups_are_given_away(text: str) -> None:
         "select t.g, count(*) as n from things t group by rollup(t.g)",
     ],
 )
-def test_what_means_more_is_not_given_away(text: str) -> None:
+def test_groupings_that_columns_cannot_represent_are_not_delegated(text: str) -> None:
     """Groupings that columns cannot represent are not delegated: the evaluator computes them over objects."""
     wanted, found, asked_for = asked(text)
 
@@ -124,7 +124,7 @@ def test_what_means_more_is_not_given_away(text: str) -> None:
 
 
 @pytest.mark.parametrize("key_path, is_delegated", [("id", True), ("g", False), ("in_.n", False)])
-def test_groups_by_columns_that_hold_null_and_missing_stay_here(key_path: str, is_delegated: bool) -> None:
+def test_groups_by_nullable_columns_are_not_delegated(key_path: str, is_delegated: bool) -> None:
     """Groups by a column that may be NULL or MISSING are not delegated, because these are two groups."""
     text = f"select k, count(*) as n from things t group by t.{key_path} as k"
 

@@ -10,7 +10,7 @@ from limnos.sqlpp.jobs import DatasetRef, EngineJob, ExternalSource, decode, enc
 from limnos.sqlpp.plan import wire
 
 
-def test_a_job_comes_back_from_its_bytes() -> None:
+def test_job_round_trips_through_bytes() -> None:
     """A job is decoded from its bytes to the same job."""
     orders = DatasetRef(("main", "sales", "east", "orders"), "OPEN { oid: bigint }", (("oid",),))
     bound = bind(parse_body("{'oid': 1}"), EmptyNameResolver())
@@ -30,7 +30,7 @@ def test_a_job_comes_back_from_its_bytes() -> None:
     "text",
     ["OPEN { oid: bigint }", "CLOSED { `a b`: int?, c: [string], d: {{ CLOSED { e: uuid } }}? }", "OPEN {  }"],
 )
-def test_a_types_text_is_read_and_written(text: str) -> None:
+def test_type_round_trips_through_text(text: str) -> None:
     """A type's text is parsed and printed, including openness and optional fields."""
     read = type_of(text)
 

@@ -59,7 +59,7 @@ def refusal(text: str) -> SqlppError:
         ("~=", "~=", "~="),
     ],
 )
-def test_one_token(text: str, kind: str, value: str) -> None:
+def test_each_token_has_its_kind_and_value(text: str, kind: str, value: str) -> None:
     """Each kind of token has the expected kind and value."""
     assert cut(text) == [(kind, value)]
 
@@ -86,12 +86,12 @@ def test_one_token(text: str, kind: str, value: str) -> None:
         ("{ {{1}} }", "{ {{ INTEGER_LITERAL }} }"),
     ],
 )
-def test_where_tokens_end(text: str, kinds: str) -> None:
+def test_longest_token_is_read_and_comments_are_skipped(text: str, kinds: str) -> None:
     """The longest token is read, two braces are one token only if a multiset is open, and comments are skipped."""
     assert " ".join(kind for kind, _ in cut(text)) == kinds
 
 
-def test_places() -> None:
+def test_token_positions_count_lines_and_characters() -> None:
     """All line ends count, columns count characters, and the end is at the last character."""
     lexed = TokenizedText("a\r\n\t'日' 'x\ny' c\rd\n  ")
 
@@ -99,7 +99,7 @@ def test_places() -> None:
     assert [lexed.line(number) for number in range(1, 6)] == ["a", "\t'日' 'x", "y' c", "d", "  "]
 
 
-def test_hints_are_kept() -> None:
+def test_hints_are_retained_with_their_position() -> None:
     """A comment that begins with a plus is a hint and kept with its position; other comments are dropped."""
     hints = TokenizedText("a /*+ indexnl */ = /* + no */\n /*+b*/ c").hints
 
@@ -122,7 +122,7 @@ def test_hints_are_kept() -> None:
         ("{{ } }}", 'Lexical error at line 1, column 5.  Encountered: " " (32), after : "}"'),
     ],
 )
-def test_what_is_no_token(text: str, message: str) -> None:
+def test_invalid_character_error_has_position_and_text(text: str, message: str) -> None:
     """The error for a character that begins no token has its position and the text before it."""
     error = refusal(text)
 
@@ -132,13 +132,13 @@ def test_what_is_no_token(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("text", [r"'\ud800'", r"'a\udc00'", "'\ud800'", r"`\ud800`"])
-def test_half_a_surrogate_pair(text: str) -> None:
+def test_unpaired_surrogate_in_a_string_is_refused(text: str) -> None:
     """A string with an unpaired surrogate, which UTF-8 cannot encode, is refused."""
     assert str(refusal(text)) == "ASX1001: Syntax error: Invalid string literal (in line 1, at column 1)"
 
 
 @pytest.mark.parametrize("text", [" " * SIZE_MAX + "a", "'" + "é" * (SIZE_MAX // 2) + "'", "a" * (SIZE_MAX + 1)])
-def test_too_long(text: str) -> None:
+def test_text_beyond_the_byte_limit_is_refused(text: str) -> None:
     """The limit is in bytes and is checked before the text is read."""
     error = refusal(text)
 
@@ -146,12 +146,12 @@ def test_too_long(text: str) -> None:
     assert str(SIZE_MAX) in error.message
 
 
-def test_longest() -> None:
+def test_text_of_the_maximum_length_is_read() -> None:
     """A text of exactly the maximum length is read."""
     assert cut("a" * SIZE_MAX) == [("IDENTIFIER", "a" * SIZE_MAX)]
 
 
-def test_words() -> None:
+def test_words_are_reserved_soft_or_ordinary() -> None:
     """A word is reserved, soft, or neither; the kind of a reserved word is the word itself."""
     assert not KEYWORDS & SOFT
     assert {cut(word)[0][0] for word in KEYWORDS} == KEYWORDS

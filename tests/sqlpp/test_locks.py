@@ -55,7 +55,7 @@ def row(token: int, mode: LockMode | None, wanted: LockMode | None = None, *, of
     return LockRow(token, of, mode, wanted or mode or READ)
 
 
-def test_the_compatibility_table() -> None:
+def test_lock_mode_compatibility_equals_the_reference() -> None:
     """Each of the 36 cells equals the reference."""
     _, head, *lines = TABLE.rstrip().split("\n")
     cells = {
@@ -67,14 +67,14 @@ def test_the_compatibility_table() -> None:
     assert {pair: are_compatible(*pair) for pair in product(LockMode, repeat=2)} == cells
 
 
-def test_what_contains_what() -> None:
+def test_lock_modes_include_weaker_modes() -> None:
     """For each of the 36 pairs: WRITE includes all modes, EXCLUSIVE_MODIFY the weaker ones, every mode READ."""
     found = {held: {mode.name for mode in LockMode if contains(held, mode)} for held in LockMode}
 
     assert found == {held: set(names.split()) for held, names in CONTAINED.items()}
 
 
-def test_keys_are_never_concatenated() -> None:
+def test_lock_keys_with_different_parts_are_different() -> None:
     """Keys with different parts are different, even if the concatenated parts are equal."""
     keys = [
         key("a", "b", entity="c"), key("a", entity="b.c"), key("a.b", entity="c"), key("a", "b.c", kind=LockKind.DATAVERSE),
@@ -91,7 +91,7 @@ def test_keys_are_never_concatenated() -> None:
     ]
 
 
-def test_wishes_are_sorted_and_merged() -> None:
+def test_lock_requests_are_sorted_and_merged() -> None:
     """Requests are sorted by granularity and name; a key that is requested twice is requested in the stronger mode."""
     dataverse, dataset = key("b", kind=LockKind.DATAVERSE), key("a", "x")
     type_key = key("z", kind=LockKind.DATATYPE)
@@ -103,7 +103,7 @@ def test_wishes_are_sorted_and_merged() -> None:
     assert wishes_of(asked) == ((dataverse, READ), (type_key, READ), (dataset, EXCLUSIVE))
 
 
-def test_wishes_that_do_not_go_together() -> None:
+def test_incompatible_modes_of_one_key_are_refused() -> None:
     """Two modes of one key, neither of which includes the other, are ASX1049."""
     with pytest.raises(
         SqlppError, match="ASX1049: Metadata lock cannot be acquired for INDEX_BUILD since it is already"
@@ -117,14 +117,14 @@ def test_a_free_key_is_granted() -> None:
     assert grantable_locks([row(1, MODIFY), row(2, None, MODIFY), row(3, None, READ)], {2, 3}) == [2, 3]
 
 
-def test_all_or_nothing() -> None:
+def test_request_for_two_keys_is_granted_entirely_or_not() -> None:
     """A request for two keys, one of which is in use, gets neither, and later requests for both wait."""
     rows = [row(1, WRITE, of=B), row(2, None, WRITE), row(2, None, WRITE, of=B), row(3, None, READ)]
 
     assert grantable_locks(rows, {2, 3}) == []
 
 
-def test_a_waiting_exclusive_holds_back_later_modify() -> None:
+def test_waiting_exclusive_lock_blocks_later_modify() -> None:
     """If MODIFY is granted and EXCLUSIVE_MODIFY waits, a later MODIFY waits; afterwards both are granted."""
     waiting = [row(2, None, EXCLUSIVE), row(3, None, MODIFY), row(4, None, MODIFY)]
 
@@ -139,7 +139,7 @@ def test_index_builds_and_modifiers_exclude_each_other() -> None:
     assert grantable_locks([row(1, None, MODIFY), row(2, None, MODIFY), row(3, None, BUILD)], {1, 2, 3}) == [1, 2]
 
 
-def test_an_upgrade_waits_for_readers_and_lets_no_new_ones_in() -> None:
+def test_upgrade_waits_for_readers_and_blocks_later_ones() -> None:
     """An upgrade is granted when no other holder remains; a later reader waits for it. Only requested ids are
     returned.
     """
@@ -150,7 +150,7 @@ def test_an_upgrade_waits_for_readers_and_lets_no_new_ones_in() -> None:
     assert grantable_locks([upgrading, row(3, None, READ)], {3}) == []
 
 
-def test_a_circle_of_upgrades() -> None:
+def test_cycle_of_upgrades_is_detected_as_deadlock() -> None:
     """In a cycle of upgrades, each of which waits for a reader that waits itself, the last request closes the cycle."""
     rows = [row(1, EXCLUSIVE, UPGRADED), row(2, READ), row(2, EXCLUSIVE, UPGRADED, of=B), row(1, READ, of=B)]
     apart = [row(1, EXCLUSIVE, UPGRADED), row(2, READ), row(2, EXCLUSIVE, UPGRADED, of=B), row(3, READ, of=B)]
@@ -161,7 +161,7 @@ def test_a_circle_of_upgrades() -> None:
     assert not is_deadlock(rows[:2], 1)
 
 
-def test_what_is_in_the_way() -> None:
+def test_blocker_is_a_holder_or_an_earlier_request() -> None:
     """The blocker is a holder, or an earlier waiting request, never a later one."""
     assert find_blocker([row(1, READ), row(2, None, WRITE)], 2) == row(1, READ)
     assert find_blocker([row(1, MODIFY), row(2, None, EXCLUSIVE), row(3, None, MODIFY)], 3) == row(2, None, EXCLUSIVE)
@@ -172,7 +172,7 @@ def test_what_is_in_the_way() -> None:
 
 @pytest.mark.parametrize("held", [None, *LockMode])
 @pytest.mark.parametrize("wanted", LockMode)
-def test_upgrades_and_downgrades(held: LockMode | None, wanted: LockMode) -> None:
+def test_only_exclusive_modify_can_be_upgraded(held: LockMode | None, wanted: LockMode) -> None:
     """Only EXCLUSIVE_MODIFY can be upgraded to UPGRADED_WRITE, and downgraded again; each refusal has its code."""
 
     def code(check: object) -> str | None:

@@ -23,7 +23,7 @@ def _is(path: str, value: Value, by: str = "=") -> Condition:
     return Condition(tuple(path.split(".")), by, value)  # type: ignore[arg-type]
 
 
-def test_a_value_for_each_field_is_a_key() -> None:
+def test_equality_on_each_key_field_is_a_key_lookup() -> None:
     """Equality with a value for each key field determines a key, whatever the other conditions; a number of another
     type is converted.
     """
@@ -45,17 +45,17 @@ def test_a_value_for_each_field_is_a_key() -> None:
         [_is("id", (5, 6), "in"), _is("seen.day", Date(3))],
     ],
 )
-def test_less_is_none(conditions: list[Condition]) -> None:
+def test_incomplete_or_invalid_key_conditions_are_no_key_lookup(conditions: list[Condition]) -> None:
     """A key field without a value, with several values, or with a value outside of its type determines no key."""
     assert key_in(FORM, conditions) is None
 
 
-def test_a_dataset_without_a_key_has_none() -> None:
+def test_dataset_without_a_key_has_no_key_lookup() -> None:
     """A dataset without a key has no key lookup."""
     assert key_in(storage_form_of_record(type_of("{ id: bigint }")), [_is("id", 5)]) is None
 
 
-def test_the_key_of_an_object() -> None:
+def test_object_key_has_the_value_of_each_key_field() -> None:
     """The key of an object has the object's value for each key field."""
     assert key_of(FORM, {"id": 7, "seen": {"day": Date(3), "who": ONE}}) == (_is("id", 7), _is("seen.day", Date(3)))
 
@@ -69,7 +69,7 @@ BY_N, BY_NAME, BY_DAY, BY_X = (
 )
 
 
-def test_an_index_is_asked_by_what_is_said_of_its_fields() -> None:
+def test_index_lookup_uses_values_and_bounds_of_its_fields() -> None:
     """An index is used with values and bounds of its fields; conditions on other fields are not part of the lookup."""
     found = lookup_in(PLACES, [_is("n", 3.0, ">"), _is("name", "a"), _is("x", 1.0)], indexes=[BY_NAME, BY_N])
 
@@ -80,7 +80,7 @@ def test_an_index_is_asked_by_what_is_said_of_its_fields() -> None:
     )
 
 
-def test_a_key_goes_before_an_index() -> None:
+def test_key_lookup_is_preferred_to_an_index() -> None:
     """A key is preferred to an index, because it determines one object."""
     assert lookup_in(PLACES, [_is("name", "a"), _is("id", 5)], indexes=[BY_NAME]) == Lookup((_is("id", 5),), None)
 
@@ -97,7 +97,7 @@ def test_a_key_goes_before_an_index() -> None:
         ([_is("what", 1)], LookupIndex("open", (("what",),))),
     ],
 )
-def test_an_index_that_does_not_help(conditions: list[Condition], index: LookupIndex) -> None:
+def test_index_without_a_usable_condition_is_not_used(conditions: list[Condition], index: LookupIndex) -> None:
     """An index is not used without a usable condition on its first field, for real numbers, and for undeclared
     fields.
     """

@@ -65,14 +65,14 @@ VALUES: st.SearchStrategy[Value] = st.recursive(
 
 
 @given(VALUES)
-def test_a_value_comes_back(value: Value) -> None:
+def test_value_round_trips_with_its_type(value: Value) -> None:
     """A value is decoded with its type."""
     result = lossless_adm_value(json.loads(lossless_adm_text(value)))
 
     assert (result, type(result)) == (value, type(value))
 
 
-def test_numbers_that_are_none_come_back() -> None:
+def test_nan_and_infinities_round_trip() -> None:
     """NaN and the infinities are decoded from their bits."""
     read = lossless_adm_value(json.loads(lossless_adm_text((math.nan, math.inf, -math.inf))))
 
@@ -88,7 +88,7 @@ def test_numbers_that_are_none_come_back() -> None:
         "13:1", "13:1:2:3", "14:1", "1F:2:1", "1F:-1", "26:no", "09:*", "22:1", "63:1", "11:9999999999", "10:99999999999999999999", "12:-1", "12:86400000",
     ],
 )  # fmt: skip
-def test_a_text_without_a_meaning_is_refused(text: str) -> None:
+def test_invalid_lossless_text_is_refused(text: str) -> None:
     """An unknown tag, a part that is not a number, and a number outside of the type are refused."""
     with pytest.raises(ValueError, match=r"\S"):
         lossless_adm_value(text)

@@ -37,7 +37,7 @@ def index_record(fields: str) -> Value:
         ),
     ],
 )  # fmt: skip
-def test_keys_of_indexes(fields: str, expected: dict[str, Value]) -> None:
+def test_index_record_has_keys_elements_and_types(fields: str, expected: dict[str, Value]) -> None:
     """An array index has elements instead of paths; types are present if a key has one."""
     known: dict[str, Value] = (
         expected if "SearchKey" in expected else {"IndexStructure": "ARRAY", "SearchKey": (), **expected}

@@ -30,7 +30,7 @@ def evaluated(text: str) -> list[bytes]:
     )
 
 
-def test_a_text_is_told_by_where_its_statements_stand() -> None:
+def test_parsed_text_is_described_by_statement_spans() -> None:
     """A text is described by the spans of its statements; each span, parsed by itself, gives the same statement, with
     positions and numbered parameters.
     """
@@ -47,7 +47,7 @@ def test_a_text_is_told_by_where_its_statements_stand() -> None:
             assert parsed_query(unparsed) == whole.statement.body
 
 
-def test_a_message_about_a_part_shows_its_line_and_place() -> None:
+def test_error_in_a_part_has_its_position_in_the_whole_text() -> None:
     """An error in a part has the line and position in the whole text."""
     spans = offloaded_work.spans_of(OFFLOADED_WORK[offloaded_work.PARSE](LONG.encode())[1])
 
@@ -60,7 +60,7 @@ def test_a_message_about_a_part_shows_its_line_and_place() -> None:
     assert part.value.message.replace(">>select", ">>  select") == whole.value.message
 
 
-def test_what_can_not_be_parsed_is_refused() -> None:
+def test_unparsable_text_is_refused_with_number_and_position() -> None:
     """A text that cannot be parsed is refused with number and position."""
     refused, told = OFFLOADED_WORK[offloaded_work.PARSE](b"select value 1;\nselect from")
     error = offloaded_work.refusal_of(told)
@@ -69,7 +69,7 @@ def test_what_can_not_be_parsed_is_refused() -> None:
     assert (error.number, error.place) == (1001, TextPosition(2, 11))
 
 
-def test_binding_asks_for_names_then_gives_a_plan() -> None:
+def test_binding_returns_needed_names_and_then_the_plan() -> None:
     """Binding returns the names that it needs; with these, it returns the same plan as the binder in this process."""
     body = UnparsedQuery(TextPosition(1, 1), "select value x from v x")
     known = ResolvedNames()
@@ -94,7 +94,7 @@ def test_binding_asks_for_names_then_gives_a_plan() -> None:
     ]
 
 
-def test_binding_refuses_what_means_nothing() -> None:
+def test_binding_refuses_unresolvable_names() -> None:
     """An unresolvable name is refused with the binder's message."""
     outcome, told = bound_apart(
         QueryBinding(UnparsedQuery(TextPosition(1, 1), "nobody(1)"), ("Default",), {}, {}), ResolvedNames()
@@ -110,7 +110,7 @@ def test_binding_refuses_what_means_nothing() -> None:
 
 
 @pytest.mark.parametrize("fact", [None, BoundView(("Default",), "v", UnparsedQuery(TextPosition(1, 1), "1"))])
-def test_a_text_is_not_parsed_where_expressions_are_counted(fact: object) -> None:
+def test_text_is_not_parsed_if_expressions_are_counted(fact: object) -> None:
     """If expressions are counted, unparsed text of the query or a view raises BudgetSpent, so that a process parses
     it.
     """
@@ -123,7 +123,7 @@ def test_a_text_is_not_parsed_where_expressions_are_counted(fact: object) -> Non
         )
 
 
-def test_results_come_in_parts() -> None:
+def test_results_are_returned_in_chunks_of_complete_lines() -> None:
     """Results come in chunks of complete lines, so that the reader needs only one copy."""
     done, warnings, *parts = evaluated("select value repeat('x', 100000) from range(1, 10) y")
 
@@ -140,7 +140,7 @@ def test_results_come_in_parts() -> None:
         "select value array_repeat('\\u0001\\u0001', 9000)",
     ],
 )
-def test_results_have_an_end(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_result_size_is_limited_before_writing(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The size of results is limited, for one value or many, by the text to be written, before it is written."""
     monkeypatch.setattr(offloaded_work, "RESULT_BYTES_MAX", 50_000)
 
@@ -150,7 +150,7 @@ def test_results_have_an_end(text: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert "make it select less" in offloaded_work.refusal_of(told).message
 
 
-def test_a_plan_of_bytes_is_no_part_of_another() -> None:
+def test_encoded_plan_is_not_decoded_inside_another_plan() -> None:
     """An encoded plan is not decoded as a node of another plan."""
     found = BoundQuery(EncodedPlan(TextPosition(1, 1), b"x"), 0, ())
 
@@ -170,7 +170,7 @@ def test_warnings_of_an_evaluation_come_before_its_results() -> None:
     )
 
 
-def test_warnings_with_a_position_in_their_message_stay_as_they_are() -> None:
+def test_decoded_warning_does_not_repeat_its_position() -> None:
     """A decoded warning whose message has the position does not add it again."""
     warning = SqlppError(1, "Cannot read (in line 2, at column 3)", TextPosition(2, 3), True)
     (decoded,) = offloaded_work.warnings_of(offloaded_work.packed_warnings([warning]))

@@ -13,7 +13,7 @@ from limnos.sqlpp.parameters import PARAMETERS_MAX, VALUES_MAX, form_parameters,
 MANY = b"[" + b"1," * VALUES_MAX + b"1]"
 
 
-def test_a_form_has_texts() -> None:
+def test_form_names_and_values_are_decoded() -> None:
     """Names and values are decoded; empty pairs are skipped, and a repeated name occurs twice."""
     found = form_parameters(b"statement=select+%41&&dataverse=a&dataverse=b&x")
 
@@ -23,7 +23,7 @@ def test_a_form_has_texts() -> None:
     assert all(each.is_text for each in found)
 
 
-def test_an_object_has_values() -> None:
+def test_object_strings_are_decoded_and_other_values_remain_json() -> None:
     """Strings are decoded; other values remain JSON."""
     found = json_parameters(b'{"statement": "a\\n", "args": [1, "x"], "pretty": true}')
 
@@ -42,7 +42,7 @@ def test_an_object_has_values() -> None:
         (b'{"a": "\xff"}', "Unable to process JSON"),
     ],
 )  # fmt: skip
-def test_objects_that_are_refused(body: bytes, words: str) -> None:
+def test_too_many_values_and_non_object_text_are_refused(body: bytes, words: str) -> None:
     """Too many values in all parameters together, too many parameters, and text that is not a JSON object are
     refused.
     """
@@ -50,7 +50,7 @@ def test_objects_that_are_refused(body: bytes, words: str) -> None:
         json_parameters(body)
 
 
-def test_texts_do_not_count_as_values() -> None:
+def test_brackets_in_strings_do_not_count_as_values() -> None:
     """Commas and brackets in strings do not count as values."""
     assert json_parameters(msgspec.json.encode({"statement": MANY.decode()}))[0].text == MANY.decode()
 
@@ -62,7 +62,7 @@ def test_a_form_of_many_parameters_is_refused() -> None:
         form_parameters(b"&".join([b"a=1"] * (PARAMETERS_MAX + 1)))
 
 
-def test_processes_return_the_same() -> None:
+def test_worker_process_returns_the_same_parameters() -> None:
     """A worker process returns the same as this process, and refuses text that is not UTF-8."""
     body = b"statement=select+%41&a=1"
 

@@ -75,12 +75,12 @@ def test_every_kind_of_node_can_be_printed() -> None:
         ("`\\u0007`", "`\\u0007`"),
     ],
 )
-def test_printed_expressions(text: str, printed: str) -> None:
+def test_parentheses_and_quotes_are_printed_only_where_needed(text: str, printed: str) -> None:
     """Parentheses are printed only where the tree needs them; names and strings are quoted as needed."""
     assert render(parse_body(text)) == printed
 
 
 @pytest.mark.parametrize("word", sorted(KEYWORDS | SOFT))
-def test_words_are_quoted(word: str) -> None:
+def test_keyword_names_are_printed_in_back_quotes(word: str) -> None:
     """A name that is a keyword is printed in back-quotes."""
     assert identifier(word.lower()) == f"`{word.lower()}`"

@@ -31,7 +31,7 @@ def asked(text: str, *, steps: int = 1_000_000) -> list[Value]:
     return list(results(bound, lambda _, name: rows[name], budget=Budget(steps=steps)))
 
 
-def test_a_subquery_about_the_outermost_query() -> None:
+def test_subquery_is_evaluated_once_per_row_of_its_outer_query() -> None:
     """The subquery is evaluated once per buyer, not once per sale: fewer than 20 * 200 * 200 rows are visited."""
     levels: dict[int, set[int]] = {}
     for number in range(200):
@@ -47,7 +47,7 @@ def test_a_subquery_about_the_outermost_query() -> None:
     assert found == [buyer for buyer in range(20) if levels[buyer] == every]
 
 
-def test_a_dataset_that_is_searched_again_and_again() -> None:
+def test_repeated_lookups_in_a_dataset_use_equalities() -> None:
     """Objects are found by equalities with outer variables: fewer than 20 * 200 * 200 rows are visited."""
     every = {one["level"] for one in SALES if isinstance(one, dict)}
     query = """select value b.id from buyers b where not exists (select * from sales s1 where not exists
@@ -60,7 +60,7 @@ def test_a_dataset_that_is_searched_again_and_again() -> None:
     ]
 
 
-def test_values_that_change_are_seen() -> None:
+def test_changed_outer_values_cause_a_new_evaluation() -> None:
     """Changed values of sources, LET, groups and quantifiers cause a new evaluation, also when they return to an
     earlier value.
     """
@@ -77,7 +77,7 @@ def test_values_that_change_are_seen() -> None:
     assert asked("select value (let z = y select value z from [0] as x) from [3, 4] as y") == [(3,), (4,)]
 
 
-def test_values_that_are_random_are_not_kept() -> None:
+def test_random_subqueries_are_evaluated_each_time() -> None:
     """Subqueries with random values are evaluated each time."""
     found = asked("select value (select value random() from [1] as x)[0] from range(1, 5) as y")
 

@@ -58,12 +58,12 @@ ID = uuid.UUID(int=1)
         (1e10, "1.0E10"),
     ],
 )
-def test_adm_keeps_types(value: Value, text: str) -> None:
+def test_adm_prints_non_json_values_as_constructors(value: Value, text: str) -> None:
     """Values that JSON lacks are printed as calls of their constructors."""
     assert adm_text(value).startswith(text)
 
 
-def test_lossless_json_names_types() -> None:
+def test_lossless_json_omits_types_of_strings_booleans_and_null() -> None:
     """Strings, booleans and NULL are printed without a type."""
     value: Value = {"a": (Integer(1), 2, 2.5, math.nan), "b": Bag(("x", True, None)), "c": Date(1)}
 
@@ -104,12 +104,12 @@ def test_lossless_json_has_points_and_plain_values(value: Value, document: objec
         ((1,), '"[ 1 ]"'),
     ],
 )
-def test_fields_of_csv(value: Value, text: str) -> None:
+def test_csv_quotes_strings_temporal_and_nested_values(value: Value, text: str) -> None:
     """Strings, temporal values and nested values are quoted."""
     assert csv_text(value) == text
 
 
-def test_an_interval_is_its_ends() -> None:
+def test_lossless_json_interval_has_two_typed_ends() -> None:
     """In lossless JSON an interval has both ends, each with its type."""
     assert json.loads(lossless_json_text(Interval(Date(0), Date(1)))) == {
         "interval": {"start": {"date": "1970-01-01"}, "end": {"date": "1970-01-02"}}
@@ -131,13 +131,13 @@ def test_the_first_object_gives_the_columns_of_csv() -> None:
 
 
 @pytest.mark.parametrize("second", [{"c": 1}, 1, None])
-def test_csv_refuses_what_has_no_column(second: Value) -> None:
+def test_csv_refuses_additional_fields_and_non_objects(second: Value) -> None:
     """CSV refuses additional fields, and values that are not objects."""
     with pytest.raises(SqlppError, match="ASX4000: CSV has"):
         lines("csv", {"a": 1}, second)
 
 
-def test_other_formats_are_texts_and_values() -> None:
+def test_adm_is_a_string_in_json_and_lossless_json_is_a_value() -> None:
     """In a JSON response an ADM result is a string and a lossless JSON result is a value."""
     assert lines("adm", {"a": Date(0)}) == ['{ "a": date("1970-01-01") }']
     assert lines("lossless-json", TinyInt(1)) == [{"int8": 1}]

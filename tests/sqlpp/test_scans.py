@@ -35,7 +35,7 @@ def conditions(text: str) -> list[tuple[str, str, Value]]:
     return [(".".join(one.path), one.operator, one.value) for one in only.conditions]
 
 
-def test_fields_that_are_looked_at() -> None:
+def test_scan_requires_only_used_fields() -> None:
     """Only fields that the query uses are required; whole objects if they are returned."""
     assert wanted("select p.name from people p where p.home.zip = '1'")[0].fields == {"name", "home"}
     assert wanted("select value p from people p")[0].fields is None
@@ -48,7 +48,7 @@ def test_fields_that_are_looked_at() -> None:
     assert wanted("array_count(people)")[0] == ScanRequirement(("Default",), "people")
 
 
-def test_fields_of_a_result_may_be_told() -> None:
+def test_scan_reads_only_the_key_if_only_the_key_is_used() -> None:
     """If only the key of objects is used, no other field is read."""
     (only,) = wanted("select value p from people p where p.age > 3", result_fields=frozenset({"id"}))
 
@@ -76,12 +76,12 @@ def test_fields_of_a_result_may_be_told() -> None:
         ("p.d > uuid()", [])
     ],
 )  # fmt: skip
-def test_conditions_that_can_be_told(text: str, told: list[tuple[str, str, Value]]) -> None:
+def test_comparisons_with_known_values_are_scan_conditions(text: str, told: list[tuple[str, str, Value]]) -> None:
     """Comparisons of a path with a known value, joined by AND, are conditions of the scan."""
     assert conditions(text) == told
 
 
-def test_a_limit_is_told_where_any_objects_will_do() -> None:
+def test_limit_applies_to_the_scan_only_without_other_operations() -> None:
     """A limit applies to the scan only for the first objects of one dataset, without conditions, order, grouping or
     other operations.
     """
@@ -130,7 +130,7 @@ def test_a_condition_does_not_cross_an_outer_join() -> None:
         "select value (select value o.id from other o where o.of = p.id) from people p where p.id > 1",
     ],
 )
-def test_nothing_is_lost(text: str) -> None:
+def test_scan_restrictions_do_not_change_results(text: str) -> None:
     """With only the required fields and objects, the results are the same."""
     bound = bind(parse_body(text), WORLD)
     expression, needs = prepare_scans(bound.expression)

@@ -59,6 +59,6 @@ def test_fields_have_names_and_types(text: str, fields: dict[str, str]) -> None:
         "select value {x: 1} from ['a'] x",
     ],
 )
-def test_results_without_known_fields_have_none(text: str) -> None:
+def test_results_without_known_fields_have_no_signature(text: str) -> None:
     """The signature is None if the fields are not known statically."""
     assert signature(text) is None

@@ -51,7 +51,7 @@ def rows(text: str) -> list[Value]:
         ),
     ],
 )  # fmt: skip
-def test_results(text: str, expected: list[Value]) -> None:
+def test_sql_compat_results_equal_those_of_sql(text: str, expected: list[Value]) -> None:
     """The results equal those of SQL."""
     assert rows(text) == expected
 
@@ -71,7 +71,7 @@ def test_results(text: str, expected: list[Value]) -> None:
         (f"{TWO} select * from T t1 join T t2 on t1.x = t2.x", 1168, "Ambiguous projection in SELECT clause"),
     ],
 )
-def test_refusals(text: str, number: int, says: str) -> None:
+def test_sql_compat_refusals_have_asterixdb_numbers(text: str, number: int, says: str) -> None:
     """Refusals have AsterixDB's numbers and messages."""
     with pytest.raises(SqlppError, match=says) as raised:
         rows(text)
@@ -79,7 +79,7 @@ def test_refusals(text: str, number: int, says: str) -> None:
     assert raised.value.number == number
 
 
-def test_a_worker_process_rewrites_as_well() -> None:
+def test_worker_process_parses_in_sql_compat_mode() -> None:
     """A long text is parsed in a worker process, in the same mode."""
     body = UnparsedQuery(TextPosition(1, 1), "select value (select y from [4] y)")
     packed = PackedBinding.of(QueryBinding(body, ("Default",), {}, {}, sql_compat=True), ResolvedNames({}))

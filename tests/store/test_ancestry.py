@@ -13,7 +13,7 @@ NODES = {
 }
 
 
-def test_path_goes_up_to_the_metalake() -> None:
+def test_path_omits_the_metalake_and_ends_at_dropped_objects() -> None:
     """The path omits the metalake, unless the object is the metalake. An object below a dropped one has no path."""
     assert path_of(11, NODES) == ("main", "a")
     assert path_of(5, NODES) == ("lake",)

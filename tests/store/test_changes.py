@@ -18,7 +18,7 @@ def names(change: ChangeRow) -> tuple[object, ...]:
     return (change.operation, change.old_parent, change.old_name, change.new_parent, change.new_name)
 
 
-def test_feed_tells_old_and_new_names(lab: StoreLab, world: StoreWorld) -> None:
+def test_changes_name_old_and_new_parent_and_name(lab: StoreLab, world: StoreWorld) -> None:
     """The changes of create, rename, move and drop name the old and the new parent and name."""
     main = world.main.id
     a = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=main)
@@ -63,7 +63,7 @@ def test_changes_of_one_mutation_are_numbered(lab: StoreLab, world: StoreWorld) 
     assert rows == [("tester", "request-1")]
 
 
-def test_gate_is_silent_when_nothing_moved(lab: StoreLab, world: StoreWorld) -> None:
+def test_freshness_read_without_changes_is_empty(lab: StoreLab, world: StoreWorld) -> None:
     """A gate read that knows every revision returns nothing, whatever changed in other zones."""
     zones = (0, world.lake.id, world.main.id)
     known = [(zone, lab.clock(zone)[0]) for zone in zones]
@@ -72,7 +72,7 @@ def test_gate_is_silent_when_nothing_moved(lab: StoreLab, world: StoreWorld) -> 
     assert lab.gate(known) is NO_CHANGES
 
 
-def test_gate_tells_changes_since_each_known_revision(lab: StoreLab, world: StoreWorld) -> None:
+def test_freshness_read_returns_changes_since_known_revisions(lab: StoreLab, world: StoreWorld) -> None:
     """For each zone that changed, a gate read returns its clock and all changes since the known revision; for other
     zones nothing.
     """
@@ -94,7 +94,7 @@ def test_gate_tells_changes_since_each_known_revision(lab: StoreLab, world: Stor
     assert len(moved.changes) == 3
 
 
-def test_gate_reads_no_history_of_an_unknown_zone(lab: StoreLab, world: StoreWorld) -> None:
+def test_freshness_read_of_a_new_zone_returns_only_the_clock(lab: StoreLab, world: StoreWorld) -> None:
     """For a zone that the caller has not read before, a gate read returns the clock without changes."""
     lab.write(touch, zone=world.main.id)
 
@@ -104,12 +104,12 @@ def test_gate_reads_no_history_of_an_unknown_zone(lab: StoreLab, world: StoreWor
     assert moved.changes == ()
 
 
-def test_gate_of_a_zone_that_does_not_exist(lab: StoreLab, world: StoreWorld) -> None:
+def test_freshness_read_omits_a_missing_zone(lab: StoreLab, world: StoreWorld) -> None:
     """A gate read omits a zone that does not exist."""
     assert lab.gate([(10**12, UNKNOWN)]) is NO_CHANGES
 
 
-def test_gate_tells_every_clock_in_another_epoch(lab: StoreLab, world: StoreWorld) -> None:
+def test_freshness_read_of_another_epoch_returns_every_clock(lab: StoreLab, world: StoreWorld) -> None:
     """A gate read with another epoch returns the current epoch and every clock, also if all revisions are equal."""
     known = [(world.main.id, lab.clock(world.main.id)[0])]
 
@@ -119,7 +119,7 @@ def test_gate_tells_every_clock_in_another_epoch(lab: StoreLab, world: StoreWorl
     assert moved.epoch == lab.epoch()
 
 
-def test_gate_is_one_statement(lab: StoreLab, world: StoreWorld) -> None:
+def test_freshness_read_is_one_statement(lab: StoreLab, world: StoreWorld) -> None:
     """A gate read is one statement, however many zones and changes it covers."""
     lab.write(touch, zone=world.main.id)
     store = lab.store
@@ -130,7 +130,7 @@ def test_gate_is_one_statement(lab: StoreLab, world: StoreWorld) -> None:
     assert store.statements - before == 1
 
 
-def test_pruning_notes_how_far(lab: StoreLab, world: StoreWorld) -> None:
+def test_pruning_records_the_pruned_revision(lab: StoreLab, world: StoreWorld) -> None:
     """Pruning records the pruned revision in the clock before it deletes old rows, and keeps young rows."""
     for _ in range(3):
         lab.write(touch, zone=world.main.id)
@@ -143,7 +143,7 @@ def test_pruning_notes_how_far(lab: StoreLab, world: StoreWorld) -> None:
     assert [change.revision for change in lab.load(changes_read(world.main.id, 0))] == [3]
 
 
-def test_pruning_leaves_no_hole(lab: StoreLab, world: StoreWorld) -> None:
+def test_pruning_deletes_only_the_beginning_of_the_feed(lab: StoreLab, world: StoreWorld) -> None:
     """If a machine's clock was set back, pruning deletes only from the beginning of the feed, never rows in its
     middle.
     """
@@ -157,7 +157,7 @@ def test_pruning_leaves_no_hole(lab: StoreLab, world: StoreWorld) -> None:
     assert lab.database.sql("SELECT pruned_to FROM clock WHERE zone = ?", world.main.id) == [(3,)]
 
 
-def test_pruning_twice_does_not_forget_how_far(lab: StoreLab, world: StoreWorld) -> None:
+def test_second_pruning_retains_the_pruned_revision(lab: StoreLab, world: StoreWorld) -> None:
     """A second pruning that deletes nothing keeps the pruned revision of the first."""
     lab.write(touch, zone=world.main.id)
     lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
@@ -167,7 +167,7 @@ def test_pruning_twice_does_not_forget_how_far(lab: StoreLab, world: StoreWorld)
     assert lab.database.sql("SELECT pruned_to FROM clock WHERE zone = ?", world.main.id) == [(1,)]
 
 
-def test_writes_go_on_after_pruning(lab: StoreLab, world: StoreWorld) -> None:
+def test_revisions_continue_after_pruning(lab: StoreLab, world: StoreWorld) -> None:
     """After pruning, revisions continue without a gap, and later writes keep the pruned revision."""
     lab.write(touch, zone=world.main.id)
     lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
@@ -176,7 +176,7 @@ def test_writes_go_on_after_pruning(lab: StoreLab, world: StoreWorld) -> None:
     assert lab.database.sql("SELECT pruned_to FROM clock WHERE zone = ?", world.main.id) == [(1,)]
 
 
-def test_restore_starts_an_epoch_that_never_was(lab: StoreLab, world: StoreWorld) -> None:
+def test_each_restore_starts_a_new_epoch(lab: StoreLab, world: StoreWorld) -> None:
     """Two restores of one backup have different epochs, so that a view of the first is not used for the second."""
     backup = lab.epoch()
     seen = {backup}
@@ -188,7 +188,7 @@ def test_restore_starts_an_epoch_that_never_was(lab: StoreLab, world: StoreWorld
     assert len(seen) == 6
 
 
-def test_ids_after_a_restore_were_never_drawn(lab: StoreLab, world: StoreWorld) -> None:
+def test_ids_after_a_restore_exceed_all_earlier_ids(lab: StoreLab, world: StoreWorld) -> None:
     """After a restore, new ids are above all ids assigned before, and below 2^53."""
     lost = [lab.write(lambda tx: tx.next_id()) for _ in range(3)]
 
@@ -199,7 +199,7 @@ def test_ids_after_a_restore_were_never_drawn(lab: StoreLab, world: StoreWorld) 
     assert lab.write(lambda tx: tx.next_id()) == first + 1
 
 
-def test_ids_never_go_back(lab: StoreLab, world: StoreWorld) -> None:
+def test_ids_are_not_repeated_if_the_clock_was_set_back(lab: StoreLab, world: StoreWorld) -> None:
     """If a machine's clock was set back, a restore there does not assign ids again that the backup had assigned."""
     far = 2**52
     lab.database.sql(

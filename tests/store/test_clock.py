@@ -41,7 +41,7 @@ def test_revisions_are_dense(lab: StoreLab, world: StoreWorld) -> None:
     assert [lab.clock(zone) for zone in (0, world.lake.id, world.side.id)] == others
 
 
-def test_access_revision_moves_only_when_told(lab: StoreLab, world: StoreWorld) -> None:
+def test_access_revision_moves_only_with_access_changes(lab: StoreLab, world: StoreWorld) -> None:
     """The access revision does not move with changes that cannot alter a decision. A change that can sets it to its own
     revision.
     """
@@ -55,7 +55,7 @@ def test_access_revision_moves_only_when_told(lab: StoreLab, world: StoreWorld) 
     assert lab.clock(world.main.id) == (moved + 1, moved)
 
 
-def test_creates_and_renames_of_leaves_are_quiet(lab: StoreLab, world: StoreWorld) -> None:
+def test_leaf_creates_and_renames_do_not_move_access(lab: StoreLab, world: StoreWorld) -> None:
     """Creates, alters and renames of leaf objects do not move the access revision. Drops and explicit requests do."""
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     lab.write(lambda tx: tx.nodes.write_record(node, node.record), zone=world.main.id)
@@ -77,7 +77,7 @@ def test_mutation_without_change_takes_no_revision(lab: StoreLab, world: StoreWo
     assert lab.clock(world.main.id) == before
 
 
-def test_failed_mutation_leaves_nothing(lab: StoreLab, world: StoreWorld) -> None:
+def test_failed_mutation_is_rolled_back_completely(lab: StoreLab, world: StoreWorld) -> None:
     """A mutation that raises after it wrote leaves no row, change, revision or task."""
     before = lab.clock(world.main.id)
 
@@ -95,7 +95,7 @@ def test_failed_mutation_leaves_nothing(lab: StoreLab, world: StoreWorld) -> Non
     assert lab.load(changes_read(world.main.id, 0)) == []
 
 
-def test_one_failure_among_many_undoes_its_own_work_only(lab: StoreLab, world: StoreWorld) -> None:
+def test_failed_mutation_does_not_affect_its_batch(lab: StoreLab, world: StoreWorld) -> None:
     """Of mutations in one batch, a failing one leaves nothing, and the others are applied completely."""
 
     def add(name: str, *, fails: bool) -> object:
@@ -135,7 +135,7 @@ def test_concurrent_writers_of_one_zone_share_no_revision(lab: StoreLab, world: 
     assert [change.revision for change in lab.load(changes_read(world.main.id, 0))] == list(range(1, 41))
 
 
-def test_concurrent_writers_of_many_zones_end(lab: StoreLab, world: StoreWorld) -> None:
+def test_concurrent_writers_of_many_zones_do_not_deadlock(lab: StoreLab, world: StoreWorld) -> None:
     """Concurrent writers of the server's, the metalake's and catalogs' zones neither deadlock nor lose a revision."""
     zones = (0, world.lake.id, world.main.id, world.side.id)
     chains = {0: (0,), world.lake.id: zones[:2], world.main.id: zones[:3], world.side.id: (*zones[:2], zones[3])}
@@ -168,7 +168,7 @@ def test_permit_is_stale_when_access_moved_in_any_of_its_zones(lab: StoreLab, wo
     lab.run(lab.store.submit(lab.permit(*chain), touch))
 
 
-def test_permit_of_the_metalake_sees_its_catalogs_access_move(lab: StoreLab, world: StoreWorld) -> None:
+def test_metalake_permit_is_stale_when_catalog_access_moved(lab: StoreLab, world: StoreWorld) -> None:
     """A mutation of the metalake's zone is refused if the access revision moved in the catalog that its decision
     used.
     """
@@ -190,7 +190,7 @@ def test_quiet_changes_keep_permits_fresh(lab: StoreLab, world: StoreWorld) -> N
     assert lab.run(lab.store.submit(permit, touch)) == 2
 
 
-def test_later_mutation_of_a_batch_sees_that_access_moved(lab: StoreLab, world: StoreWorld) -> None:
+def test_later_mutation_of_a_batch_is_refused_after_access_moved(lab: StoreLab, world: StoreWorld) -> None:
     """If the first of two mutations in one batch moves the access revision, the second one with the same permit is
     refused.
     """
@@ -208,7 +208,7 @@ def test_later_mutation_of_a_batch_sees_that_access_moved(lab: StoreLab, world: 
         assert told == [2, 1]
 
 
-def test_no_right_is_used_after_it_was_taken(lab: StoreLab, world: StoreWorld) -> None:
+def test_no_mutation_commits_with_a_stale_permit_under_load(lab: StoreLab, world: StoreWorld) -> None:
     """Under load on two nodes, no mutation commits with a permit that was decided before access moved."""
     nodes = [lab.store, lab.open()]
     chain = (0, world.lake.id, world.main.id)
@@ -231,7 +231,7 @@ def test_no_right_is_used_after_it_was_taken(lab: StoreLab, world: StoreWorld) -
     assert lab.clock(world.main.id)[0] == len(kept) - 1
 
 
-def test_refused_create_among_creates(lab: StoreLab, world: StoreWorld) -> None:
+def test_second_of_two_concurrent_creates_is_refused(lab: StoreLab, world: StoreWorld) -> None:
     """Of two concurrent creates of one name one succeeds and the other is refused, on the same or on different
     nodes.
     """

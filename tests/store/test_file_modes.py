@@ -34,7 +34,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o7777
 
 
-def test_store_is_closed_from_its_first_moment(tmp_path: Path) -> None:
+def test_new_store_files_are_accessible_to_the_owner_only(tmp_path: Path) -> None:
     """The database, its log, the log's index and the lock file of a new store are accessible to the owner only."""
     path = tmp_path / "limnos.db"
 
@@ -47,7 +47,7 @@ def test_store_is_closed_from_its_first_moment(tmp_path: Path) -> None:
     assert set(modes.values()) == {0o600}
 
 
-def test_open_store_of_before_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_older_readable_files_are_restricted_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of an earlier release that others can read are restricted at the next start, and each is reported."""
     path = tmp_path / "limnos.db"
     migrate(str(path))
@@ -63,7 +63,7 @@ def test_open_store_of_before_is_closed(tmp_path: Path, monkeypatch: pytest.Monk
     assert "closed to other users of this machine" in told
 
 
-def test_locks_survive_the_closing(tmp_path: Path) -> None:
+def test_restricting_open_files_retains_sqlite_locks(tmp_path: Path) -> None:
     """Restricting the files of an open store does not release this process's SQLite locks on them."""
     path = tmp_path / "limnos.db"
     migrate(str(path))
@@ -99,7 +99,7 @@ def _locks(path: Path) -> list[str]:
     ).stdout.split()
 
 
-def test_directory_is_made_for_one(tmp_path: Path) -> None:
+def test_new_directory_has_mode_700(tmp_path: Path) -> None:
     """A new directory has mode 700. Parents that are created with it have the mode of the umask."""
     private_directory(tmp_path / "srv" / "data", marks=MARKS)
 
@@ -111,7 +111,7 @@ def test_directory_is_made_for_one(tmp_path: Path) -> None:
     [((), 0o700), (("limnos.db", "other"), 0o700), (("other",), 0o755)],
     ids=["empty", "ours", "not ours"],
 )
-def test_existing_directory_is_closed_if_it_is_ours(tmp_path: Path, holds: tuple[str, ...], after: int) -> None:
+def test_existing_directory_with_the_store_is_restricted(tmp_path: Path, holds: tuple[str, ...], after: int) -> None:
     """An existing directory that contains the store, or nothing, is restricted. A directory with other content is not
     changed.
     """
@@ -124,7 +124,7 @@ def test_existing_directory_is_closed_if_it_is_ours(tmp_path: Path, holds: tuple
     assert mode(tmp_path) == after
 
 
-def test_shared_directory_is_never_closed(tmp_path: Path) -> None:
+def test_shared_directory_is_never_restricted(tmp_path: Path) -> None:
     """A shared directory such as /tmp is never restricted, whatever it contains."""
     tmp_path.chmod(0o1777)
 

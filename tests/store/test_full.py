@@ -58,7 +58,7 @@ def full(refused: BaseException) -> bool:
     return isinstance(refused, NoSpace) and code == sqlite3.SQLITE_FULL and "Nothing was changed" in str(refused)
 
 
-def test_no_room_at_the_commit(lab: StoreLab, room: Room) -> None:
+def test_full_disk_at_commit_refuses_the_mutation(lab: StoreLab, room: Room) -> None:
     """If COMMIT finds no space, the mutation is refused with a certain outcome and reads continue. With space, the next
     write succeeds.
     """
@@ -80,7 +80,7 @@ def test_no_room_at_the_commit(lab: StoreLab, room: Room) -> None:
     assert lab.database.sql("SELECT count(*) FROM task") == [(0,)]
 
 
-def test_no_room_within_a_statement(lab: StoreLab, room: Room) -> None:
+def test_full_disk_within_a_statement_refuses_the_batch(lab: StoreLab, room: Room) -> None:
     """If a statement finds no space, every writer of the batch gets the error and nothing is changed."""
     assert isinstance(lab.store, SqliteStore)
     store = lab.store

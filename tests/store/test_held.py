@@ -48,7 +48,7 @@ def held(lab: StoreLab, stale: Permit[object], fresh: Permit[object], seen: list
     return lab.run(lab.store.submit_held(stale, again))
 
 
-def test_locks_come_before_the_decision(lab: StoreLab, world: StoreWorld) -> None:
+def test_access_cannot_move_while_a_writer_decides_under_locks(lab: StoreLab, world: StoreWorld) -> None:
     """While a writer of a catalog decides under locks, the metalake's access revision cannot move; afterwards it
     can.
     """
@@ -59,7 +59,7 @@ def test_locks_come_before_the_decision(lab: StoreLab, world: StoreWorld) -> Non
     assert can_access_move(lab, world.lake.id)
 
 
-def test_metalake_is_held_too(lab: StoreLab, world: StoreWorld) -> None:
+def test_grants_wait_for_a_grant_decided_under_locks(lab: StoreLab, world: StoreWorld) -> None:
     """While a grant in a catalog is decided under locks, other grants wait."""
     permit, seen = lab.permit(0, world.lake.id, world.main.id, zone=world.lake.id), list[bool]()
 
@@ -68,7 +68,7 @@ def test_metalake_is_held_too(lab: StoreLab, world: StoreWorld) -> None:
     assert seen == [False]
 
 
-def test_permit_of_the_decision_counts(lab: StoreLab, world: StoreWorld) -> None:
+def test_permit_decided_under_locks_is_checked(lab: StoreLab, world: StoreWorld) -> None:
     """A stale permit from before the locks has no effect. The permit that is decided under the locks is checked as
     usual.
     """
@@ -81,7 +81,7 @@ def test_permit_of_the_decision_counts(lab: StoreLab, world: StoreWorld) -> None
     assert held(lab, stale, lab.permit(*zones), []) == 1
 
 
-def test_refusal_lets_the_locks_go(lab: StoreLab, world: StoreWorld) -> None:
+def test_refusal_under_locks_releases_the_locks(lab: StoreLab, world: StoreWorld) -> None:
     """If the decision under locks is a refusal, the caller gets the reason, nothing is written, and the locks are
     released.
     """
@@ -96,7 +96,7 @@ def test_refusal_lets_the_locks_go(lab: StoreLab, world: StoreWorld) -> None:
     assert can_access_move(lab, world.lake.id)
 
 
-def test_one_who_gave_up_is_not_carried_out(lab: StoreLab, world: StoreWorld) -> None:
+def test_cancelled_request_writes_and_blocks_nothing(lab: StoreLab, world: StoreWorld) -> None:
     """A request that is cancelled during the decision writes nothing and blocks no other request."""
     permit = lab.permit(0, world.lake.id, world.main.id)
 
@@ -119,7 +119,7 @@ def test_one_who_gave_up_is_not_carried_out(lab: StoreLab, world: StoreWorld) ->
     lab.run(asyncio.wait_for(story(), 300))
 
 
-def test_held_writers_and_others_take_turns(lab: StoreLab, world: StoreWorld) -> None:
+def test_concurrent_writers_with_and_without_locks_succeed(lab: StoreLab, world: StoreWorld) -> None:
     """Many concurrent writers of both kinds succeed; each that decides under locks has its own transaction."""
     zones = (0, world.lake.id, world.main.id)
     permit = lab.permit(*zones)

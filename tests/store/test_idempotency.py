@@ -39,7 +39,7 @@ def read(lab: StoreLab, where: IdempotencyKey, *, now_ms: int = 1) -> RequestOut
     return outcome_of(lab.find(outcome_query(where, now_ms=now_ms)))
 
 
-def test_first_outcome_stays(lab: StoreLab, world: StoreWorld) -> None:
+def test_first_outcome_of_a_key_is_not_replaced(lab: StoreLab, world: StoreWorld) -> None:
     """The first stored outcome of a key is returned to later requests and is not replaced."""
     told = [keep(lab, key(world), DONE), keep(lab, key(world), REFUSED)]
 
@@ -47,7 +47,7 @@ def test_first_outcome_stays(lab: StoreLab, world: StoreWorld) -> None:
     assert read(lab, key(world)) == DONE
 
 
-def test_looking_takes_one_statement(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_lookup_takes_one_statement(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking up a key takes exactly one statement, because every request with a key does it first."""
     keep(lab, key(world), DONE)
     read(lab, key(world))
@@ -71,7 +71,7 @@ def _noted(asked: Callable[..., Any], sent: list[str]) -> Callable[..., Any]:
     return noting
 
 
-def test_keys_are_apart(lab: StoreLab, world: StoreWorld) -> None:
+def test_keys_are_separate_by_caller_and_catalog(lab: StoreLab, world: StoreWorld) -> None:
     """The same key text of another caller, or in another catalog, is another key."""
     keep(lab, key(world), REFUSED)
     others = [key(world, caller="id 1002"), key(world, text="x"), key(world)._replace(zone=world.side.id)]
@@ -81,7 +81,7 @@ def test_keys_are_apart(lab: StoreLab, world: StoreWorld) -> None:
     assert [keep(lab, other, DONE) for other in others] == [None] * 3
 
 
-def test_expired_outcome_makes_room(lab: StoreLab, world: StoreWorld) -> None:
+def test_expired_outcome_can_be_replaced(lab: StoreLab, world: StoreWorld) -> None:
     """An expired outcome is not found, and another one can replace it."""
     keep(lab, key(world), DONE, lifetime_ms=0)
 
@@ -90,7 +90,7 @@ def test_expired_outcome_makes_room(lab: StoreLab, world: StoreWorld) -> None:
     assert read(lab, key(world)) == REFUSED
 
 
-def test_refused_mutation_keeps_nothing(lab: StoreLab, world: StoreWorld) -> None:
+def test_rolled_back_mutation_stores_no_outcome(lab: StoreLab, world: StoreWorld) -> None:
     """An outcome is stored in the transaction of its mutation: a mutation that is rolled back stores none."""
 
     def mutation(tx: Tx) -> None:
@@ -103,7 +103,7 @@ def test_refused_mutation_keeps_nothing(lab: StoreLab, world: StoreWorld) -> Non
     assert read(lab, key(world)) is None
 
 
-def test_pruning_takes_what_is_over(lab: StoreLab, world: StoreWorld) -> None:
+def test_pruning_deletes_the_oldest_expired_outcomes(lab: StoreLab, world: StoreWorld) -> None:
     """Pruning deletes a limited number of expired outcomes, the oldest first, and no other."""
 
     def many(tx: Tx) -> None:

@@ -93,7 +93,7 @@ def test_two_catalogs_do_not_wait_for_each_other(lab: StoreLab, world: StoreWorl
     assert told == 1
 
 
-def test_one_catalog_is_written_by_one(lab: StoreLab, world: StoreWorld) -> None:
+def test_second_mutation_of_a_catalog_waits_for_the_first(lab: StoreLab, world: StoreWorld) -> None:
     """A second mutation of a catalog waits for the first one's commit, and gets the next revision."""
     blocked, told = meet(lab, (0, world.lake.id, world.main.id), (0, world.lake.id, world.main.id))
 
@@ -101,7 +101,7 @@ def test_one_catalog_is_written_by_one(lab: StoreLab, world: StoreWorld) -> None
     assert told == 2
 
 
-def test_metalake_waits_for_its_catalogs(lab: StoreLab, world: StoreWorld) -> None:
+def test_grant_waits_for_an_open_mutation_of_a_catalog(lab: StoreLab, world: StoreWorld) -> None:
     """A grant waits for an open mutation of a catalog that was decided before it."""
     revision = lab.clock(world.lake.id)[0]
 
@@ -111,7 +111,7 @@ def test_metalake_waits_for_its_catalogs(lab: StoreLab, world: StoreWorld) -> No
     assert told == revision + 1
 
 
-def test_catalog_waits_for_its_metalake_and_is_refused(lab: StoreLab, world: StoreWorld) -> None:
+def test_catalog_mutation_is_stale_after_an_open_grant(lab: StoreLab, world: StoreWorld) -> None:
     """A mutation of a catalog waits for an open grant, and is stale if the grant moved the access revision."""
     blocked, told = meet(lab, (0, world.lake.id), (0, world.lake.id, world.main.id), then=move_access)
 
@@ -119,7 +119,7 @@ def test_catalog_waits_for_its_metalake_and_is_refused(lab: StoreLab, world: Sto
     assert isinstance(told, StalePermit)
 
 
-def test_server_holds_up_everyone(lab: StoreLab, world: StoreWorld) -> None:
+def test_catalog_mutation_waits_for_an_open_server_change(lab: StoreLab, world: StoreWorld) -> None:
     """A mutation of a catalog waits for an open change of the server's zone, such as a revoked token."""
     blocked, told = meet(lab, (0,), (0, world.lake.id, world.main.id), then=move_access)
 
@@ -127,7 +127,7 @@ def test_server_holds_up_everyone(lab: StoreLab, world: StoreWorld) -> None:
     assert isinstance(told, StalePermit)
 
 
-def test_reads_wait_for_nobody(lab: StoreLab, world: StoreWorld) -> None:
+def test_freshness_read_does_not_wait_for_an_open_mutation(lab: StoreLab, world: StoreWorld) -> None:
     """A gate read does not wait for an open mutation, and does not see its uncommitted changes."""
     paused = Paused()
     permit = lab.permit(0, world.lake.id, world.main.id)
@@ -143,7 +143,7 @@ def test_reads_wait_for_nobody(lab: StoreLab, world: StoreWorld) -> None:
     assert lab.run(both()) == ()
 
 
-def test_rival_for_a_location_is_told_in_clear_words(lab: StoreLab, world: StoreWorld) -> None:
+def test_concurrent_table_at_one_location_is_a_bad_request(lab: StoreLab, world: StoreWorld) -> None:
     """A change that waits for another catalog's table at the same location is refused with BadRequest after that
     table's commit.
     """

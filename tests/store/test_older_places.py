@@ -168,7 +168,9 @@ def mend(node: DriverNode, lake: str) -> None:
         pass
 
 
-def test_it_is_told_and_can_be_mended(settings: Settings, lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_conflicting_locations_are_reported_until_repaired(
+    settings: Settings, lake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Each start and `server check` report both locations and the repair. No create fails because of them. After the
     repair nothing is reported.
     """
@@ -202,7 +204,7 @@ def test_it_is_told_and_can_be_mended(settings: Settings, lake: str, capsys: pyt
     }  # these are in the trash and can be restored
 
 
-def test_a_store_lies_where_it_lay(tmp_path: Path) -> None:
+def test_store_at_a_path_of_another_length_is_refused(tmp_path: Path) -> None:
     """The store is refused at a path of another length, because that would make records unreadable."""
     with pytest.raises(ValueError, match="length"):
         restored("", lake=str(tmp_path / ("x" * 40)))

@@ -29,7 +29,7 @@ def lab(postgres_server: PostgresServer) -> Iterator[StoreLab]:
     lab.close()
 
 
-def test_lock_of_somebody_else_is_named(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_error_names_the_lock_of_another_session(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a row lock of another session causes a timeout, the error says so, and not that the database does not
     respond.
     """
@@ -45,7 +45,7 @@ def test_lock_of_somebody_else_is_named(lab: StoreLab, monkeypatch: pytest.Monke
     assert lab.write(touch) == 1
 
 
-def test_long_wait_for_a_lock_is_not_silence(lab: StoreLab) -> None:
+def test_long_wait_for_a_lock_is_not_aborted(lab: StoreLab) -> None:
     """A write that waits for a lock longer than the limit of dead-peer detection is not aborted, because the database
     is at work on it.
     """
@@ -106,7 +106,7 @@ def test_mutation_that_waits_has_not_begun(lab: StoreLab) -> None:
     assert lab.clock(0)[0] == 1
 
 
-def test_reads_ask_again_when_their_connections_died(lab: StoreLab) -> None:
+def test_reads_are_retried_after_their_connections_were_terminated(lab: StoreLab) -> None:
     """A gate read and a load whose connections are terminated at the moment of use are sent again and answered."""
     store = lab.store
     assert isinstance(store, PostgresStore)

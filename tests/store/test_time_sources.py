@@ -13,7 +13,7 @@ from limnos.store.time_sources import OFFSET, StoreTime
 HOUR_MS = 3_600_000
 
 
-def test_clock_ahead_is_known_and_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_node_with_a_fast_clock_uses_the_store_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node whose clock is an hour ahead uses the store's time, and reports the difference."""
     real = time.time()
     monkeypatch.setattr(time, "time", lambda: real + 3600)
@@ -26,7 +26,7 @@ def test_clock_ahead_is_known_and_not_used(monkeypatch: pytest.MonkeyPatch) -> N
     assert 3500 < OFFSET[()] < 3700
 
 
-def test_clock_that_is_set_moves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_node_time_does_not_jump_when_the_clock_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the machine's clock is set while a node runs, the node's times do not jump, and the store's time is read again
     at once.
     """
@@ -42,7 +42,7 @@ def test_clock_that_is_set_moves_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     assert abs(found.now_ms() - store_ms) < 60_000
 
 
-def test_store_that_was_never_asked() -> None:
+def test_machine_clock_is_used_before_the_first_store_time() -> None:
     """Before the store's time was read, the machine's clock is used, and a read is due."""
     found = StoreTime()
 

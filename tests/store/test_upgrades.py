@@ -85,7 +85,7 @@ def lacking(before: object, after: object, at: str = "") -> list[str]:
     return [] if before == after else [f"{at}: {before!r} is now {after!r}"]
 
 
-def test_this_release_has_its_store() -> None:
+def test_every_release_has_a_committed_store() -> None:
     """For each release a store is committed, written by `python -m tests.store.upgrade_story`."""
     assert __version__ in RELEASES
     assert all(
@@ -96,7 +96,7 @@ def test_this_release_has_its_store() -> None:
     )
 
 
-def test_everything_is_there(tmp_path: Path, kind: str, release: str, address: str) -> None:
+def test_answers_are_unchanged_after_an_upgrade(tmp_path: Path, kind: str, release: str, address: str) -> None:
     """After the upgrade every request has the same answer as before, including refusals."""
     seen: list[Seen] = json.loads((FOLDER / release / f"{kind}.json").read_text(encoding="utf-8"))
 
@@ -110,7 +110,7 @@ def test_everything_is_there(tmp_path: Path, kind: str, release: str, address: s
             assert (answer.status, lacking(each["body"], answer.json())) == (each["status"], []), each["path"]
 
 
-def test_it_can_be_worked_with(tmp_path: Path, kind: str, address: str) -> None:
+def test_upgraded_store_accepts_grants_renames_and_restores(tmp_path: Path, kind: str, address: str) -> None:
     """After the upgrade, grants, renames and restores from the trash work, and new ids and revisions follow the old
     ones.
     """
@@ -145,7 +145,7 @@ def test_it_can_be_worked_with(tmp_path: Path, kind: str, address: str) -> None:
         assert told["metadata"]["properties"]["k"] == "v"  # type: ignore[index]
 
 
-def test_a_loss_is_seen() -> None:
+def test_comparison_reports_changed_and_missing_values() -> None:
     """The comparison reports changed and missing values, and ignores new ones."""
     assert lacking({"a": [1, {"b": 2}]}, {"a": [1, {"b": 2, "c": 3}], "d": 4}) == []
     assert lacking({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}) == [".a[1].b: 2 is now 3"]

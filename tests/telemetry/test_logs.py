@@ -50,7 +50,7 @@ def test_an_event_is_one_json_object() -> None:
     assert time.endswith("Z")
 
 
-def test_other_libraries_log_the_same_way() -> None:
+def test_standard_library_loggers_log_json() -> None:
     """A logger of the standard library also logs JSON, with its arguments formatted."""
     stream = io.StringIO()
     configure("info", "json", stream=stream)
@@ -95,7 +95,7 @@ def test_lower_levels_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["token", "authorization", "password", "secret", "credential"])
-def test_secrets_are_blotted_out(name: str) -> None:
+def test_secret_values_are_not_logged(name: str) -> None:
     """A value with the name of a secret is not logged."""
     stream = io.StringIO()
     configure("info", "json", stream=stream)
@@ -121,7 +121,7 @@ def test_a_traceback_is_written_without_local_variables(format: str) -> None:
     assert "hunter2" not in stream.getvalue()
 
 
-def test_the_console_form_is_for_reading() -> None:
+def test_console_format_has_values_in_the_line_without_colors() -> None:
     """The console format has message and values in the line. Without a terminal it has no color codes."""
     stream = io.StringIO()
     configure("info", "console", stream=stream)
@@ -140,7 +140,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_auto_is_for_reading_on_a_terminal_and_json_elsewhere() -> None:
+def test_auto_format_is_console_on_a_terminal_and_json_elsewhere() -> None:
     """The format `auto` is the console format on a terminal and JSON elsewhere."""
     terminal, file = Terminal(), io.StringIO()
     for stream in (terminal, file):
@@ -178,7 +178,7 @@ def test_logs_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("level, format", [("loud", "json"), ("info", "xml"), ("INFO", "json")])
-def test_unknown_words_are_refused_with_the_known_ones(level: str, format: str) -> None:
+def test_unknown_level_or_format_is_refused_with_valid_values(level: str, format: str) -> None:
     """The refusal of an unknown level or format lists the valid ones."""
     with pytest.raises(ValueError, match=r"debug, info, warning, error .* auto, json, console"):
         configure(level, format)  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ def test_a_counter_counts_per_labels() -> None:
     }
 
 
-def test_reading_a_count_that_was_never_made_leaves_no_trace() -> None:
+def test_reading_an_unknown_count_does_not_create_it() -> None:
     """Reading an unknown key returns 0, and the key is not rendered."""
     registry = MetricRegistry()
     counter = Counter("limnos_things_total", "Things.", ("kind",), registry=registry)
@@ -98,13 +98,13 @@ def test_a_name_that_breaks_the_rule_is_refused(name: str) -> None:
         Counter(name, "Things.", registry=MetricRegistry())
 
 
-def test_a_counter_says_so_in_its_name() -> None:
+def test_counter_name_must_end_with_total() -> None:
     """A counter's name must end with `_total`, because Prometheus clients append it."""
     with pytest.raises(ValueError, match="ends in _total"):
         Counter("limnos_things", "Things.", registry=MetricRegistry())
 
 
-def test_a_name_is_used_once() -> None:
+def test_duplicate_metric_name_is_an_error() -> None:
     """A second metric of the same name is an error."""
     registry = MetricRegistry()
     Counter("limnos_things_total", "Things.", registry=registry)
@@ -113,7 +113,7 @@ def test_a_name_is_used_once() -> None:
         Counter("limnos_things_total", "Things.", registry=registry)
 
 
-def test_the_process_knows_all_its_metrics() -> None:
+def test_request_metrics_are_registered_with_help_and_labels() -> None:
     """The request metrics are registered in the process, each with a help text and its labels."""
     known = {metric.name: metric for metric in all_metrics()}
 
@@ -122,7 +122,7 @@ def test_the_process_knows_all_its_metrics() -> None:
     assert all(metric.help.endswith(".") for metric in known.values())
 
 
-def test_rendering_the_process_names_its_metrics() -> None:
+def test_rendered_text_contains_all_request_metrics() -> None:
     """The rendered text of the process's registry has the request metrics, counted or not."""
     text = render().decode("utf-8")
 

@@ -18,7 +18,7 @@ def test_ids_are_unique_across_threads() -> None:
     assert len(set(ids)) == 5_000
 
 
-def test_ids_are_plain_and_sort_as_they_were_given() -> None:
+def test_ids_are_header_safe_and_sort_by_assignment() -> None:
     """An id is safe in headers and log lines, and the ids of one process sort in the order of their assignment."""
     ids = [next_request_id() for _ in range(300)]
 

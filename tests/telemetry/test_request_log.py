@@ -41,7 +41,7 @@ def written(*entries: RequestLogEntry, json: bool = True, **settings: object) ->
     return out.getvalue()
 
 
-def test_a_line_says_what_happened() -> None:
+def test_log_line_has_all_fields_of_the_request() -> None:
     """A line has method, operation, path, status, user, client, duration, bytes and id, and for a refusal the first
     line of its reason.
     """
@@ -57,7 +57,7 @@ def test_a_line_says_what_happened() -> None:
     assert refused["reason"] == "ana may not"
 
 
-def test_a_line_for_people() -> None:
+def test_terminal_format_escapes_control_characters() -> None:
     """The format for terminals has the same fields on one line, with control characters of names escaped."""
     (good, refused) = written(
         GOOD, REFUSED._replace(user="x\x1b]0;own\x07", reason="\u202eno\x1b[2J"), json=False
@@ -69,19 +69,19 @@ def test_a_line_for_people() -> None:
 
 
 @pytest.mark.parametrize("wanted, ids", [("all", ["abc1", "abc2"]), ("refusals", ["abc2"]), ("none", [])])
-def test_who_gets_a_line(wanted: str, ids: list[str]) -> None:
+def test_setting_selects_all_refused_or_no_requests(wanted: str, ids: list[str]) -> None:
     """Depending on the setting, all requests have a line, or only refused ones, or none."""
     assert [line["request_id"] for line in lines_of(written(GOOD, REFUSED, mode=wanted))] == ids
 
 
-def test_a_sample() -> None:
+def test_sample_rate_logs_some_successes_and_all_refusals() -> None:
     """With a sample rate, an even part of the successful requests and every refused one have a line."""
     found = lines_of(written(*[GOOD] * 100, *[REFUSED] * 10, sample=0.25))
 
     assert [line["status"] for line in found] == [200] * 25 + [403] * 10
 
 
-def test_long_texts_are_cut() -> None:
+def test_log_lines_are_truncated_to_the_pipe_limit() -> None:
     """No line is longer than what a pipe accepts at once, whatever a client sends."""
     (line,) = written(GOOD._replace(path=b"/" + b"\xff" * 60_000, reason="\x00" * 5_000)).splitlines()
 
@@ -89,7 +89,7 @@ def test_long_texts_are_cut() -> None:
     assert json.loads(line)["path"].startswith("/\xff")
 
 
-def test_a_reader_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_pipe_does_not_delay_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     """A full pipe delays no request: lines are queued up to a limit, further ones are counted, and the count is written
     when the pipe is read again.
     """
@@ -123,7 +123,7 @@ def test_a_reader_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert request_log.LINES_LOST[()] - before == sum(lost)
 
 
-def test_a_stream_that_is_closed() -> None:
+def test_closed_log_stream_does_not_fail_requests() -> None:
     """Requests do not fail if the log's stream is closed."""
     out = io.StringIO()
     log = RequestLog(out, json=True)
@@ -136,7 +136,7 @@ def test_a_stream_that_is_closed() -> None:
     run(story())
 
 
-def test_the_configured_log(tmp_path: Path) -> None:
+def test_request_log_follows_the_log_configuration(tmp_path: Path) -> None:
     """The request log goes to the same stream as other lines, in their format. It is off at levels above `info` and if
     it is disabled.
     """

@@ -13,7 +13,7 @@ from limnos.telemetry.metrics import Counter, MetricRegistry, render
 
 
 @pytest.mark.parametrize("number", [None, 3])
-def test_worker_is_told(monkeypatch: pytest.MonkeyPatch, number: int | None) -> None:
+def test_worker_number_is_in_its_logs_and_metrics(monkeypatch: pytest.MonkeyPatch, number: int | None) -> None:
     """The log lines and series of a worker have its number. Those of a single process do not."""
     monkeypatch.setattr(worker, "number", number)
     registry, stream = MetricRegistry(), io.StringIO()

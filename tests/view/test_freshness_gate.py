@@ -131,7 +131,7 @@ def test_requests_that_come_during_a_read_share_the_next() -> None:
     run(story)
 
 
-def test_question_waits_for_company_while_some_comes() -> None:
+def test_read_is_delayed_while_requests_arrive() -> None:
     """Requests in consecutive turns of the event loop share one statement. It is sent in the first turn without a new
     request.
     """
@@ -151,7 +151,7 @@ def test_question_waits_for_company_while_some_comes() -> None:
     run(story)
 
 
-def test_question_does_not_wait_for_ever() -> None:
+def test_read_is_sent_after_a_limited_number_of_turns() -> None:
     """However many requests arrive in each turn, the statement is sent after a limited number of turns."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
@@ -165,7 +165,7 @@ def test_question_does_not_wait_for_ever() -> None:
     run(story)
 
 
-def test_nobody_joins_a_read_that_began_before_it_came() -> None:
+def test_request_does_not_join_an_earlier_read() -> None:
     """A request sees every commit before its arrival, although an earlier read is still running, because it does not
     join that read (rule 1).
     """
@@ -186,7 +186,7 @@ def test_nobody_joins_a_read_that_began_before_it_came() -> None:
     run(story)
 
 
-def test_one_read_covers_all_zones_and_pairs_each_chain() -> None:
+def test_shared_read_covers_all_zones_and_pairs_each_chain() -> None:
     """Requests for different catalogs share one statement over all zones, which pairs the zones of each request."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
@@ -202,7 +202,7 @@ def test_one_read_covers_all_zones_and_pairs_each_chain() -> None:
     run(story)
 
 
-def test_failed_read_fails_who_waited_for_it_only() -> None:
+def test_failed_read_fails_only_its_own_requests() -> None:
     """All requests that share a failed read get its error; the next request reads again."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
@@ -218,7 +218,7 @@ def test_failed_read_fails_who_waited_for_it_only() -> None:
     run(story)
 
 
-def test_cancelled_request_leaves_the_others_waiting_in_peace() -> None:
+def test_cancelled_request_does_not_affect_the_others() -> None:
     """The cancellation of one request does not affect the others that share the read."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
@@ -235,7 +235,7 @@ def test_cancelled_request_leaves_the_others_waiting_in_peace() -> None:
     run(story)
 
 
-def test_same_facts_wanted_twice_are_read_once() -> None:
+def test_concurrent_requests_for_one_fact_cause_one_load() -> None:
     """Ten requests that lack the same fact cause one load."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
@@ -251,7 +251,7 @@ def test_same_facts_wanted_twice_are_read_once() -> None:
     run(story)
 
 
-def test_cold_read_under_way_survives_who_asked_first() -> None:
+def test_load_survives_cancellation_of_its_first_request() -> None:
     """If the first request for a fact is cancelled, the load continues for the others."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
@@ -271,7 +271,7 @@ def test_cold_read_under_way_survives_who_asked_first() -> None:
     run(story)
 
 
-def test_nobody_joins_a_cold_read_that_is_over() -> None:
+def test_request_does_not_join_a_finished_load() -> None:
     """A request that arrives when a load has just ended, before its waiters run, starts a new load."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
@@ -321,7 +321,7 @@ def test_too_many_cold_reads_are_refused() -> None:
     run(story, cold_reads_max=3)
 
 
-def test_load_that_landed_late_brings_nothing_stale() -> None:
+def test_late_load_does_not_merge_changed_facts() -> None:
     """When a load ends, facts that changed since its read are not merged into the view; unchanged ones are (rule 3)."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
@@ -342,7 +342,7 @@ def test_load_that_landed_late_brings_nothing_stale() -> None:
     run(story)
 
 
-def test_load_that_landed_late_sets_nothing_back() -> None:
+def test_late_load_does_not_set_back_revisions() -> None:
     """An older load that ends after a newer gate read sets back no revision and no pairing (rule 1)."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
@@ -362,7 +362,7 @@ def test_load_that_landed_late_sets_nothing_back() -> None:
     run(story)
 
 
-def test_load_may_run_ahead_of_the_gate() -> None:
+def test_newer_load_applies_its_changes_before_its_facts() -> None:
     """A load that is newer than the last gate read applies its changes before its facts, which advances the view."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
@@ -377,7 +377,7 @@ def test_load_may_run_ahead_of_the_gate() -> None:
     run(story)
 
 
-def test_results_of_before_a_fresh_start_are_dropped() -> None:
+def test_result_from_before_a_view_reset_is_discarded() -> None:
     """The result of a read is discarded if the view was reset meanwhile, and the gate reads again."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
@@ -401,7 +401,7 @@ def test_results_of_before_a_fresh_start_are_dropped() -> None:
     run(story)
 
 
-def test_pruned_feed_under_a_shared_read() -> None:
+def test_no_chain_is_partly_known_after_a_pruned_feed() -> None:
     """If a shared read finds that the feed of one zone is pruned, no ancestor chain stays partly known."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:

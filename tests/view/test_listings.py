@@ -56,7 +56,7 @@ def held(view: StoreView) -> list[tuple[str, ...]]:
     return [each.names for each in found if isinstance(each, Listing)]
 
 
-def test_a_name_is_found_in_its_range() -> None:
+def test_name_is_looked_up_in_the_block_of_its_range() -> None:
     """A range begins after a name and ends with one; the last has no end."""
     index = BlockIndex()
     for ends in (("m", ""), ("", "c"), ("c", "f")):
@@ -76,7 +76,7 @@ def test_a_name_is_found_in_its_range() -> None:
     assert index.gap((41, "table", Kind.TABLE), "q") == ("q", "")
 
 
-def test_what_overlaps_gives_way() -> None:
+def test_new_block_replaces_overlapping_ones() -> None:
     """A block that is read again replaces the blocks that it overlaps, and no others."""
     index = BlockIndex()
     for ends in (("", "c"), ("c", "f"), ("f", "k"), ("k", "")):
@@ -99,21 +99,21 @@ def test_create_and_drop_touch_one_block(view: StoreView) -> None:
     assert view.get(block_key(SPACE, "m", "")) is before[2]
 
 
-def test_two_rows_in_a_revision_drop_what_they_touch(view: StoreView) -> None:
+def test_two_changes_in_one_revision_drop_the_affected_blocks(view: StoreView) -> None:
     """Two changes of a listing in one revision drop the affected blocks."""
     step(view, MAIN, 2, change("drop", old="d"), msgspec.structs.replace(change("create", new="cc"), ordinal=1))
 
     assert held(view) == [("b", "c"), ("x",)]
 
 
-def test_move_within_a_listing(view: StoreView) -> None:
+def test_rename_drops_both_affected_blocks(view: StoreView) -> None:
     """A rename drops both affected blocks, because the change does not contain the owner."""
     step(view, MAIN, 2, change("move", old="b", new="y"))
 
     assert held(view) == [("d", "f")]
 
 
-def test_transfer_changes_the_owner(view: StoreView) -> None:
+def test_owner_change_updates_the_block_of_the_name(view: StoreView) -> None:
     """A new owner changes the block of the name. A change of owner without the name drops the whole listing."""
     told = msgspec.structs.replace(change("own", old="d"), old_name=None, new_name="d")
     step(view, MAIN, 2, told)
@@ -125,7 +125,7 @@ def test_transfer_changes_the_owner(view: StoreView) -> None:
     assert len(held(view)) <= 1
 
 
-def test_block_that_grew_is_read_again(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_of_doubled_size_is_dropped(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block that has doubled in size is dropped."""
     monkeypatch.setattr(listings, "BLOCK", 1)
 
@@ -145,7 +145,7 @@ def test_late_block_is_merged_unless_its_range_was_touched(view: StoreView) -> N
     assert held(view) == [("b", "c"), ("d", "f"), ("g", "h"), ("k",), ("x",)]
 
 
-def test_other_changes_leave_blocks_alone(view: StoreView) -> None:
+def test_unrelated_changes_do_not_drop_blocks(view: StoreView) -> None:
     """Changes elsewhere in the catalog do not drop blocks."""
     before = held(view)
 
@@ -155,7 +155,7 @@ def test_other_changes_leave_blocks_alone(view: StoreView) -> None:
     assert held(view) == before
 
 
-def test_blocks_go_with_their_generation() -> None:
+def test_evicted_blocks_are_not_counted_as_cached() -> None:
     """Blocks evicted by the budget no longer count as cached."""
     view = StoreView(bytes_max=4 * size_of(block_key(SPACE, "a", "b"), block("b")))
     view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
@@ -167,7 +167,7 @@ def test_blocks_go_with_their_generation() -> None:
     assert len(view) == len(held(view))
 
 
-def test_random_lives_end_like_a_sorted_list() -> None:
+def test_blocks_equal_sorted_names_after_random_changes() -> None:
     """After random changes each block equals the sorted names in its range, or is dropped."""
     dice = random.Random(5)
     for _ in range(200):
@@ -185,7 +185,7 @@ def test_random_lives_end_like_a_sorted_list() -> None:
         assert found.encoded == tuple(map(msgspec.json.encode, found.names))
 
 
-def test_which_names_a_change_is_about() -> None:
+def test_only_changes_of_the_listing_affect_it() -> None:
     """Only changes with the listing's parent, name space and kind affect it."""
     assert names_touched(change("move", old="a", new="b", parents=(40, 41)), SPACE) == ["a"]
     assert names_touched(change("move", old="a", new="b", parents=(41, 40)), SPACE) == ["b"]

@@ -120,7 +120,7 @@ def test_warm_read_costs_at_most_one_statement(lab: StoreLab, node: Node) -> Non
 
 
 @pytest.mark.parametrize("change", UNRELATED)
-def test_unrelated_change_costs_nothing_more(lab: StoreLab, node: Node, change: str) -> None:
+def test_read_after_unrelated_change_takes_one_statement(lab: StoreLab, node: Node, change: str) -> None:
     """The first read after an unrelated change takes one statement."""
     other = Node(lab.open())
     lab.run(read(node))
@@ -146,7 +146,7 @@ def test_related_change_is_read_once(lab: StoreLab, node: Node) -> None:
     assert second <= 1
 
 
-def test_requests_at_once_share_the_statement(lab: StoreLab, node: Node) -> None:
+def test_concurrent_reads_share_statements(lab: StoreLab, node: Node) -> None:
     """Fifty concurrent reads take far fewer statements; on PostgreSQL one or two."""
     lab.run(read(node))
     shared = GATE_SHARED[()]
@@ -161,7 +161,7 @@ def test_requests_at_once_share_the_statement(lab: StoreLab, node: Node) -> None
         assert GATE_SHARED[()] - shared >= 48
 
 
-def test_quiet_file_needs_no_statement(lab: StoreLab, node: Node) -> None:
+def test_sqlite_read_without_commits_takes_no_statement(lab: StoreLab, node: Node) -> None:
     """On SQLite a read takes no statement until a process commits."""
     lab.run(read(node))
     lab.run(read(node))
@@ -187,7 +187,7 @@ def asked(before: dict[str, float]) -> dict[str, float]:
     }
 
 
-def test_asking_is_counted_by_reason(lab: StoreLab, node: Node) -> None:
+def test_freshness_reads_are_counted_by_reason(lab: StoreLab, node: Node) -> None:
     """An uncached read asks the gate again because it has learned more zones; a cached read asks once. The metric
     counts each with its reason.
     """
@@ -206,7 +206,7 @@ def test_asking_is_counted_by_reason(lab: StoreLab, node: Node) -> None:
     cold.services.files.close()
 
 
-def test_neighbours_gate_makes_ask_again(lab: StoreLab, node: Node) -> None:
+def test_catalog_rename_causes_a_second_freshness_read(lab: StoreLab, node: Node) -> None:
     """After a rename of its catalog a request needs other zones than it asked for. The metric counts the second gate
     read with its own reason.
     """
@@ -263,7 +263,7 @@ def test_warm_request_costs_at_most_one_statement(lab: StoreLab, node: Node, met
     other.services.files.close()
 
 
-def test_requests_over_the_wire_share_the_statement(lab: StoreLab, node: Node) -> None:
+def test_concurrent_http_requests_share_statements(lab: StoreLab, node: Node) -> None:
     """Thirty concurrent requests take one or two statements on PostgreSQL, at most one each on SQLite."""
     application = Application(node.services, [IcebergProtocol()], body_bytes_max=1000, request_timeout_s=30)
     lab.run(call(application))

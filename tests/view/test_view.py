@@ -55,7 +55,7 @@ def step(view: StoreView, zone: int, revision: int, *rows: ChangeRow, access: in
 # ------------------------------------------------------------------------------------------------ facts
 
 
-def test_absence_is_a_fact(view: StoreView) -> None:
+def test_absent_fact_is_cached_as_none(view: StoreView) -> None:
     """An absent fact is cached as None; an uncached one is ABSENT."""
     put(view, name_key(40, "table", "a"), None)
 
@@ -110,7 +110,7 @@ def test_missing_change_rows_are_an_error(view: StoreView, rows: tuple[int, ...]
 # ------------------------------------------------------------------------------------- merging (rule 3)
 
 
-def test_fact_of_an_older_revision_enters_if_nothing_touched_it(view: StoreView) -> None:
+def test_late_load_is_merged_except_for_changed_facts(view: StoreView) -> None:
     """A late load is merged except for the facts that changed since."""
     step(view, MAIN, 2, alter(MAIN, 2, 50))
 
@@ -120,7 +120,7 @@ def test_fact_of_an_older_revision_enters_if_nothing_touched_it(view: StoreView)
     assert view.get(node_key(50)) is ABSENT
 
 
-def test_ring_is_not_trusted_past_its_end(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_older_than_the_ring_is_not_merged(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
     """A load is not merged if the ring of recent changes no longer reaches back to its revision."""
     monkeypatch.setattr(module, "RING_MAX", 2)
     step(view, MAIN, 5, *(alter(MAIN, revision) for revision in range(2, 6)))
@@ -129,7 +129,7 @@ def test_ring_is_not_trusted_past_its_end(view: StoreView, monkeypatch: pytest.M
     assert put(view, node_key(99), "known", at=3)
 
 
-def test_ring_counts_what_came_before_it_was_known() -> None:
+def test_zone_without_history_accepts_only_current_loads() -> None:
     """A zone without known history accepts only loads of its current revision."""
     view = StoreView()
     view.advance(moved((ROOT, 5)), ((ROOT, UNKNOWN),))
@@ -138,13 +138,13 @@ def test_ring_counts_what_came_before_it_was_known() -> None:
     assert put(view, node_key(1), "of now", zone=ROOT, at=5)
 
 
-def test_fact_from_the_future_does_not_enter(view: StoreView) -> None:
+def test_fact_of_a_future_revision_is_not_merged(view: StoreView) -> None:
     """A fact of a revision that the view has not reached is not merged."""
     assert not put(view, node_key(50), "later", at=2)
     assert view.get(node_key(50)) is ABSENT
 
 
-def test_fact_of_an_unknown_zone_does_not_enter(view: StoreView) -> None:
+def test_fact_of_a_forgotten_zone_is_not_merged(view: StoreView) -> None:
     """A fact of a zone that was forgotten meanwhile is not merged."""
     assert not view.merge({node_key(1): "x"}, zone_of={node_key(1): 99}, at={99: 1})
 
@@ -155,7 +155,7 @@ def test_fact_of_an_unknown_zone_does_not_enter(view: StoreView) -> None:
     (Kind.ROLE, ("roles", 8), (50,), False), (Kind.ROLE, ("roles", 8), (51,), True),
     (Kind.USER, ("groups", 8), (50,), True), (Kind.ROLE, ("roles on", 8, LAKE), (), False),
 ])  # fmt: skip
-def test_dropped_principal_drops_what_named_it(
+def test_dropped_principal_drops_facts_that_name_it(
     view: StoreView, dropped: Kind, key: Key, value: object, stays: bool
 ) -> None:
     """If a principal is dropped, the cached groups, members and roles that name it are dropped, also those being
@@ -173,14 +173,14 @@ def test_dropped_principal_drops_what_named_it(
 # ------------------------------------------------------------------------------------- pairing (rule 2)
 
 
-def test_one_snapshot_pairs_its_zones(view: StoreView) -> None:
+def test_zones_of_one_snapshot_are_paired(view: StoreView) -> None:
     """Zones that are read in one snapshot are paired, and so is each prefix of the ancestor chain."""
     assert view.is_paired(CHAIN)
     assert view.is_paired(CHAIN[:2])
     assert view.is_paired(CHAIN[:1])
 
 
-def test_neighbour_moves_the_metalake_alone(view: StoreView) -> None:
+def test_moved_metalake_unpairs_other_catalogs(view: StoreView) -> None:
     """If a gate read for another catalog finds that the metalake has moved, this catalog is unpaired until its next
     gate read.
     """
@@ -213,7 +213,7 @@ def test_unknown_zone_is_not_paired(view: StoreView) -> None:
 # --------------------------------------------------------------------------------------- reset
 
 
-def test_other_epoch_forgets_everything(view: StoreView) -> None:
+def test_new_epoch_drops_all_facts(view: StoreView) -> None:
     """After a new epoch all facts are dropped, whatever the revisions are."""
     put(view, node_key(50), "before")
     view.scopes["x"] = 1
@@ -227,7 +227,7 @@ def test_other_epoch_forgets_everything(view: StoreView) -> None:
     assert not view.is_paired(CHAIN)
 
 
-def test_pruned_feed_forgets_everything(view: StoreView) -> None:
+def test_view_older_than_pruned_revision_is_reset(view: StoreView) -> None:
     """A view older than the pruned revision is reset to the zone's current revision."""
     put(view, node_key(50), "before")
     put(view, node_key(60), "of another zone", zone=LAKE)
@@ -239,7 +239,7 @@ def test_pruned_feed_forgets_everything(view: StoreView) -> None:
     assert not view.is_paired(CHAIN)
 
 
-def test_feed_pruned_up_to_what_is_known_is_enough(view: StoreView) -> None:
+def test_view_that_knows_the_pruned_revision_is_not_reset(view: StoreView) -> None:
     """A view that knows the last pruned revision has missed no change, and is not reset."""
     put(view, node_key(99), "kept")
 
@@ -265,7 +265,7 @@ def test_memo_lasts_until_access_moves(view: StoreView) -> None:
         assert view.memo(zone) == {}
 
 
-def test_memo_of_the_metalake_outlasts_its_catalogs(view: StoreView) -> None:
+def test_metalake_memos_survive_access_moves_of_a_catalog(view: StoreView) -> None:
     """If the access revision of a catalog moves, values derived from the metalake stay cached."""
     view.memo(LAKE)["ana"] = 1
 
@@ -274,7 +274,7 @@ def test_memo_of_the_metalake_outlasts_its_catalogs(view: StoreView) -> None:
     assert view.memo(LAKE) == {"ana": 1}
 
 
-def test_names_taken_away_end_paths_and_decisions(view: StoreView) -> None:
+def test_rename_drops_resolved_paths_and_decisions(view: StoreView) -> None:
     """A rename drops resolved paths and decisions, because both contain names. A create drops neither."""
     view.paths(MAIN)["x"] = view.memo(MAIN)["x"] = 1
     create = ChangeRow(MAIN, 2, 0, "create", Kind.TABLE, 60, "table", None, None, 40, "n", None)
@@ -286,7 +286,7 @@ def test_names_taken_away_end_paths_and_decisions(view: StoreView) -> None:
     assert (view.paths(MAIN), view.memo(MAIN)) == ({}, {})
 
 
-def test_changed_catalog_ends_scopes(view: StoreView) -> None:
+def test_changed_catalog_drops_resolved_scopes(view: StoreView) -> None:
     """Any change of a metalake or catalog drops resolved scopes."""
     view.scopes["lake/main"] = 1
     step(view, MAIN, 2, alter(MAIN, 2))
@@ -309,7 +309,7 @@ def test_memos_are_bounded(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> 
 # ---------------------------------------------------------------------------------------------- budget
 
 
-def test_budget_bounds_what_is_kept() -> None:
+def test_cached_facts_stay_within_the_budget() -> None:
     """However many facts are merged, absent ones included, the view stays within its budget and keeps the latest."""
     view = StoreView(bytes_max=20_000)
     view.advance(moved((ROOT, 1)), ((ROOT, UNKNOWN),))
@@ -322,7 +322,7 @@ def test_budget_bounds_what_is_kept() -> None:
     assert view.get(name_key(1, "table", "t0")) is ABSENT
 
 
-def test_what_is_asked_for_stays() -> None:
+def test_regularly_used_fact_is_not_evicted() -> None:
     """A fact that is used regularly is not evicted."""
     view = StoreView(bytes_max=20_000)
     view.advance(moved((ROOT, 1)), ((ROOT, UNKNOWN),))
@@ -333,7 +333,7 @@ def test_what_is_asked_for_stays() -> None:
         assert view.get(node_key(1)) == "hot"
 
 
-def test_fact_that_came_twice_is_dropped_wholly() -> None:
+def test_fact_loaded_during_eviction_is_dropped_completely() -> None:
     """If a fact is loaded again while its old copy is being evicted, a change drops both copies."""
     view = StoreView(bytes_max=2_000)
     view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
@@ -358,7 +358,7 @@ def commit(revision: int, node_id: int = 50) -> ChangeRow:
 DOCUMENT = document_key(50)
 
 
-def test_own_write_enters_when_its_revision_comes(view: StoreView) -> None:
+def test_own_write_is_merged_when_its_revision_is_reached(view: StoreView) -> None:
     """A fact that this node wrote at revision 3 enters the view once the gate has reached revision 3, not before."""
     view.offer(DOCUMENT, "third", zone=MAIN, revision=3, epoch=EPOCH)
 
@@ -370,7 +370,7 @@ def test_own_write_enters_when_its_revision_comes(view: StoreView) -> None:
     assert view.get(DOCUMENT) == "third"
 
 
-def test_own_write_gives_way_to_a_later_one(view: StoreView) -> None:
+def test_own_write_is_dropped_by_a_later_change(view: StoreView) -> None:
     """A fact that this node wrote is dropped if the gate brings a later change of it."""
     view.offer(DOCUMENT, "ours", zone=MAIN, revision=2, epoch=EPOCH)
 
@@ -380,7 +380,7 @@ def test_own_write_gives_way_to_a_later_one(view: StoreView) -> None:
     assert not view.zones[MAIN].offered
 
 
-def test_own_write_is_merged_as_a_load_is_when_the_gate_was_there_first(view: StoreView) -> None:
+def test_late_own_write_is_merged_unless_changed_since(view: StoreView) -> None:
     """A fact that is offered after the gate has reached its revision is merged, unless it has changed since."""
     step(view, MAIN, 3, commit(2, node_id=50), commit(3, node_id=51))
 
@@ -391,7 +391,7 @@ def test_own_write_is_merged_as_a_load_is_when_the_gate_was_there_first(view: St
     assert view.get(document_key(51)) is ABSENT
 
 
-def test_own_write_of_another_epoch_says_nothing(view: StoreView) -> None:
+def test_own_write_of_another_epoch_is_ignored(view: StoreView) -> None:
     """A written fact of another epoch is ignored."""
     view.offer(DOCUMENT, "before the restore", zone=MAIN, revision=2, epoch=EPOCH - 1)
 

@@ -23,7 +23,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "PAUSE_S", 0.0)
 
 
-def test_who_follows_outlives_a_restart(fake: FakeServer, limnos: Run) -> None:
+def test_follow_resumes_after_a_server_restart(fake: FakeServer, limnos: Run) -> None:
     """If the server is unavailable, the command repeats the request with the same position. If the position is no
     longer valid, the error names it.
     """
@@ -43,7 +43,7 @@ def test_who_follows_outlives_a_restart(fake: FakeServer, limnos: Run) -> None:
 
 
 @pytest.mark.parametrize("flags", [("--follow",), ()])
-def test_a_server_that_was_never_there_is_told(fake: FakeServer, limnos: Run, flags: tuple[str, ...]) -> None:
+def test_unreachable_server_at_first_request_is_an_error(fake: FakeServer, limnos: Run, flags: tuple[str, ...]) -> None:
     """If the first request fails, the command exits with the code for unreachable servers and names no position."""
     fake.on("GET", f"{FEED}?after=x", AWAY, status=503)
 

@@ -8,7 +8,7 @@ from tests.cli.conftest import Run
 from tests.client.fake import FakeServer
 
 
-def test_describe_tells_of_protection(fake: FakeServer, limnos: Run) -> None:
+def test_describe_shows_protection(fake: FakeServer, limnos: Run) -> None:
     """`describe` shows the protection of an object; without protection it shows none."""
     fake.on("GET", "/iceberg/v1/lake.main/namespaces/raw", {"namespace": ["raw"], "properties": {}})
     where = "/api/limnos/v1/metalakes/lake/objects/schema/main.raw/protection"
@@ -21,7 +21,7 @@ def test_describe_tells_of_protection(fake: FakeServer, limnos: Run) -> None:
 
 
 @pytest.mark.parametrize("verb,told", [("describe", "describe"), ("drop", "delete")])
-def test_a_tag_is_not_in_the_tree(fake: FakeServer, limnos: Run, verb: str, told: str) -> None:
+def test_tag_path_is_refused_with_the_tag_command(fake: FakeServer, limnos: Run, verb: str, told: str) -> None:
     """A tag is neither shown nor dropped as a catalog of the same name: the error names the command for tags, and no
     request is sent.
     """
@@ -32,7 +32,7 @@ def test_a_tag_is_not_in_the_tree(fake: FakeServer, limnos: Run, verb: str, told
 
 
 @pytest.mark.parametrize("kind", ["table", "view", "tag"])
-def test_what_holds_nothing_is_not_listed(fake: FakeServer, limnos: Run, kind: str) -> None:
+def test_ls_refuses_kinds_without_children(fake: FakeServer, limnos: Run, kind: str) -> None:
     """`--kind` states the kind of the path and is not a filter: `ls` refuses kinds without children before it sends a
     request.
     """

@@ -31,7 +31,7 @@ def feeds(fake: FakeServer, *, total: int = 450, at: int = 0) -> None:
     fake.on("POST", f"{IMPORTS}/7/finish", DONE)
 
 
-def test_export_writes_what_it_gets(fake: FakeServer, limnos: Run) -> None:
+def test_export_writes_requested_format_to_stdout(fake: FakeServer, limnos: Run) -> None:
     """`export` writes to standard output, in the requested format."""
     fake.on("GET", "/api/limnos/v1/metalakes/lake/export?format=json&secrets=true", "lines\n")
 
@@ -59,7 +59,7 @@ def test_import_feeds_a_file_in_parts(fake: FakeServer, limnos: Run, file: Path)
     assert "…" in done.out
 
 
-def test_an_import_that_was_cut_goes_on(fake: FakeServer, limnos: Run, file: Path) -> None:
+def test_interrupted_import_can_be_resumed(fake: FakeServer, limnos: Run, file: Path) -> None:
     """After an interruption the output names the command that resumes the import. Accepted parts are not sent again."""
     fake.on("POST", IMPORTS, FOUND, status=201)
     fake.on("POST", f"{IMPORTS}/7/records?after=0", {**FOUND, "records": 200})
@@ -77,7 +77,7 @@ def test_an_import_that_was_cut_goes_on(fake: FakeServer, limnos: Run, file: Pat
     assert fake.calls == [f"GET {IMPORTS}/7", f"POST {IMPORTS}/7/records?after=400", f"POST {IMPORTS}/7/finish"]
 
 
-def test_a_file_that_had_ended_within_a_part_goes_on(fake: FakeServer, limnos: Run, file: Path) -> None:
+def test_import_resumes_from_any_record(fake: FakeServer, limnos: Run, file: Path) -> None:
     """`--resume` works from any record: if the server has only some records of a part, the remaining ones are sent."""
     fake.on("GET", f"{IMPORTS}/7", {**FOUND, "records": 150})
     fake.on("POST", f"{IMPORTS}/7/records?after=150", {**FOUND, "records": 200})
@@ -89,7 +89,7 @@ def test_a_file_that_had_ended_within_a_part_goes_on(fake: FakeServer, limnos: R
     assert b"".join(asked.body for asked in fake.asked[1:-1]) == frame_message(b"record") * 300  # type: ignore[misc]
 
 
-def test_imports_are_listed_and_given_up(fake: FakeServer, limnos: Run) -> None:
+def test_imports_are_listed_and_discarded(fake: FakeServer, limnos: Run) -> None:
     """Imports are listed and discarded by number."""
     fake.on("GET", IMPORTS, {"imports": [FOUND]}).on("DELETE", f"{IMPORTS}/7", {"given_up": 7})
 
@@ -106,7 +106,7 @@ def test_imports_are_listed_and_given_up(fake: FakeServer, limnos: Run) -> None:
         ("import", "/nowhere/x", "--as", "a"),
     ],
 )
-def test_what_makes_no_sense_is_told(limnos: Run, words: tuple[str, ...]) -> None:
+def test_invalid_import_arguments_are_refused(limnos: Run, words: tuple[str, ...]) -> None:
     """Missing, contradictory or unreadable arguments of `import` are refused with exit code 2."""
     done = limnos(*words)
 

@@ -12,7 +12,7 @@ HIT = {
 }  # fmt: skip
 
 
-def test_find_asks_with_words_and_filters(fake: FakeServer, limnos: Run) -> None:
+def test_find_sends_words_and_filters_and_shows_paths(fake: FakeServer, limnos: Run) -> None:
     """`find` quotes words that contain spaces, and shows hits as paths that can be typed, with the matched text."""
     fake.on("GET", f"{SEARCH}?q=%22my%20flights%22%20kind%3Atable&limit=5", {"hits": [HIT], "more": True})
 
@@ -25,7 +25,7 @@ def test_find_asks_with_words_and_filters(fake: FakeServer, limnos: Run) -> None
     assert "there are more" in shown.err
 
 
-def test_find_tells_what_was_not_searched(fake: FakeServer, limnos: Run) -> None:
+def test_find_reports_incomplete_searches(fake: FakeServer, limnos: Run) -> None:
     """A search that reached its limit, and one whose index is behind, are reported on standard error."""
     fake.on("GET", f"{SEARCH}?q=a&limit=50", {"hits": [HIT], "bounded": True})
     fake.on("GET", f"{SEARCH}?q=b&limit=50", {"hits": [], "behind": 12345, "meant": ["bay"]})
@@ -37,7 +37,7 @@ def test_find_tells_what_was_not_searched(fake: FakeServer, limnos: Run) -> None
     assert "did you mean: bay" in behind.err
 
 
-def test_find_counts_its_hits_by_filter(fake: FakeServer, limnos: Run) -> None:
+def test_find_with_facets_counts_hits_by_filter(fake: FakeServer, limnos: Run) -> None:
     """With `--facets` the counts of kinds, catalogs and formats follow the hits, each as a filter that can be added."""
     facets = [{"key": "kind", "value": "table", "count": 2}, {"key": "in", "value": "main", "count": 2}]
     fake.on("GET", f"{SEARCH}?q=a&limit=50&facets=true", {"hits": [HIT], "facets": facets})

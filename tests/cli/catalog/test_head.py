@@ -12,14 +12,14 @@ TOLD = {
 }  # fmt: skip
 
 
-def test_rows_are_objects_for_programs(fake: FakeServer, limnos: Run) -> None:
+def test_json_has_one_object_per_row(fake: FakeServer, limnos: Run) -> None:
     """JSON has one object for each row, with the names of columns as keys."""
     fake.on("GET", PREVIEW, TOLD)
 
     assert limnos("head", "main.raw.trips").result == [{"id": 1, "card": None}, {"id": 2, "card": "xxxx1234"}]
 
 
-def test_people_read_what_was_left_out(fake: FakeServer, run: Run) -> None:
+def test_table_output_names_omitted_rows_and_columns(fake: FakeServer, run: Run) -> None:
     """The table output names further rows, omitted columns and the restriction."""
     fake.on("GET", f"{PREVIEW}&columns=id%2Ccard&snapshot=7", TOLD)
 
@@ -36,7 +36,7 @@ FILES = "/api/limnos/v1/metalakes/lake/catalogs/files/filesets"
 FILE = f"{FILES}/preview?fileset=raw.scans&file=a%2Fb.csv&rows=10"
 
 
-def test_rows_of_a_file(fake: FakeServer, limnos: Run) -> None:
+def test_rows_of_a_file_are_shown_as_a_table(fake: FakeServer, limnos: Run) -> None:
     """Rows of a file are shown as rows of a table. The location is sent only if it is not the default one."""
     told = {"kind": "rows", "size": 9, "complete": True, "columns": [{"name": "id", "type": ""}], "rows": [["1"]]}
     fake.on("GET", FILE, told)
@@ -56,7 +56,7 @@ def test_text_of_a_file_cannot_control_the_terminal(fake: FakeServer, run: Run) 
     assert "more rows" in done.err
 
 
-def test_a_binary_file_has_a_size(fake: FakeServer, run: Run) -> None:
+def test_binary_file_is_shown_by_its_size(fake: FakeServer, run: Run) -> None:
     """For a binary file the size is shown, not the bytes."""
     fake.on("GET", FILE, {"kind": "binary", "size": 99, "complete": False})
 

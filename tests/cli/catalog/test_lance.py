@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_ls_shows_what_is_in_a_directory(run: Run, root: Path) -> None:
+def test_lance_ls_lists_namespaces_and_tables(run: Run, root: Path) -> None:
     """`lance ls` lists namespaces and tables of the top level, or of one namespace, or all tables."""
     top, inner, every = (run("lance", "ls", str(root), *words).result for words in ((), ("text",), ("--all",)))
 
@@ -39,7 +39,7 @@ def test_ls_shows_what_is_in_a_directory(run: Run, root: Path) -> None:
     assert [row["name"] for row in every] == ["foreign", "text.docs", "top"]
 
 
-def test_describe_tells_layout_and_table(run: Run, root: Path) -> None:
+def test_lance_describe_shows_layout_and_declared_table(run: Run, root: Path) -> None:
     """`lance describe` shows a directory's layout and a declared table; for a folder that is not a table it prints an
     error.
     """
@@ -52,14 +52,14 @@ def test_describe_tells_layout_and_table(run: Run, root: Path) -> None:
     assert run("lance", "describe", str(root), "text.docs", "--version", "3").code == 3
 
 
-def test_a_directory_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
+def test_missing_directory_is_an_error(run: Run, tmp_path: Path) -> None:
     """A path that does not exist is an error, not an empty directory."""
     done = run("lance", "ls", str(tmp_path / "nope"))
 
     assert (done.code, done.error["code"]) == (3, "not-found")
 
 
-def test_the_layout_can_be_said(run: Run, tmp_path: Path) -> None:
+def test_layout_v0_lists_folders_beside_a_v1_table(run: Run, tmp_path: Path) -> None:
     """With `--layout v0`, folders beside a V1 table are listed as tables."""
     (tmp_path / "a.lance").mkdir()
     (tmp_path / "b").mkdir()
@@ -68,7 +68,7 @@ def test_the_layout_can_be_said(run: Run, tmp_path: Path) -> None:
     assert [row["name"] for row in run("lance", "ls", str(tmp_path), "--layout", "v0").result] == ["`a.lance`", "b"]
 
 
-def test_folders_that_are_no_tables_are_left_out_where_the_layout_is_guessed(run: Run, tmp_path: Path) -> None:
+def test_guessed_layout_lists_only_folders_with_tables(run: Run, tmp_path: Path) -> None:
     """Any directory with subdirectories looks like layout v0. If the layout is guessed, folders without a table are
     reported apart from the list.
     """
@@ -112,7 +112,7 @@ def test_import_registers_and_reports(fake: FakeServer, limnos: Run, root: Path)
     ]
 
 
-def test_an_import_that_is_refused_whole_leaves_no_namespace(fake: FakeServer, limnos: Run, root: Path) -> None:
+def test_failed_import_drops_only_its_new_namespaces(fake: FakeServer, limnos: Run, root: Path) -> None:
     """If the import fails, the namespaces that it created are dropped again, the innermost first. Existing ones
     remain.
     """
@@ -129,7 +129,7 @@ def test_an_import_that_is_refused_whole_leaves_no_namespace(fake: FakeServer, l
     assert [asked.target for asked in fake.asked if asked.method == "DELETE"] == [f"{SPACES}/ml%1Ftext"]
 
 
-def test_a_dry_run_has_the_server_check(fake: FakeServer, limnos: Run, root: Path) -> None:
+def test_dry_run_checks_tables_and_creates_nothing(fake: FakeServer, limnos: Run, root: Path) -> None:
     """A dry run sends each table's request for a check only. Refusals of the server are reported, and no namespace is
     created.
     """

@@ -16,7 +16,7 @@ ROWS = [
 ]
 
 
-def test_check_tells_names_and_exits_for_scripts(fake: FakeServer, limnos: Run) -> None:
+def test_check_lists_names_with_separator_and_exits_with_1(fake: FakeServer, limnos: Run) -> None:
     """Exit code 0 if no name contains the separator; else 1, with the names and the command that plans their
     migration.
     """
@@ -31,7 +31,7 @@ def test_check_tells_names_and_exits_for_scripts(fake: FakeServer, limnos: Run) 
     assert "limnos names plan main" in held.err
 
 
-def test_plan_and_show_say_what_becomes_of_each(fake: FakeServer, limnos: Run) -> None:
+def test_plan_continues_to_completion_and_names_are_paged(fake: FakeServer, limnos: Run) -> None:
     """A plan that takes several batches is continued until it is complete. Names are listed by page."""
     fake.on("PUT", f"{NAMES}/changes", {**CHANGED, "state": "planning", "done": False})
     fake.on("POST", f"{NAMES}/changes", {**CHANGED, "state": "planning", "done": False}).on(
@@ -48,7 +48,7 @@ def test_plan_and_show_say_what_becomes_of_each(fake: FakeServer, limnos: Run) -
     assert limnos("names", "show").result == done.result
 
 
-def test_changing_goes_on_until_it_is_done(fake: FakeServer, limnos: Run) -> None:
+def test_migrate_and_undo_send_batches_until_complete(fake: FakeServer, limnos: Run) -> None:
     """`migrate` and `undo` send one request per batch until they are complete; `confirm` deletes the plan."""
     fake.on("POST", f"{NAMES}/changes", {**CHANGED, "state": "renaming", "done": False})
     fake.on("POST", f"{NAMES}/changes", {**CHANGED, "state": "migrated", "nested": 1, "renamed": 0, "left": 1})
@@ -60,7 +60,7 @@ def test_changing_goes_on_until_it_is_done(fake: FakeServer, limnos: Run) -> Non
     assert [asked.body for asked in fake.asked[:3]] == [{"to": "migrated"}, {"to": "migrated"}, {"to": "undone"}]
 
 
-def test_an_undo_of_no_names_says_so(fake: FakeServer, limnos: Run) -> None:
+def test_undo_of_empty_plan_reports_no_restored_names(fake: FakeServer, limnos: Run) -> None:
     """The undo of a plan without names reports that nothing was restored."""
     fake.on(
         "POST", f"{NAMES}/changes", {**CHANGED, "state": "undone", "total": 0, "renamed": 0, "nested": 0, "left": 0}

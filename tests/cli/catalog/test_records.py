@@ -47,7 +47,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_an_export_goes_in_and_comes_out(run: Run, place: str, file: Path) -> None:
+def test_export_round_trip_keeps_all_records(run: Run, place: str, file: Path) -> None:
     """An export is loaded and dumped with all of its records. Loading it again replaces the metalake of that name."""
     first, again = (run("records", "load", place, str(file)) for _ in range(2))
 
@@ -78,7 +78,7 @@ def test_records_are_listed_and_shown(run: Run, place: str, file: Path) -> None:
     assert (found["id"], found["columns"][0]["name"]) == ("12", "x")
 
 
-def test_what_is_wrong_is_told(run: Run, place: str, file: Path, tmp_path: Path) -> None:
+def test_missing_store_path_or_file_is_an_error(run: Run, place: str, file: Path, tmp_path: Path) -> None:
     """Reading a missing store is an error and does not create it. A missing path, a truncated file and a missing file
     are errors, too.
     """

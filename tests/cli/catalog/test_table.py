@@ -13,7 +13,7 @@ GONE = {
 OUTSIDE = {**GONE, "problem": "outside", "told": "check it with the storage's own tools"}
 
 
-def test_slices_are_put_together(fake: FakeServer, limnos: Run) -> None:
+def test_check_joins_pages_and_exits_with_1_for_missing_file(fake: FakeServer, limnos: Run) -> None:
     """Each request begins where the previous one ended. For a missing file the exit code is 1, and standard error says
     what to do.
     """
@@ -26,7 +26,7 @@ def test_slices_are_put_together(fake: FakeServer, limnos: Run) -> None:
     assert "file missing: restore it" in done.err
 
 
-def test_nothing_is_wrong(fake: FakeServer, run: Run) -> None:
+def test_check_counts_files_and_tolerates_files_outside(fake: FakeServer, run: Run) -> None:
     """The output counts the checked files. Files outside of the locations that the server reads are not a failure."""
     fake.on("GET", f"{CHECK}all", {"files": 12, "findings": [], "after": None})
     done = run("table", "check", "main.raw.trips", "--all", "--uri", fake.uri, "--output", "table")

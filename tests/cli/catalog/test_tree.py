@@ -8,7 +8,7 @@ from tests.client.fake import FakeServer
 I = "/iceberg/v1/lake.main"  # noqa: E741 - the Iceberg prefix
 
 
-def test_views_are_told_dropped_and_moved(fake: FakeServer, limnos: Run) -> None:
+def test_views_are_described_moved_and_dropped(fake: FakeServer, limnos: Run) -> None:
     """The kind of a path is detected: a view is described with its SQL text, moved and dropped."""
     texts = [{"type": "sql", "dialect": "spark", "sql": "select 1"}]
     version = {"version-id": 2, "schema-id": 0, "representations": texts, "default-namespace": ["raw"]}
@@ -38,7 +38,7 @@ SHOP = "/api/metalakes/lake/catalogs/shop"
 SHOWN = "/iceberg/v1/lake.shop/namespaces"
 
 
-def test_another_system_is_listed_and_described(fake: FakeServer, limnos: Run) -> None:
+def test_objects_of_external_database_are_listed_and_described(fake: FakeServer, limnos: Run) -> None:
     """Objects of an external database have no nodes in the tree: `ls` and `describe` read them over Gravitino REST."""
     page = "pageToken=&pageSize=1000"
     fake.on(
@@ -82,7 +82,7 @@ def test_another_system_is_listed_and_described(fake: FakeServer, limnos: Run) -
 BUS = "/api/metalakes/lake/catalogs/bus"
 
 
-def test_topics_of_a_cluster_are_listed_described_and_owned(fake: FakeServer, limnos: Run) -> None:
+def test_topics_are_listed_described_and_shown_with_owners(fake: FakeServer, limnos: Run) -> None:
     """Objects in the schemas of a messaging catalog are listed, described and shown with owners as topics."""
     page = "pageToken=&pageSize=1000"
     catalog = {"name": "bus", "type": "messaging", "provider": "kafka", "properties": {}, "audit": {}}
@@ -104,7 +104,7 @@ def test_topics_of_a_cluster_are_listed_described_and_owned(fake: FakeServer, li
     assert (owner["kind"], owner["owner"]) == ("topic", "ana")
 
 
-def test_a_topic_is_not_dropped_and_its_catalog_neither(fake: FakeServer, limnos: Run) -> None:
+def test_drop_refuses_unsupported_kinds(fake: FakeServer, limnos: Run) -> None:
     """`drop` refuses kinds that it does not support before it sends a request, so it drops no other object of the
     path.
     """
@@ -116,7 +116,7 @@ def test_a_topic_is_not_dropped_and_its_catalog_neither(fake: FakeServer, limnos
     assert [each for each in fake.asked if each.method != "GET"] == []
 
 
-def test_a_kind_without_description_is_refused(fake: FakeServer, limnos: Run) -> None:
+def test_describe_refuses_unsupported_kinds(fake: FakeServer, limnos: Run) -> None:
     """`describe` refuses a kind that it does not support before it sends a request."""
     done = limnos("describe", "nightly", "--kind", "job_template")
 

@@ -42,7 +42,7 @@ def test_actions_are_listed_without_a_server(limnos: Run) -> None:
     assert "limnos access explain --actions" in str(nothing.error["hint"])
 
 
-def test_a_chain_of_views_is_of_one_catalog(fake: FakeServer, limnos: Run) -> None:
+def test_view_path_outside_the_catalog_is_refused(fake: FakeServer, limnos: Run) -> None:
     """`--through` takes full paths, as every flag. A path outside the catalog is refused before a request is sent, with
     the path that is probably meant.
     """
@@ -142,7 +142,9 @@ def test_reach_is_listed_or_counted(fake: FakeServer, limnos: Run) -> None:
         (("revoke", "role", "readers", "--from", "ana"), "unassign"),
     ],
 )
-def test_what_if_asks_and_changes_nothing(fake: FakeServer, limnos: Run, words: tuple[str, ...], change: str) -> None:
+def test_grant_and_revoke_with_what_if_change_no_rights(
+    fake: FakeServer, limnos: Run, words: tuple[str, ...], change: str
+) -> None:
     """With `--what-if`, `grant` and `revoke` request the consequences and change nothing."""
     line = {"level": "read", "kind": "table", "gains": True, "users": 2, "objects": 3}
     fake.on("POST", f"{ACCESS}/what-if", {"users": 2, "gaining": 2, "lines": [line]})

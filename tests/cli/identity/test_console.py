@@ -30,7 +30,7 @@ def test_address_is_printed(fake: FakeServer, run: Run, opened: list[str]) -> No
     assert opened == []
 
 
-def test_public_address_goes_first(fake: FakeServer, run: Run, opened: list[str]) -> None:
+def test_console_uses_the_public_url_behind_a_proxy(fake: FakeServer, run: Run, opened: list[str]) -> None:
     """Behind a proxy the printed address is the public URL, and `--open` opens it."""
     fake.on("POST", CODES, {"code": "lim_7_x", "expires_in_s": 120, "public_url": "https://data.example.com/lake"})
 

@@ -29,7 +29,7 @@ USER = {"name": "ben", "roles": ["r"], "enabled": True}
         ),
     ],
 )  # fmt: skip
-def test_a_revocation_tells_what_was_not_held(  # noqa: PLR0917 - one column per part of the case
+def test_revoke_reports_what_was_not_granted(  # noqa: PLR0917 - one column per part of the case
     fake: FakeServer, limnos: Run, words: str, held: tuple[str, ...], message: str, missing: list[str] | None
 ) -> None:
     """Revoking is idempotent, as in Gravitino: the command succeeds, and reports the roles and privileges that were not

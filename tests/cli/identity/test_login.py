@@ -43,7 +43,7 @@ def signed_in(fake: FakeServer, run: Run, *flags: str) -> None:
     assert done.code == 0, done.err
 
 
-def test_a_session_is_kept_for_oneself(fake: FakeServer, run: Run, file: Path) -> None:
+def test_session_is_stored_in_a_private_file(fake: FakeServer, run: Run, file: Path) -> None:
     """The profiles file has mode 600, in a directory of mode 700. The password is sent once and not stored."""
     signed_in(fake, run)
 
@@ -53,7 +53,7 @@ def test_a_session_is_kept_for_oneself(fake: FakeServer, run: Run, file: Path) -
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_commands_are_the_sessions(fake: FakeServer, run: Run) -> None:
+def test_commands_without_flags_use_the_session(fake: FakeServer, run: Run) -> None:
     """Commands without flags are sent to the profile's server with its token."""
     signed_in(fake, run)
 
@@ -61,7 +61,9 @@ def test_commands_are_the_sessions(fake: FakeServer, run: Run) -> None:
     assert fake.asked[-1].headers["Authorization"] == "Bearer lim_1_a"
 
 
-def test_flags_and_environment_win(fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flags_and_environment_override_the_session(
+    fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A token or user from a flag or the environment is sent instead of the session's."""
     signed_in(fake, run)
 
@@ -72,7 +74,7 @@ def test_flags_and_environment_win(fake: FakeServer, run: Run, monkeypatch: pyte
     assert fake.asked[-1].headers["Authorization"] == "Bearer lim_8_y"
 
 
-def test_a_session_is_sent_to_its_own_server_alone(fake: FakeServer, run: Run) -> None:
+def test_session_token_is_not_sent_to_another_server(fake: FakeServer, run: Run) -> None:
     """The session's token is not sent to another address."""
     signed_in(fake, run)
     with running() as other:
@@ -82,7 +84,7 @@ def test_a_session_is_sent_to_its_own_server_alone(fake: FakeServer, run: Run) -
         assert "Authorization" not in other.asked[-1].headers
 
 
-def test_a_session_that_ends_is_refreshed_first(fake: FakeServer, run: Run, file: Path) -> None:
+def test_expiring_token_is_refreshed_before_the_request(fake: FakeServer, run: Run, file: Path) -> None:
     """A token that is about to expire is refreshed before the request. The new token is stored, and the refresh token
     is kept.
     """
@@ -102,7 +104,7 @@ def test_a_session_that_ends_is_refreshed_first(fake: FakeServer, run: Run, file
     assert (kept["token"], kept["refresh_token"]) == ("lim_3_c", "lim_2_b")
 
 
-def test_profiles_that_others_can_read_are_not_used(fake: FakeServer, run: Run, file: Path) -> None:
+def test_profiles_file_readable_by_others_is_refused(fake: FakeServer, run: Run, file: Path) -> None:
     """A profiles file that other users can read is refused with advice, and no request is sent."""
     signed_in(fake, run)
     asked = len(fake.asked)
@@ -115,7 +117,7 @@ def test_profiles_that_others_can_read_are_not_used(fake: FakeServer, run: Run, 
     assert len(fake.asked) == asked
 
 
-def test_what_is_no_file_of_profiles_is_told(run: Run, file: Path) -> None:
+def test_invalid_profiles_file_is_reported(run: Run, file: Path) -> None:
     """A profiles file with unexpected content is reported as unreadable."""
     file.parent.mkdir()
     file.write_text("[1]")
@@ -124,7 +126,7 @@ def test_what_is_no_file_of_profiles_is_told(run: Run, file: Path) -> None:
     assert "cannot be read" in str(run("profile", "list").error["message"])
 
 
-def test_profiles_are_listed_used_and_left(fake: FakeServer, run: Run) -> None:
+def test_profiles_are_listed_chosen_and_deleted(fake: FakeServer, run: Run) -> None:
     """The profile in use is the one of the last login, or the chosen one. Logging out revokes the token and deletes the
     profile.
     """

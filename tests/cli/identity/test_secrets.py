@@ -11,7 +11,7 @@ SECRETS = "/api/limnos/v1/users/etl/secrets"
 MADE = {"id": 7, "client_id": "etl", "client_secret": "lim_7_words", "expires_at": None}
 
 
-def test_a_secret_is_shown_once_or_kept_for_its_owner(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
+def test_saved_secret_is_in_a_private_file_and_not_printed(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
     """With `--save` the secret is written to a new file of mode 600 and not printed. If the file exists, no secret is
     created.
     """

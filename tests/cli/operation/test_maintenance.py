@@ -40,7 +40,7 @@ REPORT = {
 }  # fmt: skip
 
 
-def test_the_plan(fake: FakeServer, limnos: Run) -> None:
+def test_plan_joins_pages_with_greatest_need_first(fake: FakeServer, limnos: Run) -> None:
     """Pages are joined, with the greatest need first. With a kind, only findings of that kind are shown."""
     fake.on("GET", f"{BASE}/findings", {"findings": [SMALL], "after": 5})
     fake.on("GET", f"{BASE}/findings?after=5", {"findings": [OLD], "after": None})
@@ -50,7 +50,7 @@ def test_the_plan(fake: FakeServer, limnos: Run) -> None:
     assert limnos("maintenance", "plan", "main", "--kind", "compactt").code == 2
 
 
-def test_an_explanation(fake: FakeServer, run: Run) -> None:
+def test_explanation_is_text_or_one_json_object(fake: FakeServer, run: Run) -> None:
     """Measurements, needs, policies and the reason why each snapshot is retained are text lines for people, and one
     object as JSON.
     """
@@ -71,7 +71,7 @@ def test_an_explanation(fake: FakeServer, run: Run) -> None:
         assert line in shown
 
 
-def test_a_long_history_is_cut_as_text(fake: FakeServer, run: Run) -> None:
+def test_text_output_truncates_a_long_history(fake: FakeServer, run: Run) -> None:
     """The text output shows the newest snapshots and counts the others; JSON has all."""
     history = [{"snapshot_id": each, "at": "2026-11-22T20:00:00Z", "kept_because": None} for each in range(200, 0, -1)]
     fake.on("GET", f"{BASE}/table?table=raw.trips", {**REPORT, "history": history, "snapshots": 200})
@@ -89,7 +89,7 @@ def test_a_long_history_is_cut_as_text(fake: FakeServer, run: Run) -> None:
     assert len(run(*explain, "json").result["history"]) == 200
 
 
-def test_an_operation(fake: FakeServer, limnos: Run) -> None:
+def test_operation_is_requested_and_its_result_shown(fake: FakeServer, limnos: Run) -> None:
     """The request contains the table's path below the catalog. The output names the operation's id, and the status
     shows its result.
     """
@@ -102,7 +102,7 @@ def test_an_operation(fake: FakeServer, limnos: Run) -> None:
     assert "metadata files outside of the metadata log are kept forever" in done.err
 
 
-def test_the_status_of_operations_that_wait(fake: FakeServer, run: Run) -> None:
+def test_status_lists_unfinished_operations_first(fake: FakeServer, run: Run) -> None:
     """Operations that have not ended come first. The column of times is named for its content, and the output says that
     no executor runs.
     """
@@ -124,7 +124,7 @@ def test_the_status_of_operations_that_wait(fake: FakeServer, run: Run) -> None:
     assert "limnos maintenance work" not in run("maintenance", "status", "main", "--uri", fake.uri).err
 
 
-def test_an_executor_that_runs(fake: FakeServer, run: Run) -> None:
+def test_status_advises_no_executor_while_one_is_active(fake: FakeServer, run: Run) -> None:
     """While an executor requests operations, the status does not advise to start one. Otherwise it does not claim that
     none runs.
     """
@@ -139,7 +139,7 @@ def test_an_executor_that_runs(fake: FakeServer, run: Run) -> None:
     assert "if no executor is running, start one with 'limnos maintenance work'" in silent
 
 
-def test_the_status_of_lance_tables(fake: FakeServer, run: Run) -> None:
+def test_status_of_lance_catalog_omits_iceberg_settings(fake: FakeServer, run: Run) -> None:
     """A Lance catalog has no lines about settings for Iceberg tables."""
     fake.on("GET", f"{BASE}/operations", {"assess": True, "operations": [], "table_format": "lance", "executor": "off"})
 
@@ -147,7 +147,7 @@ def test_the_status_of_lance_tables(fake: FakeServer, run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["plan", "status"])
-def test_a_path_that_is_no_catalog(fake: FakeServer, run: Run, command: str) -> None:
+def test_table_path_as_catalog_refers_to_explain(fake: FakeServer, run: Run, command: str) -> None:
     """If a table's path is given in place of a catalog, the error refers to `explain`. For a missing catalog the
     message is unchanged.
     """
@@ -161,7 +161,7 @@ def test_a_path_that_is_no_catalog(fake: FakeServer, run: Run, command: str) -> 
     assert "give a catalog" not in run("maintenance", command, "none", "--uri", fake.uri).err
 
 
-def test_a_cancellation(fake: FakeServer, limnos: Run, run: Run) -> None:
+def test_operation_is_cancelled_by_its_number(fake: FakeServer, limnos: Run, run: Run) -> None:
     """An operation is cancelled by its number alone. For an operation that has already ended, the output says so."""
     route = "/api/limnos/v1/metalakes/lake/maintenance/operations/7/cancel"
     for state in ("cancelled", "done"):
@@ -172,7 +172,7 @@ def test_a_cancellation(fake: FakeServer, limnos: Run, run: Run) -> None:
     assert shown == "operation 7 had ended before: it is done\n"
 
 
-def test_findings_on_which_nobody_acts(fake: FakeServer, run: Run) -> None:
+def test_finding_without_operation_has_its_reason(fake: FakeServer, run: Run) -> None:
     """A finding without an operation has its reason, and a policy lists the kinds that its content turns off."""
     policy = {
         "type": "system_iceberg_table_maintenance", "name": "w", "on": "main", "enabled": True, "content": {},
@@ -186,7 +186,7 @@ def test_findings_on_which_nobody_acts(fake: FakeServer, run: Run) -> None:
     assert "on main decides about compact (off in this policy), manifests\n" in shown
 
 
-def test_orphan_files(fake: FakeServer, run: Run) -> None:
+def test_explanation_shows_orphan_sizes_and_waiting_days(fake: FakeServer, run: Run) -> None:
     """The sizes are those of the orphan files, and waiting times are in days."""
     file = {
         "name": "data/x.parquet", "size": 5, "state": "waiting", "first_seen_at": "2026-11-22T20:00:00Z",
@@ -204,7 +204,9 @@ def test_orphan_files(fake: FakeServer, run: Run) -> None:
 
 
 @pytest.mark.parametrize("waiting", [[], [LeasedOperation(7, "compact", "main", ("raw", "trips"), "lim_1_x")]])
-def test_work(fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch, waiting: list[LeasedOperation]) -> None:
+def test_work_reports_each_operation_and_their_count(
+    fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch, waiting: list[LeasedOperation]
+) -> None:
     """The result has the count of finished operations, also if it is zero. Each operation has a line on standard
     error.
     """
@@ -233,7 +235,7 @@ class FakeRunner:
         """Release nothing."""
 
 
-def test_unknown_operations(fake: FakeServer, run: Run) -> None:
+def test_unknown_kind_of_operation_is_a_usage_error(fake: FakeServer, run: Run) -> None:
     """An unknown kind of operation is a usage error, as for `plan`."""
     assert run("maintenance", "run", "main.raw.trips", "--kind", "vacuum", "--uri", fake.uri).code == 2
     assert fake.asked == []
@@ -248,7 +250,9 @@ def test_a_missing_table_is_named_with_its_catalog(fake: FakeServer, run: Run) -
     assert "raw.nope in catalog main" in refused.err
 
 
-def test_waiting_for_an_operation(fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_shows_result_or_fails_after_a_timeout(
+    fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With `--wait` the result is shown as soon as the operation has ended. If it takes too long, the command fails."""
     pauses: list[float] = []
     monkeypatch.setattr(maintenance, "pause", pauses.append)
@@ -262,7 +266,7 @@ def test_waiting_for_an_operation(fake: FakeServer, limnos: Run, monkeypatch: py
     assert limnos("maintenance", "run", "main.raw.trips", "--wait", "--kind", "orphans").result["state"] == "done"
 
 
-def test_waiting_for_an_operation_that_fails(fake: FakeServer, limnos: Run) -> None:
+def test_wait_for_failed_operation_reports_the_reason(fake: FakeServer, limnos: Run) -> None:
     """The command fails with the reason."""
     fake.on("POST", f"{BASE}/operations", {"operation": 7})
     failed = {**OPERATION, "state": "failed", "result": "no right"}
@@ -272,7 +276,7 @@ def test_waiting_for_an_operation_that_fails(fake: FakeServer, limnos: Run) -> N
     assert "no right" in refused.err
 
 
-def test_waiting_for_an_operation_of_a_dropped_table(fake: FakeServer, limnos: Run) -> None:
+def test_wait_for_operation_of_dropped_table_fails(fake: FakeServer, limnos: Run) -> None:
     """If the server no longer lists the operation, the command fails with the exit code for missing objects."""
     fake.on("POST", f"{BASE}/operations", {"operation": 7})
     fake.on("GET", f"{BASE}/operations?before=8", {"assess": True, "operations": []})

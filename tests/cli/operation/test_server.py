@@ -50,7 +50,7 @@ def settings_of(rooms: SimpleNamespace) -> Settings:
     return settings
 
 
-def test_start_hands_on_every_flag(run: Run, rooms: SimpleNamespace, tmp_path: Path) -> None:
+def test_start_passes_every_flag_to_its_setting(run: Run, rooms: SimpleNamespace, tmp_path: Path) -> None:
     """Each flag of `server start` sets its setting, and the command exits with the server's exit code."""
     file = tmp_path / "limnos.toml"
     file.write_text('[log]\nlevel = "debug"\n', encoding="utf-8")
@@ -85,7 +85,7 @@ def test_allow_flags_may_be_repeated(run: Run, rooms: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--allow-root=here", "--allow-endpoint=host:9000", "--allow-endpoint=http://h/path"])
-def test_allowing_what_is_no_place_starts_nothing(run: Run, rooms: SimpleNamespace, flag: str) -> None:
+def test_start_refuses_invalid_roots_and_endpoints(run: Run, rooms: SimpleNamespace, flag: str) -> None:
     """A root that is not a location, or an endpoint with more than an address, is refused with advice, and no server
     starts.
     """
@@ -96,7 +96,7 @@ def test_allowing_what_is_no_place_starts_nothing(run: Run, rooms: SimpleNamespa
     assert rooms.given == []
 
 
-def test_start_without_flags_leaves_the_rest_to_other_layers(
+def test_omitted_switch_does_not_override_the_environment(
     run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A switch that is omitted does not override the environment."""
@@ -109,7 +109,9 @@ def test_start_without_flags_leaves_the_rest_to_other_layers(
     assert settings_of(rooms).access.enabled is False
 
 
-def test_wrong_setting_starts_nothing(run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_start_with_invalid_setting_exits_with_2(
+    run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An invalid setting ends the start with exit code 2 and a readable message, also in a log."""
     monkeypatch.setenv("LIMNOS__SERVER__DATE", "x")
 
@@ -121,7 +123,7 @@ def test_wrong_setting_starts_nothing(run: Run, rooms: SimpleNamespace, monkeypa
 
 
 @pytest.mark.parametrize("value", ["yes", "ON "])
-def test_access_is_on_or_off(run: Run, value: str) -> None:
+def test_access_flag_accepts_only_on_and_off(run: Run, value: str) -> None:
     """`--access` accepts only `on` and `off`."""
     assert run("server", "start", "--access", value).code == 2
 
@@ -139,7 +141,7 @@ def test_check_lists_problems(run: Run, rooms: SimpleNamespace) -> None:
     )
 
 
-def test_check_tells_what_a_server_would_lack(run: Run, rooms: SimpleNamespace) -> None:
+def test_check_reports_harmless_findings_as_notes(run: Run, rooms: SimpleNamespace) -> None:
     """A finding that does not prevent a start is a note beside the result, and the exit code is 0."""
     rooms.lacks = ["SQL++ over data needs an archive"]
 
@@ -148,7 +150,7 @@ def test_check_tells_what_a_server_would_lack(run: Run, rooms: SimpleNamespace) 
     assert (done.code, done.result, done.err) == (0, [], "note: SQL++ over data needs an archive\n")
 
 
-def test_migrate_tells_what_it_did(run: Run, rooms: SimpleNamespace) -> None:
+def test_migrate_prints_the_report_of_the_store(run: Run, rooms: SimpleNamespace) -> None:
     """`server migrate` prints the store's report."""
     done = run("server", "migrate", "--data", "d")
 
@@ -157,7 +159,7 @@ def test_migrate_tells_what_it_did(run: Run, rooms: SimpleNamespace) -> None:
     assert rooms.given[-1][1] == {"restored": False, "keeps_tokens": False}
 
 
-def test_migrate_hands_on_that_the_store_was_restored(run: Run, rooms: SimpleNamespace) -> None:
+def test_migrate_passes_the_restored_flag(run: Run, rooms: SimpleNamespace) -> None:
     """`server migrate --restored` passes the flag to the migration."""
     done = run("server", "migrate", "--restored")
 
@@ -179,7 +181,7 @@ def test_config_shows_values_and_origins(run: Run, monkeypatch: pytest.MonkeyPat
     assert "hunter2" not in run("server", "config", "--output", "table").out
 
 
-def test_jars_come_from_where_the_settings_say(
+def test_spark_jars_passes_repository_and_cache(
     run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`spark jars` passes repository and cache, where a flag overrides the environment, and prints the file."""
@@ -192,7 +194,7 @@ def test_jars_come_from_where_the_settings_say(
     assert rooms.given == [((), {"repository": "https://other/maven2", "cache": Path("here")})]
 
 
-def test_spark_jars_for_s3_are_two(run: Run, rooms: SimpleNamespace) -> None:
+def test_spark_jars_with_s3_fetches_two_jars(run: Run, rooms: SimpleNamespace) -> None:
     """`spark jars --s3` also fetches the JAR for tables on S3."""
     done = run("spark", "jars", "--s3", "--output", "table")
 
@@ -208,7 +210,7 @@ def test_demo_runs_in_its_directory(run: Run, rooms: SimpleNamespace) -> None:
     assert rooms.asked == [("examples.demo.run", "server,spark,demo")]
 
 
-def test_installed_package_says_where_the_demo_is(
+def test_demo_of_installed_package_prints_checkout_command(
     run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`demo` of an installed package runs nothing and prints the command for a checkout."""
@@ -234,7 +236,7 @@ def test_missing_library_names_the_extra(run: Run, monkeypatch: pytest.MonkeyPat
     assert "pip install -e '.[server]'" in done.err
 
 
-def test_library_missing_at_work_names_the_extra(run: Run, rooms: SimpleNamespace) -> None:
+def test_missing_database_driver_names_the_extra(run: Run, rooms: SimpleNamespace) -> None:
     """If a database driver is missing when the server starts, the error names the extra that has it."""
 
     def start(_loaded: LoadedSettings) -> int:

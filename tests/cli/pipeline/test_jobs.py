@@ -12,7 +12,7 @@ RESULT = {
 }  # fmt: skip
 
 
-def test_a_job_is_asked_for_seen_and_cancelled(fake: FakeServer, limnos: Run) -> None:
+def test_job_is_run_shown_and_cancelled(fake: FakeServer, limnos: Run) -> None:
     """`job run` passes the template's parameters from flags; `job show` prints the job's output."""
     fake.on("POST", JOBS, {"job": JOB}).on("POST", f"{JOBS}/j-1", {"job": {**JOB, "status": "cancelled"}})
     fake.on("GET", f"{JOBS}?jobTemplateName=load", {"jobs": [JOB]}).on("GET", f"{OWN}/metalakes/lake/jobs/j-1", RESULT)
@@ -27,7 +27,7 @@ def test_a_job_is_asked_for_seen_and_cancelled(fake: FakeServer, limnos: Run) ->
     ]
 
 
-def test_templates_are_made_listed_and_deleted(fake: FakeServer, limnos: Run) -> None:
+def test_templates_are_created_listed_and_deleted(fake: FakeServer, limnos: Run) -> None:
     """Templates of programs and of Spark applications are registered, each kind with its own flags."""
     fake.on("POST", TEMPLATES, {"code": 0}).on("GET", f"{TEMPLATES}?details=true", {"jobTemplates": [TEMPLATE]})
     fake.on("DELETE", f"{TEMPLATES}/load", {"dropped": True})

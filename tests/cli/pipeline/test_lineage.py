@@ -25,7 +25,7 @@ COLUMN = {
 }  # fmt: skip
 
 
-def test_a_tree_is_shown(fake: FakeServer, run: Run) -> None:
+def test_lineage_is_shown_as_a_tree(fake: FakeServer, run: Run) -> None:
     """Each source is shown once, below the objects that were derived from it. Hidden nodes have no name; a cycle
     ends.
     """
@@ -70,7 +70,7 @@ def test_the_last_part_may_be_a_column(fake: FakeServer, run: Run) -> None:
     assert refused.error["message"] == "Table does not exist: a.t.c"
 
 
-def test_what_is_missing_is_told(fake: FakeServer, run: Run) -> None:
+def test_error_names_missing_column_or_typed_path(fake: FakeServer, run: Run) -> None:
     """If the table exists, the error names the missing column and the command that lists the columns; otherwise it
     names the typed path.
     """

@@ -32,7 +32,7 @@ def test_the_schema_is_printed_as_it_is_committed(run: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "plan"])
-def test_what_is_wrong_with_a_file_is_told_with_places(run: Run, tmp_path: Path, command: str) -> None:
+def test_problems_of_a_file_have_line_and_column(run: Run, tmp_path: Path, command: str) -> None:
     """Problems have file, line and column, as lines for people and as fields in JSON. The exit code is that of a usage
     error.
     """
@@ -49,7 +49,7 @@ def test_what_is_wrong_with_a_file_is_told_with_places(run: Run, tmp_path: Path,
     }  # fmt: skip
 
 
-def test_a_server_that_is_not_there_leaves_tables_and_rights_unchecked(run: Run, tmp_path: Path) -> None:
+def test_unreachable_server_skips_only_the_checks_that_need_it(run: Run, tmp_path: Path) -> None:
     """If the server does not answer, the other checks run, and the output names the checks that did not."""
     told = run("pipeline", "check", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "json")
 
@@ -62,7 +62,7 @@ def test_a_server_that_is_not_there_leaves_tables_and_rights_unchecked(run: Run,
     }  # fmt: skip
 
 
-def test_sources_without_files_are_told(run: Run, tmp_path: Path) -> None:
+def test_sources_without_files_are_reported(run: Run, tmp_path: Path) -> None:
     """Sources that match no files are reported, because a run would fail; sources with files are not."""
     file = _written(tmp_path, RIGHT)
     before = run("pipeline", "check", file, "--uri", NOBODY, "--output", "json")
@@ -77,9 +77,7 @@ def test_sources_without_files_are_told(run: Run, tmp_path: Path) -> None:
     assert len(json.loads(after.out)["unchecked"]) == 1
 
 
-def test_a_plan_that_refuses_a_step_does_not_say_that_nothing_is_wrong(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plan_counts_refused_steps_and_fails(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a step is refused, the last line counts the refused steps, and the exit code is that of an invalid file."""
     refused = {"a.t": StepPreview(step="a.t", refused="no such column")}
     monkeypatch.setattr(pipeline_checks, "_previews", lambda *_args, **_more: refused)
@@ -92,7 +90,7 @@ def test_a_plan_that_refuses_a_step_does_not_say_that_nothing_is_wrong(
     assert "no problems found" not in told.out
 
 
-def test_a_plan_without_a_server_tells_what_the_file_says(run: Run, tmp_path: Path) -> None:
+def test_plan_without_a_server_shows_the_declaration_only(run: Run, tmp_path: Path) -> None:
     """Without a server the plan shows the declaration only and does not start Spark."""
     told = run("pipeline", "plan", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "table")
 

@@ -14,7 +14,7 @@ from tests.cli.conftest import Run
 
 @pytest.mark.parametrize("words", [("run", "file.yaml"), ("resume", "r1")])
 @pytest.mark.parametrize("flags, away_s", [((), 600.0), (("--away", "7.5"), 7.5)])
-def test_away_is_how_long_a_server_is_waited_for(
+def test_away_sets_the_wait_for_an_unreachable_server(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], flags: tuple[str, ...], away_s: float
 ) -> None:
     """`--away` sets the option for how long the run waits for an unreachable server; the default is ten minutes."""
@@ -33,7 +33,7 @@ def test_away_is_how_long_a_server_is_waited_for(
 
 
 @pytest.mark.parametrize("words", [("run", "file.yaml"), ("resume", "r1"), ("diff", "r1")])
-def test_runs_trust_the_authorities_of_the_command(
+def test_ca_file_is_used_for_the_connection_of_a_run(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     """`--ca-file` is used for the run's connection to the server."""

@@ -66,7 +66,7 @@ def test_a_run_is_shown_whole(fake: FakeServer, limnos: Run) -> None:
     assert all(word in table.out for word in ("steps 2.00", "reading 0.50, writing 1.25"))
 
 
-def test_options_of_a_run_are_shown_as_its_caller_would_write_them(fake: FakeServer, limnos: Run) -> None:
+def test_table_output_shows_only_options_the_caller_set(fake: FakeServer, limnos: Run) -> None:
     """Tables are shown by name, without those that a step only might have written. Options that are not set, and data
     that a runner stores for a resume, are only in the JSON.
     """
@@ -104,7 +104,7 @@ def test_a_run_is_cancelled(fake: FakeServer, limnos: Run) -> None:
     assert second.strip() == "run r-1 is cancelled"
 
 
-def test_findings_of_a_pipeline(fake: FakeServer, limnos: Run) -> None:
+def test_findings_of_a_pipeline_are_listed_with_their_runs(fake: FakeServer, limnos: Run) -> None:
     """Findings of a pipeline are listed with their runs."""
     fake.on(
         "GET",
@@ -124,7 +124,7 @@ def test_a_pipeline_is_dropped(fake: FakeServer, limnos: Run) -> None:
     assert limnos("pipeline", "drop", "nyc", "--yes").result == {"dropped": "nyc"}
 
 
-def test_a_run_that_is_not_there(fake: FakeServer, limnos: Run) -> None:
+def test_missing_run_hints_at_the_list_of_runs(fake: FakeServer, limnos: Run) -> None:
     """For a missing run the hint names the command that lists runs."""
     error = {"code": "not-found", "message": "Run r-9 does not exist in metalake lake: see 'limnos pipeline runs'"}
     fake.on("GET", f"{RUNS}/r-9", {"error": error}, status=404)
@@ -136,7 +136,7 @@ def test_a_run_that_is_not_there(fake: FakeServer, limnos: Run) -> None:
 
 
 @pytest.mark.parametrize("also", ["--hold", "--dry-run"])
-def test_a_backfill_publishes_run_after_run(limnos: Run, also: str) -> None:
+def test_backfill_with_hold_or_dry_run_is_refused(limnos: Run, also: str) -> None:
     """`--backfill` is refused with `--hold` or `--dry-run` before the file is read, because each run needs the
     published result of the run before.
     """

@@ -43,7 +43,7 @@ def _body(fake: FakeServer) -> dict[str, object]:
     return body
 
 
-def test_rows_as_json(run: Run, service: FakeQueryService) -> None:
+def test_json_output_is_one_document_with_all_rows(run: Run, service: FakeQueryService) -> None:
     """The output is one JSON document with all rows; numbers keep their notation."""
     done = sql(run, service, "-c", "select value x from [1.0, null, {'a': 1}] x")
 
@@ -51,14 +51,14 @@ def test_rows_as_json(run: Run, service: FakeQueryService) -> None:
     assert "1.0" in done.out
 
 
-def test_rows_as_a_table(run: Run, service: FakeQueryService) -> None:
+def test_table_output_has_fields_as_columns(run: Run, service: FakeQueryService) -> None:
     """Fields are columns with their own names. MISSING is an empty cell, NULL is not, nested values are JSON."""
     done = sql(run, service, "--output", "table", "-c", "select value x from [{'a_b': 'x', 'c': [1]}, {'a_b': null}] x")
 
     assert [line.split() for line in done.out.splitlines()] == [["a_b", "c"], ["x", "[1]"], ["null"]]
 
 
-def test_values_and_nothing_as_a_table(run: Run, service: FakeQueryService) -> None:
+def test_table_output_shows_scalars_and_empty_results(run: Run, service: FakeQueryService) -> None:
     """Values that are not objects are in the column `value`. An empty result is reported on standard error."""
     values = sql(run, service, "--output", "table", "-c", "select value x from ['a', 2] x")
     nothing = sql(run, service, "--output", "table", "-c", "select value x from [] x")
@@ -67,7 +67,9 @@ def test_values_and_nothing_as_a_table(run: Run, service: FakeQueryService) -> N
     assert (nothing.out, nothing.err) == ("", "no rows\n")
 
 
-def test_commands_files_and_what_is_left_in_use(run: Run, service: FakeQueryService, tmp_path: Path) -> None:
+def test_commands_and_files_run_in_order_with_last_dataverse(
+    run: Run, service: FakeQueryService, tmp_path: Path
+) -> None:
     """Commands and files run in order. Each uses the dataverse of the preceding USE statement, the first that of the
     command line.
     """
@@ -82,7 +84,9 @@ def test_commands_files_and_what_is_left_in_use(run: Run, service: FakeQueryServ
     assert [body["timeout"] for body in service.asked] == ["300s"] * 3
 
 
-def test_a_pipe(run: Run, service: FakeQueryService, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_run_as_one_request(
+    run: Run, service: FakeQueryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without commands and files, standard input is run as one request."""
     monkeypatch.setattr("sys.stdin", io.StringIO("use a.b;\nselect value 1;\n"))
 
@@ -100,7 +104,7 @@ def test_a_pipe(run: Run, service: FakeQueryService, monkeypatch: pytest.MonkeyP
         (("lossless-json", "lossless-json"), ['{"bigint": 1}'], '{"bigint": 1}\n'),
     ],
 )
-def test_results_as_the_server_writes_them(
+def test_results_flag_prints_lines_in_the_servers_format(
     run: Run, fake: FakeServer, asked: tuple[str, str], sent: list[str], out: str
 ) -> None:
     """With `--results` each result is a line as the server formats it, without JSON quotes."""
@@ -112,7 +116,7 @@ def test_results_as_the_server_writes_them(
     assert _body(fake)["format"] == asked[1]
 
 
-def test_a_plan_is_shown_as_text(run: Run, fake: FakeServer) -> None:
+def test_plan_is_requested_in_the_output_format(run: Run, fake: FakeServer) -> None:
     """As a table the plan is requested as text and its lines are printed; as JSON the plan is requested as JSON."""
     fake.on("POST", QUERY, {"results": ["Query\n  Block"], "status": "success"})
     people = run("sql", "--uri", fake.uri, "--output", "table", "-c", "explain select value 1;")
@@ -125,7 +129,7 @@ def test_a_plan_is_shown_as_text(run: Run, fake: FakeServer) -> None:
     assert formats == ["string", None]
 
 
-def test_warnings_and_times(run: Run, fake: FakeServer) -> None:
+def test_warnings_are_counted_and_timing_is_shown(run: Run, fake: FakeServer) -> None:
     """Warnings that are not listed are counted; with `--timing` the server's execution time is shown."""
     warnings = [{"code": 1, "msg": "ASX0004: Unsupported type"}]
     metrics = {"elapsedTime": "1.5ms", "warningCount": 3}
@@ -138,7 +142,7 @@ def test_warnings_and_times(run: Run, fake: FakeServer) -> None:
     assert _body(fake)["max-warnings"] == "20"
 
 
-def test_an_error_has_its_place(run: Run, service: FakeQueryService) -> None:
+def test_error_shows_its_position_and_stops_later_statements(run: Run, service: FakeQueryService) -> None:
     """The table output underlines the word; JSON has line and column. Statements after the error are not run."""
     text = "select value 1;\nselect value nope;"
     people = sql(run, service, "--output", "table", "-c", text, "-c", "select 2;")
@@ -154,7 +158,7 @@ def test_an_error_has_its_place(run: Run, service: FakeQueryService) -> None:
     assert len(service.asked) == 2
 
 
-def test_a_failure_behind_rows(run: Run, fake: FakeServer) -> None:
+def test_rows_before_a_failure_are_printed(run: Run, fake: FakeServer) -> None:
     """Rows of a failed statement are printed before the error, and the exit code is that of the error."""
     fake.on(
         "POST", QUERY,
@@ -169,7 +173,7 @@ def test_a_failure_behind_rows(run: Run, fake: FakeServer) -> None:
     assert done.err == "warning: ASX1063: Cannot find dataverse with name a\nerror: ASX0007: Overflow\n"
 
 
-def test_a_statement_that_took_too_long(run: Run, fake: FakeServer) -> None:
+def test_statement_timeout_is_recognized_by_http_status(run: Run, fake: FakeServer) -> None:
     """A statement that reached its timeout is recognized by the HTTP status, because its message has no error code."""
     fake.on("POST", QUERY, {"errors": [{"code": 1, "msg": "The request took: too long"}], "status": "timeout"})
 
@@ -179,7 +183,7 @@ def test_a_statement_that_took_too_long(run: Run, fake: FakeServer) -> None:
 
 
 @pytest.mark.parametrize("status, code", [(401, 4), (403, 4), (503, 6), (500, 1), (404, 1)])
-def test_how_it_ends_when_the_server_refuses(run: Run, fake: FakeServer, status: int, code: int) -> None:
+def test_each_refusal_of_the_server_has_its_exit_code(run: Run, fake: FakeServer, status: int, code: int) -> None:
     """An invalid credential, a missing privilege and a busy server each have their exit code."""
     fake.on("POST", QUERY, {"errors": [{"code": 1, "msg": "no"}], "status": "fatal"}, status=status)
 
@@ -189,7 +193,7 @@ def test_how_it_ends_when_the_server_refuses(run: Run, fake: FakeServer, status:
     assert done.error["message"] == "no"
 
 
-def test_nobody_there(run: Run) -> None:
+def test_unreachable_server_gives_the_usual_error(run: Run) -> None:
     """If the server does not answer, the error is the same as that of every command."""
     done = run("sql", "--uri", "http://127.0.0.1:1", "-c", "select 1;")
 
@@ -199,14 +203,16 @@ def test_nobody_there(run: Run) -> None:
 @pytest.mark.parametrize(
     "words", [("--file", "/no/such"), ("--statement-timeout", "0", "-c", "1;"), ("--dataverse", "a..b", "-c", "1;")]
 )
-def test_flags_that_make_no_sense(run: Run, service: FakeQueryService, words: tuple[str, ...]) -> None:
+def test_invalid_flags_are_refused_before_a_request(
+    run: Run, service: FakeQueryService, words: tuple[str, ...]
+) -> None:
     """Invalid flags are refused before a request is sent."""
     done = sql(run, service, *words)
 
     assert (done.code, service.asked) == (2, [])
 
 
-def test_an_interrupt_ends_the_statement_on_the_server(run: Run, service: FakeQueryService) -> None:
+def test_interrupt_cancels_the_running_statement(run: Run, service: FakeQueryService) -> None:
     """Ctrl-C cancels the running statement by its client context id, waits for the end, and exits with the code of an
     interrupt.
     """
@@ -228,7 +234,7 @@ def test_an_interrupt_ends_the_statement_on_the_server(run: Run, service: FakeQu
     assert done.err == "cancelling\nerror: ASX0041: The request was cancelled\n"
 
 
-def test_an_interrupt_while_the_statement_is_being_sent(
+def test_interrupt_before_the_response_cancels_the_statement(
     run: Run, service: FakeQueryService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C before the response begins cancels the statement as well."""
@@ -262,7 +268,7 @@ def test_the_client_runs_statements(service: FakeQueryService) -> None:
     assert found is False
 
 
-def test_history_is_its_owners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_history_file_is_readable_by_owner_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Only the owner can read the history file, also if it existed before. If it cannot be written, a message says
     so.
     """
@@ -283,7 +289,7 @@ def test_history_is_its_owners(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "history is not saved" in capsys.readouterr().err
 
 
-def test_names_come_from_canonical_forms() -> None:
+def test_canonical_dataverse_names_are_decoded() -> None:
     """A dataverse name of the metadata is decoded part by part; names that are not canonical are skipped."""
     rows = tuple(json.dumps(row).encode() for row in (["a@.b.c", "t"], ["a@", "t"], ["d", ""]))
 

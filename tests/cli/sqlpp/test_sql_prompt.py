@@ -60,7 +60,7 @@ def shown(child: Any) -> str:  # noqa: ANN401 - pexpect has no types
     return _PAINT.sub("", child.before)
 
 
-def test_a_statement_over_several_lines(shell: Shell, service: FakeQueryService) -> None:
+def test_statement_continues_until_a_semicolon(shell: Shell, service: FakeQueryService) -> None:
     """Input continues over several lines until a semicolon ends the statement. Then the rows are printed as a table,
     and the next prompt appears.
     """
@@ -78,7 +78,7 @@ def test_a_statement_over_several_lines(shell: Shell, service: FakeQueryService)
     ]
 
 
-def test_the_dataverse_in_use_is_in_the_prompt(shell: Shell, service: FakeQueryService) -> None:
+def test_prompt_shows_the_dataverse_in_use(shell: Shell, service: FakeQueryService) -> None:
     """The prompt shows the dataverse of the command line, later that of the last USE. Every statement is sent with
     it.
     """
@@ -122,7 +122,7 @@ def test_names_and_keywords_are_completed(shell: Shell, service: FakeQueryServic
     assert [body["statement"] for body in service.asked] == [whole for _, whole in COMPLETED.values()]
 
 
-def test_an_error_is_underlined_and_the_shell_goes_on(shell: Shell) -> None:
+def test_error_is_underlined_and_the_shell_continues(shell: Shell) -> None:
     """An error is shown as message, line, and a mark under the word."""
     child = shell()
     child.send("select value 1 +\rnope;\r")
@@ -149,7 +149,7 @@ def test_ctrl_c_ends_the_statement_and_not_the_shell(shell: Shell, service: Fake
     assert service.cancelled == [service.asked[0]["client_context_id"]]
 
 
-def test_ctrl_c_forgets_a_line_and_ctrl_d_leaves(shell: Shell, service: FakeQueryService) -> None:
+def test_ctrl_c_discards_a_line_and_ctrl_d_exits(shell: Shell, service: FakeQueryService) -> None:
     """Ctrl-C discards the typed line. Ctrl-D exits with code 0."""
     child = shell()
     child.send("select 1")
@@ -181,7 +181,7 @@ def test_history_outlives_the_shell(shell: Shell, service: FakeQueryService, tmp
     assert (tmp_path / "state" / "limnos" / "sql_history").stat().st_mode & 0o777 == 0o600
 
 
-def test_words_with_a_backslash(shell: Shell) -> None:
+def test_backslash_commands_work_and_unknown_one_is_an_error(shell: Shell) -> None:
     """Backslash commands: help, another output format, and an error for an unknown command."""
     child = shell()
     child.send("\\help\r")

@@ -22,7 +22,7 @@ from limnos.sqlpp import SqlppError, TextPosition, parse
         "  \n", "select value {'a': {'b': {{1}}}};", "select ~;", "select } ;",
     ],
 )  # fmt: skip
-def test_whole(text: str) -> None:
+def test_statement_ending_with_semicolon_is_complete(text: str) -> None:
     """A statement is complete if it ends with a semicolon, comments aside. Invalid text counts as complete, so that the
     server reports it.
     """
@@ -34,13 +34,13 @@ def test_whole(text: str) -> None:
     ["select 1", "use a; select 1", "select ';", 'select ";', "select `a;", "select 1 -- ;", "select 1 /* ; */", "select /* ;",
      "select 'a\n;", "select 'it''s;"],
 )  # fmt: skip
-def test_not_yet(text: str) -> None:
+def test_quoted_semicolon_does_not_end_a_statement(text: str) -> None:
     """A semicolon in a string, a quoted name or a comment does not end a statement."""
     assert not is_whole(text)
 
 
 @pytest.mark.parametrize("text, word", [("select value x fro y;", "fro"), ("select 'a", ""), ("select\n  ~;", "~")])
-def test_place_of_what_the_parser_says(text: str, word: str) -> None:
+def test_position_of_syntax_error_is_parsed_and_underlined(text: str, word: str) -> None:
     """Each form of a syntax error contains its position, which is parsed and underlined."""
     with pytest.raises(SqlppError) as told:
         parse(text)
@@ -54,13 +54,13 @@ def test_place_of_what_the_parser_says(text: str, word: str) -> None:
     assert line[marks.index("^") :].startswith(word)
 
 
-def test_places_in_other_messages() -> None:
+def test_position_at_end_of_binder_message_is_parsed() -> None:
     """What the binder says ends with its place; what has none has none, whatever it quotes."""
     assert error_position("ASX1077: Cannot find dataset x (in line 2, at column 15)") == TextPosition(2, 15)
     assert error_position("ASX1071: A dataverse with this name a already exists.") is None
 
 
-def test_the_mark_stands_under_the_word() -> None:
+def test_underline_aligns_with_tabs_and_wide_characters() -> None:
     """A tab counts as one column and a wide character as two. A long line is truncated around the position."""
     assert (
         underline_position("select\t日本, orders x", TextPosition(1, 12))
@@ -76,21 +76,21 @@ def test_the_mark_stands_under_the_word() -> None:
     assert underline_position("a", TextPosition(1, 9)) is not None
 
 
-def test_which_dataverse_is_in_use() -> None:
+def test_last_use_statement_sets_the_dataverse() -> None:
     """The last USE statement sets the dataverse, in any case and spelling. Without one it is unchanged."""
     assert active_dataverse("use a; USE `b.c`.d; select 1;", None) == ("b.c", "d")
     assert active_dataverse("select 'use x';", ("a",)) == ("a",)
     assert active_dataverse("not a statement", ("a",)) == ("a",)
 
 
-def test_where_words_can_be_completed() -> None:
+def test_strings_names_and_comments_are_not_completed() -> None:
     """Words are not completed in strings, quoted names and comments."""
     assert takes_words("select value ")
     assert takes_words("select 'a' from ")
     assert [takes_words(text) for text in ("select 'a", "-- a", "select 1 // ", "/* ", "select `a")] == [False] * 5
 
 
-def test_what_changes_names() -> None:
+def test_only_create_and_drop_change_names() -> None:
     """Statements that create or drop objects change names; queries do not."""
     assert changes_names("CREATE dataverse a")
     assert changes_names("use a; drop dataset t;")

@@ -22,7 +22,7 @@ def pieces_of(data: bytes, size: int) -> list[bytes]:
 
 
 @given(st.lists(st.binary(min_size=1, max_size=2000), min_size=1, max_size=450), st.integers(1, 5000))
-def test_parts_are_whole_and_the_same_however_a_file_is_read(messages: list[bytes], size: int) -> None:
+def test_parts_are_complete_and_equal_for_every_read_size(messages: list[bytes], size: int) -> None:
     """The parts have complete records and are the same for every read size, so that an interrupted import can continue
     at a part.
     """
@@ -36,7 +36,7 @@ def test_parts_are_whole_and_the_same_however_a_file_is_read(messages: list[byte
     assert parts == list(cut_into_parts([data], "proto"))
 
 
-def test_lines_are_records_of_json() -> None:
+def test_each_json_line_is_one_record() -> None:
     """In JSON each line is a record; the last newline may be missing. Incomplete records are sent, so that the server
     reports them.
     """
@@ -49,7 +49,7 @@ def test_lines_are_records_of_json() -> None:
     assert list(cut_into_parts([b""], "proto")) == []
 
 
-def test_a_file_that_is_no_export_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_record_is_refused_without_further_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """A record larger than the server accepts is refused without reading the rest of the file."""
     monkeypatch.setattr(exchange, "RECORD_BYTES_MAX", 1000)
     endless = (b"x" * 100 for _ in range(10**9))
@@ -61,14 +61,14 @@ def test_a_file_that_is_no_export_is_not_read_to_its_end(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "head,form", [(b'{"header"', "json"), (b"{\n\x0a", "proto"), (b"\x31\x0a", "proto"), (b"", "proto")]
 )
-def test_the_form_is_told_by_the_first_bytes(head: bytes, form: str) -> None:
+def test_format_is_detected_from_the_first_bytes(head: bytes, form: str) -> None:
     """The format is detected from the first bytes, also for a protobuf message of 123 bytes, whose first byte is
     `{`.
     """
     assert form_of(head) == form
 
 
-def test_an_export_comes_in_pieces(fake: FakeServer) -> None:
+def test_export_is_streamed_in_pieces(fake: FakeServer) -> None:
     """Both clients return an export in pieces, and raise the usual error for a refusal."""
     path = "/api/limnos/v1/metalakes/my%20lake/export?format=json"
     fake.on("GET", path, "some lines\n").on(

@@ -16,7 +16,7 @@ DESCRIBE = "/lance/v1/table/lance%24ml%24docs/describe?delimiter=%24&metalake=se
 DOCS = "lance.ml.docs"
 
 
-def test_lances_clients_are_told_who_asks_and_in_which_metalake() -> None:
+def test_lance_requests_carry_credential_and_metalake() -> None:
     """Requests of Lance's libraries carry the client's credential and metalake."""
     with Client("http://h:1/", token="lim_1_x", metalake="sea") as client, Client("http://h:1", user="ana") as ana:
         told, theirs = client.lance._connection, ana.lance._connection
@@ -28,7 +28,7 @@ def test_lances_clients_are_told_who_asks_and_in_which_metalake() -> None:
     assert "lim_1_x" not in repr(told)
 
 
-def test_a_refusal_is_the_clients_own(fake: FakeServer) -> None:
+def test_refused_open_raises_the_clients_own_error(fake: FakeServer) -> None:
     """Opening a dataset requests its description first, so refusals, and tables without data, raise the client's own
     errors.
     """
@@ -42,7 +42,7 @@ def test_a_refusal_is_the_clients_own(fake: FakeServer) -> None:
             client.lance.dataset(DOCS)
 
 
-def test_a_version_or_a_tag(fake: FakeServer) -> None:
+def test_dataset_is_opened_at_a_version_or_tag(fake: FakeServer) -> None:
     """A dataset is opened at a version or at a tag, in both clients."""
     fake.on("POST", DESCRIBE, {"location": "/w/docs", "version": 3})
 
@@ -76,7 +76,7 @@ def test_a_missing_library_is_named(fake: FakeServer, monkeypatch: pytest.Monkey
             client.lance.connect()
 
 
-def test_a_description_is_asked_for_again_when_the_server_says_so(fake: FakeServer) -> None:
+def test_description_is_retried_after_503_but_drop_is_not(fake: FakeServer) -> None:
     """After a 503 with Retry-After the client repeats the description of a table, which is a read, but not its drop."""
     busy = {"error": "The request was not complete within 30 s, and nothing was changed: try again", "code": 17}
     fake.on("POST", DESCRIBE, busy, status=503, headers=(("Retry-After", "0"),))

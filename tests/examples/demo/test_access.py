@@ -22,7 +22,7 @@ class Refusing:
         raise ForbiddenError(self.words)
 
 
-def test_a_refusal_that_names_the_privilege_is_right() -> None:
+def test_refusal_naming_the_privilege_is_accepted() -> None:
     """A refusal with the missing privilege in its message is what the demo expects."""
     door = access.iceberg_access(cast("Catalog", Refusing("ana lacks select_table on main.curated.nyc.delays")))
 

@@ -46,7 +46,7 @@ def test_source_is_complete(found: dict[str, DemoTable]) -> None:
     assert rows == {"airlines": 16, "airports": 1458, "planes": 3322, "weather": 26115, "flights": 336776}
 
 
-def test_deliveries_hold_the_source(found: dict[str, DemoTable], tmp_path: Path) -> None:
+def test_deliveries_contain_every_flight(found: dict[str, DemoTable], tmp_path: Path) -> None:
     """Both deliveries together have every flight; the first lacks the last day, and arrivals of the evening before."""
     file = write_base_data(found, tmp_path)
     write_late_data(found, tmp_path)
@@ -63,7 +63,7 @@ def test_deliveries_hold_the_source(found: dict[str, DemoTable], tmp_path: Path)
     assert blanked == {"NA"}
 
 
-def test_laying_out_again_changes_nothing(found: dict[str, DemoTable], tmp_path: Path) -> None:
+def test_second_layout_changes_no_file(found: dict[str, DemoTable], tmp_path: Path) -> None:
     """A second run finds the files of the first unchanged."""
     write_base_data(found, tmp_path)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").rglob("*.csv")}
@@ -73,7 +73,7 @@ def test_laying_out_again_changes_nothing(found: dict[str, DemoTable], tmp_path:
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "data").rglob("*.csv")} == before
 
 
-def test_the_example_can_be_read() -> None:
+def test_example_declares_tables_and_expectations() -> None:
     """The example declares five raw tables and one derived table, with the expectations that the data satisfies."""
     pipeline = load(EXAMPLE)
 

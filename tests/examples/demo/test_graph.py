@@ -14,7 +14,7 @@ EDGES = [
 ]
 
 
-def test_names_stand_after_all_that_they_are_made_from() -> None:
+def test_nodes_are_placed_after_their_sources() -> None:
     """A name's column is after those of its sources, for any number of edges between them."""
     edges = [DrawnEdge("a", "c", 1), DrawnEdge("a", "b", 1), DrawnEdge("b", "c", 1)]
 
@@ -22,7 +22,7 @@ def test_names_stand_after_all_that_they_are_made_from() -> None:
     assert columns([]) == []
 
 
-def test_drawing_is_one_element_with_rows_on_its_edges() -> None:
+def test_drawing_shows_each_name_once_escaped() -> None:
     """Every name occurs once, numbers are formatted for people, texts are escaped."""
     root = ET.fromstring(drawing(EDGES, notes={"mart": "1 & 2"}))
     texts = [node.text for node in root.iter("text")]
@@ -31,7 +31,7 @@ def test_drawing_is_one_element_with_rows_on_its_edges() -> None:
     assert sum(1 for _ in root.iter("path")) == len(EDGES)
 
 
-def test_texts_end_inside_of_their_boxes() -> None:
+def test_box_width_fits_longest_text() -> None:
     """The longest name and note determine the width of boxes; edges begin at the side of a box."""
     names = ["raw.a_name_that_is_much_longer_than_most_names_are", "raw.b"]
     note = "1,234,567 rows, 12 of them kept aside in another table, in 12.5 s"

@@ -11,7 +11,7 @@ import pytest
 from examples.demo import process
 
 
-def test_loopback_is_kept_from_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loopback_bypasses_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inside, loopback is added to the proxy exceptions; afterwards they are restored."""
     monkeypatch.setenv("NO_PROXY", "intranet")
     monkeypatch.delenv("no_proxy", raising=False)
@@ -24,7 +24,7 @@ def test_loopback_is_kept_from_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no_proxy" not in os.environ
 
 
-def test_terminate_unwinds() -> None:
+def test_sigterm_runs_cleanup() -> None:
     """SIGTERM becomes an exit that runs cleanup, and the handler is restored."""
     before = signal.getsignal(signal.SIGTERM)
     stop = process.StopRequest()
@@ -37,7 +37,7 @@ def test_terminate_unwinds() -> None:
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_quiet_start_keeps_the_chatter_of_children(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_quiet_start_logs_stderr_of_children(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Standard error of a child process goes to the log, and nothing of it to the terminal."""
     with process.quiet_start(tmp_path / "log"):
         os.system("echo chatter >&2")
@@ -47,7 +47,7 @@ def test_quiet_start_keeps_the_chatter_of_children(tmp_path: Path, capfd: pytest
     assert capfd.readouterr().err == "after\n"
 
 
-def test_quiet_start_shows_the_log_after_a_failure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_failed_quiet_start_prints_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """If the start fails, the log is printed."""
 
     def start() -> None:

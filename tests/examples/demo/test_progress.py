@@ -36,7 +36,7 @@ def test_steps_are_plain_lines_off_a_terminal() -> None:
     assert "\x1b" not in out.getvalue()
 
 
-def test_failed_step_says_so_and_lets_the_error_through() -> None:
+def test_failed_step_is_printed_and_error_reraised() -> None:
     """A step whose body raises is printed as failed, and the error is raised again."""
     to, out = console()
 
@@ -59,7 +59,7 @@ def test_finished_steps_are_remembered_in_order() -> None:
     assert all(step.elapsed_s >= 0 for step in progress.finished)
 
 
-def test_a_terminal_gets_a_bar() -> None:
+def test_terminal_shows_progress_bar() -> None:
     """On a terminal the running step is drawn with its number."""
     to, out = console(terminal=True)
 
@@ -82,6 +82,6 @@ def test_active_tasks_adds_up_all_stages_of_all_jobs() -> None:
     assert counts.share == 0.3
 
 
-def test_no_tasks_are_no_share() -> None:
+def test_share_is_zero_without_tasks() -> None:
     """Before Spark knows any task, the share is zero, not an error."""
     assert TaskCounts().share == 0.0

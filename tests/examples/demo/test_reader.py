@@ -40,7 +40,7 @@ def _watched(rows: Callable[[tuple[str, ...], int], int | None]) -> ConsistencyR
     return reader
 
 
-def test_what_is_published_together_is_seen_together() -> None:
+def test_missing_tables_count_as_empty() -> None:
     """Missing tables, and those without a snapshot, have no rows."""
     reader = _watched(lambda table, look: None if table == TABLES[0] else 0)
 
@@ -48,13 +48,13 @@ def test_what_is_published_together_is_seen_together() -> None:
     assert reader.seen.looks == reader.seen.alike[0] > 5
 
 
-def test_a_part_of_a_run_is_told() -> None:
+def test_partial_result_is_reported() -> None:
     """One table with rows and the other without is reported as a partial result."""
     with pytest.raises(InconsistentRead, match="a part of a run"):
         _watched(lambda table, look: 5 if table == TABLES[0] else 0)
 
 
-def test_a_table_that_moves_between_two_looks_says_nothing() -> None:
+def test_pair_is_ignored_if_first_table_changed_meanwhile() -> None:
     """If the first table has changed meanwhile, the pair is ignored."""
     reader = _watched(lambda table, look: look if table == TABLES[0] else 3)
 

@@ -47,7 +47,7 @@ def summary(directory: Path) -> DemoSummary:
     )
 
 
-def test_terminal_report_says_what_where_how_long_and_how(tmp_path: Path) -> None:
+def test_terminal_report_is_complete(tmp_path: Path) -> None:
     """The terminal report has tables, answers, time, directory and every command, with brackets intact."""
     out = io.StringIO()
 
@@ -72,7 +72,7 @@ def test_terminal_report_says_what_where_how_long_and_how(tmp_path: Path) -> Non
     assert "limnos console" in text
 
 
-def test_page_stands_alone_and_escapes(tmp_path: Path) -> None:
+def test_page_is_self_contained_and_escaped(tmp_path: Path) -> None:
     """The page embeds its plots, loads nothing from elsewhere, and escapes external text."""
     page = render_page(summary(tmp_path), plots=[("one", PNG), ("two", PNG)])
 

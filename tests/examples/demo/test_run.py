@@ -23,7 +23,7 @@ from limnos.model.errors import ServiceUnavailable
         (ZeroDivisionError("odd [thing]\nsecond line"), "ZeroDivisionError: odd [thing]"),
     ],
 )
-def test_failure_is_an_exit_code_and_words(
+def test_failure_exits_with_code_1_and_reason(
     error: Exception, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Any failure exits with code 1 and prints its reason; nothing is reported as created."""
@@ -41,7 +41,7 @@ def test_failure_is_an_exit_code_and_words(
     assert not (tmp_path / "out" / "report.html").exists()
 
 
-def test_unforeseen_failure_keeps_its_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_writes_traceback_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The traceback of an unexpected error is written next to the data, and the terminal names the file."""
     out = io.StringIO()
 
@@ -56,7 +56,7 @@ def test_unforeseen_failure_keeps_its_trace(tmp_path: Path, monkeypatch: pytest.
     assert str(tmp_path / "error.log") in out.getvalue()
 
 
-def test_a_terminated_run_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sigterm_has_own_exit_code_and_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SIGTERM has its own exit code and message, even if a library turns it into an error."""
     out = io.StringIO()
 

@@ -39,7 +39,7 @@ def searched(near: str | None, word: str | None) -> AccessAnswer:
     return search._search(cast("LanceNamespace", Answering(near, word)), [0.0, 1.0])
 
 
-def test_both_searches_find_what_is_meant() -> None:
+def test_expected_search_results_are_accepted() -> None:
     """A misspelled name finds the right one, a word finds the name with it; a user who is refused both searches is
     reported as refused.
     """
@@ -50,7 +50,7 @@ def test_both_searches_find_what_is_meant() -> None:
 @pytest.mark.parametrize(
     "near, word", [(search.NAMED, search.NAMED), (search.MEANT, ""), (search.MEANT, None), (None, search.NAMED)]
 )
-def test_anything_else_fails_the_demo(near: str | None, word: str | None) -> None:
+def test_unexpected_search_results_fail_demo(near: str | None, word: str | None) -> None:
     """Another name, no name, or only one refused search fails the demo."""
     with pytest.raises(search.SearchCheckFailed, match=search.MEANT):
         searched(near, word)

@@ -39,7 +39,7 @@ def alive(pid: int) -> bool:
     return True
 
 
-def test_server_is_ready_with_its_address_and_stopped_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_address_is_read_and_server_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address comes from the `ready` line; after the body the process has ended and its log is kept."""
     instead(monkeypatch, GOOD)
     log = tmp_path / "logs" / "server.log"

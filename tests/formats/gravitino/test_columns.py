@@ -59,7 +59,7 @@ def tables(draw: st.DrawFn) -> list[Json]:
 
 
 @given(tables())
-def test_what_is_sent_is_told(wanted: list[Json]) -> None:
+def test_columns_round_trip(wanted: list[Json]) -> None:
     """Columns with any types and nesting are returned as they were sent. The schema is a valid Iceberg schema with the
     ids of a new table.
     """
@@ -71,7 +71,7 @@ def test_what_is_sent_is_told(wanted: list[Json]) -> None:
     assert with_fresh_ids(made.schema)[0] == made.schema
 
 
-def test_a_kept_word_goes_when_its_field_has_another_type() -> None:
+def test_stored_type_is_ignored_after_field_type_change() -> None:
     """If another engine has changed a field's type, the field's own type is returned, not the stored original one.
     Invalid stored types are ignored.
     """
@@ -90,26 +90,26 @@ def test_a_kept_word_goes_when_its_field_has_another_type() -> None:
 @pytest.mark.parametrize(
     "kind", ["interval_year", "interval_day", "timestamp(12)", "money", "decimal(50,1)", "decimal(2,3)", "", 3, None]
 )
-def test_what_iceberg_has_not(kind: object) -> None:
+def test_type_without_iceberg_equivalent_is_refused(kind: object) -> None:
     """A type that Iceberg cannot represent is refused, not replaced."""
     with pytest.raises(BadRequest):
         table_schema_of([{"name": "c", "type": kind}])
 
 
 @pytest.mark.parametrize("kind", [{"type": "union", "types": ["integer"]}, {"type": "unparsed", "unparsedType": "x"}])
-def test_what_iceberg_has_no_form_for(kind: object) -> None:
+def test_union_and_unknown_types_are_refused(kind: object) -> None:
     """Union types and unknown types are refused."""
     with pytest.raises(BadRequest, match="Iceberg has no type"):
         table_schema_of([{"name": "c", "type": kind}])
 
 
-def test_nothing_is_kept_of_views() -> None:
+def test_view_refuses_type_that_needs_stored_original() -> None:
     """A view's schema has no place for an original type, so a type that needs one is refused."""
     with pytest.raises(BadRequest, match=r"varchar\(3\)"):
         schema_of([{"name": "c", "type": "varchar(3)"}])
 
 
-def test_defaults_and_counting() -> None:
+def test_only_literal_defaults_are_accepted() -> None:
     """A literal default is returned in its own type. Expressions as defaults and auto-increment are refused."""
     literal = {"type": "literal", "dataType": "integer", "value": "3"}
     made = table_schema_of([{"name": "n", "type": "integer", "defaultValue": literal}])

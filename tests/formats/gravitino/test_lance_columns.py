@@ -51,7 +51,7 @@ EXTERNAL = "external"
         ),
     ],
 )  # fmt: skip
-def test_types_are_told(kind: pa.DataType, told: object) -> None:
+def test_types_have_gravitino_or_lance_names(kind: pa.DataType, told: object) -> None:
     """A type has Gravitino's name if Gravitino has one, else Lance's name."""
     fields = msgspec.json.encode(logical_fields_of(pa.schema([pa.field("c", kind, nullable=False)])))
 

@@ -13,7 +13,7 @@ SCHEMA: dict[str, object] = {
 }  # fmt: skip
 
 
-def test_each_transform_has_its_word() -> None:
+def test_transforms_become_gravitino_expressions() -> None:
     """Each transform becomes Gravitino's expression, with sizes and nested names. Void fields are omitted, and unknown
     transforms become functions.
     """

@@ -48,7 +48,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("enable", [True, False])
-def test_translations(case: tuple, enable: bool) -> None:
+def test_policy_values_are_translated(case: tuple, enable: bool) -> None:
     """Ages, numbers and sizes are translated. All other parts, and unusable values, are named as omitted."""
     policy_type, config, more, own_type, own, left_out = case
     text = json.dumps({"version": VERSION, "enable": enable, "config": config, **more})
@@ -61,7 +61,7 @@ def test_translations(case: tuple, enable: bool) -> None:
     assert translated.left_out == left_out
 
 
-def test_other_types_and_forms() -> None:
+def test_unsupported_policies_are_not_translated() -> None:
     """A policy of this server is not translated. Content of another format, or with values out of range, is refused."""
     assert translate_policy(CUSTOM, "{}") is None
     assert translate_policy(COMPACTION, "{}") is None

@@ -63,7 +63,7 @@ def names(metadata: Json) -> list[str]:
     return [each["name"] for each in told(metadata)["columns"]]  # type: ignore[attr-defined]
 
 
-def test_a_create_is_told_as_it_was_sent() -> None:
+def test_created_table_round_trip() -> None:
     """A created table is returned as it was sent, including partitioning, sort order, distribution and primary key."""
     partitioning: list[Json] = [
         {"strategy": "day", "fieldName": ["at"]}, {"strategy": "bucket", "numBuckets": 8, "fieldNames": [["id"]]},
@@ -104,13 +104,13 @@ def test_a_create_is_told_as_it_was_sent() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_what_a_create_cannot_say(more: Json) -> None:
+def test_create_without_iceberg_equivalent_is_refused(more: Json) -> None:
     """A create that Iceberg cannot represent is refused with a client error."""
     with pytest.raises(LimnosError):
         made(**more)  # type: ignore[arg-type]
 
 
-def test_every_kind_of_change() -> None:
+def test_columns_keep_ids_after_every_change() -> None:
     """Columns keep their ids after every kind of change, whatever their new names and positions."""
     before = made("3")
     literal = {"type": "literal", "dataType": "integer", "value": "7"}
@@ -171,7 +171,7 @@ def test_every_kind_of_change() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_changes_that_are_refused(change: Json) -> None:
+def test_breaking_changes_are_refused(change: Json) -> None:
     """A change that would break existing rows, or that names a missing column, is a client error."""
     metadata = made(
         partitioning=[{"strategy": "day", "fieldName": ["at"]}],
@@ -182,7 +182,7 @@ def test_changes_that_are_refused(change: Json) -> None:
         changed(metadata, change)
 
 
-def test_two_hundred_random_alters_agree_with_a_model() -> None:
+def test_random_alters_agree_with_model() -> None:
     """After each of two hundred random alters, names, order and ids of the columns equal those of the model."""
     dice = random.Random(7)
     metadata = made()
@@ -219,21 +219,21 @@ def test_two_hundred_random_alters_agree_with_a_model() -> None:
         assert names(metadata) == [each[0] for each in model]
 
 
-def test_what_is_kept_goes_with_its_column() -> None:
+def test_stored_type_is_deleted_with_its_column() -> None:
     """When a column is deleted, its stored original type is deleted, too."""
     metadata = changed(made(), {"@type": "deleteColumn", "fieldName": ["s"]})
 
     assert "gravitino.types" not in metadata["properties"]  # type: ignore[operator]
 
 
-def test_an_alter_that_changes_nothing_commits_nothing() -> None:
+def test_alter_without_change_commits_nothing() -> None:
     """An alter that sets a column to its current state returns the same metadata."""
     metadata = made()
 
     assert changed(metadata, {"@type": "updateColumnNullability", "fieldName": ["n"], "nullable": True}) is metadata
 
 
-def test_bad_shapes_are_refused() -> None:
+def test_partition_without_strategy_is_refused() -> None:
     """The refusal of a partition without a strategy says so."""
     with pytest.raises(BadRequest, match="strategy"):
         made(partitioning=[{"fieldName": ["id"]}])

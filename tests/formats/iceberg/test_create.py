@@ -54,7 +54,7 @@ def test_version_2_is_the_default() -> None:
     assert found["properties"] == {"write.parquet.compression-codec": "zstd", "owner": "ann"}
 
 
-def test_ids_are_assigned_anew() -> None:
+def test_fresh_ids_are_assigned() -> None:
     """Columns get ids from 1, partition fields from 1000, and the sort order is 1. Sources refer to the new
     column ids.
     """
@@ -150,7 +150,7 @@ def test_properties_may_be_missing() -> None:
     assert found["properties"] == {"write.parquet.compression-codec": "zstd"}
 
 
-def test_metrics_of_a_column_are_accepted() -> None:
+def test_metrics_property_of_existing_column_is_accepted() -> None:
     """A metrics property that names an existing column is kept."""
     found = table(properties={"write.metadata.metrics.column.name": "full"})
 

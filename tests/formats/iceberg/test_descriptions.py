@@ -42,7 +42,7 @@ def body(document: object) -> bytes:
     return json.dumps(document).encode()
 
 
-def test_summary_of_a_table_and_of_a_view() -> None:
+def test_summary_has_times_of_table_and_view() -> None:
     """The summary has the last update of a table, and the creation time of a view's current version."""
     view = {
         "current-version-id": 2,
@@ -54,7 +54,7 @@ def test_summary_of_a_table_and_of_a_view() -> None:
     assert summary_of(body(view)) == DocumentSummary(None, 7)
 
 
-def test_columns_at_every_depth() -> None:
+def test_nested_columns_have_dotted_names() -> None:
     """Fields of structs, also in lists and maps, have names with their parents' names. Only the current schema is
     used.
     """
@@ -68,13 +68,13 @@ def test_columns_at_every_depth() -> None:
 
 
 @pytest.mark.parametrize("bad", [b"", b"[]", b'{"schemas": 1, "properties": 2}', b'{"schemas": [{"fields": 3}]}'])
-def test_malformed_metadata_describes_nothing(bad: bytes) -> None:
+def test_malformed_metadata_has_no_description(bad: bytes) -> None:
     """A document that cannot be read has no comment and no columns."""
     assert summary_of(bad) == NO_SUMMARY
     assert columns_of(bad) == []
 
 
-def test_odd_fields_are_left_out_and_depth_is_bounded() -> None:
+def test_unnamed_fields_are_skipped_and_depth_is_bounded() -> None:
     """Fields without a name are skipped, and the depth of nesting is limited."""
     deep: object = "long"
     for _ in range(60):

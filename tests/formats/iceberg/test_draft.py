@@ -145,7 +145,7 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_updates_cost_in_proportion_to_their_number(name: str) -> None:
+def test_update_cost_is_linear(name: str) -> None:
     """Twice as many updates, on a table twice as large, take about twice as many calls, not four times as many."""
     (base, few), (larger, many) = CASES[name](100), CASES[name](400)
 
@@ -155,7 +155,7 @@ def test_updates_cost_in_proportion_to_their_number(name: str) -> None:
     assert more < 5 * taken
 
 
-def test_requirements_cost_in_proportion_to_their_number() -> None:
+def test_requirement_cost_is_linear() -> None:
     """Four times as many requirements on four times as many references take about four times as many calls."""
 
     def asked(count: int) -> list[object]:

@@ -23,13 +23,13 @@ TWO = {"type": "struct", "fields": [{"id": 3, "name": "a", "type": "long"}, NEST
         ({}, {}),
     ],
 )
-def test_current_columns(document: object, found: dict[str, int]) -> None:
+def test_columns_are_top_level_fields_of_current_schema(document: object, found: dict[str, int]) -> None:
     """Only the top-level fields of the current schema are columns, not those of older schemas or nested ones. Invalid
     metadata has none.
     """
     assert field_ids_of(json.dumps(document).encode()) == found
 
 
-def test_what_is_no_json_has_none() -> None:
+def test_unreadable_document_has_no_columns() -> None:
     """An unreadable document has no columns."""
     assert field_ids_of(b"{") == {}

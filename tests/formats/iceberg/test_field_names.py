@@ -25,7 +25,7 @@ def read(
     return field_names(json.dumps({"schemas": schemas, "current-schema-id": current, "snapshots": listed}).encode())
 
 
-def test_the_current_schema_goes_first() -> None:
+def test_current_schema_takes_precedence() -> None:
     """A name has its id in the current schema, else in the latest schema that has it. An id has its latest name."""
     found = read(schema(0, a=1, b=2), schema(1, b=1, c=3), schema(2, z=9), current=1)
 
@@ -40,7 +40,7 @@ def test_the_current_schema_goes_first() -> None:
     assert found.current == {"b": 1, "c": 3}
 
 
-def test_a_snapshot_has_its_schema() -> None:
+def test_names_are_resolved_in_schema_of_snapshot() -> None:
     """For an event about a snapshot, a name has the id that it has in that snapshot's schema."""
     found = read(schema(0, a=1, b=2), schema(1, b=1), current=1, snapshots=((70, 0), (71, 1)))
 
@@ -58,7 +58,7 @@ def test_nested_fields_have_dotted_names() -> None:
     }  # fmt: skip
 
 
-def test_what_has_no_schemas_has_no_names() -> None:
+def test_document_without_schemas_has_no_names() -> None:
     """A document without schemas, an invalid document, and one that is too large have no names."""
     assert field_names(b"{}").current == {}
     assert field_names(b"[]") == field_names(b"{") == field_names(b" " * (module.BYTES_MAX + 1)) == NOTHING

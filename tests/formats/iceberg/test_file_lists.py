@@ -28,14 +28,14 @@ MANIFEST = manifest(
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_manifests_of_a_list(version: int) -> None:
+def test_manifests_have_length_and_snapshot(version: int) -> None:
     """Each manifest of a list has its length and the snapshot that added it."""
     data = manifest_list([listed("m1", b"12345", snapshot=7), listed("m2", b"", snapshot=8)], version=version)
 
     assert read_manifest_list(data) == (ListedManifest("m1", 5, 7), ListedManifest("m2", 0, 8))
 
 
-def test_files_of_a_manifest() -> None:
+def test_manifest_returns_added_or_live_files() -> None:
     """The files of a manifest are those that it adds, or all live ones. Two consecutive equal entries are one file."""
     a, b, c = ListedFile("a", 1000), ListedFile("b", 1000), ListedFile("c", 5)
 
@@ -43,7 +43,7 @@ def test_files_of_a_manifest() -> None:
     assert read_manifest(MANIFEST, only_added=False, limit=9) == FilePage((a, b, c), has_more=False)
 
 
-def test_pages_of_a_manifest() -> None:
+def test_manifest_is_read_in_pages() -> None:
     """A page of a manifest says whether more entries follow, and the next page begins after its last entry."""
     pages = [read_manifest(MANIFEST, only_added=False, skip=number, limit=1) for number in range(4)]
 
@@ -51,7 +51,7 @@ def test_pages_of_a_manifest() -> None:
     assert [page.has_more for page in pages] == [True, True, False, False]
 
 
-def test_damaged_files() -> None:
+def test_damaged_manifests_are_reported() -> None:
     """A damaged manifest or manifest list is reported as such."""
     for damaged in (b"", b"no", MANIFEST[:-20]):
         with pytest.raises(InvalidTable):
@@ -60,7 +60,7 @@ def test_damaged_files() -> None:
             read_manifest_list(damaged)
 
 
-def test_what_a_commit_adds() -> None:
+def test_commit_adds_snapshots_with_locations() -> None:
     """A commit adds snapshots with their locations. Invalid updates are ignored here, because the commit refuses
     them.
     """
@@ -77,7 +77,7 @@ def test_what_a_commit_adds() -> None:
     assert added_snapshots(updates[1:3]) == AddedSnapshots((), ())
 
 
-def test_files_of_metadata() -> None:
+def test_metadata_returns_snapshots_and_statistics_files() -> None:
     """Snapshots are ordered by age. Statistics of the table and of its partitions have their lengths."""
     metadata = {
         "snapshots": [{"snapshot-id": 2, "timestamp-ms": 5}, {"snapshot-id": 1, "timestamp-ms": 4, "manifest-list": "l"}],

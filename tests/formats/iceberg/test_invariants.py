@@ -156,13 +156,13 @@ def run(version: int, commits: list[list[Step]]) -> None:
 
 
 @given(version=st.sampled_from([1, 2, 3]), commits=COMMITS)
-def test_random_commits_keep_the_rules(version: int, commits: list[list[Step]]) -> None:
+def test_random_commits_keep_metadata_valid(version: int, commits: list[list[Step]]) -> None:
     """After any commit the metadata is valid, the base is unchanged, and unknown fields are kept."""
     run(version, commits)
 
 
 @given(version=st.sampled_from([1, 2, 3]), commits=HISTORIES)
-def test_random_histories_keep_the_log_true(version: int, commits: list[list[Step]]) -> None:
+def test_random_histories_keep_snapshot_log_correct(version: int, commits: list[list[Step]]) -> None:
     """After any changes of snapshots and references, the snapshot log ends with the current snapshot and names only
     existing snapshots.
     """

@@ -17,7 +17,7 @@ from limnos.model.errors import BadRequest
         ("timestamp_ns", "2026-01-31T10:00:00.123456000", "2026-01-31T10:00:00.123456"),
     ],
 )
-def test_times_have_microseconds(kind: str, value: str, written: str) -> None:
+def test_zeros_beyond_microseconds_are_ignored(kind: str, value: str, written: str) -> None:
     """Zeros beyond microseconds change nothing."""
     assert as_written(value, kind, about="Column c") == written
 

@@ -58,7 +58,7 @@ def test_gzip_is_decoded() -> None:
         gzip.compress(b'{"a":1}', mtime=0)[:-4],
     ],
 )
-def test_bytes_that_are_no_document_are_refused(data: bytes) -> None:
+def test_bytes_other_than_json_object_are_refused(data: bytes) -> None:
     """Bytes that are not one JSON object are BadRequest."""
     with pytest.raises(BadRequest) as caught:
         metadata.decode(data)
@@ -66,7 +66,7 @@ def test_bytes_that_are_no_document_are_refused(data: bytes) -> None:
     assert caught.value.message.startswith("Table metadata")
 
 
-def test_file_name() -> None:
+def test_file_name_has_version_uuid_and_codec() -> None:
     """A file name has five digits, a uuid and the suffix of its compression."""
     assert metadata.file_name(7, uuid="u", gzip=False) == "00007-u.metadata.json"
     assert metadata.file_name(123456, uuid="u", gzip=True) == "123456-u.gz.metadata.json"
@@ -85,12 +85,12 @@ def test_file_name() -> None:
         ("", 0),
     ],
 )
-def test_version_of_file(location: str | None, version: int) -> None:
+def test_version_is_parsed_from_file_name(location: str | None, version: int) -> None:
     """A file's version is the number at the beginning of its name, 0 without a number, and -1 without a file."""
     assert metadata.version_of(location) == version
 
 
-def test_metadata_directory() -> None:
+def test_metadata_directory_follows_property() -> None:
     """Metadata files are below the table's location unless a property names another directory."""
     plain, moved = table(), table(properties={"write.metadata.path": "s3://other/place/"})
 
@@ -118,7 +118,7 @@ def test_trailing_slashes_are_stripped(given: str, stripped: str) -> None:
     assert metadata.strip_slash(given) == stripped
 
 
-def test_properties_ask_for_compression_and_deletion() -> None:
+def test_compression_and_deletion_follow_properties() -> None:
     """Compression of metadata files and deletion of old ones follow table properties and are off by default."""
     asked = {"write.metadata.compression-codec": "GZIP", "write.metadata.delete-after-commit.enabled": "True"}
     plain, chosen = table(), table(properties=asked)
@@ -194,7 +194,7 @@ def legacy() -> Json:
     }
 
 
-def test_legacy_document_gets_its_lists() -> None:
+def test_legacy_document_is_read_with_lists() -> None:
     """A version 1 document of the first form is read with lists, ids from 1000 and a main branch. The document itself
     is not changed.
     """
@@ -246,7 +246,7 @@ def test_legacy_metadata_is_registrable() -> None:
     assert rows(new, "metadata-log") == [{"timestamp-ms": 5, "metadata-file": FILE}]
 
 
-def test_metadata_from_the_future_is_not_registrable() -> None:
+def test_metadata_with_future_times_is_not_registrable() -> None:
     """A table whose last change or log entries are in the future is refused, because it would refuse later commits."""
     base = appended(2)
     metadata.check_registrable(base, latest_ms=NOW)
@@ -303,7 +303,7 @@ def test_broken_metadata_is_not_registrable(name: str) -> None:
     assert text in caught.value.message
 
 
-def test_version_3_needs_its_row_counter() -> None:
+def test_version_3_without_next_row_id_is_refused() -> None:
     """Version 3 metadata without next-row-id is refused."""
     with pytest.raises(BadRequest) as caught:
         metadata.check_registrable({**table(3), "next-row-id": None})

@@ -48,7 +48,7 @@ TAKES = {
 
 
 @pytest.mark.parametrize("text", TAKES)
-def test_transform_takes_its_types(text: str) -> None:
+def test_transform_accepts_exactly_its_column_types(text: str) -> None:
     """Each transform accepts exactly the column types that the specification lists for it."""
     fields = partitioning.spec_fields(spec(partition(1, "p", text)))
 
@@ -133,7 +133,7 @@ UNBOUND: dict[str, tuple[Json, str]] = {
 
 
 @pytest.mark.parametrize("name", UNBOUND)
-def test_spec_that_does_not_bind_is_refused(name: str) -> None:
+def test_partition_without_valid_source_column_is_refused(name: str) -> None:
     """A partition field needs a primitive source column outside of lists and maps, and a name that no other
     column has.
     """
@@ -146,7 +146,7 @@ def test_spec_that_does_not_bind_is_refused(name: str) -> None:
     assert text in caught.value.message
 
 
-def test_partition_may_have_its_sources_name() -> None:
+def test_identity_partition_may_have_name_of_its_column() -> None:
     """An identity partition may have its column's name, and a void one may outlive its column."""
     fields = partitioning.spec_fields(spec(partition(1, "id"), partition(99, "gone", "void")))
 

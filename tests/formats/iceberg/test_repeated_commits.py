@@ -26,7 +26,7 @@ def again(base: Json, *asked: object, needs: list[object] | None = None) -> Json
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_own_commit_is_no_conflict(version: int) -> None:
+def test_repeated_commit_is_no_conflict(version: int) -> None:
     """A commit that is repeated after it was made changes nothing and is not refused, in every format version."""
     asked = (add(2, parent=1, version=version), ref(2))
     made = commit(appended(1, version), *asked)
@@ -35,7 +35,7 @@ def test_own_commit_is_no_conflict(version: int) -> None:
     check_unless_applied(made, NEEDS, list(asked))
 
 
-def test_first_commit_and_branches_and_tags() -> None:
+def test_repeated_first_branch_and_tag_commits_succeed() -> None:
     """A repeated first commit of a table, one to a branch or tag, and one of a snapshot without a reference succeed,
     too.
     """
@@ -47,7 +47,7 @@ def test_first_commit_and_branches_and_tags() -> None:
     assert again(staged, add(2, parent=1)) is staged
 
 
-def test_others_may_have_committed_since() -> None:
+def test_repeated_commit_succeeds_after_later_commits() -> None:
     """If the reference has advanced from the commit's snapshot, the repeated commit counts as made."""
     base = commit(commit(appended(2), add(3, parent=2), ref(3)), add(4, parent=3), ref(4))
 
@@ -80,7 +80,7 @@ REFUSED: list[tuple[str, Json, list[object], list[object]]] = [
 
 
 @pytest.mark.parametrize("what, base, asked, needs", REFUSED, ids=[each[0] for each in REFUSED])
-def test_others_commits_are_refused_as_ever(what: str, base: Json, asked: list[object], needs: list[object]) -> None:
+def test_differing_commit_is_refused(what: str, base: Json, asked: list[object], needs: list[object]) -> None:
     """If any part differs from the commit that was made, the usual refusal is returned."""
     before = copy.deepcopy(base)
 
@@ -89,7 +89,7 @@ def test_others_commits_are_refused_as_ever(what: str, base: Json, asked: list[o
     assert base == before
 
 
-def test_requirements_of_others_commits_hold_as_ever() -> None:
+def test_failed_requirement_alone_is_refused() -> None:
     """A check of requirements alone refuses a commit that was not made before."""
     with pytest.raises(CommitConflict):
         check_unless_applied(appended(2), NEEDS, [add(3, parent=1), ref(3)])
@@ -99,6 +99,6 @@ def test_requirements_of_others_commits_hold_as_ever() -> None:
     "odd",
     [None, 1, "x", [], {}, {"action": "add-snapshot"}, {"action": "add-snapshot", "snapshot": {"snapshot-id": []}}],
 )
-def test_malformed_updates_are_nobodys_commit(odd: object) -> None:
+def test_malformed_updates_do_not_count_as_made(odd: object) -> None:
     """A commit with malformed updates does not count as made."""
     assert not is_applied(appended(2), [], [*ASKED, odd])

@@ -94,7 +94,7 @@ def test_missing_table_is_a_conflict() -> None:
     assert caught.value.message == "Requirement failed: table does not exist"
 
 
-def test_version_1_without_uuid_matches_none() -> None:
+def test_uuid_requirement_fails_without_table_uuid() -> None:
     """A uuid requirement fails for a table without a uuid."""
     base = {**table(1), "table-uuid": None}
 
@@ -104,7 +104,7 @@ def test_version_1_without_uuid_matches_none() -> None:
     assert "UUID does not match" in caught.value.message
 
 
-def test_legacy_version_1_has_the_ids_it_implies() -> None:
+def test_legacy_version_1_is_checked_against_implied_ids() -> None:
     """Requirements on version 1 metadata of the first form, without lists, are checked against its implied ids."""
     gone = {"schemas", "current-schema-id", "partition-specs", "default-spec-id", "last-partition-id", "sort-orders"}
     base = {key: value for key, value in table(1).items() if key not in gone | {"default-sort-order-id"}}

@@ -71,7 +71,7 @@ def test_rows_behave_as_a_plain_list(start: list[int], steps: list[tuple[str, in
     assert given_rows == kept
 
 
-def test_equal_content_is_found_until_it_is_removed() -> None:
+def test_first_row_with_equal_content_is_returned() -> None:
     """The first row with equal content is found, whether stored or appended. A removed row is not found."""
     rows = DocumentRows([row(1, "a"), row(2, "b"), row(3, "a")], "id")
 
@@ -86,7 +86,7 @@ def test_equal_content_is_found_until_it_is_removed() -> None:
     assert rows.same("c", text_of) == row(5, "c")
 
 
-def test_next_id_is_above_all_that_were_there() -> None:
+def test_next_id_exceeds_removed_ids() -> None:
     """A new id is greater than all others, also than those removed earlier in the same commit."""
     rows = DocumentRows([row(7), row(3)], "id")
 
@@ -97,7 +97,7 @@ def test_next_id_is_above_all_that_were_there() -> None:
     assert rows.next_id(0) == 9
 
 
-def test_ids_that_are_no_ids_are_found_by_none() -> None:
+def test_row_with_list_as_id_does_not_affect_others() -> None:
     """A row whose id is a list is kept and does not affect other rows."""
     rows = DocumentRows([row([1]), row(1)], "id")
 

@@ -24,7 +24,7 @@ MAP: Json = {"type": "map", "key-id": 12, "key": "string", "value-id": 13, "valu
 STRUCT: Json = {"type": "struct", "fields": [field(21, "x", "double", required=True), field(22, "y", LIST)]}
 
 
-def test_columns_are_found_by_id_and_full_name() -> None:
+def test_nested_columns_have_dotted_names_and_parents() -> None:
     """Nested fields have dotted names, their parent, and a flag for whether all of their ancestors are structs."""
     given = schema(field(1, "id", required=True), field(2, "point", STRUCT), field(3, "tags", MAP))
 
@@ -44,7 +44,7 @@ def test_columns_are_found_by_id_and_full_name() -> None:
     assert found.by_name["point.y.element"].id == 11
 
 
-def test_ordinary_fields_are_read_as_when_looked_at_closely(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fast_parsing_equals_general_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fast parsing of common fields gives the same columns and ids as the general one."""
     given = schema(
         field(1, "id", required=True), field(4, "price", "decimal(9,2)", doc="in cents"), field(2, "point", STRUCT),
@@ -216,7 +216,7 @@ def test_other_schemas_differ(other: Json) -> None:
     assert not same_schema(schema(field(1, "a"), field(2, "b", LIST)), other)
 
 
-def test_entries_called_like_types_are_compared_as_they_are() -> None:
+def test_unknown_fields_named_type_are_not_parsed_as_types() -> None:
     """Unknown fields and default values may be named `type` or `value` without being interpreted as types."""
     one = schema(field(1, "a", value="odd"), field(2, "b", "string", **{"write-default": "decimal(9,2)"}))
     other = schema(field(1, "a", value="odd"), field(2, "b", "string", **{"write-default": "decimal(9, 2)"}, doc=None))
@@ -224,7 +224,7 @@ def test_entries_called_like_types_are_compared_as_they_are() -> None:
     assert not same_schema(one, other)
 
 
-def test_fresh_ids_go_level_by_level() -> None:
+def test_fresh_ids_are_assigned_level_by_level() -> None:
     """All fields of a struct get ids before their nested fields, and identifier fields refer to the new ids."""
     nested = schema(field(50, "p", STRUCT), field(40, "m", MAP), field(30, "id", required=True), color="red")
     given = {**nested, "schema-id": 7, "identifier-field-ids": [30]}
@@ -264,7 +264,7 @@ def test_oversized_schema_is_refused(wide: Json) -> None:
     assert str(COLUMNS_MAX) in caught.value.message or str(NAME_MAX) in caught.value.message
 
 
-def test_identifier_fields_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_identifier_field_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """An identifier field that is listed a thousand times is checked once, because each check walks up to the root."""
     looked: list[int] = []
     problem_of = schemas._identifier_problem
@@ -280,7 +280,7 @@ def test_identifier_fields_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -
     assert looked == [1]
 
 
-def test_refusal_tells_some_of_many_problems() -> None:
+def test_refusal_names_only_some_of_many_problems() -> None:
     """The refusal of a schema with thousands of invalid fields names only some of them."""
     many = columns(schema(*[field(number, f"c{number}", "timestamp_ns") for number in range(1, 5_000)]))
 

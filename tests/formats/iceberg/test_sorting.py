@@ -33,7 +33,7 @@ def test_bad_order_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("one", [sort(99), sort(99, "void"), sort(2, "hour")])
-def test_order_that_does_not_bind_is_refused(one: Json) -> None:
+def test_sort_field_without_valid_source_column_is_refused(one: Json) -> None:
     """A sort field needs a source column of a type that its transform accepts."""
     fields = sorting.order_fields(order(one))
 

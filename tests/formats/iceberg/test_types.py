@@ -28,7 +28,7 @@ from limnos.model.errors import BadRequest
         ("geography(OGC:CRS84,karney)", "geography(OGC:CRS84, karney)", 3),
     ],
 )
-def test_type_is_known(text: str, canonical: str, version: int) -> None:
+def test_known_type_has_canonical_spelling_and_version(text: str, canonical: str, version: int) -> None:
     """A type of the specification is parsed to its canonical spelling and the format version that introduced it."""
     parsed = parse_primitive(text)
 
@@ -56,7 +56,7 @@ def test_type_is_known(text: str, canonical: str, version: int) -> None:
         "geometry(" + " " * 9000,
     ],
 )
-def test_type_is_unknown(text: str) -> None:
+def test_unknown_type_is_refused(text: str) -> None:
     """Any other text is refused with a message that has the text and the valid types."""
     with pytest.raises(BadRequest) as caught:
         parse_primitive(text)

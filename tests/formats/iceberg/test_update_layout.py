@@ -99,7 +99,7 @@ def test_bad_layout_is_refused(update: Json, text: str) -> None:
     assert text in caught.value.message
 
 
-def test_version_3_takes_new_types() -> None:
+def test_version_3_accepts_new_types() -> None:
     """A version 3 table accepts types that version 2 refuses, also if the same request upgrades it."""
     asked: Json = {"action": "add-schema", "schema": schema(field(9, "g", "variant"), field(10, "t", "timestamp_ns"))}
 
@@ -179,7 +179,7 @@ def test_other_name_makes_another_spec() -> None:
     assert new["last-partition-id"] == 1002
 
 
-def test_given_field_ids_are_kept() -> None:
+def test_requested_partition_field_ids_are_retained() -> None:
     """Field ids in the request are kept and raise last-partition-id. Missing ones are assigned after them."""
     new = commit(table(), add_spec(partition(3, "d", "day", **{"field-id": 1005}), partition(1, "b", "bucket[2]")))
 
@@ -223,7 +223,7 @@ def test_version_1_counts_fields_from_1000() -> None:
     assert "sequential IDs that are required in v1" in caught.value.message
 
 
-def test_version_1_legacy_fields_follow() -> None:
+def test_version_1_legacy_fields_follow_current_layout() -> None:
     """In version 1 the legacy fields always have the current schema and the default spec."""
     new = commit(table(1), ADD, LAST_SCHEMA, add_spec(partition(4, "x")), LAST_SPEC)
 

@@ -30,7 +30,7 @@ def test_properties_are_removed(key: str) -> None:
     assert new["properties"] == {**CODEC, "b": "2"}
 
 
-def test_format_version_property_is_an_instruction() -> None:
+def test_format_version_property_upgrades_table() -> None:
     """Setting the property format-version upgrades the table. The property is not stored."""
     new = commit(BASE, {"action": "set-properties", "updates": {"format-version": "3"}})
 
@@ -62,7 +62,7 @@ def test_bad_properties_are_refused(update: Json, text: str) -> None:
     assert text in caught.value.message
 
 
-def test_table_without_properties_gets_some() -> None:
+def test_properties_are_set_on_table_without_any() -> None:
     """Properties can be set in a document that has none."""
     base = {key: value for key, value in BASE.items() if key != "properties"}
 

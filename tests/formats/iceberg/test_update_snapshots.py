@@ -52,7 +52,7 @@ def test_snapshot_alone_is_not_current() -> None:
     assert (new["current-snapshot-id"], logged(new), new["last-updated-ms"]) == (100, [100], NOW)
 
 
-def test_first_snapshot_may_come_without_a_reference() -> None:
+def test_first_snapshot_may_have_no_reference() -> None:
     """The first snapshot of a table may be added without a reference: then there is no current snapshot and no log
     entry.
     """
@@ -61,7 +61,7 @@ def test_first_snapshot_may_come_without_a_reference() -> None:
     assert (new["current-snapshot-id"], logged(new), new["refs"]) == (-1, [], {})
 
 
-def test_row_ids_are_counted() -> None:
+def test_next_row_id_grows_by_added_rows() -> None:
     """In version 3, next-row-id grows by the added rows of each snapshot."""
     new = commit(appended(1, 3), add(2, parent=1, version=3, **{"first-row-id": 15, "added-rows": 7}))
 
@@ -130,7 +130,7 @@ def test_bad_snapshot_is_refused(name: str) -> None:
     assert text in caught.value.message
 
 
-def test_version_1_takes_inline_manifests() -> None:
+def test_version_1_accepts_inline_manifests() -> None:
     """A version 1 snapshot may list its manifests inline, and sequence number 0 counts as none."""
     body = {**snapshot(2, version=1), "manifest-list": None, "manifests": ["a.avro"], "sequence-number": 0}
 
@@ -143,7 +143,7 @@ def test_version_1_takes_inline_manifests() -> None:
 @pytest.mark.parametrize(
     "missing,text", [("add-schema", "a schema"), ("add-spec", "a partition spec"), ("add-sort-order", "a sort order")]
 )
-def test_snapshot_needs_a_layout(missing: str, text: str) -> None:
+def test_snapshot_before_layout_is_refused(missing: str, text: str) -> None:
     """In a commit that creates a table, the schema, spec and order must precede the first snapshot."""
     before = [update for update in creation() if str(update["action"]).startswith("add-")]
     asked = [update for update in before if update["action"] != missing or missing == "add-schema"]
@@ -200,7 +200,7 @@ def test_bad_reference_is_refused(update: Json, text: str) -> None:
     assert text in caught.value.message
 
 
-def test_log_takes_the_time_of_its_own_snapshot() -> None:
+def test_log_has_time_of_current_snapshot() -> None:
     """Of two snapshots in one request, the time of the one that becomes current is used for the log and the table."""
     new = commit(appended(1), add(2, parent=1), add(3, parent=1), ref(2), ref(3, "side"), ref(2))
     other = commit(appended(1), add(2, parent=1), add(3, parent=1), ref(2))
@@ -210,7 +210,7 @@ def test_log_takes_the_time_of_its_own_snapshot() -> None:
     assert other["last-updated-ms"] == NOW
 
 
-def test_rollback_is_logged_now() -> None:
+def test_rollback_is_logged_with_commit_time() -> None:
     """A rollback of main to an older snapshot is logged with the time of the commit."""
     new = commit(appended(3), ref(1))
 
@@ -229,7 +229,7 @@ def test_retention_of_main_is_not_logged() -> None:
 
 
 @pytest.mark.parametrize("version,none", [(1, -1), (2, -1), (3, None)])
-def test_without_main_there_is_no_current_snapshot(version: int, none: int | None) -> None:
+def test_removing_main_removes_current_snapshot(version: int, none: int | None) -> None:
     """After main is removed there is no current snapshot, in the form of the format version, and the log is kept."""
     new = commit(appended(2, version), DROP_MAIN)
 
@@ -254,7 +254,7 @@ def test_intermediate_snapshots_are_not_logged() -> None:
     assert ids(new, "snapshots", "snapshot-id") == [100, 200, 300, 400]
 
 
-def test_snapshot_that_ends_off_main_is_not_logged() -> None:
+def test_snapshot_current_only_within_request_is_not_logged() -> None:
     """A snapshot that is current only within the request has no log entry, whether main then returns to its snapshot or
     is removed.
     """
@@ -265,7 +265,7 @@ def test_snapshot_that_ends_off_main_is_not_logged() -> None:
     assert logged(gone) == [100]
 
 
-def test_intermediate_and_removed_makes_no_gap() -> None:
+def test_removed_intermediate_snapshot_does_not_truncate_log() -> None:
     """A snapshot that is added, superseded and removed within one request does not truncate the log."""
     new = commit(appended(1), add(2, parent=1), ref(2), add(3, parent=1), ref(3), remove(2))
 
@@ -275,14 +275,14 @@ def test_intermediate_and_removed_makes_no_gap() -> None:
 @pytest.mark.parametrize(
     "gone,left", [((1,), [200, 300, 400]), ((2,), [300, 400]), ((1, 3), [400]), ((9,), [100, 200, 300, 400])]
 )
-def test_gap_ends_the_log(gone: tuple[int, ...], left: list[int]) -> None:
+def test_removed_snapshot_truncates_log(gone: tuple[int, ...], left: list[int]) -> None:
     """Removing a snapshot removes its entry in the log and all entries before it."""
     new = commit(appended(4), remove(*gone))
 
     assert logged(new) == left
 
 
-def test_removed_snapshots_take_their_own_along() -> None:
+def test_removed_snapshot_loses_statistics_and_references() -> None:
     """Removing a snapshot removes its statistics and the references to it, including main."""
     stats = [{"snapshot-id": 100}, {"snapshot-id": 200}]
     base: Json = {**commit(appended(2), ref(1, "t", "tag")), "statistics": stats, "partition-statistics": stats}
@@ -315,7 +315,7 @@ def partition_statistics(number: int, path: str = "a.parquet") -> Json:
         (partition_statistics, "partition-statistics", "remove-partition-statistics"),
     ],
 )
-def test_one_statistics_file_per_snapshot(make: object, key: str, drop: str) -> None:
+def test_statistics_file_replaces_earlier_one_of_snapshot(make: object, key: str, drop: str) -> None:
     """A statistics file replaces the earlier one of its snapshot at the same position, and can be removed."""
     assert callable(make)
     base = commit(appended(2), make(1), make(2))

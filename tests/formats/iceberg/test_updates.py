@@ -137,7 +137,7 @@ def test_base_and_updates_are_not_changed() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_staged_create_is_committed_from_nothing(version: int) -> None:
+def test_staged_create_is_committed_without_base(version: int) -> None:
     """A commit without a base creates the whole table from its updates."""
     first = add(1, version=version)
 
@@ -182,7 +182,7 @@ def test_create_starts_in_version_2() -> None:
     assert new["format-version"] == 2
 
 
-def test_create_keeps_the_default_of_id_0() -> None:
+def test_first_schema_and_spec_are_current_by_default() -> None:
     """The first schema and spec of a new table are current without an explicit update, because their id is 0."""
     gone = {"set-current-schema", "set-default-spec"}
 
@@ -191,7 +191,7 @@ def test_create_keeps_the_default_of_id_0() -> None:
     assert (new["current-schema-id"], new["default-spec-id"]) == (0, 0)
 
 
-def test_create_needs_a_default_order_that_is_there() -> None:
+def test_create_without_its_default_order_is_refused() -> None:
     """A commit that creates a table whose default order is not added is refused."""
     asked = [update for update in creation() if update["action"] != "set-default-sort-order"]
 
@@ -264,7 +264,7 @@ def test_metadata_log_is_capped(length: str | None, kept: int) -> None:
     assert updates.removed_metadata_files(base, new) == [f"f{n}" for n in range(101 - kept)]
 
 
-def test_nothing_falls_off_a_new_table() -> None:
+def test_new_table_returns_no_removed_files() -> None:
     """A new table, and one with a short log, return no removed files."""
     base = table()
 
@@ -272,7 +272,7 @@ def test_nothing_falls_off_a_new_table() -> None:
     assert updates.removed_metadata_files(base, commit(base, {"action": "set-location", "location": "s3://b"})) == []
 
 
-def test_own_clock_never_goes_back() -> None:
+def test_slow_server_clock_does_not_move_time_back() -> None:
     """If this node's clock is some seconds behind the last change, the commit succeeds with the time of the last
     change.
     """
@@ -283,7 +283,7 @@ def test_own_clock_never_goes_back() -> None:
     assert new["last-updated-ms"] == T0
 
 
-def test_clock_that_was_ahead_keeps_nobody_from_appending() -> None:
+def test_appends_succeed_after_change_by_fast_server_clock() -> None:
     """After a change by a node whose clock was an hour ahead, snapshots can be appended and rolled back, and later
     times are correct.
     """
@@ -298,7 +298,7 @@ def test_clock_that_was_ahead_keeps_nobody_from_appending() -> None:
 
 
 @pytest.mark.parametrize("lag,accepted", [(0, True), (60_000, True), (60_001, False)])
-def test_clock_skew_of_clients_is_tolerated_for_a_minute(lag: int, accepted: bool) -> None:
+def test_slow_client_clock_is_tolerated_for_a_minute(lag: int, accepted: bool) -> None:
     """A snapshot dated up to a minute before the last change is accepted, an older one refused."""
     base = appended(1)
 
@@ -321,7 +321,7 @@ def snapshot_times(metadata: Json) -> list[int]:
 
 
 @pytest.mark.parametrize("ahead_ms", [0, 30_000])
-def test_clock_of_a_client_that_is_ahead(ahead_ms: int) -> None:
+def test_fast_client_clock_is_tolerated_up_to_limit(ahead_ms: int) -> None:
     """A snapshot may be dated up to the configured time in the future. The table's own time is the server's."""
 
     def appends(at: int) -> Json:
@@ -339,13 +339,13 @@ def test_clock_of_a_client_that_is_ahead(ahead_ms: int) -> None:
     assert "set the client's clock right" in caught.value.message
 
 
-def test_staged_create_from_the_future_is_refused() -> None:
+def test_staged_create_with_future_snapshots_is_refused() -> None:
     """A commit that creates a table is refused if its snapshots are dated in the future."""
     with pytest.raises(BadRequest, match="later than the server's clock"):
         commit(None, *creation(), add(1, at=NOW + 30_001), ref(1))
 
 
-def test_table_that_has_future_times_goes_on() -> None:
+def test_commit_resets_future_times_of_table() -> None:
     """The first commit of any kind sets future times to now, so that Iceberg's Java library can commit again."""
     hour = 3_600_000
     stuck: Json = commit(appended(1), add(2, parent=1, at=NOW + hour), ref(2), now_ms=NOW + hour)
@@ -363,7 +363,7 @@ def test_table_that_has_future_times_goes_on() -> None:
         assert [row["timestamp-ms"] for row in new["snapshots"]][1] == NOW + hour  # type: ignore[attr-defined, index]
 
 
-def test_snapshots_of_one_request_are_in_order() -> None:
+def test_snapshots_with_decreasing_times_are_refused() -> None:
     """Two snapshots of one request whose times decrease by more than a minute are refused."""
     base = appended(1)
 
@@ -405,7 +405,7 @@ def test_upgrade_to_2_drops_the_legacy_fields() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_upgrade_to_3_starts_counting_rows(version: int) -> None:
+def test_upgrade_to_3_sets_next_row_id(version: int) -> None:
     """An upgrade to version 3 counts rows from 0, adds sequence numbers, and uses null if there is no current
     snapshot.
     """

@@ -32,7 +32,7 @@ from limnos.formats.iceberg.view_names import TEXT_CHARS_MAX, TextBudget, names,
         (")))(((", []),
     ],
 )
-def test_relations_of_spark(sql: str, found: list[str]) -> None:
+def test_spark_names_count_only_as_relations(sql: str, found: list[str]) -> None:
     """A name counts only at the place of a relation. Columns, strings, comments, functions and the text's own
     subqueries do not count.
     """
@@ -70,7 +70,7 @@ def document(sql: str, **more: object) -> bytes:
         ("select * from a.t", {"version-id": 4}, ("a", "t"), False),
     ],
 )
-def test_names_are_read_where_they_were_written(
+def test_names_are_resolved_relative_to_catalog_and_namespace(
     sql: str, more: dict[str, object], path: tuple[str, ...], said: bool
 ) -> None:
     """A name is resolved relative to the catalog, with or without the catalog's name, or to the default namespace of
@@ -91,7 +91,7 @@ def test_only_the_current_version_counts() -> None:
 
 
 @pytest.mark.parametrize("bad", ["'", "/*", "(", "`", '"', "a.", "from a,", "--", "\\'"])
-def test_no_text_is_hard_to_read(bad: str) -> None:
+def test_unclosed_brackets_are_read_in_bounded_time(bad: str) -> None:
     """Texts with many unclosed brackets or quotes are read to their end in bounded time. Longer texts are not read."""
     text = ("select * from b.u, " + bad * TEXT_CHARS_MAX)[:TEXT_CHARS_MAX]
 
@@ -100,7 +100,7 @@ def test_no_text_is_hard_to_read(bad: str) -> None:
     assert relations(text + "x", "spark") == []
 
 
-def test_many_names_in_a_deep_namespace() -> None:
+def test_deep_namespace_does_not_slow_name_comparison() -> None:
     """The comparison of many names does not take longer with a deep default namespace of the view."""
     sql = "select 1 from " + "t, " * 20_000
     view = document(sql, **{"default-namespace": ["a"] * 30_000})
@@ -111,7 +111,7 @@ def test_many_names_in_a_deep_namespace() -> None:
     assert process_time() - started < 5
 
 
-def test_texts_of_a_chain_have_one_room() -> None:
+def test_views_of_chain_share_text_budget() -> None:
     """Views with a shared budget are read as long as their texts fit into it. Only a text that contains the name uses
     the budget.
     """

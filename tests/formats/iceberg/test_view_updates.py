@@ -63,7 +63,7 @@ def test_new_view_is_numbered_afresh() -> None:
     view_metadata.check_registrable(made)
 
 
-def test_a_version_from_the_future_is_refused() -> None:
+def test_version_with_future_time_is_refused() -> None:
     """A view version may be dated in the future only as far as a snapshot may. The same limit applies to the log of a
     registered view.
     """
@@ -131,7 +131,7 @@ def test_history_is_trimmed() -> None:
     assert ids(tenfold) == (13, list(range(4, 14)), list(range(4, 14)))
 
 
-def test_versions_of_one_request_are_all_kept() -> None:
+def test_versions_of_same_request_are_not_trimmed() -> None:
     """Versions that a single request adds are not trimmed by that request."""
     base = fresh()
     base["properties"] = {"version.history.num-entries": "1"}
@@ -150,7 +150,7 @@ def test_history_has_bounds(size: str) -> None:
         view_updates.apply(fresh(), [update], now_ms=LATER)
 
 
-def test_dialects_are_kept_unless_told() -> None:
+def test_dropping_dialect_is_refused_unless_allowed() -> None:
     """A replace that drops a dialect is refused unless the property allows it. Dialect names are case-insensitive."""
     updates = added(version("select 2", dialect="trino"))
 
@@ -199,7 +199,7 @@ def test_base_is_never_changed() -> None:
         ({"action": "set-properties", "updates": {"write.metadata.compression-codec": "zip"}}, "none or gzip"),
     ],
 )
-def test_nonsense_is_refused(update: object, word: str) -> None:
+def test_invalid_update_is_refused(update: object, word: str) -> None:
     """An invalid update is refused, and the message says what is wrong."""
     with pytest.raises(BadRequest) as refused:
         view_updates.apply(fresh(), [update], now_ms=LATER)
@@ -207,7 +207,7 @@ def test_nonsense_is_refused(update: object, word: str) -> None:
     assert word in str(refused.value)
 
 
-def test_one_text_for_each_dialect() -> None:
+def test_two_texts_for_one_dialect_are_refused() -> None:
     """Two texts for one dialect are refused; dialect names are case-insensitive."""
     twice = version(dialect="Trino")
     twice["representations"] = [*twice["representations"], {"type": "sql", "dialect": "trino", "sql": "x"}]  # type: ignore[misc]
@@ -216,7 +216,7 @@ def test_one_text_for_each_dialect() -> None:
         view_updates.apply(fresh(), added(twice), now_ms=LATER)
 
 
-def test_requirements() -> None:
+def test_only_uuid_requirement_is_supported() -> None:
     """A requirement on the view's uuid is compared case-insensitively. Any other requirement is refused as unknown."""
     base = fresh()
 
@@ -240,7 +240,7 @@ def test_requirements() -> None:
         ({"version-log": [{}]}, "timestamp-ms"),
     ],
 )
-def test_only_whole_metadata_is_registered(change: Json, word: str) -> None:
+def test_unusable_metadata_is_not_registrable(change: Json, word: str) -> None:
     """View metadata that the server could not serve or replace is refused, and the message says what is wrong."""
     with pytest.raises(BadRequest) as refused:
         view_metadata.check_registrable({**fresh(), **change})

@@ -43,21 +43,21 @@ def totals(files: int, size: int, deletes: int = 0) -> dict[str, object]:
     return table([snapshot(1, age_days=1, **told)])
 
 
-def test_nothing_is_needed() -> None:
+def test_healthy_table_has_no_findings() -> None:
     """A table without snapshots, one with few files, and one with large files have no findings."""
     for document in (table(), totals(3, 3000), totals(100, 100 * 128 * MB)):
         found = assess(document)
         assert (found.findings, found.manifest_list) == ((), None)
 
 
-def test_many_small_files() -> None:
+def test_many_small_files_require_reading_manifests() -> None:
     """The manifests are read only if the totals show many files that are small relative to the table's target size."""
     assert assess(totals(40, 40 * MB)).manifest_list == "file:///t/metadata/snap-1.avro"
     target = {"write.target-file-size-bytes": str(MB)}
     assert assess({**totals(40, 40 * MB), "properties": target}).manifest_list is None
 
 
-def test_the_rule_of_a_compaction_policy() -> None:
+def test_compaction_policy_threshold_decides() -> None:
     """If a policy sets a threshold, its rule decides. A table of few files has no finding nevertheless."""
     rules = AssessmentRules(data_file_mse_min=405_323_966_463_344)
     assert assess(totals(40, 40 * 127 * MB), rules=rules).manifest_list is None
@@ -65,21 +65,21 @@ def test_the_rule_of_a_compaction_policy() -> None:
     assert assess(totals(4, 4000), rules=rules).manifest_list is None
 
 
-def test_summaries_that_lie() -> None:
+def test_invalid_summary_counts_cause_no_finding() -> None:
     """Counts that are missing or no numbers cause no finding and no error."""
     for text in ("", "-5", "many", "1e9", "9" * 30, "٣"):
         told = {"total_data_files": text, "total_files_size": text, "total_delete_files": text}
         assert assess(table([snapshot(1, **told)])).findings == ()
 
 
-def test_delete_files() -> None:
+def test_delete_files_are_a_finding() -> None:
     """One delete file for eight data files is a finding, or the ratio of a policy."""
     assert kinds(assess(totals(16, 16 * 128 * MB, 2))) == ["deletes"]
     assert kinds(assess(totals(16, 16 * 128 * MB, 1))) == []
     assert kinds(assess(totals(16, 16 * 128 * MB, 1), rules=AssessmentRules(delete_files_min=1))) == ["deletes"]
 
 
-def test_old_snapshots() -> None:
+def test_old_snapshots_are_a_finding() -> None:
     """Old snapshots are a finding if there are more than the minimal number and some may be removed."""
     assert kinds(assess(table(chain(10)))) == []
     (found,) = assess(table(chain(12, first_age_days=20))).findings
@@ -88,7 +88,7 @@ def test_old_snapshots() -> None:
     assert kinds(assess(table(chain(3)), rules=AssessmentRules(snapshots_min=2))) == ["expire"]
 
 
-def test_metadata_files() -> None:
+def test_metadata_files_and_large_documents_are_findings() -> None:
     """A large document, and metadata files that have left the log, are findings, unless the table deletes such files
     itself.
     """
@@ -99,7 +99,7 @@ def test_metadata_files() -> None:
     assert kinds(assess(table(properties=deletes), version=500)) == []
 
 
-def test_the_score_of_metadata_files() -> None:
+def test_metadata_files_have_lowest_score() -> None:
     """The score of old metadata files is below that of every other finding, because they cost no reader anything. A
     large document has a score.
     """
@@ -109,7 +109,7 @@ def test_the_score_of_metadata_files() -> None:
     assert (old.score, large.score) == (1, 257)
 
 
-def test_what_readers_have_read() -> None:
+def test_newest_checkpoint_of_main_is_read() -> None:
     """The newest checkpoint of `main` is read, and invalid parts of it are ignored."""
     rows = chain(3)
     rows[0]["summary"]["limnos.inputs"] = json.dumps({"main.a.old": 5})
@@ -124,7 +124,7 @@ def test_what_readers_have_read() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"location": 5}', b'{"location": "x", "snapshots": {}}'])
-def test_documents_that_cannot_be_read(data: bytes) -> None:
+def test_unreadable_document_has_no_findings(data: bytes) -> None:
     """An unreadable document is reported as such and has no findings."""
     found = assess_table(data, "x", rules=AssessmentRules(), now_ms=NOW_MS)
     assert found.findings == ()
@@ -140,7 +140,7 @@ def files(partition: dict[str, object], *sizes: int, status: int = 1) -> list[di
 CITY = StructType(NestedField(1000, "city", StringType(), required=False))
 
 
-def test_small_files_by_partition() -> None:
+def test_small_files_are_counted_per_partition() -> None:
     """Only a partition with enough small files counts, because files of different partitions cannot be merged."""
     rows = [row for city in "abcdefgh" for row in files({"city": city}, MB)]
     spread = manifest(rows, partition=CITY)
@@ -151,21 +151,21 @@ def test_small_files_by_partition() -> None:
     assert (two.small_files, two.partitions) == (5, 1)
 
 
-def test_files_that_do_not_count() -> None:
+def test_deleted_entries_and_delete_files_do_not_count() -> None:
     """Deleted entries and delete files do not count as data files."""
     gone = files({}, *[MB] * 6, status=DELETED)
     deletes = [entry(data_file(f"file:///t/{n}.parquet", content=1, file_size_in_bytes=1)) for n in range(6)]
     assert read_small_files([manifest([*gone, *deletes])], target_bytes=128 * MB).files == 0
 
 
-def test_partitions_of_any_type() -> None:
+def test_numeric_partition_values_are_distinct() -> None:
     """A partition with numeric values is a partition of its own."""
     by_number = StructType(NestedField(1000, "day", LongType(), required=False))
     rows = [row for day in (1, 2) for row in files({"day": day}, *[MB] * 5)]
     assert read_small_files([manifest(rows, partition=by_number)], target_bytes=128 * MB).partitions == 2
 
 
-def test_findings_of_manifests() -> None:
+def test_manifest_findings_have_readable_reasons() -> None:
     """The reason of a finding has readable numbers. Many small manifests are a finding, too."""
     figures = read_small_files([manifest(files({}, *[2 * MB] * 40))], target_bytes=128 * MB)
     (found,) = manifest_findings([ManifestRow("m", 1, 40)], figures, target_bytes=128 * MB)
@@ -176,7 +176,7 @@ def test_findings_of_manifests() -> None:
     assert manifest_findings([ManifestRow("m", 1, 60)] * 101, None, target_bytes=1) == []
 
 
-def test_findings_of_some_manifests() -> None:
+def test_partially_read_manifests_give_lower_bounds() -> None:
     """If not all manifests were read, the reason says that the counts are lower bounds, and the figures have the number
     of manifests read.
     """
@@ -192,7 +192,7 @@ def test_findings_of_some_manifests() -> None:
     assert "at least" not in whole.reason
 
 
-def test_manifest_lists() -> None:
+def test_data_manifests_are_read_from_manifest_list() -> None:
     """From a manifest list, the manifests of data files are read with their numbers of live files."""
     rows = [
         listed("file:///a", b"12", added_files_count=3, existing_files_count=4),
@@ -201,7 +201,7 @@ def test_manifest_lists() -> None:
     assert read_manifest_rows(manifest_list(rows)) == [ManifestRow("file:///a", 2, 7)]
 
 
-def test_damaged_files() -> None:
+def test_damaged_manifests_are_refused() -> None:
     """Bytes that are not a manifest or manifest list are refused."""
     for data in (b"", b"Obj\x01", manifest([])[:-20]):
         with pytest.raises(InvalidTable):
@@ -210,7 +210,7 @@ def test_damaged_files() -> None:
             read_small_files([data], target_bytes=1)
 
 
-def test_a_batch() -> None:
+def test_documents_are_assessed_in_one_batch() -> None:
     """Several documents are assessed in one call, each by its own rules."""
     terms = AssessmentTerms(NOW_MS, [("x", AssessmentRules()), ("x", AssessmentRules(snapshots_min=2))])
     bodies = [body(table(chain(3)))] * 2

@@ -29,7 +29,7 @@ def gone(document: dict[str, Any], rules: ExpiryRules = TODAY, guards: ExpiryGua
     return [each // 100 for each in plan(document, rules, guards).removed]
 
 
-def test_defaults_are_icebergs() -> None:
+def test_default_retention_is_five_days_and_head() -> None:
     """Without rules, snapshots of the last five days and the head are kept."""
     assert gone(table(chain(10, first_age_days=9.5)), ExpiryRules(recent_ms=0)) == [1, 2, 3, 4, 5]
     assert gone(table(chain(10, first_age_days=90)), ExpiryRules(recent_ms=0)) == list(range(1, 10))
@@ -50,7 +50,7 @@ def test_the_longest_rule_wins() -> None:
     assert gone(table(ten, refs=aged)) == [1, 2]
 
 
-def test_ages_and_their_sources() -> None:
+def test_retention_reason_names_age_and_source() -> None:
     """The reason for keeping a snapshot has the longest age and the rule, property or branch that states it."""
     by_table = {"history.expire.max-snapshot-age-ms": str(9 * DAY_MS)}
     aged = {"main": {"snapshot-id": 200, "type": "branch", "max-snapshot-age-ms": 10 * DAY_MS}}
@@ -65,7 +65,7 @@ def test_ages_and_their_sources() -> None:
         assert text in retained[100], retained
 
 
-def test_branches_and_tags() -> None:
+def test_branch_heads_and_tags_are_retained() -> None:
     """The heads of branches and the snapshots of tags are kept. A branch keeps its ancestors by its own rules."""
     refs = {
         "b": {"snapshot-id": 500, "type": "branch", "min-snapshots-to-keep": 2},
@@ -74,7 +74,7 @@ def test_branches_and_tags() -> None:
     assert gone(table(chain(10), refs=refs)) == [1, 3, 6, 7, 8, 9]
 
 
-def test_references_past_their_age() -> None:
+def test_expired_references_are_removed() -> None:
     """A reference past its maximal age is removed with its snapshots, except `main` and references to pinned
     snapshots.
     """
@@ -93,7 +93,7 @@ def test_references_past_their_age() -> None:
     ]
 
 
-def test_what_others_need() -> None:
+def test_pins_and_reader_checkpoints_are_retained() -> None:
     """Pinned snapshots, and those that incremental readers have read last, are kept, and the plan has the reason."""
     found = plan(table(chain(5)), guards=ExpiryGuards({100: "run r"}, {300: "reader 7"}))
 
@@ -102,7 +102,7 @@ def test_what_others_need() -> None:
     assert "300" in found.retained[400]
 
 
-def test_what_was_current_a_moment_ago() -> None:
+def test_recently_replaced_snapshot_is_retained() -> None:
     """A snapshot that was replaced within the last hour is kept, because a scan plan without parts leaves no pin."""
     document = table(chain(3, first_age_days=30))
     document["snapshot-log"] = [
@@ -115,7 +115,7 @@ def test_what_was_current_a_moment_ago() -> None:
 
 
 @pytest.mark.parametrize("key", ["limnos.inputs", "sqlpp.debris", "spark.sql.streaming.epochId", "flink.job-id"])
-def test_checkpoints_of_the_writer(key: str) -> None:
+def test_newest_writer_checkpoint_is_retained(key: str) -> None:
     """The newest snapshot with a checkpoint is kept, with all between it and the head, which writers search for it.
     Older ones with the same key are removed, and so are all once the checkpoint is old.
     """
@@ -126,24 +126,24 @@ def test_checkpoints_of_the_writer(key: str) -> None:
     assert gone(document, TODAY._replace(checkpoint_ms=15 * DAY_MS)) == [1, 2, 3, 4, 5]
 
 
-def test_tables_that_share_files() -> None:
+def test_gc_disabled_table_loses_no_snapshot() -> None:
     """If gc.enabled is false, no snapshot is removed."""
     found = plan(table(chain(6), properties={"gc.enabled": "False"}))
     assert (found.removed, found.blocked) == ((), "gc.enabled is false")
 
 
-def test_references_of_a_kind_that_is_not_known() -> None:
+def test_ancestors_of_unknown_reference_kind_are_retained() -> None:
     """All ancestors of a reference of unknown kind are kept."""
     assert gone(table(chain(6), refs={"odd": {"snapshot-id": 400, "type": "label"}})) == [5]
 
 
-def test_snapshots_of_no_branch() -> None:
+def test_unreferenced_snapshot_expires_only_when_old() -> None:
     """A snapshot that no reference reaches is removed only when it is old enough, because it may be a staged commit."""
     staged = [snapshot(8, age_days=9), snapshot(9, age_days=0.5)]
     assert gone(table([*staged, *chain(1)]), ExpiryRules(DAY_MS, recent_ms=0)) == [8]
 
 
-def test_a_clock_that_goes_back() -> None:
+def test_clock_before_all_snapshots_removes_none() -> None:
     """If the clock is before the times of all snapshots, none is removed."""
     assert plan(table(chain(6)), now_ms=NOW_MS - 365 * DAY_MS).removed == ()
 
@@ -198,7 +198,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     st.sets(NUMBERS),
     st.sets(NUMBERS),
 )
-def test_nothing_that_is_needed_goes(
+def test_needed_snapshots_never_expire(
     document: dict[str, Any], older: int | None, last: int | None, pinned: set[int], read: set[int]
 ) -> None:
     """Whatever the rules are, heads of references, pins, checkpoints, young snapshots and those within the retention

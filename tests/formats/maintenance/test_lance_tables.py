@@ -36,7 +36,7 @@ def changed(**fields: object) -> LanceTableState:
 
 
 @pytest.mark.parametrize("mergeable, is_due", [(5, False), (6, True), (1_000, True)])
-def test_many_fragments_are_due(mergeable: int, is_due: bool) -> None:
+def test_many_fragments_make_compaction_due(mergeable: int, is_due: bool) -> None:
     """A compaction is due if it would remove five fragments."""
     state = changed(fragments=1_000, mergeable=mergeable, merged=1, mergeable_bytes=1024 * mergeable)
 
@@ -44,7 +44,7 @@ def test_many_fragments_are_due(mergeable: int, is_due: bool) -> None:
     assert found(state) == (expected if is_due else {})
 
 
-def test_deleted_rows_are_due() -> None:
+def test_deleted_rows_make_compaction_due() -> None:
     """A tenth of deleted rows makes a compaction due, if the compaction would remove any of them."""
     state = changed(rows=900, deleted_rows=100, mergeable=1, merged=1)
 
@@ -60,7 +60,7 @@ def test_deleted_rows_are_due() -> None:
         (10_000_000, 99_999, 1, False), (10_000_000, 100_000, 1, True), (1_000, 0, 10, False), (1_000, 0, 11, True),
     ],
 )  # fmt: skip
-def test_stale_indexes_are_due(rows: int, missing: int, segments: int, is_due: bool) -> None:
+def test_stale_index_is_due(rows: int, missing: int, segments: int, is_due: bool) -> None:
     """An index is stale if it lacks a twentieth of the rows (at least 256 rows of small tables, at most 100,000 of
     large ones), or if it has many segments.
     """
@@ -69,7 +69,7 @@ def test_stale_indexes_are_due(rows: int, missing: int, segments: int, is_due: b
     assert ("indexes" in found(state)) is is_due
 
 
-def test_old_versions_are_due() -> None:
+def test_old_versions_make_expiry_due() -> None:
     """An expiry is due with more than ten versions of which at least one may be removed. By default these are versions
     older than two weeks.
     """
@@ -82,7 +82,7 @@ def test_old_versions_are_due() -> None:
     assert found(changed(versions=versions(*range(20, 8, -1)))) == {"expire": "6 of 12 versions are past their age"}
 
 
-def test_what_is_kept() -> None:
+def test_needed_versions_are_retained() -> None:
     """Kept are the newest version, tags, branch points, pins, the newest ones of the policy, young versions, and those
     of readers.
     """
@@ -99,7 +99,7 @@ def test_what_is_kept() -> None:
     }  # fmt: skip
 
 
-def test_a_reader_of_the_version_before() -> None:
+def test_recently_replaced_version_is_retained() -> None:
     """A version that was replaced today is kept, however old it is, because readers may have begun with it."""
     state = changed(versions=versions(30, 29, 0.9))
     rules = AssessmentRules(older_than_ms=0)
@@ -110,7 +110,7 @@ def test_a_reader_of_the_version_before() -> None:
     assert plan_clean_up(changed(), rules, pinned={}, now_ms=NOW_MS).removed == ()
 
 
-def test_an_explanation() -> None:
+def test_explanation_lists_versions_with_reasons() -> None:
     """The explanation lists the newest versions first, each with the reason why it is kept."""
     state = changed(versions=versions(30, 20, 0.1), fragments=7)
     told = explain_lance_table(state, plan_clean_up(state, AssessmentRules(), pinned={}, now_ms=NOW_MS))
@@ -126,7 +126,7 @@ def test_an_explanation() -> None:
         (1_000, 1_000, 2_000, "it is trained again"), (1_500, 500, 2_000, "misses 500 of 2000 rows"), (0, 0, 9_000, None),
     ],
 )  # fmt: skip
-def test_an_index_that_the_table_has_outgrown(trained: int, missing: int, rows: int, expected: str | None) -> None:
+def test_outgrown_vector_index_is_retrained(trained: int, missing: int, rows: int, expected: str | None) -> None:
     """A vector index is retrained when the table has twice the rows of the index's largest segment. A scalar index
     never is.
     """

@@ -38,14 +38,14 @@ def deletes(name: str, records: int, content: int = POSITIONS, *, sequence: int 
     return entry(data_file(f"file:///t/{name}", content=content, record_count=records, **more), sequence=sequence)
 
 
-def test_many_files_become_one() -> None:
+def test_files_may_be_merged_into_one() -> None:
     """Many files may become one with the same records. The figures have the removed and added files."""
     figures = check((BEFORE, [data("a"), data("b")]), (AFTER, [data("ab", 20)]), (BOTH, [data("kept")]))
 
     assert figures == RewriteFigures(2, 1, 1_000, ("file:///t/ab",))
 
 
-def test_files_that_went_before_do_not_count() -> None:
+def test_deleted_entries_are_not_files_of_snapshot() -> None:
     """Entries of status DELETED are not files of a snapshot."""
     parts: tuple[Part, ...] = (
         (BEFORE, [data("a"), data("b", status=DELETED)]), (AFTER, [data("a", status=DELETED), data("c")]),
@@ -54,7 +54,7 @@ def test_files_that_went_before_do_not_count() -> None:
     assert check(*parts).paths == ("file:///t/c",)
 
 
-def test_manifests_are_rewritten() -> None:
+def test_manifest_rewrite_with_same_files_is_valid() -> None:
     """The same files in other manifests are a valid rewrite. With another sequence number they are not."""
     same: Part = (AFTER, [data("a", status=EXISTING), data("b", status=EXISTING)])
     other: Part = (AFTER, [data("a", status=EXISTING), data("b", sequence=7, status=EXISTING)])
@@ -79,7 +79,7 @@ def test_manifests_are_rewritten() -> None:
         ([(BEFORE, [deletes("d", 2)]), (AFTER, [deletes("e", 1, EQUALITY)])], "adds delete files"),
     ],
 )
-def test_no_true_rewrite(parts: list[Part], reason: str) -> None:
+def test_invalid_rewrite_is_refused(parts: list[Part], reason: str) -> None:
     """An invalid rewrite is refused with the reason."""
     with pytest.raises(BadRequest, match=reason):
         check(*parts)
@@ -95,12 +95,12 @@ def test_no_true_rewrite(parts: list[Part], reason: str) -> None:
         [(BEFORE, [data("a")]), (BOTH, [deletes("d", 10)])],
     ],
 )
-def test_deleted_rows_go(parts: list[Part]) -> None:
+def test_rewrite_may_remove_deleted_rows(parts: list[Part]) -> None:
     """A rewrite may remove as many records as delete files delete, and may replace these by fewer delete files."""
     assert check(*parts).removed
 
 
-def test_delete_files_that_no_file_is_old_enough_for() -> None:
+def test_delete_file_older_than_all_data_may_be_removed() -> None:
     """A delete file may be removed if every data file is younger."""
     assert check((BEFORE, [deletes("d", 2, sequence=6)]), least_after=7).removed == 1
     with pytest.raises(BadRequest):
@@ -112,7 +112,7 @@ def _paths(name: str) -> dict[int, bytes]:
     return {2147483546: f"file:///t/{name}".encode()}
 
 
-def test_a_delete_file_of_a_former_data_file() -> None:
+def test_delete_file_without_live_data_file_may_be_removed() -> None:
     """A delete file may be removed if it names no live data file, provided that all files of the table are known."""
     dangling = BEFORE, [deletes("d", 2, referenced_data_file="file:///t/a")]
     several = BEFORE, [deletes("d", 2, lower_bounds=_paths("a"), upper_bounds=_paths("c"))]
@@ -170,7 +170,7 @@ def history(*operations: str, gap_ms: int = 60_000) -> TableMetadata:
         (TableMetadata("file:///t"), 0),
     ],
 )
-def test_writers_go_first(metadata: TableMetadata, pause_ms: int) -> None:
+def test_rewrite_waits_after_overwrites(metadata: TableMetadata, pause_ms: int) -> None:
     """Appends do not delay a rewrite. After an overwrite it waits for a time without overwrites, or for a hundred
     overwrites.
     """
@@ -187,7 +187,7 @@ def test_writers_go_first(metadata: TableMetadata, pause_ms: int) -> None:
         (["overwrite"] * 100, 20_000_000, False),
     ],
 )
-def test_busy_writers(operations: list[str], now_ms: int, is_busy: bool) -> None:
+def test_recently_overwritten_table_is_busy(operations: list[str], now_ms: int, is_busy: bool) -> None:
     """A table is busy if it was overwritten recently, whether or not a rewrite is waiting."""
     assert writer_activity(history(*operations), now_ms=now_ms).is_busy is is_busy
 
@@ -205,7 +205,7 @@ ABOUT_A = {"referenced_data_file": "file:///t/a"}
         [(BEFORE, [data("a"), deletes("d", 2, **ABOUT_A)])],
     ],
 )
-def test_deletions(parts: list[Part]) -> None:
+def test_row_deletion_may_drop_or_rewrite_files(parts: list[Part]) -> None:
     """A deletion of old rows may drop files, rewrite them with fewer rows, and add position deletes."""
     check(*parts, deletes_rows=True)
 
@@ -227,7 +227,7 @@ def test_deletions(parts: list[Part]) -> None:
         ),
     ],
 )
-def test_no_deletions(parts: list[Part], reason: str) -> None:
+def test_deletion_that_adds_or_restores_rows_is_refused(parts: list[Part], reason: str) -> None:
     """A deletion that adds rows or restores deleted ones is refused."""
     with pytest.raises(BadRequest, match=reason):
         check(*parts, deletes_rows=True)

@@ -39,7 +39,7 @@ def metadata() -> TableMetadata:
 
 
 @pytest.mark.parametrize("column", ["d", "t", "z"])
-def test_the_day(column: str) -> None:
+def test_rows_before_midnight_of_cutoff_day_are_deleted(column: str) -> None:
     """Rows before midnight of the day that many days ago are deleted, whatever the current hour is."""
     options = {"column": column, "column-type": TYPES[column], "before": "2024-09-27"}
     for now_ms in (NOW_MS - DAY_MS // 2, NOW_MS, NOW_MS + DAY_MS // 2 - 1):
@@ -56,13 +56,13 @@ def test_the_day(column: str) -> None:
         ("ts", "no column ts"), ("nested.ts", "no column nested.ts"), ("gone", "no column gone"), ("D", "no column D"),
     ],
 )  # fmt: skip
-def test_other_columns_are_refused(column: str, text: str) -> None:
+def test_unusable_retention_columns_are_refused(column: str, text: str) -> None:
     """A column that is no date or timestamp, is nested, was dropped or is missing, is refused."""
     with pytest.raises(BadRequest, match=text):
         retention_terms(metadata(), RetentionRule(column, 7), now_ms=NOW_MS)
 
 
-def test_findings() -> None:
+def test_only_table_with_rows_and_column_has_finding() -> None:
     """A table with rows, or an unknown number of rows, and a usable column has a finding. An empty table, or one
     without the column, has none.
     """

@@ -98,7 +98,7 @@ def rows_in(made: RewrittenFile) -> list[Row]:
     return pq.read_table(io.BytesIO(made.data)).to_pylist() if made.data else []
 
 
-def test_random_filters_and_masks() -> None:
+def test_random_filters_and_masks_agree_with_model() -> None:
     """The rewritten file has exactly the rows of the model. Counts and bounds in its metadata reveal nothing else."""
     dice = random.Random(93)
     rows = rows_made(dice, 0, 60)
@@ -115,7 +115,7 @@ def test_random_filters_and_masks() -> None:
         assert not [card for card in hidden if card and len(card) > 3 and card.encode().hex().upper() in told]
 
 
-def test_deletes_are_applied() -> None:
+def test_position_and_equality_deletes_are_applied() -> None:
     """Rows that position or equality deletes remove, including by null values, are not in the file."""
     rows = rows_made(random.Random(1), 0, 30)
     positions = pa.table(
@@ -137,7 +137,7 @@ def test_deletes_are_applied() -> None:
     same(rows_in(made), [{**row, "id": None} for row in left])
 
 
-def test_each_of_several_deletes_counts() -> None:
+def test_several_equality_deletes_are_all_applied() -> None:
     """Each of several equality deletes of one file, by the same column and by another, removes its rows."""
     rows = rows_made(random.Random(4), 0, 30)
     cities = sorted({str(row["city"]) for row in rows if row["city"] is not None})[:2]
@@ -157,7 +157,7 @@ def test_each_of_several_deletes_counts() -> None:
     same(rows_in(made), [{**row, "card": None} for row in left])
 
 
-def test_a_delete_by_a_column_that_is_gone_shows_nothing() -> None:
+def test_delete_by_dropped_column_is_refused() -> None:
     """A delete by a dropped column cannot be evaluated, so the rewrite is refused. The message contains no data."""
     told = {**FILE, "content": "equality-deletes", "file-path": "e", "equality-ids": [99]}
     with pytest.raises(UnsupportedOperation, match="no longer has"):
@@ -165,7 +165,7 @@ def test_a_delete_by_a_column_that_is_gone_shows_nothing() -> None:
 
 
 @pytest.mark.parametrize("change", [{"file-format": "orc"}, {"file-path": "elsewhere"}])
-def test_files_that_are_not_read(change: dict[str, str]) -> None:
+def test_unreadable_file_is_refused_without_data(change: dict[str, str]) -> None:
     """A file of another format, or a damaged one, is refused with a message without names and values."""
     shape = ReadShape(reading_shape(METADATA), None, {1: "replace-with-null"})
     with pytest.raises(UnsupportedOperation) as refused:
@@ -175,7 +175,7 @@ def test_files_that_are_not_read(change: dict[str, str]) -> None:
     assert "elsewhere" not in str(refused.value)
 
 
-def test_columns_are_those_of_now() -> None:
+def test_rewritten_file_has_current_columns() -> None:
     """The rewritten file has the current columns: dropped columns are omitted, renamed ones are masked, and added ones
     have their default, masked too.
     """
@@ -204,7 +204,7 @@ def test_local_hashes_differ_by_query() -> None:
     assert not set(one[:3]) & set(other[:3])
 
 
-def test_an_unknown_mask_shows_nothing() -> None:
+def test_unknown_mask_is_refused() -> None:
     """An unknown mask action fails, because the file would otherwise have unmasked values."""
     with pytest.raises(UnsupportedOperation):
         rewrite_file(
@@ -215,7 +215,7 @@ def test_an_unknown_mask_shows_nothing() -> None:
         )
 
 
-def test_the_stricter_of_two_masks() -> None:
+def test_combined_masks_hide_what_either_hides() -> None:
     """The combination of two masks does not depend on their order, and hides what either of them hides."""
     actions = sorted({each for fitting in FITTING.values() for each in fitting} | {"sha-256-query-local"})
     for one in actions:

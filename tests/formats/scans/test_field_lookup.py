@@ -31,7 +31,7 @@ TODAY = Schema(
         ("b", None),
     ],
 )
-def test_names_of_both_schemas_are_known(name: str | int, number: int | None) -> None:
+def test_unambiguous_names_of_both_schemas_are_resolved(name: str | int, number: int | None) -> None:
     """A name that has the same meaning in both schemas is resolved. An ambiguous name is not."""
     field = FieldLookup(THEN, today=TODAY, case_sensitive=True).field(name)
 
@@ -40,13 +40,13 @@ def test_names_of_both_schemas_are_known(name: str | int, number: int | None) ->
 
 @pytest.mark.parametrize("today", [None, TODAY], ids=["one schema", "two"])
 @pytest.mark.parametrize("name", ["nothing", "PAID", 77])
-def test_what_no_schema_has_is_no_name(name: str | int, today: Schema | None) -> None:
+def test_unknown_name_or_id_is_an_error(name: str | int, today: Schema | None) -> None:
     """A name or an id that neither schema has is an error."""
     with pytest.raises(ValueError, match=str(name)):
         FieldLookup(THEN, today=today, case_sensitive=True).field(name)
 
 
-def test_without_another_schema_names_are_its_own() -> None:
+def test_names_of_single_schema_are_resolved() -> None:
     """With only one schema, its names are found, in any case if the lookup is case-insensitive."""
     naming = FieldLookup(THEN, today=None, case_sensitive=False)
 

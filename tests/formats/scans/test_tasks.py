@@ -68,7 +68,7 @@ def deletes_of(tasks: list[dict], deletes: list[dict]) -> dict[str, list[str]]:
     }
 
 
-def test_deletes_apply_by_place_and_age() -> None:
+def test_deletes_apply_by_partition_and_sequence_number() -> None:
     """Position deletes apply to files of the same or a lower sequence number, equality deletes only to older files.
     Both apply within their partition, or everywhere if they are unpartitioned.
     """
@@ -87,7 +87,7 @@ def test_deletes_apply_by_place_and_age() -> None:
     assert [each["equality-ids"] for each in deletes if each["content"] == "equality-deletes"] == [[1], [1]]
 
 
-def test_deletes_of_one_file() -> None:
+def test_file_scoped_deletes_apply_to_that_file_alone() -> None:
     """Position deletes that name one file apply to that file alone. A deletion vector replaces all other position
     deletes.
     """
@@ -111,7 +111,7 @@ def test_deletes_of_one_file() -> None:
     }  # fmt: skip
 
 
-def test_what_a_file_takes_from_its_manifest() -> None:
+def test_row_ids_are_assigned_in_manifest_order() -> None:
     """Row ids are assigned in the order of a manifest's files, one for each row. Files that have row ids keep them."""
     data = [
         entry(on(1, "a"), status=EXISTING, sequence=1, snapshot=1),
@@ -160,7 +160,7 @@ OPEN = {
     ],
     ids=str,
 )  # fmt: skip
-def test_what_is_left_of_a_filter(asked: object, expected: dict[str, object]) -> None:
+def test_tasks_have_residual_filter(asked: object, expected: dict[str, object]) -> None:
     """A file is planned if its partition may contain rows of the filter, with the residual filter, in both spellings of
     the filter.
     """
@@ -171,7 +171,7 @@ def test_what_is_left_of_a_filter(asked: object, expected: dict[str, object]) ->
     assert {each["data-file"]["file-path"]: each["residual-filter"] for each in tasks} == expected
 
 
-def test_a_column_that_is_gone() -> None:
+def test_files_partitioned_by_dropped_column_are_planned() -> None:
     """Files partitioned by a dropped column are planned, with null as the column's partition value."""
     later = {**SCHEMA, "schema-id": 1, "fields": SCHEMA["fields"][:1]}  # type: ignore[index]
     aim = msgspec.structs.replace(AIM, schema=later, schemas=[SCHEMA, later])
@@ -183,7 +183,7 @@ def test_a_column_that_is_gone() -> None:
     assert [each["data-file"]["partition"] for each in tasks] == [[None], [None]]
 
 
-def test_manifests_that_no_filter_needs() -> None:
+def test_unneeded_manifests_are_not_read() -> None:
     """A manifest is not read if no partition of it can contain rows of the filter, or if its deletes are older than all
     data files.
     """
@@ -210,7 +210,7 @@ def test_manifests_that_no_filter_needs() -> None:
     assert gone == ScanManifests([], [])
 
 
-def test_older_lists() -> None:
+def test_version_1_manifest_list_is_read() -> None:
     """A manifest list of version 1 has no sequence numbers and no delete files: all of its files are data files with
     sequence number 0.
     """
@@ -221,7 +221,7 @@ def test_older_lists() -> None:
     assert (told_of(found).is_deletes, told_of(found).sequence, told_of(found).files) == (False, 0, 1)
 
 
-def test_incremental_scans_count_what_was_added() -> None:
+def test_incremental_scan_plans_only_added_files() -> None:
     """An incremental scan plans neither older files that a manifest carries over nor files of snapshots outside of the
     range.
     """
@@ -238,7 +238,7 @@ def test_incremental_scans_count_what_was_added() -> None:
     assert [each["data-file"]["file-path"] for each in tasks] == ["added", "its own"]
 
 
-def test_rows_that_are_surely_there_are_counted() -> None:
+def test_plan_ends_at_min_rows_requested() -> None:
     """With `min-rows-requested`, a plan ends when the files that match completely and have no deletes contain enough
     rows.
     """

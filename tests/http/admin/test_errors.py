@@ -42,7 +42,9 @@ ROUTES = [
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
 )
-def test_error_table(error: errors.LimnosError | InvalidName, status: int, code: str) -> None:
+def test_each_error_class_has_its_status_and_code(
+    error: errors.LimnosError | InvalidName, status: int, code: str
+) -> None:
     """Each error class has its status and its stable code."""
     response = error_response(error, request_id="q")
 
@@ -50,7 +52,7 @@ def test_error_table(error: errors.LimnosError | InvalidName, status: int, code:
     assert json.loads(response.body) == {"error": {"code": code, "message": "x", "request_id": "q"}}
 
 
-def test_unavailable_says_when_to_come_again() -> None:
+def test_unavailable_has_retry_after_and_401_a_challenge() -> None:
     """503 has `Retry-After`, and 401 has a `Bearer` challenge."""
     responses = [
         error_response(e, request_id="q") for e in (errors.ServiceUnavailable("x"), errors.AuthenticationFailed("x"))
@@ -62,14 +64,14 @@ def test_unavailable_says_when_to_come_again() -> None:
     ]
 
 
-def test_request_id_is_the_headers(node: DriverNode) -> None:
+def test_request_id_matches_header_and_log(node: DriverNode) -> None:
     """The request id in the body equals the one in the header and in the log."""
     answer = node.get(f"{OWN}/nothing")
 
     assert answer.json()["error"]["request_id"] == answer.headers["x-request-id"]
 
 
-def test_refusal_carries_its_decision(node: DriverNode) -> None:
+def test_forbidden_answer_has_the_decision_with_reasons(node: DriverNode) -> None:
     """A 403 has the decision with its reasons, and does not reveal whether the object exists."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -87,7 +89,7 @@ def test_refusal_carries_its_decision(node: DriverNode) -> None:
     assert json.loads(json.dumps(expected).replace("main.a", "main.z")) == absent.json()["error"]
 
 
-def test_messages_are_for_people(node: DriverNode) -> None:
+def test_percent_signs_in_messages_are_not_doubled(node: DriverNode) -> None:
     """The admin API does not double percent signs in messages, because no client formats these messages."""
     node.done("POST", f"{API}/lake/users", {"name": "50%"})
 
@@ -98,7 +100,9 @@ def test_messages_are_for_people(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("method, path, operation", ROUTES, ids=str)
-def test_every_route_refuses_strangers(node: DriverNode, method: str, path: str, operation: str) -> None:
+def test_every_route_refuses_wrong_tokens_and_non_members(
+    node: DriverNode, method: str, path: str, operation: str
+) -> None:
     """A wrong token is 401 on every route. A user who is not in the metalake gets 403, whether the metalake exists or
     not.
     """

@@ -157,7 +157,7 @@ class Story:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_graph_equals_the_model(node: DriverNode, seed: int) -> None:
+def test_lineage_graph_equals_the_model_after_random_steps(node: DriverNode, seed: int) -> None:
     """After random steps, the graph of each table equals the model's: upstream and downstream, of tables and columns,
     for a user with all rights and for one with half of them.
     """

@@ -23,7 +23,7 @@ HUGE = "0" * 20 + "9" * 5000
         (LARGE, ID_MAX, None), (HUGE, ID_MAX, None),
     ],
 )  # fmt: skip
-def test_number_of(text: str, most: int, number: int | None) -> None:
+def test_number_of_accepts_ascii_digits_within_the_limit(text: str, most: int, number: int | None) -> None:
     """Text of ASCII decimal digits is read as a number if it is within the limit; other text is refused."""
     assert number_of(text, most) == number
 
@@ -48,7 +48,9 @@ def test_number_of(text: str, most: int, number: int | None) -> None:
         ("POST", f"{MAIN}/trash/%s/undrop", 404),
     ],
 )
-def test_numbers_behind_zeros(node: DriverNode, method: str, address: str, status: int, number: str) -> None:
+def test_zero_padded_number_out_of_range_is_refused(
+    node: DriverNode, method: str, address: str, status: int, number: str
+) -> None:
     """A number with leading zeros that exceeds the store's range is refused with 400 in a query and 404 in a path."""
     make_space(node, "a")
     make_table(node, "a", "t")

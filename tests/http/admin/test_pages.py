@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parents[3] / "openapi"
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
-def test_first_page_says_what_is_where(node: DriverNode) -> None:
+def test_root_lists_the_protocol_paths_as_plain_text(node: DriverNode) -> None:
     """The root answers everyone with the paths of the protocols as plain text."""
     answer = node.get("/", user=None)
 
@@ -25,7 +25,7 @@ def test_first_page_says_what_is_where(node: DriverNode) -> None:
     )
 
 
-def test_a_browser_gets_links_that_answer(node: DriverNode) -> None:
+def test_root_without_console_is_html_with_valid_links(node: DriverNode) -> None:
     """Without the console, the root is HTML without scripts with the same links, which work without credentials."""
     node.built.services.defaults = node.built.services.defaults._replace(has_console=False)
     answer = node.get("/", user=None, accept=BROWSER)
@@ -56,7 +56,7 @@ def test_the_contracts_are_served_as_one_document(node: DriverNode) -> None:
         assert name in whole["components"][group]
 
 
-def test_the_document_is_asked_for_again_by_its_tag(node: DriverNode) -> None:
+def test_combined_document_is_304_while_unchanged(node: DriverNode) -> None:
     """The document may be cached, must be revalidated, and is 304 while it is unchanged."""
     first = node.get("/openapi.json", user=None)
     again = node.get("/openapi.json", user=None, if_none_match=f'"x", {first.headers["etag"]}')

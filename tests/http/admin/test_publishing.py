@@ -60,7 +60,7 @@ def test_a_run_is_published_with_its_tables(lake: DriverNode, first: bool) -> No
 
 
 @pytest.mark.parametrize("ended", ["failed", "cancelled", "discarded"])
-def test_nothing_moves_when_the_run_may_not_be_published(lake: DriverNode, ended: str) -> None:
+def test_unpublishable_run_rolls_back_the_transaction(lake: DriverNode, ended: str) -> None:
     """A run in a state that cannot be published is refused, and no table of the transaction changes."""
     run = started(lake)
     finish(lake, run, ended)
@@ -72,7 +72,7 @@ def test_nothing_moves_when_the_run_may_not_be_published(lake: DriverNode, ended
     assert (property_of(lake), state(lake, run)) == (None, ended)
 
 
-def test_the_run_stays_when_a_table_is_refused(lake: DriverNode) -> None:
+def test_failed_table_requirement_does_not_publish_the_run(lake: DriverNode) -> None:
     """If a table's requirement fails, the run is not published either."""
     run = started(lake)
     lost = commit(by="run") | {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}]}
@@ -97,7 +97,7 @@ def test_a_superseded_attempt_publishes_nothing(lake: DriverNode) -> None:
     assert (property_of(lake), state(lake, run)) == ("new", "published")
 
 
-def test_what_is_being_cancelled_is_not_published(lake: DriverNode) -> None:
+def test_cancelling_run_cannot_be_published(lake: DriverNode) -> None:
     """A run that is being cancelled cannot be published, and a published run cannot be cancelled."""
     run = started(lake)
     lake.done("POST", f"{RUNS}/{run}/cancel")
@@ -112,7 +112,7 @@ def test_what_is_being_cancelled_is_not_published(lake: DriverNode) -> None:
     assert (property_of(lake), state(lake, run)) == (None, "published")
 
 
-def test_it_is_published_once(lake: DriverNode) -> None:
+def test_second_publication_of_a_run_is_refused(lake: DriverNode) -> None:
     """A second publication of a run is refused. With the same idempotency key, the request gets the first answer."""
     run = started(lake)
     key = "01912345-0000-7000-8000-000000000001"
@@ -141,7 +141,7 @@ def begun_by(node: DriverNode, user: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("lost", ["run_job", "use_job_template", "modify_table"])
-def test_a_right_that_has_gone_publishes_nothing(lake: DriverNode, lost: str) -> None:
+def test_user_who_lost_a_privilege_cannot_publish(lake: DriverNode, lost: str) -> None:
     """A user who loses the right to run the pipeline or to change a table during the run cannot publish it."""
     run, role = begun_by(lake, "ana")
     rule = {"privileges": [{"name": lost, "condition": "allow"}]}
@@ -154,7 +154,7 @@ def test_a_right_that_has_gone_publishes_nothing(lake: DriverNode, lost: str) ->
     assert (property_of(lake), state(lake, run)) == (None, "running")
 
 
-def test_a_running_run_is_its_users_own(lake: DriverNode) -> None:
+def test_active_run_can_be_published_only_by_its_user(lake: DriverNode) -> None:
     """No other user can publish an active run, not even the metalake's owner."""
     run, _ = begun_by(lake, "ana")
 
@@ -162,7 +162,7 @@ def test_a_running_run_is_its_users_own(lake: DriverNode) -> None:
     assert (property_of(lake), state(lake, run)) == (None, "running")
 
 
-def test_a_held_run_is_published_by_who_answers_for_it(lake: DriverNode) -> None:
+def test_held_run_can_be_published_by_the_pipeline_owner(lake: DriverNode) -> None:
     """The pipeline's owner may publish a held run; a user who may only run the pipeline may not."""
     run, _ = begun_by(lake, "ana")
     assert lake.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "held"}, user="ana").status == 200
@@ -175,7 +175,7 @@ def test_a_held_run_is_published_by_who_answers_for_it(lake: DriverNode) -> None
     assert (property_of(lake), state(lake, run)) == ("admin", "published")
 
 
-def test_no_such_run(lake: DriverNode) -> None:
+def test_missing_run_is_reported_like_a_hidden_one(lake: DriverNode) -> None:
     """A missing run is reported as missing only to users who could see it. Other users get the same answer as for a
     hidden run.
     """

@@ -23,20 +23,22 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[s
         yield refusal_tables.answers(node, refusals.cases)
 
 
-def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
+def test_every_route_is_in_the_table_and_requested(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table contains every route whose answer depends on the caller, and each of its rows is requested."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(asked)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
+def test_every_caller_gets_the_status_in_the_table(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
     """Every caller gets the status that the table states."""
     assert refusal_tables.told(asked, row, CALLERS) == WRITTEN[row]
 
 
 @pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
-def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
+def test_refusals_for_existing_and_missing_objects_are_equal(
+    asked: dict[Row, dict[str, DriverAnswer]], pair: Pair
+) -> None:
     """A caller who may load neither the existing nor the missing object gets the same refusal for both."""
     route, there, _ = pair
     for who, first, second in refusal_tables.refused_both(asked, pair, CALLERS):

@@ -32,7 +32,7 @@ def own(node: DriverNode, user: str, name: str = "nyc") -> None:
     node.done("PUT", f"{API}/lake/owners/JOB_TEMPLATE/{name}", {"name": user, "type": "USER"})
 
 
-def test_a_run_without_a_sign_of_life_is_lost(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_with_an_expired_lease_is_lost_and_resumable(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run whose lease has expired is shown as lost and can be resumed; a heartbeat in time prevents that."""
     run = started(node, lease_s=30)
     pass_time(node, monkeypatch, 29)
@@ -48,7 +48,7 @@ def test_a_run_without_a_sign_of_life_is_lost(node: DriverNode, monkeypatch: pyt
     assert (resumed.status, resumed["attempt"], resumed["state"]) == (200, 2, "running")
 
 
-def test_another_start_fails_what_was_lost(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_start_of_another_run_fails_a_lost_run(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A start of another run fails a lost run of the pipeline. The next heartbeat of the lost run's process is answered
     with that state, its reports are refused, and it publishes nothing.
     """
@@ -68,7 +68,7 @@ def test_another_start_fails_what_was_lost(node: DriverNode, monkeypatch: pytest
     assert code(resume(node, run)) == (409, "pipeline-busy")
 
 
-def test_a_late_beat_keeps_what_nobody_took(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_heartbeat_continues_a_lost_run_not_taken_over(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lost run continues with the next heartbeat of its process if no other process has taken over the run or the
     pipeline.
     """
@@ -81,7 +81,7 @@ def test_a_late_beat_keeps_what_nobody_took(node: DriverNode, monkeypatch: pytes
     assert code(begin(node)) == (409, "pipeline-busy")
 
 
-def test_what_nobody_holds_is_cancelled_at_once(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_run_is_cancelled_immediately(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lost run is cancelled immediately, also if it was already being cancelled, because no process has to stop
     first.
     """
@@ -97,7 +97,9 @@ def test_what_nobody_holds_is_cancelled_at_once(node: DriverNode, monkeypatch: p
     assert (first, second) == ("cancelled", "cancelled")
 
 
-def test_an_owner_of_the_pipeline_answers_for_its_runs(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipeline_owner_may_cancel_but_not_resume_others_runs(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The pipeline's owner may see, cancel and discard other users' runs of it, but neither report about them nor
     resume them.
     """
@@ -124,7 +126,7 @@ def test_an_owner_of_the_pipeline_answers_for_its_runs(node: DriverNode, monkeyp
     assert node.post(f"{path}/finish", {"attempt": 1, "state": "discarded"}, user="olga").status == 200
 
 
-def test_a_run_whose_process_comes_back_is_not_discarded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heartbeat_during_a_discard_refuses_the_discard(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the process of a lost run sends a heartbeat during a discard, the discard is refused and the run continues."""
     run, _ = begun_by(node, "ana")
     own(node, "olga")
@@ -143,7 +145,7 @@ def test_a_run_whose_process_comes_back_is_not_discarded(node: DriverNode, monke
     assert state(node, run) == "running"
 
 
-def test_going_on_takes_the_right_to_run(node: DriverNode) -> None:
+def test_new_attempt_needs_the_right_to_run(node: DriverNode) -> None:
     """A user who may no longer run the pipeline may report the end of a run, but may not begin another attempt."""
     run, role = begun_by(node, "ana")
     rule = {"privileges": [{"name": "run_job", "condition": "allow"}]}
@@ -157,7 +159,7 @@ def test_going_on_takes_the_right_to_run(node: DriverNode) -> None:
     assert "RUN_JOB" in again.json()["error"]["message"]
 
 
-def test_who_may_not_run_a_pipeline_is_not_told_which_versions_it_has(node: DriverNode) -> None:
+def test_start_without_right_does_not_reveal_pipeline_versions(node: DriverNode) -> None:
     """A user who may not run the pipeline gets the same refusal for a start with an existing and with a missing
     version.
     """
@@ -170,7 +172,7 @@ def test_who_may_not_run_a_pipeline_is_not_told_which_versions_it_has(node: Driv
         assert answer.status == 403, answer.body
 
 
-def test_a_successor_of_the_same_name_inherits_no_run(node: DriverNode) -> None:
+def test_recreated_user_inherits_no_run(node: DriverNode) -> None:
     """A user who was removed and added again does not own the runs from before."""
     run, _ = begun_by(node, "ana")
     node.done("DELETE", f"{API}/lake/users/ana")
@@ -180,7 +182,7 @@ def test_a_successor_of_the_same_name_inherits_no_run(node: DriverNode) -> None:
     assert node.post(f"{RUNS}/{run}/beat", {"attempt": 1}, user="ana").status == 403
 
 
-def test_everybody_lists_their_own(node: DriverNode) -> None:
+def test_runs_of_others_are_listed_only_for_the_pipeline_owner(node: DriverNode) -> None:
     """A user who may only run the pipeline does not see runs and findings of others; the pipeline's owner sees all."""
     declare(node)
     runs = {}
@@ -203,7 +205,7 @@ def test_everybody_lists_their_own(node: DriverNode) -> None:
     assert listed("olga") == listed("admin") == [set(runs.values())] * 3
 
 
-def test_the_feed_tells_of_runs(node: DriverNode) -> None:
+def test_change_feed_has_starts_ends_and_publications_of_runs(node: DriverNode) -> None:
     """The change feed has starts, ends and publications of runs for users who see the run, but no heartbeats."""
     run, _ = begun_by(node, "ana")
     node.done("POST", f"{API}/lake/users", {"name": "zoe"})

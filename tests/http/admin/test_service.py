@@ -8,14 +8,14 @@ from tests.http.driver import OWN, DriverNode
 
 
 @pytest.mark.parametrize("path", ["/health", "/health.html", "/health/live", "/health/ready"])
-def test_health_at_the_root(node: DriverNode, path: str) -> None:
+def test_root_health_aliases_answer_without_credentials(node: DriverNode, path: str) -> None:
     """The aliases at the root answer like those below /api, without credentials."""
     answer = node.get(path, user=None, authorization="Nonsense")
 
     assert (answer.status, answer["code"], answer["status"]) == (200, 0, "UP")
 
 
-def test_ready_asks_the_store(node: DriverNode) -> None:
+def test_readiness_queries_the_store(node: DriverNode) -> None:
     """Readiness queries the store each time, liveness does not; a failing store is 503."""
     store = node.built.services.store
     before = store.statements
@@ -93,7 +93,7 @@ def test_whoami(node: DriverNode) -> None:
     ],
     ids=str,
 )
-def test_unknown_paths_answer_in_the_shape_of_their_neighbours(node: DriverNode, path: str, shape: str) -> None:
+def test_unknown_path_is_404_in_its_protocols_error_format(node: DriverNode, path: str, shape: str) -> None:
     """An unknown path is 404 in the error form of the protocol with the longest matching prefix."""
     answer = node.get(path)
 

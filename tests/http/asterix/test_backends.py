@@ -22,7 +22,7 @@ def lake(database: Database, tmp_path: Path) -> Iterator[DriverNode]:
         yield running
 
 
-def test_a_dataverses_life(lake: DriverNode) -> None:
+def test_dataverses_types_and_datasets_are_created_and_dropped(lake: DriverNode) -> None:
     """Dataverses, types and datasets can be created, listed and dropped. While another object needs one, its drop is
     refused.
     """

@@ -125,21 +125,21 @@ MORE = {
     ],
 }  # fmt: skip
 ELSEWHERE = {
-    "ASX0041": "tests/http/asterix/test_result_handles.py::test_an_async_request_is_ended_by_its_clients_id",
-    "ASX0044": "tests/http/asterix/test_service.py::test_reading_requests_make_nothing",
-    "ASX0047": "tests/http/asterix/test_service.py::test_a_parameter_that_is_wrong_is_named",
-    "ASX0048": "tests/http/asterix/test_service.py::test_json_that_is_none_is_refused",
-    "ASX0049": "tests/http/asterix/test_codes.py::test_a_parameter_that_is_missing_is_named",
-    "ASX1039": "tests/services/sqlpp/locks/test_statement_locks.py::test_what_is_asked_of_locks_out_of_turn",
-    "ASX1045": "tests/sqlpp/test_locks.py::test_upgrades_and_downgrades",
-    "ASX1046": "tests/sqlpp/test_locks.py::test_upgrades_and_downgrades",
-    "ASX1047": "tests/sqlpp/test_locks.py::test_upgrades_and_downgrades",
-    "ASX1048": "tests/sqlpp/test_locks.py::test_upgrades_and_downgrades",
-    "ASX1049": "tests/sqlpp/test_locks.py::test_wishes_that_do_not_go_together",
-    "ASX3102": "tests/http/asterix/test_result_handles.py::test_what_a_dead_node_ran_has_failed",
-    "ASX3109": "tests/http/asterix/test_refusals.py::test_cells",
-    "HYR0032": "tests/sqlpp/test_errors.py::test_a_duplicate_key_names_its_statement",
-    "HYR0033": "tests/engine/test_writing.py::test_a_key_twice_is_refused",
+    "ASX0041": "tests/http/asterix/test_result_handles.py::test_async_request_is_cancelled_by_client_id",
+    "ASX0044": "tests/http/asterix/test_service.py::test_writing_statement_in_read_only_request_is_refused",
+    "ASX0047": "tests/http/asterix/test_service.py::test_invalid_parameter_is_400_with_name_and_value",
+    "ASX0048": "tests/http/asterix/test_service.py::test_malformed_json_is_refused",
+    "ASX0049": "tests/http/asterix/test_codes.py::test_missing_parameter_is_reported_by_name",
+    "ASX1039": "tests/services/sqlpp/locks/test_statement_locks.py::test_invalid_lock_operations_have_asterixdb_codes",
+    "ASX1045": "tests/sqlpp/test_locks.py::test_only_exclusive_modify_can_be_upgraded",
+    "ASX1046": "tests/sqlpp/test_locks.py::test_only_exclusive_modify_can_be_upgraded",
+    "ASX1047": "tests/sqlpp/test_locks.py::test_only_exclusive_modify_can_be_upgraded",
+    "ASX1048": "tests/sqlpp/test_locks.py::test_only_exclusive_modify_can_be_upgraded",
+    "ASX1049": "tests/sqlpp/test_locks.py::test_incompatible_modes_of_one_key_are_refused",
+    "ASX3102": "tests/http/asterix/test_result_handles.py::test_requests_of_a_stopped_node_fail_after_its_lease",
+    "ASX3109": "tests/http/asterix/test_refusals.py::test_every_caller_gets_the_status_and_code_in_the_table",
+    "HYR0032": "tests/sqlpp/test_errors.py::test_duplicate_key_code_differs_between_load_and_insert",
+    "HYR0033": "tests/engine/test_writing.py::test_duplicate_keys_are_refused",
 }
 """Codes that no statement alone causes, and the test of each."""
 NOT_HERE = {
@@ -163,7 +163,7 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
         yield node
 
 
-def test_each_code_is_met_somewhere() -> None:
+def test_each_error_code_is_tested_or_has_a_reason() -> None:
     """Each code has a vector here or a test elsewhere; a code that cannot occur has its reason."""
     assert {*VECTORS, *ELSEWHERE, *NOT_HERE} >= NAMED
     assert set(MORE) <= set(VECTORS)
@@ -182,13 +182,15 @@ CASES += [(code, *vector) for code, more in MORE.items() for vector in more]
 
 
 @pytest.mark.parametrize("code, statement, words", CASES, ids=lambda value: None if " " in value else value)
-def test_its_words_and_its_place(seeded: DriverNode, code: str, statement: str, words: str) -> None:
+def test_refusal_has_asterixdb_code_message_and_position(
+    seeded: DriverNode, code: str, statement: str, words: str
+) -> None:
     """The statement is refused with 400 and AsterixDB's code, message, line and column, and nothing is changed."""
     with nothing_done(seeded):
         assert refusal(seeded, statement) == (400, f"{code}: {words}")
 
 
-def test_a_parameter_that_is_missing_is_named(seeded: DriverNode) -> None:
+def test_missing_parameter_is_reported_by_name(seeded: DriverNode) -> None:
     """Routes with required parameters refuse a request without them with ASX0049 and the parameters' names."""
     connector = told(seeded.get("/connector?dataverseName=x"))
     cancel = told(seeded.delete("/admin/requests/running"))
@@ -215,7 +217,7 @@ RESOLVED = [
 
 
 @pytest.mark.parametrize("statement, found, why", RESOLVED)
-def test_what_a_chain_of_names_means(seeded: DriverNode, statement: str, found: list, why: str) -> None:
+def test_dotted_name_is_resolved_as_in_asterixdb(seeded: DriverNode, statement: str, found: list, why: str) -> None:
     """A dotted name is resolved as in AsterixDB: variables come first. In FROM, the whole name is a dataverse and a
     dataset; elsewhere it is a field of the only variable.
     """
@@ -232,7 +234,7 @@ def test_what_a_chain_of_names_means(seeded: DriverNode, statement: str, found: 
         ("select value p from [1] t, [2] u", "ASX1074: Cannot resolve ambiguous alias reference for identifier p (in line 1, at column 14)"),
     ],
 )  # fmt: skip
-def test_what_a_chain_of_names_does_not_mean(seeded: DriverNode, statement: str, message: str) -> None:
+def test_ambiguous_dotted_name_is_refused(seeded: DriverNode, statement: str, message: str) -> None:
     """A prefix of a dotted name in FROM is not resolved as a shorter name. A field of an outer block, of one of several
     variables, or of a block after GROUP BY needs its variable.
     """

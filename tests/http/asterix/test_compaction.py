@@ -124,7 +124,7 @@ def worked(node: DriverNode) -> None:
         pass
 
 
-def test_what_is_counted() -> None:
+def test_files_of_counts_files_beyond_the_necessary() -> None:
     """`files_of` is the number of data and delete files, minus the number that the total size needs. It is 0 without
     valid counts in the snapshot's summary.
     """
@@ -137,7 +137,7 @@ def test_what_is_counted() -> None:
     assert files_of(b'{"snapshots": []}') == 0
 
 
-def test_few_files_ask_for_nothing(lake: DriverNode) -> None:
+def test_few_files_create_no_compaction_task(lake: DriverNode) -> None:
     """A dataset with fewer files than the setting gets no compaction task."""
     with_engine(lake, MANY)
 
@@ -169,7 +169,7 @@ def test_many_files_are_compacted_once(lake: DriverNode) -> None:
     assert told(lake) == [("done", "admin", "files of the dataset were merged")]
 
 
-def test_a_long_compaction_holds_nothing_up(lake: DriverNode) -> None:
+def test_long_compaction_does_not_block_the_node(lake: DriverNode) -> None:
     """During a compaction the node runs its other tasks and renews the lease of the compaction."""
     engine = with_engine(lake)
     rows(lake, INSERT)
@@ -199,7 +199,7 @@ def test_a_long_compaction_holds_nothing_up(lake: DriverNode) -> None:
     sql(lake, "DELETE FROM task WHERE kind = ?", OTHER)
 
 
-def test_what_stays_many_is_not_tried_again_and_again(lake: DriverNode) -> None:
+def test_ineffective_compaction_waits_until_files_double(lake: DriverNode) -> None:
     """If a compaction does not reduce the number of files, the next one is scheduled only when there are twice as
     many.
     """
@@ -219,7 +219,7 @@ def test_what_stays_many_is_not_tried_again_and_again(lake: DriverNode) -> None:
     assert tasks(lake) == []
 
 
-def test_who_lost_the_right_compacts_nothing(lake: DriverNode) -> None:
+def test_compaction_needs_the_current_rights_of_the_last_writer(lake: DriverNode) -> None:
     """A compaction runs only if the last writer still has the rights at that time."""
     engine = with_engine(lake)
     grant(lake, "writer", "use_catalog use_schema select_table", kind="catalog", on="main")
@@ -234,7 +234,7 @@ def test_who_lost_the_right_compacts_nothing(lake: DriverNode) -> None:
     assert [(state, user, result[:13]) for state, user, result in told(lake)] == [("failed", "writer", "not compacted")]
 
 
-def test_a_dataset_that_has_gone(lake: DriverNode) -> None:
+def test_task_for_a_dropped_dataset_has_no_effect(lake: DriverNode) -> None:
     """The task for a dropped dataset ends without effect, even if another dataset has its name."""
     engine = with_engine(lake)
     rows(lake, INSERT)
@@ -246,7 +246,7 @@ def test_a_dataset_that_has_gone(lake: DriverNode) -> None:
     assert [job.kind for job in engine.jobs] == ["insert"]
 
 
-def test_a_node_without_an_engine(lake: DriverNode) -> None:
+def test_task_stays_pending_on_a_node_without_an_engine(lake: DriverNode) -> None:
     """On a node without an engine, the compaction task stays pending with an error that names the missing package."""
     with_engine(lake)
     rows(lake, INSERT)
@@ -261,7 +261,7 @@ def test_a_node_without_an_engine(lake: DriverNode) -> None:
     assert (state, "pip install" in result) == ("failed", True)
 
 
-def test_what_killed_statements_leave_is_looked_after(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_writing_statement_creates_a_cleanup_task(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first writing statement on a dataset, even a failed one, creates its cleanup task of orphan files. Another
     task is created only after the period of the first.
     """
@@ -283,7 +283,7 @@ def test_what_killed_statements_leave_is_looked_after(lake: DriverNode, monkeypa
     assert dues[1:] == [covers_ms + 1 + first_due]
 
 
-def test_a_dataset_is_tended_when_it_is_due(lake: DriverNode) -> None:
+def test_due_cleanup_task_compacts_the_dataset(lake: DriverNode) -> None:
     """The due cleanup task compacts the dataset as the last writer and ends, even if there are few files."""
     engine = with_engine(lake, 2, left=2)
     rows(lake, INSERT)
@@ -298,7 +298,7 @@ def test_a_dataset_is_tended_when_it_is_due(lake: DriverNode) -> None:
     assert sql(lake, "SELECT 1 FROM task WHERE kind = ?", CLEAN_UP) == []
 
 
-def test_where_nothing_is_compacted_nothing_is_tended(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zero_settings_disable_cleanup_tasks(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If either setting is 0, a writing statement creates no cleanup task."""
     services = lake.built.services
     with_engine(lake, 1)
@@ -310,7 +310,7 @@ def test_where_nothing_is_compacted_nothing_is_tended(lake: DriverNode, monkeypa
     assert sql(lake, "SELECT 1 FROM task WHERE kind = ?", CLEAN_UP) == []
 
 
-def test_a_table_that_sqlpp_did_not_create_is_not_compacted(lake: DriverNode) -> None:
+def test_table_of_another_client_gets_no_tasks(lake: DriverNode) -> None:
     """A writing statement on a table that another client created makes neither a compaction nor a cleanup task."""
     path = ("Default", "plain")
     make_table(lake, *path)

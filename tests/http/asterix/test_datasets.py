@@ -75,7 +75,7 @@ def test_a_dataset_is_an_iceberg_table(node: DriverNode) -> None:
     assert told[0]["InternalDetails"]["PrimaryKey"] == [["oid"]]
 
 
-def test_an_open_part_is_a_variant_where_that_is_said(heard: Heard, node: DriverNode) -> None:
+def test_open_fields_can_be_stored_in_a_variant_column(heard: Heard, node: DriverNode) -> None:
     """A dataset with a variant column for open fields is a table of format version 3, and the engine gets the column's
     type.
     """
@@ -92,7 +92,7 @@ def test_an_open_part_is_a_variant_where_that_is_said(heard: Heard, node: Driver
     assert job.target.variant
 
 
-def test_types_are_needed_by_datasets(node: DriverNode) -> None:
+def test_type_used_by_a_dataset_cannot_be_dropped(node: DriverNode) -> None:
     """A type that a dataset uses cannot be dropped; dropping the dataset does not drop the type."""
     rows(node, SEED)
 
@@ -130,7 +130,7 @@ def test_types_are_needed_by_datasets(node: DriverNode) -> None:
         ("select * from d0, Metadata.`Dataset` d", "ASX1079: Compilation error: A query over data can't read"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_told(made: DriverNode, statement: str, message: str) -> None:
+def test_invalid_definition_is_refused_with_its_code(made: DriverNode, statement: str, message: str) -> None:
     """Each invalid definition is refused with its code, and nothing is changed."""
     status, told = refusal(made, statement)
 
@@ -148,7 +148,7 @@ def made(shared: DriverNode) -> DriverNode:
     return shared
 
 
-def test_indexes_are_told(node: DriverNode) -> None:
+def test_indexes_are_listed_and_can_be_dropped(node: DriverNode) -> None:
     """The metadata lists primary and secondary indexes, and each index can be dropped separately."""
     rows(
         node,
@@ -168,7 +168,7 @@ def test_indexes_are_told(node: DriverNode) -> None:
     assert rows(node, "select value i.IndexName from Metadata.`Index` i where not i.IsPrimary") == ["primary_idx_d"]
 
 
-def test_an_index_that_is_asked_is_told(node: DriverNode) -> None:
+def test_explain_names_the_index_used(node: DriverNode) -> None:
     """EXPLAIN names the index that a query uses. Indexes of other types and dropped indexes are not used."""
     rows(
         node,
@@ -188,7 +188,7 @@ def test_an_index_that_is_asked_is_told(node: DriverNode) -> None:
     assert told["plan"] == after["plan"]
 
 
-def test_tables_of_others_are_datasets_without_a_key(node: DriverNode) -> None:
+def test_tables_of_other_clients_are_datasets_without_a_key(node: DriverNode) -> None:
     """Tables of other clients are datasets without a key and cannot have indexes."""
     iceberg.make_table(node, "a", "t")
 
@@ -201,7 +201,7 @@ def test_tables_of_others_are_datasets_without_a_key(node: DriverNode) -> None:
     assert refusal(node, "create index i on a.t(x)")[1].startswith("ASX1079: ")
 
 
-def test_queries_over_data_go_to_the_engine(node: DriverNode, heard: Heard) -> None:
+def test_query_job_has_plan_datasets_and_caller_token(node: DriverNode, heard: Heard) -> None:
     """A query's job has the plan, the datasets read, and a token of the caller that ends with the statement."""
     found = rows(node, "use sales.east; select value o from orders o, sales.west.orders w where o.oid = w.oid")
 
@@ -214,7 +214,7 @@ def test_queries_over_data_go_to_the_engine(node: DriverNode, heard: Heard) -> N
     assert node.get(f"{API}/lake", user=None, authorization=f"Bearer {job.credential}").status == 401
 
 
-def test_the_order_of_fields_goes_to_the_engine(node: DriverNode, heard: Heard) -> None:
+def test_field_order_setting_is_sent_to_the_engine(node: DriverNode, heard: Heard) -> None:
     """The engine gets the setting of the field order, because it knows the types of datasets. Without it, UPDATE puts
     changed fields first.
     """
@@ -226,7 +226,7 @@ def test_the_order_of_fields_goes_to_the_engine(node: DriverNode, heard: Heard) 
     assert [b"object_concat" in job.plan for job in heard.jobs] == [False, False, False, True]
 
 
-def test_statements_that_write_go_to_the_engine(node: DriverNode, heard: Heard) -> None:
+def test_writing_statement_job_has_its_target(node: DriverNode, heard: Heard) -> None:
     """A writing statement's job has its target; the results are those of RETURNING."""
     assert rows(node, "use sales.east; insert into orders ({'oid': 100})") == []
     assert rows(node, "upsert into sales.east.orders as o ([{'oid': 1}]) returning o.oid + oid") == [
@@ -243,7 +243,9 @@ def test_statements_that_write_go_to_the_engine(node: DriverNode, heard: Heard) 
     assert [ref.path[2] for ref in heard.jobs[4].reads] == ["west"]
 
 
-def test_objects_of_the_metadata_are_written(node: DriverNode, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_visible_metadata_is_sent_to_the_engine_as_constants(
+    node: DriverNode, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Metadata objects that the caller may see are sent to the engine as constants; too many are refused."""
     monkeypatch.setattr(data_statements, "ROWS_AT_ONCE", 1)
     insert = (
@@ -289,7 +291,7 @@ class FailingEngine(Heard):
     ],
     ids=["query", "right", "engine", "unknown"],
 )
-def test_a_dataset_whose_query_fails_is_not_there(node: DriverNode, error: Exception, status: int) -> None:
+def test_failed_create_as_query_creates_no_dataset(node: DriverNode, error: Exception, status: int) -> None:
     """If the query of CREATE DATASET … AS fails, no dataset is left. If the outcome of the commit is unknown, the
     unfinished dataset stays until its task drops it.
     """
@@ -321,7 +323,7 @@ def unfinished_datasets(node: DriverNode) -> list[UnfinishedDataset]:
     return [msgspec.json.decode(text, type=UnfinishedDataset) for _, text, _ in found]
 
 
-def test_a_dataset_with_a_query_gets_its_name_when_it_is_full(node: DriverNode, heard: Heard) -> None:
+def test_create_as_fills_a_temporary_name_then_renames(node: DriverNode, heard: Heard) -> None:
     """The engine fills a dataset under a temporary name, which is then renamed, and no task is left. If the dataset
     exists, IF NOT EXISTS does not call the engine.
     """
@@ -357,7 +359,7 @@ def test_an_unfinished_dataset_is_dropped_by_its_task(node: DriverNode) -> None:
     assert names(node, "copies%") == []
 
 
-def test_files_are_read_below_a_root_that_was_named(node: DriverNode, heard: Heard, tmp_path: Path) -> None:
+def test_files_are_read_only_below_allowed_roots(node: DriverNode, heard: Heard, tmp_path: Path) -> None:
     """LOAD and external datasets read files only below an allowed root. Links and `..` cannot lead outside."""
     defaults = node.built.services.defaults
     node.built.services.defaults = defaults._replace(file_roots=(f"file://{tmp_path}",))
@@ -401,7 +403,7 @@ def test_files_are_read_below_a_root_that_was_named(node: DriverNode, heard: Hea
     rows(node, "drop dataset sales.east.files")
 
 
-def test_who_may_do_what_to_a_dataset(node: DriverNode, heard: Heard) -> None:
+def test_privileges_are_checked_before_the_engine_runs(node: DriverNode, heard: Heard) -> None:
     """Reading needs SELECT_TABLE, writing MODIFY_TABLE, creating CREATE_TABLE, dropping ownership; all are checked
     before the engine runs.
     """
@@ -422,7 +424,7 @@ def test_who_may_do_what_to_a_dataset(node: DriverNode, heard: Heard) -> None:
     assert [job.kind for job in heard.jobs] == ["query", "insert"]
 
 
-def test_connectors_are_told_of_a_dataset(node: DriverNode) -> None:
+def test_connector_route_returns_key_type_and_location(node: DriverNode) -> None:
     """The connector route returns key, type and location of a dataset; a missing name or dataset is 400."""
     rows(node, SEED)
 

@@ -17,7 +17,7 @@ def names(node: DriverNode, user: str = "admin") -> list:
     return [name for name in rows(node, NAMES, user=user) if name not in ("Default", "Metadata")]
 
 
-def test_a_dataverse_is_flat(node: DriverNode) -> None:
+def test_implicit_parent_namespace_is_no_dataverse(node: DriverNode) -> None:
     """CREATE DATAVERSE `sales.east` creates the namespace `sales` but no dataverse of that name; a later CREATE
     DATAVERSE marks the namespace as one.
     """
@@ -32,7 +32,7 @@ def test_a_dataverse_is_flat(node: DriverNode) -> None:
     )  # fmt: skip
 
 
-def test_default_is_one_dataverse(node: DriverNode) -> None:
+def test_default_is_listed_exactly_once(node: DriverNode) -> None:
     """`Default` is listed exactly once, before and after its namespace exists, also if a query selects it by name."""
     assert rows(node, NAMES) == ["Default", "Metadata"]
 
@@ -44,7 +44,7 @@ def test_default_is_one_dataverse(node: DriverNode) -> None:
     assert rows(node, by_name) == ["Default"]
 
 
-def test_drop_leaves_what_lies_below(node: DriverNode) -> None:
+def test_drop_retains_dataverses_below(node: DriverNode) -> None:
     """Dropping a dataverse that has dataverses below it removes only its mark. Implicit parents that become empty are
     dropped.
     """
@@ -59,7 +59,7 @@ def test_drop_leaves_what_lies_below(node: DriverNode) -> None:
     assert iceberg_names(node) == []
 
 
-def test_what_iceberg_made_on_purpose_is_a_dataverse(node: DriverNode) -> None:
+def test_iceberg_namespaces_are_listed_as_dataverses(node: DriverNode) -> None:
     """Namespaces created over Iceberg REST are dataverses, and dataverses are namespaces."""
     iceberg.make_space(node, "x", "y")
     rows(node, "create dataverse z")
@@ -69,7 +69,7 @@ def test_what_iceberg_made_on_purpose_is_a_dataverse(node: DriverNode) -> None:
     rows(node, "use x.y")
 
 
-def test_drop_is_refused_over_what_sqlpp_did_not_make(node: DriverNode) -> None:
+def test_drop_is_refused_if_other_clients_created_objects(node: DriverNode) -> None:
     """DROP DATAVERSE is refused if SQL++ did not create an object in it. The message names the object, and nothing is
     dropped.
     """
@@ -85,7 +85,7 @@ def test_drop_is_refused_over_what_sqlpp_did_not_make(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "spelled", ["Metadata.x", "`Metadata`.`x`.y", "if not exists Metadata.x", "Metadata.`Dataset`"]
 )
-def test_nothing_is_made_below_metadata(shared: DriverNode, spelled: str) -> None:
+def test_create_below_metadata_is_refused(shared: DriverNode, spelled: str) -> None:
     """Statements that create objects below `Metadata` are refused like those that create objects in `Metadata`."""
     status, message = refusal(shared, f"create dataverse {spelled}")
 
@@ -93,7 +93,7 @@ def test_nothing_is_made_below_metadata(shared: DriverNode, spelled: str) -> Non
     assert message.startswith("ASX1079: Compilation error: Invalid operation - Cannot create dataverse: Metadata.")
 
 
-def test_no_protocol_makes_a_namespace_of_the_metadata(node: DriverNode) -> None:
+def test_no_protocol_creates_a_namespace_named_metadata(node: DriverNode) -> None:
     """In the catalog of SQL++ no protocol can create, fill or move a namespace `Metadata`; in other catalogs it is an
     ordinary name.
     """
@@ -115,7 +115,7 @@ def test_no_protocol_makes_a_namespace_of_the_metadata(node: DriverNode) -> None
 
 
 @pytest.mark.parametrize("name", ["Default", "Metadata", "asterix", "algebricks"])
-def test_builtin_names_are_not_made(shared: DriverNode, name: str) -> None:
+def test_builtin_dataverses_can_be_neither_created_nor_dropped(shared: DriverNode, name: str) -> None:
     """Built-in dataverses can be neither created nor dropped: ASX1079."""
     assert refusal(shared, f"create dataverse {name}")[1].startswith(
         f"ASX1079: Compilation error: Invalid operation - Cannot create dataverse: {name}"
@@ -130,7 +130,7 @@ def test_builtin_names_are_not_made(shared: DriverNode, name: str) -> None:
         (".".join(["x" * 251] * 5), "'"), ("`a\\u0000b`", "'"),
     ],
 )  # fmt: skip
-def test_names_that_nothing_may_have(shared: DriverNode, spelled: str, shown: str) -> None:
+def test_invalid_dataverse_name_is_refused(shared: DriverNode, spelled: str, shown: str) -> None:
     """An invalid part of a dataverse name is ASX1115 with the part."""
     status, message = refusal(shared, f"create dataverse {spelled}")
 
@@ -142,7 +142,7 @@ def test_names_that_nothing_may_have(shared: DriverNode, spelled: str, shown: st
 @pytest.mark.parametrize(
     "spelled", ["`a.b`.`c@d`", "`select`", "`a/b`", "`日本`.`東京`", ".".join(["x" * 251] * 4), "abc"]
 )
-def test_names_that_are_odd_and_right(shared: DriverNode, spelled: str) -> None:
+def test_unusual_valid_names_are_accepted(shared: DriverNode, spelled: str) -> None:
     """Unusual valid names can be created, used and dropped, and are listed in canonical form."""
     rows(shared, f"create dataverse {spelled}; use {spelled}")
 
@@ -153,7 +153,7 @@ def test_names_that_are_odd_and_right(shared: DriverNode, spelled: str) -> None:
     assert names(shared) == []
 
 
-def test_who_may(node: DriverNode) -> None:
+def test_create_use_and_drop_need_their_privileges(node: DriverNode) -> None:
     """Creating needs CREATE_SCHEMA, using USE_SCHEMA, dropping ownership. Lists contain the dataverses that the caller
     may use.
     """
@@ -175,7 +175,7 @@ def iceberg_names(node: DriverNode) -> list:
     return node.get(iceberg.SPACES).json()["namespaces"]
 
 
-def test_parents_that_nobody_made_are_for_who_may(node: DriverNode) -> None:
+def test_marking_or_dropping_implicit_parents_needs_privileges(node: DriverNode) -> None:
     """Marking an implicit parent as a dataverse needs the right to create one. Dropping a dataverse drops an implicit
     parent only for a user who may drop it.
     """

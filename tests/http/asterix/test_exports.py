@@ -103,7 +103,7 @@ def _below(base: Path) -> dict[str, bytes]:
     return {str(path.relative_to(base)): path.read_bytes() for path in base.rglob("*") if path.is_file()}
 
 
-def test_files_of_a_dataset(node: DriverNode, engine: Heard, exports: Path) -> None:
+def test_files_are_written_to_computed_directories(node: DriverNode, engine: Heard, exports: Path) -> None:
     """Files are written to the directories that the engine computed, with the suffix of their format."""
     settings = f"{AS_JSON}, 'compression': 'gzip', 'max-objects-per-file': 2000"
     assert rows(node, _copy(f"'localhost://{exports}/a', 'b/c'", settings=settings)) == []
@@ -135,7 +135,7 @@ def test_parts_of_the_path_are_computed(node: DriverNode, engine: Heard, exports
     assert set(_below(exports / "parts")) == {"k/part-00000.json", "k/x=1/y/part-00001.json"}
 
 
-def test_a_directory_with_files_is_left_alone(node: DriverNode, engine: Heard, exports: Path) -> None:
+def test_export_into_a_nonempty_directory_is_refused(node: DriverNode, engine: Heard, exports: Path) -> None:
     """An export into a directory with files is refused with AsterixDB's error."""
     (exports / "full").mkdir()
     (exports / "full" / "mine").write_bytes(b"x")
@@ -145,7 +145,7 @@ def test_a_directory_with_files_is_left_alone(node: DriverNode, engine: Heard, e
     assert (_below(exports / "full"), engine.jobs) == ({"mine": b"x"}, [])
 
 
-def test_files_go_below_a_directory_that_was_named(node: DriverNode, engine: Heard, exports: Path) -> None:
+def test_path_outside_the_allowed_directories_is_refused(node: DriverNode, engine: Heard, exports: Path) -> None:
     """Paths outside of the allowed directories are refused with the name of the setting."""
     (exports / "link").symlink_to(exports.parent)
     (exports / "data").symlink_to(node.data)
@@ -160,7 +160,7 @@ def test_files_go_below_a_directory_that_was_named(node: DriverNode, engine: Hea
     assert engine.jobs == []
 
 
-def test_without_the_setting_nothing_is_written(node: DriverNode, engine: Heard, exports: Path) -> None:
+def test_no_directory_is_allowed_without_the_setting(node: DriverNode, engine: Heard, exports: Path) -> None:
     """Without the setting, no directory is allowed."""
     services = node.built.services
     before, services.defaults = services.defaults, services.defaults._replace(export_roots=())
@@ -170,7 +170,7 @@ def test_without_the_setting_nothing_is_written(node: DriverNode, engine: Heard,
         services.defaults = before
 
 
-def test_a_fileset_takes_files_from_who_may_write_it(node: DriverNode, engine: Heard) -> None:
+def test_export_to_a_fileset_needs_write_and_read_privileges(node: DriverNode, engine: Heard) -> None:
     """Export to a fileset needs the right to write it and to read the dataset; paths outside of the fileset are
     refused.
     """
@@ -189,7 +189,7 @@ def test_a_fileset_takes_files_from_who_may_write_it(node: DriverNode, engine: H
     assert refusal(node, copy, user="both")[1].startswith("ASX0062")
 
 
-def test_a_failed_export_leaves_nothing(node: DriverNode, exports: Path) -> None:
+def test_failed_export_deletes_its_directory(node: DriverNode, exports: Path) -> None:
     """A failed export leaves neither the directory nor hidden files."""
     ENGINE.put(node.built.services, Failing())
     before = _below(exports)
@@ -202,7 +202,7 @@ def test_a_failed_export_leaves_nothing(node: DriverNode, exports: Path) -> None
 
 
 @pytest.mark.parametrize("names", [["..", "x"], ["."], ["a\x00b"], ["a\\b"], ["x" * 256], ["ab" * 50] * 11])
-def test_a_computed_directory_that_is_none(node: DriverNode, exports: Path, names: list[str]) -> None:
+def test_computed_directory_with_dots_or_slashes_is_refused(node: DriverNode, exports: Path, names: list[str]) -> None:
     """Computed directory names with dots or slashes are refused, and no files are left."""
     ENGINE.put(node.built.services, Heard(_line(begin=names), _line(end=1)))
 
@@ -225,7 +225,9 @@ def test_a_computed_directory_that_is_none(node: DriverNode, exports: Path, name
         (_copy("'x'", more="as (string)"), "TYPE and AS must name an object type"),
     ],
 )
-def test_wrong_statements(node: DriverNode, engine: Heard, statement: str, says: str) -> None:
+def test_invalid_copy_to_is_refused_before_the_engine_runs(
+    node: DriverNode, engine: Heard, statement: str, says: str
+) -> None:
     """Invalid COPY TO statements are refused with the reason before the engine runs."""
     status, text = refusal(node, statement)
 
@@ -233,7 +235,7 @@ def test_wrong_statements(node: DriverNode, engine: Heard, statement: str, says:
     assert engine.jobs == []
 
 
-def test_nothing_is_written_in_a_request_that_only_reads(node: DriverNode, engine: Heard, exports: Path) -> None:
+def test_read_only_request_writes_no_files(node: DriverNode, engine: Heard, exports: Path) -> None:
     """COPY TO is refused in read-only requests. A compile-only request writes nothing and does not find errors in
     values.
     """
@@ -243,7 +245,7 @@ def test_nothing_is_written_in_a_request_that_only_reads(node: DriverNode, engin
     assert (engine.jobs, (exports / "ro").exists()) == ([], False)
 
 
-def test_no_objects_no_directory(node: DriverNode, exports: Path) -> None:
+def test_empty_export_creates_no_directory(node: DriverNode, exports: Path) -> None:
     """As in AsterixDB, an export without objects creates no directory."""
     ENGINE.put(node.built.services, Heard())
     rows(node, _copy(f"'{exports}/empty'"))
@@ -253,7 +255,7 @@ def test_no_objects_no_directory(node: DriverNode, exports: Path) -> None:
     assert not list(exports.glob(".limnos-*"))
 
 
-def test_the_audit_tells_of_an_export(node: DriverNode, engine: Heard) -> None:
+def test_each_export_has_an_audit_record(node: DriverNode, engine: Heard) -> None:
     """Each export has an audit record with user, dataset, location, size and rights; a refused one has a record,
     too.
     """
@@ -285,7 +287,7 @@ class Meanwhile(Heard):
 
 
 @pytest.mark.parametrize("what", ["dropped", "revoked", "moved"])
-def test_a_fileset_that_is_lost_meanwhile_gets_no_files(node: DriverNode, what: str) -> None:
+def test_fileset_privilege_is_rechecked_before_publishing_files(node: DriverNode, what: str) -> None:
     """The privilege to write the fileset is checked again before the files are published. If it was lost, or the
     fileset changed, no file is published.
     """
@@ -316,7 +318,7 @@ def test_a_fileset_that_is_lost_meanwhile_gets_no_files(node: DriverNode, what: 
     assert not (base / "day").exists()
 
 
-def test_a_fileset_itself_is_no_directory_of_an_export_on_disk(node: DriverNode, engine: Heard) -> None:
+def test_fileset_root_is_refused_as_export_target_on_disk(node: DriverNode, engine: Heard) -> None:
     """The top directory of a fileset cannot be the target of an export on disk, because files are staged beside the
     target.
     """
@@ -327,7 +329,7 @@ def test_a_fileset_itself_is_no_directory_of_an_export_on_disk(node: DriverNode,
 
 
 @pytest.mark.parametrize("place", ["", "/sub", "/.."])
-def test_a_directory_for_exports_is_none_of_an_object(
+def test_export_overlapping_a_fileset_location_is_refused(
     node: DriverNode, engine: Heard, exports: Path, place: str
 ) -> None:
     """An export to a path at, below or above the location of a fileset is refused, even in an allowed directory."""
@@ -346,7 +348,7 @@ def test_a_directory_for_exports_is_none_of_an_object(
         assert (status, "of an object" in text, engine.jobs) == (400, True, []), text
 
 
-def test_an_export_that_is_cancelled_when_its_files_appear_is_told(
+def test_export_cancelled_while_publishing_is_audited(
     node: DriverNode, engine: Heard, exports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If an export is cancelled while its files are published, the answer says that the files exist, and the export is
@@ -380,7 +382,7 @@ def test_an_export_that_is_cancelled_when_its_files_appear_is_told(
     assert any("/late: 2 files" in line.detail for line in lines)
 
 
-def test_a_part_with_the_name_of_a_file(node: DriverNode, exports: Path) -> None:
+def test_computed_directory_named_like_a_file_is_refused(node: DriverNode, exports: Path) -> None:
     """A computed directory that has the name of an exported file is refused with a message."""
     lines = (*FILES[:4], _line(begin=["part-00000.json"]), _line(end=1))
     ENGINE.put(node.built.services, Heard(*lines))

@@ -70,7 +70,7 @@ def refused(answer: DriverAnswer, *words: str) -> None:
         assert word in message
 
 
-def test_rows_come_from_sqlpp_alone(lake: DriverNode) -> None:
+def test_appends_by_other_clients_are_refused(lake: DriverNode) -> None:
     """Appends by other clients than SQL++ are refused with advice, for every user and in multi-table commits, too."""
     change = {
         "identifier": {"namespace": ["Default"], "name": "items"}, "requirements": [], "updates": [snapshot(1), point(1)],
@@ -83,7 +83,7 @@ def test_rows_come_from_sqlpp_alone(lake: DriverNode) -> None:
         )  # fmt: skip
 
 
-def test_what_leaves_the_rows_alone_is_taken(lake: DriverNode) -> None:
+def test_commits_that_change_no_rows_are_accepted(lake: DriverNode) -> None:
     """Branches, tags, properties and new columns are accepted, because SQL++ reads `main`. Moving `main` to another
     snapshot is refused.
     """
@@ -134,7 +134,7 @@ def changed(name: str, **more: object) -> Callable[[list[Document]], list[Docume
         (changed("pair", type={"type": "struct", "fields": []}), {}, "its column pair"),
     ],
 )  # fmt: skip
-def test_a_schema_that_breaks_a_dataset_is_refused(
+def test_incompatible_schema_change_is_refused(
     lake: DriverNode, change: Callable[[list[Document]], list[Document]], more: Document, words: str
 ) -> None:
     """Schema changes that SQL++ cannot read are refused with the field's name, even if other writers are allowed."""
@@ -145,7 +145,7 @@ def test_a_schema_that_breaks_a_dataset_is_refused(
     refused(answer, "Default.items is a dataset of SQL++", words)
 
 
-def test_a_schema_is_described_freely(lake: DriverNode) -> None:
+def test_comments_and_field_order_may_be_changed(lake: DriverNode) -> None:
     """Comments and the order of fields may be changed."""
     updates = with_schema(lake, lambda fields: changed("name", doc="how it is called")(fields[::-1]))
 
@@ -161,13 +161,13 @@ def test_a_schema_is_described_freely(lake: DriverNode) -> None:
         set_properties(**{"sqlpp_outside-writers": "perhaps"}),
     ],
 )
-def test_properties_that_keep_a_dataset_whole_stay(lake: DriverNode, update: Document) -> None:
+def test_change_of_a_required_property_is_refused(lake: DriverNode, update: Document) -> None:
     """Changes of properties that the dataset needs are refused with the property's name."""
     names = update.get("removals") or list(update["updates"])  # type: ignore[call-overload]
     refused(commit(lake, *ITEMS, updates=[update]), names[0])
 
 
-def test_what_is_large_is_fenced_as_well(lake: DriverNode) -> None:
+def test_large_requests_are_checked_like_small_ones(lake: DriverNode) -> None:
     """Large requests and metadata documents, which worker processes handle, are checked in the same way as small
     ones.
     """
@@ -180,7 +180,7 @@ def test_what_is_large_is_fenced_as_well(lake: DriverNode) -> None:
     assert commit(lake, *ITEMS, updates=[set_properties(mine="1")]).status == 200
 
 
-def test_its_owner_may_let_others_write(lake: DriverNode) -> None:
+def test_user_who_may_drop_can_allow_other_writers(lake: DriverNode) -> None:
     """Only a user who may drop the table can allow other writers. The property applies from the next commit on and can
     be removed.
     """
@@ -196,7 +196,7 @@ def test_its_owner_may_let_others_write(lake: DriverNode) -> None:
     refused(appended(lake, 2, parent=1, user="ana"), "accepts rows only from SQL++")
 
 
-def test_outside_writers_are_said_with_the_dataset(lake: DriverNode) -> None:
+def test_with_option_allows_other_writers_at_creation(lake: DriverNode) -> None:
     """WITH can allow other writers when it creates the dataset; an invalid value of the option is refused."""
     rows(lake, "create dataset free(Item) primary key id with {'outside-writers': 'allowed'}")
 
@@ -207,7 +207,7 @@ def test_outside_writers_are_said_with_the_dataset(lake: DriverNode) -> None:
     assert "outside-writers is refused" in message
 
 
-def test_a_dataset_is_not_pointed_at_other_metadata(lake: DriverNode) -> None:
+def test_register_overwrite_of_a_dataset_is_refused(lake: DriverNode) -> None:
     """Register with overwrite is refused for a dataset, unless the metadata file is the table's current one."""
     other = lake.done("GET", table_path("Default", "others"))["metadata-location"]
     metadata_of(lake, *ITEMS)
@@ -221,7 +221,7 @@ def test_a_dataset_is_not_pointed_at_other_metadata(lake: DriverNode) -> None:
     assert lake.post(f"{space_path('Default')}/register", body | {"metadata-location": mine}).status == 200
 
 
-def test_rename_and_drop_are_the_trees(lake: DriverNode) -> None:
+def test_renamed_dataset_refuses_appends_and_dropped_is_404(lake: DriverNode) -> None:
     """A renamed dataset refuses appends under its new name, and a dropped one is 404."""
     body = {
         "source": {"namespace": ["Default"], "name": "items"}, "destination": {"namespace": ["Default"], "name": "things"},
@@ -253,7 +253,7 @@ async def catalog_of(node: DriverNode) -> int:
     return int(found)
 
 
-def test_a_statement_shows_its_lock(lake: DriverNode) -> None:
+def test_commit_is_accepted_only_while_the_lock_is_held(lake: DriverNode) -> None:
     """Commits are accepted while the lock is held, and refused after its release."""
     lock = held(lake)
 
@@ -265,7 +265,7 @@ def test_a_statement_shows_its_lock(lake: DriverNode) -> None:
     assert "doesn't hold its lock" in message
 
 
-def test_a_lock_cannot_be_made_up(lake: DriverNode) -> None:
+def test_forged_or_foreign_lock_is_refused(lake: DriverNode) -> None:
     """A lock of another dataset, a read lock, or a bare number is refused."""
     lock, other, reads = held(lake), held(lake, "others"), held(lake, "others2", LockMode.READ)
     token, _, secret = lock.token_text.partition(".")
@@ -285,7 +285,7 @@ def test_a_lock_cannot_be_made_up(lake: DriverNode) -> None:
         lake.runner.run(each.release())
 
 
-def test_who_was_taken_for_dead_is_fenced(lake: DriverNode) -> None:
+def test_engine_of_a_node_that_lost_its_locks_cannot_commit(lake: DriverNode) -> None:
     """Commits of an engine whose node lost its locks are refused, whether or not another statement has acquired
     them.
     """
@@ -303,7 +303,7 @@ def test_who_was_taken_for_dead_is_fenced(lake: DriverNode) -> None:
     assert locks is LOCKS.of(lake.built.services)
 
 
-def test_a_table_without_a_key_takes_commits_of_all(lake: DriverNode) -> None:
+def test_table_without_a_key_accepts_commits_of_all_clients(lake: DriverNode) -> None:
     """Tables without a key accept commits of all clients. Commits of SQL++ statements still need their lock."""
     lake.done("POST", f"{space_path('Default')}/tables", {"name": "plain", "schema": {"type": "struct", "fields": []}})
     path = ("Default", "plain")
@@ -365,7 +365,7 @@ LATE = SqlppError(30, "Request timed out and will be cancelled")
         (False, LATE, "", (400, "ASX0030: Request timed out")),
     ],
 )  # fmt: skip
-def test_an_outcome_is_looked_up(
+def test_lost_engine_answer_is_resolved_from_snapshot_history(
     lake: DriverNode, commits: bool, error: SqlppError | None, returning: str, expected: tuple[int, str | None]
 ) -> None:
     """If the engine's answer is lost, the snapshot history shows whether the statement committed. The answer is 503
@@ -387,7 +387,7 @@ def test_an_outcome_is_looked_up(
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_a_statement_that_is_ended_tells_what_it_left(lake: DriverNode, commits: bool) -> None:
+def test_timed_out_statement_reports_whether_it_was_executed(lake: DriverNode, commits: bool) -> None:
     """A statement that exceeds its deadline is cancelled, and the message says whether the statement was executed."""
     ENGINE.put(lake.built.services, Committing(lake, commits=commits, error=None, hangs=True))
 
@@ -396,7 +396,7 @@ def test_a_statement_that_is_ended_tells_what_it_left(lake: DriverNode, commits:
     assert message.endswith("the statement was executed before that" if commits else "nothing was changed"), message
 
 
-def test_a_statement_that_is_ended_in_the_line_tells_that_it_left_nothing(
+def test_statement_timed_out_waiting_for_lock_changes_nothing(
     lake: DriverNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A statement whose deadline passes before it gets the lock reports that nothing was changed."""
@@ -416,7 +416,7 @@ def test_a_statement_that_is_ended_in_the_line_tells_that_it_left_nothing(
     assert engine.answers == []
 
 
-def test_an_outcome_that_cannot_be_looked_up_stays_unknown(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undeterminable_outcome_is_reported_as_unknown(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the outcome cannot be determined, because the lock cannot be released, the answer says that it is unknown."""
     ENGINE.put(lake.built.services, Committing(lake, commits=False, error=LATE))
 

@@ -23,7 +23,7 @@ QUERY = "select value {'d': date('2020-01-02'), 'n': x} from [1, 2] x"
         ("lossless-json", None, [{"d": {"date": "2020-01-02"}, "n": {"int64": each}} for each in (1, 2)]),
     ],
 )
-def test_a_format_is_a_parameter_or_a_media_type(
+def test_parameter_or_media_type_selects_the_format(
     shared: DriverNode, format_: str, kind: str | None, found: list[object]
 ) -> None:
     """A parameter, in JSON or a form, or the media type selects the format. The answer states the type of text
@@ -35,7 +35,7 @@ def test_a_format_is_a_parameter_or_a_media_type(
         assert body["metrics"]["resultCount"] == len(found)
 
 
-def test_results_over_metadata_and_long_ones_have_the_format(shared: DriverNode) -> None:
+def test_all_kinds_of_results_have_the_requested_format(shared: DriverNode) -> None:
     """Results of the evaluator, of metadata and of worker processes have the requested format."""
     long = rows(shared, "select value {'a': tinyint('1')} from range(1, 20000) x", format="adm")
     metadata = rows(shared, "select value d.DataverseName from Metadata.`Dataverse` d", format="adm")
@@ -51,7 +51,7 @@ def test_results_over_metadata_and_long_ones_have_the_format(shared: DriverNode)
         ("application/json", None), ("image/png", None),
     ],
 )  # fmt: skip
-def test_accept_counts_without_a_parameter(shared: DriverNode, accept: str, kind: str | None) -> None:
+def test_accept_header_selects_the_format_without_parameter(shared: DriverNode, accept: str, kind: str | None) -> None:
     """Without a format parameter, the Accept header selects the format; an unknown media type means JSON."""
     by_header = shared.ask("POST", SERVICE, {"statement": QUERY}, accept=accept)
     both = shared.ask("POST", SERVICE, {"statement": QUERY, "format": "json"}, accept=accept)
@@ -60,7 +60,7 @@ def test_accept_counts_without_a_parameter(shared: DriverNode, accept: str, kind
     assert "type" not in both.json()
 
 
-def test_a_result_that_csv_cannot_have_is_an_error(shared: DriverNode) -> None:
+def test_result_that_csv_cannot_represent_is_an_error(shared: DriverNode) -> None:
     """CSV has one line per object; a result that is no object, or has nested values, is an error."""
     assert refusal(shared, "select value x from [1] x", format="csv") == (
         400, "ASX4000: CSV has a line per object, and a result is of type bigint",
@@ -103,7 +103,7 @@ def test_warnings_are_limited(shared: DriverNode) -> None:
         ("optimized-logical-plan", "true", "ASX1079: Compilation error: The parameter optimized-logical-plan is not supported: use EXPLAIN"),
     ],
 )  # fmt: skip
-def test_parameters_that_are_not_obeyed_are_refused(shared: DriverNode, name: str, value: str, message: str) -> None:
+def test_unsupported_parameter_values_are_refused(shared: DriverNode, name: str, value: str, message: str) -> None:
     """Unsupported values of parameters are refused by name, in JSON, a form and the URL."""
     assert told(ask(shared, "1", **{name: value})) == (400, message)
     assert told(form(shared, ("statement", "1"), (name, value))) == (400, message)
@@ -129,7 +129,7 @@ ORDERED_FIELDS = "compiler.ordered.fields"
 
 
 @pytest.mark.parametrize("source", ["""[parse_json('{"x": 3}')]""", "range(1, 30000)"])
-def test_fields_of_known_types_come_first_on_demand(shared: DriverNode, source: str) -> None:
+def test_field_order_is_selected_by_parameter_or_set(shared: DriverNode, source: str) -> None:
     """The request parameter and the option of SET select the field order, on the event loop and in worker processes.
     The option takes precedence.
     """
@@ -151,7 +151,7 @@ def test_fields_of_known_types_come_first_on_demand(shared: DriverNode, source: 
     assert [list(each) for each in rows(shared, f"{option} set `{ORDERED_FIELDS}` 'true'; {metadata}")] == [["b"]]
 
 
-def test_a_wrong_order_of_fields_is_refused(shared: DriverNode) -> None:
+def test_field_order_accepts_only_booleans(shared: DriverNode) -> None:
     """The parameter and the option of the field order accept only true and false."""
     assert refusal(shared, "1", **{ORDERED_FIELDS: "perhaps"}) == (
         400, f"ASX0047: Invalid value for parameter '{ORDERED_FIELDS}': perhaps",
@@ -164,7 +164,7 @@ def test_a_wrong_order_of_fields_is_refused(shared: DriverNode) -> None:
 
 @pytest.mark.parametrize("depth", [400, 600])
 @pytest.mark.parametrize("format_", ["json", "adm", "csv", "lossless-json", "lossless-adm"])
-def test_deep_values_are_no_error_of_the_server(shared: DriverNode, format_: str, depth: int) -> None:
+def test_deeply_nested_values_cause_no_server_error(shared: DriverNode, format_: str, depth: int) -> None:
     """Deeply nested values in a parameter are refused or returned in every format, without a server error."""
     value: object = 1
     for _ in range(depth):

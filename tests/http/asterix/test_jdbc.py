@@ -32,7 +32,7 @@ def fetch(node: DriverNode, answer: DriverAnswer) -> DriverAnswer:
     return node.get(urlsplit(answer.json()["handle"]).path)
 
 
-def test_a_connection_is_tested_by_options(shared: DriverNode) -> None:
+def test_options_returns_product_and_version_to_users(shared: DriverNode) -> None:
     """OPTIONS returns product and version in a header, to users of the metalake only."""
     answer = shared.ask("OPTIONS", SERVICE)
 
@@ -43,7 +43,7 @@ def test_a_connection_is_tested_by_options(shared: DriverNode) -> None:
     assert shared.ask("OPTIONS", SERVICE, user=None).status == 401
 
 
-def test_a_query_is_described_and_its_result_read_once(shared: DriverNode) -> None:
+def test_result_is_deleted_after_a_read_by_the_driver(shared: DriverNode) -> None:
     """The handle is returned with names and types. Reading the result deletes it, because the driver does not discard
     results.
     """
@@ -56,7 +56,7 @@ def test_a_query_is_described_and_its_result_read_once(shared: DriverNode) -> No
     assert fetch(shared, answer).status == 404
 
 
-def test_a_result_is_kept_where_that_is_asked(shared: DriverNode) -> None:
+def test_result_can_be_read_repeatedly_by_other_clients(shared: DriverNode) -> None:
     """For other clients a result can be read repeatedly, unless they request a single read."""
     often = ask(shared, "select value 1", mode="deferred")
     once = shared.ask("POST", SERVICE, {"statement": "select value 1", "mode": "deferred", "max-result-reads": 1})
@@ -65,14 +65,14 @@ def test_a_result_is_kept_where_that_is_asked(shared: DriverNode) -> None:
     assert [fetch(shared, once).status for _ in range(2)] == [200, 404]
 
 
-def test_values_come_with_their_types(shared: DriverNode) -> None:
+def test_driver_header_selects_lossless_adm(shared: DriverNode) -> None:
     """The driver's header alone selects lossless ADM, also for immediate results."""
     answer = jdbc(shared, "select value {'d': date('1970-01-02'), 'f': 1.5, 'm': missing, 'n': null}", mode="immediate")
 
     assert answer.json()["results"] == [{"d": "11:1", "f": "0C:4609434218613702656", "n": None}]
 
 
-def test_parameters_keep_their_types(shared: DriverNode) -> None:
+def test_parameters_are_decoded_as_lossless_adm(shared: DriverNode) -> None:
     """Parameters are lossless ADM, too; malformed ones are refused by name."""
     answer = jdbc(shared, "select value [?, ?, ?]", args=["11:1", ":11:1", 7], mode="immediate")
 
@@ -81,7 +81,7 @@ def test_parameters_keep_their_types(shared: DriverNode) -> None:
     assert (bad.status, bad.json()["errors"][0]["msg"][:8]) == (400, "ASX0047:")
 
 
-def test_a_statement_is_compiled_without_its_parameters(shared: DriverNode) -> None:
+def test_prepare_returns_parameter_count_and_columns(shared: DriverNode) -> None:
     """Preparing returns the number of parameters and the columns; nothing is executed or stored."""
     answer = jdbc(shared, "select ? a, $2 b, $name c from [1] x where x = ?", compile_only=True)
     body = answer.json()
@@ -92,7 +92,7 @@ def test_a_statement_is_compiled_without_its_parameters(shared: DriverNode) -> N
     assert jdbc(shared, "select value ?").json()["errors"][0]["msg"].startswith("ASX1086:")
 
 
-def test_a_prepared_statement_is_not_taken_from_the_compiled_one(shared: DriverNode) -> None:
+def test_executing_after_compile_only_returns_results(shared: DriverNode) -> None:
     """A statement that was first compiled only returns its results when it is executed later, with and without SQL
     compatibility.
     """
@@ -104,7 +104,7 @@ def test_a_prepared_statement_is_not_taken_from_the_compiled_one(shared: DriverN
     assert rows(shared, text) == [[{"y": 4}]]
 
 
-def test_statements_without_results_leave_nothing(node: DriverNode) -> None:
+def test_ddl_and_plans_are_answered_without_a_handle(node: DriverNode) -> None:
     """DDL and plans are answered immediately, without a handle, because the driver would never read such a result."""
     made = jdbc(node, "create dataverse shop.floor")
     plan = jdbc(node, "explain select value 1")
@@ -131,7 +131,7 @@ class NoEngine:
         """No-op: the fake holds no resources."""
 
 
-def test_a_change_is_named_as_one(node: DriverNode) -> None:
+def test_update_has_category_update_and_is_refused_read_only(node: DriverNode) -> None:
     """The answer to a change states the category `update`. In a read-only request, as the driver's `executeQuery` sends
     it, a change is refused.
     """
@@ -142,7 +142,7 @@ def test_a_change_is_named_as_one(node: DriverNode) -> None:
     assert jdbc(node, "insert into things ({'id': 1})", readonly=True).json()["errors"][0]["msg"].startswith("ASX0044:")
 
 
-def test_a_dataverse_has_its_canonical_name(node: DriverNode) -> None:
+def test_dotted_dataverse_has_two_parts_for_the_driver(node: DriverNode) -> None:
     """In requests of the driver, `a.b` names the dataverse of two parts, as in the metadata. In other requests it names
     one part with a dot.
     """
@@ -155,7 +155,7 @@ def test_a_dataverse_has_its_canonical_name(node: DriverNode) -> None:
     assert refusal(node, "create synonym t for x", dataverse="a.b")[0] == 400
 
 
-def test_a_warning_comes_with_the_handle(shared: DriverNode) -> None:
+def test_answer_with_handle_contains_the_warnings(shared: DriverNode) -> None:
     """The answer with the handle contains the warnings, such as one for a text that is not a number."""
     warnings = jdbc(shared, "select double('x') a, bigint('y') b", max_warnings=9).json()["warnings"]
 

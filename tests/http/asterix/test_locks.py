@@ -42,7 +42,7 @@ def query(node: DriverNode, statement: str) -> list[int]:
 
 
 @pytest.mark.parametrize("drop", DROPS)
-def test_drop_waits_for_who_writes(node: DriverNode, writing: HeldLocks, drop: str) -> None:
+def test_drop_waits_for_writing_statement(node: DriverNode, writing: HeldLocks, drop: str) -> None:
     """DROP waits while a statement writes the dataset, and continues at the end of the statement."""
 
     async def story() -> DriverAnswer:
@@ -63,7 +63,7 @@ def test_drop_waits_for_who_writes(node: DriverNode, writing: HeldLocks, drop: s
 
 
 @pytest.mark.parametrize("drop", DROPS)
-def test_who_may_not_drop_does_not_wait(node: DriverNode, writing: HeldLocks, drop: str) -> None:
+def test_unauthorized_drop_is_refused_without_waiting(node: DriverNode, writing: HeldLocks, drop: str) -> None:
     """A user without the right to drop, or a drop of a missing object, is refused without waiting."""
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
 
@@ -73,7 +73,7 @@ def test_who_may_not_drop_does_not_wait(node: DriverNode, writing: HeldLocks, dr
     assert rows(node, "drop dataset sales.east.nope if exists;") == []
 
 
-def test_drop_that_waits_in_vain(node: DriverNode, writing: HeldLocks) -> None:
+def test_drop_past_its_deadline_has_no_effect(node: DriverNode, writing: HeldLocks) -> None:
     """A DROP that does not get its lock before its deadline has no effect, and gives up its place in the queue."""
     _, message = refusal(node, DROPS[0], timeout="100ms")
 

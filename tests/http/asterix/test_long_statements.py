@@ -56,7 +56,7 @@ def recorded(node: DriverNode) -> Recorded:
         ("explain " + ONE_LONG, [PARSE, BIND]),
     ],
 )
-def test_work_goes_where_it_holds_up_nobody(
+def test_long_statements_run_in_a_worker_process(
     node: DriverNode, recorded: Recorded, text: str, expected: list[str]
 ) -> None:
     """A long text, many expressions or many units of work move the work of a statement from the event loop to a worker
@@ -69,7 +69,7 @@ def test_work_goes_where_it_holds_up_nobody(
     assert recorded.callers <= {"admin"}
 
 
-def test_long_statements_mean_what_short_ones_mean(node: DriverNode, recorded: Recorded) -> None:
+def test_long_statements_behave_like_short_ones(node: DriverNode, recorded: Recorded) -> None:
     """Parameters, declared functions, USE and several statements have the same meaning in a worker process as on the
     event loop.
     """
@@ -83,7 +83,7 @@ def test_long_statements_mean_what_short_ones_mean(node: DriverNode, recorded: R
     assert recorded.done == [PARSE, *[BIND] * recorded.done.count(BIND), EVALUATE]
 
 
-def test_what_is_wrong_in_a_long_statement_is_said_with_its_place(node: DriverNode, recorded: Recorded) -> None:
+def test_errors_of_long_statements_have_line_and_column(node: DriverNode, recorded: Recorded) -> None:
     """Errors of long statements have the line and column of the original text."""
     padding = "/* " + "x" * TEXT_SHORT + " */"
 
@@ -102,7 +102,7 @@ def test_a_long_view_is_parsed_by_a_process(node: DriverNode, recorded: Recorded
     assert PARSE not in recorded.done
 
 
-def test_a_long_function_is_parsed_by_a_process(node: DriverNode, recorded: Recorded) -> None:
+def test_overload_of_a_long_function_is_parsed_in_a_worker(node: DriverNode, recorded: Recorded) -> None:
     """A worker process also parses a short function that has the name of a long one, because one object stores both."""
     rows(node, f"create dataverse a; create function a.f(x) {{ {ONE_LONG[13:]}[x] }}; create function a.f() {{ 7 }}")
     recorded.done.clear()
@@ -120,7 +120,7 @@ def test_a_long_function_is_parsed_by_a_process(node: DriverNode, recorded: Reco
 LONG_COMMENT = f"select value [?, $b] /* {'%,[' * 30_000} */"
 
 
-def test_long_bodies_are_read_by_a_process(node: DriverNode, recorded: Recorded) -> None:
+def test_long_bodies_are_decoded_like_short_ones(node: DriverNode, recorded: Recorded) -> None:
     """A form and a JSON object over 64 KiB have the same meaning as short ones."""
     found = rows(node, LONG_COMMENT, args=[1], **{"$b": {"c": [2]}})
     answer = form(node, ("statement", LONG_COMMENT), ("args", "[1]"), ("$b", '{"c": [2]}'))

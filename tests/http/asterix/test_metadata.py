@@ -126,7 +126,7 @@ def reads(large: DriverNode, monkeypatch: pytest.MonkeyPatch) -> Reads:
         ("d.DataverseName = 'Metadata' and d.DatasetName = 'Index'", ["Index"], 0),
     ],
 )
-def test_conditions_leave_little_to_read(
+def test_conditions_limit_the_objects_read(
     large: DriverNode, reads: Reads, condition: str, expected: list[str], read: int
 ) -> None:
     """With a condition on dataverses only their objects are read; with conditions on names only the objects of these
@@ -140,7 +140,7 @@ def test_conditions_leave_little_to_read(
     assert reads.offloader == []
 
 
-def test_a_condition_of_functions_is_worked_out_by_a_process(large: DriverNode, reads: Reads) -> None:
+def test_function_conditions_are_evaluated_in_a_worker(large: DriverNode, reads: Reads) -> None:
     """A worker process evaluates conditions with functions, and only objects that can meet the result are read."""
     found = rows(large, f"{NAMES}d.DataverseName = lower('SMALL') and d.DatasetName = 'a'")
 
@@ -149,7 +149,7 @@ def test_a_condition_of_functions_is_worked_out_by_a_process(large: DriverNode, 
     assert reads.offloader == [SCANS, EVALUATE]
 
 
-def test_everything_is_read_in_slices(large: DriverNode, reads: Reads) -> None:
+def test_full_read_runs_in_slices_between_other_requests(large: DriverNode, reads: Reads) -> None:
     """More than 100,000 objects are read in small slices, between which other requests run. A worker process builds the
     records.
     """
@@ -170,7 +170,9 @@ def test_a_limit_ends_the_reading(large: DriverNode, reads: Reads) -> None:
     assert sum(reads.slices) <= 3 * module.SLICE
 
 
-def test_too_much_names_the_condition(large: DriverNode, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_query_is_refused_and_names_a_condition(
+    large: DriverNode, reads: Reads, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A query that would collect too many objects is refused, and the message names a condition to add. With the
     condition, the query is answered.
     """
@@ -194,7 +196,7 @@ def test_too_much_names_the_condition(large: DriverNode, reads: Reads, monkeypat
         ("d.DataverseName in ['small', 'hidden'] and d.DatasetName in ['a', 'b', 'secret']", ["a"]),
     ],
 )
-def test_what_is_hidden_stays_so(large: DriverNode, reads: Reads, condition: str, expected: list[str]) -> None:
+def test_hidden_objects_are_in_no_result(large: DriverNode, reads: Reads, condition: str, expected: list[str]) -> None:
     """Objects that the caller may not see are in no result, whether read by name, by dataverse or in full."""
     assert rows(large, f"{NAMES}{condition} order by d.DatasetName", user="ana") == expected
     assert sum(reads.slices) <= len(expected) + 1  # and its dataverse
@@ -202,7 +204,7 @@ def test_what_is_hidden_stays_so(large: DriverNode, reads: Reads, condition: str
     assert sorted(names) == ["Default", "Metadata", "small"]
 
 
-def test_each_dataset_is_read_by_its_own_conditions(large: DriverNode, reads: Reads) -> None:
+def test_scans_of_one_statement_are_limited_separately(large: DriverNode, reads: Reads) -> None:
     """Two scans of one statement are limited separately; a join on an unconditioned field reads all objects."""
     text = (
         "select value [d.DatasetName, i.IndexName] from Metadata.`Dataset` d, Metadata.`Index` i"
@@ -213,7 +215,7 @@ def test_each_dataset_is_read_by_its_own_conditions(large: DriverNode, reads: Re
     assert sum(reads.slices) == 3 + 1
 
 
-def test_documents_of_views_are_read_where_they_are_shown(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_view_documents_are_read_only_if_used(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Documents of views are read only if the query uses the definition."""
     rows(node, "create dataverse a; create view a.v as select value 41; create view a.w as select value 42")
     read: list[int] = []
@@ -233,7 +235,7 @@ def test_documents_of_views_are_read_where_they_are_shown(node: DriverNode, monk
     assert len(read) == 1
 
 
-def test_fields_of_the_metadata_are_declared(shared: DriverNode) -> None:
+def test_get_object_fields_lists_declared_metadata_fields(shared: DriverNode) -> None:
     """`get_object_fields` lists the declared fields of a metadata dataset, also one that no record has."""
     names = rows(
         shared,
@@ -253,7 +255,7 @@ PLANNED = (
 
 
 @pytest.mark.parametrize("query", PLANNED)
-def test_plans_are_decided_like_the_queries(tmp_path: Path, query: str) -> None:
+def test_plan_of_a_forbidden_query_is_refused(tmp_path: Path, query: str) -> None:
     """A caller who may not run a metadata query gets neither its plan nor its compilation; the refusal is the same."""
     with node_over(tmp_path) as node:
         iceberg.make_space(node, "a")

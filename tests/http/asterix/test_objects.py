@@ -9,7 +9,7 @@ from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg import wire as iceberg
 
 
-def test_a_type_is_made_told_and_dropped(node: DriverNode) -> None:
+def test_created_type_is_listed_and_can_be_dropped(node: DriverNode) -> None:
     """A created type is listed with its fields, and anonymous nested types get names."""
     rows(
         node,
@@ -70,7 +70,7 @@ def test_a_type_is_made_told_and_dropped(node: DriverNode) -> None:
         ("drop dataset v", "ASX1050: "),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_told(made: DriverNode, statement: str, message: str) -> None:
+def test_invalid_definition_is_refused_with_its_code(made: DriverNode, statement: str, message: str) -> None:
     """Each invalid definition has its code, message and position, and changes nothing."""
     status, told = refusal(made, statement)
 
@@ -98,7 +98,7 @@ def made(shared: DriverNode) -> DriverNode:
         "drop function x@1 if exists", "drop function f@7 if exists", "drop dataset x if exists",
     ],
 )  # fmt: skip
-def test_if_exists_and_if_not_exists(made: DriverNode, statement: str) -> None:
+def test_if_exists_and_if_not_exists_change_nothing(made: DriverNode, statement: str) -> None:
     """IF EXISTS and IF NOT EXISTS make statements succeed without a change."""
     rows(made, statement)
 
@@ -133,7 +133,7 @@ def test_functions_are_overloaded_by_arity(node: DriverNode) -> None:
     assert refusal(node, "a.f(1)")[1].startswith("ASX1081: ")
 
 
-def test_what_functions_need(node: DriverNode) -> None:
+def test_function_dependencies_are_listed_per_overload(node: DriverNode) -> None:
     """Metadata lists the datasets, functions and synonyms that each overload uses; replacing one keeps those of the
     others.
     """
@@ -163,7 +163,7 @@ def test_what_functions_need(node: DriverNode) -> None:
     rows(node, "drop function dep.x.two(1); drop function dep.x.one(1); drop dataverse dep.x")
 
 
-def test_views_are_views_of_the_tree(node: DriverNode) -> None:
+def test_sqlpp_views_are_visible_over_iceberg_rest(node: DriverNode) -> None:
     """Views of SQL++ are listed and loaded over Iceberg REST and can be replaced. They cannot be dropped while other
     objects need them.
     """
@@ -188,14 +188,14 @@ def test_views_are_views_of_the_tree(node: DriverNode) -> None:
     assert refusal(node, "select value x from a.three x")[1].startswith("ASX1077: ")
 
 
-def test_a_view_of_another_language_says_so(node: DriverNode) -> None:
+def test_view_of_another_dialect_is_refused(node: DriverNode) -> None:
     """A query over a view of another SQL dialect is refused with this reason."""
     iceberg.make_view(node, "a", "v")
 
     assert "has no SQL++ text" in refusal(node, "select * from a.v")[1]
 
 
-def test_a_dataverse_goes_with_what_sqlpp_made_in_it(node: DriverNode) -> None:
+def test_drop_dataverse_drops_its_sqlpp_objects(node: DriverNode) -> None:
     """DROP DATAVERSE drops all of its SQL++ objects, unless an object elsewhere needs one."""
     rows(
         node,
@@ -209,7 +209,7 @@ def test_a_dataverse_goes_with_what_sqlpp_made_in_it(node: DriverNode) -> None:
     rows(node, "drop dataverse b; drop dataverse a; create dataverse a; create type a.t as {}")
 
 
-def test_default_is_made_at_first_use(node: DriverNode) -> None:
+def test_default_dataverse_is_created_with_its_first_object(node: DriverNode) -> None:
     """The dataverse `Default` is created with its first object."""
     assert iceberg_names(node) == []
     rows(node, "create function f() { 1 }")
@@ -217,7 +217,7 @@ def test_default_is_made_at_first_use(node: DriverNode) -> None:
     assert rows(node, "f()") == [1]
 
 
-def test_rights_on_functions(node: DriverNode) -> None:
+def test_function_statements_need_their_privileges(node: DriverNode) -> None:
     """Calling needs EXECUTE_FUNCTION, replacing MODIFY_FUNCTION, creating REGISTER_FUNCTION, dropping the last overload
     ownership.
     """
@@ -242,7 +242,7 @@ def test_rights_on_functions(node: DriverNode) -> None:
     assert rows(node, "a.f()") == [3]
 
 
-def test_what_one_may_not_see(node: DriverNode) -> None:
+def test_hidden_objects_are_refused_like_missing_ones(node: DriverNode) -> None:
     """The metadata does not contain hidden objects. A statement that names a hidden object is refused like one that
     names a missing object.
     """
@@ -275,7 +275,7 @@ def iceberg_names(node: DriverNode) -> list:
     return node.get(iceberg.SPACES).json()["namespaces"]
 
 
-def test_what_a_dataset_is_made_of(node: DriverNode) -> None:
+def test_dataset_resources_has_one_row_per_index(node: DriverNode) -> None:
     """`dataset_resources` has one row per index; its dataverse argument is a string for one part, or an array of
     parts.
     """
@@ -318,7 +318,7 @@ def test_what_a_dataset_is_made_of(node: DriverNode) -> None:
         ("storage_components('a')", "ASX1079: "),
     ],
 )
-def test_what_names_no_dataset_is_refused(shared: DriverNode, call: str, message: str) -> None:
+def test_dataset_functions_refuse_arguments_without_a_dataset(shared: DriverNode, call: str, message: str) -> None:
     """`dataset_resources` and `storage_components` refuse arguments that name no dataset, with AsterixDB's code."""
     status, told = refusal(shared, f"select value x from {call} x")
 
@@ -326,7 +326,7 @@ def test_what_names_no_dataset_is_refused(shared: DriverNode, call: str, message
     assert told.startswith(message)
 
 
-def test_what_a_dataset_is_made_of_is_for_who_reads_it(node: DriverNode) -> None:
+def test_dataset_resources_needs_the_right_to_the_dataset(node: DriverNode) -> None:
     """`dataset_resources` needs the same right as the dataset itself."""
     rows(node, "create dataverse a; create type a.t as { id: int }; create dataset a.d(t) primary key id")
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -337,7 +337,7 @@ def test_what_a_dataset_is_made_of_is_for_who_reads_it(node: DriverNode) -> None
     assert len(rows(node, "select value r from dataset_resources('a', 'd') r", user="ana")) == 1
 
 
-def test_what_lies_in_a_dataverse_is_for_who_may_use_it(node: DriverNode) -> None:
+def test_objects_in_a_dataverse_need_use_privileges(node: DriverNode) -> None:
     """A user without USE_SCHEMA or USE_CATALOG is refused objects in a dataverse, and no message names an object behind
     a synonym.
     """
@@ -356,7 +356,7 @@ def test_what_lies_in_a_dataverse_is_for_who_may_use_it(node: DriverNode) -> Non
     assert "a.t" not in words
 
 
-def test_statistics(shared: DriverNode) -> None:
+def test_analyze_stores_and_drop_deletes_statistics(shared: DriverNode) -> None:
     """ANALYZE stores counts from the table's metadata, DROP STATISTICS deletes them; both need the right to alter."""
     rows(
         shared,
@@ -418,7 +418,7 @@ def test_statistics(shared: DriverNode) -> None:
     assert refusal(shared, "analyze dataset counted.none")[1].startswith("ASX1050")
 
 
-def test_a_typed_view(shared: DriverNode) -> None:
+def test_typed_view_casts_its_results(shared: DriverNode) -> None:
     """A typed view casts its query's results, and its type cannot be dropped before the view."""
     rows(
         shared,
@@ -442,7 +442,7 @@ def test_a_typed_view(shared: DriverNode) -> None:
     rows(shared, "create or replace view typed.v as select 1 a; drop type typed.t; drop dataverse typed")
 
 
-def test_settings_of_a_dataset(shared: DriverNode) -> None:
+def test_dataset_storage_settings_are_validated(shared: DriverNode) -> None:
     """AsterixDB's storage settings are validated and ignored; unknown settings are refused by name."""
     create = "create dataset Default.settled primary key (id: int) with "
     for settings, says in (
@@ -463,7 +463,7 @@ def test_settings_of_a_dataset(shared: DriverNode) -> None:
     rows(shared, "drop dataset Default.settled; drop dataset Default.settled2")
 
 
-def test_fields_of_an_index(shared: DriverNode) -> None:
+def test_index_fields_must_exist_in_the_type(shared: DriverNode) -> None:
     """Fields of an index must exist in the dataset's type."""
     rows(
         shared,

@@ -61,7 +61,7 @@ def purged(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("statement", ["drop dataset gone", "drop dataverse D"])
-def test_files_go_when_they_leave_the_trash(lake: DriverNode, statement: str) -> None:
+def test_files_are_deleted_after_retention_and_grace_period(lake: DriverNode, statement: str) -> None:
     """Files are deleted after the trash retention and the readers' grace period, and not before."""
     path = GONE
     if "dataverse" in statement:
@@ -84,7 +84,7 @@ def test_files_go_when_they_leave_the_trash(lake: DriverNode, statement: str) ->
     assert (place.exists(), purges(lake)) == (False, [])
 
 
-def test_what_came_back_keeps_its_files(lake: DriverNode) -> None:
+def test_restored_dataset_dropped_without_purge_retains_files(lake: DriverNode) -> None:
     """A dataset that is restored, and then dropped by another client without purge, keeps its files."""
     place = files(lake)
     rows(lake, "drop dataset gone")
@@ -97,7 +97,7 @@ def test_what_came_back_keeps_its_files(lake: DriverNode) -> None:
     assert (place.exists(), purges(lake)) == (True, [])
 
 
-def test_without_a_trash_they_go_after_a_while(lake: DriverNode) -> None:
+def test_files_are_deleted_after_grace_period_without_trash(lake: DriverNode) -> None:
     """Without a trash, files are deleted after the readers' grace period."""
     place = files(lake)
     lake.built.services.defaults = lake.built.services.defaults._replace(keep_dropped_ms=0)
@@ -109,7 +109,7 @@ def test_without_a_trash_they_go_after_a_while(lake: DriverNode) -> None:
     assert not place.exists()
 
 
-def test_a_table_of_others_keeps_its_files(lake: DriverNode) -> None:
+def test_drop_of_another_clients_table_retains_files(lake: DriverNode) -> None:
     """DROP DATASET of a table that SQL++ did not create does not delete the table's files."""
     schema = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
     lake.done("POST", "/iceberg/v1/lake.main/namespaces/Default/tables", {"name": "plain", "schema": schema})

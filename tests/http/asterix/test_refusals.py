@@ -27,13 +27,13 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[s
         yield refusal_tables.answers(node, refusals.cases, callers=CALLERS)
 
 
-def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
+def test_every_route_is_in_the_table_and_requested(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table contains each route, and each of its rows is requested."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(asked)
 
 
-def test_every_kind_of_statement_has_its_rows() -> None:
+def test_every_statement_kind_has_a_row_for_each_caller() -> None:
     """Each kind of statement has a row for every caller."""
     asked = [each.statement for text in refusals.statements("who").values() for each in parse(text)]
 
@@ -43,7 +43,9 @@ def test_every_kind_of_statement_has_its_rows() -> None:
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
+def test_every_caller_gets_the_status_and_code_in_the_table(
+    asked: dict[Row, dict[str, DriverAnswer]], row: Row
+) -> None:
     """Every caller gets the status and code that the table states."""
     assert {who: refusals.cell(asked[row][who]) for who in CALLERS} == WRITTEN[row]
 
@@ -53,7 +55,9 @@ PAIRS = [("dataset", "no dataset"), ("view", "no view"), ("drop dataset", "drop 
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: tuple[str, str]) -> None:
+def test_refusals_for_existing_and_missing_objects_are_equal(
+    asked: dict[Row, dict[str, DriverAnswer]], pair: tuple[str, str]
+) -> None:
     """A caller who may load neither the existing nor the missing object gets the same refusal for both, except for the
     name.
     """

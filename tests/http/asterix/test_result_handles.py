@@ -58,7 +58,7 @@ def test_a_deferred_result_is_fetched_from_its_handle(shared: DriverNode) -> Non
     assert b'\n  "a"' not in fetched.body
 
 
-def test_a_handle_is_an_address_of_this_server(shared: DriverNode) -> None:
+def test_handle_url_has_the_clients_scheme_and_host(shared: DriverNode) -> None:
     """The handle is a URL with the scheme and host that the client used."""
     body = {"statement": "select value 1", "mode": "deferred"}
     plain = shared.ask("POST", "/query/service", body, host="lake.example.com:19002")
@@ -68,7 +68,7 @@ def test_a_handle_is_an_address_of_this_server(shared: DriverNode) -> None:
     assert handle_of(secret).startswith("https://lake.example.com/query/service/result/")
 
 
-def test_a_large_result_is_kept_in_parts_and_comes_whole(shared: DriverNode) -> None:
+def test_large_result_stored_in_parts_is_returned_completely(shared: DriverNode) -> None:
     """A large result is stored in parts and returned completely and in order, pretty-printed if requested."""
     handle = handle_of(ask(shared, MANY, mode="deferred"))
 
@@ -87,7 +87,7 @@ def test_a_large_result_is_kept_in_parts_and_comes_whole(shared: DriverNode) -> 
         ("select value repeat('y', 300000) from range(1, 3) x", 3),
     ],
 )
-def test_a_result_is_kept_by_its_bytes(node: DriverNode, query: str, parts: int) -> None:
+def test_stored_parts_are_split_by_bytes(node: DriverNode, query: str, parts: int) -> None:
     """Parts of a stored result are split by bytes, not by rows."""
     handle = handle_of(ask(node, query, mode="deferred"))
 
@@ -95,7 +95,7 @@ def test_a_result_is_kept_by_its_bytes(node: DriverNode, query: str, parts: int)
     assert node.get(handle).json()["status"] == "success"
 
 
-def test_a_result_of_which_a_part_is_gone_says_so(node: DriverNode) -> None:
+def test_deleted_part_is_reported_at_the_end_of_the_body(node: DriverNode) -> None:
     """If a part of a result is deleted while the result is read, the end of the body reports the failure."""
     handle = handle_of(ask(node, MANY, mode="deferred"))
     sql(node, "DELETE FROM sqlpp_result WHERE number = 1")
@@ -108,7 +108,7 @@ def test_a_result_of_which_a_part_is_gone_says_so(node: DriverNode) -> None:
     assert body["errors"] == [{"code": 1, "msg": "The result was discarded while it was read"}]
 
 
-def test_an_async_request_goes_on_after_its_answer(node: DriverNode) -> None:
+def test_async_request_status_is_readable_until_its_result(node: DriverNode) -> None:
     """The status of an async request can be read until it ends; then it has the result's handle."""
     answer = ask(node, "create dataverse later; select value 1", mode="async")
 
@@ -119,14 +119,14 @@ def test_an_async_request_goes_on_after_its_answer(node: DriverNode) -> None:
     assert rows(node, "use later") == []
 
 
-def test_what_makes_nothing_to_fetch_has_a_result_without_rows(node: DriverNode) -> None:
+def test_deferred_statement_without_rows_has_no_results(node: DriverNode) -> None:
     """The result of a deferred statement without rows has the status and no results."""
     handle = handle_of(ask(node, "create dataverse a", mode="deferred"))
 
     assert set(node.get(handle).json()) == {"requestID", "status", "metrics"}
 
 
-def test_a_failure_is_told_where_its_result_would_be(node: DriverNode) -> None:
+def test_errors_of_deferred_and_async_requests_are_reported(node: DriverNode) -> None:
     """An error of a deferred request is in its answer, and nothing is stored; that of an async request is in its status
     and result.
     """
@@ -141,13 +141,13 @@ def test_a_failure_is_told_where_its_result_would_be(node: DriverNode) -> None:
     assert told(result) == (400, words)
 
 
-def test_what_cannot_be_read_is_refused_at_once(shared: DriverNode) -> None:
+def test_unparsable_request_is_refused_and_not_stored(shared: DriverNode) -> None:
     """A request that cannot be parsed is refused immediately, and nothing is stored."""
     assert refusal(shared, "select value", mode="async")[1].startswith("ASX1001: ")
     assert refusal(shared, "create dataverse a", mode="async", readonly=True)[1].startswith("ASX0044: ")
 
 
-def test_a_result_is_nobody_elses(node: DriverNode) -> None:
+def test_result_is_404_for_other_users(node: DriverNode) -> None:
     """Results are 404 for all other users, including service admins and later users of the same name."""
     for user in ("ana", "bob"):
         node.done("POST", f"{API}/lake/users", {"name": user})
@@ -165,7 +165,7 @@ def test_a_result_is_nobody_elses(node: DriverNode) -> None:
     assert node.get(handle, user="ana").status == 404
 
 
-def test_a_result_is_discarded(node: DriverNode) -> None:
+def test_discarded_result_is_404_and_frees_the_limit(node: DriverNode) -> None:
     """A discarded result is 404, and no longer counts towards the limit."""
     handle = handle_of(ask(node, "select value 1", mode="deferred"))
 
@@ -173,7 +173,7 @@ def test_a_result_is_discarded(node: DriverNode) -> None:
     assert node.get(handle).status == node.delete(handle).status == 404
 
 
-def test_discarding_ends_what_still_runs(node: DriverNode) -> None:
+def test_discard_cancels_a_running_request(node: DriverNode) -> None:
     """Discarding a running request cancels it and removes it from the list and the store."""
     answer = ask(node, SLOW, mode="async")
     result = handle_of(answer).replace("/status/", "/result/")
@@ -185,7 +185,7 @@ def test_discarding_ends_what_still_runs(node: DriverNode) -> None:
     assert node.get(handle_of(answer)).status == 404
 
 
-def test_an_async_request_is_ended_by_its_clients_id(node: DriverNode) -> None:
+def test_async_request_is_cancelled_by_client_id(node: DriverNode) -> None:
     """An async request can be cancelled by the client's own id; its status then reports the cancellation."""
     answer = ask(node, SLOW, mode="async", client_context_id="slow")
 
@@ -202,7 +202,7 @@ def test_an_async_request_has_its_deadline(node: DriverNode) -> None:
     assert (last["status"], last["errors"][0]["msg"][-9:]) == ("timeout", "was ended")
 
 
-def test_a_user_has_so_many_results_and_no_more(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_beyond_the_number_per_user_are_429(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the number of results per user, requests are refused with 429 and advice. Other users are not affected,
     and a discarded result no longer counts.
     """
@@ -218,7 +218,7 @@ def test_a_user_has_so_many_results_and_no_more(node: DriverNode, monkeypatch: p
     assert ask(node, "select value 1", mode="deferred").status == 200
 
 
-def test_a_user_has_so_many_bytes_of_results(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_beyond_the_bytes_per_user_are_413(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A result beyond the number of result bytes per user is refused with 413, and its parts are deleted."""
     services = node.built.services
     monkeypatch.setattr(services, "defaults", services.defaults._replace(sqlpp_results_bytes_max=300_000))
@@ -231,7 +231,7 @@ def test_a_user_has_so_many_bytes_of_results(node: DriverNode, monkeypatch: pyte
     assert "sqlpp.results_bytes_max" in late["errors"][0]["msg"]
 
 
-def test_results_are_swept_when_their_time_is_over(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_results_are_swept_with_all_parts(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Expired results are deleted with all parts; others stay."""
     services = node.built.services
     kept = handle_of(ask(node, "select value 1", mode="deferred"))
@@ -248,7 +248,7 @@ def test_results_are_swept_when_their_time_is_over(node: DriverNode, monkeypatch
     assert query(node, "SELECT count(*) FROM sqlpp_result") == [1]
 
 
-def test_another_node_answers_for_a_result_and_for_a_request(tmp_path: Path) -> None:
+def test_any_node_serves_results_and_requests_of_another(tmp_path: Path) -> None:
     """Of two nodes over one store, either answers for status, result, list and cancellation of the other's requests."""
     with node_over(tmp_path) as node, node_over(tmp_path) as other:
         handle = handle_of(ask(node, "select value 1", mode="deferred"))
@@ -261,7 +261,7 @@ def test_another_node_answers_for_a_result_and_for_a_request(tmp_path: Path) -> 
         assert done(node, answer).json()["errors"][0]["msg"] == "ASX0041: The request was cancelled"
 
 
-def test_what_a_dead_node_ran_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_of_a_stopped_node_fail_after_its_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the lease of a stopped node expires, its requests have the status failed, their results are 404, and they
     are not listed.
     """

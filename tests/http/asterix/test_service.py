@@ -32,7 +32,7 @@ def test_an_answer_has_asterixdbs_shape(shared: DriverNode) -> None:
     assert body["metrics"]["resultSize"] == len('1"a"nullnull1.0{"b":[2]}')
 
 
-def test_a_statement_comes_in_three_ways(shared: DriverNode) -> None:
+def test_statement_is_read_from_url_form_or_json(shared: DriverNode) -> None:
     """A statement is sent in the URL, as a form, or as JSON; the first of several values is used."""
     by_get = shared.get(f"{SERVICE}?{urlencode({'statement': 'select value 1'})}")
     by_form = form(shared, ("statement", "select value 1"), ("statement", "select value 2"))
@@ -63,7 +63,7 @@ def test_several_statements_give_their_results_in_order(node: DriverNode) -> Non
     assert found == [1, 2, 3]
 
 
-def test_a_request_that_only_makes_something_has_no_results(node: DriverNode) -> None:
+def test_ddl_only_request_has_no_results(node: DriverNode) -> None:
     """As in AsterixDB, a request with DDL only has no results."""
     body = ask(node, "create dataverse a").json()
 
@@ -87,7 +87,9 @@ def test_a_request_of_comments_alone_is_a_success(shared: DriverNode, text: str)
         ({"$`a b`": 1, "$x": 3}, "$x", 3),
     ],
 )
-def test_parameters_are_values(shared: DriverNode, sent: dict[str, object], asked: str, expected: object) -> None:
+def test_parameters_are_parsed_as_json_values(
+    shared: DriverNode, sent: dict[str, object], asked: str, expected: object
+) -> None:
     """Parameters `$x` and `args` are JSON values, also as texts in a form."""
     as_form = form(shared, ("statement", asked), *((name, json.dumps(value)) for name, value in sent.items()))
 
@@ -95,7 +97,7 @@ def test_parameters_are_values(shared: DriverNode, sent: dict[str, object], aske
     assert as_form.json()["results"] == [expected]
 
 
-def test_pretty_results_are_indented_and_the_same(shared: DriverNode) -> None:
+def test_pretty_results_parse_to_the_same_values(shared: DriverNode) -> None:
     """Pretty-printed results parse to the same values."""
     answer = ask(shared, "[{'a': [1, 2]}, 'x']", pretty=True)
 
@@ -103,7 +105,7 @@ def test_pretty_results_are_indented_and_the_same(shared: DriverNode) -> None:
     assert answer.json()["results"] == rows(shared, "[{'a': [1, 2]}, 'x']")
 
 
-def test_the_moment_is_one(shared: DriverNode) -> None:
+def test_statements_of_a_request_share_the_current_time(shared: DriverNode) -> None:
     """All statements of a request see the same current time."""
     first, second = rows(shared, "current_datetime(); current_datetime();")
 
@@ -127,7 +129,7 @@ def test_the_moment_is_one(shared: DriverNode) -> None:
         ("1 + 'a' + " + "1" * 40, "ASX1001: "),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_with_its_place(shared: DriverNode, statement: str, message: str) -> None:
+def test_invalid_statement_is_400_with_code_and_position(shared: DriverNode, statement: str, message: str) -> None:
     """An invalid statement is 400 with AsterixDB's code, message and position."""
     status, told = refusal(shared, statement)
 
@@ -151,7 +153,9 @@ def test_what_is_wrong_is_told_with_its_place(shared: DriverNode, statement: str
         ({"statement": ["select 1"]}, "ASX0047: Invalid value for parameter 'statement': "),
     ],
 )
-def test_a_parameter_that_is_wrong_is_named(shared: DriverNode, sent: dict[str, object], message: str) -> None:
+def test_invalid_parameter_is_400_with_name_and_value(
+    shared: DriverNode, sent: dict[str, object], message: str
+) -> None:
     """An invalid parameter is 400 with its name and value."""
     status, found = told(shared.post(SERVICE, {"statement": "select value 1", **sent}))
 
@@ -160,21 +164,21 @@ def test_a_parameter_that_is_wrong_is_named(shared: DriverNode, sent: dict[str, 
 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b'"x"', b'{"statement": "\xff"}', b"{" * 100_00])
-def test_json_that_is_none_is_refused(shared: DriverNode, body: bytes) -> None:
+def test_malformed_json_is_refused(shared: DriverNode, body: bytes) -> None:
     """Malformed JSON is ASX0048."""
     status, found = told(shared.ask("POST", SERVICE, body, content_type="application/json"))
 
     assert (status, found) == (400, "ASX0048: Unable to process JSON content in request")
 
 
-def test_a_body_of_another_kind_is_refused(shared: DriverNode) -> None:
+def test_unsupported_media_type_is_415(shared: DriverNode) -> None:
     """Another media type is 415, and the message names the accepted ones."""
     answer = shared.ask("POST", SERVICE, b"<x/>", content_type="application/xml")
 
     assert told(answer)[0] == 415
 
 
-def test_reading_requests_make_nothing(node: DriverNode) -> None:
+def test_writing_statement_in_read_only_request_is_refused(node: DriverNode) -> None:
     """GET and `readonly` requests with writing statements are refused before the first one runs."""
     by_get = node.get(f"{SERVICE}?{urlencode({'statement': 'create dataverse a; select value 1'})}")
 
@@ -184,7 +188,7 @@ def test_reading_requests_make_nothing(node: DriverNode) -> None:
     assert refusal(node, "use a")[0] == refusal(node, "use b")[0] == 400
 
 
-def test_compiling_only_looks(node: DriverNode) -> None:
+def test_compile_only_request_executes_nothing(node: DriverNode) -> None:
     """A compile-only request resolves names and reports errors, but evaluates and changes nothing."""
     assert rows(node, "select value x from range(1, 3) x", compile_only=True) == []
     assert refusal(node, "select * from x", compile_only=True)[0] == 400
@@ -192,7 +196,7 @@ def test_compiling_only_looks(node: DriverNode) -> None:
     assert refusal(node, "use a")[0] == 400
 
 
-def test_the_dataverse_of_a_request_is_in_use(node: DriverNode) -> None:
+def test_dataverse_parameter_of_a_request_is_used(node: DriverNode) -> None:
     """The dataverse of a request is a string, an array, or a repeated parameter. If it does not exist, the answer has a
     warning.
     """
@@ -225,7 +229,7 @@ CHANGES = (
 
 @pytest.mark.parametrize("mode", ["immediate", "deferred"])
 @pytest.mark.parametrize("statement", CHANGES)
-def test_a_change_in_a_dataverse_that_is_not_there_is_refused(node: DriverNode, statement: str, mode: str) -> None:
+def test_unqualified_change_in_a_missing_dataverse_is_refused(node: DriverNode, statement: str, mode: str) -> None:
     """If the `dataverse` of a request does not exist, changes of unqualified names are refused before the first
     statement runs. Nothing is created in `Default`.
     """
@@ -251,7 +255,7 @@ def test_a_change_in_a_dataverse_that_is_not_there_is_refused(node: DriverNode, 
     "statement",
     ["use here; create type T as {}", "create dataverse other", "drop dataverse here", "use Metadata; select value 1", "set `compiler.parallelism` `2`"],
 )  # fmt: skip
-def test_what_does_not_rest_on_the_dataverse_of_a_request_goes_on(node: DriverNode, statement: str) -> None:
+def test_qualified_change_ignores_a_missing_dataverse_parameter(node: DriverNode, statement: str) -> None:
     """After USE, or with qualified names, a change is executed although the `dataverse` of the request does not exist;
     the answer has a warning.
     """
@@ -262,7 +266,7 @@ def test_what_does_not_rest_on_the_dataverse_of_a_request_goes_on(node: DriverNo
     assert (body["status"], body["warnings"][0]["msg"]) == ("success", "ASX1063: Cannot find dataverse with name heer")
 
 
-def test_a_long_query_is_worked_out_elsewhere(shared: DriverNode) -> None:
+def test_long_query_in_a_worker_has_the_same_results(shared: DriverNode) -> None:
     """Long queries give the same results and errors in a worker process, and large answers are streamed."""
     many = rows(shared, "select value {'x': x, 'd': date('2020-01-01')} from range(1, 20000) x")
 
@@ -283,7 +287,7 @@ def test_a_request_ends_at_its_deadline(shared: DriverNode) -> None:
     assert (status, message) == (200, "The request took longer than its limit of 0.2 s, and was ended")
 
 
-def test_a_long_statement_is_read(shared: DriverNode) -> None:
+def test_statement_up_to_the_body_limit_is_accepted(shared: DriverNode) -> None:
     """Statements up to the server's body limit are accepted, also in a form."""
     long = "select value '" + "x" * 500_000 + "'"
 
@@ -292,7 +296,7 @@ def test_a_long_statement_is_read(shared: DriverNode) -> None:
     assert shared.ask("POST", SERVICE, b" " * ((1 << 20) + 1), content_type=FORM).status == 413
 
 
-def test_who_is_no_user_is_refused(shared: DriverNode) -> None:
+def test_missing_credentials_are_401_and_non_members_403(shared: DriverNode) -> None:
     """Requests without credentials are refused with 401 and those of users outside of the metalake with 403, before the
     body is read.
     """
@@ -301,7 +305,7 @@ def test_who_is_no_user_is_refused(shared: DriverNode) -> None:
     assert ask(shared, "selec", user="stranger").status == 403
 
 
-def test_requests_under_way_are_listed_and_ended_by_whose_they_are(node: DriverNode) -> None:
+def test_cancelling_an_unknown_request_is_404(node: DriverNode) -> None:
     """The list of running requests is empty without requests. Cancelling an unknown id is 404; a cancel without an id
     is refused with 400.
     """
@@ -312,7 +316,7 @@ def test_requests_under_way_are_listed_and_ended_by_whose_they_are(node: DriverN
     assert told(node.delete("/admin/requests/running", user="ana"))[0] == 400
 
 
-def test_a_statement_is_ended_by_its_own_user_alone(node: DriverNode) -> None:
+def test_only_its_user_or_a_service_admin_cancels_a_request(node: DriverNode) -> None:
     """Only the user of a request, or a service admin, sees it in the list and may cancel it, by either id."""
     requests = REQUESTS.of(node.built.services)
     requests.reach_s = 0.0
@@ -363,7 +367,9 @@ LATER = EngineUnavailable("The engine ended in the middle of the statement: try 
         (RuntimeError("nobody foresaw it"), "An unexpected error occurred; tell your administrator the request id "),
     ],
 )
-def test_a_result_that_fails_on_the_way_says_so(node: DriverNode, failure: Exception, message: str) -> None:
+def test_failure_of_a_streamed_result_is_reported_in_the_body(
+    node: DriverNode, failure: Exception, message: str
+) -> None:
     """If a streamed result fails, the status stays 200, and the end of the body has the error."""
     rows(node, DATA)
     ENGINE.put(node.built.services, Given([ROW] * 4, failure))  # type: ignore[assignment]
@@ -376,7 +382,7 @@ def test_a_result_that_fails_on_the_way_says_so(node: DriverNode, failure: Excep
     assert (body["metrics"]["resultCount"], body["metrics"]["errorCount"]) == (4, 1)
 
 
-def test_a_result_that_fails_before_it_is_sent_is_refused(node: DriverNode) -> None:
+def test_failure_of_a_buffered_result_has_its_own_status(node: DriverNode) -> None:
     """Small results are buffered: a failure after the first rows has its own status, and no rows are sent."""
     rows(node, DATA)
     ENGINE.put(node.built.services, Given([b"1"] * 1000, LATER))  # type: ignore[assignment]
@@ -388,7 +394,7 @@ def test_a_result_that_fails_before_it_is_sent_is_refused(node: DriverNode) -> N
 
 
 @pytest.mark.parametrize("given,whole", [([b"1"] * 50_000, True), ([ROW] * 2, True), ([ROW] * 3, False)])
-def test_what_is_gathered_is_bounded_by_its_bytes(node: DriverNode, given: list[bytes], whole: bool) -> None:
+def test_result_buffer_is_bounded_in_bytes(node: DriverNode, given: list[bytes], whole: bool) -> None:
     """The buffer is bounded in bytes: many small results are buffered, a few large ones are streamed."""
     rows(node, DATA)
     ENGINE.put(node.built.services, Given(given))  # type: ignore[assignment]
@@ -399,14 +405,14 @@ def test_what_is_gathered_is_bounded_by_its_bytes(node: DriverNode, given: list[
     assert ("content-length" in answer.headers) is whole
 
 
-def test_what_clients_of_asterixdb_ask_is_answered(shared: DriverNode) -> None:
+def test_cluster_version_and_library_routes_have_answers(shared: DriverNode) -> None:
     """The routes for cluster state, version and libraries have answers."""
     assert shared.get("/admin/cluster").json()["state"] == "ACTIVE"
     assert "limnos" in shared.get("/admin/version").json()["git.build.version"]
     assert shared.get("/admin/udf").json() == []
 
 
-def test_another_catalog_is_named_in_words(shared: DriverNode) -> None:
+def test_object_in_another_catalog_is_refused_with_the_reason(shared: DriverNode) -> None:
     """A statement that names an object in another catalog is refused with this reason to users of that catalog, and as
     unknown to others.
     """
@@ -418,7 +424,7 @@ def test_another_catalog_is_named_in_words(shared: DriverNode) -> None:
     assert "is a catalog" not in refusal(shared, "select * from nowhere.ml.docs d")[1]
 
 
-def test_a_plan_in_two_formats(node: DriverNode) -> None:
+def test_explain_returns_json_or_a_string(node: DriverNode) -> None:
     """EXPLAIN returns JSON, or one string on request."""
     (plan,) = rows(node, "explain select value x from [1] x")
     (text,) = rows(node, "explain select value x from [1] x", plan_format="string")

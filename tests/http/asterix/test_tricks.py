@@ -96,7 +96,7 @@ def test_no_trick_reaches_an_engine(lake: DriverNode, heard: Heard, statement: s
     assert heard.jobs == []
 
 
-def test_text_reaches_an_engine_as_values_alone(lake: DriverNode, heard: Heard) -> None:
+def test_text_reaches_the_engine_only_as_names_and_values(lake: DriverNode, heard: Heard) -> None:
     """Text in other languages reaches the engine only as a name or value in the plan, never as part of a query."""
     evil = "'); DROP TABLE main.deep.east.orders; --"
 
@@ -120,7 +120,7 @@ def test_the_credential_ends_with_the_statement(lake: DriverNode, heard: Heard) 
     assert late.status == 401
 
 
-def test_a_huge_literal(lake: DriverNode, heard: Heard) -> None:
+def test_huge_literal_does_not_stop_the_service(lake: DriverNode, heard: Heard) -> None:
     """A statement with a literal of 900,000 characters is accepted or refused, and the next statement is answered."""
     answer = ask(lake, f"select value '{'x' * 900_000}' from deep.east.orders o")
 
@@ -129,7 +129,7 @@ def test_a_huge_literal(lake: DriverNode, heard: Heard) -> None:
     assert len(heard.jobs) <= 1
 
 
-def test_refused_by_right(lake: DriverNode, heard: Heard) -> None:
+def test_unauthorized_statement_is_refused_as_missing_dataset(lake: DriverNode, heard: Heard) -> None:
     """A statement of a user without rights on the dataset is refused as for a missing dataset, and no engine gets a
     job.
     """

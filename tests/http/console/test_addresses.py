@@ -14,7 +14,7 @@ PART = st.text(min_size=1, max_size=20, alphabet=st.characters(exclude_categorie
 
 
 @given(st.lists(PART, min_size=1, max_size=4), st.sampled_from([Kind.NAMESPACE, Kind.TABLE, Kind.VIEW, Kind.MODEL]))
-def test_address_reads_back(levels: list[str], kind: Kind) -> None:
+def test_address_round_trip_with_special_characters(levels: list[str], kind: Kind) -> None:
     """Each part of a name is exactly one segment of the URL, also with slashes, dots, tildes and spaces."""
     address = ObjectAddress(kind, "lake", "main", tuple(levels))
 
@@ -29,13 +29,13 @@ def test_address_reads_back(levels: list[str], kind: Kind) -> None:
 @pytest.mark.parametrize(
     "path", [b"catalog/lake", b"catalog/lake/main/a", b"table/lake/main", b"role/lake/main/a", b"x/a/b/c"]
 )
-def test_incomplete_address_is_no_page(path: bytes) -> None:
+def test_invalid_address_is_404(path: bytes) -> None:
     """A URL with an unknown kind, or with too few or too many parts for its kind, is 404."""
     with pytest.raises(NotFound):
         parse_address(path.split(b"/"))
 
 
-def test_containers_of_an_object() -> None:
+def test_containers_are_the_namespaces_and_catalog() -> None:
     """The containers of an object are its namespaces and its catalog."""
     table = ObjectAddress(Kind.TABLE, "lake", "main", ("raw", "flights"))
 

@@ -13,7 +13,7 @@ def rows_of(page: PageReader) -> int:
     return page.tags.count("tr") - 1
 
 
-def test_changes_are_told(admin: ConsoleVisitor) -> None:
+def test_record_of_a_create_has_user_object_and_outcome(admin: ConsoleVisitor) -> None:
     """The record of a create has its user, object and outcome."""
     page = admin.read("/console/audit")
 
@@ -21,7 +21,7 @@ def test_changes_are_told(admin: ConsoleVisitor) -> None:
     assert "main.raw.flights" in page.text
 
 
-def test_filters_narrow(admin: ConsoleVisitor) -> None:
+def test_filter_by_path_narrows_the_records(admin: ConsoleVisitor) -> None:
     """A filter by path shows only that object's records. A link on a value sets the same filter."""
     page = admin.read("/console/audit?path=main.raw.flights")
 
@@ -36,7 +36,7 @@ def test_unreadable_filter_is_refused(admin: ConsoleVisitor, query: str) -> None
     assert admin.get(f"/console/audit?{query}").status == 400
 
 
-def test_users_see_their_own_lines(lake: DriverNode) -> None:
+def test_user_without_audit_right_sees_only_own_records(lake: DriverNode) -> None:
     """A user who may not read the audit sees only their own records."""
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana = ConsoleVisitor(lake).sign_in("ana")
@@ -46,7 +46,7 @@ def test_users_see_their_own_lines(lake: DriverNode) -> None:
     assert "main.raw.flights" not in page.text
 
 
-def test_an_action_is_filtered_by_the_words_shown(admin: ConsoleVisitor) -> None:
+def test_filter_accepts_action_words_as_listed(admin: ConsoleVisitor) -> None:
     """The filter accepts an action in the words that the list shows. The words of a record are a link that sets the
     filter.
     """

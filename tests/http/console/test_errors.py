@@ -28,7 +28,7 @@ def create_tag(admin: ConsoleVisitor, referer: str, **fields: str) -> DriverAnsw
     return admin.post("/console/tags/create", body, **OWN, referer=referer)
 
 
-def test_a_form_says_what_was_refused_and_keeps_its_values(admin: ConsoleVisitor) -> None:
+def test_refused_form_shows_the_message_and_retains_values(admin: ConsoleVisitor) -> None:
     """The error page has the service's message, the form with the sent values, and a link back without the previous
     notice.
     """
@@ -48,7 +48,7 @@ def test_a_form_says_what_was_refused_and_keeps_its_values(admin: ConsoleVisitor
 
 
 @pytest.mark.parametrize("referer", NOT_BACK)
-def test_the_way_back_is_a_page_of_the_console(admin: ConsoleVisitor, referer: str) -> None:
+def test_back_link_leads_only_to_console_pages(admin: ConsoleVisitor, referer: str) -> None:
     """The error page has no link back if the Referer has another origin, is outside of the console, or names no
     page.
     """
@@ -59,7 +59,7 @@ def test_the_way_back_is_a_page_of_the_console(admin: ConsoleVisitor, referer: s
     assert "evil" not in text_of(answer)
 
 
-def test_a_form_at_its_page_needs_no_referer(admin: ConsoleVisitor) -> None:
+def test_back_link_of_a_form_at_its_page_needs_no_referer(admin: ConsoleVisitor) -> None:
     """A form that is posted to the URL of its page gets a link back to it without a Referer."""
     path = "/console/restrictions/table/lake/main/raw/flights"
     answer = admin.post(
@@ -97,7 +97,7 @@ def test_other_errors_have_their_own_titles(lake: DriverNode, admin: ConsoleVisi
     assert "Back to the form" in text_of(refused)
 
 
-def test_a_refusal_says_who_can_change_it(lake: DriverNode) -> None:
+def test_refusal_names_owners_or_missing_rights(lake: DriverNode) -> None:
     """A refusal about an object names the owners who can change it. A refusal about the server names the missing rights
     and no object.
     """

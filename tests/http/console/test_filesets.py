@@ -30,7 +30,7 @@ def bob(fileset: BrowsedFileset) -> ConsoleVisitor:
     return ConsoleVisitor(fileset.node).sign_in("bob")
 
 
-def test_every_entry_leads_to_its_page(fileset: BrowsedFileset) -> None:
+def test_entries_link_to_pages_and_are_escaped(fileset: BrowsedFileset) -> None:
     """Each link of the list is a page of that directory or file, and no name or content becomes an element of the
     page.
     """
@@ -47,7 +47,7 @@ def test_every_entry_leads_to_its_page(fileset: BrowsedFileset) -> None:
         assert "audit has a record" in inner.text or "deep.csv" in inner.text
 
 
-def test_content_is_text_and_cells(fileset: BrowsedFileset) -> None:
+def test_content_is_shown_as_table_text_or_size(fileset: BrowsedFileset) -> None:
     """Rows are shown as a table, HTML as text, and a binary file by its size. The breadcrumbs link to the parents."""
     visitor = bob(fileset)
     rows, html, binary, deep = (
@@ -73,7 +73,7 @@ def test_a_long_directory_has_pages(fileset: BrowsedFileset, monkeypatch: pytest
     assert len(names) == len(set(names)) == 7
 
 
-def test_refusals_are_words_on_the_page(fileset: BrowsedFileset) -> None:
+def test_refusals_are_shown_on_the_page(fileset: BrowsedFileset) -> None:
     """A user who may only write sees names without content. Paths outside of the fileset and missing files are refused;
     users without rights get 403.
     """
@@ -89,7 +89,7 @@ def test_refusals_are_words_on_the_page(fileset: BrowsedFileset) -> None:
     assert ConsoleVisitor(fileset.node).sign_in("ann").get(PAGE).status == 403
 
 
-def test_several_locations(fileset: BrowsedFileset) -> None:
+def test_each_named_location_can_be_selected(fileset: BrowsedFileset) -> None:
     """Each named location of a fileset can be selected, and its files are listed."""
     base = fileset.location.rpartition("/")[0]
     body = {
@@ -107,7 +107,7 @@ def test_several_locations(fileset: BrowsedFileset) -> None:
     assert "x.txt" in visitor.read(href).text
 
 
-def test_dead_worker_is_a_page_with_the_next_step(fileset: BrowsedFileset) -> None:
+def test_failed_preview_is_503_with_advice(fileset: BrowsedFileset) -> None:
     """A failed preview is answered with 503 and advice."""
     fileset.workers.dies = True
 

@@ -102,7 +102,7 @@ def refused(visitor: ConsoleVisitor, answer: DriverAnswer, words: str, *, status
     assert not is_in(visitor)
 
 
-def test_issuer_signs_somebody_in(organization: Organization) -> None:
+def test_sign_in_at_the_issuer_opens_the_requested_page(organization: Organization) -> None:
     """The button leads to the issuer and back to the requested page; the issuer's groups apply immediately."""
     lake = "/api/metalakes/lake"
     organization.node.done("POST", f"{lake}/groups", {"name": "crew"})
@@ -147,7 +147,7 @@ def test_session_outlives_the_id_token(organization: Organization, monkeypatch: 
     assert is_in(visitor)
 
 
-def test_request_to_the_issuer_says_no_more_than_it_needs(organization: Organization) -> None:
+def test_redirect_to_the_issuer_omits_verifier_and_refresh(organization: Organization) -> None:
     """The redirect to the issuer has the code challenge but not the verifier, and requests no refresh token. The cookie
     is HttpOnly.
     """
@@ -162,7 +162,7 @@ def test_request_to_the_issuer_says_no_more_than_it_needs(organization: Organiza
     assert "HttpOnly; SameSite=Lax; Max-Age=600" in answer.headers["set-cookie"]
 
 
-def test_each_sign_in_counts_once(organization: Organization) -> None:
+def test_sign_in_cannot_be_replayed(organization: Organization) -> None:
     """The redirect back deletes the cookie. Copies of the cookie and the URL open no second session."""
     visitor = ConsoleVisitor(organization.node)
     path = organization.way_back(visitor)
@@ -174,7 +174,7 @@ def test_each_sign_in_counts_once(organization: Organization) -> None:
     refused(thief, thief.get(path), NOT_BEGUN)
 
 
-def test_other_browsers_way_back_opens_nothing(organization: Organization) -> None:
+def test_callback_url_of_another_browser_opens_no_session(organization: Organization) -> None:
     """A URL with another user's code opens no session, whether or not this browser began a sign-in."""
     other, visitor = ConsoleVisitor(organization.node), ConsoleVisitor(organization.node)
     path = organization.way_back(other)
@@ -191,7 +191,7 @@ def test_other_browsers_way_back_opens_nothing(organization: Organization) -> No
 @pytest.mark.parametrize(
     "query", ["", "?code=x", "?state=", "?code=x&state=", "?state=%F0%9F%92%A9&code=x", "?error=x"]
 )
-def test_way_back_without_a_beginning(organization: Organization, query: str) -> None:
+def test_callback_without_a_sign_in_cookie_opens_no_session(organization: Organization, query: str) -> None:
     """Without a cookie, or with an empty one, no query opens a session, not even with an empty state."""
     for cookies in ({}, {TRIP: "..."}, {TRIP: "...%2Fconsole%2F"}, {TRIP: "x"}):
         visitor = ConsoleVisitor(organization.node, cookies=cookies)
@@ -224,7 +224,7 @@ def test_no_redirect_leaves_the_console(organization: Organization, target: str)
     ],
     ids=str,
 )
-def test_wrong_id_tokens_open_nothing(organization: Organization, claims: dict[str, object], words: str) -> None:
+def test_invalid_id_tokens_are_refused(organization: Organization, claims: dict[str, object], words: str) -> None:
     """ID tokens of another sign-in, client or issuer, old ones, and those without a user are refused."""
     organization.issuer.claims = claims
     visitor = ConsoleVisitor(organization.node)
@@ -232,7 +232,7 @@ def test_wrong_id_tokens_open_nothing(organization: Organization, claims: dict[s
     refused(visitor, visitor.get(organization.way_back(visitor)), words)
 
 
-def test_token_of_another_key_opens_nothing(organization: Organization) -> None:
+def test_id_token_signed_by_an_unknown_key_is_refused(organization: Organization) -> None:
     """An ID token that is not signed by a published key of the issuer is refused."""
     visitor = ConsoleVisitor(organization.node)
     published = organization.issuer.published
@@ -244,7 +244,7 @@ def test_token_of_another_key_opens_nothing(organization: Organization) -> None:
         organization.issuer.key = published[0]
 
 
-def test_issuers_refusal_is_told_in_our_words(organization: Organization) -> None:
+def test_issuer_refusal_is_shown_without_text_from_the_url(organization: Organization) -> None:
     """If the issuer refuses the user, the page says so in the console's words, without text from the URL."""
     organization.issuer.person = None
     visitor = ConsoleVisitor(organization.node)
@@ -257,7 +257,7 @@ def test_issuers_refusal_is_told_in_our_words(organization: Organization) -> Non
     assert "0123" not in text_of(answer)
 
 
-def test_issuer_away(organization: Organization) -> None:
+def test_unreachable_issuer_is_reported_at_both_steps(organization: Organization) -> None:
     """If the issuer is unreachable, the console says so at both steps. The same URL works once the issuer is reachable
     again.
     """
@@ -276,7 +276,7 @@ def test_issuer_away(organization: Organization) -> None:
     assert is_in(visitor)
 
 
-def test_disabled_user_stays_out(organization: Organization) -> None:
+def test_disabled_user_cannot_sign_in(organization: Organization) -> None:
     """A disabled user cannot sign in at the issuer."""
     organization.node.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     organization.node.done("PATCH", "/api/limnos/v1/metalakes/lake/users/ana", {"enabled": False})
@@ -296,7 +296,7 @@ def test_no_button_without_a_client(organization: Organization) -> None:
     refused(visitor, visitor.get("/console/to-issuer"), "console_client_id is not set", status=401)
 
 
-def test_not_over_http_from_elsewhere(organization: Organization) -> None:
+def test_sign_in_over_remote_http_is_refused(organization: Organization) -> None:
     """Over http from another machine no sign-in begins, because the cookie could be read."""
     visitor = ConsoleVisitor(organization.node, host="lake.example.com")
 
@@ -316,7 +316,9 @@ def test_not_over_http_from_elsewhere(organization: Organization) -> None:
     ],
     ids=["own TLS", "proxy"],
 )
-def test_name_and_address_over_tls(organization: Organization, site: ConsoleSite, name: str, address: str) -> None:
+def test_cookie_and_redirect_are_bound_to_the_host_over_tls(
+    organization: Organization, site: ConsoleSite, name: str, address: str
+) -> None:
     """Over TLS the name of the cookie binds it to the host, or to TLS below a prefix, and the redirect uses the public
     address.
     """
@@ -359,7 +361,7 @@ async def flood(codes: CodeSignIn, *, peers: Iterator[str], silent: asyncio.Even
         pytest.param(lambda number: f"2001:db8::{number:x}", id="one network of IPv6"),
     ],
 )
-def test_flood_of_one_address_leaves_places_to_others(
+def test_flood_from_one_address_does_not_block_others(
     monkeypatch: pytest.MonkeyPatch, peers: Callable[[int], str]
 ) -> None:
     """While many exchanges from one address wait for the issuer, a user at another address is signed in. Exchanges
@@ -394,7 +396,7 @@ def _no_certificates(*_: object, **__: object) -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize("is_behind_proxy, running_max", [(False, 4), (True, 16)])
-def test_a_crowd_behind_one_address_is_signed_in(
+def test_many_users_behind_one_address_are_signed_in(
     monkeypatch: pytest.MonkeyPatch, is_behind_proxy: bool, running_max: int
 ) -> None:
     """64 users with the same address are all signed in, a limited number at a time. Behind a proxy, one address may use
@@ -428,7 +430,7 @@ def test_a_crowd_behind_one_address_is_signed_in(
     assert most == running_max
 
 
-def test_one_discovery_serves_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_sign_ins_share_one_discovery_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """Concurrent sign-ins share one discovery request; if it fails, the next sign-in sends another."""
     asked: list[str] = []
 

@@ -48,7 +48,7 @@ def lance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
         yield node
 
 
-def test_columns_are_described_with_their_vectors(lance: DriverNode) -> None:
+def test_columns_show_types_and_vector_lengths(lance: DriverNode) -> None:
     """Columns are shown with their types, vector lengths, nested fields and comments. The page of a table without data
     says so.
     """
@@ -77,7 +77,7 @@ def test_versions_have_their_tags_and_branches(lance: DriverNode) -> None:
     assert "trial main 2" in text
 
 
-def test_indexes_say_what_they_cover(lance: DriverNode) -> None:
+def test_indexes_show_the_number_of_indexed_rows(lance: DriverNode) -> None:
     """An index has its number of indexed rows. A vector column without an index is shown as compared row by row."""
     text = ConsoleVisitor(lance).sign_in("bob").read(f"{PAGE}?tab=indexes").text
 
@@ -86,7 +86,7 @@ def test_indexes_say_what_they_cover(lance: DriverNode) -> None:
     assert "far 2 float no index: all rows are compared" in text
 
 
-def test_maintenance_is_asked_for_on_the_page(lance: DriverNode) -> None:
+def test_maintenance_can_be_requested_on_the_page(lance: DriverNode) -> None:
     """The maintenance tab has findings, policies and versions as for Iceberg tables, with Lance's own operations. The
     form requests an operation, which then waits.
     """
@@ -112,7 +112,7 @@ def test_maintenance_is_asked_for_on_the_page(lance: DriverNode) -> None:
     assert re.search(r"Update indexes \d+ waiting admin", admin.read(answer.headers["location"]).text)
 
 
-def test_who_may_only_read_sees_no_maintenance(lance: DriverNode) -> None:
+def test_readers_are_refused_maintenance(lance: DriverNode) -> None:
     """Readers get a refusal in the maintenance tab, and their form is refused. Users without rights are refused every
     tab.
     """
@@ -128,12 +128,12 @@ def test_who_may_only_read_sees_no_maintenance(lance: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("after", ["x", "-1", "9" * 30])
-def test_pages_of_versions_begin_at_numbers(lance: DriverNode, after: str) -> None:
+def test_non_numeric_start_of_versions_is_refused(lance: DriverNode, after: str) -> None:
     """A page of versions whose start is not a number is refused."""
     assert ConsoleVisitor(lance).sign_in("bob").get(f"{PAGE}?tab=versions&after={after}").status == 400
 
 
-def test_files_that_are_gone_are_told_on_the_page(tmp_path: Path) -> None:
+def test_deleted_files_are_reported_on_the_page(tmp_path: Path) -> None:
     """The page of a table whose files were deleted can be opened. The tabs that read the files have the reason."""
     with wire.node_over(tmp_path) as node:
         make_space(node, "lance", "s")

@@ -16,7 +16,7 @@ def test_namespace_lists_its_content(admin: ConsoleVisitor) -> None:
     assert ("title", "Flights of three airports") in page.attributes
 
 
-def test_list_goes_on_after_a_hundred(admin: ConsoleVisitor) -> None:
+def test_list_continues_after_a_hundred_rows(admin: ConsoleVisitor) -> None:
     """A list continues after a hundred rows, as a page for browsers without scripts and as rows for the script."""
     for number in range(120):
         add_table(admin.node, "raw%1Fnyc", f"t{number:03}")
@@ -41,12 +41,12 @@ def test_catalog_shows_its_namespaces_and_provider(admin: ConsoleVisitor) -> Non
     assert "raw" in page.text
 
 
-def test_properties_are_a_tab(admin: ConsoleVisitor) -> None:
+def test_properties_tab_lists_properties_by_name(admin: ConsoleVisitor) -> None:
     """The properties tab lists the namespace's properties by name."""
     assert "team north" in admin.read("/console/o/namespace/lake/main/raw?tab=properties").text
 
 
-def test_branch_of_the_tree_is_a_part(admin: ConsoleVisitor) -> None:
+def test_tree_node_returns_only_its_children_to_the_script(admin: ConsoleVisitor) -> None:
     """The script gets only the children of a node of the tree. Without the script, the link opens the namespace's
     page.
     """
@@ -58,6 +58,6 @@ def test_branch_of_the_tree_is_a_part(admin: ConsoleVisitor) -> None:
     assert plain.headers["location"] == "/console/o/namespace/lake/main/raw"
 
 
-def test_unknown_page_of_a_list_is_refused(admin: ConsoleVisitor) -> None:
+def test_invalid_list_position_is_an_error_page(admin: ConsoleVisitor) -> None:
     """An invalid position in a list is answered with an error page, not with a server error."""
     assert admin.get("/console/o/namespace/lake/main/raw?after=nothing").status == 400

@@ -33,7 +33,9 @@ def enable(visitor: ConsoleVisitor) -> DriverAnswer:
 
 
 @pytest.mark.parametrize("route", PAGES, ids=lambda route: route.operation)
-def test_no_page_shows_the_text_of_a_link(lake: DriverNode, admin: ConsoleVisitor, route: ConsoleRoute) -> None:
+def test_notice_without_a_valid_signature_is_not_shown(
+    lake: DriverNode, admin: ConsoleVisitor, route: ConsoleRoute
+) -> None:
     """No page shows a notice without a signature, with changed text, or with the signature of another session."""
     lake.done("POST", "/api/metalakes/lake/tags", {"name": "admin", "comment": "", "properties": {}})
     own = enable(admin).headers["location"].partition("?done=")[2]
@@ -71,7 +73,7 @@ def test_a_sign_in_signs_no_notice(lake: DriverNode, admin: ConsoleVisitor) -> N
 
 
 @pytest.mark.parametrize("text", ["plain", "a.b.c is back", "Größe \N{PILE OF POO} & more=?", ""])
-def test_a_signed_notice_is_read(text: str) -> None:
+def test_signed_notice_is_verified_for_one_minute(text: str) -> None:
     """A signed notice is verified with the same secret for one minute. Another secret, none, or a changed time is
     rejected.
     """
@@ -88,7 +90,7 @@ def test_a_signed_notice_is_read(text: str) -> None:
     assert verified_notice(later, b"secret", now_ms=NOW_MS) == ""
 
 
-def test_other_redirects_stay() -> None:
+def test_redirect_without_a_notice_is_unchanged() -> None:
     """A target without a notice is not changed."""
     assert signed_location(b"/console/sign-in", b"secret", now_ms=NOW_MS) == b"/console/sign-in"
     assert signed_location(b"/console/x?a=1&undone=2", b"secret", now_ms=NOW_MS) == b"/console/x?a=1&undone=2"

@@ -52,7 +52,7 @@ def nasty(lake: DriverNode) -> DriverNode:
     return lake
 
 
-def test_every_page_is_whole_and_every_link_answers(nasty: DriverNode) -> None:
+def test_every_page_is_well_formed_and_every_link_works(nasty: DriverNode) -> None:
     """Every page is well-formed, every link is answered, and no name becomes an element or attribute."""
     pages = crawl(ConsoleVisitor(nasty).sign_in(), "/console/")
     shown = {
@@ -70,7 +70,7 @@ def test_every_page_is_whole_and_every_link_answers(nasty: DriverNode) -> None:
     assert any("{{ 7 * 7 }}" in page.text for page in shown.values())
 
 
-def test_a_member_without_rights_learns_no_name(nasty: DriverNode) -> None:
+def test_member_without_rights_sees_no_object_name(nasty: DriverNode) -> None:
     """A user without rights gets no name of an object, neither by following links nor at guessed URLs."""
     add_table(nasty, "raw", CANARY, comment=f"{CANARY}_comment")
     nasty.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
@@ -85,7 +85,7 @@ def test_a_member_without_rights_learns_no_name(nasty: DriverNode) -> None:
         assert not [path for path, (_, text) in pages.items() if CANARY in text or "as delivered" in text]
 
 
-def test_hidden_and_missing_read_alike(lake: DriverNode) -> None:
+def test_hidden_and_missing_tables_get_the_same_refusal(lake: DriverNode) -> None:
     """The refusal for an existing table equals the refusal for a missing one."""
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana = ConsoleVisitor(lake).sign_in("ana")
@@ -96,7 +96,7 @@ def test_hidden_and_missing_read_alike(lake: DriverNode) -> None:
     assert PageReader(text_of(there)).text.replace("flights", "nothing") == PageReader(text_of(missing)).text
 
 
-def test_a_reader_of_one_table_sees_that_one(lake: DriverNode) -> None:
+def test_reader_sees_only_the_objects_they_may_load(lake: DriverNode) -> None:
     """Lists, the tree and the table's page show only objects that the reader may load."""
     add_table(lake, "raw", CANARY)
     grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
@@ -112,7 +112,7 @@ def test_a_reader_of_one_table_sees_that_one(lake: DriverNode) -> None:
     assert not [path for path, (_, text) in crawl(ana, "/console/").items() if CANARY in text]
 
 
-def test_refusal_says_what_is_missing(lake: DriverNode) -> None:
+def test_refusal_names_user_and_missing_privileges(lake: DriverNode) -> None:
     """The page of a refusal has the user, the missing privileges, and the objects on which they are missing."""
     grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
 
@@ -123,7 +123,7 @@ def test_refusal_says_what_is_missing(lake: DriverNode) -> None:
     assert "lacks SELECT_TABLE or MODIFY_TABLE" in page.text
 
 
-def test_links_keep_a_prefix(lake: DriverNode) -> None:
+def test_links_and_cookie_have_the_proxy_prefix(lake: DriverNode) -> None:
     """Below a proxy's prefix every link, form and redirect has the prefix, and the cookie is bound to it."""
     from limnos.http.console.protocol import ConsoleProtocol
     from limnos.http.console.site import ConsoleSite

@@ -24,7 +24,7 @@ def test_a_dense_graph_is_bounded_and_the_rest_is_counted() -> None:
     assert (picture.left_out, picture.lines_left_out) == (10, 900 - EDGES_MAX)
 
 
-def test_a_small_graph_is_whole() -> None:
+def test_small_graph_is_drawn_completely() -> None:
     """Nothing is left out below the limits."""
     picture = graph_picture("small", nodes(3), edges=[("0", "1"), ("1", "2"), ("2", "0")])
 

@@ -55,7 +55,7 @@ def test_every_answer_has_the_security_headers(lake: DriverNode, signed_in: bool
             assert answer.headers["cache-control"] == "no-store", path
 
 
-def test_unknown_page_has_the_headers_too(lake: DriverNode) -> None:
+def test_unknown_url_and_wrong_method_have_security_headers(lake: DriverNode) -> None:
     """Unknown URLs and wrong methods are answered as pages."""
     visitor = ConsoleVisitor(lake)
 
@@ -65,7 +65,7 @@ def test_unknown_page_has_the_headers_too(lake: DriverNode) -> None:
         assert answer.headers["content-type"].startswith("text/html")
 
 
-def test_tls_pins_https(lake: DriverNode) -> None:
+def test_tls_answers_have_strict_transport_security(lake: DriverNode) -> None:
     """Over TLS every answer has `Strict-Transport-Security`."""
     protocol = ConsoleProtocol(ConsoleSite(is_tls=True))
     lake.built.application.protocols = [
@@ -101,7 +101,7 @@ def test_forged_posts_are_refused(lake: DriverNode, route: object) -> None:
     assert visitor.get("/console/").status == 200
 
 
-def test_no_other_protocol_reads_the_cookie(admin: ConsoleVisitor) -> None:
+def test_session_cookie_is_accepted_by_the_console_only(admin: ConsoleVisitor) -> None:
     """A session's cookie or token is accepted by the console only."""
     (text,) = admin.cookies.values()
 
@@ -110,7 +110,7 @@ def test_no_other_protocol_reads_the_cookie(admin: ConsoleVisitor) -> None:
         assert admin.node.ask("GET", path, user=None, authorization=f"Bearer {text}").status == 401
 
 
-def test_a_token_is_no_cookie(lake: DriverNode) -> None:
+def test_api_token_is_refused_as_cookie(lake: DriverNode) -> None:
     """An API token is not accepted as the cookie."""
     token = lake.done("POST", "/api/limnos/v1/tokens", {"name": "laptop"})["token"]
     visitor = ConsoleVisitor(lake, cookies={"limnos-8090": token})
@@ -129,7 +129,7 @@ def test_reads_change_nothing(admin: ConsoleVisitor) -> None:
     assert after["changes"] == []
 
 
-def test_no_page_names_a_secret(admin: ConsoleVisitor) -> None:
+def test_no_page_contains_the_session_cookie(admin: ConsoleVisitor) -> None:
     """No page contains the session cookie's value."""
     (text,) = admin.cookies.values()
 
@@ -137,7 +137,7 @@ def test_no_page_names_a_secret(admin: ConsoleVisitor) -> None:
         assert text not in text_of(admin.get(path_of(route.path)))
 
 
-def test_browsers_at_the_root_are_led_to_the_console(lake: DriverNode) -> None:
+def test_browser_at_the_root_is_redirected_to_the_console(lake: DriverNode) -> None:
     """A browser is redirected to the console, below a proxy's prefix, too; programs get text."""
     browser = lake.ask("GET", "/", user=None, accept="text/html,application/xhtml+xml")
     program = lake.ask("GET", "/", user=None, accept="*/*")

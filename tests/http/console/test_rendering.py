@@ -23,12 +23,12 @@ NOW = 1_800_000_000_000
         (86_400 * 800, "2 y ago"),
     ],
 )
-def test_times_in_one_unit(ago_s: int, words: str) -> None:
+def test_durations_are_shown_in_the_largest_unit(ago_s: int, words: str) -> None:
     """A duration is shown in its largest unit."""
     assert time_ago(NOW - ago_s * 1000, NOW) == words
 
 
-def test_times_that_are_none_or_beyond() -> None:
+def test_missing_future_and_out_of_range_times_are_rendered() -> None:
     """Filters accept a missing time, a future time, and a time beyond the calendar."""
     assert time_ago(None, NOW) == "never"
     assert time_ago(NOW + 60_000, NOW) == "just now"
@@ -36,7 +36,7 @@ def test_times_that_are_none_or_beyond() -> None:
     assert exact_time(0) == "1970-01-01 00:00:00 UTC"
 
 
-def test_sizes_and_counts() -> None:
+def test_sizes_and_counts_are_formatted() -> None:
     """Sizes are in binary units with one digit, and numbers have thousands separators."""
     assert [size_text(each) for each in (None, 0, 1023, 1536, 5 << 40)] == ["", "0 B", "1023 B", "1.5 KiB", "5.0 TiB"]
     assert count_text(1234567) == "1\u202f234\u202f567"
@@ -57,14 +57,14 @@ def test_names_break_after_dots() -> None:
     assert environment().render_str("{{ name|breaks }}", name="main.<b>.x") == "main.<wbr>&lt;b&gt;.<wbr>x"
 
 
-def test_first_click_changes_the_colours() -> None:
+def test_first_click_selects_the_opposite_theme() -> None:
     """The script's first click selects the opposite of the system's theme."""
     script = static_file("limnos.js").decode()
 
     assert 'isDark ? ["", "light", "dark"] : ["", "dark", "light"]' in script
 
 
-def test_wide_lists_have_an_edge() -> None:
+def test_overflowing_lists_have_a_shaded_edge() -> None:
     """The style sheet shades the edge of a list that is wider than its box."""
     sheet = static_file("limnos.css").decode().partition(".sheet {")[2].partition("}")[0]
 

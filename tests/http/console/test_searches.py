@@ -10,7 +10,7 @@ from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import DriverNode
 
 
-def test_search_finds_by_the_start_of_a_name(admin: ConsoleVisitor) -> None:
+def test_search_by_name_prefix_links_to_the_object(admin: ConsoleVisitor) -> None:
     """A search by the beginning of a name finds the object with a link to its page. The box keeps the query."""
     page = admin.read("/console/search?q=flig")
 
@@ -19,7 +19,7 @@ def test_search_finds_by_the_start_of_a_name(admin: ConsoleVisitor) -> None:
     assert ("value", "flig") in page.attributes
 
 
-def test_nothing_is_found_that_one_may_not_load(lake: DriverNode) -> None:
+def test_hidden_object_looks_like_no_result(lake: DriverNode) -> None:
     """A search for a hidden object returns the same page as a search without results."""
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana = ConsoleVisitor(lake).sign_in("ana")
@@ -30,7 +30,7 @@ def test_nothing_is_found_that_one_may_not_load(lake: DriverNode) -> None:
     assert hidden.replace("flights", "nothing") == missing
 
 
-def test_unreadable_question_is_explained(admin: ConsoleVisitor) -> None:
+def test_invalid_filter_value_returns_400(admin: ConsoleVisitor) -> None:
     """A query with an invalid filter value is 400 on the search page."""
     answer = admin.get("/console/search?q=kind%3Anothing")
 
@@ -38,12 +38,12 @@ def test_unreadable_question_is_explained(admin: ConsoleVisitor) -> None:
     assert 'role="alert"' in text_of(answer)
 
 
-def test_empty_question_says_how_to_ask(admin: ConsoleVisitor) -> None:
+def test_empty_query_shows_examples(admin: ConsoleVisitor) -> None:
     """The search page without a query shows examples."""
     assert "kind:table" in admin.read("/console/search").text
 
 
-def test_palette_gets_a_few_hits_without_the_frame(admin: ConsoleVisitor) -> None:
+def test_palette_answer_has_only_links_without_page_frame(admin: ConsoleVisitor) -> None:
     """The palette's answer has only links, without the page's frame. Empty and invalid queries get a message."""
     found = text_of(admin.get("/console/search?metalake=lake&q=flights", x_limnos_part="1"))
     empty = text_of(admin.get("/console/search?metalake=lake&q=", x_limnos_part="1"))
@@ -55,7 +55,7 @@ def test_palette_gets_a_few_hits_without_the_frame(admin: ConsoleVisitor) -> Non
     assert (wrong.status, PageReader(text_of(wrong)).hrefs) == (200, [])
 
 
-def test_palette_finds_nothing_hidden(lake: DriverNode) -> None:
+def test_palette_omits_hidden_objects(lake: DriverNode) -> None:
     """The palette does not find hidden objects. A user who is not in the metalake is refused."""
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana, stranger = (ConsoleVisitor(lake).sign_in(user) for user in ("ana", "stranger"))
@@ -77,7 +77,7 @@ def test_palette_suggests_a_corrected_word() -> None:
     assert "Nothing was found. flights Did you mean this?" in page.text
 
 
-def test_filters_are_said_in_plain_words(admin: ConsoleVisitor) -> None:
+def test_filters_without_words_are_explained(admin: ConsoleVisitor) -> None:
     """A query without words, with or without results, has an explanation of its filters."""
     page = admin.read("/console/search?q=kind:table+owner:admin+in:main.raw").text
     nothing = admin.read("/console/search?q=tag:level=high+tag:pii+format:lance").text
@@ -88,7 +88,7 @@ def test_filters_are_said_in_plain_words(admin: ConsoleVisitor) -> None:
     assert "with the tag level and its value high and with the tag pii and of the format lance" in nothing
 
 
-def test_the_box_says_that_columns_are_searched(admin: ConsoleVisitor) -> None:
+def test_search_box_placeholder_names_columns_tags_and_owners(admin: ConsoleVisitor) -> None:
     """The placeholder of the search box names columns, tags and owners."""
     page = admin.read("/console/search")
 
@@ -96,7 +96,7 @@ def test_the_box_says_that_columns_are_searched(admin: ConsoleVisitor) -> None:
     assert "Columns of Lance tables are not searched" in page.text
 
 
-def test_matches_are_explained_by_one_text(admin: ConsoleVisitor) -> None:
+def test_matching_column_or_comment_is_shown_once(admin: ConsoleVisitor) -> None:
     """A column that contains all words is named once as the match, and a matching comment is quoted."""
     fields = [
         {"id": at, "name": name, "required": False, "type": "int"}
@@ -112,7 +112,7 @@ def test_matches_are_explained_by_one_text(admin: ConsoleVisitor) -> None:
     assert "comment: Delays of flights, per leg" in palette.text
 
 
-def test_an_unknown_filter_gets_a_list_of_filters(admin: ConsoleVisitor) -> None:
+def test_unknown_filter_lists_the_existing_filters(admin: ConsoleVisitor) -> None:
     """For an unknown filter such as `column:`, the page and the palette list the existing filters. Other queries do not
     get the list.
     """

@@ -48,7 +48,7 @@ def elsewhere(visitor: ConsoleVisitor, node: DriverNode) -> ConsoleVisitor:
     return ConsoleVisitor(node, cookies=dict(visitor.cookies))
 
 
-def test_password_opens_a_session(pair: tuple[DriverNode, DriverNode]) -> None:
+def test_correct_password_opens_a_session_on_every_node(pair: tuple[DriverNode, DriverNode]) -> None:
     """A correct password opens a session on every node. A wrong one opens none and gets a message."""
     one, two = pair
     visitor = ConsoleVisitor(one)
@@ -63,7 +63,9 @@ def test_password_opens_a_session(pair: tuple[DriverNode, DriverNode]) -> None:
 
 
 @pytest.mark.parametrize("change", ["password", "forget", "everywhere"])
-def test_ended_sessions_stop_at_the_next_click_on_every_node(pair: tuple[DriverNode, DriverNode], change: str) -> None:
+def test_password_change_and_sign_out_end_sessions_on_every_node(
+    pair: tuple[DriverNode, DriverNode], change: str
+) -> None:
     """Changing or deleting the password, and signing out everywhere, end all sessions of the user on both nodes."""
     one, two = pair
     ana = enter(one, {"user": "ana", "password": PASSWORD})
@@ -81,7 +83,7 @@ def test_ended_sessions_stop_at_the_next_click_on_every_node(pair: tuple[DriverN
     assert not is_in(ana)
 
 
-def test_disabled_user_meets_no_page_on_any_node(pair: tuple[DriverNode, DriverNode]) -> None:
+def test_disabled_user_is_refused_on_every_node(pair: tuple[DriverNode, DriverNode]) -> None:
     """The next request of a disabled user gets nothing of the metalake, on either node."""
     one, two = pair
     ana = elsewhere(enter(one, {"user": "ana", "password": PASSWORD}), two)
@@ -94,7 +96,7 @@ def test_disabled_user_meets_no_page_on_any_node(pair: tuple[DriverNode, DriverN
     assert ConsoleVisitor(two).post("/console/sign-in", {"user": "ana", "password": PASSWORD}).status == 401
 
 
-def test_revoked_grant_counts_at_the_next_click_on_every_node(pair: tuple[DriverNode, DriverNode]) -> None:
+def test_revoked_privilege_applies_immediately_on_every_node(pair: tuple[DriverNode, DriverNode]) -> None:
     """A user whose role loses its privileges is refused the table's page from the next request on, on either node."""
     one, two = pair
     wire.make_space(one, "a")
@@ -110,7 +112,7 @@ def test_revoked_grant_counts_at_the_next_click_on_every_node(pair: tuple[Driver
     assert [each.get(page).status for each in visits] == [403, 403]
 
 
-def test_session_of_a_token_ends_with_it(pair: tuple[DriverNode, DriverNode]) -> None:
+def test_session_of_a_revoked_token_ends(pair: tuple[DriverNode, DriverNode]) -> None:
     """A sign-in with an API token opens a session, which ends when the token is revoked."""
     one, two = pair
     made = one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "laptop"})
@@ -137,7 +139,7 @@ def test_sign_out_ends_this_session_alone(admin: ConsoleVisitor) -> None:
     assert is_in(other)
 
 
-def test_one_session_is_ended_from_the_list(admin: ConsoleVisitor) -> None:
+def test_user_can_end_only_own_sessions_from_the_list(admin: ConsoleVisitor) -> None:
     """The list has the user's own sessions; a button ends one of them, but not another user's."""
     other = ConsoleVisitor(admin.node).sign_in()
     strange = ConsoleVisitor(admin.node).sign_in("eve")
@@ -172,7 +174,7 @@ def test_idle_session_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatc
     assert not is_in(later)
 
 
-def test_code_of_a_terminal_counts_once(lake: DriverNode) -> None:
+def test_console_code_works_only_once(lake: DriverNode) -> None:
     """`limnos console` prints a one-time code. Its page names the user, opens one session, and does not work again."""
     made = lake.done("POST", f"{OWN}/console/codes")
     visitor = ConsoleVisitor(lake)
@@ -187,7 +189,7 @@ def test_code_of_a_terminal_counts_once(lake: DriverNode) -> None:
     assert lake.ask("GET", f"{OWN}/tokens", user=None, authorization=f"Bearer {made['code']}").status == 401
 
 
-def test_names_are_believed_on_loopback_alone(lake: DriverNode) -> None:
+def test_name_without_password_opens_no_session(lake: DriverNode) -> None:
     """Where unauthenticated names are refused, a name without a password opens no session."""
     lake.built.application.protocols = [
         ConsoleProtocol(ConsoleSite()) if each.name == "console" else each for each in lake.built.application.protocols
@@ -198,7 +200,7 @@ def test_names_are_believed_on_loopback_alone(lake: DriverNode) -> None:
     assert answer.status == 401
 
 
-def test_no_sign_in_over_http_from_another_machine(lake: DriverNode) -> None:
+def test_remote_sign_in_without_tls_is_refused(lake: DriverNode) -> None:
     """Without TLS the sign-in page refuses credentials from other machines."""
     visitor = ConsoleVisitor(lake, host="lake.example.com")
 
@@ -207,7 +209,7 @@ def test_no_sign_in_over_http_from_another_machine(lake: DriverNode) -> None:
     assert visitor.cookies == {}
 
 
-def test_access_off_is_said_on_every_page(fresh: Callable[[str], Path]) -> None:
+def test_disabled_access_control_is_shown_in_a_banner(fresh: Callable[[str], Path]) -> None:
     """With access control off a banner says so, before and after sign-in."""
     with node_at(fresh("open"), access=False) as node:
         visitor = ConsoleVisitor(node)

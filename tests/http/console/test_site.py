@@ -24,7 +24,7 @@ HOST = {b"host": b"localhost:8090"}
         (PROXIED, {b"origin": b"https://data.example.com"}),
     ],
 )
-def test_own_page_is_taken(site: ConsoleSite, headers: dict[bytes, bytes]) -> None:
+def test_same_origin_post_is_accepted(site: ConsoleSite, headers: dict[bytes, bytes]) -> None:
     """A POST from the console's own page is accepted by the Origin header or by the Sec-Fetch-Site header."""
     site.require_own_page({**HOST, **headers})
 
@@ -87,7 +87,7 @@ def test_cookie_over_tls_is_bound_to_the_host() -> None:
         (b"", None),
     ],
 )
-def test_cookie_is_read_once(cookie: bytes, found: bytes | None) -> None:
+def test_duplicate_cookie_is_refused(cookie: bytes, found: bytes | None) -> None:
     """If a request has two cookies of the name, neither is accepted, because another site may have set one."""
     assert PLAIN.cookie_of({**HOST, b"cookie": cookie}) == found
 
@@ -99,12 +99,12 @@ def test_cookie_is_read_once(cookie: bytes, found: bytes | None) -> None:
         "/api/limnos/v1/tokens", "javascript:alert(1)", "/console/\xe9",
     ],
 )  # fmt: skip
-def test_sign_in_leads_into_the_console_alone(text: str | None) -> None:
+def test_sign_in_target_outside_the_console_is_replaced(text: str | None) -> None:
     """A target of the sign-in page outside of the console is replaced by the console's first page."""
     assert PLAIN.path_below(text) == "/console/"
 
 
-def test_sign_in_leads_to_a_page() -> None:
+def test_sign_in_target_inside_the_console_is_accepted() -> None:
     """A target below the console's path and prefix is accepted unchanged."""
     assert (
         PROXIED.path_below("/lake/console/o/table/lake/main/a/b?tab=x") == "/lake/console/o/table/lake/main/a/b?tab=x"
@@ -121,7 +121,7 @@ def test_sign_in_leads_to_a_page() -> None:
         (b"10.0.0.1:80", False),
     ],
 )
-def test_sign_in_needs_tls_beyond_loopback(host: bytes, is_allowed: bool) -> None:
+def test_http_cookie_is_accepted_only_on_loopback(host: bytes, is_allowed: bool) -> None:
     """Over http the cookie is accepted on loopback only."""
     assert PLAIN.allows_sign_in({b"host": host}) is is_allowed
     assert TLS.allows_sign_in({b"host": host})

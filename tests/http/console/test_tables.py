@@ -14,7 +14,7 @@ from tests.http.driver import DriverNode
 FLIGHTS = "/console/o/table/lake/main/raw/flights"
 
 
-def test_columns_are_listed_with_those_inside(admin: ConsoleVisitor) -> None:
+def test_struct_fields_are_listed_below_their_column(admin: ConsoleVisitor) -> None:
     """The fields of a struct are listed below it, and a column's comment is beside its type."""
     page = admin.read(FLIGHTS)
 
@@ -29,12 +29,12 @@ def test_columns_are_listed_with_those_inside(admin: ConsoleVisitor) -> None:
         assert word in page.text
 
 
-def test_new_table_says_that_nothing_was_written(admin: ConsoleVisitor) -> None:
+def test_page_of_an_empty_table_explains_the_first_write(admin: ConsoleVisitor) -> None:
     """The page of a table without snapshots says how to write the first one."""
     assert "No snapshot yet" in admin.read(f"{FLIGHTS}?tab=snapshots").text
 
 
-def test_connect_shows_this_table_in_each_clients_spelling(admin: ConsoleVisitor) -> None:
+def test_connect_tab_has_address_and_table_name_for_each_client(admin: ConsoleVisitor) -> None:
     """The Connect tab has the address that the browser used and the table's name as each client writes it. No snippet
     has a token.
     """
@@ -50,7 +50,7 @@ def test_connect_shows_this_table_in_each_clients_spelling(admin: ConsoleVisitor
     assert "lim_" not in page.text
 
 
-def test_wide_table_stays_in_its_budget(admin: ConsoleVisitor) -> None:
+def test_page_of_a_wide_table_stays_within_size_limit(admin: ConsoleVisitor) -> None:
     """The page of a table with 405 columns is smaller than 256 kB, and smaller than 20 kB compressed."""
     fields = [
         {"id": at + 1, "name": f"sensor_{at}", "required": False, "type": "double", "doc": f"field {at}"}
@@ -90,7 +90,7 @@ def test_snapshots_carry_their_branches_and_tags() -> None:
     assert (oldest.rows_changed, [each.icon for each in oldest.references]) == ("+5\u202f000", ["tag"])
 
 
-def test_page_costs_what_is_shown(lake: DriverNode) -> None:
+def test_tree_of_a_large_namespace_shows_first_100_tables(lake: DriverNode) -> None:
     """The page of a table in a namespace of 150 tables has the first 100 in the tree, and the table itself."""
     for number in range(150):
         add_table(lake, "raw%1Fnyc", f"t{number:03}")
@@ -102,7 +102,7 @@ def test_page_costs_what_is_shown(lake: DriverNode) -> None:
     assert ("aria-current", "page") in page.attributes
 
 
-def test_commands_quote_names_for_the_shell(lake: DriverNode) -> None:
+def test_connect_commands_quote_table_names_for_the_shell(lake: DriverNode) -> None:
     """The commands of the Connect tab quote a table name as one argument, so that the shell runs nothing in it."""
     add_table(lake, "raw", "it's `x`")
     page = ConsoleVisitor(lake).sign_in().read("/console/o/table/lake/main/raw/it%27s%20%60x%60?tab=connect")
@@ -114,7 +114,7 @@ def test_commands_quote_names_for_the_shell(lake: DriverNode) -> None:
     assert 'warehouse="lake/main"' in page.text
 
 
-def test_spark_snippet_names_the_runtime_that_we_pin(admin: ConsoleVisitor) -> None:
+def test_spark_snippet_names_the_pinned_runtime_package(admin: ConsoleVisitor) -> None:
     """The Spark snippet names the runtime package that `limnos spark jars` fetches for the newest Spark."""
     page = admin.read("/console/o/table/lake/main/raw/flights?tab=connect")
 

@@ -7,7 +7,7 @@ from tests.http.driver import API, DriverNode
 BULK = "/api/bulk/metalakes/lake/users"
 
 
-def test_users_are_added_and_removed(node: DriverNode) -> None:
+def test_valid_users_are_changed_and_invalid_ones_reported(node: DriverNode) -> None:
     """Valid users are added and removed; each other one is reported by its position with the error of a single
     request.
     """
@@ -39,7 +39,7 @@ def test_users_are_added_and_removed(node: DriverNode) -> None:
     assert "ana" not in node.done("GET", f"{API}/lake/users")["names"]
 
 
-def test_how_many_is_bounded(node: DriverNode) -> None:
+def test_number_of_users_is_limited(node: DriverNode) -> None:
     """Zero or more than a hundred users are refused, and nothing is changed."""
     many = [{"name": f"u{number}"} for number in range(101)]
 

@@ -20,7 +20,7 @@ def told(answer: DriverAnswer) -> tuple[int, object, object]:
     return answer.status, answer["code"], answer["type"]
 
 
-def test_create_speaks_gravitinos_words(node: DriverNode) -> None:
+def test_create_accepts_gravitino_backend_properties(node: DriverNode) -> None:
     """A created catalog has its type in lower case, and Gravitino's backend properties are accepted."""
     properties = {
         "catalog-backend": "jdbc",
@@ -50,9 +50,7 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("properties,words", FOREIGN)
-def test_a_backend_elsewhere_is_refused_and_never_ignored(
-    node: DriverNode, properties: dict[str, str], words: str
-) -> None:
+def test_foreign_backend_is_refused(node: DriverNode, properties: dict[str, str], words: str) -> None:
     """Create, connection test and alter of a catalog with a foreign backend are refused. The message names the provider
     to use.
     """
@@ -79,7 +77,7 @@ def test_a_backend_elsewhere_is_refused_and_never_ignored(
 
 
 @pytest.mark.parametrize("backend", ["jdbc", "memory"])
-def test_a_backend_of_its_own_is_a_native_catalog(node: DriverNode, backend: str) -> None:
+def test_gravitino_backend_becomes_a_native_catalog(node: DriverNode, backend: str) -> None:
     """A catalog with Gravitino's own backend becomes a native catalog. Later changes do not mention the backend."""
     node.done("POST", f"{ALL}/testConnection", {**NEW, "properties": {"catalog-backend": backend}})
     node.done("POST", ALL, {**NEW, "properties": {"catalog-backend": backend}})
@@ -90,7 +88,7 @@ def test_a_backend_of_its_own_is_a_native_catalog(node: DriverNode, backend: str
     assert made["properties"]["catalog-backend"] == backend
 
 
-def test_list_gives_names_or_everything(node: DriverNode) -> None:
+def test_list_returns_names_or_details(node: DriverNode) -> None:
     """A list has the names of the catalogs with their metalake. With `details`, in any letter case, it has whole
     catalogs.
     """
@@ -103,7 +101,7 @@ def test_list_gives_names_or_everything(node: DriverNode) -> None:
     assert told == [("lance", "lakehouse-generic"), ("main", "lakehouse-iceberg"), ("side", "lakehouse-iceberg")]
 
 
-def test_list_shrinks_to_what_one_may_use(node: DriverNode) -> None:
+def test_list_has_only_usable_catalogs(node: DriverNode) -> None:
     """A member sees in the list only catalogs with a grant of USE_CATALOG."""
     node.done("POST", ALL, NEW)
     grant(node, "ana", "use_catalog", kind="catalog", on="side")
@@ -113,7 +111,7 @@ def test_list_shrinks_to_what_one_may_use(node: DriverNode) -> None:
     assert [each["name"] for each in answer.json()["identifiers"]] == ["side"]
 
 
-def test_load_is_refused_alike_whether_it_exists(node: DriverNode) -> None:
+def test_refused_load_does_not_reveal_existence(node: DriverNode) -> None:
     """A member without USE_CATALOG gets the same 403 and body for a missing catalog."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -124,7 +122,7 @@ def test_load_is_refused_alike_whether_it_exists(node: DriverNode) -> None:
     assert "needs USE_CATALOG on main" in str(real["message"])
 
 
-def test_who_may_know_gets_404(node: DriverNode) -> None:
+def test_missing_catalog_returns_404_to_permitted_users(node: DriverNode) -> None:
     """A missing catalog is 404 for users who could use it if it existed."""
     answer = node.get(f"{ALL}/none")
 
@@ -179,7 +177,7 @@ def test_existing_name_is_409(node: DriverNode) -> None:
     assert told(answer) == (409, 1004, "CatalogAlreadyExistsException")
 
 
-def test_creating_takes_create_catalog(node: DriverNode) -> None:
+def test_create_needs_create_catalog_privilege(node: DriverNode) -> None:
     """Creating a catalog needs CREATE_CATALOG, and the creator becomes the owner."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -191,7 +189,7 @@ def test_creating_takes_create_catalog(node: DriverNode) -> None:
     assert node.get(f"{API}/lake/owners/catalog/side")["owner"] == {"name": "ana", "type": "user"}
 
 
-def test_testing_a_new_catalog_makes_none(node: DriverNode) -> None:
+def test_connection_test_creates_no_catalog(node: DriverNode) -> None:
     """A successful connection test returns code 0 and creates no catalog."""
     body = {**NEW, "properties": {"warehouse": f"file://{node.data}/warehouse/w"}}
 
@@ -211,14 +209,16 @@ def test_testing_a_new_catalog_makes_none(node: DriverNode) -> None:
     ],
     ids=str,
 )
-def test_failed_test_is_an_answer(node: DriverNode, change: dict[str, object], code: int, name: str) -> None:
+def test_failed_connection_test_returns_200_with_error_body(
+    node: DriverNode, change: dict[str, object], code: int, name: str
+) -> None:
     """A failed connection test has status 200 and an error body, by which clients distinguish it from a refusal."""
     answer = node.post(f"{ALL}/testConnection", {**NEW, **change})
 
     assert told(answer) == (200, code, name)
 
 
-def test_testing_takes_the_right_to_create(node: DriverNode) -> None:
+def test_connection_test_needs_the_privilege_to_create(node: DriverNode) -> None:
     """A connection test by a user without the privilege to create a catalog is refused with 403."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -244,7 +244,7 @@ def test_existing_catalog_can_be_tested(node: DriverNode) -> None:
     assert "what" not in node.get(f"{ALL}/main").json()["catalog"]["properties"]["warehouse"]
 
 
-def test_disabled_catalog_refuses_what_is_below(node: DriverNode) -> None:
+def test_requests_below_a_disabled_catalog_return_409(node: DriverNode) -> None:
     """Requests below a disabled catalog are refused with 409 and code 1009. The catalog itself can be loaded and
     enabled.
     """
@@ -258,7 +258,7 @@ def test_disabled_catalog_refuses_what_is_below(node: DriverNode) -> None:
     assert node.get(f"{ALL}/main/schemas").status == 200
 
 
-def test_that_a_catalog_is_disabled_is_for_who_may_use_it(node: DriverNode) -> None:
+def test_disabled_state_is_hidden_from_users_without_rights(node: DriverNode) -> None:
     """Users without rights get the same refusal whether or not the catalog is disabled."""
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(node, "eve", "create_tag", kind="METALAKE", on="lake")
@@ -271,7 +271,7 @@ def test_that_a_catalog_is_disabled_is_for_who_may_use_it(node: DriverNode) -> N
     assert (again["eve"].status, "disabled" in str(again["eve"]["message"])) == (403, False)
 
 
-def test_drop_wants_an_empty_disabled_catalog(node: DriverNode) -> None:
+def test_drop_needs_an_empty_disabled_catalog_or_force(node: DriverNode) -> None:
     """Dropping an enabled catalog is refused with 1010, and one with schemas with 1005. `force` drops it; dropping a
     missing catalog returns `dropped: false`.
     """
@@ -287,7 +287,7 @@ def test_drop_wants_an_empty_disabled_catalog(node: DriverNode) -> None:
     assert answers == [{"code": 0, "dropped": True}, {"code": 0, "dropped": False}]
 
 
-def test_flag_that_is_neither_true_nor_false_is_400(node: DriverNode) -> None:
+def test_non_boolean_query_flag_returns_400(node: DriverNode) -> None:
     """A query flag other than true or false, in any letter case, is refused with 400."""
     answer = node.delete(f"{ALL}/main?force=maybe")
 
@@ -328,7 +328,7 @@ def test_no_answer_holds_a_secret(keeping: DriverNode) -> None:
     assert [answer.body for answer in answers if b"T0psecret" in answer.body] == []
 
 
-def test_readers_get_what_engines_need(keeping: DriverNode) -> None:
+def test_private_properties_are_hidden_from_readers(keeping: DriverNode) -> None:
     """Users of a catalog see its location but not its private properties; the owner sees all names, with masked
     secrets.
     """
@@ -343,7 +343,7 @@ def test_readers_get_what_engines_need(keeping: DriverNode) -> None:
     assert {user: catalogs[0]["properties"] for user, catalogs in listed.items()} == shown
 
 
-def test_mask_is_no_value(keeping: DriverNode) -> None:
+def test_masked_secret_as_value_is_refused(keeping: DriverNode) -> None:
     """An alter that sets a property to a masked secret is refused and changes nothing."""
     change = {"updates": [{"@type": "setProperty", "property": "credential", "value": "******"}]}
     body = {**NEW, "properties": {"credential": "******"}}
@@ -364,7 +364,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("properties", OUTSIDE, ids=str)
-def test_roots_are_the_servers_to_allow(node: DriverNode, properties: dict[str, str]) -> None:
+def test_location_outside_the_allowed_roots_is_refused(node: DriverNode, properties: dict[str, str]) -> None:
     """A catalog with locations outside of the server's allowed roots cannot be created, altered or tested."""
     stated = {key: value.format(data=node.data) for key, value in properties.items()}
     updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in stated.items()]
@@ -380,7 +380,7 @@ def test_roots_are_the_servers_to_allow(node: DriverNode, properties: dict[str, 
     assert node.get(f"{ALL}/side").status == 404
 
 
-def test_refused_root_names_the_flag(node: DriverNode) -> None:
+def test_refused_location_names_the_flag_that_allows_it(node: DriverNode) -> None:
     """The refusal of a location names the flag that allows it."""
     answer = node.post(ALL, {**NEW, "properties": {"warehouse": "s3a://b/k/"}})
 
@@ -388,7 +388,7 @@ def test_refused_root_names_the_flag(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("name", ["s3.endpoint", "s3-endpoint"])
-def test_endpoints_are_the_servers_to_allow(fresh: Callable[[str], Path], name: str) -> None:
+def test_endpoint_outside_the_allowed_list_is_not_contacted(fresh: Callable[[str], Path], name: str) -> None:
     """The server does not connect to an endpoint that is not allowed, and the answer does not depend on whether a
     server listens there.
     """
@@ -412,7 +412,7 @@ def test_endpoints_are_the_servers_to_allow(fresh: Callable[[str], Path], name: 
 
 
 @pytest.mark.parametrize("gone", ["root", "endpoint"])
-def test_catalogs_of_an_older_release_are_narrowed(fresh: Callable[[str], Path], gone: str) -> None:
+def test_stored_root_or_endpoint_no_longer_allowed_is_refused(fresh: Callable[[str], Path], gone: str) -> None:
     """If the server no longer allows a catalog's root or endpoint, requests that need it are refused and no connection
     is made.
     """

@@ -36,7 +36,7 @@ def warehouse(node: DriverNode) -> str:
     return str(location).rpartition("/")[0]
 
 
-def test_a_fileset_itself(files: DriverNode) -> None:
+def test_fileset_lifecycle(files: DriverNode) -> None:
     """A fileset is loaded, listed, changed, renamed, dropped and restored; its directory is created, and stays."""
     made = make(files, comment="c", properties={"k": "v"}, storageLocations={})
     directory = Path(str(made["storageLocation"]).removeprefix("file://"))
@@ -68,7 +68,7 @@ def test_the_name_of_a_new_fileset_is_percent_decoded_once(files: DriverNode) ->
     assert files.done("GET", f"{FILESETS}/day%3D1")["fileset"]["name"] == "day=1"
 
 
-def test_locations_from_above_and_from_templates(files: DriverNode) -> None:
+def test_location_is_inherited_and_placeholders_replaced(files: DriverNode) -> None:
     """A schema's location overrides the catalog's. Placeholders in it are replaced by names, the user and
     properties.
     """
@@ -90,7 +90,7 @@ def test_locations_from_above_and_from_templates(files: DriverNode) -> None:
     )
 
 
-def test_the_test_of_an_edit_checks_the_location_as_the_edit_does(files: DriverNode) -> None:
+def test_connection_test_and_alter_refuse_locations_outside_roots(files: DriverNode) -> None:
     """A connection test with `updates` and the alter both refuse a location outside of the allowed roots."""
     edit = {"updates": [{"@type": "setProperty", "property": "location", "value": "file:///etc"}]}
     tested, altered = files.post(f"{CATALOG}/testConnection", edit).json(), files.put(CATALOG, edit).json()
@@ -98,7 +98,7 @@ def test_the_test_of_an_edit_checks_the_location_as_the_edit_does(files: DriverN
     assert "Location file:///etc is not below a root" in tested["message"]
 
 
-def test_several_locations(files: DriverNode) -> None:
+def test_location_is_selected_by_name_or_default(files: DriverNode) -> None:
     """A request names the location, or the default location of a property applies. An unknown location name is
     refused.
     """
@@ -118,7 +118,7 @@ def test_several_locations(files: DriverNode) -> None:
     assert files.get(f"{FILESETS}/f/location").status == 400
 
 
-def test_who_may_make_none_leaves_no_directory(files: DriverNode) -> None:
+def test_create_without_create_fileset_makes_no_directory(files: DriverNode) -> None:
     """A create by a user without CREATE_FILESET is refused and creates no directory. With the privilege, the directory
     is created.
     """
@@ -134,7 +134,7 @@ def test_who_may_make_none_leaves_no_directory(files: DriverNode) -> None:
     assert len(list(place.iterdir())) == len(there) + 1
 
 
-def test_what_lies_in_it(files: DriverNode, tmp_path: Path) -> None:
+def test_files_are_listed_after_directories_and_without_links(files: DriverNode, tmp_path: Path) -> None:
     """Directories are listed before files, which have sizes. Links and files outside of the fileset are not listed."""
     directory = Path(str(make(files)["storageLocation"]).removeprefix("file://"))
     (directory / "day=1").mkdir()
@@ -165,7 +165,7 @@ def test_what_lies_in_it(files: DriverNode, tmp_path: Path) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_locations_that_are_refused(files: DriverNode, body: dict) -> None:
+def test_missing_or_outside_location_returns_400(files: DriverNode, body: dict) -> None:
     """A location outside of the roots, or a missing one, is 400, and nothing is created."""
     answer = files.post(FILESETS, {"name": "f", **body})
 
@@ -173,7 +173,7 @@ def test_locations_that_are_refused(files: DriverNode, body: dict) -> None:
     assert files.done("GET", FILESETS)["identifiers"] == []
 
 
-def test_a_catalog_cannot_open_what_the_server_does_not_allow(files: DriverNode) -> None:
+def test_catalog_cannot_set_locations_outside_the_allowed_roots(files: DriverNode) -> None:
     """A catalog cannot set locations that the server does not allow, at its creation or later."""
     answers = [
         files.post(f"{API}/lake/catalogs", {"name": "x", "type": "fileset", "properties": {"location": "file:///etc"}}),
@@ -212,7 +212,7 @@ def kept(node: DriverNode) -> list[str]:
     return [str(each["result"]) for each in found if each["kind"] == FILESET_PURGE]
 
 
-def test_files_go_when_a_managed_fileset_is_gone(files: DriverNode) -> None:
+def test_files_of_a_purged_managed_fileset_are_deleted(files: DriverNode) -> None:
     """The files of a managed fileset are deleted once it can no longer be restored. Files of external filesets stay,
     and links are not followed.
     """
@@ -239,7 +239,7 @@ def test_files_go_when_a_managed_fileset_is_gone(files: DriverNode) -> None:
     assert (external / "e.csv").exists()
 
 
-def test_files_stay_where_others_lie(files: DriverNode) -> None:
+def test_purge_keeps_files_at_overlapping_filesets(files: DriverNode) -> None:
     """Another fileset at, above or below the location keeps all files, and the task's result says so."""
     directory = fill(make(files, name="m"))
     make(files, name="other", type="external", storageLocation=f"file://{directory}-2/day=1")
@@ -254,7 +254,7 @@ def test_files_stay_where_others_lie(files: DriverNode) -> None:
     assert f"another fileset or a table is at file://{directory}/day=1" in told
 
 
-def test_filesets_share_no_files(files: DriverNode) -> None:
+def test_overlapping_location_of_another_fileset_is_refused(files: DriverNode) -> None:
     """A fileset at, above or below another one's location is refused; external filesets of one catalog may overlap."""
     root = warehouse(files)
     make(files, name="m", storageLocation=f"{root}/a/b")
@@ -276,7 +276,7 @@ def test_filesets_share_no_files(files: DriverNode) -> None:
     assert (len(shared), beside) == (2, "beside")
 
 
-def test_a_place_is_free_again(files: DriverNode) -> None:
+def test_dropped_location_can_be_reused_by_the_dropping_user(files: DriverNode) -> None:
     """The user who dropped a fileset may create another one at its location, which gets the files. Other users are
     refused while the fileset can be restored.
     """
@@ -293,7 +293,7 @@ def test_a_place_is_free_again(files: DriverNode) -> None:
     assert kept(files) == []
 
 
-def test_nothing_is_made_where_files_are_going(files: DriverNode) -> None:
+def test_location_with_pending_purge_returns_503(files: DriverNode) -> None:
     """Until the purge has run, no fileset can be created at the location, not even an external one; the answer is 503.
     Afterwards the location is free.
     """
@@ -312,7 +312,7 @@ def test_nothing_is_made_where_files_are_going(files: DriverNode) -> None:
     assert not (directory / "b.csv").exists()
 
 
-def test_topics(node: DriverNode) -> None:
+def test_topic_lifecycle(node: DriverNode) -> None:
     """A topic is created, loaded, listed, changed and dropped; topics cannot be renamed."""
     node.done("POST", f"{API}/lake/catalogs", {"name": "bus", "type": "messaging"})
     node.done("POST", f"{API}/lake/catalogs/bus/schemas", {"name": "default"})
@@ -335,7 +335,7 @@ def test_topics(node: DriverNode) -> None:
     assert node.get(f"{topics}/t")["type"] == "NoSuchTopicException"
 
 
-def test_a_taken_name_is_told_before_its_place(files: DriverNode) -> None:
+def test_used_name_returns_409_whatever_the_location(files: DriverNode) -> None:
     """A name in use is refused with 409 and Gravitino's exception, whatever the location. A user without the privilege
     gets 403 instead.
     """
@@ -348,7 +348,7 @@ def test_a_taken_name_is_told_before_its_place(files: DriverNode) -> None:
         assert files.post(FILESETS, body, user="ana").status == 403
 
 
-def test_an_external_fileset_elsewhere_is_told_what_lets_it(files: DriverNode, tmp_path: Path) -> None:
+def test_refused_external_location_has_advice(files: DriverNode, tmp_path: Path) -> None:
     """The refusal of an external location says what the owner and what the operator can change."""
     body = {"name": "e", "type": "external", "storageLocation": f"file://{tmp_path}/far"}
     answer = files.post(FILESETS, body)
@@ -358,7 +358,7 @@ def test_an_external_fileset_elsewhere_is_told_what_lets_it(files: DriverNode, t
     assert f"--allow-root file://{tmp_path}/far (setting storage.allowed_roots)" in str(answer["message"])
 
 
-def test_who_may_make_no_fileset_has_no_directory_made(files: DriverNode) -> None:
+def test_create_by_a_reader_makes_no_directory(files: DriverNode) -> None:
     """A create by a user who may only list and read filesets is refused and creates no directory."""
     place = Path(warehouse(files).removeprefix("file://"))
     before = sorted(place.rglob("*"))

@@ -41,7 +41,7 @@ def alter(node: DriverNode, *updates: dict[str, object]) -> dict:
     return node.done("PUT", f"{FUNCTIONS}/f", {"updates": list(updates)})["function"]
 
 
-def test_a_function_itself(made: DriverNode) -> None:
+def test_function_lifecycle(made: DriverNode) -> None:
     """A function is returned as registered with normalized keywords, listed, altered, dropped and restored."""
     loaded = made.done("GET", f"{FUNCTIONS}/f")["function"]
     names = made.done("GET", FUNCTIONS)["identifiers"]
@@ -66,7 +66,7 @@ def test_a_function_itself(made: DriverNode) -> None:
     assert made.done("GET", f"{FUNCTIONS}/f")["function"]["comment"] == "d"
 
 
-def test_every_change(made: DriverNode) -> None:
+def test_alter_changes_definitions_and_implementations(made: DriverNode) -> None:
     """An alter changes definitions by their parameters and implementations by their runtimes, and leaves the others
     unchanged.
     """
@@ -89,7 +89,7 @@ def test_every_change(made: DriverNode) -> None:
     assert left == [{"parameters": [{"name": "t", "dataType": "string"}], "returnType": "double", "impls": []}]
 
 
-def test_calls_that_could_mean_two_definitions(made: DriverNode) -> None:
+def test_ambiguous_definition_is_refused(made: DriverNode) -> None:
     """A definition whose calls are ambiguous because of another definition's default arguments is refused, and nothing
     is changed.
     """
@@ -123,7 +123,7 @@ def test_calls_that_could_mean_two_definitions(made: DriverNode) -> None:
         ({"name": "a b"}, "a b"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told(made: DriverNode, wrong: dict[str, object], says: str) -> None:
+def test_invalid_function_is_refused_with_advice(made: DriverNode, wrong: dict[str, object], says: str) -> None:
     """An invalid function is refused with advice."""
     answer = made.ask("POST", FUNCTIONS, {**BODY, "name": "g", **wrong})
 
@@ -131,7 +131,7 @@ def test_what_is_wrong_is_told(made: DriverNode, wrong: dict[str, object], says:
     assert says in answer.json()["message"]
 
 
-def test_functions_of_both_languages_share_their_names(made: DriverNode) -> None:
+def test_sqlpp_and_gravitino_functions_do_not_replace_each_other(made: DriverNode) -> None:
     """SQL++ neither sees nor replaces functions that were registered over Gravitino REST. Functions of SQL++ are listed
     with their statements, changed only by SQL++, and not dropped while other objects need them.
     """

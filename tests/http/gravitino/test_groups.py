@@ -12,7 +12,7 @@ def told(answer: DriverAnswer) -> tuple[int, object, object]:
     return answer.status, answer["code"], answer["type"]
 
 
-def test_added_group_is_answered_whole(node: DriverNode) -> None:
+def test_create_returns_the_group(node: DriverNode) -> None:
     """The answer to a create has name, external id and audit, without roles and without `enabled`."""
     made = node.done("POST", ALL, {"name": "staff", "externalId": "s-1"})["group"]
 
@@ -20,7 +20,7 @@ def test_added_group_is_answered_whole(node: DriverNode) -> None:
     assert "enabled" not in made
 
 
-def test_list_gives_names_or_everything(node: DriverNode) -> None:
+def test_list_returns_names_or_details(node: DriverNode) -> None:
     """A list has the names of groups; with `details` it has whole groups."""
     node.done("POST", ALL, {"name": "staff"})
 
@@ -49,7 +49,7 @@ def test_existing_group_is_409(node: DriverNode) -> None:
     assert told(node.post(ALL, {"name": "admin"})) == (409, 1004, "GroupAlreadyExistsException")
 
 
-def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
+def test_removal_reports_whether_the_group_existed(node: DriverNode) -> None:
     """Removing a group ends its roles for members immediately; the answer says whether it existed."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("POST", ALL, {"name": "staff"})
@@ -65,7 +65,7 @@ def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
     assert answers == [{"code": 0, "removed": True}, {"code": 0, "removed": False}]
 
 
-def test_managing_takes_manage_groups(node: DriverNode) -> None:
+def test_changes_need_manage_groups_privilege(node: DriverNode) -> None:
     """Without MANAGE_GROUPS a group can be neither added nor removed."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 

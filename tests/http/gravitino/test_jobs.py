@@ -17,7 +17,7 @@ def own_names(node: DriverNode) -> list[str]:
     return [each for each in node.get(TEMPLATES).json()["names"] if not each.startswith("builtin-")]
 
 
-def test_a_pipeline_is_a_template(node: DriverNode) -> None:
+def test_pipeline_is_returned_as_a_spark_template(node: DriverNode) -> None:
     """A pipeline is a Spark template whose custom fields have the pipeline's name and version."""
     declared = declare(node)
 
@@ -42,7 +42,9 @@ def test_a_pipeline_is_a_template(node: DriverNode) -> None:
         ("discarded", "cancelled"), ("published", "succeeded"), ("lost", "failed"),
     ],
 )  # fmt: skip
-def test_states_in_its_words(node: DriverNode, monkeypatch: pytest.MonkeyPatch, state: str, status: str) -> None:
+def test_run_states_are_returned_as_gravitino_job_statuses(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch, state: str, status: str
+) -> None:
     """Each run state is returned as a job status of Gravitino."""
     run = started(node)
     if state == "cancelling":
@@ -70,7 +72,7 @@ def test_jobs_are_listed_by_template(node: DriverNode) -> None:
     assert [each["jobId"] for each in node.get(f"{JOBS}?jobTemplateName=nyc").json()["jobs"]] == [run]
 
 
-def test_what_is_done_elsewhere(node: DriverNode) -> None:
+def test_pipeline_changes_and_runs_are_refused(node: DriverNode) -> None:
     """The Gravitino routes refuse to change a pipeline's template or start a run by it, and name the route to use. A
     template in use cannot be deleted.
     """
@@ -100,7 +102,7 @@ def altered(node: DriverNode, name: str, **fields: object) -> DriverAnswer:
     return node.put(f"{TEMPLATES}/{name}", {"updates": [{"@type": "updateTemplate", "newTemplate": fields}]})
 
 
-def test_templates_of_programs_and_of_spark(node: DriverNode) -> None:
+def test_templates_are_returned_as_registered(node: DriverNode) -> None:
     """A template is returned as registered, without fields of the other type. Pipelines are listed among the templates,
     but the admin API lists only pipelines.
     """
@@ -120,7 +122,7 @@ def test_templates_of_programs_and_of_spark(node: DriverNode) -> None:
     assert [each["name"] for each in node.get(PIPES).json()["pipelines"]] == ["nyc"]
 
 
-def test_a_template_is_altered(node: DriverNode) -> None:
+def test_alter_changes_only_the_given_fields(node: DriverNode) -> None:
     """An alter changes the name, the comment and the given fields. Null fields stay unchanged, and another template
     type is refused.
     """
@@ -147,7 +149,7 @@ def test_a_template_is_altered(node: DriverNode) -> None:
         ({"arguments": ["x" * 40_000]}, "32768"), ({"comment": 3}, "comment"),
     ],
 )  # fmt: skip
-def test_what_is_no_template(node: DriverNode, fields: dict[str, object], words: str) -> None:
+def test_invalid_template_is_refused(node: DriverNode, fields: dict[str, object], words: str) -> None:
     """An invalid template is refused with the reason, and nothing is created."""
     answer = node.post(TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"} | fields})
 
@@ -156,7 +158,7 @@ def test_what_is_no_template(node: DriverNode, fields: dict[str, object], words:
     assert own_names(node) == []
 
 
-def test_a_program_is_no_pipeline(node: DriverNode) -> None:
+def test_program_is_refused_as_a_pipeline(node: DriverNode) -> None:
     """The admin API refuses to declare, load, run or drop a program as a pipeline. The message says that it is a
     program.
     """
@@ -171,7 +173,7 @@ def test_a_program_is_no_pipeline(node: DriverNode) -> None:
     assert (again.status, again["type"]) == (409, "JobTemplateAlreadyExistsException")
 
 
-def test_a_server_runs_no_jobs_unless_it_is_told_to(node: DriverNode) -> None:
+def test_jobs_are_refused_without_the_setting(node: DriverNode) -> None:
     """Without the setting, a job is refused with the setting's name; templates can be registered."""
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
     answer = node.post(JOBS, {"jobTemplateName": "hello", "jobConf": {}})
@@ -180,7 +182,7 @@ def test_a_server_runs_no_jobs_unless_it_is_told_to(node: DriverNode) -> None:
     assert "jobs.executor" in str(answer["message"])
 
 
-def test_jobs_of_both_sorts_are_listed(node: DriverNode) -> None:
+def test_pipeline_runs_and_program_jobs_are_listed_together(node: DriverNode) -> None:
     """Runs of pipelines and jobs of programs are listed together, newest first."""
     run = started(node)
     let_jobs(node)

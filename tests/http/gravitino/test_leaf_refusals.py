@@ -26,19 +26,19 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[s
         yield refusal_tables.answers(node, leaf_refusals.cases, CALLERS)
 
 
-def test_every_row_is_asked(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
+def test_table_has_exactly_the_requested_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table has exactly the requested rows."""
     assert set(WRITTEN) == set(asked)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
+def test_each_caller_gets_the_status_of_the_table(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
     """Every caller gets the status that the table states."""
     assert refusal_tables.told(asked, row, CALLERS) == WRITTEN[row]
 
 
 @pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
-def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
+def test_refusal_does_not_reveal_existence(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
     """A caller who may load neither the existing nor the missing object gets the same answer for both."""
     for who, *both in refusal_tables.refused_both(asked, pair, CALLERS):
         first, second = (leaf_refusals.same_words(str(each["message"]), who) for each in both)

@@ -9,7 +9,7 @@ import pytest
 from tests.http.driver import API, DriverNode
 
 
-def test_create_answers_the_whole_metalake(node: DriverNode) -> None:
+def test_create_returns_the_metalake(node: DriverNode) -> None:
     """A create returns the metalake with its comment, its properties with `in-use`, and an ISO creation time."""
     made = node.done("POST", API, {"name": "sea", "comment": "deep", "properties": {"k": "v"}})["metalake"]
 
@@ -19,7 +19,7 @@ def test_create_answers_the_whole_metalake(node: DriverNode) -> None:
     assert "lastModifier" not in made["audit"]
 
 
-def test_maker_is_its_first_user_and_owner(node: DriverNode) -> None:
+def test_creator_is_user_and_owner(node: DriverNode) -> None:
     """The creator of a metalake is a user of it and owns it."""
     node.done("POST", API, {"name": "sea"})
 
@@ -59,7 +59,7 @@ def test_member_loads_a_metalake(node: DriverNode) -> None:
     assert answer.json()["metalake"]["name"] == "lake"
 
 
-def test_missing_metalake_looks_like_one_of_others(node: DriverNode) -> None:
+def test_missing_and_foreign_metalake_return_the_same_403(node: DriverNode) -> None:
     """With access control on, a missing metalake and one without the caller as user are refused with the same 403, also
     for service admins.
     """
@@ -158,7 +158,7 @@ def test_existing_name_is_409(node: DriverNode) -> None:
     assert str(answer["message"]).startswith("Failed to operate metalake(s) [lake] operation [CREATE], reason [")
 
 
-def test_disabled_metalake_refuses_what_is_below(node: DriverNode) -> None:
+def test_requests_below_a_disabled_metalake_return_409(node: DriverNode) -> None:
     """Every request below a disabled metalake is refused with 409 and code 1009. Enabling it is idempotent."""
     node.done("PATCH", f"{API}/lake", {"inUse": False})
 
@@ -173,7 +173,7 @@ def test_disabled_metalake_refuses_what_is_below(node: DriverNode) -> None:
     assert node.get(f"{API}/lake/catalogs").status == 200
 
 
-def test_drop_wants_an_empty_disabled_metalake(node: DriverNode) -> None:
+def test_drop_needs_an_empty_disabled_metalake_or_force(node: DriverNode) -> None:
     """Dropping an enabled metalake is 1010, one with catalogs 1005, and `force` (in any case) drops it."""
     in_use = node.delete(f"{API}/lake")
     node.done("PATCH", f"{API}/lake", {"inUse": False})
@@ -185,21 +185,21 @@ def test_drop_wants_an_empty_disabled_metalake(node: DriverNode) -> None:
     assert dropped.json() == {"code": 0, "dropped": True}
 
 
-def test_dropping_a_missing_metalake(node: DriverNode) -> None:
+def test_drop_of_a_missing_metalake_is_refused(node: DriverNode) -> None:
     """With access control on, dropping a missing metalake is refused like dropping one without the caller as user."""
     answer = node.delete(f"{API}/none")
 
     assert (answer.status, answer["code"]) == (403, 1008)
 
 
-def test_dropping_a_missing_metalake_with_access_off(open_node: DriverNode) -> None:
+def test_drop_of_a_missing_metalake_with_access_control_off(open_node: DriverNode) -> None:
     """With access control off, dropping a missing metalake returns `dropped: false`."""
     answer = open_node.delete(f"{API}/none")
 
     assert answer.json() == {"code": 0, "dropped": False}
 
 
-def test_only_the_owner_alters(node: DriverNode) -> None:
+def test_only_the_owner_can_alter_disable_or_drop(node: DriverNode) -> None:
     """A member who does not own the metalake may neither alter, disable nor drop it."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 

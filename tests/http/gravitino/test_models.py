@@ -27,7 +27,7 @@ def link(node: DriverNode, *aliases: str, **uris: str) -> None:
     node.done("POST", VERSIONS, {"uris": uris, "aliases": list(aliases), "comment": "of " + ",".join(uris)})
 
 
-def test_model_itself(ml: DriverNode) -> None:
+def test_model_lifecycle(ml: DriverNode) -> None:
     """A model is returned as sent, and can be listed, changed, renamed, dropped and restored with its versions."""
     link(ml, "new", unknown="s3://lake/0")
 
@@ -52,7 +52,7 @@ def test_model_itself(ml: DriverNode) -> None:
     assert again["uris"] == {"unknown": "s3://lake/0"}
 
 
-def test_versions_count_from_0_and_no_number_comes_again(ml: DriverNode) -> None:
+def test_version_numbers_are_never_reused(ml: DriverNode) -> None:
     """A version number is never reused. A version can be loaded by its number and by each of its aliases."""
     link(ml, "first", unknown="s3://lake/0")
     link(ml, "second", "best", unknown="s3://lake/1", backup="s3://other/1")
@@ -74,7 +74,7 @@ def test_versions_count_from_0_and_no_number_comes_again(ml: DriverNode) -> None
     assert ml.done("GET", f"{MODELS}/m")["model"]["latestVersion"] == 3
 
 
-def test_which_uri(ml: DriverNode) -> None:
+def test_version_uri_is_selected_by_name_or_default(ml: DriverNode) -> None:
     """The URI is the requested one; else the version's default, the model's default, or the only one."""
     link(ml, "one", hdfs="hdfs://x")
     link(ml, "two", s3="s3://x", gcs="gs://x")
@@ -95,7 +95,7 @@ def test_which_uri(ml: DriverNode) -> None:
     assert (of_model, uri("aliases/two")) == ("gs://x", "s3://x")
 
 
-def test_a_version_is_changed(ml: DriverNode) -> None:
+def test_version_changes_are_atomic(ml: DriverNode) -> None:
     """Comment, properties, URIs and aliases of a version can be changed by number and by alias. A failing change of a
     request rolls back all others.
     """
@@ -117,7 +117,7 @@ def test_a_version_is_changed(ml: DriverNode) -> None:
     assert ml.done("GET", f"{VERSIONS}/0")["modelVersion"]["uris"] == changed["uris"]
 
 
-def test_an_alias_leads_to_one_version(ml: DriverNode) -> None:
+def test_used_alias_is_refused(ml: DriverNode) -> None:
     """An alias in use is refused, and the request creates no version and uses no number."""
     link(ml, "best", unknown="s3://lake/0")
 
@@ -139,7 +139,7 @@ def test_an_alias_leads_to_one_version(ml: DriverNode) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_links_that_make_no_sense(ml: DriverNode, body: object) -> None:
+def test_version_without_uri_or_with_invalid_name_returns_400(ml: DriverNode, body: object) -> None:
     """A version without a URI, or with an invalid name, is 400."""
     answer = ml.post(VERSIONS, body)
 
@@ -148,12 +148,12 @@ def test_links_that_make_no_sense(ml: DriverNode, body: object) -> None:
 
 
 @pytest.mark.parametrize("number", ["x", "-1", "1.5", "9" * 30])
-def test_a_version_is_a_number(ml: DriverNode, number: str) -> None:
+def test_malformed_version_number_returns_404(ml: DriverNode, number: str) -> None:
     """A malformed version number is 404."""
     assert ml.get(f"{VERSIONS}/{number}")["type"] == "NoSuchModelVersionException"
 
 
-def test_catalogs_hold_what_they_are_for(ml: DriverNode) -> None:
+def test_catalog_refuses_objects_of_other_types(ml: DriverNode) -> None:
     """A catalog for models refuses tables and nested schemas, and a catalog for tables refuses models."""
     ml.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
 
@@ -169,7 +169,7 @@ def test_catalogs_hold_what_they_are_for(ml: DriverNode) -> None:
     assert ml.done("GET", f"{API}/lake/catalogs/main/schemas/a/models")["identifiers"] == []
 
 
-def test_tags_owners_and_grants_come_along(ml: DriverNode) -> None:
+def test_models_support_tags_owners_and_grants(ml: DriverNode) -> None:
     """A model is tagged, owned, granted on and explained like every other object."""
     ml.done("POST", f"{API}/lake/tags", {"name": "red"})
     ml.done("POST", f"{API}/lake/users", {"name": "ana"})

@@ -25,7 +25,7 @@ def filled(node: DriverNode) -> DriverNode:
 
 
 @pytest.mark.parametrize("path", ["metalake/lake", "CATALOG/main", "schema/main.a", "schema/main.a%3Ab", "role/r"])
-def test_ownership_passes_on(filled: DriverNode, path: str) -> None:
+def test_creator_owns_and_can_transfer_ownership(filled: DriverNode, path: str) -> None:
     """The creator of any object owns it and may transfer it to a user or group; types are returned in lower case."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")  # the owner of a schema must be able to reach it
     seen = [filled.get(f"{OWNERS}/{path}")["owner"]]
@@ -39,7 +39,7 @@ def test_ownership_passes_on(filled: DriverNode, path: str) -> None:
     assert [owner["name"] for owner in seen] == ["admin", "ana", "admin"]
 
 
-def test_group_owns(filled: DriverNode) -> None:
+def test_group_members_own_the_objects_of_their_group(filled: DriverNode) -> None:
     """An object owned by a group belongs to the group's members."""
     filled.done("PUT", f"{OWNERS}/catalog/main", {"name": "staff", "type": "GROUP"})
 
@@ -74,7 +74,7 @@ def test_bad_transfers_change_nothing(
     assert filled.get(f"{OWNERS}/catalog/main")["owner"] == {"name": "admin", "type": "user"}
 
 
-def test_only_owners_give_away(filled: DriverNode) -> None:
+def test_only_owners_can_transfer_ownership(filled: DriverNode) -> None:
     """A user with rights on an object sees its owner but cannot change it."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
 
@@ -85,7 +85,7 @@ def test_only_owners_give_away(filled: DriverNode) -> None:
     assert told(refused) == (403, 1008, "ForbiddenException")
 
 
-def test_refusals_do_not_tell_what_exists(filled: DriverNode) -> None:
+def test_refusal_does_not_reveal_existence(filled: DriverNode) -> None:
     """A user without rights on the object is refused alike whether it exists or not."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
 
@@ -95,7 +95,7 @@ def test_refusals_do_not_tell_what_exists(filled: DriverNode) -> None:
     assert real.body.replace(b"main.a", b"main.z") == absent.body
 
 
-def test_owner_of_an_ancestor_owns_the_subtree(filled: DriverNode) -> None:
+def test_owner_of_an_ancestor_can_drop_descendants(filled: DriverNode) -> None:
     """The owner of `a` may drop `a:b` if they have USE_CATALOG."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
     filled.done("PUT", f"{OWNERS}/schema/main.a", {"name": "ana", "type": "USER"})
@@ -103,7 +103,7 @@ def test_owner_of_an_ancestor_owns_the_subtree(filled: DriverNode) -> None:
     assert filled.delete(f"{API}/lake/catalogs/main/schemas/a%3Ab", user="ana")["dropped"] is True
 
 
-def test_the_owner_of_a_disabled_metalake_is_told(filled: DriverNode) -> None:
+def test_owner_of_a_disabled_metalake_can_be_loaded(filled: DriverNode) -> None:
     """The owner of a disabled metalake can be loaded, as Gravitino's web UI needs, but nothing else of it. Other users
     are refused.
     """

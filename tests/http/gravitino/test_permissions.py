@@ -26,7 +26,7 @@ def filled(node: DriverNode) -> DriverNode:
 
 
 @pytest.mark.parametrize("holder, word", [("users/ana", "user"), ("groups/staff", "group")])
-def test_roles_are_given_and_taken(filled: DriverNode, holder: str, word: str) -> None:
+def test_roles_can_be_granted_and_revoked(filled: DriverNode, holder: str, word: str) -> None:
     """Granting and revoking roles return the holder with its roles; both are idempotent."""
     seen = [
         filled.done("PUT", f"{GRANTS}/{holder}/{verb}", {"roleNames": ["r"]})[word]["roles"]
@@ -43,7 +43,7 @@ def test_trailing_slash_is_the_same_route(filled: DriverNode) -> None:
     assert answer.json()["user"]["roles"] == ["r"]
 
 
-def test_unknown_names_in_role_grants(filled: DriverNode) -> None:
+def test_role_grant_with_unknown_names_is_refused(filled: DriverNode) -> None:
     """An unknown role is 400, an unknown user or group 404; an empty list is 400."""
     answers = [
         filled.put(f"{GRANTS}/users/ana/grant", {"roleNames": ["none"]}),
@@ -74,7 +74,7 @@ def test_privileges_are_granted_and_revoked(filled: DriverNode) -> None:
     assert seen == [granted, granted, [], []]
 
 
-def test_grant_counts_at_the_next_request(filled: DriverNode) -> None:
+def test_grants_and_denials_apply_to_the_next_request(filled: DriverNode) -> None:
     """A grant, a revoke and a denial take effect with the next request."""
     body = {"privileges": [{"name": "USE_CATALOG", "condition": "ALLOW"}]}
     filled.done("PUT", f"{GRANTS}/users/ana/grant", {"roleNames": ["r"]})
@@ -87,7 +87,7 @@ def test_grant_counts_at_the_next_request(filled: DriverNode) -> None:
     assert statuses == [403, 200, 403]
 
 
-def test_deny_wins(filled: DriverNode) -> None:
+def test_denial_on_an_ancestor_overrides_a_grant(filled: DriverNode) -> None:
     """A denial on an ancestor overrides a grant on the object itself."""
     grant(filled, "ana", "use_catalog", kind="metalake", on="lake")
     grant(filled, "ana", "use_catalog", kind="catalog", on="main", condition="deny")
@@ -121,7 +121,7 @@ def test_bad_grants_change_nothing(
     assert filled.get(f"{LAKE}/roles/r").json()["role"]["securableObjects"] == []
 
 
-def test_opposite_of_what_stands_is_refused(filled: DriverNode) -> None:
+def test_grant_cannot_be_turned_into_a_denial(filled: DriverNode) -> None:
     """A grant cannot be turned into a denial directly: 400 says to revoke it first."""
     bodies = [{"privileges": [{"name": "use_catalog", "condition": word}]} for word in ("allow", "deny")]
 
@@ -131,7 +131,7 @@ def test_opposite_of_what_stands_is_refused(filled: DriverNode) -> None:
     assert told(answer) == (400, 1001, "IllegalPrivilegeException")
 
 
-def test_override_replaces_everything(filled: DriverNode) -> None:
+def test_override_replaces_all_rules_of_a_role(filled: DriverNode) -> None:
     """Overriding a role's rules sets exactly the given ones."""
     filled.done(
         "PUT", f"{GRANTS}/roles/r/catalog/main/grant", {"privileges": [{"name": "use_catalog", "condition": "allow"}]}
@@ -143,7 +143,7 @@ def test_override_replaces_everything(filled: DriverNode) -> None:
     assert changed["securableObjects"] == objects
 
 
-def test_grants_take_manage_grants(filled: DriverNode) -> None:
+def test_grants_need_manage_grants_privilege(filled: DriverNode) -> None:
     """Every grant needs MANAGE_GRANTS: on the metalake, or on the object or one of its ancestors."""
     rules = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
     refused = [
@@ -160,7 +160,7 @@ def test_grants_take_manage_grants(filled: DriverNode) -> None:
     assert allowed.status == 200
 
 
-def test_refused_grant_does_not_tell_what_exists(filled: DriverNode) -> None:
+def test_refused_grant_does_not_reveal_existence(filled: DriverNode) -> None:
     """A user who may not grant on an object is refused alike whether it exists or not."""
     rules = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")

@@ -35,7 +35,7 @@ def names(node: DriverNode, path: str) -> list[str]:
     return found
 
 
-def test_a_policy_itself(made: DriverNode) -> None:
+def test_policy_lifecycle(made: DriverNode) -> None:
     """A policy is returned as sent, listed, renamed, changed, disabled, enabled and dropped."""
     loaded = made.done("GET", KEEP)["policy"]
     details = made.done("GET", f"{LAKE}/policies?details=true")["policies"]
@@ -59,7 +59,7 @@ def test_a_policy_itself(made: DriverNode) -> None:
     assert dropped == [True, False]
 
 
-def test_policies_come_down_to_what_lies_below(made: DriverNode) -> None:
+def test_table_inherits_policies(made: DriverNode) -> None:
     """A table's list has its own policies, then inherited ones, which are marked. A policy lists its objects."""
     on = made.done("POST", TABLE, {"policiesToAdd": ["keep"]})["names"]
     made.done("POST", f"{LAKE}/objects/schema/main.a/policies", {"policiesToAdd": ["compact", "keep"]})
@@ -97,7 +97,9 @@ def test_policies_come_down_to_what_lies_below(made: DriverNode) -> None:
         ("POST", f"{LAKE}/objects/metalake/lake/policies", {"policiesToAdd": ["keep"]}, "cannot have policies"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told(made: DriverNode, method: str, path: str, body: object, says: str) -> None:
+def test_invalid_policy_is_refused_with_advice(
+    made: DriverNode, method: str, path: str, body: object, says: str
+) -> None:
     """Empty content and unsupported objects are refused with advice."""
     answer = made.ask(method, path, body)
 
@@ -105,7 +107,7 @@ def test_what_is_wrong_is_told(made: DriverNode, method: str, path: str, body: o
     assert says in answer.json()["message"]
 
 
-def test_a_policy_is_for_its_kinds_alone(made: DriverNode) -> None:
+def test_policy_cannot_be_attached_to_an_unsupported_kind(made: DriverNode) -> None:
     """A policy for tables cannot be attached to a view. Nothing of such a request is carried out."""
     made.done("POST", f"{API}/lake/catalogs/main/schemas/a/functions", {
         "name": "f", "functionType": "scalar", "deterministic": True, "definitions": [{"returnType": "long"}],
@@ -121,7 +123,7 @@ def test_a_policy_is_for_its_kinds_alone(made: DriverNode) -> None:
 @pytest.mark.parametrize(
     "path", [TABLE, f"{LAKE}/objects/schema/main.a/policies", f"{LAKE}/objects/catalog/main/policies"]
 )
-def test_a_maintenance_policy_needs_the_right_to_change_the_object(made: DriverNode, path: str) -> None:
+def test_attaching_a_maintenance_policy_needs_the_modify_privilege(made: DriverNode, path: str) -> None:
     """Attaching a maintenance policy needs the privilege to change the object, because the policy acts with its owner's
     rights.
     """

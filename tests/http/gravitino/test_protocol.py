@@ -56,7 +56,7 @@ def understood(node: DriverNode, method: str, path: str, **headers: str | None) 
 
 
 @pytest.mark.parametrize("method, path", [r for r in ROUTES if not r[1].startswith(SERVICE)], ids=str)
-def test_every_route_refuses_a_stranger(node: DriverNode, method: str, path: str) -> None:
+def test_every_route_refuses_a_user_outside_the_metalake(node: DriverNode, method: str, path: str) -> None:
     """Each route of a metalake refuses a user who is not in it with 403, or returns an empty list of metalakes."""
     served = understood(node, method, path, user="stranger")
 
@@ -81,7 +81,7 @@ def test_every_route_refuses_a_wrong_token(node: DriverNode, method: str, path: 
     [r for r in ROUTES if any(f"lake{a}" in fill(r[1]) for a in ACCESS) or r[1].endswith("}/roles")],
     ids=str,
 )
-def test_access_routes_say_that_access_is_off(open_node: DriverNode, method: str, path: str) -> None:
+def test_access_routes_return_405_with_access_control_off(open_node: DriverNode, method: str, path: str) -> None:
     """With access control off, the access routes refuse every body with 405 and code 1006, and name the setting."""
     answer = open_node.ask(method, fill(path), {})
 
@@ -89,7 +89,7 @@ def test_access_routes_say_that_access_is_off(open_node: DriverNode, method: str
     assert "access.enabled" in str(answer["message"])
 
 
-def test_everyone_may_do_everything_with_access_off(open_node: DriverNode) -> None:
+def test_anonymous_can_change_schemas_with_access_control_off(open_node: DriverNode) -> None:
     """With access control off, a request without credentials can create and drop schemas."""
     path = "/api/metalakes/lake/catalogs/main/schemas"
 
@@ -128,7 +128,9 @@ def test_everyone_may_do_everything_with_access_off(open_node: DriverNode) -> No
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
 )
-def test_error_table(error: errors.LimnosError, status: int, code: int, name: str) -> None:
+def test_error_classes_have_expected_status_and_code(
+    error: errors.LimnosError, status: int, code: int, name: str
+) -> None:
     """Each error class has the status, code and exception name that clients expect."""
     response = error_response(error)
 
@@ -136,14 +138,14 @@ def test_error_table(error: errors.LimnosError, status: int, code: int, name: st
     assert f'"code":{code},"type":"{name}","message":"x"'.encode() in response.body
 
 
-def test_unavailable_says_when_to_come_again() -> None:
+def test_unavailable_answer_has_retry_after() -> None:
     """503 has Retry-After, in seconds."""
     response = error_response(errors.ServiceUnavailable("x", retry_after_s=7))
 
     assert (b"retry-after", b"7") in response.headers
 
 
-def test_unexpected_failure_hides_its_cause(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_returns_500_without_its_message(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unexpected error is 500 with code 1002 and a request id, without its message."""
     monkeypatch.setattr(node.built.services.gate, "refresh_now", lambda *_: 1 // 0)
 

@@ -23,7 +23,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[s
         yield refusal_tables.answers(node, refusals.cases)
 
 
-def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
+def test_table_covers_every_route(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table contains every route whose answer depends on the caller, and each of its rows is requested."""
     others = {route for (route, _), _ in refusal_tables.written(leaf_refusals.TABLE, leaf_refusals.CALLERS)}
     assert {route for route, _ in WRITTEN} | others == refusals.routes()
@@ -31,13 +31,13 @@ def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> 
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
+def test_each_caller_gets_the_status_of_the_table(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
     """Every caller gets the status that the table states."""
     assert refusal_tables.told(asked, row, CALLERS) == WRITTEN[row]
 
 
 @pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
-def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
+def test_refusal_does_not_reveal_existence(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
     """A caller who may load neither the existing nor the missing object gets the same answer for both."""
     there = pair[1]
     for who, first, second in refusal_tables.refused_both(asked, pair, CALLERS):

@@ -26,7 +26,7 @@ def role(*objects: dict[str, object], name: str = "r") -> dict[str, object]:
     return {"name": name, "properties": {"p": "v"}, "securableObjects": list(objects)}
 
 
-def test_role_comes_back_with_its_objects(node: DriverNode) -> None:
+def test_role_is_returned_with_its_objects(node: DriverNode) -> None:
     """A role's objects are returned with types in lower case and complete names, sorted by path."""
     node.done("POST", SCHEMAS, {"name": "a:b"})
     body = role(
@@ -48,7 +48,7 @@ def test_role_comes_back_with_its_objects(node: DriverNode) -> None:
     assert node.get(f"{ALL}/r").json()["role"]["securableObjects"] == made["securableObjects"]
 
 
-def test_names_with_dots_have_one_reading(node: DriverNode) -> None:
+def test_dotted_schema_name_is_returned_in_back_quotes(node: DriverNode) -> None:
     """A schema name with a dot is returned in back-quotes, and accepted with and without them."""
     node.done("POST", SCHEMAS, {"name": "a.b"})
 
@@ -60,7 +60,7 @@ def test_names_with_dots_have_one_reading(node: DriverNode) -> None:
     assert quoted["securableObjects"] == bare["securableObjects"]
 
 
-def test_objects_follow_moves_and_drops(node: DriverNode) -> None:
+def test_role_objects_follow_renames_and_drops(node: DriverNode) -> None:
     """A role lists its objects under their current names, and omits dropped ones."""
     for name in ("a", "b"):
         node.done("POST", SCHEMAS, {"name": name})
@@ -73,7 +73,7 @@ def test_objects_follow_moves_and_drops(node: DriverNode) -> None:
     assert [each["fullName"] for each in objects] == ["prime.a"]
 
 
-def test_role_may_be_empty(node: DriverNode) -> None:
+def test_role_can_have_an_empty_list_of_objects(node: DriverNode) -> None:
     """An empty list of objects is accepted, a missing or null one is 400."""
     empty = node.post(ALL, role())
     missing = node.post(ALL, {"name": "q", "properties": {}})
@@ -129,7 +129,7 @@ def test_existing_role_is_409(node: DriverNode) -> None:
     )
 
 
-def test_roles_are_seen_by_holders(node: DriverNode) -> None:
+def test_roles_can_be_loaded_only_by_their_holders(node: DriverNode) -> None:
     """Users can load the roles that they hold. Other roles are refused alike whether or not they exist."""
     node.done("POST", ALL, role(name="secret"))
     held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
@@ -143,7 +143,7 @@ def test_roles_are_seen_by_holders(node: DriverNode) -> None:
     assert told(node.get(f"{ALL}/absent")) == (404, 1003, "NoSuchRoleException")
 
 
-def test_drop_answers_under_both_names(node: DriverNode) -> None:
+def test_drop_returns_dropped_and_deleted_and_ends_rights(node: DriverNode) -> None:
     """A drop returns `dropped` and `deleted`, also for a missing role. The role's rights end immediately."""
     held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
@@ -153,7 +153,7 @@ def test_drop_answers_under_both_names(node: DriverNode) -> None:
     assert node.get(f"{API}/lake/catalogs/main", user="ana").status == 403
 
 
-def test_making_roles_takes_create_role(node: DriverNode) -> None:
+def test_create_needs_create_role_privilege(node: DriverNode) -> None:
     """Creating a role needs CREATE_ROLE, and its creator may drop it."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
@@ -165,7 +165,7 @@ def test_making_roles_takes_create_role(node: DriverNode) -> None:
     assert node.delete(f"{ALL}/r", user="ana")["dropped"] is True
 
 
-def test_roles_on_an_object(node: DriverNode) -> None:
+def test_visible_roles_on_an_object_are_listed(node: DriverNode) -> None:
     """The list has the roles with rules on the object that the caller may load. A missing object is 404 for the owner
     and 403 for others.
     """
@@ -189,7 +189,7 @@ def test_roles_on_an_object(node: DriverNode) -> None:
     ],
     ids=str,
 )
-def test_a_role_tells_nothing_of_objects_that_its_maker_may_not_know(
+def test_create_does_not_reveal_existence_of_objects(
     node: DriverNode, there: dict[str, object], absent: dict[str, object]
 ) -> None:
     """A user with only CREATE_ROLE gets the same refusal for a role on an existing object and on a missing one."""

@@ -38,7 +38,7 @@ def owner(node: DriverNode, schema: str) -> object:
     return node.done("GET", f"{API}/lake/owners/schema/main.{schema}")["owner"]["name"]
 
 
-def test_vector_1_one_call_makes_the_chain(node: DriverNode) -> None:
+def test_vector_1_create_makes_all_parents(node: DriverNode) -> None:
     """After a create of `A:B:C`, the root lists only `A`, and each level lists the next one by its full name."""
     made = node.done("POST", ALL, {"name": "A:B:C", "comment": "x", "properties": {"k": "v"}})["schema"]
 
@@ -49,7 +49,7 @@ def test_vector_1_one_call_makes_the_chain(node: DriverNode) -> None:
     assert node.get(ALL).json()["identifiers"] == [{"namespace": ["lake", "main"], "name": "A"}]
 
 
-def test_made_parents_are_bare(node: DriverNode) -> None:
+def test_implicit_parents_have_no_comment_or_properties(node: DriverNode) -> None:
     """Implicitly created parents have neither comment nor properties."""
     node.done("POST", ALL, {"name": "A:B", "comment": "x", "properties": {"k": "v"}})
 
@@ -67,7 +67,7 @@ def test_body_name_is_percent_decoded_once(node: DriverNode) -> None:
     assert names(node.get(f"{ALL}?parentSchema=a%3Ab")) == ["a:b:c"]
 
 
-def test_vectors_2_3_4_creating_needs_a_grant_on_an_existing_ancestor(node: DriverNode) -> None:
+def test_vectors_2_3_4_create_needs_a_grant_on_an_ancestor(node: DriverNode) -> None:
     """Without a grant a create is refused; CREATE_SCHEMA on `A:B` or `A` is enough, and the creator owns the schema."""
     make(node, "A:B:C")
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -90,7 +90,7 @@ def test_vectors_2_3_4_creating_needs_a_grant_on_an_existing_ancestor(node: Driv
     ]
 
 
-def test_vector_5_use_on_the_leaf_loads_the_leaf(node: DriverNode) -> None:
+def test_vector_5_use_schema_on_a_leaf_loads_only_the_leaf(node: DriverNode) -> None:
     """USE_SCHEMA on `A:B:C` allows loading it, but not its parents and siblings."""
     make(node, "A:B:C", "A:B:D")
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
@@ -116,7 +116,7 @@ def test_vector_6_only_an_owner_drops(node: DriverNode) -> None:
     assert dropped.json() == {"code": 0, "dropped": True}
 
 
-def test_vector_7_children_only(node: DriverNode) -> None:
+def test_vector_7_list_has_only_direct_children(node: DriverNode) -> None:
     """A list with a parent has exactly the parent's direct children."""
     make(node, "P:Q:R", "P:Q:S:T", "P:U")
 
@@ -135,7 +135,7 @@ def test_vectors_8_23_parent_with_child_is_not_dropped(node: DriverNode) -> None
     )
 
 
-def test_vector_9_maker_owns_every_new_level(node: DriverNode) -> None:
+def test_vector_9_creator_owns_every_new_level(node: DriverNode) -> None:
     """If no parent exists, the creator owns all new levels."""
     grant(node, "ana", "use_catalog create_schema", kind="catalog", on="main")
     make(node, "A:B:C", user="ana")
@@ -143,7 +143,7 @@ def test_vector_9_maker_owns_every_new_level(node: DriverNode) -> None:
     assert [owner(node, name) for name in ("A", "A:B", "A:B:C")] == ["ana"] * 3
 
 
-def test_vectors_10_16_existing_parents_stay_as_they_are(node: DriverNode) -> None:
+def test_vectors_10_16_existing_parents_are_unchanged(node: DriverNode) -> None:
     """Existing ancestors keep their owner and fields. The creator owns only the new levels."""
     make(node, "A")
     before = node.get(f"{ALL}/A").body
@@ -155,7 +155,7 @@ def test_vectors_10_16_existing_parents_stay_as_they_are(node: DriverNode) -> No
     assert node.get(f"{ALL}/A").body == before
 
 
-def test_vector_18_parents_outlive_a_dropped_leaf(node: DriverNode) -> None:
+def test_vector_18_drop_of_a_leaf_keeps_its_parents(node: DriverNode) -> None:
     """Dropping a leaf keeps its parents, also implicit ones. A second drop returns `dropped: false`."""
     make(node, "keepA:keepB:leaf")
 
@@ -166,7 +166,7 @@ def test_vector_18_parents_outlive_a_dropped_leaf(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("name", ["team:sales", "team:sales:reports", "a.b", "x=1-2"])
-def test_vector_19_legal_names(node: DriverNode, name: str) -> None:
+def test_vector_19_legal_names_are_accepted(node: DriverNode, name: str) -> None:
     """Nested names, and Gravitino's characters with the dot, are accepted."""
     answer = node.post(ALL, {"name": name})
 
@@ -177,7 +177,7 @@ def test_vector_19_legal_names(node: DriverNode, name: str) -> None:
     "name",
     ["team::sales", ":sales", "sales:", "", ":", "a b", "a:b c:d", "-x", "é", "x" * 65, "..", "a%25b", "a\u0001b"],
 )
-def test_vectors_20_26_illegal_names(node: DriverNode, name: str) -> None:
+def test_vectors_20_26_illegal_names_are_refused(node: DriverNode, name: str) -> None:
     """An empty segment or name, or one that does not match Gravitino's pattern, is refused with 400 and code 1001, and
     nothing is created.
     """
@@ -187,7 +187,7 @@ def test_vectors_20_26_illegal_names(node: DriverNode, name: str) -> None:
     assert names(node.get(ALL)) == []
 
 
-def test_only_new_segments_must_fit_gravitinos_pattern(node: DriverNode) -> None:
+def test_only_new_segments_must_match_the_name_pattern(node: DriverNode) -> None:
     """Only new segments must match Gravitino's pattern. Schemas can be created below a namespace of an Iceberg client
     with another name.
     """
@@ -198,7 +198,7 @@ def test_only_new_segments_must_fit_gravitinos_pattern(node: DriverNode) -> None
     assert made["schema"]["name"] == "free name:plain"
 
 
-def test_vectors_24_25_listing_below_a_parent(node: DriverNode) -> None:
+def test_vectors_24_25_list_below_existing_or_missing_parent(node: DriverNode) -> None:
     """A missing parent is 404 with code 1003; an existing one lists its children."""
     make(node, "list_foo3:a", "list_foo3:b")
 
@@ -208,7 +208,7 @@ def test_vectors_24_25_listing_below_a_parent(node: DriverNode) -> None:
     assert names(node.get(f"{ALL}?parentSchema=list_foo3")) == ["list_foo3:a", "list_foo3:b"]
 
 
-def test_vector_29_python_clients_query(node: DriverNode) -> None:
+def test_vector_29_encoded_parent_query_is_decoded(node: DriverNode) -> None:
     """`parentSchema=a%3Ab` is the schema `a:b`; a blank parent is the catalog."""
     make(node, "a:b:c")
 
@@ -216,7 +216,7 @@ def test_vector_29_python_clients_query(node: DriverNode) -> None:
     assert names(node.get(f"{ALL}?parentSchema=%20")) == ["a"]
 
 
-def test_vector_30_empty_segment_in_parent(node: DriverNode) -> None:
+def test_vector_30_empty_parent_segment_returns_400(node: DriverNode) -> None:
     """An empty segment of the parent is 400, with Gravitino's message."""
     answer = node.get(f"{ALL}?parentSchema=A%3A%3AB")
 
@@ -224,7 +224,7 @@ def test_vector_30_empty_segment_in_parent(node: DriverNode) -> None:
     assert "The parentSchema 'A::B' contains an empty segment after splitting by ':'." in str(answer["message"])
 
 
-def test_flat_catalogs_have_no_parents(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_with_parent_in_a_flat_catalog_returns_405(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a flat catalog, listing with a parent is refused with 405 and code 1006."""
     monkeypatch.setitem(catalog_checks.PROVIDERS, "flat-provider", "RELATIONAL")
     node.done("POST", f"{API}/lake/catalogs", {"name": "flat", "type": "relational", "provider": "flat-provider"})
@@ -254,7 +254,7 @@ def test_load_of_a_missing_schema_is_404(node: DriverNode) -> None:
     )
 
 
-def test_refusals_do_not_tell_what_exists(node: DriverNode) -> None:
+def test_refusal_does_not_reveal_existence(node: DriverNode) -> None:
     """A member who may not list schemas gets the same answer for existing and missing ones."""
     make(node, "A")
     grant(node, "ana", "use_schema", kind="metalake", on="lake")
@@ -266,7 +266,7 @@ def test_refusals_do_not_tell_what_exists(node: DriverNode) -> None:
     assert real.json()["decision"]["allowed"] is False
 
 
-def test_who_may_list_is_told_what_is_missing(node: DriverNode) -> None:
+def test_missing_returns_404_and_hidden_403_to_catalog_users(node: DriverNode) -> None:
     """Users of the catalog get 404 for a missing schema and 403 for a hidden one, on each route."""
     make(node, "A")
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
@@ -284,7 +284,7 @@ def test_who_may_list_is_told_what_is_missing(node: DriverNode) -> None:
     assert node.delete(f"{ALL}/Z", user="ana")["dropped"] is False
 
 
-def test_alter_touches_the_target_alone(node: DriverNode) -> None:
+def test_alter_changes_only_the_target_schema(node: DriverNode) -> None:
     """Altering `A:B` changes neither `A` nor `A:B:C`."""
     make(node, "A:B:C")
     others = [node.get(f"{ALL}/{name}").body for name in ("A", "A%3AB%3AC")]
@@ -299,14 +299,14 @@ def test_alter_touches_the_target_alone(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "update", [{"@type": "rename", "newName": "x"}, {"@type": "updateComment", "newComment": "x"}], ids=str
 )
-def test_schemas_have_no_other_updates(node: DriverNode, update: dict[str, str]) -> None:
+def test_rename_and_comment_updates_return_400(node: DriverNode, update: dict[str, str]) -> None:
     """An alter that renames a schema, or that updates its comment, is refused with 400."""
     make(node, "A")
 
     assert told(node.put(f"{ALL}/A", {"updates": [update]})) == (400, 1001, "IllegalArgumentException")
 
 
-def test_comment_is_icebergs_property(node: DriverNode) -> None:
+def test_comment_is_the_iceberg_comment_property(node: DriverNode) -> None:
     """The comment is Iceberg's property `comment`: setting the property changes the comment, and the list of properties
     omits it.
     """
@@ -335,7 +335,7 @@ def test_cascade_is_refused_by_name(node: DriverNode) -> None:
     assert accepted["dropped"] is True
 
 
-def test_a_cascade_drops_what_is_in_the_schema(node: DriverNode) -> None:
+def test_cascade_drops_models_and_lance_tables(node: DriverNode) -> None:
     """A cascade drops the models and Lance tables of the schema. Dropping a missing schema returns `dropped: false`."""
     schemas = f"{API}/lake/catalogs/m/schemas"
     node.done("POST", f"{API}/lake/catalogs", {"name": "m", "type": "model"})
@@ -354,7 +354,7 @@ def test_a_cascade_drops_what_is_in_the_schema(node: DriverNode) -> None:
     assert node.get(f"{schemas}")["identifiers"] == []
 
 
-def test_a_cascade_is_for_who_may_drop_the_schema(node: DriverNode) -> None:
+def test_cascade_needs_the_right_to_drop_the_schema(node: DriverNode) -> None:
     """A cascade needs the right to drop the schema. A user who may use it and create objects in it is refused."""
     schemas = f"{API}/lake/catalogs/m/schemas"
     node.done("POST", f"{API}/lake/catalogs", {"name": "m", "type": "model"})
@@ -366,7 +366,7 @@ def test_a_cascade_is_for_who_may_drop_the_schema(node: DriverNode) -> None:
     assert names(node.get(f"{schemas}/s/models")) == ["x"]
 
 
-def test_a_flat_catalogs_names_may_hold_the_separator(fresh: Callable[[str], Path]) -> None:
+def test_flat_catalog_names_can_contain_the_separator(fresh: Callable[[str], Path]) -> None:
     """Under `unrestricted`, names in flat catalogs may contain the separator, as over Iceberg REST; other characters
     are refused.
     """
@@ -390,7 +390,7 @@ def test_dropping_in_a_missing_catalog_is_404(node: DriverNode) -> None:
     assert told(answer) == (404, 1003, "NoSuchCatalogException")
 
 
-def test_names_travel_encoded_in_paths(node: DriverNode) -> None:
+def test_names_are_percent_encoded_in_paths(node: DriverNode) -> None:
     """Names with a slash or an equals sign are percent-encoded in paths."""
     make(node, "a/b=c")
 
@@ -425,7 +425,7 @@ def test_an_alter_without_updates_modifies_nothing(node: DriverNode) -> None:
     assert "lastModifier" in changed["schema"]["audit"]
 
 
-def test_a_full_schema_is_refused_by_its_whole_name(node: DriverNode) -> None:
+def test_drop_refusal_has_the_full_schema_name(node: DriverNode) -> None:
     """The refusal to drop a nested schema with content contains the schema's full name."""
     schemas = f"{API}/lake/catalogs/main/schemas"
     node.done("POST", schemas, {"name": "a:b:c"})

@@ -9,7 +9,7 @@ import pytest
 from tests.http.driver import DriverAnswer, DriverNode
 
 
-def test_version_is_one_that_current_clients_accept(node: DriverNode) -> None:
+def test_version_is_accepted_by_current_clients(node: DriverNode) -> None:
     """The version has three numbers, that of the newest release whose calls are served; code is 0."""
     answer = node.get("/api/version")
 
@@ -91,7 +91,7 @@ def test_credential_that_cannot_be_verified_is_401(node: DriverNode, header: str
     expect_unauthenticated(answer)
 
 
-def test_unknown_routes_answer_in_gravitinos_shape(node: DriverNode) -> None:
+def test_unknown_routes_return_gravitino_errors(node: DriverNode) -> None:
     """An unknown path below /api is 404 with code 1003; a wrong method is 405 with code 1006."""
     missing, later, wrong = (
         node.get("/api/nothing"),

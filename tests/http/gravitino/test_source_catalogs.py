@@ -67,7 +67,7 @@ def _catalog(properties: dict[str, str], name: str = "shop") -> dict[str, object
     return {"name": name, "type": "relational", "provider": "jdbc-postgresql", "properties": properties}
 
 
-def test_table_is_made_loaded_and_known_to_the_source(shop: Shop) -> None:
+def test_created_table_exists_in_the_database(shop: Shop) -> None:
     """A table created over Gravitino REST exists in the database with types, keys and comments, and is loaded
     unchanged.
     """
@@ -93,7 +93,7 @@ def test_table_is_made_loaded_and_known_to_the_source(shop: Shop) -> None:
     assert (again.status, again["type"]) == (409, "TableAlreadyExistsException")
 
 
-def test_schemas_come_and_go(shop: Shop) -> None:
+def test_schemas_can_be_created_and_dropped(shop: Shop) -> None:
     """Schemas can be created with a comment, and dropped while empty. System schemas are not listed."""
     made = shop.node.done("POST", f"{SHOP}/schemas", {"name": "Odd-one", "comment": "5% \"x\" 'y'"})["schema"]
 
@@ -111,7 +111,7 @@ def test_schemas_come_and_go(shop: Shop) -> None:
     assert shop.node.put(f"{SHOP}/schemas/sales", {"updates": []}).status == 405
 
 
-def test_every_change_that_a_database_knows_is_carried_out(shop: Shop) -> None:
+def test_supported_table_changes_are_applied_together(shop: Shop) -> None:
     """Columns, keys and comments can be added, changed and removed. All changes of a request are carried out
     together.
     """
@@ -183,7 +183,7 @@ WRONG: tuple[tuple[int, dict[str, object]], ...] = (
 )
 
 
-def test_wrong_changes_are_told_and_nothing_is_half_done(shop: Shop) -> None:
+def test_invalid_change_is_refused_and_rolled_back(shop: Shop) -> None:
     """Each invalid change is refused with a message, and earlier changes of the request are rolled back."""
     shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     before = shop.node.done("GET", f"{ORDERS}/t")["table"]
@@ -203,7 +203,7 @@ TYPES = (
 )  # fmt: skip
 
 
-def test_types_are_told_as_they_were_made(shop: Shop) -> None:
+def test_types_are_returned_unchanged(shop: Shop) -> None:
     """Each documented type is returned unchanged. Types of the source that Gravitino lacks are returned as external."""
     columns = [{"name": f"c{at}", "type": each} for at, each in enumerate(TYPES)]
 
@@ -226,7 +226,7 @@ def test_types_are_told_as_they_were_made(shop: Shop) -> None:
     )
 
 
-def test_rename_and_drop(shop: Shop) -> None:
+def test_tables_can_be_renamed_and_dropped_but_not_purged(shop: Shop) -> None:
     """A renamed table keeps owner and grants, and a dropped one is 404. Purges and moves to another schema are
     refused.
     """
@@ -252,7 +252,7 @@ def test_rename_and_drop(shop: Shop) -> None:
     assert shop.node.get(f"{ORDERS}/u", user="bea").status == 403
 
 
-def test_rights_hang_on_names_and_bind_the_next_request(shop: Shop) -> None:
+def test_grants_and_denials_apply_to_the_next_request(shop: Shop) -> None:
     """A grant on a table of the source, and its revoke, take effect immediately. A denial hides one of many tables."""
     shop.sql("CREATE TABLE sales.a (id int)", "CREATE TABLE sales.b (id int)", "CREATE SCHEMA other")
     node = shop.node
@@ -280,7 +280,7 @@ def test_rights_hang_on_names_and_bind_the_next_request(shop: Shop) -> None:
     assert shop.names(ORDERS) == ["b"]
 
 
-def test_owners_tags_and_roles_hang_on_what_the_source_has(shop: Shop) -> None:
+def test_existing_tables_can_get_owners_tags_and_roles(shop: Shop) -> None:
     """The creator of a table owns it; existing tables can get an owner and tags; missing objects get no node."""
     node, lake = shop.node, f"{API}/lake"
     shop.sql("CREATE TABLE sales.a (id int)")
@@ -305,7 +305,7 @@ def test_owners_tags_and_roles_hang_on_what_the_source_has(shop: Shop) -> None:
     assert node.done("DELETE", f"{ORDERS}/mine", user="bea")["dropped"] is True
 
 
-def test_reads_of_what_hangs_on_an_object_make_nothing(shop: Shop) -> None:
+def test_reads_of_attachments_create_no_placeholder_node(shop: Shop) -> None:
     """Reads of owner, tags, policies, statistics, roles, credentials and protection create no placeholder node."""
     node, lake = shop.node, f"{API}/lake"
     shop.sql("CREATE TABLE sales.a (id int)")
@@ -335,7 +335,7 @@ def test_reads_of_what_hangs_on_an_object_make_nothing(shop: Shop) -> None:
     assert rows_of(node) == before
 
 
-def test_two_thousand_tables_answer_in_seconds(shop: Shop) -> None:
+def test_list_of_two_thousand_tables_is_fast(shop: Shop) -> None:
     """A user of all tables gets all of two thousand in a list, and a user of a few gets those."""
     shop.sql("DO $$ BEGIN FOR i IN 1..2000 LOOP EXECUTE format('CREATE TABLE sales.t%s (id int)', i); END LOOP; END $$")
     grant(shop.node, "bea", "use_catalog use_schema", kind="CATALOG", on="shop")
@@ -350,7 +350,7 @@ def test_two_thousand_tables_answer_in_seconds(shop: Shop) -> None:
     assert shop.names(ORDERS, user="bea") == ["t1999", "t7"]
 
 
-def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody(shop: Shop) -> None:
+def test_unreachable_source_returns_502_without_affecting_others(shop: Shop) -> None:
     """While the source is disconnected or does not answer, its requests are refused with 502 and code 1007. Other
     catalogs are answered, and access is decided. Afterwards requests succeed again.
     """
@@ -368,7 +368,7 @@ def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody(shop: Shop) -> N
     assert shop.names(ORDERS) == ["t"]
 
 
-def test_connection_is_tested_in_both_forms(shop: Shop) -> None:
+def test_connection_test_reports_errors_without_the_password(shop: Shop) -> None:
     """A connection test connects to the database and reports its errors. No answer contains the password."""
     node, new = shop.node, f"{API}/lake/catalogs/testConnection"
 
@@ -383,7 +383,7 @@ def test_connection_is_tested_in_both_forms(shop: Shop) -> None:
     assert edited["code"] == 1007
 
 
-def test_properties_that_lead_elsewhere_are_refused(shop: Shop) -> None:
+def test_properties_that_redirect_to_another_host_are_refused(shop: Shop) -> None:
     """A catalog whose properties would lead to another host can be neither created nor altered."""
     elsewhere = {"jdbc-url": "jdbc:postgresql://10.0.0.1:5432/"}
     made = shop.node.post(f"{API}/lake/catalogs", _catalog({**shop.properties, **elsewhere}, "other"))
@@ -395,7 +395,7 @@ def test_properties_that_lead_elsewhere_are_refused(shop: Shop) -> None:
     assert shop.names(ORDERS) == []
 
 
-def test_other_doors_say_where_to_go(shop: Shop) -> None:
+def test_iceberg_rest_refuses_source_catalog_operations(shop: Shop) -> None:
     """Over Iceberg REST lists are empty; views, models, moves and protection are refused by name, and nothing is
     created.
     """
@@ -423,7 +423,7 @@ def test_other_doors_say_where_to_go(shop: Shop) -> None:
     assert shop.names(ORDERS) == ["t"]
 
 
-def test_a_catalog_goes_with_what_stands_in_it(shop: Shop) -> None:
+def test_catalog_with_placeholder_nodes_can_be_dropped(shop: Shop) -> None:
     """A catalog with placeholder nodes can be dropped, and the source keeps its objects."""
     shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     shop.node.patch(SHOP, {"inUse": False})
@@ -435,7 +435,7 @@ def test_a_catalog_goes_with_what_stands_in_it(shop: Shop) -> None:
     assert shop.names(ORDERS) == ["t"]
 
 
-def test_protected_catalogs_keep_what_is_below(shop: Shop) -> None:
+def test_table_of_a_protected_catalog_cannot_be_dropped(shop: Shop) -> None:
     """While a catalog is protected with its content, the server refuses to drop a table of the source."""
     shop.sql("CREATE TABLE sales.a (id int)")
     protection = "/api/limnos/v1/metalakes/lake/objects/{}/protection"

@@ -97,7 +97,7 @@ def _catalog(port: int, name: str = "hive", **more: str) -> dict[str, object]:
     return {"name": name, "type": "relational", "provider": "hive", "properties": properties}
 
 
-def test_table_is_made_loaded_and_known_to_the_metastore(warehouse: Warehouse) -> None:
+def test_created_table_exists_in_the_metastore(warehouse: Warehouse) -> None:
     """A table created over Gravitino REST exists in the metastore with types, partitioning, buckets and format, and is
     loaded unchanged.
     """
@@ -128,7 +128,7 @@ def test_table_is_made_loaded_and_known_to_the_metastore(warehouse: Warehouse) -
     assert (again.status, again["type"]) == (409, "TableAlreadyExistsException")
 
 
-def test_schemas_come_change_and_go(warehouse: Warehouse) -> None:
+def test_schemas_can_be_created_changed_and_dropped(warehouse: Warehouse) -> None:
     """Databases are listed, created with comment and properties, changed, and dropped when they are empty."""
     node, name = warehouse.node, f"{warehouse.schema}_more"
     made = node.done("POST", f"{HIVE}/schemas", {"name": name, "comment": "c", "properties": {"a": "b"}})["schema"]
@@ -201,7 +201,7 @@ WRONG: tuple[tuple[int, dict[str, object]], ...] = (
 )
 
 
-def test_wrong_changes_are_told_and_nothing_is_half_done(warehouse: Warehouse) -> None:
+def test_invalid_change_is_refused_and_nothing_applied(warehouse: Warehouse) -> None:
     """Each invalid change is refused with a message, and earlier changes of the request are not made."""
     body = {"name": "t", "columns": [*COLUMNS, DAY], "partitioning": BY_DAY}
     before = warehouse.node.done("POST", warehouse.tables, body)["table"]
@@ -212,7 +212,7 @@ def test_wrong_changes_are_told_and_nothing_is_half_done(warehouse: Warehouse) -
     assert warehouse.node.done("GET", f"{warehouse.tables}/t")["table"] == before
 
 
-def test_wrong_tables_are_not_made(warehouse: Warehouse) -> None:
+def test_invalid_table_is_refused(warehouse: Warehouse) -> None:
     """Tables with unknown names, types and layouts, or reserved properties, are refused."""
     column = {"name": "id", "type": "long"}
     for status, wrong in (
@@ -231,7 +231,7 @@ def test_wrong_tables_are_not_made(warehouse: Warehouse) -> None:
     assert warehouse.seen() == []
 
 
-def test_another_spelling_of_a_name_is_no_way_round_a_right(warehouse: Warehouse) -> None:
+def test_another_spelling_of_a_name_does_not_bypass_a_denial(warehouse: Warehouse) -> None:
     """A table name in another spelling, which the metastore would accept, is refused as invalid or missing. A denial on
     the table cannot be bypassed with it.
     """
@@ -249,7 +249,7 @@ def test_another_spelling_of_a_name_is_no_way_round_a_right(warehouse: Warehouse
     assert node.get(f"{warehouse.tables}/t", user="bea").status == 403
 
 
-def test_rights_and_owners_hang_on_names_and_bind_the_next_request(warehouse: Warehouse) -> None:
+def test_grants_apply_to_the_next_request_and_creator_owns_table(warehouse: Warehouse) -> None:
     """A grant on an existing table, and its revoke, take effect immediately. The creator of a table owns it."""
     node, schema = warehouse.node, warehouse.schema
     warehouse.made("a", "b")
@@ -273,7 +273,7 @@ def test_rights_and_owners_hang_on_names_and_bind_the_next_request(warehouse: Wa
     assert node.done("GET", warehouse.tables)["identifiers"][0]["name"] == "a"
 
 
-def test_files_go_with_managed_tables_only(warehouse: Warehouse) -> None:
+def test_drop_deletes_files_of_managed_tables_only(warehouse: Warehouse) -> None:
     """Dropping a managed table deletes its directory, with and without purge. The directory of an external table stays,
     and purging the table is refused.
     """
@@ -295,7 +295,7 @@ def test_files_go_with_managed_tables_only(warehouse: Warehouse) -> None:
         assert place.exists() is (kind == "EXTERNAL_TABLE"), name
 
 
-def test_tables_of_other_formats_are_told_and_kept_as_they_are(warehouse: Warehouse) -> None:
+def test_tables_of_other_formats_are_read_only(warehouse: Warehouse) -> None:
     """Iceberg tables are returned with their format and cannot be changed over this catalog. Views are not listed as
     tables, and secrets in properties are masked.
     """
@@ -317,7 +317,7 @@ def test_tables_of_other_formats_are_told_and_kept_as_they_are(warehouse: Wareho
     assert warehouse.node.done("DELETE", f"{warehouse.tables}/ice")["dropped"] is True
 
 
-def test_a_metastore_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Warehouse) -> None:
+def test_unreachable_metastore_returns_502_without_affecting_others(hasty: Warehouse) -> None:
     """While the metastore is disconnected or does not answer, its requests are refused with 502 and code 1007. Other
     catalogs are answered, and access is decided. Afterwards requests succeed again.
     """
@@ -335,7 +335,7 @@ def test_a_metastore_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Wareho
     wait_for(node, hasty.tables)
 
 
-def test_connection_is_tested_and_addresses_are_held_to(warehouse: Warehouse) -> None:
+def test_connection_test_refuses_disallowed_address_and_kerberos(warehouse: Warehouse) -> None:
     """A connection test reaches the metastore; an address that is not allowed, or Kerberos, is refused."""
     node, new, port = warehouse.node, f"{API}/lake/catalogs/testConnection", warehouse.server.bridge.port
 

@@ -183,7 +183,7 @@ def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield found
 
 
-def test_all_are_listed_by_a_few_calls(held: Held) -> None:
+def test_table_lists_need_few_calls_to_the_source(held: Held) -> None:
     """A list has all tables for a user of all, and two for a user of two. The two lists need at most twelve calls to
     the source.
     """
@@ -194,7 +194,7 @@ def test_all_are_listed_by_a_few_calls(held: Held) -> None:
     assert held.calls(held).total() <= 2 * 6
 
 
-def test_a_crowd_is_served_on_a_few_connections(held: Held) -> None:
+def test_concurrent_loads_do_not_list_all_names(held: Held) -> None:
     """64 concurrent callers each load a table with as many calls as a single caller, and without listing all names."""
     held.node.runner.run(held.crowd())  # the connections exist now
     held.calls(held)
@@ -207,7 +207,7 @@ def test_a_crowd_is_served_on_a_few_connections(held: Held) -> None:
     assert 0 < asked.total() <= CROWD * (held.most + 1), asked
 
 
-def test_silence_holds_up_nobody_else(held: Held) -> None:
+def test_silent_source_does_not_block_other_catalogs(held: Held) -> None:
     """While many callers wait for a source that does not answer, a table of another catalog is loaded."""
     node = held.node
     main = "/iceberg/v1/lake.main/namespaces"
@@ -234,7 +234,7 @@ def test_silence_holds_up_nobody_else(held: Held) -> None:
     assert (found, waited) == ([204] * 100, True)
 
 
-def test_a_source_that_has_very_many_is_listed(fresh: Callable[[str], Path]) -> None:
+def test_hundred_thousand_names_are_listed(fresh: Callable[[str], Path]) -> None:
     """A hundred thousand names are listed, from one page and from a hundred pages of the source."""
     many = 100_000
     with scripted() as source:
@@ -337,7 +337,7 @@ def _babbles(client: socket.socket) -> None:
 
 
 @pytest.mark.parametrize("answer", [_claims, _floods, _babbles])
-def test_a_metastore_that_lies_is_told_and_fills_no_memory(
+def test_malformed_metastore_answer_returns_502(
     fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, answer: Callable[[socket.socket], None]
 ) -> None:
     """A metastore's answer with an impossible length, an endless name, or another protocol is refused with 502 as

@@ -85,7 +85,7 @@ def _catalog(port: int, name: str = "store", **more: str) -> dict[str, object]:
 NASTY = "100% of 'them' \\ \"x\" `y` é\nz"
 
 
-def test_table_is_made_loaded_and_known_to_the_server(store: Store) -> None:
+def test_created_table_exists_in_the_server(store: Store) -> None:
     """A table created over Gravitino REST exists in the server with types, keys, defaults and comments, and is loaded
     unchanged.
     """
@@ -124,7 +124,7 @@ PLAIN = (
 EXTERNAL = ("year", "mediumint", "tinytext", "varbinary(9)", "bit(5)", "uuid", "inet6", "point")
 
 
-def test_every_type_comes_back_as_it_was_said(store: Store) -> None:
+def test_every_type_is_returned_under_its_name(store: Store) -> None:
     """Every type is returned under Gravitino's name, or as external under the server's name if Gravitino lacks it."""
     kinds = [*PLAIN, *({"type": "external", "catalogString": each} for each in EXTERNAL)]
     columns = [{"name": f"c{at}", "type": kind} for at, kind in enumerate(kinds)]
@@ -134,7 +134,7 @@ def test_every_type_comes_back_as_it_was_said(store: Store) -> None:
     assert [each["type"] for each in made["columns"]] == kinds
 
 
-def test_what_others_made_is_told(store: Store) -> None:
+def test_existing_tables_with_special_features_are_shown(store: Store) -> None:
     """Existing tables with special types, prefix keys, expressions, views and sequences are shown correctly."""
     store.sql(
         "CREATE TABLE t (a ENUM('x','y'), b JSON, c INT(5) ZEROFILL, d TEXT, e VARCHAR(200), f INT AS (c + 1), g TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP "
@@ -157,7 +157,7 @@ def test_what_others_made_is_told(store: Store) -> None:
         assert store.node.done("DELETE", f"{store.tables}/{name}")["dropped"] is False
 
 
-def test_schemas_come_and_go(store: Store) -> None:
+def test_schemas_can_be_created_and_dropped(store: Store) -> None:
     """Databases can be created, and dropped while empty. System databases are not listed."""
     node, name = store.node, f"{store.schema}.Odd-one"
     one = f"{STORE}/schemas/{name}"
@@ -184,7 +184,7 @@ def test_schemas_come_and_go(store: Store) -> None:
         assert node.done("DELETE", each)["dropped"] is False
 
 
-def test_every_change_that_the_server_knows_is_carried_out(store: Store) -> None:
+def test_supported_table_changes_are_applied_together(store: Store) -> None:
     """One request adds, moves, changes and removes columns, keys and comments, and leaves everything else unchanged."""
     store.sql(
         "CREATE TABLE t (id BIGINT NOT NULL, who VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin DEFAULT 'a\\\\b' COMMENT 'whom', "
@@ -271,7 +271,7 @@ WRONG: tuple[tuple[int, dict[str, object]], ...] = (
 )
 
 
-def test_wrong_changes_are_told_and_nothing_is_half_done(store: Store) -> None:
+def test_invalid_change_is_refused_and_nothing_applied(store: Store) -> None:
     """Each invalid change is refused with a message, and earlier changes of the request are not made."""
     store.sql(
         "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, who VARCHAR(20), made INT AS (id + 1), doc JSON)",
@@ -285,7 +285,7 @@ def test_wrong_changes_are_told_and_nothing_is_half_done(store: Store) -> None:
         assert store.node.done("GET", f"{store.tables}/t") == before, wrong
 
 
-def test_wrong_tables_are_not_made(store: Store) -> None:
+def test_invalid_table_is_refused(store: Store) -> None:
     """Unknown names, layouts and properties are refused, and nothing is created."""
     for status, body in (
         (405, {"properties": {"engine": "CONNECT"}}), (405, {"properties": {"data-directory": "/etc"}}), (400, {"columns": []}),
@@ -297,7 +297,7 @@ def test_wrong_tables_are_not_made(store: Store) -> None:
     assert store.node.done("GET", store.tables)["identifiers"] == []
 
 
-def test_tables_move_and_go(store: Store) -> None:
+def test_tables_can_be_renamed_within_and_between_schemas(store: Store) -> None:
     """A table can be renamed within and between schemas, with its placeholder node. Names in use and referenced tables
     are refused.
     """
@@ -322,7 +322,7 @@ def test_tables_move_and_go(store: Store) -> None:
     assert node.done("DELETE", f"{STORE}/schemas/{other}/tables/u")["dropped"] is False
 
 
-def test_another_spelling_of_a_name_is_no_way_round_a_right(store: Store, fresh: Callable[[str], Path]) -> None:
+def test_only_the_exact_name_of_a_table_is_accepted(store: Store, fresh: Callable[[str], Path]) -> None:
     """Only the exact name of a table is found, whatever the server's case rules. On a lower-case server, names with
     upper-case letters cannot be created.
     """
@@ -343,7 +343,7 @@ def test_another_spelling_of_a_name_is_no_way_round_a_right(store: Store, fresh:
         assert listed(small.node, small.tables) == ["t"]
 
 
-def test_rights_and_owners_hang_on_names_and_bind_the_next_request(store: Store) -> None:
+def test_grants_apply_to_the_next_request_and_creator_owns_table(store: Store) -> None:
     """A grant on an existing table, and its revoke, take effect immediately. The creator of a table owns it."""
     store.sql("CREATE TABLE a (x INT)", "CREATE TABLE b (x INT)")
     node = store.node
@@ -360,7 +360,7 @@ def test_rights_and_owners_hang_on_names_and_bind_the_next_request(store: Store)
     assert node.done("DELETE", f"{store.tables}/mine", user="bea")["dropped"] is True
 
 
-def test_a_server_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Store) -> None:
+def test_unreachable_server_returns_502_without_affecting_others(hasty: Store) -> None:
     """While the server is disconnected or does not answer, its requests are refused with 502 and code 1007. Other
     catalogs are answered, and access is decided. Afterwards requests succeed again.
     """
@@ -380,7 +380,7 @@ def test_a_server_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Store) ->
     assert set(listed(node, hasty.tables)) <= {"t"}
 
 
-def test_connection_is_tested_and_properties_are_held_to(store: Store) -> None:
+def test_connection_test_refuses_properties_to_another_host(store: Store) -> None:
     """A connection test connects to the server and reports its errors without the password. Properties that lead to
     another host are refused.
     """
@@ -401,7 +401,7 @@ def test_connection_is_tested_and_properties_are_held_to(store: Store) -> None:
     assert (away.status, "--allow-source 10.0.0.1:3306" in str(away["message"])) == (400, True)
 
 
-def test_what_the_user_may_not_is_told(store: Store) -> None:
+def test_missing_source_privilege_returns_502_with_reason(store: Store) -> None:
     """A permission error of the source is answered with 502. The message says that the account of this server lacks the
     privilege.
     """

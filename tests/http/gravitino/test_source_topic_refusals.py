@@ -38,18 +38,18 @@ def asked(node: DriverNode) -> Asked:
     return refusal_tables.answers(node, source_topic_refusals.cases, CALLERS)
 
 
-def test_every_row_is_asked(asked: Asked) -> None:
+def test_table_has_exactly_the_requested_rows(asked: Asked) -> None:
     """The table has exactly the requested rows."""
     assert set(WRITTEN) == set(asked)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: Asked, row: Row) -> None:
+def test_each_caller_gets_the_status_of_the_table(asked: Asked, row: Row) -> None:
     """Every caller gets the status that the table states."""
     assert {who: cell(row[0], asked[row][who]) for who in CALLERS} == WRITTEN[row]
 
 
-def test_lists_show_what_each_may_see(node: DriverNode, asked: Asked) -> None:
+def test_list_has_only_loadable_topics(node: DriverNode, asked: Asked) -> None:
     """A user with the right to use the schema may list topics. The list has only topics that the user may load."""
     assert asked
     for who in CALLERS:
@@ -65,7 +65,7 @@ PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (rou
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_a_refusal_does_not_tell_what_there_is(asked: Asked, pair: tuple[str, str, str]) -> None:
+def test_refusal_does_not_reveal_existence(asked: Asked, pair: tuple[str, str, str]) -> None:
     """A caller who is refused an existing and a missing topic of the cluster gets the same message for both, except for
     the name.
     """

@@ -85,7 +85,7 @@ def _catalog(port: int, name: str = "bus", **more: str) -> dict[str, object]:
     return {"name": name, "type": "messaging", "provider": "kafka", "properties": properties}
 
 
-def test_topic_is_made_loaded_and_known_to_the_cluster(bus: Bus) -> None:
+def test_created_topic_exists_in_the_cluster(bus: Bus) -> None:
     """A topic created over Gravitino REST exists in the cluster with partitions and settings; its comment is stored
     here.
     """
@@ -107,7 +107,7 @@ def test_topic_is_made_loaded_and_known_to_the_cluster(bus: Bus) -> None:
     assert (again.status, again["code"], again["type"]) == (409, 1004, "TopicAlreadyExistsException")
 
 
-def test_the_one_schema_is_told_and_stays(bus: Bus) -> None:
+def test_default_schema_is_listed_and_cannot_be_changed(bus: Bus) -> None:
     """A cluster has exactly the schema `default`, which cannot be changed."""
     assert [each["name"] for each in bus.node.done("GET", f"{BUS}/schemas")["identifiers"]] == ["default"]
     assert bus.node.done("GET", SCHEMA)["schema"]["name"] == "default"
@@ -162,7 +162,7 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
 )
 
 
-def test_wrong_changes_are_told_and_nothing_is_half_done(bus: Bus) -> None:
+def test_invalid_change_is_refused_and_nothing_applied(bus: Bus) -> None:
     """Each invalid change is refused with a message, and other changes of the request are not made."""
     (name,) = bus.made("a", partitions=2)
     before = bus.node.done("GET", f"{TOPICS}/{name}")["topic"]
@@ -180,7 +180,7 @@ def test_wrong_changes_are_told_and_nothing_is_half_done(bus: Bus) -> None:
     assert bus.node.put(f"{TOPICS}/{name}", updates({"@type": "rename", "newName": "x"})).status == 400
 
 
-def test_wrong_topics_are_not_made(bus: Bus) -> None:
+def test_invalid_topic_is_refused_with_message_of_the_cluster(bus: Bus) -> None:
     """A name, number or setting that the cluster refuses is answered with the cluster's message, and nothing is
     created.
     """
@@ -201,7 +201,7 @@ def test_wrong_topics_are_not_made(bus: Bus) -> None:
     assert bus.seen() == ["a_b"]
 
 
-def test_what_is_not_there_is_not_made_by_looking(bus: Bus) -> None:
+def test_requests_for_a_missing_topic_do_not_create_it(bus: Bus) -> None:
     """Loads, owner requests and drops of a missing topic do not create it, although the cluster creates topics that
     clients request. Internal topics are hidden.
     """
@@ -215,7 +215,7 @@ def test_what_is_not_there_is_not_made_by_looking(bus: Bus) -> None:
     assert bus.node.done("DELETE", f"{TOPICS}/__consumer_offsets")["dropped"] is False
 
 
-def test_another_spelling_of_a_name_is_no_way_round_a_right(bus: Bus) -> None:
+def test_invalid_topic_name_does_not_bypass_a_denial(bus: Bus) -> None:
     """Names that are not valid topic names are refused or missing. A denial on a topic cannot be bypassed with them."""
     node, (name,) = bus.node, bus.made("a")
     grant(node, "bea", "use_catalog use_schema consume_topic produce_topic", kind="CATALOG", on="bus")
@@ -239,7 +239,7 @@ def test_another_spelling_of_a_name_is_no_way_round_a_right(bus: Bus) -> None:
     assert bus.seen() == ["a"]
 
 
-def test_topic_is_dropped_with_what_stands_for_it(bus: Bus) -> None:
+def test_dropped_topic_loses_its_comment_and_grants(bus: Bus) -> None:
     """A dropped topic is 404 immediately. A later topic of its name has neither its comment nor its grants."""
     name = f"{bus.mine}a"
     bus.node.done("POST", TOPICS, {"name": name, "comment": "old"})
@@ -255,7 +255,7 @@ def test_topic_is_dropped_with_what_stands_for_it(bus: Bus) -> None:
     assert bus.seen(user="bea") == []
 
 
-def test_rights_hang_on_names_and_bind_the_next_request(bus: Bus) -> None:
+def test_grants_and_denials_apply_to_the_next_request(bus: Bus) -> None:
     """A grant on an existing topic, and its revoke, take effect immediately. A denial hides one of many topics."""
     node, (first, second) = bus.node, bus.made("a", "b")
     grant(node, "bea", "use_catalog use_schema", kind="CATALOG", on="bus")
@@ -279,7 +279,7 @@ def test_rights_hang_on_names_and_bind_the_next_request(bus: Bus) -> None:
     assert changed.json()["topic"]["properties"]["retention.ms"] == "9"
 
 
-def test_owners_and_tags_hang_on_topics(bus: Bus) -> None:
+def test_topics_support_owners_and_tags(bus: Bus) -> None:
     """The creator of a topic owns it; existing topics can get an owner and tags; privileges of tables are refused."""
     node, lake, (name,) = bus.node, f"{API}/lake", bus.made("a")
     grant(node, "bea", "use_catalog use_schema create_topic", kind="CATALOG", on="bus")
@@ -298,7 +298,7 @@ def test_owners_and_tags_hang_on_topics(bus: Bus) -> None:
     assert node.post(f"{lake}/roles", wrong).status == 400
 
 
-def test_a_cluster_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Bus) -> None:
+def test_unreachable_cluster_returns_502_without_affecting_others(hasty: Bus) -> None:
     """While the cluster is disconnected or does not answer, its requests are refused with 502 and code 1007. Other
     catalogs are answered, and access is decided. Afterwards requests succeed again.
     """
@@ -314,7 +314,7 @@ def test_a_cluster_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Bus) -> 
     assert hasty.seen() == ["a"]
 
 
-def test_users_and_passwords_are_taken_as_java_clients_have_them(bus: Bus) -> None:
+def test_java_client_login_settings_are_accepted(bus: Bus) -> None:
     """Login settings of Java clients are accepted. A wrong password is reported as a refused sign-in, and no answer
     contains the password.
     """
@@ -332,7 +332,7 @@ def test_users_and_passwords_are_taken_as_java_clients_have_them(bus: Bus) -> No
     assert PASSWORD not in str(node.done("GET", f"{API}/lake/catalogs/safe"))
 
 
-def test_brokers_that_point_elsewhere_are_not_followed(bus: Bus, fresh: Callable[[str], Path]) -> None:
+def test_brokers_advertising_another_address_are_refused(bus: Bus, fresh: Callable[[str], Path]) -> None:
     """A cluster whose brokers advertise another address is refused. The message does not contain that address."""
     sources = SourcesSection(allowed_addresses=(f"localhost:{bus.server.port}",), timeout_s=60.0)
     with node_at(fresh("elsewhere"), sources=sources) as node:
@@ -360,7 +360,7 @@ def test_a_protected_catalog_keeps_its_topics(bus: Bus) -> None:
     assert bus.seen() == ["a"]
 
 
-def test_two_thousand_topics_answer_in_seconds(bus: Bus) -> None:
+def test_list_of_two_thousand_topics_is_fast(bus: Bus) -> None:
     """A user of all topics gets all of two thousand in a list, and a user of a few gets those."""
     bus.made(*(f"{at}" for at in range(2000)))
     grant(bus.node, "bea", "use_catalog use_schema", kind="CATALOG", on="bus")

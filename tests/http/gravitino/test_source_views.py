@@ -36,7 +36,7 @@ def _changed(far: FarCatalog, name: str, *updates: dict[str, object], user: str 
     return far.node.put(f"{VIEWS}/{name}", {"updates": list(updates)}, user=user)
 
 
-def test_views_are_made_told_changed_renamed_and_dropped(far: FarCatalog) -> None:
+def test_view_lifecycle(far: FarCatalog) -> None:
     """Views of the source can be created, listed, changed, renamed and dropped in Gravitino's format. Iceberg REST
     returns the same state.
     """
@@ -74,7 +74,7 @@ def test_views_are_made_told_changed_renamed_and_dropped(far: FarCatalog) -> Non
     assert far.source("GET", table("sales", "w", root=MAIN, kind="views")).status_code == 404
 
 
-def test_what_cannot_be_is_refused_with_words(far: FarCatalog) -> None:
+def test_invalid_requests_return_expected_exceptions(far: FarCatalog) -> None:
     """A name in use, a missing view or schema, and an invalid view are refused with the exceptions that clients
     expect.
     """
@@ -116,7 +116,7 @@ NEEDED = {
 """The callers who may send each request. All others are refused with 403."""
 
 
-def test_who_may(far: FarCatalog) -> None:
+def test_view_operations_need_the_same_rights_as_iceberg_rest(far: FarCatalog) -> None:
     """Each operation needs the same right as over Iceberg REST; a list has the views that its reader may load."""
     for user, privileges in GRANTS.items():
         far.node.done("POST", f"{API}/lake/users", {"name": user})
@@ -147,7 +147,7 @@ def test_who_may(far: FarCatalog) -> None:
     assert far.node.get(f"{VIEWS}/gone", user="uses").status == 403
 
 
-def test_makers_own_views_and_rights_follow_them(far: FarCatalog) -> None:
+def test_creator_owns_view_and_grants_follow_renames(far: FarCatalog) -> None:
     """The creator of a view may alter and drop it. Grants follow a rename of the view and end with its drop."""
     far.use("ann", "use_catalog use_schema create_view")
     far.use("bea", "use_catalog use_schema")
@@ -163,7 +163,7 @@ def test_makers_own_views_and_rights_follow_them(far: FarCatalog) -> None:
     assert far.node.get(f"{VIEWS}/w", user="bea").status == 403
 
 
-def test_who_may_not_use_the_schema_loads_no_view(far: FarCatalog) -> None:
+def test_select_view_without_use_schema_is_refused(far: FarCatalog) -> None:
     """SELECT_VIEW without USE_SCHEMA is not enough, as in native catalogs."""
     far.node.done("POST", VIEWS, _new("v"))
     far.use("ana", "use_catalog select_view")

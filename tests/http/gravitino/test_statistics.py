@@ -45,7 +45,7 @@ def partitions(node: DriverNode, query: str) -> list[str]:
     return [each["partitionName"] for each in node.done("GET", f"{PARTS}?{query}")["partitionStatistics"]]
 
 
-def test_statistics_of_a_table(made: DriverNode) -> None:
+def test_table_statistics_can_be_written_read_and_dropped(made: DriverNode) -> None:
     """Values of every type are returned unchanged; a write changes only the named ones; a drop says whether any
     existed.
     """
@@ -61,7 +61,7 @@ def test_statistics_of_a_table(made: DriverNode) -> None:
     assert told(made) == {name: value for name, value in VALUES.items() if name != "custom-n"}
 
 
-def test_ranges_of_partitions(made: DriverNode) -> None:
+def test_partition_ranges_include_lower_and_exclude_upper_bound(made: DriverNode) -> None:
     """A range includes its lower bound and excludes its upper one by default; each bound may be open."""
     assert partitions(made, "from=p%3D1&to=p%3D3") == ["p=1", "p=2"]
     assert partitions(made, "from=p%3D1&to=p%3D3&fromInclusive=False&toInclusive=true") == ["p=2", "p=3"]
@@ -72,7 +72,7 @@ def test_ranges_of_partitions(made: DriverNode) -> None:
     assert partitions(made, "to=p%3D9") == ["p=2", "p=3"]
 
 
-def test_they_go_with_their_table_and_come_back_with_it(made: DriverNode) -> None:
+def test_statistics_follow_renamed_and_restored_tables(made: DriverNode) -> None:
     """Statistics stay with a renamed or restored table; a new table of its name has none."""
     made.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/t", {"updates": [{"@type": "rename", "newName": "u"}]})
     renamed = made.done("GET", TABLE.replace("main.a.t", "main.a.u"))["statistics"]
@@ -103,7 +103,9 @@ def test_they_go_with_their_table_and_come_back_with_it(made: DriverNode) -> Non
         (("GET", f"{LAKE}/objects/table/main.a.gone/statistics", None), 1003, "does not exist"),
     ],
 )
-def test_what_is_wrong_is_told(made: DriverNode, request_of: tuple[str, str, object], code: int, says: str) -> None:
+def test_invalid_statistics_are_refused(
+    made: DriverNode, request_of: tuple[str, str, object], code: int, says: str
+) -> None:
     """Reserved names, invalid values and unsupported objects are refused, each with its own error."""
     answer = made.ask(*request_of)
 

@@ -38,7 +38,7 @@ def alter(node: DriverNode, *changes: dict, name: str = "t") -> dict:
     return node.done("PUT", f"{TABLES}/{name}", {"updates": list(changes)})["table"]
 
 
-def test_a_create_is_an_iceberg_table(lake: DriverNode) -> None:
+def test_created_table_is_an_iceberg_table(lake: DriverNode) -> None:
     """A created table is returned as sent, by the create and by a load; Iceberg REST has its schema, spec and
     properties.
     """
@@ -56,7 +56,7 @@ def test_a_create_is_an_iceberg_table(lake: DriverNode) -> None:
     assert iceberg["properties"]["comment"] == "of the day"
 
 
-def test_both_faces_change_one_table(lake: DriverNode) -> None:
+def test_changes_are_visible_over_both_protocols(lake: DriverNode) -> None:
     """Changes over one protocol are visible over the other. Parts that one protocol cannot express are preserved."""
     before = metadata(lake, "a", "b", "t")
     schema = {**before["schemas"][0], "schema-id": 1}
@@ -79,7 +79,7 @@ def test_both_faces_change_one_table(lake: DriverNode) -> None:
     assert [(each["name"], each["id"]) for each in fields] == [("n", 4), ("label", 2), ("id", 1), ("at", 3)]
 
 
-def test_a_table_of_others_is_changed(node: DriverNode) -> None:
+def test_iceberg_rest_table_can_be_altered_atomically(node: DriverNode) -> None:
     """A table created over Iceberg REST can be altered in every way. If one change of a request fails, none is made."""
     make_table(node, "a", "b", "x")
     changes = [
@@ -96,7 +96,7 @@ def test_a_table_of_others_is_changed(node: DriverNode) -> None:
     assert ([each["name"] for each in after["columns"]], after["properties"]["p"]) == (["id"], "1")
 
 
-def test_rename_drop_and_purge(lake: DriverNode) -> None:
+def test_tables_can_be_renamed_dropped_and_purged(lake: DriverNode) -> None:
     """A rename must be the only change of a request, keeps grants, and can move the table to another schema. Dropping a
     missing table returns `dropped: false`.
     """
@@ -118,7 +118,7 @@ def test_rename_drop_and_purge(lake: DriverNode) -> None:
     assert lake.get(path)["type"] == "NoSuchTableException"
 
 
-def test_taken_names_and_missing_schemas(lake: DriverNode) -> None:
+def test_used_name_or_missing_schema_is_refused(lake: DriverNode) -> None:
     """Names in use and missing schemas are refused with the codes and exceptions that clients expect."""
     taken = lake.post(TABLES, NEW)
     missing = lake.post(f"{API}/lake/catalogs/main/schemas/none/tables", NEW)
@@ -131,7 +131,7 @@ def test_taken_names_and_missing_schemas(lake: DriverNode) -> None:
     assert (outside.status, outside["code"]) == (400, 1001)
 
 
-def test_unknown_changes_and_lance(lake: DriverNode) -> None:
+def test_unknown_change_and_lance_alter_are_refused(lake: DriverNode) -> None:
     """An unknown change is refused with 400. Altering a Lance table is refused with a reference to Lance REST."""
     unknown = lake.put(f"{TABLES}/t", {"updates": [{"@type": "explode"}]})
     lake.post(f"{API}/lake/catalogs", {"name": "lance", "type": "relational", "provider": "lakehouse-generic"})
@@ -145,7 +145,7 @@ def test_unknown_changes_and_lance(lake: DriverNode) -> None:
     assert [answer.status for answer in answers] == [400, 405, 405]
 
 
-def test_a_load_may_ask_for_more(lake: DriverNode) -> None:
+def test_load_with_modify_privilege_is_refused_to_readers(lake: DriverNode) -> None:
     """A load can request the privilege to modify; it is then refused to readers."""
     grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
 
@@ -155,7 +155,7 @@ def test_a_load_may_ask_for_more(lake: DriverNode) -> None:
     assert (plain.status, more.status, wrong.status) == (200, 403, 400)
 
 
-def test_partitions_are_those_of_the_rows(lake: DriverNode) -> None:
+def test_partitions_cannot_be_listed_or_added(lake: DriverNode) -> None:
     """Partitions can be neither listed nor added over Gravitino REST. The answer says where they are visible."""
     answers = [lake.get(f"{TABLES}/t/partitions"), lake.post(f"{TABLES}/t/partitions", {"partitions": []})]
 

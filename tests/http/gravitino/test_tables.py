@@ -41,7 +41,7 @@ def test_the_name_of_a_new_table_is_percent_decoded_once(lake: DriverNode, sent:
 
 
 @pytest.mark.parametrize("path, kind", [("tables", "TABLE"), ("views", "VIEW"), ("functions", "FUNCTION")])
-def test_a_refused_name_is_told_with_its_kind(lake: DriverNode, path: str, kind: str) -> None:
+def test_separator_in_a_name_is_refused_with_the_kind(lake: DriverNode, path: str, kind: str) -> None:
     """Vector 21: the names of all kinds except schemas must not contain the separator. The refusal names the kind."""
     lake.done("POST", MAIN, {"name": "kinds"})
     columns = [{"name": "id", "type": "long"}]
@@ -54,7 +54,7 @@ def test_a_refused_name_is_told_with_its_kind(lake: DriverNode, path: str, kind:
     assert f"The {kind} name 'table:name' is illegal" in refused.json()["message"]
 
 
-def test_a_lance_table_lists_and_loads_with_its_columns(lake: DriverNode) -> None:
+def test_lance_table_is_listed_and_loaded_with_columns(lake: DriverNode) -> None:
     """Lance tables in nested schemas are listed and loaded with Gravitino's types, location and current version."""
     make_space(lake, "lance", "ml")
     make_space(lake, "lance", "ml", "text")
@@ -76,7 +76,7 @@ def test_a_lance_table_lists_and_loads_with_its_columns(lake: DriverNode) -> Non
     assert found["distribution"] == {"strategy": "none", "number": 0, "funcArgs": []}
 
 
-def test_a_table_without_data_has_no_columns(lake: DriverNode) -> None:
+def test_declared_lance_table_has_no_columns(lake: DriverNode) -> None:
     """A declared table has properties and a comment, and no columns."""
     make_space(lake, "lance", "ml")
     declare(lake, "lance", "ml", "later", properties={"k": "v", "comment": "soon"})
@@ -87,7 +87,7 @@ def test_a_table_without_data_has_no_columns(lake: DriverNode) -> None:
     assert "comment" not in found["properties"]
 
 
-def test_what_lies_directly_in_a_catalog_is_in_a_schema(lake: DriverNode) -> None:
+def test_tables_directly_in_a_catalog_are_in_the_configured_schema(lake: DriverNode) -> None:
     """Tables directly in a catalog are listed and loaded in the schema of the setting; a namespace of that name takes
     precedence.
     """
@@ -105,7 +105,7 @@ def test_what_lies_directly_in_a_catalog_is_in_a_schema(lake: DriverNode) -> Non
     assert lake.get(f"{LANCE}/default/tables/top").status == 404
 
 
-def test_the_schema_that_stands_for_a_catalog_is_no_object_of_its_own(lake: DriverNode) -> None:
+def test_schema_that_represents_a_catalog_cannot_be_changed(lake: DriverNode) -> None:
     """Grants, owners, tags and changes of the schema that represents the catalog are refused with advice. With the full
     name of a table in it, they succeed.
     """
@@ -144,7 +144,7 @@ def test_the_schema_that_stands_for_a_catalog_is_no_object_of_its_own(lake: Driv
     lake.done("PUT", f"{API}/lake/permissions/roles/r/schema/lance.default/grant", {"privileges": rights})
 
 
-def test_an_iceberg_table_lists_and_loads(lake: DriverNode) -> None:
+def test_iceberg_table_is_listed_and_loaded(lake: DriverNode) -> None:
     """Iceberg tables are listed and loaded over the same routes, with partitioning and sort order."""
     spaces = "/iceberg/v1/lake.main/namespaces"
     lake.done("POST", spaces, {"namespace": ["raw"]})
@@ -174,7 +174,7 @@ def test_an_iceberg_table_lists_and_loads(lake: DriverNode) -> None:
     assert (found["properties"]["k"], found["properties"]["format"]) == ("v", "iceberg v2")
 
 
-def test_rights_on_lance_tables_are_those_of_the_tree(lake: DriverNode) -> None:
+def test_lance_table_load_needs_a_table_privilege(lake: DriverNode) -> None:
     """A user without rights is refused a Lance table, and a privilege on the table is enough to load it. A damaged
     table is reported without a server error.
     """
@@ -202,7 +202,7 @@ def test_rights_on_lance_tables_are_those_of_the_tree(lake: DriverNode) -> None:
     assert (told.status, told["code"]) == (409, 1002)
 
 
-def test_a_format_is_refused_by_what_the_catalog_holds(lake: DriverNode) -> None:
+def test_catalog_refuses_tables_of_another_format(lake: DriverNode) -> None:
     """A catalog refuses tables of another format and names its own."""
     make_space(lake, "lance", "a")
     lake.done("POST", MAIN, {"name": "a"})
@@ -215,7 +215,7 @@ def test_a_format_is_refused_by_what_the_catalog_holds(lake: DriverNode) -> None
     assert "This catalog holds Iceberg tables: leave format lance out" in str(of_iceberg["message"])
 
 
-def test_a_reader_is_refused_before_they_hear_what_is_not_served(lake: DriverNode) -> None:
+def test_lance_table_change_returns_403_to_readers_before_405(lake: DriverNode) -> None:
     """A user who may not change a Lance table is refused with 403, before others are refused with 405 because the
     operation is not served.
     """
@@ -231,7 +231,7 @@ def test_a_reader_is_refused_before_they_hear_what_is_not_served(lake: DriverNod
     assert [lake.ask(method, at, body).status for method, body in asked] == [405] * 3
 
 
-def test_a_table_is_moved_by_who_owns_it(lake: DriverNode) -> None:
+def test_move_to_another_schema_needs_ownership(lake: DriverNode) -> None:
     """Moving a table to another schema needs ownership of it. The privileges to change it and to create tables in the
     target are not enough.
     """

@@ -56,7 +56,7 @@ def alter(node: DriverNode, *updates: dict[str, object]) -> None:
     node.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/t", {"updates": list(updates)})
 
 
-def test_tags_are_told_with_what_they_allow(made: DriverNode) -> None:
+def test_tags_are_returned_with_their_allowed_values(made: DriverNode) -> None:
     """Allowed values are returned as sent; a tag with any value omits them, one without values has an empty list."""
     made.done("POST", f"{LAKE}/tags", {"name": "bare", "allowedValues": []})
     tags = {each["name"]: each for each in made.done("GET", f"{LAKE}/tags?details=true")["tags"]}
@@ -69,7 +69,7 @@ def test_tags_are_told_with_what_they_allow(made: DriverNode) -> None:
     assert renamed["allowedValues"] == ["sales", "risk"]
 
 
-def test_values_come_down_with_the_nearest_tag(made: DriverNode) -> None:
+def test_own_tag_overrides_the_inherited_tag(made: DriverNode) -> None:
     """An object's own tag overrides the inherited one and its values. Lists of names contain the tag once."""
     first = associate(made, on("catalog", "main"), pair("domain", "sales"), pair("red"))
     associate(made, on("table", TABLE), pair("domain", "risk"), pair("domain", "sales"))
@@ -82,7 +82,7 @@ def test_values_come_down_with_the_nearest_tag(made: DriverNode) -> None:
     assert (one["assignmentValues"], one["allowedValues"]) == (["risk", "sales"], ["sales", "risk"])
 
 
-def test_objects_by_value(made: DriverNode) -> None:
+def test_objects_of_a_tag_can_be_filtered_by_value(made: DriverNode) -> None:
     """With a value, a tag lists the objects with exactly that value; without one, all of its objects."""
     associate(made, on("catalog", "main"), pair("red"))
     associate(made, on("table", TABLE), pair("red", "x"), pair("red", "y"))
@@ -98,7 +98,7 @@ def test_objects_by_value(made: DriverNode) -> None:
     assert made.get(f"{LAKE}/tags/red/objects?value=%20")["code"] == 1001
 
 
-def test_names_stay_what_they_were(made: DriverNode) -> None:
+def test_version_1_attaches_and_detaches_tags_without_values(made: DriverNode) -> None:
     """Version 1 attaches tags without a value, refuses a tag that is already attached, and detaches a tag with all its
     values. Pairs of version 2 are refused with 400.
     """
@@ -124,7 +124,9 @@ def test_names_stay_what_they_were(made: DriverNode) -> None:
         ([{"name": "red", "values": ["x"]}], 400, "IllegalArgumentException", "Malformed json"),
     ],
 )
-def test_wrong_pairs(made: DriverNode, pairs: list[dict[str, object]], status: int, kind: str, words: str) -> None:
+def test_invalid_tag_value_pair_is_refused(
+    made: DriverNode, pairs: list[dict[str, object]], status: int, kind: str, words: str
+) -> None:
     """Each invalid pair of tag and value is refused with its own message, and no pair of the request is added."""
     answer = associate(made, on("table", TABLE), pair("blue", "good"), *pairs)
 
@@ -133,7 +135,7 @@ def test_wrong_pairs(made: DriverNode, pairs: list[dict[str, object]], status: i
     assert told(made, on("table", TABLE)) == []
 
 
-def test_columns_take_tags_policies_and_statistics(made: DriverNode) -> None:
+def test_columns_support_tags_policies_and_statistics(made: DriverNode) -> None:
     """Attachments of a column are listed with the column, together with inherited ones. The table does not have
     them.
     """
@@ -154,7 +156,7 @@ def test_columns_take_tags_policies_and_statistics(made: DriverNode) -> None:
     assert dropped == [True, False]
 
 
-def test_what_is_on_a_column_follows_its_id(made: DriverNode) -> None:
+def test_column_attachments_follow_the_column_id(made: DriverNode) -> None:
     """Attachments follow the column's id through renames over both protocols; a new column of an old name has none, a
     rollback restores them.
     """
@@ -180,7 +182,7 @@ def test_what_is_on_a_column_follows_its_id(made: DriverNode) -> None:
     assert len(made.done("GET", on("column", COLUMN, "statistics"))["statistics"]) == 1
 
 
-def test_a_table_from_the_trash_has_its_columns_tags(made: DriverNode) -> None:
+def test_restored_table_has_its_column_attachments(made: DriverNode) -> None:
     """Attachments of columns are restored with the table. A new table under its name has none."""
     associate(made, on("column", COLUMN), pair("red"))
     made.done("DELETE", f"{LAKE}/catalogs/main/schemas/a/tables/t")
@@ -202,7 +204,7 @@ def test_a_table_from_the_trash_has_its_columns_tags(made: DriverNode) -> None:
         (f"{TABLE}.`city", 400, "IllegalNameIdentifierException"),
     ],
 )
-def test_columns_that_are_not_there(made: DriverNode, name: str, status: int, kind: str) -> None:
+def test_missing_column_is_refused(made: DriverNode, name: str, status: int, kind: str) -> None:
     """Tags, policies and statistics of a missing column are refused with the same error."""
     for what in ("tags", "policies", "statistics"):
         answer = made.get(on("column", name, what))
@@ -210,7 +212,7 @@ def test_columns_that_are_not_there(made: DriverNode, name: str, status: int, ki
         assert (answer.status, answer["type"]) == (status, kind), what
 
 
-def test_who_may_load_the_table_knows_its_columns(made: DriverNode) -> None:
+def test_refusal_does_not_reveal_columns_of_hidden_tables(made: DriverNode) -> None:
     """Users who may not load the table get the same refusal for existing and missing columns. Writing statistics needs
     the privilege to alter the table.
     """
@@ -229,7 +231,7 @@ def test_who_may_load_the_table_knows_its_columns(made: DriverNode) -> None:
     assert write.status == 403
 
 
-def test_names_with_dots(made: DriverNode) -> None:
+def test_ambiguous_dotted_column_name_is_refused_with_a_hint(made: DriverNode) -> None:
     """If a full name with dots fits two columns, the message asks for back-quotes. A user without rights on them gets
     403 without this hint.
     """
@@ -247,7 +249,7 @@ def test_names_with_dots(made: DriverNode) -> None:
     assert (refused.status, "fits" in str(refused["message"])) == (403, False)
 
 
-def test_columns_of_others_than_tables(made: DriverNode) -> None:
+def test_view_columns_have_no_attachments(made: DriverNode) -> None:
     """Columns of views have no attachments, and columns have no partitions or owner. A policy must support columns in
     order to be attached to one.
     """

@@ -14,7 +14,7 @@ def told(answer: DriverAnswer) -> tuple[int, object, object]:
     return answer.status, answer["code"], answer["type"]
 
 
-def test_added_user_is_answered_whole(node: DriverNode) -> None:
+def test_create_returns_the_user(node: DriverNode) -> None:
     """A created user has no roles, is enabled by default, and has its external id."""
     plain = node.done("POST", ALL, {"name": "ana"})["user"]
     full = node.done("POST", ALL, {"name": "ben", "externalId": "b-1", "enabled": False})["user"]
@@ -24,7 +24,7 @@ def test_added_user_is_answered_whole(node: DriverNode) -> None:
     assert (full["externalId"], full["enabled"]) == ("b-1", False)
 
 
-def test_list_gives_names_or_everything(node: DriverNode) -> None:
+def test_list_returns_names_or_details(node: DriverNode) -> None:
     """A list has names; with `details` whole users with their roles."""
     role = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
@@ -36,7 +36,7 @@ def test_list_gives_names_or_everything(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("kind", ["users", "groups", "roles"])
 @pytest.mark.parametrize("name", ["limit", "pageSize", "pageToken"])
-def test_a_page_is_refused_by_name(node: DriverNode, kind: str, name: str) -> None:
+def test_paging_parameters_are_refused_by_name(node: DriverNode, kind: str, name: str) -> None:
     """As in Gravitino, lists are not paged: paging parameters are refused by name."""
     refused = node.get(f"{API}/lake/{kind}?{name}=1")
 
@@ -45,14 +45,14 @@ def test_a_page_is_refused_by_name(node: DriverNode, kind: str, name: str) -> No
     assert node.get(f"{API}/lake/{kind}?_t=1").status == 200
 
 
-def test_list_shrinks_to_oneself(node: DriverNode) -> None:
+def test_list_without_manage_users_has_only_the_caller(node: DriverNode) -> None:
     """A member without MANAGE_USERS sees only their own name in the list."""
     node.done("POST", ALL, {"name": "ana"})
 
     assert node.get(ALL, user="ana")["names"] == ["ana"]
 
 
-def test_user_is_loaded_by_managers_and_by_themselves(node: DriverNode) -> None:
+def test_users_can_be_loaded_by_managers_and_by_themselves(node: DriverNode) -> None:
     """Members who do not manage users get the same refusal whether or not another user exists. Managers get 404."""
     node.done("POST", ALL, {"name": "ana"})
     node.done("POST", ALL, {"name": "ben"})
@@ -83,7 +83,7 @@ def test_bad_users_are_400(node: DriverNode, body: object) -> None:
     assert told(answer) == (400, 1001, "IllegalArgumentException")
 
 
-def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
+def test_removal_reports_whether_the_user_existed(node: DriverNode) -> None:
     """Removing answers whether the user existed; the removed user's next request is refused."""
     node.done("POST", ALL, {"name": "ana"})
 
@@ -93,7 +93,7 @@ def test_removal_says_whether_there_was_one(node: DriverNode) -> None:
     assert node.get(f"{API}/lake", user="ana").status == 403
 
 
-def test_owner_of_the_metalake_stays(node: DriverNode) -> None:
+def test_owner_of_the_metalake_cannot_be_removed(node: DriverNode) -> None:
     """Removing the metalake's owner is refused with 400, and the message says to transfer the ownership first."""
     answer = node.delete(f"{ALL}/admin")
 
@@ -101,7 +101,7 @@ def test_owner_of_the_metalake_stays(node: DriverNode) -> None:
     assert "another owner first" in str(answer["message"])
 
 
-def test_managing_takes_manage_users(node: DriverNode) -> None:
+def test_changes_need_manage_users_privilege(node: DriverNode) -> None:
     """Adding and removing users need MANAGE_USERS. A grant of it takes effect with the next request."""
     node.done("POST", ALL, {"name": "ana"})
 
@@ -113,7 +113,7 @@ def test_managing_takes_manage_users(node: DriverNode) -> None:
     assert added.status == 200
 
 
-def test_names_may_hold_nearly_anything(node: DriverNode) -> None:
+def test_unusual_user_names_are_returned_unchanged(node: DriverNode) -> None:
     """Names with an address, a space, a percent sign or other alphabets are returned unchanged."""
     for name, path in [("ana@x.org", "ana%40x.org"), ("a b", "a%20b"), ("50%", "50%25"), ("øle", "%C3%B8le")]:
         node.done("POST", ALL, {"name": name})

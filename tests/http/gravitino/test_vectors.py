@@ -35,7 +35,7 @@ def expectations() -> Iterator[tuple[str, int, list[str]]]:
             yield part, int(found[1]), re.findall(r"`([^`]+)`", found[3])
 
 
-def test_no_expectation_is_missing() -> None:
+def test_expectation_numbers_are_consecutive_and_unique() -> None:
     """The numbers of each part are consecutive and unique."""
     numbers = {part: [number for each, number, _ in expectations() if each == part] for part in COUNTS}
 
@@ -43,7 +43,7 @@ def test_no_expectation_is_missing() -> None:
 
 
 @pytest.mark.parametrize("part, number, tests", tuple(expectations()), ids=str)
-def test_expectation_has_tests_that_are_there(part: str, number: int, tests: list[str]) -> None:
+def test_expectations_name_existing_tests(part: str, number: int, tests: list[str]) -> None:
     """Each row names at least one existing test function."""
     missing = [name for name in tests if not _is_there(name)]
 
@@ -80,7 +80,7 @@ def spelled(request: pytest.FixtureRequest, fresh: Callable[[str], Path]) -> Ite
         yield running, request.param
 
 
-def test_vectors_13_14_neighbours_by_prefix_stay(spelled: tuple[DriverNode, str]) -> None:
+def test_vectors_13_14_move_keeps_schemas_with_the_same_prefix(spelled: tuple[DriverNode, str]) -> None:
     """Moving a level moves its descendants immediately. Schemas whose names only begin with the same characters
     stay.
     """
@@ -97,7 +97,7 @@ def test_vectors_13_14_neighbours_by_prefix_stay(spelled: tuple[DriverNode, str]
     assert listed(node) == ["away", "raw", "raw2"]
 
 
-def test_vector_15_marks_of_like_are_characters(node: DriverNode) -> None:
+def test_vector_15_like_wildcards_in_names_are_literal(node: DriverNode) -> None:
     """Characters of LIKE patterns in names have no special meaning: dropping `pa_b` with content, or `50%`, keeps other
     schemas that match the pattern.
     """
@@ -112,7 +112,7 @@ def test_vector_15_marks_of_like_are_characters(node: DriverNode) -> None:
     assert (listed(node, "50x"), listed(node, "paxb")) == (["50x:leaf"], ["paxb:leaf"])
 
 
-def test_vector_16_a_second_leaf_reuses_ids(node: DriverNode) -> None:
+def test_vector_16_second_leaf_keeps_rows_of_parents(node: DriverNode) -> None:
     """Creating another leaf adds one row and keeps the rows of the existing parents."""
     make(node, "A:B:C")
     before = rows_of(node)["node"]
@@ -123,7 +123,7 @@ def test_vector_16_a_second_leaf_reuses_ids(node: DriverNode) -> None:
     assert len(after) == len(before) + 1
 
 
-def test_vector_17_parents_are_dropped_by_their_owner(node: DriverNode) -> None:
+def test_vector_17_implicit_parents_can_be_dropped_by_their_owner(node: DriverNode) -> None:
     """Implicit parents stay when their leaf is dropped. Their owner can drop them."""
     make(node, "orphanA:orphanB:orphanC")
     node.done("DELETE", f"{SCHEMAS}/orphanA%3AorphanB%3AorphanC")
@@ -134,7 +134,7 @@ def test_vector_17_parents_are_dropped_by_their_owner(node: DriverNode) -> None:
     assert (gone, listed(node)) == ([True, True], [])
 
 
-def test_vector_21_no_separator_in_names_of_tables(node: DriverNode) -> None:
+def test_vector_21_separator_in_table_name_is_refused(node: DriverNode) -> None:
     """Over Gravitino REST a table name cannot contain the separator."""
     make(node, "a")
     answer = node.post(f"{SCHEMAS}/a/tables", {"name": "table:name", "columns": [{"name": "id", "type": "long"}]})
@@ -142,7 +142,7 @@ def test_vector_21_no_separator_in_names_of_tables(node: DriverNode) -> None:
     assert (answer.status, answer["code"]) == (400, 1001)
 
 
-def test_vector_22_another_separator(fresh: Callable[[str], Path]) -> None:
+def test_vector_22_configured_separator_separates_levels(fresh: Callable[[str], Path]) -> None:
     """Another separator separates levels, empty segments are refused, and the default separator is an ordinary
     character.
     """
@@ -154,7 +154,7 @@ def test_vector_22_another_separator(fresh: Callable[[str], Path]) -> None:
         assert (refused.status, refused["code"]) == (400, 1001)
 
 
-def test_vectors_27_28_tags_come_down(node: DriverNode) -> None:
+def test_vectors_27_28_tags_are_inherited(node: DriverNode) -> None:
     """A leaf, its table and its column inherit the tags of the catalog and of every level above. A table in a higher
     schema does not inherit those of lower schemas.
     """
@@ -176,7 +176,7 @@ def test_vectors_27_28_tags_come_down(node: DriverNode) -> None:
     assert told("table/main.A%3AB.u") == above
 
 
-def test_items_1_3_bodies_are_as_clients_read_them(node: DriverNode) -> None:
+def test_items_1_3_bodies_have_the_fields_that_clients_require(node: DriverNode) -> None:
     """Each body has code 0, lower-case types, ISO times and the fields that clients require."""
     make_table(node, "a", "t")
     for kind in ("model", "fileset"):
@@ -213,7 +213,7 @@ def test_item_6_full_names_are_decoded_once(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("kind, name", [("METALAKE", "lake"), ("CATALOG", "main"), ("SCHEMA", "main.a"), ("SCHEMA", "main.a:b"), ("TABLE", "main.a:b.t")])  # fmt: skip
-def test_item_11_a_denial_anywhere_wins(node: DriverNode, kind: str, name: str) -> None:
+def test_item_11_denial_on_an_ancestor_overrides_grants(node: DriverNode, kind: str, name: str) -> None:
     """A denial on one ancestor overrides every grant of other roles."""
     make_table(node, "a", "b", "t")
     grant(node, "ana", "use_catalog use_schema select_table modify_table", kind="METALAKE", on="lake")

@@ -31,7 +31,7 @@ NEW = {
 }  # fmt: skip
 
 
-def test_every_route(node: DriverNode) -> None:
+def test_view_lifecycle_over_both_protocols(node: DriverNode) -> None:
     """A view is created, returned as sent, listed, changed, renamed and dropped, and both protocols see the same
     view.
     """
@@ -55,7 +55,7 @@ def test_every_route(node: DriverNode) -> None:
     assert dropped == [True, False]
 
 
-def test_changes_come_together(node: DriverNode) -> None:
+def test_changes_of_a_request_create_one_version(node: DriverNode) -> None:
     """A change of text, columns, comment and properties in one request creates one new version."""
     make_view(node, "a", "b", "v", version=view_version(default_namespace=["a", "b"]))
     changes = [
@@ -91,7 +91,7 @@ def test_changes_come_together(node: DriverNode) -> None:
         ([{"@type": "updateComment", "newComment": "x"}], "updateComment"),
     ],
 )
-def test_nonsense_is_refused(node: DriverNode, change: object, word: str) -> None:
+def test_invalid_change_returns_400_and_changes_nothing(node: DriverNode, change: object, word: str) -> None:
     """An impossible change is 400 with the reason, and changes nothing."""
     make_view(node, "a", "b", "v")
     before = node.done("GET", view_path("a", "b", "v"))
@@ -103,7 +103,7 @@ def test_nonsense_is_refused(node: DriverNode, change: object, word: str) -> Non
     assert node.done("GET", view_path("a", "b", "v")) == before
 
 
-def test_taken_names(node: DriverNode) -> None:
+def test_names_of_views_and_tables_are_unique_together(node: DriverNode) -> None:
     """Names of views and tables are unique together. The exception names the kind that uses the name."""
     make_table(node, "a", "b", "t")
     make_view(node, "a", "b", "v")
@@ -116,7 +116,7 @@ def test_taken_names(node: DriverNode) -> None:
     assert node.get(f"{VIEWS}/t").json()["type"] == "NoSuchViewException"
 
 
-def test_types_that_gravitino_lacks(node: DriverNode) -> None:
+def test_unsupported_types_are_returned_as_external(node: DriverNode) -> None:
     """Types that Gravitino lacks are returned as external, and nanosecond timestamps with their precision."""
     schema = {"type": "struct", "fields": [
         {"id": 1, "name": "n", "required": False, "type": "timestamp_ns"},

@@ -82,7 +82,7 @@ def refused(answer: DriverAnswer, *words: str) -> None:
         assert word in error_of(answer)[2], error_of(answer)[2]
 
 
-def test_files_that_are_there(table: Writer) -> None:
+def test_commit_of_existing_files_succeeds(table: Writer) -> None:
     """Commits of existing files succeed; files that a new manifest takes over from older ones are not checked again."""
     taken_over = entry(data_file(f"{table.location}/data/gone.parquet"), status=EXISTING, snapshot=1, sequence=1)
     new = entry(data_file(table.file("b.parquet")))
@@ -92,7 +92,7 @@ def test_files_that_are_there(table: Writer) -> None:
     assert table.send(table.manifest("m2.avro", [taken_over, new])).status == 200
 
 
-def test_a_manifest_of_an_earlier_snapshot_is_not_read_again(table: Writer) -> None:
+def test_manifests_of_earlier_snapshots_are_not_checked(table: Writer) -> None:
     """Only files added by the commit are checked: an older manifest may be missing or name missing files."""
     first = table.added(table.file("a.parquet"))
     assert table.send(first).status == 200
@@ -102,7 +102,7 @@ def test_a_manifest_of_an_earlier_snapshot_is_not_read_again(table: Writer) -> N
     assert table.send(first, table.added(table.file("b.parquet"), name="m2.avro")).status == 200
 
 
-def test_what_is_missing_is_named(table: Writer) -> None:
+def test_commit_with_a_missing_file_is_refused(table: Writer) -> None:
     """A missing data file, manifest or manifest list refuses the commit, and nothing is changed."""
     gone, no_manifest = table.file("gone.parquet", is_there=False), table.added(table.file("a.parquet"), name="m2.avro")
     wire.local(no_manifest["manifest_path"]).unlink()
@@ -114,7 +114,7 @@ def test_what_is_missing_is_named(table: Writer) -> None:
         refused(commit(table.node, "a", "t", updates=[no_list]), "none.avro")
 
 
-def test_no_file_is_an_avro_file_by_its_name(table: Writer) -> None:
+def test_commit_with_an_unreadable_manifest_is_refused(table: Writer) -> None:
     """A manifest that cannot be read refuses the commit."""
     broken = table.added(table.file("a.parquet"))
     wire.local(broken["manifest_path"]).write_bytes(b"nothing")
@@ -122,7 +122,7 @@ def test_no_file_is_an_avro_file_by_its_name(table: Writer) -> None:
     refused(table.send(broken), "cannot be read")
 
 
-def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
+def test_refusal_does_not_reveal_files_of_other_tables(table: Writer) -> None:
     """A file of another table is refused alike whether it exists or not, also behind a link."""
     other = str(make_table(table.node, "a", "u")["metadata"]["location"])  # type: ignore[index]
     there, gone = f"{other}/data/there.parquet", f"{other}/data/gone.parquet"
@@ -137,7 +137,7 @@ def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
     refused(table.send(table.added(f"{table.location}/data/link/data/there.parquet")), "is outside")
 
 
-def test_data_paths_are_the_tables_own(table: Writer) -> None:
+def test_files_at_the_data_path_are_checked(table: Writer) -> None:
     """Files at the table's data path are checked, and so are files at a data path that the same commit sets."""
     first, second = (f"{table.location.rpartition('/')[0]}/{name}" for name in ("cold", "colder"))
     assert commit(table.node, "a", "t", updates=[set_properties(**{"write.data.path": first})]).status == 200
@@ -153,7 +153,7 @@ def test_data_paths_are_the_tables_own(table: Writer) -> None:
     assert table.send(table.added(f"{second}/a.parquet", name="m3.avro"), more=brings).status == 200
 
 
-def test_a_path_of_another_table_tells_nothing(table: Writer) -> None:
+def test_data_path_of_another_table_is_refused(table: Writer) -> None:
     """A commit that sets another table's directory as data path is refused with this reason, whatever files it adds."""
     other = str(make_table(table.node, "a", "u")["metadata"]["location"])  # type: ignore[index]
     brings = (set_properties(**{"write.data.path": f"{other}/data"}),)
@@ -161,7 +161,7 @@ def test_a_path_of_another_table_tells_nothing(table: Writer) -> None:
     refused(table.send(table.added(f"{other}/data/x.parquet"), more=brings), "cannot share files")
 
 
-def test_other_doors(table: Writer) -> None:
+def test_large_and_staged_commits_with_missing_files_are_refused(table: Writer) -> None:
     """Large commits, transactions, staged creates and creates in transactions are refused like small commits."""
     node, gone = table.node, table.file("gone.parquet", is_there=False)
     updates = table.updates(table.added(gone))
@@ -186,7 +186,7 @@ def _moved(table: Writer, place: str) -> list[object]:
     return writer.updates(writer.added(f"{place}/data/gone.parquet"))
 
 
-def test_beyond_the_bounds_nothing_is_looked_for(table: Writer) -> None:
+def test_commit_beyond_the_limits_is_accepted_without_check(table: Writer) -> None:
     """Beyond the limits of files and time, a commit is accepted without the check, with a log line and a metric. Within
     the limits it is refused.
     """
@@ -205,7 +205,7 @@ def test_beyond_the_bounds_nothing_is_looked_for(table: Writer) -> None:
     assert LOOKED_AT["not looked for",] == before + 2
 
 
-def test_without_the_setting_nothing_is_read(table: Writer) -> None:
+def test_files_are_not_checked_with_the_setting_off(table: Writer) -> None:
     """With the setting off, files are not checked."""
     steer(table.node, check_added_files=False)
 
@@ -213,7 +213,7 @@ def test_without_the_setting_nothing_is_read(table: Writer) -> None:
     assert len(metadata_of(table.node, "a", "t")["snapshots"]) == 1
 
 
-def test_who_may_not_commit_learns_nothing(table: Writer) -> None:
+def test_reader_is_refused_before_files_are_checked(table: Writer) -> None:
     """A reader is refused before any file is checked."""
     grant(table.node, "rita", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     updates = table.updates(table.added(table.file("gone.parquet", is_there=False)))

@@ -71,7 +71,7 @@ NO_OBJECT = {
 
 @pytest.mark.parametrize("kind", NO_OBJECT)
 @pytest.mark.parametrize("route", WITH_BODY, ids=str)
-def test_body_that_is_no_json_object(still: DriverNode, route: tuple[str, str], kind: str) -> None:
+def test_non_object_body_returns_400(still: DriverNode, route: tuple[str, str], kind: str) -> None:
     """On every route with a body, a body that is not a JSON object is refused with 400 and this reason."""
     with nothing_done(still):
         answer = still.ask(*route, NO_OBJECT[kind])
@@ -149,7 +149,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("path, body, text", WRONG, ids=lambda value: str(value)[-70:])
-def test_field_of_the_wrong_kind(still: DriverNode, path: str, body: object, text: str) -> None:
+def test_invalid_field_returns_400_and_changes_nothing(still: DriverNode, path: str, body: object, text: str) -> None:
     """A field that is missing or has a wrong type or value is refused with 400 and the field's name, and nothing is
     changed.
     """
@@ -177,7 +177,7 @@ PARTS = {
         ("HEAD", "{}/namespaces/a/tables/{{}}"), ("DELETE", "{}/namespaces/a/tables/{{}}"), ("GET", "{}/namespaces/a%1F{{}}/tables/t"),
     ],
 )  # fmt: skip
-def test_name_that_cannot_be(still: DriverNode, method: str, path: str, part: str) -> None:
+def test_invalid_name_in_path_returns_400(still: DriverNode, method: str, path: str, part: str) -> None:
     """On every route, an invalid name in the path is refused with 400 and the reason."""
     with nothing_done(still):
         answer = still.ask(method, path.format(ROOT).format(part))
@@ -189,7 +189,7 @@ def test_name_that_cannot_be(still: DriverNode, method: str, path: str, part: st
 
 
 @pytest.mark.parametrize("levels", ["a%1F", "%1Fa", "a%1F%1Fb", "%1F", "%1F".join(["a"] * 33)])
-def test_levels_that_cannot_be(still: DriverNode, levels: str) -> None:
+def test_empty_or_too_many_levels_return_400(still: DriverNode, levels: str) -> None:
     """Empty levels, and more than 32 levels, are 400."""
     answers = [
         still.get(f"{SPACES}/{levels}"),
@@ -200,7 +200,7 @@ def test_levels_that_cannot_be(still: DriverNode, levels: str) -> None:
     assert [error_of(answer)[:2] for answer in answers] == [BAD] * 3
 
 
-def test_empty_name_in_a_path(still: DriverNode) -> None:
+def test_empty_path_segment_returns_400(still: DriverNode) -> None:
     """A path with an empty segment is 400 and not another route."""
     answers = [still.get(f"{SPACES}//tables"), still.get(f"{SPACES}//tables/t")]
 
@@ -208,7 +208,7 @@ def test_empty_name_in_a_path(still: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("name", ["\0", "a\x01", "\x1f", ".", "..", "", "x" * 256, "é" * 128, "with:separator"])
-def test_namespace_name_in_a_body_that_cannot_be(still: DriverNode, name: str) -> None:
+def test_invalid_namespace_name_in_body_returns_400(still: DriverNode, name: str) -> None:
     """Invalid names in bodies are 400 at any level, and no parent is created."""
     with nothing_done(still):
         answers = [still.post(SPACES, {"namespace": levels}) for levels in ([name], ["p", name], [name, "c"])]
@@ -216,7 +216,7 @@ def test_namespace_name_in_a_body_that_cannot_be(still: DriverNode, name: str) -
     assert [error_of(answer)[:2] for answer in answers] == [BAD] * 3
 
 
-def test_names_too_deep(still: DriverNode) -> None:
+def test_name_with_too_many_parts_returns_400(still: DriverNode) -> None:
     """A name of more than 32 parts, the table's own included, is 400 in paths and bodies."""
     deep = [f"d{number}" for number in range(33)]
     with nothing_done(still):
@@ -233,14 +233,14 @@ def test_names_too_deep(still: DriverNode) -> None:
 @pytest.mark.parametrize(
     "prefix", ["main", "lake", "lake.main.x", "lake.", ".main", "la%20ke.main", "lake%2Emain%2Ex", "é.main", "%"]
 )
-def test_prefix_that_cannot_be(still: DriverNode, prefix: str) -> None:
+def test_invalid_prefix_returns_400(still: DriverNode, prefix: str) -> None:
     """A prefix that is not a metalake and a catalog is 400, and the message says where to get one."""
     answer = still.get(f"/iceberg/v1/{prefix}/namespaces")
 
     assert error_of(answer)[:2] == BAD
 
 
-def test_body_over_the_limit(still: DriverNode) -> None:
+def test_body_over_the_limit_returns_413(still: DriverNode) -> None:
     """A body over the limit is 413 by its declared and by its actual length; one at the limit is read."""
     limit = still.built.application.body_bytes_max
     padded = {"namespace": ["a"], "properties": {"k": ""}}
@@ -260,7 +260,7 @@ def test_body_over_the_limit(still: DriverNode) -> None:
     ["/iceberg", "/iceberg/v1", "/iceberg/v2/config", f"{ROOT}", f"{ROOT}/views", f"{TABLE}/plans", f"{TABLE}/signs", f"{ROOT}/transactions",
      f"{space_path('a')}/functions", "/iceberg/v1/oauth/token", "/iceberg/v1/config/x", f"{ROOT}/tables"],
 )  # fmt: skip
-def test_unknown_route(still: DriverNode, path: str) -> None:
+def test_unknown_route_returns_404(still: DriverNode, path: str) -> None:
     """An unknown path below `/iceberg`, including unsupported routes of the protocol, is 404 in Iceberg's error
     format.
     """
@@ -269,7 +269,7 @@ def test_unknown_route(still: DriverNode, path: str) -> None:
     assert [error_of(answer)[:2] for answer in answers] == [(404, "NotFoundException")] * 2
 
 
-def test_unknown_method(still: DriverNode) -> None:
+def test_wrong_method_returns_405(still: DriverNode) -> None:
     """A wrong method is refused with 405 in Iceberg's error format. A request without a required prefix is refused with
     400.
     """
@@ -294,7 +294,7 @@ CREDENTIALS = [
 
 
 @pytest.mark.parametrize("header", CREDENTIALS)
-def test_credential_that_cannot_be_verified(still: DriverNode, header: str) -> None:
+def test_unverifiable_credential_returns_401(still: DriverNode, header: str) -> None:
     """A malformed or wrong credential is refused on every route with 401 and a Bearer challenge. The answer does not
     repeat the credential.
     """
@@ -312,7 +312,7 @@ def test_credential_that_cannot_be_verified(still: DriverNode, header: str) -> N
     assert "wrong" not in header or header.rpartition("_")[2] not in error_of(answers[0])[2].split()[3:]
 
 
-def test_revoked_and_expired_tokens(node: DriverNode) -> None:
+def test_revoked_or_expired_token_returns_401(node: DriverNode) -> None:
     """A token is accepted until it is revoked or expires. The next request gets 401."""
     make_table(node, "a", "t")
     kept = node.post(f"{OWN}/tokens", {"name": "kept"}).json()
@@ -332,7 +332,7 @@ def test_revoked_and_expired_tokens(node: DriverNode) -> None:
     assert (revoked, status(short)) == (401, 401)
 
 
-def test_nobody(still: DriverNode) -> None:
+def test_missing_credentials_return_401(still: DriverNode) -> None:
     """A request without credentials, and one with `Bearer None`, get 401. `tests/http/iceberg/test_credentials.py` has
     the other cases.
     """
@@ -343,7 +343,7 @@ def test_nobody(still: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("target", ["metalake", "catalog"])
-def test_disabled_metalake_or_catalog(node: DriverNode, target: str) -> None:
+def test_requests_below_a_disabled_metalake_or_catalog_return_403(node: DriverNode, target: str) -> None:
     """Every request below a disabled metalake or catalog is refused with 403 and the reason, also to its owner, until
     it is enabled.
     """
@@ -366,7 +366,7 @@ def test_disabled_metalake_or_catalog(node: DriverNode, target: str) -> None:
     assert node.get(TABLE).status == 200
 
 
-def test_text_that_a_database_may_not_hold(database: Database, tmp_path: Path) -> None:
+def test_null_character_is_refused_in_names_and_stored_in_properties(database: Database, tmp_path: Path) -> None:
     """U+0000 is refused in names and stored in properties on both backends; as a user name it is unknown."""
     url = None if database.kind == "sqlite" else database.address
     with node_over(tmp_path, database=url) as node:

@@ -65,7 +65,7 @@ NEW_SCHEMA = {**SCHEMA, "fields": [*SCHEMA["fields"], NEW_COLUMN]}
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_requirement_that_fails(node: DriverNode, requirement: dict[str, object], text: str) -> None:
+def test_failed_requirement_returns_409(node: DriverNode, requirement: dict[str, object], text: str) -> None:
     """A failing requirement is 409 with the message that clients and the compatibility kit expect, and nothing is
     changed.
     """
@@ -80,7 +80,7 @@ def test_requirement_that_fails(node: DriverNode, requirement: dict[str, object]
     assert message.startswith(f"Requirement failed: {text}")
 
 
-def test_requirements_that_hold(lake: DriverNode) -> None:
+def test_commit_with_met_requirements_succeeds(lake: DriverNode) -> None:
     """A commit whose requirements hold succeeds. UUIDs are compared case-insensitively."""
     made = make_table(lake, "a", "t")
     held = [
@@ -133,7 +133,9 @@ def test_requirements_that_hold(lake: DriverNode) -> None:
     ],
     ids=lambda value: str(value)[:48],
 )  # fmt: skip
-def test_update_that_cannot_be(node: DriverNode, updates: list[object], status: int, kind: str, text: str) -> None:
+def test_invalid_update_returns_400_and_outdated_snapshot_409(
+    node: DriverNode, updates: list[object], status: int, kind: str, text: str
+) -> None:
     """An invalid update is refused with 400 and its name. A snapshot with an outdated sequence number is refused with
     409, so that the client rebuilds it.
     """
@@ -157,7 +159,7 @@ def test_updates_are_all_or_nothing(node: DriverNode) -> None:
     assert answer.status == 400
 
 
-def test_commit_that_changes_nothing(node: DriverNode) -> None:
+def test_commit_without_effect_writes_nothing(node: DriverNode) -> None:
     """A commit without effect returns the unchanged table and writes neither rows nor files."""
     made = make_table(node, "a", "t")
 
@@ -170,7 +172,7 @@ def test_commit_that_changes_nothing(node: DriverNode) -> None:
     assert {answer["metadata-location"] for answer in answers} == {made["metadata-location"]}
 
 
-def test_missing_table(node: DriverNode) -> None:
+def test_commit_to_a_missing_table_returns_404(node: DriverNode) -> None:
     """A commit to a missing table is 404; to finish a staged create in a missing namespace is 404 for the namespace."""
     answers = [
         commit(node, "gone", "t", updates=[set_properties(k="v")]),
@@ -183,7 +185,7 @@ def test_missing_table(node: DriverNode) -> None:
     ]
 
 
-def test_unknown_fields_are_kept(lake: DriverNode) -> None:
+def test_unknown_metadata_fields_are_preserved(lake: DriverNode) -> None:
     """Unknown fields of schemas and snapshots are kept in the metadata; unknown fields of the request are ignored."""
     make_table(lake, "a", "t", schema={**SCHEMA, "x-schema": {"deep": [1, None]}}, unknown=1)
     update = snapshot(1)
@@ -197,7 +199,7 @@ def test_unknown_fields_are_kept(lake: DriverNode) -> None:
     assert "unknown" not in metadata
 
 
-def test_concurrent_commits_all_come_through(lake: DriverNode) -> None:
+def test_concurrent_commits_all_succeed(lake: DriverNode) -> None:
     """Concurrent commits to one table on a node wait in a queue. None is lost, applied twice, or built for a lost
     race.
     """
@@ -217,7 +219,7 @@ def test_concurrent_commits_all_come_through(lake: DriverNode) -> None:
     assert LOST_RACES[()] == lost
 
 
-def test_concurrent_schema_changes(lake: DriverNode) -> None:
+def test_second_of_two_concurrent_schema_changes_returns_409(lake: DriverNode) -> None:
     """Of two commits that require the same schema one succeeds and the other is 409."""
     make_table(lake, "a", "t")
     body = {
@@ -233,7 +235,7 @@ def test_concurrent_schema_changes(lake: DriverNode) -> None:
     assert len(files_of(lake)) == 2
 
 
-def test_concurrent_appends_to_different_branches(lake: DriverNode) -> None:
+def test_second_of_two_concurrent_branch_appends_returns_409(lake: DriverNode) -> None:
     """Of appends to different branches with one sequence number one is 409, so that its client rebuilds it."""
     make_table(lake, "a", "t")
     commit(lake, "a", "t", updates=[snapshot(1), point(1)])
@@ -252,7 +254,7 @@ def test_concurrent_appends_to_different_branches(lake: DriverNode) -> None:
     assert len(metadata_of(lake, "a", "t")["snapshots"]) == 2
 
 
-def test_concurrent_creates(lake: DriverNode) -> None:
+def test_concurrent_creates_succeed_exactly_once(lake: DriverNode) -> None:
     """Of concurrent creates of one name exactly one succeeds; the others are 409 and leave no file."""
     make_table(lake, "a", "other")
     body = {"name": "t", "schema": SCHEMA}
@@ -265,7 +267,7 @@ def test_concurrent_creates(lake: DriverNode) -> None:
     assert len(files_of(lake)) == 2
 
 
-def test_commit_and_rename_at_once(lake: DriverNode) -> None:
+def test_commit_concurrent_with_rename_succeeds_or_returns_404(lake: DriverNode) -> None:
     """A commit concurrent with a rename either comes first or gets 404. The table has one name and is complete."""
     make_table(lake, "a", "t")
     body = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
@@ -283,7 +285,9 @@ def test_commit_and_rename_at_once(lake: DriverNode) -> None:
     assert len(files_of(lake)) == (2 if committed.status == 200 else 1)
 
 
-def test_races_without_end(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_that_loses_races_until_its_deadline_returns_409(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A commit that still loses races at its deadline is refused with 409, which means that it was not committed, and
     leaves no file.
     """
@@ -306,7 +310,7 @@ def _raise(error: BaseException) -> Callable[..., None]:
     return fail
 
 
-def test_unexpected_failure_of_a_commit(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_commit_error_returns_500(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unexpected error in a commit is 500 with the error type that prevents clients from deleting files. Its message
     is only in the log.
     """
@@ -321,7 +325,7 @@ def test_unexpected_failure_of_a_commit(node: DriverNode, monkeypatch: pytest.Mo
     assert "secret" not in message
 
 
-def test_outcome_that_nobody_knows(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_commit_outcome_retains_metadata_file(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the outcome of the store's commit is unknown, the answer is 500 `CommitStateUnknownException`, and the
     metadata file is kept.
     """
@@ -334,7 +338,9 @@ def test_outcome_that_nobody_knows(node: DriverNode, monkeypatch: pytest.MonkeyP
     assert len(files_of(node)) == 2
 
 
-def test_store_that_is_not_there(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unavailable_store_returns_503_and_deletes_metadata_file(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the store certainly committed nothing, the answer is 503 with `Retry-After`, and the metadata file is
     deleted.
     """
@@ -350,7 +356,7 @@ def test_store_that_is_not_there(node: DriverNode, monkeypatch: pytest.MonkeyPat
     assert answer.headers["retry-after"] == "3"
 
 
-def test_gzip(lake: DriverNode) -> None:
+def test_metadata_files_are_gzip_compressed_on_request(lake: DriverNode) -> None:
     """With the table property, metadata files are compressed, have the usual suffix, and are returned uncompressed."""
     made = make_table(lake, "a", "t", properties={"write.metadata.compression-codec": "gzip"})
     committed = commit(lake, "a", "t", updates=[set_properties(k="v")])
@@ -367,7 +373,7 @@ def test_gzip(lake: DriverNode) -> None:
     assert json.loads(files[2].read_bytes()) == metadata_of(lake, "a", "t")
 
 
-def test_file_names_count(node: DriverNode) -> None:
+def test_metadata_file_names_have_increasing_versions(node: DriverNode) -> None:
     """The version number in metadata file names increases, and each name has a new UUID."""
     made = make_table(node, "a", "t")
     answers = [commit(node, "a", "t", updates=[set_properties(k=str(number))]) for number in range(3)]
@@ -378,7 +384,7 @@ def test_file_names_count(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("below", ["", "/metadata/deep", "/.other"])
-def test_metadata_path(node: DriverNode, below: str) -> None:
+def test_metadata_path_sets_directory_of_metadata_files(node: DriverNode, below: str) -> None:
     """`write.metadata.path` sets the directory of later metadata files, below the table's location."""
     place = f"{make_table(node, 'a', 't')['metadata']['location']}{below}"
 
@@ -394,7 +400,7 @@ def set_path(place: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("place", ["{root}/elsewhere", "{victim}/metadata", "{victim}", "{own}x", "{root}"])
-def test_metadata_path_elsewhere(node: DriverNode, place: str) -> None:
+def test_metadata_path_outside_the_location_is_refused(node: DriverNode, place: str) -> None:
     """A metadata path outside of the table's location is refused, whether or not another table uses it."""
     victim, own = (make_table(node, "a", name)["metadata"]["location"] for name in ("victim", "t"))
     chosen = place.format(root=f"file://{node.data}/warehouse/main", victim=victim, own=own)
@@ -409,7 +415,7 @@ def test_metadata_path_elsewhere(node: DriverNode, place: str) -> None:
         assert "write.metadata.path" in error_of(answer)[2]
 
 
-def test_metadata_path_that_is_left_behind(node: DriverNode) -> None:
+def test_move_away_from_the_metadata_path_is_refused(node: DriverNode) -> None:
     """A commit that moves the table away from its metadata path is refused unless it sets another one."""
     own = make_table(node, "a", "t")["metadata"]["location"]
     assert commit(node, "a", "t", updates=[set_path(f"{own}/m")]).status == 200
@@ -422,7 +428,7 @@ def test_metadata_path_that_is_left_behind(node: DriverNode) -> None:
     assert str(moved["metadata-location"]).startswith(f"{own}x/m/")
 
 
-def test_metadata_path_of_an_older_release(node: DriverNode) -> None:
+def test_stored_metadata_path_outside_the_location_is_ignored(node: DriverNode) -> None:
     """A stored metadata path outside of the table's location, as an older release allowed it, is ignored: files are
     written below the location.
     """
@@ -445,7 +451,7 @@ def change_body(node: DriverNode, metadata: object) -> None:
         connection.execute("UPDATE store SET epoch = epoch + 1")  # makes all views start empty
 
 
-def test_location_of_another_table(lake: DriverNode) -> None:
+def test_move_to_location_of_another_table_returns_400(lake: DriverNode) -> None:
     """A move to another table's location, in every spelling, is refused with 400 and this reason, and writes
     nothing.
     """
@@ -461,7 +467,7 @@ def test_location_of_another_table(lake: DriverNode) -> None:
     assert files_of(lake) == files
 
 
-def test_files_off_the_log_that_are_not_the_tables(node: DriverNode) -> None:
+def test_foreign_files_that_leave_the_log_are_retained(node: DriverNode) -> None:
     """When entries leave the log of a registered table, their files in other tables' locations and outside of all roots
     are kept.
     """
@@ -494,7 +500,7 @@ def _kept(node: DriverNode, answers: list[DriverAnswer]) -> list[bool]:
 
 
 @pytest.mark.parametrize("deletes", ["true", "false"])
-def test_files_that_fall_off_the_log(lake: DriverNode, deletes: str) -> None:
+def test_files_that_leave_the_log_are_deleted_only_on_request(lake: DriverNode, deletes: str) -> None:
     """Metadata files that leave the log are deleted after the commit only if the table property requests that."""
     properties = {"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": deletes}
     make_table(lake, "a", "t", properties=properties)
@@ -506,7 +512,7 @@ def test_files_that_fall_off_the_log(lake: DriverNode, deletes: str) -> None:
     assert _kept(lake, answers) == [deletes == "false"] * 2 + [True] * 3
 
 
-def test_times_rise(node: DriverNode) -> None:
+def test_metadata_log_times_never_decrease(node: DriverNode) -> None:
     """Times in the metadata log never decrease, even if commits follow each other quickly."""
     make_table(node, "a", "t")
     for number in range(5):
@@ -517,7 +523,7 @@ def test_times_rise(node: DriverNode) -> None:
     assert all(earlier <= later for earlier, later in pairwise(times))
 
 
-def test_large_metadata(lake: DriverNode) -> None:
+def test_large_metadata_is_committed_without_blocking_requests(lake: DriverNode) -> None:
     """A document of half a megabyte is committed and returned like a small one. Other requests are answered
     meanwhile.
     """
@@ -537,7 +543,7 @@ def test_large_metadata(lake: DriverNode) -> None:
     assert metadata_of(lake, "a", "t")["properties"].items() >= {**big, "k": "v"}.items()
 
 
-def test_deadline_before_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deadline_before_the_store_returns_503(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the deadline passes before the change reaches the store, the answer is 503 with `Retry-After`, and nothing is
     changed.
     """
@@ -557,7 +563,7 @@ def test_deadline_before_the_store(node: DriverNode, monkeypatch: pytest.MonkeyP
     assert "nothing was changed" in error_of(answer)[2]
 
 
-def test_deadline_in_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deadline_in_the_store_returns_unknown_state(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the deadline passes while the store executes the change, the answer is 500 of unknown state, and the metadata
     file is kept.
     """
@@ -580,7 +586,7 @@ def test_deadline_in_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch
     assert metadata_of(node, "a", "t")["properties"]["k"] == "v"
 
 
-def test_deadline_after_the_store(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deadline_after_the_store_returns_unknown_state(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the deadline passes after the commit, the answer is 500 of unknown state and does not say that nothing was
     changed.
     """

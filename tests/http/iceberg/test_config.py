@@ -21,7 +21,7 @@ def make_catalog(node: DriverNode, name: str, **properties: str) -> None:
 @pytest.mark.parametrize(
     "query", ["", "?warehouse=", "?warehouse=main", "?warehouse=lake/main", "?warehouse=lake%2Fmain"]
 )
-def test_warehouse_forms(node: DriverNode, query: str) -> None:
+def test_all_warehouse_forms_select_the_same_catalog(node: DriverNode, query: str) -> None:
     """Without a warehouse, by the catalog's name, and by metalake and catalog, the same catalog is used."""
     answer = node.get(f"{CONFIG}{query}")
 
@@ -53,7 +53,7 @@ def test_endpoints_are_complete(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("warehouse", ["nowhere", "lake/nowhere", "nolake/main"])
-def test_unknown_warehouse(node: DriverNode, warehouse: str) -> None:
+def test_missing_warehouse_returns_404(node: DriverNode, warehouse: str) -> None:
     """A missing warehouse is 404 with its own type, for every caller."""
     answers = [node.get(f"{CONFIG}?warehouse={warehouse}", user=user) for user in ("admin", "stranger")]
 
@@ -62,7 +62,7 @@ def test_unknown_warehouse(node: DriverNode, warehouse: str) -> None:
 
 @pytest.mark.parametrize("user", ["stranger", "member"])
 @pytest.mark.parametrize("disabled", [False, True])
-def test_invisible_warehouse_does_not_exist(node: DriverNode, user: str, disabled: bool) -> None:
+def test_hidden_warehouse_looks_like_a_missing_one(node: DriverNode, user: str, disabled: bool) -> None:
     """A catalog that the caller may not use is answered like a missing one, also if it is disabled."""
     node.done("POST", f"{API}/lake/users", {"name": "member"})
     node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": not disabled})
@@ -74,7 +74,7 @@ def test_invisible_warehouse_does_not_exist(node: DriverNode, user: str, disable
     assert hidden == (*missing[:2], missing[2].replace("gone", "main"))
 
 
-def test_granted_warehouse_is_there_at_once(node: DriverNode) -> None:
+def test_grant_of_use_catalog_applies_to_the_next_request(node: DriverNode) -> None:
     """USE_CATALOG is enough to configure the catalog, from the next request on."""
     before = node.get(CONFIG, user="ana")
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
@@ -83,7 +83,7 @@ def test_granted_warehouse_is_there_at_once(node: DriverNode) -> None:
     assert (before.status, after.status) == (404, 200)
 
 
-def test_disabled_warehouse_is_told_to_who_may_use_it(node: DriverNode) -> None:
+def test_disabled_warehouse_returns_403_to_its_users(node: DriverNode) -> None:
     """Users of a disabled catalog get 403 with the reason, until it is enabled."""
     node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
 
@@ -95,14 +95,14 @@ def test_disabled_warehouse_is_told_to_who_may_use_it(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("warehouse", ["a.b", "a/b/c", "%FF", "%2", "/", "lake/", "/main", "system", "x%00"])
-def test_malformed_warehouse(node: DriverNode, warehouse: str) -> None:
+def test_malformed_warehouse_returns_400(node: DriverNode, warehouse: str) -> None:
     """A warehouse that is not a valid name is refused with 400 and the reason."""
     answer = node.get(f"{CONFIG}?warehouse={warehouse}")
 
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
 
-def test_properties_that_clients_need_are_passed_on(node: DriverNode) -> None:
+def test_clients_get_endpoint_and_region_but_no_keys(node: DriverNode) -> None:
     """Clients get the endpoint and region of an object store as defaults, but neither keys nor other properties."""
     make_catalog(node, "remote", s3_endpoint="https://s3.eu-west-1.amazonaws.com", s3_region="here", s3_secret="x")
 
@@ -111,7 +111,7 @@ def test_properties_that_clients_need_are_passed_on(node: DriverNode) -> None:
     assert defaults == {"s3.endpoint": "https://s3.eu-west-1.amazonaws.com", "s3.region": "here"}
 
 
-def test_a_lance_catalog_is_refused_by_name(node: DriverNode) -> None:
+def test_lance_catalog_as_warehouse_is_refused(node: DriverNode) -> None:
     """A Lance catalog as warehouse is refused, and the message names its format."""
     answer = node.get("/iceberg/v1/config?warehouse=lance")
 

@@ -33,7 +33,9 @@ def ask(node: DriverNode, method: str, path: str, **headers: str) -> DriverAnswe
 
 @ASKED
 @pytest.mark.parametrize("header", [None, "Bearer None"])
-def test_nobody_is_asked_who_it_is(node: DriverNode, method: str, path: str, header: str | None) -> None:
+def test_missing_credentials_return_401_for_any_object(
+    node: DriverNode, method: str, path: str, header: str | None
+) -> None:
     """Missing credentials are 401 with the scheme and advice, alike for existing and missing objects."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
 
@@ -49,7 +51,7 @@ def test_nobody_is_asked_who_it_is(node: DriverNode, method: str, path: str, hea
         assert message == error_of(ask(node, "GET", "/nolake.nothing/namespaces"))[2]
 
 
-def test_the_log_has_the_words_for_head(node: DriverNode) -> None:
+def test_refusal_advice_of_head_requests_is_logged(node: DriverNode) -> None:
     """The log has the advice of a refused HEAD request, because the answer has no body."""
     lines: list[tuple[object, ...]] = []
     node.built.application.request_log = cast("RequestLog", SimpleNamespace(add=lines.append, flush=lambda: None))
@@ -60,7 +62,7 @@ def test_the_log_has_the_words_for_head(node: DriverNode) -> None:
     assert [line[-1] for line in lines] == [words, words]
 
 
-def test_anonymous_who_holds_something_is_served(node: DriverNode) -> None:
+def test_anonymous_user_with_privileges_is_served(node: DriverNode) -> None:
     """If the user `anonymous` has privileges, requests without credentials use them. Other requests of it are refused
     with 403.
     """
@@ -76,17 +78,17 @@ def test_anonymous_who_holds_something_is_served(node: DriverNode) -> None:
     assert "CREATE_SCHEMA" in error_of(created)[2]
 
 
-def test_somebody_who_is_no_user_is_forbidden(node: DriverNode) -> None:
+def test_unknown_user_returns_403(node: DriverNode) -> None:
     """The name of an unknown user is 403, because the caller is identified."""
     assert node.get("/iceberg/v1/lake.main/namespaces", user="stranger").status == 403
 
 
-def test_nobody_is_served_with_access_off(open_node: DriverNode) -> None:
+def test_credentials_are_not_needed_with_access_control_off(open_node: DriverNode) -> None:
     """With access control off, no credentials are needed."""
     assert ask(open_node, "GET", "/lake.main/namespaces").status == 200
 
 
-def test_gravitino_keeps_its_anonymous(node: DriverNode) -> None:
+def test_anonymous_user_over_gravitino_rest_gets_403(node: DriverNode) -> None:
     """Over Gravitino's protocol, a request without credentials is from the user `anonymous`, as in Gravitino, and is
     refused with 403 instead of 401.
     """

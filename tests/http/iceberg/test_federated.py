@@ -42,7 +42,7 @@ def far(fresh: Callable[[str], Path]) -> Iterator[FarCatalog]:
         yield pair
 
 
-def test_tables_are_made_loaded_changed_and_known_to_the_source(far: FarCatalog) -> None:
+def test_tables_are_created_loaded_and_changed_in_the_source(far: FarCatalog) -> None:
     """Tables created over this server exist in the source, and both servers return the same metadata."""
     made = far.node.done("POST", f"{space('sales')}/tables", new_table("t", properties={"a": "1"}))
 
@@ -63,7 +63,7 @@ def test_tables_are_made_loaded_changed_and_known_to_the_source(far: FarCatalog)
     assert refused(far.node.get(table("sales", "t"))) == (404, "NoSuchTableException")
 
 
-def test_namespaces_nest_and_have_properties(far: FarCatalog) -> None:
+def test_namespaces_can_be_nested_changed_and_dropped(far: FarCatalog) -> None:
     """Namespaces of any depth and spelling are created, changed and dropped."""
     odd = ("a b", "ä/ö+%", "c.d")
     made = far.node.done("POST", SPACES, {"namespace": odd, "properties": {"k": "v"}})
@@ -85,7 +85,7 @@ def test_namespaces_nest_and_have_properties(far: FarCatalog) -> None:
     assert refused(far.node.post(SPACES, {"namespace": ["sales"]})) == (409, "AlreadyExistsException")
 
 
-def test_config_tells_what_the_source_offers_too(far: FarCatalog) -> None:
+def test_config_has_own_prefix_and_hides_source_secrets(far: FarCatalog) -> None:
     """Clients get this server's prefix and separator, but not the source's address."""
     told = far.node.done("GET", "/iceberg/v1/config?warehouse=far")
 
@@ -95,7 +95,7 @@ def test_config_tells_what_the_source_offers_too(far: FarCatalog) -> None:
     assert far.properties["token"] not in str(told)
 
 
-def test_tags_spare_a_client_what_it_has(far: FarCatalog) -> None:
+def test_matching_etag_returns_304(far: FarCatalog) -> None:
     """The server converts the source's ETag to its own and answers a match with 304. The ETag is valid for one
     representation of the table, and invalid ones are ignored.
     """
@@ -113,7 +113,7 @@ def test_tags_spare_a_client_what_it_has(far: FarCatalog) -> None:
         assert far.node.get(table("sales", "t"), If_None_Match=wrong).status == 200
 
 
-def test_tables_move_and_are_registered_and_let_go(far: FarCatalog) -> None:
+def test_tables_can_be_renamed_unregistered_and_registered(far: FarCatalog) -> None:
     """Tables can be renamed, moved, unregistered and registered. A commit of several tables is one request to the
     source.
     """
@@ -167,7 +167,7 @@ VIEW = {
 }  # fmt: skip
 
 
-def test_views_are_made_loaded_replaced_renamed_and_dropped(far: FarCatalog) -> None:
+def test_view_lifecycle(far: FarCatalog) -> None:
     """Views of the source can be created, loaded, replaced, renamed and dropped like its tables."""
     made = far.node.done("POST", f"{space('sales')}/views", {"name": "v", **VIEW})
 
@@ -185,7 +185,7 @@ def test_views_are_made_loaded_replaced_renamed_and_dropped(far: FarCatalog) -> 
     assert far.names("sales", what="views") == []
 
 
-def test_rights_hang_on_names_and_bind_the_next_request(far: FarCatalog) -> None:
+def test_grants_apply_to_the_next_request(far: FarCatalog) -> None:
     """A grant on an existing table of the source, and its revoke, take effect immediately. A user without rights cannot
     see which objects exist.
     """
@@ -214,7 +214,7 @@ def test_rights_hang_on_names_and_bind_the_next_request(far: FarCatalog) -> None
     assert far.node.get("/iceberg/v1/config?warehouse=far", user="cem").status == 404
 
 
-def test_a_second_node_knows_at_once(far: FarCatalog) -> None:
+def test_changes_on_one_node_apply_immediately_on_another(far: FarCatalog) -> None:
     """Grants, creates, renames and revokes on one node apply to the next request on another."""
     far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table("a"))
     far.use("bea", "use_catalog use_schema")
@@ -231,7 +231,7 @@ def test_a_second_node_knows_at_once(far: FarCatalog) -> None:
         assert far.node.get(table("sales", "b"), user="bea").status == 403
 
 
-def test_makers_own_what_they_make_and_names_carry_rights_along(far: FarCatalog) -> None:
+def test_creator_owns_table_and_rename_keeps_grants(far: FarCatalog) -> None:
     """The creator of a table may drop it; a renamed table keeps its grants; one created again has none."""
     far.use("ann", "use_catalog use_schema create_table")
     far.use("bea", "use_catalog use_schema")
@@ -252,7 +252,7 @@ def test_makers_own_what_they_make_and_names_carry_rights_along(far: FarCatalog)
     assert far.node.delete(table("sales", "theirs"), user="ann").status == 403
 
 
-def test_a_body_means_what_was_decided_on(far: FarCatalog) -> None:
+def test_body_cannot_address_another_table_than_the_url(far: FarCatalog) -> None:
     """A body with another table's name, or with a duplicate field, changes only the table in the URL, or is refused."""
     for name in ("mine", "theirs"):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(name))
@@ -276,7 +276,7 @@ def test_a_body_means_what_was_decided_on(far: FarCatalog) -> None:
     assert {name: sorted(told[name].keys() & {"x", "z", "w"}) for name in told} == {"mine": ["x", "z"], "theirs": []}
 
 
-def test_wrong_bodies_are_answered_here(far: FarCatalog) -> None:
+def test_malformed_requests_are_not_forwarded_to_the_source(far: FarCatalog) -> None:
     """The server refuses malformed requests without forwarding them to the source."""
     far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
     far.bridge.cut()
@@ -296,7 +296,7 @@ def test_wrong_bodies_are_answered_here(far: FarCatalog) -> None:
     assert far.node.post(f"{space('sales')}/properties", both).status == 422
 
 
-def test_pages_are_the_sources_and_hide_what_is_hidden(far: FarCatalog) -> None:
+def test_pages_continue_with_source_token_and_omit_hidden_objects(far: FarCatalog) -> None:
     """Pages continue with the source's token, and omit hidden objects."""
     for at in range(5):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(f"t{at}"))
@@ -312,7 +312,7 @@ def test_pages_are_the_sources_and_hide_what_is_hidden(far: FarCatalog) -> None:
     assert (found, seen) == ([f"t{at}" for at in range(5)], ["t3"])
 
 
-def test_other_doors_tell_where_to_go(far: FarCatalog) -> None:
+def test_gravitino_rest_lists_source_tables_without_secrets(far: FarCatalog) -> None:
     """Over Gravitino REST, clients get the same tables with their columns, and no answer contains the catalog's
     secrets.
     """
@@ -333,7 +333,7 @@ def test_other_doors_tell_where_to_go(far: FarCatalog) -> None:
     assert "--allow-source 127.0.0.1:1" in again["message"]
 
 
-def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody_else(fresh: Callable[[str], Path]) -> None:
+def test_unreachable_source_returns_502_without_affecting_others(fresh: Callable[[str], Path]) -> None:
     """Disconnected source: 502, and 503 for a commit, which was not made. Silent source: 502, and 500 for a commit.
     Other requests are answered.
     """
@@ -359,7 +359,7 @@ def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody_else(fresh: Call
         assert far.node.get(f"{MAIN}/namespaces").status == 200
 
 
-def test_a_crowd_is_served_and_all_of_many_tables_are_listed(far: FarCatalog) -> None:
+def test_concurrent_callers_and_large_lists_are_served(far: FarCatalog) -> None:
     """Each of 64 concurrent callers is answered or refused with Retry-After, and a large namespace is listed
     completely.
     """
@@ -388,7 +388,7 @@ HIDDEN = {
 }  # fmt: skip
 
 
-def test_a_secret_is_not_shown_elsewhere_to_who_does_not_know_it(far: FarCatalog) -> None:
+def test_changed_source_address_needs_the_token_again(far: FarCatalog) -> None:
     """A user who may alter the catalog cannot send its token to another address without setting the token again."""
     to = {"@type": "setProperty", "property": "uri", "value": f"{far.properties['uri']}/other"}
     at = f"{API}/lake/catalogs/far"
@@ -403,7 +403,7 @@ def test_a_secret_is_not_shown_elsewhere_to_who_does_not_know_it(far: FarCatalog
 @pytest.mark.parametrize(
     "rule, reader, writer", [("never", False, False), ("to-writers", False, True), ("to-readers", True, True)]
 )
-def test_credentials_go_to_whom_the_catalog_says(
+def test_vended_source_credentials_are_passed_to_permitted_callers(
     fresh: Callable[[str], Path], rule: str, reader: bool, writer: bool
 ) -> None:
     """Vended credentials of the source are passed to permitted callers on request, with a renewal URL of this server;
@@ -455,7 +455,9 @@ def test_credentials_go_to_whom_the_catalog_says(
             assert ("vended-credentials" in sent) is (rule != "never")
 
 
-def test_what_the_source_has_done_is_told(far: FarCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_executed_source_change_succeeds_despite_a_late_revoke(
+    far: FarCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If a right is revoked after the source executed a change, the request succeeds and the tree is updated."""
     node, names = far.node, f"{API}/lake/owners/table/far.sales"
     far.use("mia", "use_catalog use_schema")

@@ -108,7 +108,9 @@ def _is_as_written(row: Row, *, native: int, here: int) -> bool:
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
+def test_each_caller_gets_the_status_of_the_record_or_a_stricter_one(
+    asked: dict[str, dict[Row, DriverAnswer]], row: Row
+) -> None:
     """Every caller gets the status that the record states for native catalogs, or a less revealing one."""
     told = {who: (WRITTEN[row][who], asked[who][row].status) for who in CALLERS}
 
@@ -119,7 +121,7 @@ PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (rou
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_a_refusal_does_not_tell_what_there_is(
+def test_refusal_does_not_reveal_existence(
     asked: dict[str, dict[Row, DriverAnswer]], pair: tuple[str, str, str]
 ) -> None:
     """A caller who is refused both an existing and a missing object of the source gets the same message for both,

@@ -71,7 +71,7 @@ def purge(node: DriverNode) -> None:
         pass
 
 
-def test_purge_deletes_what_the_metadata_lists(lake: DriverNode) -> None:
+def test_purge_deletes_only_files_listed_in_the_metadata(lake: DriverNode) -> None:
     """A purge deletes data files, manifests, manifest lists and metadata files; unreferenced files and other tables'
     files stay.
     """
@@ -92,7 +92,7 @@ def test_purge_deletes_what_the_metadata_lists(lake: DriverNode) -> None:
     assert lake.get(table_path("a", "t")).status == 404
 
 
-def test_purge_may_find_files_gone(node: DriverNode) -> None:
+def test_purge_ignores_missing_files(node: DriverNode) -> None:
     """A purge ignores missing files, and an interrupted purge is completed."""
     make_table(node, "a", "t")
     ours = append(node, 1)
@@ -107,7 +107,7 @@ def test_purge_may_find_files_gone(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("gc", ["true", "false"])
-def test_purge_heeds_gc_enabled(node: DriverNode, gc: str) -> None:
+def test_purge_keeps_data_files_with_gc_disabled(node: DriverNode, gc: str) -> None:
     """A purge keeps the data files of a table with `gc.enabled=false`, because other tables may use them."""
     make_table(node, "a", "t", properties={"gc.enabled": gc})
     append(node, 1)
@@ -118,7 +118,7 @@ def test_purge_heeds_gc_enabled(node: DriverNode, gc: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["false", "False", ""])
-def test_drop_without_purge(node: DriverNode, value: str) -> None:
+def test_drop_without_purge_keeps_files(node: DriverNode, value: str) -> None:
     """A drop deletes files only with the purge flag."""
     make_table(node, "a", "t")
     ours = append(node, 1)
@@ -129,7 +129,7 @@ def test_drop_without_purge(node: DriverNode, value: str) -> None:
     assert ours <= set(files_of(node))
 
 
-def test_purge_that_is_malformed(node: DriverNode) -> None:
+def test_malformed_purge_flag_returns_400(node: DriverNode) -> None:
     """A purge flag other than true or false is refused with 400, and nothing is dropped."""
     make_table(node, "a", "t")
 
@@ -141,7 +141,7 @@ def test_purge_that_is_malformed(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("verify, status", [("local", 404), ("always", 404), ("never", 200)])
-def test_vanished_metadata_file(tmp_path: Path, verify: str, status: int) -> None:
+def test_load_detects_a_missing_metadata_file(tmp_path: Path, verify: str, status: int) -> None:
     """The next load of a table, even with an ETag, detects that its local metadata file is missing, unless the setting
     is `never`.
     """
@@ -173,7 +173,7 @@ def test_vanished_file_does_not_stop_a_commit(node: DriverNode) -> None:
     assert node.get(table_path("a", "t"))["metadata"] == answer["metadata"]
 
 
-def test_storage_that_cannot_be_written(node: DriverNode) -> None:
+def test_unwritable_storage_creates_no_table(node: DriverNode) -> None:
     """If the metadata file cannot be written, the table is not created, and the answer is definite."""
     made = make_table(node, "a", "t")
     (node.data / "warehouse" / "main" / "blocked").write_text("a file where a directory should be")
@@ -205,7 +205,7 @@ def victim_and(node: DriverNode) -> tuple[set[str], Path]:
     return before, home
 
 
-def test_purge_keeps_what_is_not_the_tables_own(node: DriverNode) -> None:
+def test_purge_keeps_files_of_other_tables(node: DriverNode) -> None:
     """A purge keeps another table's files, even if the table's metadata lists them as statistics, data, manifests,
     manifest lists or logs.
     """
@@ -234,7 +234,7 @@ def test_purge_keeps_what_is_not_the_tables_own(node: DriverNode) -> None:
     assert node.get(table_path("a", "victim")).status == 200
 
 
-def test_a_place_is_taken_until_its_files_are_purged(node: DriverNode) -> None:
+def test_location_is_reserved_until_its_purge_has_run(node: DriverNode) -> None:
     """Until a purge has run, no table can be created at the location. Afterwards the location is free and empty."""
     made = make_table(node, "a", "t")
     ours = append(node, 1)
@@ -267,7 +267,7 @@ def test_purge_does_not_follow_links(node: DriverNode, link: str) -> None:
     assert len(list(elsewhere.rglob("*.parquet"))) == 2
 
 
-def test_purge_takes_a_commit_that_came_between(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_purge_deletes_files_of_a_concurrent_commit(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A purge also deletes the files of a commit between the decision and the drop."""
     make_table(node, "a", "t")
     submit, raced = node.built.services.store.submit, []
@@ -304,7 +304,7 @@ def test_purge_removes_the_directories_it_emptied(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("location", ["/".join(["d"] * 2000), "d/" * 65, "x" * 300, "y" * 2001])
-def test_location_that_is_too_deep(node: DriverNode, location: str) -> None:
+def test_too_deep_location_returns_400(node: DriverNode, location: str) -> None:
     """A location that is too deep or too long is refused with 400, and no directory is left."""
     make_table(node, "a", "t")
     place = f"file://{node.data}/warehouse/main/{location}"
@@ -321,7 +321,7 @@ def test_location_that_is_too_deep(node: DriverNode, location: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["", "file:", "file://"])
 @pytest.mark.parametrize("end", ["", "/"])
-def test_location_has_a_scheme(node: DriverNode, scheme: str, end: str) -> None:
+def test_plain_path_location_is_stored_with_a_scheme(node: DriverNode, scheme: str, end: str) -> None:
     """A plain path as location is stored with a scheme, which some readers need. A location with a scheme is not
     changed.
     """
@@ -338,7 +338,7 @@ def test_location_has_a_scheme(node: DriverNode, scheme: str, end: str) -> None:
     assert str(moved["metadata-location"]).startswith(f"{stored}/x2/metadata/")
 
 
-def test_location_around_the_warehouse(node: DriverNode) -> None:
+def test_table_at_the_warehouse_itself_is_refused(node: DriverNode) -> None:
     """A table at the warehouse itself is refused, because it would contain every other table."""
     make_space(node, "a")
 

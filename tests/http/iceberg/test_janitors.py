@@ -72,7 +72,7 @@ def leftover(node: DriverNode, *, at_ms: int = OLD, files: tuple[str, ...] | Non
     return home
 
 
-def test_files_that_lost_go(watched: DriverNode) -> None:
+def test_uncommitted_metadata_files_are_deleted(watched: DriverNode) -> None:
     """A metadata file with the same version as one that the table names was never committed, and is deleted."""
     make_table(watched, "a", "t")
     commit(watched, "a", "t", updates=[set_properties(k="v")])
@@ -103,7 +103,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_other_files_stay(watched: DriverNode, kind: str) -> None:
+def test_young_old_and_foreign_files_are_retained(watched: DriverNode, kind: str) -> None:
     """Files that are too young, older than the store's first round, of unused versions, or with foreign names stay."""
     make_table(watched, "a", "t")
     path = beside(watched, OTHERS[kind]())
@@ -113,7 +113,7 @@ def test_other_files_stay(watched: DriverNode, kind: str) -> None:
     assert path.exists()
 
 
-def test_files_that_fell_off_the_log_stay(watched: DriverNode) -> None:
+def test_committed_files_that_left_the_log_are_retained(watched: DriverNode) -> None:
     """Metadata files that left the log are kept, because they were committed. Only the table property deletes them."""
     made = make_table(watched, "a", "t", properties={"write.metadata.previous-versions-max": "1"})
     path = local(made["metadata-location"])
@@ -128,7 +128,7 @@ def test_files_that_fell_off_the_log_stay(watched: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("files", [None, ()])
-def test_what_failed_creates_left_goes(watched: DriverNode, files: tuple[str, ...] | None) -> None:
+def test_directories_of_failed_creates_are_deleted(watched: DriverNode, files: tuple[str, ...] | None) -> None:
     """A directory of a failed create that has at most a first metadata file is deleted, if the warehouse is marked as
     the store's.
     """
@@ -150,7 +150,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("kind", KEPT)
-def test_directories_with_anything_else_stay(watched: DriverNode, kind: str) -> None:
+def test_directories_with_other_files_are_retained(watched: DriverNode, kind: str) -> None:
     """A directory with other files, such as those of a dropped table, is kept."""
     home = leftover(watched, files=KEPT[kind])
 
@@ -160,7 +160,7 @@ def test_directories_with_anything_else_stay(watched: DriverNode, kind: str) -> 
 
 
 @pytest.mark.parametrize("at_ms", [NOW, BEFORE - 1], ids=["young", "before the watch"])
-def test_directories_outside_the_watch_stay(watched: DriverNode, at_ms: int) -> None:
+def test_directories_of_running_creates_and_old_ones_are_retained(watched: DriverNode, at_ms: int) -> None:
     """Directories of running creates, and those older than the store, are kept."""
     home = leftover(watched, at_ms=at_ms)
 
@@ -169,7 +169,7 @@ def test_directories_outside_the_watch_stay(watched: DriverNode, at_ms: int) -> 
     assert (home / "metadata").exists()
 
 
-def test_live_and_pending_tables_stay(watched: DriverNode) -> None:
+def test_directories_of_live_and_pending_tables_are_retained(watched: DriverNode) -> None:
     """Directories of tables without commits, and of tables with a pending purge, stay."""
     live, dropped = leftover(watched), leftover(watched)
     for name, home in (("live", live), ("dropped", dropped)):
@@ -188,7 +188,7 @@ def test_live_and_pending_tables_stay(watched: DriverNode) -> None:
     assert list((dropped / "metadata").iterdir())
 
 
-def test_warehouse_of_another_store_is_left_alone(watched: DriverNode) -> None:
+def test_warehouse_of_another_store_is_not_cleaned(watched: DriverNode) -> None:
     """Unknown directories in a warehouse with another store's mark are kept, because they may be that store's
     tables.
     """
@@ -200,7 +200,7 @@ def test_warehouse_of_another_store_is_left_alone(watched: DriverNode) -> None:
     assert list((home / "metadata").iterdir())
 
 
-def test_first_round_only_begins_to_watch(node: DriverNode) -> None:
+def test_first_round_deletes_no_older_files(node: DriverNode) -> None:
     """A new, upgraded or restored store deletes only files that appeared since."""
     make_space(node, "a")
     watch(node, since_ms=BEFORE)
@@ -229,7 +229,7 @@ def janitors_sql(text: str):  # noqa: ANN201
     return Sql(text)
 
 
-def test_dry_run_lists_and_takes_nothing(watched: DriverNode) -> None:
+def test_dry_run_lists_paths_without_deleting(watched: DriverNode) -> None:
     """The command lists the paths first, and deletes the same paths on confirmation."""
     home = leftover(watched)
     make_table(watched, "a", "t")
@@ -248,7 +248,7 @@ def test_dry_run_lists_and_takes_nothing(watched: DriverNode) -> None:
     assert not home.exists()
 
 
-def test_a_store_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_command_fails_if_the_data_path_is_a_file(tmp_path: Path) -> None:
     """Without a store, the command fails with a message and without a traceback. For a new store it deletes nothing."""
     (tmp_path / "file").write_text("x")
 
@@ -257,7 +257,7 @@ def test_a_store_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert janitor(Settings(server=ServerSection(data=str(tmp_path / "new"))), dry_run=True) == []
 
 
-def test_round_is_on_the_list_of_every_server(node: DriverNode) -> None:
+def test_each_store_has_one_recurring_janitor_task(node: DriverNode) -> None:
     """Each store has exactly one janitor task, which recurs."""
     for _ in range(2):
         node.runner.run(node.built.upkeep.sweep())
@@ -271,7 +271,7 @@ def test_round_is_on_the_list_of_every_server(node: DriverNode) -> None:
     assert rounds[-1] is False  # its next round is not due yet
 
 
-def test_failed_creates_leave_no_directories(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_create_deletes_its_directories(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A create that is refused, or whose file cannot be written, deletes the directories that it created."""
     make_table(node, "a", "t")
     before = sorted((node.data / "warehouse").rglob("*"))

@@ -50,7 +50,7 @@ def busy(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])
-def test_large_commit(node: DriverNode, busy: list[str], codec: str) -> None:
+def test_large_commit_changes_a_table_like_a_small_one(node: DriverNode, busy: list[str], codec: str) -> None:
     """A large commit changes a table like a small one, and so do later commits to the large table."""
     for name in "sl":
         make_table(node, "a", name, properties={"write.metadata.compression-codec": codec})
@@ -68,7 +68,7 @@ def test_large_commit(node: DriverNode, busy: list[str], codec: str) -> None:
     assert {"iceberg-commit"} == set(busy)
 
 
-def test_large_commit_that_is_refused(node: DriverNode, busy: list[str]) -> None:
+def test_large_commit_is_refused_like_a_small_one(node: DriverNode, busy: list[str]) -> None:
     """A large commit is refused like a small one: requirement, invalid update, malformed JSON, missing table."""
     make_table(node, "a", "t")
     padding = set_properties(k=PADDING)
@@ -86,7 +86,7 @@ def test_large_commit_that_is_refused(node: DriverNode, busy: list[str]) -> None
     assert "k" not in metadata_of(node, "a", "t")["properties"]
 
 
-def test_large_commit_of_nothing(node: DriverNode, busy: list[str]) -> None:
+def test_large_commit_without_effect_changes_nothing(node: DriverNode, busy: list[str]) -> None:
     """A large commit without effect returns the unchanged table."""
     made = make_table(node, "a", "t")
 
@@ -96,7 +96,7 @@ def test_large_commit_of_nothing(node: DriverNode, busy: list[str]) -> None:
     assert busy == ["iceberg-commit"]
 
 
-def test_large_create(node: DriverNode, busy: list[str]) -> None:
+def test_large_create_gives_the_same_table_as_a_small_one(node: DriverNode, busy: list[str]) -> None:
     """A large create gives the same table as a small one, with one more property."""
     make_space(node, "a")
     body = {"schema": SCHEMA, "properties": {"k": PADDING}}
@@ -111,7 +111,7 @@ def test_large_create(node: DriverNode, busy: list[str]) -> None:
     assert busy == ["iceberg-create"] * 2
 
 
-def test_large_staged_create(node: DriverNode, busy: list[str]) -> None:
+def test_large_staged_create_gives_the_same_table_as_a_small_one(node: DriverNode, busy: list[str]) -> None:
     """A large staged create, and a large commit of it, create the same table as small ones."""
     make_space(node, "a")
 
@@ -145,7 +145,7 @@ def test_large_file_is_registered(node: DriverNode, busy: list[str]) -> None:
     assert busy[-2:] == ["iceberg-register", "iceberg-relocate"]
 
 
-def test_references_of_a_large_table(node: DriverNode, busy: list[str]) -> None:
+def test_load_of_a_large_table_can_be_limited_to_references(node: DriverNode, busy: list[str]) -> None:
     """On request, a load of a large table returns only the snapshots of references."""
     make_table(node, "a", "t", properties=HUGE)
     commit(node, "a", "t", updates=[snapshot(1), point(1), snapshot(2), point(2)])
@@ -157,7 +157,9 @@ def test_references_of_a_large_table(node: DriverNode, busy: list[str]) -> None:
 
 
 @pytest.mark.parametrize("padding", ["", PADDING])
-def test_clocks_of_clients(node: DriverNode, monkeypatch: pytest.MonkeyPatch, padding: str) -> None:
+def test_future_client_times_are_refused_with_the_setting(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch, padding: str
+) -> None:
     """With the server's setting, commits, staged creates and registered files with future times are refused, large or
     small.
     """

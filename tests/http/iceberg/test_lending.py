@@ -61,7 +61,7 @@ def refused(answer: DriverAnswer, word: str) -> None:
     assert "SELECT_TABLE" in message
 
 
-def test_view_lends_what_its_writer_may_load(world: DriverNode) -> None:
+def test_view_gives_readers_the_right_of_its_author(world: DriverNode) -> None:
     """A reader of a view may read its table with the author's right, only through the view, and no other table."""
     make_view(world, "open", "v", user="bob", version=READS)
 
@@ -78,7 +78,7 @@ def test_view_lends_what_its_writer_may_load(world: DriverNode) -> None:
         assert world.ask("DELETE", f"{table_path('hidden', 't')}{query}", user="ana").status == status
 
 
-def test_chain_of_three(world: DriverNode) -> None:
+def test_chain_of_three_views_uses_the_right_of_each_author(world: DriverNode) -> None:
     """In a chain of three views, each view is loaded with the right of the previous view's author. The reader needs no
     right on the inner views.
     """
@@ -100,7 +100,7 @@ def test_chain_of_three(world: DriverNode) -> None:
     refused(load(world, *reversed(chain)), "ana may not load view inner.one")
 
 
-def test_writer_without_the_right_lends_nothing(world: DriverNode) -> None:
+def test_author_without_the_right_gives_none_to_readers(world: DriverNode) -> None:
     """A view whose author may not read the table gives its readers no right on it."""
     make_view(world, "open", "mine", user="eve", version=READS)
 
@@ -108,7 +108,7 @@ def test_writer_without_the_right_lends_nothing(world: DriverNode) -> None:
         refused(load(world, ("open", "mine"), user=user), "the author of view open.mine may not load hidden.t")
 
 
-def test_another_ones_right_cannot_be_borrowed(world: DriverNode) -> None:
+def test_view_text_by_a_non_owner_gives_no_rights(world: DriverNode) -> None:
     """A view whose text was written by a user other than its owner gives no rights. Neither replacing another user's
     view nor transferring a view to another user uses that user's rights.
     """
@@ -123,7 +123,7 @@ def test_another_ones_right_cannot_be_borrowed(world: DriverNode) -> None:
     refused(load(world, ("open", "trap"), user="eve"), "the author of view open.trap does not own it")
 
 
-def test_owner_takes_over_by_writing_it_again(world: DriverNode) -> None:
+def test_owner_who_rewrites_the_text_becomes_author(world: DriverNode) -> None:
     """If the current owner writes the same text again, that owner's rights apply. Changing a property has no such
     effect.
     """
@@ -140,7 +140,7 @@ def test_owner_takes_over_by_writing_it_again(world: DriverNode) -> None:
     assert load(world, ("open", "v")).status == 200
 
 
-def test_right_that_was_taken_is_not_lent(world: DriverNode) -> None:
+def test_author_who_lost_the_right_gives_none_to_readers(world: DriverNode) -> None:
     """An author who lost the right, was disabled or was removed gives no rights from the next request on."""
     make_view(world, "open", "v", user="bob", version=READS)
     found = [load(world, ("open", "v"))]
@@ -162,7 +162,7 @@ def test_right_that_was_taken_is_not_lent(world: DriverNode) -> None:
     assert [answer.status for answer in found] == [200, 403, 200, 403, 200, 403, 403]
 
 
-def test_view_of_a_group(world: DriverNode) -> None:
+def test_view_of_a_group_needs_membership_of_its_author(world: DriverNode) -> None:
     """A view owned by a group gives its author's rights while the author is a member of the group."""
     make_view(world, "open", "v", user="bob", version=READS)
     world.done("POST", f"{API}/lake/groups", {"name": "crew"})
@@ -175,7 +175,7 @@ def test_view_of_a_group(world: DriverNode) -> None:
     assert load(world, ("open", "v")).status == 200
 
 
-def test_replaced_text_lends_no_more(world: DriverNode) -> None:
+def test_older_view_version_gives_no_rights(world: DriverNode) -> None:
     """A table that only an older version of the view names cannot be read through the view."""
     make_view(world, "open", "v", user="bob", version=READS)
     world.ask("POST", view_path("open", "v"), replaced_by(view_version("select 1 as id")), user="bob")
@@ -183,7 +183,7 @@ def test_replaced_text_lends_no_more(world: DriverNode) -> None:
     refused(load(world, ("open", "v")), "does not name hidden.t")
 
 
-def test_denial_is_not_lifted(world: DriverNode) -> None:
+def test_denial_on_the_table_applies_through_views(world: DriverNode) -> None:
     """A denial on the table for the reader also applies to loads through views."""
     make_view(world, "open", "v", user="bob", version=READS)
     rules = [{"name": "select_table", "condition": "deny"}]
@@ -198,7 +198,7 @@ def test_denial_is_not_lifted(world: DriverNode) -> None:
     assert "denied" in error_of(answer)[2]
 
 
-def test_view_that_is_not_there(world: DriverNode) -> None:
+def test_missing_and_hidden_views_are_refused_alike(world: DriverNode) -> None:
     """A chain with a missing or hidden view, or with a table, is refused with the same message, except for the name."""
     make_view(world, "hidden", "v", version=READS)
     make_table(world, "open", "t")
@@ -210,7 +210,7 @@ def test_view_that_is_not_there(world: DriverNode) -> None:
     refused(load(world, ("open", "t")), "view open.t does not exist")
 
 
-def test_missing_table_is_told_to_whom_it_would_be_lent(world: DriverNode) -> None:
+def test_missing_table_returns_404_only_to_permitted_readers(world: DriverNode) -> None:
     """A missing table is 404 only for users who could read it through the view."""
     make_view(world, "open", "v", user="bob", version=view_version("select * from hidden.gone"))
 
@@ -232,7 +232,7 @@ def test_missing_table_is_told_to_whom_it_would_be_lent(world: DriverNode) -> No
         (",", "empty"),
     ],
 )
-def test_chains_that_no_view_makes(world: DriverNode, chain: str, word: str) -> None:
+def test_invalid_chain_returns_400(world: DriverNode, chain: str, word: str) -> None:
     """A chain with a repeated view, a name without a namespace, an invalid escape, or too many views is refused with
     400.
     """
@@ -242,7 +242,7 @@ def test_chains_that_no_view_makes(world: DriverNode, chain: str, word: str) -> 
     assert word in error_of(answer)[2]
 
 
-def test_view_that_reads_itself(world: DriverNode) -> None:
+def test_self_referencing_view_gives_no_rights(world: DriverNode) -> None:
     """A view that names itself gives its readers no new right, and causes no loop."""
     make_view(world, "open", "v", user="bob", version=view_version("select * from open.v"))
 
@@ -250,7 +250,7 @@ def test_view_that_reads_itself(world: DriverNode) -> None:
     refused(load(world, ("open", "v")), "does not name hidden.t")
 
 
-def test_commas(world: DriverNode) -> None:
+def test_commas_in_chains_are_percent_decoded(world: DriverNode) -> None:
     """Commas in names are percent-encoded. Commas between views may also be, because some clients encode the whole
     value.
     """
@@ -264,12 +264,12 @@ def test_commas(world: DriverNode) -> None:
         assert answer.status == 200, chain
 
 
-def test_own_right_needs_no_chain(world: DriverNode) -> None:
+def test_caller_with_own_right_needs_no_right_on_views(world: DriverNode) -> None:
     """A user who may load the table needs no right on the views of the chain."""
     assert load(world, ("open", "gone"), user="bob").status == 200
 
 
-def test_view_moves_with_what_it_lends(world: DriverNode) -> None:
+def test_renamed_view_gives_rights_only_under_its_new_name(world: DriverNode) -> None:
     """A renamed view gives rights only under its new name."""
     make_view(world, "open", "v", user="bob", version=READS)
     ends = {"source": {"namespace": ["open"], "name": "v"}, "destination": {"namespace": ["open"], "name": "w"}}
@@ -280,7 +280,7 @@ def test_view_moves_with_what_it_lends(world: DriverNode) -> None:
     refused(load(world, ("open", "v")), "does not exist")
 
 
-def test_large_view_lends_nothing(world: DriverNode) -> None:
+def test_too_long_view_text_gives_no_rights(world: DriverNode) -> None:
     """A text that is too long to analyze gives no rights."""
     world.built.application.body_bytes_max = 16 << 20
     made = world.post(
@@ -293,7 +293,7 @@ def test_large_view_lends_nothing(world: DriverNode) -> None:
     refused(load(world, ("open", "v")), "too large")
 
 
-def test_explain_tells_what_is_lent(world: DriverNode) -> None:
+def test_explain_names_the_views_that_give_or_refuse_access(world: DriverNode) -> None:
     """With a chain, explain says that access is allowed and by which views, or which view of the chain refuses it."""
     make_view(world, "open", "v", user="bob", version=READS)
     question = {"action": "table_load", "path": ["main", "hidden", "t"], "user": "ana"}
@@ -311,7 +311,7 @@ def test_explain_tells_what_is_lent(world: DriverNode) -> None:
     assert other.status == 400
 
 
-def test_a_view_that_nobody_lets_one_load_lends_nothing(world: DriverNode) -> None:
+def test_view_without_use_schema_gives_no_rights(world: DriverNode) -> None:
     """A user with SELECT_VIEW but without USE_SCHEMA can load no view, alone or in a chain."""
     make_view(world, "open", "v", user="bob", version=READS)
     make_view(world, "open", "w", user="bob", version=view_version("select * from v", default_namespace=["open"]))

@@ -57,7 +57,7 @@ def test_every_namespace_has_a_location(lake: DriverNode) -> None:
     assert own != location_of(lake, "a")
 
 
-def test_a_table_staged_there_is_made(lake: DriverNode) -> None:
+def test_table_staged_below_its_namespace_location_is_created(lake: DriverNode) -> None:
     """A client that stages a table below its namespace's location, as Trino does, finds no files there and can create
     the table.
     """
@@ -72,7 +72,7 @@ def test_a_table_staged_there_is_made(lake: DriverNode) -> None:
     assert (made.status, lake.get(table_path("a", "t"))["metadata"]["location"]) == (200, place)
 
 
-def test_rename_and_move_leave_locations_alone(lake: DriverNode) -> None:
+def test_renamed_namespace_keeps_its_location(lake: DriverNode) -> None:
     """A renamed or moved namespace keeps its location. A new namespace under the old name gets another one."""
     make_space(lake, "b")
     table = make_table(lake, "a", "t")
@@ -86,7 +86,7 @@ def test_rename_and_move_leave_locations_alone(lake: DriverNode) -> None:
     assert lake.get(table_path("b", "c", "t"))["metadata-location"] == table["metadata-location"]
 
 
-def test_tables_follow_the_location_that_was_given(lake: DriverNode) -> None:
+def test_new_table_is_below_the_set_namespace_location(lake: DriverNode) -> None:
     """A table without a location gets one below the nearest namespace with a set location. Existing tables keep
     theirs.
     """
@@ -104,7 +104,7 @@ def test_tables_follow_the_location_that_was_given(lake: DriverNode) -> None:
     assert not str(early["metadata"]["location"]).startswith(place)
 
 
-def test_a_location_that_is_removed_is_computed_again(node: DriverNode) -> None:
+def test_removed_location_property_restores_the_computed_location(node: DriverNode) -> None:
     """Removing the location property restores the computed location. Removing it while it is not set is reported as
     missing.
     """
@@ -123,7 +123,7 @@ def test_a_location_that_is_removed_is_computed_again(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "place", ["file:///etc/x", "/etc/x", "s3://bucket/x", "relative", "", "file:///{root}/../x", "ftp://x/y"]
 )
-def test_a_location_elsewhere_is_refused(node: DriverNode, place: str) -> None:
+def test_namespace_location_outside_the_roots_returns_400(node: DriverNode, place: str) -> None:
     """Over each protocol, a namespace location outside of the catalog's roots is refused with 400, and nothing is
     changed.
     """
@@ -147,7 +147,7 @@ def test_a_location_elsewhere_is_refused(node: DriverNode, place: str) -> None:
     assert [answer.status for answer in told] == [400] * 2
 
 
-def test_a_location_is_stored_with_its_scheme(node: DriverNode) -> None:
+def test_local_namespace_location_is_stored_as_a_url(node: DriverNode) -> None:
     """A local path is stored and returned as a URL, and later property changes do not change it."""
     make_space(node, "a", location=f"{node.data}/warehouse/main/x/")
     node.done("POST", f"{space_path('a')}/properties", {"updates": {"k": "v"}})
@@ -156,7 +156,7 @@ def test_a_location_is_stored_with_its_scheme(node: DriverNode) -> None:
     assert given(node.get(space_path("a"))) == {"k": "v"}
 
 
-def test_a_warehouse_without_a_scheme(node: DriverNode) -> None:
+def test_locations_below_a_plain_path_warehouse_have_a_scheme(node: DriverNode) -> None:
     """Locations below a warehouse that is a plain path have a scheme."""
     warehouse = f"{node.data}/warehouse/plain"
     properties = {"warehouse": warehouse}
@@ -172,7 +172,7 @@ def test_a_warehouse_without_a_scheme(node: DriverNode) -> None:
     assert table["metadata"]["location"].startswith(f"file://{warehouse}/")
 
 
-def test_a_warehouse_that_the_server_allows_no_more(fresh: Callable[[str], Path]) -> None:
+def test_new_tables_in_a_disallowed_warehouse_are_refused(fresh: Callable[[str], Path]) -> None:
     """If the server no longer allows a catalog's warehouse, namespaces are answered and new tables are refused."""
     data, outside = fresh("data"), fresh("outside")
     properties = {"warehouse": f"file://{outside}"}
@@ -193,7 +193,7 @@ def test_a_warehouse_that_the_server_allows_no_more(fresh: Callable[[str], Path]
 
 
 @pytest.mark.parametrize("end", ["", "/"])
-def test_no_table_takes_the_place_of_a_namespace(node: DriverNode, end: str) -> None:
+def test_table_at_a_namespace_location_returns_400(node: DriverNode, end: str) -> None:
     """A table at another namespace's computed location is refused with 400, because it would contain that namespace's
     tables. A table below the location is allowed.
     """
@@ -209,7 +209,7 @@ def test_no_table_takes_the_place_of_a_namespace(node: DriverNode, end: str) -> 
     assert below["metadata"]["location"] == f"{place}/u"
 
 
-def test_roots_that_were_narrowed_count_for_tables(node: DriverNode) -> None:
+def test_new_table_outside_narrowed_roots_is_refused(node: DriverNode) -> None:
     """New tables at a location that the catalog no longer allows are refused."""
     elsewhere = node.data / "warehouse" / "elsewhere"
     updates = [{"@type": "setProperty", "property": "allowed-locations", "value": f"file://{elsewhere}"}]
@@ -226,7 +226,7 @@ def test_roots_that_were_narrowed_count_for_tables(node: DriverNode) -> None:
     assert f"{elsewhere}/a" in error_of(refused)[2]
 
 
-def test_a_staged_table_has_its_directories(node: DriverNode) -> None:
+def test_staged_create_makes_empty_directories(node: DriverNode) -> None:
     """A staged create creates the table's empty directories, because DuckDB writes files without creating
     directories.
     """
@@ -238,7 +238,7 @@ def test_a_staged_table_has_its_directories(node: DriverNode) -> None:
     assert not any(Path(place).rglob("*/*"))
 
 
-def test_a_stage_that_is_refused_makes_no_directory(node: DriverNode) -> None:
+def test_refused_staged_create_makes_no_directory(node: DriverNode) -> None:
     """A staged create outside of the roots, or of a name in use, is refused and leaves no directory."""
     make_table(node, "a", "t")
     before = sorted((node.data / "warehouse").rglob("*"))
@@ -256,7 +256,7 @@ def test_a_stage_that_is_refused_makes_no_directory(node: DriverNode) -> None:
     assert not outside.exists()
 
 
-def test_who_may_make_no_table_stages_none(node: DriverNode) -> None:
+def test_staged_create_by_a_reader_is_refused(node: DriverNode) -> None:
     """A staged create by a user who may only read the namespace is refused before any work, and leaves no directory."""
     make_space(node, "a")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")

@@ -101,7 +101,7 @@ def mutated(chance: random.Random, value: object) -> object:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_commits(node: DriverNode, seed: int) -> None:
+def test_mutated_commits_succeed_or_are_refused(node: DriverNode, seed: int) -> None:
     """A commit with mistakes succeeds or is refused with 400 or 409, and so are all later commits to the table."""
     chance = random.Random(seed)
     for number in range(ROUNDS // 4):
@@ -118,7 +118,7 @@ def test_commits(node: DriverNode, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_creates(node: DriverNode, seed: int) -> None:
+def test_mutated_creates_succeed_or_are_refused(node: DriverNode, seed: int) -> None:
     """A create with a mistake succeeds or is refused as invalid; a created table accepts commits."""
     chance = random.Random(seed)
     for number in range(ROUNDS // 4):
@@ -134,7 +134,9 @@ def test_creates(node: DriverNode, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_registered_files(node: DriverNode, tmp_path: Path, seed: int, version: int) -> None:
+def test_mutated_metadata_files_are_registered_or_refused(
+    node: DriverNode, tmp_path: Path, seed: int, version: int
+) -> None:
     """A metadata file with a mistake is refused, or becomes a table that accepts every kind of commit."""
     chance = random.Random(seed)
     kept = f"k{version}_{seed}"
@@ -159,7 +161,7 @@ def test_registered_files(node: DriverNode, tmp_path: Path, seed: int, version: 
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_staged_creates(node: DriverNode, seed: int) -> None:
+def test_mutated_staged_creates_succeed_or_are_refused(node: DriverNode, seed: int) -> None:
     """The commit of a staged create with a mistake creates the table, or is refused as invalid."""
     chance = random.Random(seed)
     staged = node.done("POST", f"{space_path('a')}/tables", {"name": "s", "schema": SCHEMA, "stage-create": True})

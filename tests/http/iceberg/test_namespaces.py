@@ -13,7 +13,7 @@ ODD = [
 ]  # fmt: skip
 
 
-def test_every_route(lake: DriverNode) -> None:
+def test_namespace_lifecycle(lake: DriverNode) -> None:
     """A namespace can be created, loaded, listed, changed and dropped."""
     home = space_path("a")
 
@@ -33,7 +33,7 @@ def test_every_route(lake: DriverNode) -> None:
     assert lake.ask("HEAD", home).status == 404
 
 
-def test_nesting(lake: DriverNode) -> None:
+def test_nested_namespaces_are_listed_by_parent(lake: DriverNode) -> None:
     """A list has the direct children of a level with their full paths. Missing parents are created with the child."""
     make_space(lake, "a", "b", "c", depth="3")
     make_space(lake, "a", "d")
@@ -46,7 +46,7 @@ def test_nesting(lake: DriverNode) -> None:
     assert given(lake.get(space_path("a", "b", "c"))) == {"depth": "3"}
 
 
-def test_implicit_parents_have_the_makers_owner(node: DriverNode) -> None:
+def test_creator_owns_new_implicit_parents(node: DriverNode) -> None:
     """The creator of a namespace owns it and its new parents, but not existing ones."""
     make_space(node, "a")
     grant(node, "ana", "use_catalog create_schema", kind="CATALOG", on="main")
@@ -59,7 +59,7 @@ def test_implicit_parents_have_the_makers_owner(node: DriverNode) -> None:
     assert owners == ["admin", "ana", "ana"]
 
 
-def test_parents_and_child_come_together_or_not_at_all(node: DriverNode) -> None:
+def test_refused_child_creates_no_parents(node: DriverNode) -> None:
     """If the last name of a path is refused, none of its parents are created."""
     with nothing_done(node):
         refused = node.post(SPACES, {"namespace": ["p", "q", "with:separator"]})
@@ -72,7 +72,7 @@ GO = "GoIceberg/0.7.0"
 
 
 @pytest.mark.parametrize("agent, name", [(GO, "a+b"), ("Java/17.0.15", "a b"), ("PyIceberg/0.12.0", "a b")])
-def test_raw_plus_means_what_its_client_means(node: DriverNode, agent: str, name: str) -> None:
+def test_raw_plus_in_path_is_decoded_by_client(node: DriverNode, agent: str, name: str) -> None:
     """A `+` alone in a path is a plus from iceberg-go, which escapes spaces as `%20`, and a space from all other
     clients.
     """
@@ -96,7 +96,7 @@ def test_plus_beside_an_escaped_space(node: DriverNode, agent: str) -> None:
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_odd_names(lake: DriverNode, name: str) -> None:
+def test_names_with_any_characters_are_returned_unchanged(lake: DriverNode, name: str) -> None:
     """Names with any characters are returned as sent at every depth, by bodies and by escaped paths."""
     made = lake.post(SPACES, {"namespace": ["top", name, name]})
 
@@ -108,7 +108,7 @@ def test_odd_names(lake: DriverNode, name: str) -> None:
     assert lake.delete(space_path("top", name, name)).status == 204
 
 
-def test_spaces_as_java_writes_them(node: DriverNode) -> None:
+def test_java_form_encoded_spaces_are_decoded(node: DriverNode) -> None:
     """Java's clients form-encode levels: a plus is a space, an escaped plus is a plus."""
     make_space(node, "a b")
     make_space(node, "a+b")
@@ -118,7 +118,7 @@ def test_spaces_as_java_writes_them(node: DriverNode) -> None:
     assert node.get(f"{SPACES}?parent=a+b")["namespaces"] == []
 
 
-def test_parent_that_is_quoted_twice(node: DriverNode) -> None:
+def test_doubly_quoted_parent_is_decoded_twice(node: DriverNode) -> None:
     """A parent that does not exist is decoded a second time, because PyIceberg quotes the parent twice."""
     make_space(node, "a b", "child")
     twice = node.get(f"{SPACES}?parent=a%2520b")
@@ -137,7 +137,7 @@ def test_missing_parent_is_404(node: DriverNode) -> None:
     assert [error_of(answer)[:2] for answer in answers] == [(404, "NoSuchNamespaceException")] * 3
 
 
-def test_name_that_is_taken(lake: DriverNode) -> None:
+def test_existing_name_returns_409(lake: DriverNode) -> None:
     """Creating an existing namespace is 409 and does not change it."""
     make_space(lake, "a", k="v")
 
@@ -147,7 +147,7 @@ def test_name_that_is_taken(lake: DriverNode) -> None:
     assert given(lake.get(space_path("a"))) == {"k": "v"}
 
 
-def test_names_differ_by_case_and_normal_form(lake: DriverNode) -> None:
+def test_names_are_case_and_normalization_sensitive(lake: DriverNode) -> None:
     """Names that differ in letter case or Unicode normalization are different names. Lists are sorted by code
     points.
     """
@@ -157,7 +157,7 @@ def test_names_differ_by_case_and_normal_form(lake: DriverNode) -> None:
     assert lake.get(SPACES)["namespaces"] == [["A"], ["Z"], ["a"], ["e\u0301"], ["é"]]
 
 
-def test_comment_is_a_property(node: DriverNode) -> None:
+def test_comment_property_is_the_gravitino_comment(node: DriverNode) -> None:
     """The property `comment` is the comment of the Gravitino schema: each changes the other, and it can be removed."""
     make_space(node, "a", comment="first", k="v")
     schema = f"{API}/lake/catalogs/main/schemas/a"
@@ -174,7 +174,7 @@ def test_comment_is_a_property(node: DriverNode) -> None:
     assert node.get(schema).json()["schema"].get("comment") is None
 
 
-def test_same_key_in_updates_and_removals(node: DriverNode) -> None:
+def test_same_key_in_updates_and_removals_returns_422(node: DriverNode) -> None:
     """A key that is both set and removed is 422 with its name, and nothing is changed."""
     make_space(node, "a", k="v")
 
@@ -186,7 +186,7 @@ def test_same_key_in_updates_and_removals(node: DriverNode) -> None:
     assert "k" in message.partition(":")[2]
 
 
-def test_set_and_remove_in_one_request(node: DriverNode) -> None:
+def test_properties_can_be_set_and_removed_in_one_request(node: DriverNode) -> None:
     """One request can set and remove different keys; a key removed twice is listed once."""
     make_space(node, "a", old="1", kept="2")
 
@@ -197,7 +197,7 @@ def test_set_and_remove_in_one_request(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"removals": None, "updates": None}, {"removals": [], "updates": {}}])
-def test_empty_properties_update(node: DriverNode, body: object) -> None:
+def test_empty_properties_update_changes_nothing(node: DriverNode, body: object) -> None:
     """An empty update changes nothing and returns empty lists."""
     make_space(node, "a", k="v")
 
@@ -207,7 +207,7 @@ def test_empty_properties_update(node: DriverNode, body: object) -> None:
     assert given(node.get(space_path("a"))) == {"k": "v"}
 
 
-def test_drop_of_a_full_namespace(lake: DriverNode) -> None:
+def test_drop_of_a_namespace_with_content_returns_409(lake: DriverNode) -> None:
     """Dropping a namespace with a child or a table is refused with 409, and the message names the content. An empty
     namespace is dropped.
     """
@@ -225,7 +225,7 @@ def test_drop_of_a_full_namespace(lake: DriverNode) -> None:
     assert lake.ask("HEAD", space_path("t")).status == 204
 
 
-def test_dropped_name_is_free(node: DriverNode) -> None:
+def test_recreated_namespace_has_no_old_properties_or_grants(node: DriverNode) -> None:
     """A namespace created again under a dropped one's name has none of its properties and grants."""
     make_space(node, "a", k="v")
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
@@ -244,7 +244,7 @@ def test_dropped_name_is_free(node: DriverNode) -> None:
     "method, path",
     [("GET", ""), ("HEAD", ""), ("DELETE", ""), ("POST", "/properties"), ("GET", "/tables")],
 )
-def test_missing_namespace(lake: DriverNode, method: str, path: str) -> None:
+def test_missing_namespace_returns_404(lake: DriverNode, method: str, path: str) -> None:
     """Each route of a missing namespace is 404 to users who could see it."""
     make_space(lake, "a")
 
@@ -257,7 +257,7 @@ def test_missing_namespace(lake: DriverNode, method: str, path: str) -> None:
         assert {error_of(answer)[1] for answer in answers} == {"NoSuchNamespaceException"}
 
 
-def test_parents_are_refused_on_demand(node: DriverNode) -> None:
+def test_missing_parent_is_refused_with_parents_false(node: DriverNode) -> None:
     """With `parents=false`, a missing parent is 404 for users who may create namespaces there, and 403 for others."""
     grant(node, "ana", "use_catalog create_schema", kind="CATALOG", on="main")
     body = {"namespace": ["x", "y"]}
@@ -272,7 +272,7 @@ def test_parents_are_refused_on_demand(node: DriverNode) -> None:
     assert made.status == 200
 
 
-def test_properties_have_a_bound(lake: DriverNode) -> None:
+def test_number_and_length_of_properties_are_limited(lake: DriverNode) -> None:
     """Number and length of properties are limited, because each request reads them; removals are not."""
     make_space(lake, "a")
     path, many = f"{space_path('a')}/properties", {f"k{number}": "v" for number in range(10_000)}

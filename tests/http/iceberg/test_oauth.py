@@ -28,7 +28,7 @@ def ask(node: DriverNode, body: bytes | None = None, *, header: str | None = Non
     return node.ask("POST", ADDRESS, form, user=None, content_type=FORM, **headers)
 
 
-def test_secret_is_a_token(node: DriverNode) -> None:
+def test_grant_returns_the_secret_as_token(node: DriverNode) -> None:
     """The grant returns the secret, which is an API token, with its remaining lifetime. The token has its user's
     rights.
     """
@@ -44,7 +44,7 @@ def test_secret_is_a_token(node: DriverNode) -> None:
     assert shown["user"] == "admin"
 
 
-def test_ways_to_send_it(node: DriverNode) -> None:
+def test_secret_is_accepted_in_header_form_or_token_exchange(node: DriverNode) -> None:
     """The secret may be in a Basic header, in the form without a client name, or be the subject of a token exchange.
     The answer for a token without an expiry has no `expires_in`.
     """
@@ -79,7 +79,9 @@ def test_ways_to_send_it(node: DriverNode) -> None:
         ({"client_secret": "s"}, 400, "invalid_request", "client_credentials"),
     ],
 )
-def test_what_is_refused(node: DriverNode, fields: dict[str, str], status: int, error: str, words: str) -> None:
+def test_refusals_are_oauth_errors_with_advice(
+    node: DriverNode, fields: dict[str, str], status: int, error: str, words: str
+) -> None:
     """Each refusal has the two fields of OAuth's errors, and advice."""
     told = ask(node, **fields)
 
@@ -89,7 +91,7 @@ def test_what_is_refused(node: DriverNode, fields: dict[str, str], status: int, 
     assert words in str(told["error_description"])
 
 
-def test_secret_of_somebody_else(node: DriverNode) -> None:
+def test_token_of_another_user_is_refused_as_secret(node: DriverNode) -> None:
     """A token is accepted as the secret of its own user only."""
     told = ask(node, grant_type="client_credentials", client_id="ana", client_secret=token_of(node, "admin"))
 
@@ -100,14 +102,14 @@ def test_secret_of_somebody_else(node: DriverNode) -> None:
     "body",
     [b"", b"\xff=1", b"grant_type", b"a=1&a=2", b"&".join(b"f%d=1" % i for i in range(60)), b'{"grant_type": "x"}'],
 )
-def test_what_is_no_form(node: DriverNode, body: bytes) -> None:
+def test_non_form_body_returns_400(node: DriverNode, body: bytes) -> None:
     """A body that is not a form is refused with 400 in OAuth's error format."""
     told = ask(node, body)
 
     assert (told.status, told["error"]) == (400, "invalid_request")
 
 
-def test_revoked_token_is_no_secret(node: DriverNode) -> None:
+def test_revoked_token_is_refused_as_secret(node: DriverNode) -> None:
     """A revoked token and a malformed Basic header are refused as a secret. The access token that was returned for the
     secret before, which is the same token, is refused from the next request on and is not exchanged.
     """

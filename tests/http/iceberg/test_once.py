@@ -182,7 +182,7 @@ def count_writes(node: DriverNode) -> list[str]:
 
 
 @pytest.mark.parametrize("operation", ["create-table", "commit-table", "commit-transaction", "create-view"])
-def test_others_wait_for_the_first(lake: DriverNode, operation: str) -> None:
+def test_concurrent_equal_requests_are_executed_once(lake: DriverNode, operation: str) -> None:
     """Of ten concurrent equal requests on one node one is executed, the others wait, and all get the same answer."""
     case, text = furnish(lake, operation), key()
     data = json.dumps(case.body).encode()
@@ -199,7 +199,7 @@ def test_others_wait_for_the_first(lake: DriverNode, operation: str) -> None:
     assert len(written) == 1
 
 
-def test_every_change_is_in_the_table() -> None:
+def test_every_changing_route_supports_idempotency_keys() -> None:
     """Each changing route of a catalog supports idempotency keys and is tested here."""
     changing = {route.operation for route in CATALOG_ROUTES if route.method in ("POST", "DELETE")}
 
@@ -208,7 +208,7 @@ def test_every_change_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_repetition_is_answered_and_not_carried_out(lake: DriverNode, operation: str) -> None:
+def test_repeated_request_gets_the_first_answer_without_execution(lake: DriverNode, operation: str) -> None:
     """A request repeated with its key gets the first answer. No revision changes, and no file is written or deleted."""
     case, text = furnish(lake, operation), key()
     first = ask(lake, case, text)
@@ -225,7 +225,7 @@ def test_repetition_is_answered_and_not_carried_out(lake: DriverNode, operation:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_who_lost_the_right_is_shown_nothing(lake: DriverNode, operation: str) -> None:
+def test_repeated_request_without_the_right_hides_the_first_answer(lake: DriverNode, operation: str) -> None:
     """A repeated request is decided again: a user who lost the right is refused without the first answer. A repeated
     commit gets an unknown outcome instead of a refusal, because its client would delete the snapshot's files.
     """
@@ -243,7 +243,7 @@ def test_who_lost_the_right_is_shown_nothing(lake: DriverNode, operation: str) -
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_key_means_one_request(lake: DriverNode, operation: str) -> None:
+def test_different_request_under_the_same_key_is_refused(lake: DriverNode, operation: str) -> None:
     """A request that differs in one byte under the same key is refused and not executed, and the first answer stays
     known.
     """
@@ -264,7 +264,7 @@ def test_key_means_one_request(lake: DriverNode, operation: str) -> None:
     assert ask(lake, case, text).body == first.body
 
 
-def test_keys_are_their_callers_own(lake: DriverNode) -> None:
+def test_same_key_of_another_user_is_independent(lake: DriverNode) -> None:
     """The same key of another user belongs to another request, which is decided and executed separately."""
     case, text = furnish(lake, "create-namespace"), key()
     grant(lake, "bob", "use_catalog create_schema", kind="CATALOG", on="main")
@@ -278,7 +278,7 @@ def test_keys_are_their_callers_own(lake: DriverNode) -> None:
     assert ask(lake, case, text).body == first.body
 
 
-def test_user_of_the_same_name_is_another_caller(lake: DriverNode) -> None:
+def test_recreated_user_does_not_have_the_old_keys(lake: DriverNode) -> None:
     """A user who is removed and added again does not have the idempotency keys from before."""
     case, text = furnish(lake, "create-namespace"), key()
     ask(lake, case, text)
@@ -313,7 +313,7 @@ REFUSALS: dict[str, tuple[Case, Case, int]] = {
 
 
 @pytest.mark.parametrize("what", sorted(REFUSALS))
-def test_refusal_is_final(lake: DriverNode, what: str) -> None:
+def test_refusal_about_object_state_is_repeated_under_its_key(lake: DriverNode, what: str) -> None:
     """A refusal about the state of objects is repeated under its key, even if the state has changed. Without the key
     the request is decided again.
     """
@@ -332,7 +332,7 @@ def test_refusal_is_final(lake: DriverNode, what: str) -> None:
     assert ask(lake, case, key(), user="admin").body != first.body
 
 
-def test_refusals_about_the_caller_are_not_kept(lake: DriverNode) -> None:
+def test_refusal_about_the_caller_is_not_stored(lake: DriverNode) -> None:
     """A refusal about the caller is not stored. Once the caller has the right, the request succeeds under the same
     key.
     """
@@ -347,7 +347,7 @@ def test_refusals_about_the_caller_are_not_kept(lake: DriverNode) -> None:
     assert ask(lake, case, text).status == 200
 
 
-def test_disabled_catalog_is_not_kept(lake: DriverNode) -> None:
+def test_refusal_for_a_disabled_catalog_is_not_stored(lake: DriverNode) -> None:
     """A refusal for a disabled catalog is not stored: once it is enabled, the request succeeds under the same key."""
     case, text = CASES["create-namespace"], key()
     lake.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
@@ -357,7 +357,7 @@ def test_disabled_catalog_is_not_kept(lake: DriverNode) -> None:
     assert (refused.status, ask(lake, case, text, user="admin").status) == (403, 200)
 
 
-def test_nonsense_leaves_no_row(lake: DriverNode) -> None:
+def test_malformed_request_stores_no_row(lake: DriverNode) -> None:
     """A malformed request is refused before access is decided and stores no row, so that users without rights cannot
     fill the table.
     """
@@ -391,7 +391,7 @@ def test_key_is_a_uuid_of_version_7(node: DriverNode, text: str) -> None:
     assert node.done("GET", SPACES)["namespaces"] == []
 
 
-def test_reads_take_no_notice(node: DriverNode) -> None:
+def test_key_on_a_read_is_ignored(node: DriverNode) -> None:
     """A key on a request that changes nothing is ignored."""
     make_space(node, "a")
 
@@ -399,7 +399,7 @@ def test_reads_take_no_notice(node: DriverNode) -> None:
     assert node.ask("HEAD", space_path("a"), idempotency_key="x").status == 204
 
 
-def test_answer_shows_what_is_there_now(lake: DriverNode) -> None:
+def test_repeated_commit_returns_the_current_table(lake: DriverNode) -> None:
     """A repeated commit returns the table's current state, with later commits of other clients."""
     case, text = furnish(lake, "commit-table"), key()
     ask(lake, case, text)
@@ -412,7 +412,7 @@ def test_answer_shows_what_is_there_now(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("successor", [False, True])
 @pytest.mark.parametrize("operation", ["create-table", "register-table", "create-namespace", "commit-table"])
-def test_what_was_made_may_be_gone(lake: DriverNode, operation: str, successor: bool) -> None:
+def test_repeated_create_of_a_dropped_table_returns_404(lake: DriverNode, operation: str, successor: bool) -> None:
     """A repeated create of a table that was dropped since is 404, and does not return a new table of its name. A
     repeated commit is never refused.
     """
@@ -431,7 +431,7 @@ def test_what_was_made_may_be_gone(lake: DriverNode, operation: str, successor: 
     assert "uuid" not in again.body.decode()
 
 
-def test_staged_create_is_finished_once(lake: DriverNode) -> None:
+def test_commit_of_a_staged_create_is_idempotent(lake: DriverNode) -> None:
     """A key makes the commit that finishes a staged create idempotent. The staged create itself stores nothing and may
     be repeated.
     """
@@ -453,7 +453,7 @@ def test_staged_create_is_finished_once(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 4000])
-def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: DriverNode, count: int) -> None:
+def test_repeated_commit_without_key_is_detected_by_its_snapshot(lake: DriverNode, count: int) -> None:
     """A commit whose snapshot the table already has returns the current table, although its requirements fail, for
     large and small commits. A different snapshot with the id, or one that was rolled back, is refused.
     """
@@ -481,7 +481,7 @@ def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: DriverNode, co
 
 
 @pytest.mark.parametrize("operation", ["commit-table", "drop-table"])
-def test_who_waited_too_long_for_the_first_is_not_told_that_nothing_was_done(node: DriverNode, operation: str) -> None:
+def test_deadline_while_waiting_for_same_key_returns_unknown_state(node: DriverNode, operation: str) -> None:
     """If the deadline passes while another request with the same key runs, the answer is 500 of unknown state instead
     of 503.
     """
@@ -497,7 +497,7 @@ def test_who_waited_too_long_for_the_first_is_not_told_that_nothing_was_done(nod
 
 
 @pytest.mark.parametrize("size", [1_000, 400_000])
-def test_large_requests_are_told_apart(lake: DriverNode, size: int) -> None:
+def test_large_bodies_under_the_same_key_are_compared_completely(lake: DriverNode, size: int) -> None:
     """Large bodies are compared completely, like small ones."""
     make_table(lake, "a", "t")
     case, text = Case("POST", table_path("a", "t"), {"updates": [set_properties(k="v" * size)]}), key()
@@ -519,7 +519,7 @@ def test_purge_is_not_repeated(lake: DriverNode) -> None:
     assert rows(lake, "SELECT count(*) FROM task WHERE kind = 'purge-table'") == [(1,)]
 
 
-def test_change_of_nothing_counts(lake: DriverNode) -> None:
+def test_request_without_effect_counts_as_executed(lake: DriverNode) -> None:
     """A request that sets unchanged properties counts as executed: repeating it does not undo a later change by another
     user.
     """
@@ -533,7 +533,7 @@ def test_change_of_nothing_counts(lake: DriverNode) -> None:
     assert lake.done("GET", space_path("a"))["properties"]["k"] == "w"
 
 
-def test_keys_are_forgotten(lake: DriverNode) -> None:
+def test_expired_key_can_be_reused(lake: DriverNode) -> None:
     """After its lifetime a key can be used for another request. The pruning task deletes only expired rows."""
     case, old, young = CASES["create-namespace"], key(), key()
     ask(lake, case, old, user="admin")

@@ -40,7 +40,7 @@ def tables(lake: DriverNode) -> DriverNode:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 100])
-def test_pages_of_tables(tables: DriverNode, size: int) -> None:
+def test_pages_contain_every_table_once(tables: DriverNode, size: int) -> None:
     """For every page size, the pages contain every table once and in order, and the last page has no token."""
     pages = list(walk(tables, f"{space_path('n')}/tables", size))
 
@@ -50,7 +50,7 @@ def test_pages_of_tables(tables: DriverNode, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 8])
-def test_pages_of_namespaces(lake: DriverNode, size: int) -> None:
+def test_pages_contain_every_namespace_once(lake: DriverNode, size: int) -> None:
     """For every page size, the pages contain every namespace once, at the top level and below a parent."""
     for name in NAMES:
         make_space(lake, name)
@@ -63,7 +63,7 @@ def test_pages_of_namespaces(lake: DriverNode, size: int) -> None:
     assert [name for page in top for name in page] == sorted([*NAMES, "parent"])
 
 
-def test_without_token_everything_comes(tables: DriverNode) -> None:
+def test_list_without_token_is_complete(tables: DriverNode) -> None:
     """Without a token the list is complete; an empty token requests pages, here a single one."""
     listed = [
         tables.get(f"{space_path('n')}/tables{query}").json() for query in ("", "?pageToken=", "?pageToken=&pageSize=")
@@ -74,7 +74,7 @@ def test_without_token_everything_comes(tables: DriverNode) -> None:
     assert listed[0]["next-page-token"] is None
 
 
-def test_pages_of_partial_sight(tables: DriverNode) -> None:
+def test_pages_have_only_loadable_tables(tables: DriverNode) -> None:
     """A caller who may load some of the tables gets full pages of these. A new grant applies to the next page."""
     grant(tables, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     for name in ("B", "b", "d"):
@@ -93,7 +93,7 @@ def test_pages_of_partial_sight(tables: DriverNode) -> None:
     assert list(walk(tables, path, 10, user="ana")) == [["B", "a", "b", "é"]]
 
 
-def test_denied_items_are_left_out(tables: DriverNode) -> None:
+def test_denied_table_is_omitted_from_pages(tables: DriverNode) -> None:
     """A caller with a denial on one table gets full pages of all other tables."""
     grant(tables, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(tables, "ana", "select_table", kind="TABLE", on="main.n.b", condition="deny")
@@ -103,7 +103,7 @@ def test_denied_items_are_left_out(tables: DriverNode) -> None:
     assert pages == [[name for name in NAMES if name != "b"]]
 
 
-def test_namespaces_of_partial_sight(lake: DriverNode) -> None:
+def test_pages_omit_hidden_namespaces(lake: DriverNode) -> None:
     """A list omits namespaces that the caller may not use."""
     for name in ("a", "b", "c"):
         make_space(lake, name)
@@ -114,7 +114,7 @@ def test_namespaces_of_partial_sight(lake: DriverNode) -> None:
     assert list(walk(lake, SPACES, 1, user="ana")) == [["b"]]
 
 
-def test_pages_stay_right_while_names_come_and_go(tables: DriverNode) -> None:
+def test_token_stays_valid_after_drops_and_creates(tables: DriverNode) -> None:
     """A token continues after the last name of its page, even if that name was dropped and others were added."""
     path = f"{space_path('n')}/tables"
     first = tables.get(f"{path}?pageToken=&pageSize=3").json()
@@ -129,7 +129,7 @@ def test_pages_stay_right_while_names_come_and_go(tables: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x", "1.5", "100001", "9" * 5000, "%31%FF", "٣", "1e3", "0x10"])
-def test_malformed_page_size(node: DriverNode, size: str) -> None:
+def test_malformed_page_size_returns_400(node: DriverNode, size: str) -> None:
     """A page size that is not a number from 1 to the maximum is 400."""
     make_space(node, "n")
     escaped = size if "%" in size else quote(size)
@@ -140,7 +140,7 @@ def test_malformed_page_size(node: DriverNode, size: str) -> None:
 
 
 @pytest.mark.parametrize("token", ["%21%21", "abc", "%FF", "_w", "é", "YQ%3D%3Dx"])
-def test_foreign_page_token(node: DriverNode, token: str) -> None:
+def test_unknown_page_token_returns_400(node: DriverNode, token: str) -> None:
     """An unknown token is 400, and the message says to start again."""
     make_space(node, "n")
 
@@ -149,7 +149,7 @@ def test_foreign_page_token(node: DriverNode, token: str) -> None:
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
 
-def test_dropped_user_sees_nothing(tables: DriverNode) -> None:
+def test_removed_user_is_refused_at_the_next_page(tables: DriverNode) -> None:
     """A user removed between two pages is refused at the next one."""
     grant(tables, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     path = f"{space_path('n')}/tables"
@@ -160,7 +160,7 @@ def test_dropped_user_sees_nothing(tables: DriverNode) -> None:
     assert tables.get(f"{path}?pageToken={token}", user="ana").status == 403
 
 
-def test_joined_listing_follows_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_listing_is_bound_to_its_blocks_and_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cached joined listings are bound to their blocks and affixes, and their number is limited."""
 
     def body(*parts: tuple[bytes, ...], before: bytes = b"<") -> bytes:
@@ -185,7 +185,7 @@ def test_joined_listing_follows_its_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(pages._joined) == before
 
 
-def test_joined_part_is_not_joined_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identical_parts_return_the_cached_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Identical parts give the identical cached bytes, also from the old generation."""
     monkeypatch.setattr(pages, "JOINED_ALL_BYTES_MAX", 6 * (pages.JOINED_ENTRY_BYTES + 10))
     joined = pages.JoinedPageCache()

@@ -60,7 +60,7 @@ def turns_of() -> FairQueue:
     "user,chore,at_once",
     [("bob", "scan-residual", 1), ("bob", "scan-manifests", 1), ("bob", "scan-tasks", 1), ("bob", "restrict-file", 4), ("admin", "scan-manifests", 1), ("admin", "scan-tasks", 1)],
 )  # fmt: skip
-def test_a_client_that_leaves_ends_the_work(
+def test_client_disconnect_ends_the_plan(
     table: Shown, monkeypatch: pytest.MonkeyPatch, user: str, chore: str, at_once: int
 ) -> None:
     """If the client disconnects at any stage of a plan, the work ends and frees its slot in the queue."""
@@ -85,7 +85,7 @@ def test_a_client_that_leaves_ends_the_work(
     assert (offloader.began, offloader.ended) == (at_once, at_once)
 
 
-def test_a_crowd_of_one_caller(table: Shown) -> None:
+def test_concurrent_plans_per_caller_are_limited(table: Shown) -> None:
     """Two plans of one caller run, some wait, and others are refused with `Retry-After`. Another caller's plan runs
     immediately.
     """
@@ -114,7 +114,7 @@ def test_a_crowd_of_one_caller(table: Shown) -> None:
 
 
 @pytest.mark.parametrize("user", ["bob", "admin"])
-def test_what_one_step_reads_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch, user: str) -> None:
+def test_plan_beyond_byte_limit_of_a_step_returns_406(table: Shown, monkeypatch: pytest.MonkeyPatch, user: str) -> None:
     """A plan whose manifests exceed a step's byte limit is refused with 406, whatever sizes the manifest list states.
     The next plan runs.
     """

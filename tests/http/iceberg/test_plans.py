@@ -24,7 +24,7 @@ def ranged(path: str, low: int, high: int, **more: object) -> dict[str, object]:
     return data_file(path, lower_bounds={1: long(low)}, upper_bounds={1: long(high)}, **counts, **more)
 
 
-def test_a_scan_is_planned(lake: DriverNode) -> None:
+def test_plan_has_matching_files_and_residual_filter(lake: DriverNode) -> None:
     """A plan has the files of the current snapshot that may contain matching rows, complete, with the residual
     filter.
     """
@@ -46,7 +46,7 @@ def test_a_scan_is_planned(lake: DriverNode) -> None:
     assert (every.json()["status"], "delete-files" in every.json()) == ("completed", False)
 
 
-def test_an_empty_table(lake: DriverNode) -> None:
+def test_plan_of_an_empty_table_has_no_files(lake: DriverNode) -> None:
     """A plan of an empty table has no files, but columns of the filter must exist."""
     table = WrittenTable(lake)
 
@@ -56,7 +56,7 @@ def test_an_empty_table(lake: DriverNode) -> None:
     assert error_of(not_there)[:2] == (400, "IllegalArgumentException")
 
 
-def test_a_right_to_rows(lake: DriverNode) -> None:
+def test_plan_needs_the_privilege_to_read_rows(lake: DriverNode) -> None:
     """A user who may write the table but not read it may not plan a scan, because a plan reveals rows."""
     table = WrittenTable(lake)
     grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -82,7 +82,7 @@ def steer(node: DriverNode, **settings: object) -> None:
     node.built.services.defaults = node.built.services.defaults._replace(**settings)  # type: ignore[arg-type]
 
 
-def test_a_plan_in_parts(lake: DriverNode) -> None:
+def test_further_files_are_fetched_with_plan_tasks(lake: DriverNode) -> None:
     """Files beyond the first answer are fetched with plan tasks, and each task returns its own files. A repeated
     request for the plan gets the same answer.
     """
@@ -98,7 +98,7 @@ def test_a_plan_in_parts(lake: DriverNode) -> None:
     assert [paths_of(each) for each in fetched] == [[f"{n}a.parquet", f"{n}b.parquet"] for n in range(3)]
 
 
-def test_a_plan_is_come_back_for(lake: DriverNode) -> None:
+def test_submitted_plan_completes_at_a_later_request(lake: DriverNode) -> None:
     """With a wait of zero, the plan is answered as submitted. It is complete when the client requests it again."""
     table = many(lake)
     steer(lake, scan_wait_s=0.0)
@@ -111,7 +111,7 @@ def test_a_plan_is_come_back_for(lake: DriverNode) -> None:
     assert (found.json()["status"], len(paths_of(found))) == ("completed", 6)
 
 
-def test_another_node_answers(lake: DriverNode) -> None:
+def test_plan_of_a_stopped_node_is_computed_by_another(lake: DriverNode) -> None:
     """If the node of a plan stops, the next node that gets a request for the plan computes it."""
     table = many(lake)
     steer(lake, scan_wait_s=0.0)
@@ -127,7 +127,7 @@ async def _forget(node: DriverNode) -> None:
     RUNNING_PLANS.of(node.built.services).close()
 
 
-def test_a_plan_that_was_told_whole_may_be_cancelled(lake: DriverNode) -> None:
+def test_completed_plan_can_be_cancelled(lake: DriverNode) -> None:
     """Cancelling a plan that was complete in its first answer succeeds; users without rights are refused."""
     table = many(lake)
     plan_id = table.plan().json()["plan-id"]
@@ -138,7 +138,7 @@ def test_a_plan_that_was_told_whole_may_be_cancelled(lake: DriverNode) -> None:
     assert lake.delete(f"{table.path}/plan/{plan_id}", user="stranger").status in (403, 404)
 
 
-def test_a_plan_is_cancelled(lake: DriverNode) -> None:
+def test_cancelled_plan_ends_its_computation_and_tasks(lake: DriverNode) -> None:
     """A cancelled plan has this status, its tasks are 404, and its computation has ended."""
     table = many(lake)
     steer(lake, scan_files_max=3)
@@ -158,7 +158,7 @@ def test_a_plan_is_cancelled(lake: DriverNode) -> None:
 NO_PLAN, NO_TASK = (404, "NoSuchPlanIdException"), (404, "NoSuchPlanTaskException")
 
 
-def test_plans_are_their_makers(lake: DriverNode) -> None:
+def test_foreign_forged_and_expired_plans_return_404(lake: DriverNode) -> None:
     """Plans of other users or tables, and forged or expired plans, are 404."""
     table, other = many(lake), WrittenTable(lake, "other")
     steer(lake, scan_files_max=3)
@@ -206,7 +206,7 @@ def at_ms(node: DriverNode, later_ms: int) -> Iterator[None]:
     clock.now_ms = now  # type: ignore[method-assign]
 
 
-def test_a_plan_of_a_table_that_changes(lake: DriverNode) -> None:
+def test_plan_survives_rename_and_ends_at_revoke_or_drop(lake: DriverNode) -> None:
     """A plan stays valid after a rename of its table. It ends when the user loses the right, or when the table is
     dropped.
     """
@@ -231,7 +231,7 @@ def test_a_plan_of_a_table_that_changes(lake: DriverNode) -> None:
     assert error_of(revoked)[:2] == (403, "ForbiddenException")
 
 
-def test_a_table_of_the_same_name(lake: DriverNode) -> None:
+def test_recreated_table_has_no_old_plans(lake: DriverNode) -> None:
     """A later table of the same name has none of the plans."""
     table = many(lake)
     steer(lake, scan_files_max=3)
@@ -243,7 +243,7 @@ def test_a_table_of_the_same_name(lake: DriverNode) -> None:
     assert error_of(lake.post(f"{table.path}/tasks", body))[:2] == NO_TASK
 
 
-def test_files_that_are_not_there(lake: DriverNode) -> None:
+def test_missing_manifest_returns_404_and_damaged_500(lake: DriverNode) -> None:
     """A missing manifest is 404 with the error type for files, and a damaged one 500 with its name. A manifest outside
     of the table is not read.
     """
@@ -293,7 +293,7 @@ BAD: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
-def test_requests_that_are_none(lake: DriverNode) -> None:
+def test_invalid_request_is_refused(lake: DriverNode) -> None:
     """An invalid request is refused with its reason."""
     table = many(lake)
 
@@ -302,7 +302,7 @@ def test_requests_that_are_none(lake: DriverNode) -> None:
     assert {what: each[:2] for what, each in told.items() if each[:2] != (400, "IllegalArgumentException")} == {}
 
 
-def test_a_filter_of_many_levels(lake: DriverNode) -> None:
+def test_deep_or_large_filter_is_answered(lake: DriverNode) -> None:
     """A filter of 10,000 levels, or with a megabyte of values, is answered without harm to the server."""
     table = many(lake)
     nested = b'{"filter":' + b'{"type":"not","child":' * 10_000 + b"true" + b"}" * 10_001
@@ -315,7 +315,7 @@ def test_a_filter_of_many_levels(lake: DriverNode) -> None:
     assert table.plan().status == 200
 
 
-def test_what_was_appended(lake: DriverNode) -> None:
+def test_incremental_plan_has_only_appended_files(lake: DriverNode) -> None:
     """A plan between two snapshots has files that appends added, and no rewritten ones."""
     table = WrittenTable(lake)
     told = []
@@ -333,7 +333,7 @@ def test_what_was_appended(lake: DriverNode) -> None:
     assert table.paths() == ["3.parquet"]
 
 
-def test_a_few_rows_are_enough(lake: DriverNode) -> None:
+def test_min_rows_requested_limits_the_files(lake: DriverNode) -> None:
     """With `min-rows-requested`, only as many files are returned as certainly contain these rows."""
     table = many(lake)
 

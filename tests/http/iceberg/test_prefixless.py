@@ -57,7 +57,7 @@ def test_changes_are_refused(node: DriverNode, made: Route[object]) -> None:
     assert "for catalog main it is lake.main" in message
 
 
-def test_a_table_of_the_same_name_elsewhere_stays(node: DriverNode) -> None:
+def test_drop_without_prefix_keeps_table_in_default_catalog(node: DriverNode) -> None:
     """A request without a prefix, from a client of another catalog, drops no table of that name in the default
     catalog.
     """
@@ -74,7 +74,7 @@ def test_a_table_of_the_same_name_elsewhere_stays(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("user", ["stranger", "member", None])
-def test_who_may_not_use_the_catalog_is_not_told_of_it(node: DriverNode, user: str | None) -> None:
+def test_refusal_hides_default_catalog_from_users_without_access(node: DriverNode, user: str | None) -> None:
     """The refusal has the default catalog's prefix only for users of that catalog."""
     make_table(node, "a", "t")
     node.done("POST", f"{API}/lake/users", {"name": "member"})
@@ -88,7 +88,7 @@ def test_who_may_not_use_the_catalog_is_not_told_of_it(node: DriverNode, user: s
     assert "lake.main" in error_of(told)[2]
 
 
-def test_reads_mean_the_default_catalog(node: DriverNode) -> None:
+def test_reads_without_prefix_use_the_default_catalog(node: DriverNode) -> None:
     """Reads without a prefix return the same as reads with the default catalog's prefix."""
     make_table(node, "a", "t")
     make_view(node, "a", "v")

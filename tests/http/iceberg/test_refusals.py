@@ -27,7 +27,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[R
         }
 
 
-def test_every_route_has_its_rows() -> None:
+def test_record_covers_every_route() -> None:
     """The record has exactly the protocol's routes, each with existing and missing objects."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(
@@ -38,7 +38,7 @@ def test_every_route_has_its_rows() -> None:
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
+def test_each_caller_gets_the_status_of_the_record(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
     """Every caller gets the status that the record states for the route and the object."""
     told = {who: asked[who][row].status for who in CALLERS}
 
@@ -46,7 +46,7 @@ def test_cells(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_refusals_have_the_protocols_shape(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
+def test_refusals_are_iceberg_errors(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
     """Each refusal is an Iceberg error; a 403 has the user, or the missing privilege and its object."""
     refused = [asked[who][row] for who in CALLERS if asked[who][row].status in (403, 404, 409)]
 
@@ -81,7 +81,7 @@ def told(answer: DriverAnswer, who: str) -> str:
 
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if "HEAD" not in pair[0] and "other" not in pair[1]], ids=str)
 @pytest.mark.parametrize("who", ["stranger", "member", "uses"])
-def test_who_is_refused_learns_nothing(
+def test_refusal_does_not_reveal_existence(
     asked: dict[str, dict[Row, DriverAnswer]], pair: tuple[str, str, str], who: str
 ) -> None:
     """A caller who gets 403 for existing and missing objects gets the same message for both."""

@@ -42,7 +42,7 @@ def dropped_table(node: DriverNode) -> str:
     return location
 
 
-def test_register(lake: DriverNode) -> None:
+def test_registered_table_has_uuid_and_history_of_the_file(lake: DriverNode) -> None:
     """A registered table has the file's UUID, location and history, and accepts commits."""
     location = dropped_table(lake)
     file = json.loads(local(location).read_bytes())
@@ -68,7 +68,7 @@ def test_unknown_fields_survive(lake: DriverNode) -> None:
     assert metadata_of(lake, "a", "t").items() >= {"x-new": {"deep": [1, 2.5, None]}, "x-big": 2**62}.items()
 
 
-def test_compressed_file(node: DriverNode) -> None:
+def test_compressed_file_can_be_registered(node: DriverNode) -> None:
     """A compressed metadata file can be registered."""
     location = dropped_table(node)
     packed = local(location).with_name("00007-x.gz.metadata.json")
@@ -79,7 +79,7 @@ def test_compressed_file(node: DriverNode) -> None:
     assert answer["metadata"] == json.loads(local(location).read_bytes())
 
 
-def test_name_that_is_taken(lake: DriverNode) -> None:
+def test_existing_name_without_overwrite_returns_409(lake: DriverNode) -> None:
     """Without `overwrite`, registering under a name in use is refused with 409, and the table is unchanged."""
     location = dropped_table(lake)
     before = make_table(lake, "a", "t")
@@ -90,7 +90,7 @@ def test_name_that_is_taken(lake: DriverNode) -> None:
     assert lake.get(table_path("a", "t")).json() == before
 
 
-def test_overwrite(lake: DriverNode) -> None:
+def test_overwrite_replaces_the_metadata_and_keeps_grants(lake: DriverNode) -> None:
     """With `overwrite` the table uses the file from then on, with the same grants and another ETag."""
     location = dropped_table(lake)
     make_table(lake, "a", "t")
@@ -107,7 +107,7 @@ def test_overwrite(lake: DriverNode) -> None:
     assert "Another table is at location" in error_of(fresh)[2]
 
 
-def test_overwrite_of_nothing(node: DriverNode) -> None:
+def test_overwrite_of_a_missing_table_creates_it(node: DriverNode) -> None:
     """`overwrite` without an existing table creates one."""
     location = dropped_table(node)
 
@@ -121,7 +121,7 @@ def test_overwrite_of_nothing(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "location", ["file:///etc/hostname", "s3://bucket/x.metadata.json", "{}/../x.json", "{}x/y.json"]
 )
-def test_file_outside_the_roots(node: DriverNode, location: str, overwrite: bool) -> None:
+def test_file_outside_the_roots_is_refused_unread(node: DriverNode, location: str, overwrite: bool) -> None:
     """A file outside of the catalog's roots is refused without being read."""
     make_table(node, "a", "t")
 
@@ -131,7 +131,7 @@ def test_file_outside_the_roots(node: DriverNode, location: str, overwrite: bool
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
 
-def test_table_outside_the_roots(node: DriverNode) -> None:
+def test_table_location_outside_the_roots_is_refused(node: DriverNode) -> None:
     """A file within the roots whose table location is outside of them is refused."""
     location = dropped_table(node)
     file = json.loads(local(location).read_bytes()) | {"location": "file:///elsewhere/t"}
@@ -146,7 +146,7 @@ def test_table_outside_the_roots(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("there", [True, False])
 @pytest.mark.parametrize("link", ["x.metadata.json", "deep/x.metadata.json"])
-def test_link_that_leads_out(node: DriverNode, link: str, there: bool) -> None:
+def test_symbolic_link_out_of_the_warehouse_looks_like_a_missing_file(node: DriverNode, link: str, there: bool) -> None:
     """A symbolic link out of the warehouse gets the same answer as a missing file, whether or not its target exists."""
     location = dropped_table(node)
     outside = node.data.parent / "outside" / "x.metadata.json"
@@ -163,7 +163,7 @@ def test_link_that_leads_out(node: DriverNode, link: str, there: bool) -> None:
     assert out == (404, "NotFoundException", none[2].replace("/none", f"/{link}"))
 
 
-def test_link_that_stays_within(node: DriverNode) -> None:
+def test_symbolic_link_within_the_warehouse_is_followed(node: DriverNode) -> None:
     """A symbolic link within the warehouse is followed."""
     location = dropped_table(node)
     (warehouse(node) / "latest").symlink_to(local(location))
@@ -172,7 +172,7 @@ def test_link_that_stays_within(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("place", ["none.metadata.json", "", "none/none.metadata.json"])
-def test_file_that_is_not_there(node: DriverNode, place: str) -> None:
+def test_missing_file_returns_404(node: DriverNode, place: str) -> None:
     """A missing file, or a directory, is 404 with the error type for files."""
     make_table(node, "a", "t")
 
@@ -198,7 +198,7 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
-def test_file_that_is_no_metadata(node: DriverNode, kind: str) -> None:
+def test_file_without_table_metadata_returns_400(node: DriverNode, kind: str) -> None:
     """A file that is no table metadata is 400 with the reason, and no table is created."""
     make_space(node, "a")
     path = warehouse(node) / "x.metadata.json"
@@ -223,7 +223,7 @@ def test_file_that_is_no_metadata(node: DriverNode, kind: str) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_metadata_with_a_wrong_field(lake: DriverNode, change: dict[str, object]) -> None:
+def test_metadata_with_an_invalid_field_returns_400(lake: DriverNode, change: dict[str, object]) -> None:
     """On either store backend, metadata with an invalid field is refused with 400, and no table is created."""
     location = dropped_table(lake)
     local(location).write_text(json.dumps(json.loads(local(location).read_bytes()) | change))
@@ -234,7 +234,7 @@ def test_metadata_with_a_wrong_field(lake: DriverNode, change: dict[str, object]
     assert lake.ask("HEAD", table_path("a", "t")).status == 404
 
 
-def test_same_file_twice(node: DriverNode) -> None:
+def test_file_of_an_existing_table_cannot_be_registered_again(node: DriverNode) -> None:
     """A file of an existing table cannot be registered as a second table."""
     made = make_table(node, "a", "t")
 
@@ -244,7 +244,7 @@ def test_same_file_twice(node: DriverNode) -> None:
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
 
-def test_moved_directory(node: DriverNode) -> None:
+def test_copied_metadata_file_keeps_its_original_location(node: DriverNode) -> None:
     """A copied metadata file is registered as the table that it describes, at the location that it contains."""
     location = dropped_table(node)
     copied = warehouse(node) / "copy.metadata.json"
@@ -270,7 +270,7 @@ def legacy_table(node: DriverNode) -> str:
     return f"file://{path}"
 
 
-def test_version_1_without_uuid(lake: DriverNode) -> None:
+def test_version_1_table_without_uuid_gets_a_uuid(lake: DriverNode) -> None:
     """A version 1 table without a UUID gets a UUID, which clients can use in requirements."""
     make_space(lake, "a")
 
@@ -297,7 +297,7 @@ def test_version_1_without_uuid(lake: DriverNode) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_layout_of_wrong_types(node: DriverNode, change: dict[str, object]) -> None:
+def test_partition_spec_or_sort_order_of_wrong_type_returns_400(node: DriverNode, change: dict[str, object]) -> None:
     """A list in place of a number or text in a partition spec or sort order is refused with 400, because later commits
     would fail.
     """

@@ -56,7 +56,7 @@ def real(node: DriverNode) -> dict[str, object]:
     return node.done("GET", HOME)
 
 
-def test_another_name_for_its_metadata(shop: DriverNode) -> None:
+def test_older_metadata_file_cannot_be_registered(shop: DriverNode) -> None:
     """A user who knows an older metadata file of the table can register it neither under another name nor over the
     restricted table.
     """
@@ -72,7 +72,7 @@ def test_another_name_for_its_metadata(shop: DriverNode) -> None:
     assert over.status == 403, over.body
 
 
-def test_another_table_at_its_place(shop: DriverNode) -> None:
+def test_no_table_can_be_created_at_the_restricted_location(shop: DriverNode) -> None:
     """No table can be staged, created or moved at, in or above the restricted table's location."""
     place = str(real(shop)["metadata"]["location"])  # type: ignore[index]
     for location in (
@@ -95,7 +95,7 @@ def test_another_table_at_its_place(shop: DriverNode) -> None:
     assert moved.status in (400, 409), moved.body
 
 
-def test_manifests_of_ones_own_that_name_its_files(shop: DriverNode) -> None:
+def test_own_manifests_naming_restricted_files_are_refused(shop: DriverNode) -> None:
     """A scan of a user's own table is refused if its manifests or manifest lists name files of the restricted table."""
     own = WrittenTable(shop, "stolen")
     SCAN_OFFLOADER.put(shop.built.services, Everything())
@@ -109,7 +109,7 @@ def test_manifests_of_ones_own_that_name_its_files(shop: DriverNode) -> None:
     assert file not in answer.body.decode()
 
 
-def test_statements_about_it(shop: DriverNode) -> None:
+def test_sqlpp_reveals_no_restricted_rows_or_files(shop: DriverNode) -> None:
     """SQL++ reveals no rows, files or commits of the table: by queries, views, functions, copies, analysis and metadata
     functions.
     """
@@ -136,7 +136,7 @@ def test_statements_about_it(shop: DriverNode) -> None:
         assert answer.status != 200, (statement, text)
 
 
-def test_views_over_it(shop: DriverNode) -> None:
+def test_views_do_not_bypass_restrictions(shop: DriverNode) -> None:
     """A view gives a restricted user no rights on the table, and scans planned through the view are restricted. A view
     whose author is restricted gives no rights either.
     """
@@ -154,7 +154,7 @@ def test_views_over_it(shop: DriverNode) -> None:
         assert shop.post(f"{HOME}/plan?referenced-by={through}", {}, user="eve").status == 403
 
 
-def test_older_answers(shop: DriverNode) -> None:
+def test_earlier_etags_and_idempotency_keys_reveal_no_answer(shop: DriverNode) -> None:
     """A load with an ETag from before the restriction is answered anew. A change repeated with its idempotency key does
     not return the earlier answer. Plans from before are in `test_restricted_plans.py`.
     """
@@ -177,7 +177,7 @@ def test_older_answers(shop: DriverNode) -> None:
         assert not [each for each in SECRETS if each in answer.body.decode()]
 
 
-def test_out_of_its_reach(shop: DriverNode) -> None:
+def test_restricted_user_cannot_move_table_out_of_restrictions(shop: DriverNode) -> None:
     """A restricted user cannot remove the table from its restrictions by rename, move, drop, undrop, transaction or
     ownership.
     """
@@ -203,7 +203,7 @@ def test_out_of_its_reach(shop: DriverNode) -> None:
     assert shop.get(HOME, user="bob").status in (403, 404)
 
 
-def test_what_is_told_beside_it(shop: DriverNode) -> None:
+def test_secondary_routes_reveal_no_values_or_files(shop: DriverNode) -> None:
     """Tags, feed, search, statistics, policies and lists reveal the table's name and columns, and no value or file."""
     location = str(real(shop)["metadata"]["location"])  # type: ignore[index]
     paths = (

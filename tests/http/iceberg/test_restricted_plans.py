@@ -80,7 +80,9 @@ def table(lake: DriverNode) -> Shown:
 
 
 @pytest.mark.parametrize("document_bytes_max", [10, 1 << 20])
-def test_rows_that_are_left(table: Shown, monkeypatch: pytest.MonkeyPatch, document_bytes_max: int) -> None:
+def test_plan_returns_remaining_rows_masked(
+    table: Shown, monkeypatch: pytest.MonkeyPatch, document_bytes_max: int
+) -> None:
     """Each file is returned once, with the remaining rows masked. The residual filter is the user's own, whatever the
     size of the metadata.
     """
@@ -109,7 +111,7 @@ def test_rows_that_are_left(table: Shown, monkeypatch: pytest.MonkeyPatch, docum
         (True, True),
     ],
 )  # fmt: skip
-def test_filters_of_a_bound_reader(table: Shown, asked: object, residual: object) -> None:
+def test_filter_on_a_masked_or_nested_column_prunes_no_file(table: Shown, asked: object, residual: object) -> None:
     """A filter on a masked or nested column prunes no file and is left to the client."""
     answer = table.seen(filter=asked)
 
@@ -117,7 +119,7 @@ def test_filters_of_a_bound_reader(table: Shown, asked: object, residual: object
     assert {json.dumps(each["residual-filter"]) for each in answer.json()["file-scan-tasks"]} == {json.dumps(residual)}
 
 
-def test_a_filter_that_nothing_passes(table: Shown) -> None:
+def test_restriction_without_matching_rows_writes_no_file(table: Shown) -> None:
     """If no row matches the restriction's filter, no file is written."""
     answer = table.seen(filter=False)
 
@@ -137,7 +139,7 @@ BAD: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
-def test_what_a_bound_reader_may_not_ask(table: Shown) -> None:
+def test_invalid_filter_or_column_returns_400_without_hidden_names(table: Shown) -> None:
     """A filter on a missing column, by name, number, nesting or letter case, is refused with 400. The message contains
     only the requested name.
     """
@@ -154,7 +156,7 @@ def test_what_a_bound_reader_may_not_ask(table: Shown) -> None:
     assert len(table.rows(table.seen(filter={"type": "is-null", "term": "CITY"}, case_sensitive=False))) == 20
 
 
-def test_a_name_of_yesterday(table: Shown) -> None:
+def test_former_column_names_are_unknown_in_older_snapshots(table: Shown) -> None:
     """A restricted user gets today's columns, also for older snapshots; former names of columns are unknown."""
     renamed = [{**field, "name": "town"} if field["id"] == 2 else field for field in SCHEMA["fields"]]  # type: ignore[index]
     added = {"action": "add-schema", "schema": {"type": "struct", "fields": renamed}, "last-column-id": 5}
@@ -173,7 +175,7 @@ def test_a_name_of_yesterday(table: Shown) -> None:
         assert table.plan(**asked).status == 200
 
 
-def test_refusals_name_no_file(lake: DriverNode) -> None:
+def test_errors_reveal_no_file_name_to_restricted_users(lake: DriverNode) -> None:
     """For restricted users, errors in the table's files contain no file name and no location; for the owner they do."""
     table = Shown(lake)
     good = manifest([entry(data_file("file:///x.parquet"))])
@@ -196,7 +198,7 @@ def test_refusals_name_no_file(lake: DriverNode) -> None:
         assert "The table's owner" in words(answer) or "the table's owner" in words(answer)
 
 
-def test_a_place_that_is_allowed_no_more(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusal_of_a_disallowed_location_does_not_reveal_it(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the server may no longer read the table's location, the refusal to a restricted user does not contain the
     location.
     """
@@ -211,7 +213,7 @@ def test_a_place_that_is_allowed_no_more(table: Shown, monkeypatch: pytest.Monke
     assert (whole.status, table.location in words(whole)) == (400, True)
 
 
-def test_an_answer_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_size_with_a_long_filter_is_limited(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long filter is returned with each file: other users get smaller parts, restricted ones are refused before any
     file is read.
     """
@@ -231,7 +233,7 @@ def test_an_answer_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch) -> 
     assert table.seen(filter={"type": "eq", "term": "id", "value": 1}).status == 200
 
 
-def test_a_plan_from_before(table: Shown) -> None:
+def test_plan_from_before_the_restriction_is_refused(table: Shown) -> None:
     """A plan from before the restriction, whether it was complete or still submitted, and its tasks are refused to a
     restricted user, who may cancel it and start another.
     """

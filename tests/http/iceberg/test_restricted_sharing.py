@@ -86,7 +86,7 @@ def cancel(table: Shown, answer: DriverAnswer, *, user: str = "bob") -> None:
     assert table.node.delete(f"{table.path}/plan/{answer.json()['plan-id']}", user=user).status == 204
 
 
-def test_plans_and_readers_share_one_rewrite(table: Shown) -> None:
+def test_plans_with_the_same_restrictions_share_one_rewrite(table: Shown) -> None:
     """A second plan, and a second user with the same restrictions, get the same files without another rewrite."""
     first = table.seen()
     others = [
@@ -115,7 +115,7 @@ def test_plans_at_the_same_time_wait_for_one_rewrite(table: Shown) -> None:
     assert (written(table), offloader.twice) == (4, 0)
 
 
-def test_another_binding_has_files_of_its_own(table: Shown) -> None:
+def test_changed_restriction_ends_sharing(table: Shown) -> None:
     """A changed restriction ends the sharing immediately. Users never get files that were written for other
     restrictions.
     """
@@ -142,7 +142,7 @@ def test_local_hashes_differ_from_query_to_query(table: Shown) -> None:
     assert not set(one) & set(two)
 
 
-def test_cancelled_plan_of_local_hashes_leaves_nothing(table: Shown) -> None:
+def test_cancelled_plan_with_own_salt_deletes_its_files(table: Shown) -> None:
     """Files of a plan with its own salt are deleted when its user cancels the plan. Files of another plan stay."""
     local_hashes(table)
     kept, gone = table.seen(), table.seen()
@@ -156,7 +156,7 @@ def test_cancelled_plan_of_local_hashes_leaves_nothing(table: Shown) -> None:
     assert there(table) == sorted(files_of(kept))
 
 
-def test_shared_files_go_when_nobody_joins(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unused_shared_files_are_deleted_after_a_grace_period(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shared directory is kept while a plan needs it, and for a grace period afterwards, in which another plan can
     use it.
     """
@@ -198,7 +198,7 @@ def test_expired_plans_free_their_files(table: Shown, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("setting", ["restricted_reader_bytes", "restricted_table_bytes"])
-def test_quota(table: Shown, setting: str) -> None:
+def test_plan_beyond_a_quota_is_refused(table: Shown, setting: str) -> None:
     """A plan beyond a quota is refused with `Retry-After` and leaves no file. Cancelled plans free the quota."""
     local_hashes(table)
     first = table.seen()
@@ -220,7 +220,7 @@ def test_quota(table: Shown, setting: str) -> None:
     assert table.seen().status == 200
 
 
-def test_quota_of_directories(table: Shown) -> None:
+def test_number_of_plans_with_own_salt_is_limited_per_user(table: Shown) -> None:
     """A user has at most `planning.plans_max` plans with their own salt; shared directories are not limited."""
     local_hashes(table)
     steer(table.node, scan_plans_max=2)
@@ -230,7 +230,7 @@ def test_quota_of_directories(table: Shown) -> None:
     assert table.plan(user="carl").status == 200
 
 
-def test_failed_plan_leaves_no_files(table: Shown) -> None:
+def test_failed_plan_deletes_its_files(table: Shown) -> None:
     """A failed plan with its own salt leaves no file and does not count."""
     local_hashes(table)
     gone = wire.local(f"{table.location}/metadata/1-1.parquet")
@@ -244,7 +244,7 @@ def test_failed_plan_leaves_no_files(table: Shown) -> None:
     assert table.seen().status == 200
 
 
-def test_rows_that_are_deleted_since_are_not_shown(table: Shown) -> None:
+def test_rows_deleted_after_a_rewrite_are_not_returned(table: Shown) -> None:
     """Rows deleted after a rewrite are not in the files of the next plan. Files without deleted rows stay shared."""
     before = table.seen()
     path = f"{table.location}/metadata/0-0.parquet"

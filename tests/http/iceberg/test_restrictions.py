@@ -133,7 +133,7 @@ def shop(lake: DriverNode) -> DriverNode:
     return lake
 
 
-def test_load_tells_columns_and_no_file(shop: DriverNode) -> None:
+def test_load_returns_columns_without_files_or_values(shop: DriverNode) -> None:
     """A restricted user gets columns, ids and times of snapshots, the restrictions and the planning mode: no file,
     summary, default or value.
     """
@@ -166,7 +166,7 @@ def test_load_tells_columns_and_no_file(shop: DriverNode) -> None:
     assert real["location"] not in text
 
 
-def test_everybody_else_gets_the_table_whole(shop: DriverNode) -> None:
+def test_unrestricted_users_load_the_complete_table(shop: DriverNode) -> None:
     """The owner and excepted users load the table as before; restricted and unrestricted answers have different
     ETags.
     """
@@ -182,7 +182,7 @@ def test_everybody_else_gets_the_table_whole(shop: DriverNode) -> None:
     assert (again.status, again.body) == (304, b"")
 
 
-def test_doors_of_iceberg_rest(shop: DriverNode) -> None:
+def test_iceberg_rest_allows_only_plans_and_existence_checks(shop: DriverNode) -> None:
     """Over Iceberg REST, a restricted user may plan scans and test whether the table exists. Other requests are refused
     with the reason.
     """
@@ -200,7 +200,7 @@ def test_doors_of_iceberg_rest(shop: DriverNode) -> None:
     assert shop.get(f"{path}?snapshots=refs", user="bob").status == 200
 
 
-def test_doors_of_gravitino_rest(shop: DriverNode) -> None:
+def test_gravitino_rest_shows_only_columns(shop: DriverNode) -> None:
     """Over Gravitino REST a restricted user sees columns only, and cannot alter, rename or drop the table or write
     statistics.
     """
@@ -219,7 +219,7 @@ def test_doors_of_gravitino_rest(shop: DriverNode) -> None:
     assert given.json().get("credentials") == []
 
 
-def test_doors_of_the_own_api(shop: DriverNode) -> None:
+def test_own_api_is_refused_to_restricted_users(shop: DriverNode) -> None:
     """Lineage, reports, transactions and the restrictions themselves are refused to restricted users."""
     closed(shop.get(f"{LAKE}/lineage?path=main.a.t", user="bob"))
     body = {"operations": [{"do": "drop-table", "path": ["a", "t"]}]}
@@ -233,7 +233,7 @@ def test_doors_of_the_own_api(shop: DriverNode) -> None:
         assert answer.status == 403
 
 
-def test_doors_of_sqlpp(shop: DriverNode) -> None:
+def test_sqlpp_statement_over_a_restricted_table_is_refused(shop: DriverNode) -> None:
     """A SQL++ statement over a restricted table is refused with its name before any engine runs, and so is the
     connector route.
     """
@@ -246,7 +246,7 @@ def test_doors_of_sqlpp(shop: DriverNode) -> None:
     assert not [each for each in SECRETS if each in told.body.decode()]
 
 
-def test_what_is_set_aside_is_nobodys(shop: DriverNode) -> None:
+def test_no_table_can_be_located_in_the_rewritten_files(shop: DriverNode) -> None:
     """No table can be located in the directory of rewritten files, because its owner could read them."""
     location = str(shop.done("GET", table_path("a", "t"))["metadata"]["location"]).rpartition("/")[0]
     body = {
@@ -261,7 +261,7 @@ def test_what_is_set_aside_is_nobodys(shop: DriverNode) -> None:
     assert "reserved for rewritten files" in words(answer)
 
 
-def test_planning_that_knows_no_restrictions_is_refused() -> None:
+def test_plan_without_support_for_restrictions_is_refused() -> None:
     """If the code that plans scans does not support restrictions, a restricted user's plan is refused."""
     document = MetadataDocument(1, 1, "", "file:///t", "", b"{}")
     place = CatalogStorage(CatalogRecord("", "", "", {}, True), "", (), None, allow_everything())
@@ -300,7 +300,7 @@ def test_views_lift_no_restriction(shop: DriverNode) -> None:
     shop.done("POST", view_path("v", "mine"), replaced_by(version))
 
 
-def test_effective_at_the_next_request(lake: DriverNode) -> None:
+def test_restriction_changes_apply_to_the_next_load(lake: DriverNode) -> None:
     """Setting, replacing and removing a restriction, and changed memberships, affect the next load, also if answers are
     cached.
     """
@@ -322,7 +322,7 @@ def test_effective_at_the_next_request(lake: DriverNode) -> None:
     assert lake.done("DELETE", of("eu")) == {"removed": False}
 
 
-def test_namespaces_restrict_what_is_below(lake: DriverNode) -> None:
+def test_namespace_restrictions_are_combined_with_table_restrictions(lake: DriverNode) -> None:
     """Filters of a namespace and a table are combined, and the stricter of two masks applies. Restrictions of the
     namespace also apply to a table's owner.
     """
@@ -356,7 +356,7 @@ def test_namespaces_restrict_what_is_below(lake: DriverNode) -> None:
         closed(answer)
 
 
-def test_a_table_stays_restricted_by_what_it_lies_in(lake: DriverNode) -> None:
+def test_move_does_not_remove_namespace_restrictions(lake: DriverNode) -> None:
     """A restricted user cannot move the table out of the restricted namespace. A move keeps the table's own
     restrictions and adds those of the target.
     """
@@ -375,7 +375,7 @@ def test_a_table_stays_restricted_by_what_it_lies_in(lake: DriverNode) -> None:
     assert set(lake.get(table_path("b", "t"), user="bob").json()["read-restrictions"]) == set(told)
 
 
-def test_a_restriction_follows_its_column_or_closes(lake: DriverNode) -> None:
+def test_restriction_follows_renamed_column_and_blocks_if_dropped(lake: DriverNode) -> None:
     """A renamed column stays masked. If a restricted column is dropped, the table cannot be read until the restriction
     is set again.
     """
@@ -431,7 +431,7 @@ def _schema(fields: list[dict]) -> list[dict]:
         ({"masks": {"ssn": "show-last-4"}, "who": {}}, "unknown field"),
     ],
 )  # fmt: skip
-def test_bad_input_restricts_nothing(lake: DriverNode, terms: dict, why: str) -> None:
+def test_invalid_restriction_is_refused(lake: DriverNode, terms: dict, why: str) -> None:
     """An unknown column, a mask that does not fit its type, or a filter that is too long or deep is refused with the
     reason.
     """
@@ -443,7 +443,7 @@ def test_bad_input_restricts_nothing(lake: DriverNode, terms: dict, why: str) ->
     assert lake.done("GET", of("x").removesuffix("/x"))["restrictions"] == []
 
 
-def test_who_may_restrict(shop: DriverNode) -> None:
+def test_owners_and_grant_managers_can_manage_restrictions(shop: DriverNode) -> None:
     """Owners and grant managers can set, list and remove restrictions. A list has their users and objects."""
     grant(shop, "gus", "use_catalog use_schema manage_grants", kind="CATALOG", on="main")
 
@@ -464,7 +464,7 @@ def test_who_may_restrict(shop: DriverNode) -> None:
     assert shop.delete(of("more"), user="gus").json() == {"removed": True}
 
 
-def test_explain_tells_the_restriction(shop: DriverNode) -> None:
+def test_explain_names_the_restriction(shop: DriverNode) -> None:
     """`access explain` names the restriction that refuses an operation, with advice."""
     body = {"action": "table_read", "path": ["main", "a", "t"], "user": "bob"}
     told = shop.done("POST", f"{LAKE}/access/explain", body)
@@ -493,7 +493,7 @@ def test_other_formats_are_refused(lake: DriverNode) -> None:
     assert "Lance" in words(answer)
 
 
-def test_active_roles_bind_and_except(lake: DriverNode) -> None:
+def test_role_excepts_holders_only_while_active(lake: DriverNode) -> None:
     """A role excepts its holders from a restriction only while it is active. A restriction to a role binds its holders
     also while the role is inactive.
     """
@@ -518,7 +518,7 @@ def test_active_roles_bind_and_except(lake: DriverNode) -> None:
     assert "read-restrictions" not in lake.get(path, user="ann").json()
 
 
-def test_access_control_off_restricts_nobody(lake: DriverNode) -> None:
+def test_several_restrictions_of_a_table_are_listed(lake: DriverNode) -> None:
     """With access control off no restriction applies; all restrictions of a table are one fact, limited in number."""
     make_table(lake, "a", "t")
     for number in range(3):
@@ -528,7 +528,7 @@ def test_access_control_off_restricts_nobody(lake: DriverNode) -> None:
     assert [each["name"] for each in told] == ["r0", "r1", "r2"]
 
 
-def test_restrictions_go_out_and_come_in(lake: DriverNode) -> None:
+def test_restrictions_can_be_exported_and_imported(lake: DriverNode) -> None:
     """An export contains restrictions; an import sets them with the new ids of users and objects, without unknown
     users.
     """

@@ -31,14 +31,14 @@ def configured(node: DriverNode) -> object:
     return node.done("GET", "/iceberg/v1/config?warehouse=main")["defaults"].get(MODE)  # type: ignore[union-attr]
 
 
-def test_nobody_says_anything(lake: DriverNode) -> None:
+def test_mode_is_chosen_by_the_client_by_default(lake: DriverNode) -> None:
     """If neither table nor catalog has the property, the client chooses the mode."""
     make_table(lake, "a", "t")
 
     assert (told(lake), configured(lake)) == (None, None)
 
 
-def test_the_table_says_so(lake: DriverNode) -> None:
+def test_table_property_sets_the_mode(lake: DriverNode) -> None:
     """A table's property is in its next load answer, with another ETag, by whichever route the table was created."""
     make_table(lake, "a", "t")
     before = lake.get(HOME).headers["etag"]
@@ -55,7 +55,7 @@ def test_the_table_says_so(lake: DriverNode) -> None:
     assert made["config"] == {MODE: "client"}
 
 
-def test_the_catalog_says_so(lake: DriverNode) -> None:
+def test_catalog_property_sets_the_default_mode(lake: DriverNode) -> None:
     """The catalog's property applies from the next request on to tables without the property, and is in the
     configuration.
     """
@@ -75,7 +75,7 @@ def test_the_catalog_says_so(lake: DriverNode) -> None:
     assert lake.get(HOME, if_none_match=changed.headers["etag"]).status == 200
 
 
-def test_a_mode_that_is_none(lake: DriverNode) -> None:
+def test_invalid_mode_is_refused_in_catalog_and_ignored_in_table(lake: DriverNode) -> None:
     """An invalid mode is refused in a catalog's properties. In a table's properties, which clients set, it is
     ignored.
     """
@@ -98,7 +98,7 @@ def test_a_mode_that_is_none(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 400_000])
-def test_large_documents(lake: DriverNode, size: int) -> None:
+def test_mode_is_read_from_documents_of_any_size(lake: DriverNode, size: int) -> None:
     """The property is read from documents of any size, and not from other properties' values."""
     make_space(lake, "a")
     schema = {"type": "struct", "fields": []}

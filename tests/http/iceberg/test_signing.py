@@ -90,7 +90,7 @@ def sent(answer: DriverAnswer, method: str, data: bytes | None = None) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_told_to_who_asks(node: DriverNode, kind: str) -> None:
+def test_load_announces_request_signing_without_keys(node: DriverNode, kind: str) -> None:
     """A load announces request signing in the current and the former format, without keys. On request, vended
     credentials are returned instead if the catalog vends them. Users who may not read rows get neither.
     """
@@ -111,7 +111,7 @@ def test_it_is_told_to_who_asks(node: DriverNode, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_store_takes_what_is_signed(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
+def test_signed_requests_are_accepted_by_the_store(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
     """With signatures and without keys, a client can write, list, read, copy and delete objects, also with unusual
     names and in batches.
     """
@@ -136,7 +136,7 @@ def test_the_store_takes_what_is_signed(node: DriverNode, store: ObjectStoreServ
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_signature_is_for_one_request(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
+def test_signature_is_valid_for_one_object_and_method(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
     """A signature is valid only for its own object name and method."""
     answer = sign(node, store, kind)
     elsewhere = {**answer.json(), "uri": answer.json()["uri"].replace("/t/", "/t2/")}
@@ -148,7 +148,7 @@ def test_a_signature_is_for_one_request(node: DriverNode, store: ObjectStoreServ
 @pytest.mark.parametrize(
     "user, reads, writes", [("ana", 200, 403), ("ben", 403, 200), ("eve", 200, 200), ("zoe", 403, 403)]
 )
-def test_who_may_do_what(
+def test_signatures_need_select_or_modify_privilege(
     node: DriverNode, store: ObjectStoreServer, kind: str, *, user: str, reads: int, writes: int
 ) -> None:
     """Signatures to read need SELECT_TABLE, and signatures to write MODIFY_TABLE. A user who may only write can read
@@ -165,7 +165,9 @@ def test_who_may_do_what(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_beyond_the_table_is_signed(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
+def test_requests_outside_the_table_location_are_not_signed(
+    node: DriverNode, store: ObjectStoreServer, kind: str
+) -> None:
     """Requests outside of the table's location are not signed: locations with the same prefix, parents, other catalogs,
     buckets and stores.
     """
@@ -185,7 +187,7 @@ def test_nothing_beyond_the_table_is_signed(node: DriverNode, store: ObjectStore
     assert sign(node, store, kind, method="POST", uri=f"{store.uri}/{BUCKET}?delete", body=body).status == 403
 
 
-def test_rights_are_those_of_the_moment(node: DriverNode, store: ObjectStoreServer) -> None:
+def test_no_signature_is_issued_after_revoke_or_drop(node: DriverNode, store: ObjectStoreServer) -> None:
     """After a revoke or a drop of the table no signature is issued."""
     grant(node, "tim", "use_catalog use_schema select_table", kind="CATALOG", on="wide")
     assert sign(node, store, "wide", user="tim").status == 200
@@ -195,7 +197,9 @@ def test_rights_are_those_of_the_moment(node: DriverNode, store: ObjectStoreServ
     assert gone.status == 404
 
 
-def test_a_catalog_that_signs_nothing_says_so(node: DriverNode, store: ObjectStoreServer, tmp_path: Path) -> None:
+def test_catalog_without_signing_announces_and_issues_none(
+    node: DriverNode, store: ObjectStoreServer, tmp_path: Path
+) -> None:
     """A catalog without request signing announces none and issues no signatures."""
     properties = {**store.properties, "warehouse": "s3://lake/silent"}
     body = {"name": "silent", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
@@ -209,6 +213,6 @@ def test_a_catalog_that_signs_nothing_says_so(node: DriverNode, store: ObjectSto
     assert (refused.status, "does not sign requests" in refused.body.decode()) == (400, True)
 
 
-def test_other_providers_are_not_signed_for(node: DriverNode, store: ObjectStoreServer) -> None:
+def test_only_s3_requests_are_signed(node: DriverNode, store: ObjectStoreServer) -> None:
     """The field `provider` of the specification is read: only requests to S3 are signed."""
     assert sign(node, store, "wide", provider="gcs").status == 406

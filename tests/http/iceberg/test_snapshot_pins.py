@@ -55,7 +55,7 @@ def pins(*snapshots: int, table: str = "t") -> dict[str, object]:
     return {"pins": [{"table": ["main", "a", table], "snapshot": each, "fingerprint": None} for each in snapshots]}
 
 
-def test_snapshots_that_a_run_reads(table: History) -> None:
+def test_snapshots_read_by_a_run_cannot_be_removed(table: History) -> None:
     """Snapshots that a run reads cannot be removed, even after a rename of the table. Other snapshots can, and these
     can after the end of the run.
     """
@@ -76,7 +76,7 @@ def test_snapshots_that_a_run_reads(table: History) -> None:
     assert table.ids() == [300]
 
 
-def test_snapshots_that_a_held_run_wrote(table: History) -> None:
+def test_snapshots_of_a_held_run_branch_cannot_be_removed(table: History) -> None:
     """Base and head of a held run's branch cannot be removed, and the message says what to do. Discarding the run
     releases them.
     """
@@ -92,7 +92,7 @@ def test_snapshots_that_a_held_run_wrote(table: History) -> None:
     assert table.remove(1, 2).status == 200
 
 
-def test_what_nobody_may_load_is_not_pinned(table: History) -> None:
+def test_caller_without_load_privilege_pins_no_snapshot(table: History) -> None:
     """A user who may start runs but not load a table cannot pin its snapshots. Unknown names and invalid options pin
     nothing either.
     """
@@ -112,7 +112,7 @@ def test_what_nobody_may_load_is_not_pinned(table: History) -> None:
     assert table.remove(1).status == 200
 
 
-def test_snapshots_of_a_plan_told_whole(table: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshot_of_a_scan_plan_cannot_be_removed(table: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan's snapshot cannot be removed until the plan is cancelled or expires. A second plan of the same snapshot
     writes no row.
     """
@@ -133,7 +133,7 @@ def test_snapshots_of_a_plan_told_whole(table: History, monkeypatch: pytest.Monk
     assert table.remove(2).status == 200
 
 
-def test_one_of_two_plans_is_cancelled(table: History) -> None:
+def test_cancelling_one_plan_keeps_the_pin_of_another(table: History) -> None:
     """Cancelling one of two plans keeps the pin of the other."""
     one, _ = table.plan(snapshot_id=100), table.plan(snapshot_id=100)
     table.node.delete(f"{table.path}/plan/{one.json()['plan-id']}")
@@ -141,7 +141,7 @@ def test_one_of_two_plans_is_cancelled(table: History) -> None:
     refused(table.remove(1))
 
 
-def test_snapshots_of_a_plan_in_parts(table: History) -> None:
+def test_snapshot_of_a_paged_plan_is_pinned_until_cancel(table: History) -> None:
     """A plan that is fetched in parts pins its snapshot until it is cancelled."""
     steer(table.node, scan_files_max=1)
     planned = table.plan(snapshot_id=200)
@@ -152,7 +152,7 @@ def test_snapshots_of_a_plan_in_parts(table: History) -> None:
     assert table.remove(2).status == 200
 
 
-def test_snapshots_of_an_incremental_plan(table: History) -> None:
+def test_incremental_plan_pins_all_snapshots_it_reads(table: History) -> None:
     """An incremental plan pins all snapshots whose files it reads. Its start snapshot may be removed."""
     assert table.plan(start_snapshot_id=100, end_snapshot_id=300).status == 200
 
@@ -160,7 +160,7 @@ def test_snapshots_of_an_incremental_plan(table: History) -> None:
     assert table.remove(1).status == 200
 
 
-def test_other_ways_to_remove(table: History) -> None:
+def test_no_commit_or_register_removes_a_pinned_snapshot(table: History) -> None:
     """Large commits, transactions and registers over the table are refused like small commits."""
     node = table.node
     started(node, options=pins(100))
@@ -188,7 +188,7 @@ def test_pins_can_be_turned_off(table: History) -> None:
     assert table.remove(1).status == 200
 
 
-def test_ordinary_commits_ask_nothing(table: History, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_without_snapshot_removal_does_not_read_pins(table: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit that removes no snapshot does not read the pins. A commit that removes some reads them once."""
     from limnos.store.objects.snapshot_pins import SnapshotPinWrites
 

@@ -61,7 +61,7 @@ def stands(node: DriverNode, kind: str, name: str) -> None:
 
 @pytest.mark.parametrize("path", [table("a", "t"), space("a")])
 @pytest.mark.parametrize("stood_for", [False, True])
-def test_the_source_drops_nothing_protected(
+def test_drop_in_protected_catalog_sends_no_source_request(
     node: DriverNode, source: ScriptedServer, path: str, stood_for: bool
 ) -> None:
     """In a catalog that is protected with its content, drops are refused without a request to the source."""
@@ -79,7 +79,7 @@ def test_the_source_drops_nothing_protected(
     assert len(changes(source)) == 1
 
 
-def test_a_right_that_goes_before_the_source_is_asked(node: DriverNode, source: ScriptedServer) -> None:
+def test_revoked_privilege_stops_requests_to_the_source(node: DriverNode, source: ScriptedServer) -> None:
     """Each request is decided separately: after a revoke, no request is sent to the source."""
     role = grant(node, "ana", "use_catalog use_schema create_table", kind="CATALOG", on="far")
     body = {"name": "t", "schema": {"type": "struct", "fields": []}}
@@ -90,7 +90,7 @@ def test_a_right_that_goes_before_the_source_is_asked(node: DriverNode, source: 
     assert changes(source) == [f"POST {TABLES}"]
 
 
-def test_two_make_what_stands_for_a_table_at_once(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_placeholder_creates_share_one_node(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two concurrent requests that create a placeholder node, the later one uses the node of the earlier one, and
     both change the same node.
     """
@@ -108,7 +108,7 @@ def test_two_make_what_stands_for_a_table_at_once(node: DriverNode, monkeypatch:
     assert node.done("GET", owner)["owner"]["name"] == "ana"
 
 
-def test_a_crowd_makes_one_node(node: DriverNode) -> None:
+def test_twenty_concurrent_requests_create_one_placeholder_node(node: DriverNode) -> None:
     """If twenty concurrent requests are the first to attach something to a table of the source, all succeed and one
     node is created.
     """
@@ -122,7 +122,7 @@ def test_a_crowd_makes_one_node(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("step", InterferencePoint)
-def test_placeholder_that_another_request_creates_meanwhile(
+def test_concurrent_first_owners_share_placeholder_nodes(
     node: DriverNode, monkeypatch: pytest.MonkeyPatch, step: InterferencePoint
 ) -> None:
     """If two requests set the first owner of an object of the source, both succeed, with one placeholder node for each

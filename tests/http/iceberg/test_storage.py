@@ -12,7 +12,7 @@ from tests.http.driver import API, node_at
 from tests.http.iceberg.wire import PREFIX, SCHEMA, error_of, make_table, set_properties, table_path
 
 
-def test_a_stuck_store_holds_up_nobody_else(fresh: Callable[[str], Path]) -> None:
+def test_stuck_object_store_does_not_block_other_catalogs(fresh: Callable[[str], Path]) -> None:
     """While an object store accepts connections and does not answer, other catalogs are served. Requests for its own
     catalog are 503 once it closes the connection.
 

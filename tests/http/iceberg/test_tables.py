@@ -40,7 +40,7 @@ def rename(source: tuple[str, ...], target: tuple[str, ...]) -> dict[str, object
     return {end: {"namespace": list(levels[:-1]), "name": levels[-1]} for end, levels in ends.items()}
 
 
-def test_every_route(lake: DriverNode) -> None:
+def test_every_table_route_succeeds(lake: DriverNode) -> None:
     """A table is created, found, committed to, renamed, registered and dropped."""
     lake.done("POST", SPACES, {"namespace": ["a", "b"]})
     space, home = space_path("a", "b"), table_path("a", "b", "t")
@@ -62,7 +62,7 @@ def test_every_route(lake: DriverNode) -> None:
     assert registered["metadata"] == committed["metadata"]
 
 
-def test_create(lake: DriverNode) -> None:
+def test_created_table_has_new_field_ids_and_metadata_file(lake: DriverNode) -> None:
     """A created table has newly assigned field ids, a location without names in it, and a metadata file with the
     returned metadata.
     """
@@ -88,7 +88,7 @@ def test_create(lake: DriverNode) -> None:
     assert str(metadata["location"]).endswith(f"/warehouse/main/{uuid.UUID(metadata['table-uuid']).hex}")
 
 
-def test_create_over_a_table(lake: DriverNode) -> None:
+def test_create_with_a_used_name_returns_409(lake: DriverNode) -> None:
     """A create and a staged create with a name in use are refused with 409, and the table is unchanged."""
     before = make_table(lake, "a", "t")
 
@@ -102,7 +102,7 @@ def test_create_over_a_table(lake: DriverNode) -> None:
     assert len(files_of(lake)) == 1
 
 
-def test_create_in_a_missing_namespace(lake: DriverNode) -> None:
+def test_create_in_a_missing_namespace_leaves_no_file(lake: DriverNode) -> None:
     """A create in a missing namespace is refused and leaves no file."""
     answer = lake.post(f"{space_path('gone')}/tables", {"name": "t", "schema": SCHEMA})
 
@@ -110,7 +110,7 @@ def test_create_in_a_missing_namespace(lake: DriverNode) -> None:
     assert files_of(lake) == []
 
 
-def test_staged_create(lake: DriverNode) -> None:
+def test_staged_create_is_stored_only_by_its_commit(lake: DriverNode) -> None:
     """A staged create stores nothing; the following commit creates the table with all of its parts."""
     make_space(lake, "a")
     asked = {"name": "t", "schema": SCHEMA, "stage-create": True, "properties": {"k": "v"}}
@@ -128,7 +128,7 @@ def test_staged_create(lake: DriverNode) -> None:
     assert (metadata["location"], metadata["current-snapshot-id"], metadata["properties"]["k"]) == (location, 100, "v")
 
 
-def test_staged_create_that_came_second(lake: DriverNode) -> None:
+def test_second_commit_of_two_staged_creates_returns_409(lake: DriverNode) -> None:
     """If two clients commit staged creates of one name, the second is refused with 409 and the message that clients
     expect.
     """
@@ -143,7 +143,7 @@ def test_staged_create_that_came_second(lake: DriverNode) -> None:
     assert files_of(lake) == [str(local(first["metadata-location"]))]
 
 
-def test_etag(lake: DriverNode) -> None:
+def test_load_with_current_etag_returns_304(lake: DriverNode) -> None:
     """Create, load and commit return an ETag; a load with it is 304 without a body until the next commit."""
     make_space(lake, "a")
     made = lake.post(f"{space_path('a')}/tables", {"name": "t", "schema": SCHEMA})
@@ -181,7 +181,7 @@ def test_etag_differs_by_snapshots_mode(lake: DriverNode) -> None:
     assert statuses == [304, 200, 200, 304]
 
 
-def test_304_is_decided_first(lake: DriverNode) -> None:
+def test_caller_without_load_privilege_gets_403_instead_of_304(lake: DriverNode) -> None:
     """A user who may no longer load the table gets 403 for a load with its ETag, instead of 304."""
     make_table(lake, "a", "t")
     role = grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -195,7 +195,7 @@ def test_304_is_decided_first(lake: DriverNode) -> None:
     assert (before.status, after.status) == (304, 403)
 
 
-def test_etag_of_a_recreated_table(lake: DriverNode) -> None:
+def test_recreated_table_has_another_etag(lake: DriverNode) -> None:
     """A table created again under a dropped one's name has another ETag."""
     make_table(lake, "a", "t")
     home = table_path("a", "t")
@@ -209,7 +209,7 @@ def test_etag_of_a_recreated_table(lake: DriverNode) -> None:
     assert (gone.status, again.status) == (404, 200)
 
 
-def test_snapshots_of_references(lake: DriverNode) -> None:
+def test_snapshots_refs_omits_only_unreferenced_snapshots(lake: DriverNode) -> None:
     """`snapshots=refs` omits only snapshots without a reference."""
     make_table(lake, "a", "t")
     commit(lake, "a", "t", updates=[snapshot(1), point(1)])
@@ -223,7 +223,7 @@ def test_snapshots_of_references(lake: DriverNode) -> None:
     assert loaded[0] == loaded[1]
 
 
-def test_unknown_snapshots_mode(node: DriverNode) -> None:
+def test_unknown_snapshots_mode_returns_400(node: DriverNode) -> None:
     """An unknown mode is refused with 400 and the known modes."""
     make_table(node, "a", "t")
 
@@ -235,7 +235,7 @@ def test_unknown_snapshots_mode(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "name", ["dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "数据", "a+b", "q?u#ery", "rename", "metrics"]
 )
-def test_odd_names(lake: DriverNode, name: str) -> None:
+def test_table_names_may_contain_any_level_character(lake: DriverNode, name: str) -> None:
     """A table's name may contain any character that a level may contain. The location does not contain the name."""
     made = make_table(lake, name, name)
 
@@ -246,7 +246,7 @@ def test_odd_names(lake: DriverNode, name: str) -> None:
     assert name not in str(made["metadata"]["location"]).rpartition("/")[2]
 
 
-def test_metadata_table_names_are_names(lake: DriverNode) -> None:
+def test_metadata_table_names_are_ordinary_in_nested_namespaces(lake: DriverNode) -> None:
     """In a nested namespace, names of Iceberg's metadata tables are ordinary table names. A missing table with such a
     name is 404.
     """
@@ -257,7 +257,7 @@ def test_metadata_table_names_are_names(lake: DriverNode) -> None:
     assert error_of(lake.get(table_path("a", "b", "files", "partitions")))[0] == 404
 
 
-def test_rename_across_namespaces(lake: DriverNode) -> None:
+def test_rename_across_namespaces_keeps_id_and_grants(lake: DriverNode) -> None:
     """A table moved to another namespace keeps its id, documents and grants, and the old name is free."""
     made = make_table(lake, "a", "b", "t")
     make_space(lake, "c")
@@ -272,7 +272,7 @@ def test_rename_across_namespaces(lake: DriverNode) -> None:
     assert make_table(lake, "a", "b", "t")["metadata"]["table-uuid"] != made["metadata"]["table-uuid"]
 
 
-def test_renames_that_cannot_be(lake: DriverNode) -> None:
+def test_impossible_renames_have_distinct_errors(lake: DriverNode) -> None:
     """A missing table, a missing target namespace and a name in use have different errors, and nothing is moved."""
     first, second = make_table(lake, "a", "t"), make_table(lake, "b", "u")
 
@@ -318,7 +318,7 @@ def test_drop_keeps_files(lake: DriverNode) -> None:
     assert lake.get(f"{space_path('a')}/tables")["identifiers"] == []
 
 
-def test_metrics_of_a_missing_table(node: DriverNode) -> None:
+def test_metrics_report_for_a_missing_table_returns_404(node: DriverNode) -> None:
     """A report about a missing table is 404."""
     make_space(node, "a")
 
@@ -338,7 +338,7 @@ def test_locations_are_unique(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("spelling", ["file://{}/x", "{}/x", "file:{}/x", "file://{}//x", "file://{}/x/"])
-def test_chosen_location_is_taken_once(lake: DriverNode, spelling: str) -> None:
+def test_create_at_another_tables_location_is_refused(lake: DriverNode, spelling: str) -> None:
     """A create at another table's location is refused in every spelling, and leaves no file."""
     warehouse = str(lake.data / "warehouse" / "main")
     make_table(lake, "a", "t", location=f"file://{warehouse}/x")
@@ -369,7 +369,7 @@ def test_chosen_location_is_honoured(lake: DriverNode) -> None:
     ["file:///etc", "{}/../other", "{}/%2e%2e/other", "{}x/t", "s3://bucket/t", "{}/a/./b"],
 )
 @pytest.mark.parametrize("way", ["create", "stage", "property", "commit", "staged-commit"])
-def test_location_outside_the_roots(node: DriverNode, location: str, way: str) -> None:
+def test_location_outside_the_roots_is_refused(node: DriverNode, location: str, way: str) -> None:
     """A location outside of the catalog's roots is refused in every spelling, and no file is left."""
     make_table(node, "a", "t")
     place = location.format(f"file://{node.data}/warehouse/main")
@@ -390,7 +390,7 @@ def test_location_outside_the_roots(node: DriverNode, location: str, way: str) -
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
 
-def test_allowed_locations(fresh: Callable[[str], Path]) -> None:
+def test_allowed_locations_property_adds_roots(fresh: Callable[[str], Path]) -> None:
     """The catalog's property `allowed-locations` adds roots, which the server must allow, from the next request on."""
     outside = fresh("elsewhere")
     with node_at(fresh("data"), storage=StorageSection(allowed_roots=(str(outside), "s3://b"))) as node:
@@ -411,7 +411,7 @@ def _open_and_use(node: DriverNode, outside: Path) -> None:
     assert local(after["metadata-location"]).is_relative_to(outside / "t")
 
 
-def test_new_name_that_begins_with_the_catalog(node: DriverNode) -> None:
+def test_rename_to_a_name_with_catalog_prefix_is_refused(node: DriverNode) -> None:
     """A rename to a name that begins with the catalog, as in `RENAME TO main.a.u`, is refused with advice to omit the
     catalog.
     """
@@ -429,7 +429,7 @@ def test_new_name_that_begins_with_the_catalog(node: DriverNode) -> None:
     assert two[2] == "Namespace does not exist: main"
 
 
-def test_a_namespace_named_as_the_catalog_is_a_target(node: DriverNode) -> None:
+def test_tables_can_be_moved_to_namespace_named_like_catalog(node: DriverNode) -> None:
     """A namespace may have its catalog's name, and tables can be moved into it."""
     make_table(node, "a", "t")
     make_space(node, "main", "a")

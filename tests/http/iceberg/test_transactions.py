@@ -53,7 +53,7 @@ def tables(lake: DriverNode) -> DriverNode:
     return lake
 
 
-def test_two_tables(tables: DriverNode) -> None:
+def test_two_tables_are_committed_in_one_revision(tables: DriverNode) -> None:
     """Changes of two tables are committed in one revision, with a metadata file each; the answer has no body."""
     answer = commit_all(tables, *(change("a", name, updates=[set_properties(mark=name)]) for name in ("t", "u")))
 
@@ -65,7 +65,7 @@ def test_two_tables(tables: DriverNode) -> None:
         assert len(loaded["metadata"]["metadata-log"]) == 1
 
 
-def test_requirement_that_fails_undoes_all(tables: DriverNode) -> None:
+def test_failed_requirement_refuses_the_whole_transaction(tables: DriverNode) -> None:
     """One failing requirement refuses the whole request with its table and requirement, and no file is left."""
     wrong = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}
     with nothing_done(tables):
@@ -81,7 +81,7 @@ def test_requirement_that_fails_undoes_all(tables: DriverNode) -> None:
     assert "assert-ref-snapshot-id" in message
 
 
-def test_later_change_of_a_table_sees_the_earlier(tables: DriverNode) -> None:
+def test_later_requirements_refer_to_earlier_changes(tables: DriverNode) -> None:
     """Changes of one table are applied in order, and requirements of a later one refer to the result of the earlier
     ones.
     """
@@ -101,7 +101,7 @@ def test_later_change_of_a_table_sees_the_earlier(tables: DriverNode) -> None:
     assert marks(tables, "u") == ["1"]
 
 
-def test_table_is_made_with_the_commit_of_another(tables: DriverNode) -> None:
+def test_assert_create_creates_a_table_in_a_transaction(tables: DriverNode) -> None:
     """A change with `assert-create` creates its table. Later changes in the request may change the new table."""
     location = f"file://{tables.data}/warehouse/main/made"
     made = change("a", "new", updates=creation(location), requirements=[{"type": "assert-create"}])
@@ -117,7 +117,7 @@ def test_table_is_made_with_the_commit_of_another(tables: DriverNode) -> None:
     assert marks(tables, "t") == ["1"]
 
 
-def test_names_taken_by_two_sets_at_once(tables: DriverNode) -> None:
+def test_concurrent_transactions_creating_one_table_conflict(tables: DriverNode) -> None:
     """Of two concurrent requests that create the same table, one succeeds. The other is refused as a whole and leaves
     no file.
     """
@@ -161,7 +161,7 @@ def test_names_taken_by_two_sets_at_once(tables: DriverNode) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_bad_bodies(tables: DriverNode, body: object, words: str) -> None:
+def test_malformed_changes_are_refused_with_400(tables: DriverNode, body: object, words: str) -> None:
     """A malformed or unknown change is refused with 400 and its table's name, and nothing is changed."""
     with nothing_done(tables):
         answer = tables.ask("POST", PATH, body)
@@ -170,7 +170,7 @@ def test_bad_bodies(tables: DriverNode, body: object, words: str) -> None:
     assert words in error_of(answer)[2]
 
 
-def test_each_table_needs_its_own_right(tables: DriverNode) -> None:
+def test_missing_privilege_on_one_table_refuses_the_transaction(tables: DriverNode) -> None:
     """A user who may change two of three tables is refused with the third table's name, before requirements are
     checked.
     """
@@ -193,7 +193,7 @@ def test_each_table_needs_its_own_right(tables: DriverNode) -> None:
     assert marks(tables, "t", "u", "v") == ["b", "b", None]
 
 
-def test_missing_table(tables: DriverNode) -> None:
+def test_missing_table_returns_404_and_changes_nothing(tables: DriverNode) -> None:
     """A missing table is 404 with its name, and nothing is changed."""
     with nothing_done(tables):
         answer = commit_all(tables, change("a", "t", updates=[set_properties(mark="1")]), change("a", "none"))
@@ -201,7 +201,7 @@ def test_missing_table(tables: DriverNode) -> None:
     assert error_of(answer) == (404, "NoSuchTableException", "Table does not exist: a.none")
 
 
-def test_five_hundred_tables(tables: DriverNode) -> None:
+def test_five_hundred_tables_are_committed_in_one_request(tables: DriverNode) -> None:
     """Five hundred tables, half of them new, are committed in one request."""
     make_space(tables, "many")
     names = [f"t{number}" for number in range(250)]
@@ -220,7 +220,7 @@ def test_five_hundred_tables(tables: DriverNode) -> None:
     assert {metadata_of(tables, "many", name)["properties"].get("mark") for name in names} == {"1"}  # type: ignore[attr-defined]
 
 
-def test_no_change_still_holds_its_table(tables: DriverNode) -> None:
+def test_change_without_updates_writes_no_metadata_file(tables: DriverNode) -> None:
     """The requirements of a change without updates are checked, and a failing one refuses the whole request."""
     uuid = metadata_of(tables, "a", "u")["table-uuid"]
     holds = change("a", "u", requirements=[{"type": "assert-table-uuid", "uuid": uuid}])

@@ -18,7 +18,7 @@ from tests.http.iceberg.wire import (
 )
 
 
-def test_what_it_was_like_is_answered(lake: DriverNode) -> None:
+def test_unregister_returns_last_metadata_and_keeps_files(lake: DriverNode) -> None:
     """The answer has the last metadata and its location. The table is 404, its files stay, and the trash is empty."""
     make_table(lake, "a", "t")
     last = commit(lake, "a", "t", updates=[set_properties(k="v")])
@@ -45,7 +45,7 @@ def test_later_commits_fail(lake: DriverNode) -> None:
         assert error_of(lake.post(path, body))[:2] == (404, "NoSuchTableException")
 
 
-def test_another_catalog_takes_it_over(lake: DriverNode) -> None:
+def test_unregistered_table_can_be_registered_in_another_catalog(lake: DriverNode) -> None:
     """Another user can register an unregistered table in another catalog immediately. It is the same table."""
     make_table(lake, "a", "t")
     before = metadata_of(lake, "a", "t")

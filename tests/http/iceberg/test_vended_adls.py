@@ -126,7 +126,7 @@ BOTH = pytest.mark.parametrize("node", ["by_key", "by_program"], indirect=True)
 @pytest.mark.parametrize(
     "user, expected", [("eve", EVERYTHING), ("ana", EVERYTHING | {"write": False, "delete": False})]
 )
-def test_signatures_open_what_rights_open(
+def test_sas_tokens_match_the_callers_privileges(
     store: AdlsServer, node: DriverNode, user: str, expected: dict[str, bool]
 ) -> None:
     """Readers' tokens allow reading, and writers' tokens also writing. A renewed token allows the same, and no token
@@ -140,7 +140,7 @@ def test_signatures_open_what_rights_open(
         assert answer.headers["cache-control"] == "no-store"
 
 
-def test_who_may_not_read_gets_none(store: AdlsServer, node: DriverNode) -> None:
+def test_caller_without_read_privilege_gets_no_sas_token(store: AdlsServer, node: DriverNode) -> None:
     """A user who may only write loads the table without a token, and one without rights is refused. No answer has the
     account's secrets.
     """
@@ -155,7 +155,7 @@ def test_who_may_not_read_gets_none(store: AdlsServer, node: DriverNode) -> None
     assert not [each for each in told if store.key in each or SECRET in each or store.lent_key in each]
 
 
-def test_signatures_are_kept_renewed_and_told(store: AdlsServer, node: DriverNode) -> None:
+def test_equal_requests_share_a_renewable_sas_token(store: AdlsServer, node: DriverNode) -> None:
     """Equal requests share a token, which has its expiry and renewal URL, also over Gravitino REST."""
     first, again = token_of(load(node, "ana")), token_of(node.get(f"{TABLE}/credentials", user="ana"))
     assert first == again
@@ -172,7 +172,7 @@ def test_signatures_are_kept_renewed_and_told(store: AdlsServer, node: DriverNod
 
 
 @BOTH
-def test_the_check_tries_them(store: AdlsServer, node: DriverNode) -> None:
+def test_storage_check_tests_the_vended_sas_token(store: AdlsServer, node: DriverNode) -> None:
     """`storage check` tests access as the account and with a vended token, which must not allow access to other
     locations.
     """
@@ -184,7 +184,7 @@ def test_the_check_tries_them(store: AdlsServer, node: DriverNode) -> None:
     assert not [key for key in store.files if "limnos-check" in key]
 
 
-def test_pyiceberg_works_by_a_signature(store: AdlsServer, node: DriverNode) -> None:
+def test_pyiceberg_reads_and_writes_with_a_sas_token_only(store: AdlsServer, node: DriverNode) -> None:
     """PyIceberg can read and write with only the vended token of the table's answer, within the caller's rights."""
     told, beside = load(node, "eve").json(), node.get(table_path("a", "t2", root=ROOT)).json()
     mine, hers = (FsspecFileIO(load(node, user).json()["config"]) for user in ("eve", "ana"))
@@ -207,7 +207,9 @@ def test_pyiceberg_works_by_a_signature(store: AdlsServer, node: DriverNode) -> 
 
 @pytest.mark.parametrize("node", ["by_program"], indirect=True)
 @pytest.mark.parametrize("away, word", [(503, "does not answer"), (400, "refused by Azure")])
-def test_a_sign_in_that_gives_none(store: AdlsServer, node: DriverNode, away: int, word: str) -> None:
+def test_identity_service_failure_only_affects_vending(
+    store: AdlsServer, node: DriverNode, away: int, word: str
+) -> None:
     """If the identity service is unreachable or refuses, the message says what to check; loads without credentials
     work.
     """
@@ -220,7 +222,7 @@ def test_a_sign_in_that_gives_none(store: AdlsServer, node: DriverNode, away: in
     assert token_of(load(node, "eve"))
 
 
-def test_keys_go_nowhere_else(store: AdlsServer, node: DriverNode) -> None:
+def test_unsafe_adls_account_properties_are_refused(store: AdlsServer, node: DriverNode) -> None:
     """Addresses that are not allowed, the environment's identity, incomplete identities and malformed keys are
     refused.
     """

@@ -124,7 +124,7 @@ NO_WRITES = {"write": "AccessDenied", "delete": "AccessDenied"}
         ("ben", EVERYTHING | {"rows": "AccessDenied"}),
     ],
 )
-def test_credentials_open_what_rights_open(
+def test_credentials_match_the_callers_privileges(
     store: ObjectStoreServer, node: DriverNode, user: str, expected: dict[str, str]
 ) -> None:
     """Readers' credentials allow reading, and writers' credentials writing. A user who may only write cannot read rows.
@@ -152,7 +152,7 @@ def test_credentials_open_one_table_alone(store: ObjectStoreServer, node: Driver
     client.close()
 
 
-def test_credentials_end(store: ObjectStoreServer, node: DriverNode) -> None:
+def test_expired_credentials_are_refused_by_the_store(store: ObjectStoreServer, node: DriverNode) -> None:
     """Expired credentials are refused by the store."""
     answer = load(node)
     store.end_all()
@@ -160,7 +160,7 @@ def test_credentials_end(store: ObjectStoreServer, node: DriverNode) -> None:
     assert opened(store, answer, place_of(node)) == NOTHING
 
 
-def test_only_whom_the_table_is_open_to_gets_any(node: DriverNode) -> None:
+def test_caller_without_table_privileges_gets_no_credentials(node: DriverNode) -> None:
     """Users without a right on the table are refused, by the load and by the credentials route."""
     grant(node, "cid", "use_catalog use_schema create_table", kind="CATALOG", on="cloud")
 
@@ -171,7 +171,7 @@ def test_only_whom_the_table_is_open_to_gets_any(node: DriverNode) -> None:
             assert b"s3." not in answer.body
 
 
-def test_who_does_not_ask_gets_none(node: DriverNode) -> None:
+def test_no_credentials_are_returned_unless_requested(node: DriverNode) -> None:
     """Without the header, with signing requested, or in a catalog without a role, the answer has no credentials."""
     for headers in ({}, {"x_iceberg_access_delegation": "remote-signing"}):
         answer = node.get(TABLE, **headers)
@@ -210,7 +210,7 @@ def test_same_rights_share_credentials_and_others_do_not(store: ObjectStoreServe
     assert store.asked["sts"] - before == 4
 
 
-def test_a_304_leaves_nobody_with_old_credentials(store: ObjectStoreServer, node: DriverNode) -> None:
+def test_etag_expires_with_the_credentials_of_its_answer(store: ObjectStoreServer, node: DriverNode) -> None:
     """The ETag of an answer with credentials is valid while they are, and never for users with other rights."""
     first = load(node)
     tag = first.headers["etag"]
@@ -224,7 +224,7 @@ def test_a_304_leaves_nobody_with_old_credentials(store: ObjectStoreServer, node
     assert load(node, if_none_match=tag).status == 200
 
 
-def test_credentials_are_in_no_answer_that_is_kept(node: DriverNode) -> None:
+def test_answers_with_credentials_are_not_cached(node: DriverNode) -> None:
     """Revokes and grants affect the next answer, and answers with credentials are not cached."""
     kept = node.built.application.response_cache
     for _ in range(3):
@@ -238,7 +238,7 @@ def test_credentials_are_in_no_answer_that_is_kept(node: DriverNode) -> None:
     assert keys_of(load(node, "ana")) == keys_of(load(node, "ben"))
 
 
-def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: ObjectStoreServer, node: DriverNode) -> None:
+def test_unreachable_sts_returns_503_and_changes_nothing(store: ObjectStoreServer, node: DriverNode) -> None:
     """If STS is unreachable, requests for credentials are 503 and change nothing; other requests work."""
     store.is_away = True
     tables = f"{space_path('a', root=ROOT)}/tables"
@@ -257,7 +257,7 @@ def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: ObjectS
     assert node.ask("POST", TABLE, {"updates": [set_properties(a="b")]}, **ASKED).status == 200
 
 
-def test_older_credentials_do_while_the_service_is_away(store: ObjectStoreServer, node: DriverNode) -> None:
+def test_valid_credentials_are_reused_while_sts_is_unreachable(store: ObjectStoreServer, node: DriverNode) -> None:
     """The server renews credentials after half of their lifetime, and uses the old ones further if the renewal
     fails.
     """
@@ -272,7 +272,7 @@ def test_older_credentials_do_while_the_service_is_away(store: ObjectStoreServer
     assert keys_of(load(node)) != first
 
 
-def test_a_table_is_made_and_staged_with_credentials(store: ObjectStoreServer, node: DriverNode) -> None:
+def test_table_creator_gets_credentials_also_when_staged(store: ObjectStoreServer, node: DriverNode) -> None:
     """The creator of a table gets credentials for its location, also between a staged create and its commit."""
     tables = f"{space_path('a', root=ROOT)}/tables"
     for body in ({"name": "made", "schema": SCHEMA}, {"name": "staged", "schema": SCHEMA, "stage-create": True}):
@@ -282,7 +282,7 @@ def test_a_table_is_made_and_staged_with_credentials(store: ObjectStoreServer, n
 
 
 @pytest.mark.parametrize("where", ["", "/below", "/.."])
-def test_a_staged_table_opens_no_other_tables_place(node: DriverNode, where: str) -> None:
+def test_staged_table_gets_no_credentials_for_used_locations(node: DriverNode, where: str) -> None:
     """For a staged table at, in or above another table's location no credentials are issued before the commit."""
     place = f"s3://lake/{place_of(node)}{where}".replace("/t/..", "")
     body = {"name": "thief", "schema": SCHEMA, "stage-create": True, "location": place}
@@ -293,7 +293,7 @@ def test_a_staged_table_opens_no_other_tables_place(node: DriverNode, where: str
 
 
 @pytest.mark.parametrize("name", ["*", "a?", "${aws:username}", "t*", "a$b"])
-def test_a_place_that_means_others_in_a_policy_gets_none(node: DriverNode, name: str) -> None:
+def test_location_with_policy_wildcards_gets_no_credentials(node: DriverNode, name: str) -> None:
     """A table at a location with a wildcard or a policy variable gets no credentials, but can be used without."""
     place = f"s3://lake/{place_of(node).rpartition('/')[0]}/{name}"
     body = {"name": "wild", "schema": SCHEMA, "location": place}
@@ -303,7 +303,7 @@ def test_a_place_that_means_others_in_a_policy_gets_none(node: DriverNode, name:
     assert b"session-token" not in answer.body
 
 
-def test_what_a_view_lends_is_no_files(node: DriverNode) -> None:
+def test_table_loaded_through_a_view_gets_no_credentials(node: DriverNode) -> None:
     """A user who may load a table only through a view gets its metadata without credentials."""
     version = {
         "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["a"],
@@ -321,7 +321,7 @@ def test_what_a_view_lends_is_no_files(node: DriverNode) -> None:
     assert load(node, "dan").status == 403
 
 
-def test_places_outside_the_roots_get_none(store: ObjectStoreServer, node: DriverNode) -> None:
+def test_table_outside_the_roots_gets_no_credentials(store: ObjectStoreServer, node: DriverNode) -> None:
     """A table outside of the catalog's narrowed roots gets no credentials."""
     keys_of(load(node))
     edit = {"@type": "setProperty", "property": "warehouse", "value": "s3://lake/elsewhere"}
@@ -350,7 +350,7 @@ def test_properties_of_a_role_are_checked(node: DriverNode, name: str, value: st
     assert words in answer.json()["message"]
 
 
-def test_a_role_that_is_refused_says_whom_to_ask(
+def test_role_refused_by_sts_refers_caller_to_catalog_owner(
     store: ObjectStoreServer, node: DriverNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If STS refuses the role, its message is only in the log. The caller is told that the catalog's owner must check

@@ -118,7 +118,9 @@ NOTHING = dict.fromkeys(EVERYTHING, False)
         ("eve", EVERYTHING), ("ana", EVERYTHING | {"write": False, "delete": False}), ("ben", EVERYTHING | {"rows": False}),
     ],
 )  # fmt: skip
-def test_tokens_open_what_rights_open(store: GcsServer, node: DriverNode, user: str, expected: dict[str, bool]) -> None:
+def test_tokens_match_the_callers_privileges(
+    store: GcsServer, node: DriverNode, user: str, expected: dict[str, bool]
+) -> None:
     """Readers' tokens allow reading, and writers' tokens writing. A user who may only write cannot read rows. Renewed
     tokens allow the same, and no token allows access to other locations.
     """
@@ -130,7 +132,7 @@ def test_tokens_open_what_rights_open(store: GcsServer, node: DriverNode, user: 
         assert answer.headers["cache-control"] == "no-store"
 
 
-def test_who_may_not_read_gets_none(store: GcsServer, node: DriverNode) -> None:
+def test_caller_without_table_privileges_gets_no_token(store: GcsServer, node: DriverNode) -> None:
     """A user of the catalog without rights on the table gets no token over any route, and no answer has the account's
     key or token.
     """
@@ -150,7 +152,7 @@ def test_who_may_not_read_gets_none(store: GcsServer, node: DriverNode) -> None:
     assert not [each for each in told if "PRIVATE KEY" in each or any(f'"{token}"' in each for token in own)]
 
 
-def test_tokens_are_kept_renewed_and_told(store: GcsServer, node: DriverNode) -> None:
+def test_equal_requests_share_a_renewable_token(store: GcsServer, node: DriverNode) -> None:
     """Equal requests share a token, which has its expiry and renewal URL, also over Gravitino REST."""
     first, again = token_of(load(node, "ana")), token_of(node.get(f"{TABLE}/credentials", user="ana"))
     assert first == again
@@ -164,7 +166,7 @@ def test_tokens_are_kept_renewed_and_told(store: GcsServer, node: DriverNode) ->
 
 
 @pytest.mark.parametrize("away, word", [(503, "does not answer"), (400, "refused by its token service")])
-def test_a_token_service_that_gives_none(store: GcsServer, node: DriverNode, away: int, word: str) -> None:
+def test_token_service_failure_only_affects_vending(store: GcsServer, node: DriverNode, away: int, word: str) -> None:
     """If the token service is unreachable or refuses, the message says what to check; loads without credentials
     work.
     """
@@ -177,7 +179,7 @@ def test_a_token_service_that_gives_none(store: GcsServer, node: DriverNode, awa
     assert token_of(load(node, "eve"))
 
 
-def test_the_check_tries_them(store: GcsServer, node: DriverNode) -> None:
+def test_storage_check_tests_the_vended_token(store: GcsServer, node: DriverNode) -> None:
     """`storage check` tests access with the account's key and with a vended token, which must not allow access to other
     locations.
     """
@@ -189,7 +191,7 @@ def test_the_check_tries_them(store: GcsServer, node: DriverNode) -> None:
     assert not [key for key in store.files if "limnos-check" in key]
 
 
-def test_tokens_and_keys_go_nowhere_else(store: GcsServer, node: DriverNode) -> None:
+def test_unsafe_gcs_account_properties_are_refused(store: GcsServer, node: DriverNode) -> None:
     """Addresses that are not allowed, the account of the environment, and malformed keys are refused."""
     place = {"warehouse": "gs://lake/bad"}
     for properties, word in (

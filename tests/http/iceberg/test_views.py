@@ -35,7 +35,7 @@ def rename(source: tuple[str, ...], target: tuple[str, ...]) -> dict[str, object
     return {end: {"namespace": list(levels[:-1]), "name": levels[-1]} for end, levels in ends.items()}
 
 
-def test_every_route(lake: DriverNode) -> None:
+def test_every_view_route_succeeds_at_depth_four(lake: DriverNode) -> None:
     """A view at depth four is created, found, listed, replaced, renamed, registered and dropped."""
     levels = ("a", "b", "c", "d")
     make_space(lake, *levels)
@@ -76,7 +76,7 @@ def test_files_are_below_the_view(lake: DriverNode) -> None:
     assert first.exists()
 
 
-def test_one_name_for_a_table_or_a_view(lake: DriverNode) -> None:
+def test_tables_and_views_share_one_name_space(lake: DriverNode) -> None:
     """A view cannot be created, registered or renamed to a table's name, nor a table to a view's. The answer names the
     kind that uses the name.
     """
@@ -113,7 +113,7 @@ def test_one_name_for_a_table_or_a_view(lake: DriverNode) -> None:
     }
 
 
-def test_one_is_not_the_other(lake: DriverNode) -> None:
+def test_view_routes_return_404_for_tables_and_vice_versa(lake: DriverNode) -> None:
     """Loads, commits, drops and renames of a table as a view, and of a view as a table, are 404."""
     make_table(lake, "a", "t")
     make_view(lake, "a", "v")
@@ -167,7 +167,7 @@ def test_replace_that_changes_nothing_writes_nothing(lake: DriverNode) -> None:
     assert again.json() == made
 
 
-def test_text_of_a_megabyte(lake: DriverNode) -> None:
+def test_view_text_is_limited_to_a_megabyte(lake: DriverNode) -> None:
     """Users with the right can create and replace texts of 1 MB. A text over the limit is refused."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     lake.built.application.body_bytes_max = 16 << 20
@@ -186,7 +186,7 @@ def test_text_of_a_megabyte(lake: DriverNode) -> None:
     assert "longer than 4194304 bytes" in error_of(over)[2]
 
 
-def test_view_that_names_itself(lake: DriverNode) -> None:
+def test_view_that_reads_itself_is_accepted(lake: DriverNode) -> None:
     """A view that reads itself is accepted, because the server does not resolve it."""
     make_view(lake, "a", "v", version=view_version("select * from a.v"))
 
@@ -194,7 +194,7 @@ def test_view_that_names_itself(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("agent, name", [("PyIceberg/0.12.0", "a b"), ("curl/8", "a%20b")])
-def test_one_client_quotes_names(lake: DriverNode, agent: str, name: str) -> None:
+def test_only_names_from_pyiceberg_are_percent_decoded(lake: DriverNode, agent: str, name: str) -> None:
     """PyIceberg quotes the name in the bodies of create-view and register-view; a percent sign from other clients is
     literal.
     """
@@ -207,7 +207,7 @@ def test_one_client_quotes_names(lake: DriverNode, agent: str, name: str) -> Non
     assert [each["name"] for each in listed] == [name]
 
 
-def test_names_are_taken_as_they_are(lake: DriverNode) -> None:
+def test_view_names_may_contain_any_character(lake: DriverNode) -> None:
     """View names may contain dots, slashes and other characters. Empty and too long names are refused with 400."""
     for name in ("a.b", "a/b", "ä ö", "%2F", "x" * 255):
         make_view(lake, "a", name)
@@ -257,7 +257,7 @@ def test_refused_create_leaves_no_file(lake: DriverNode) -> None:
     assert files_of(lake) == before
 
 
-def test_move_to_another_namespace_takes_a_right_there(lake: DriverNode) -> None:
+def test_move_to_another_namespace_needs_create_view_there(lake: DriverNode) -> None:
     """Moving a view to another namespace needs the right to create views there. A rename within its namespace does
     not.
     """

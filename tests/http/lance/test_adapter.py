@@ -96,7 +96,7 @@ def test_every_operation_has_its_route() -> None:
             assert (data is not None) == (each.takes == "rows")
 
 
-def test_where_a_root_and_other_delimiters_are() -> None:
+def test_root_and_custom_delimiters_are_parsed() -> None:
     """The root is the delimiter or omitted; names may be joined by any delimiter, and a plus is a space."""
     assert asked("/v1/namespace/%24/list", method="GET")[1]["id"] == []
     assert asked("/v1/namespace/list?delimiter=.", method="GET")[1]["id"] == []
@@ -105,7 +105,7 @@ def test_where_a_root_and_other_delimiters_are() -> None:
     assert asked("/v1/table/a$b+c/describe", body=b'{"id": ["a", "b c"]}')[1]["id"] == ["a", "b c"]
 
 
-def test_fields_of_query_and_body_are_one_request() -> None:
+def test_query_and_body_fields_are_combined() -> None:
     """Fields of query and body are combined: flags, numbers, maps and repeated parameters are typed, and nulls omitted.
     The caller's identity is passed on.
     """
@@ -139,7 +139,9 @@ def test_fields_of_query_and_body_are_one_request() -> None:
         ("GET", "/v1/table?include_declared=maybe", b"", 400, 13),
     ],
 )
-def test_what_is_wrong_with_a_request_is_told(method: str, path: str, body: bytes, status: int, code: int) -> None:
+def test_invalid_requests_are_refused_in_protocol_format(
+    method: str, path: str, body: bytes, status: int, code: int
+) -> None:
     """Invalid requests are refused in the protocol's error format before the implementation is called."""
     answer = ask(lambda *_: pytest.fail("asked"), method, path, body=body)
 
@@ -147,20 +149,20 @@ def test_what_is_wrong_with_a_request_is_told(method: str, path: str, body: byte
     assert set(answer.json) == {"error", "code", "detail", "instance"}
 
 
-def test_a_body_that_was_cut_is_given_to_nobody() -> None:
+def test_incomplete_body_is_refused_with_400() -> None:
     """A request with an incomplete body is refused with 400, and the implementation is not called."""
     answer = ask(lambda *_, **__: pytest.fail("asked"), "POST", "/v1/table/t/insert", body=b"half", cut=True)
 
     assert answer.status == 400
 
 
-def test_a_page_of_another_site_is_refused() -> None:
+def test_cross_site_requests_are_refused() -> None:
     """Requests from pages of other sites, and for foreign host names, are refused."""
     for headers in (((b"origin", b"http://evil.example"),),):
         assert ask(lambda *_: {}, "GET", "/v1/table", headers=headers).status == 403
 
 
-def test_failures_have_the_codes_of_the_implementation() -> None:
+def test_implementation_errors_keep_their_codes() -> None:
     """Errors of the implementation keep their codes. An unexpected error has code 18 and does not reveal its
     message.
     """
@@ -190,12 +192,12 @@ def test_failures_have_the_codes_of_the_implementation() -> None:
         ("/v1/table/t/schema_metadata/update", {"metadata": {"a": "b"}, "transaction_id": "x"}, b'{"a":"b"}'),
     ],
 )
-def test_answers_have_the_shapes_of_the_protocol(path: str, found: object, body: bytes) -> None:
+def test_return_values_are_encoded_in_protocol_format(path: str, found: object, body: bytes) -> None:
     """A number, a text, bytes, nothing, and a map are each returned in the protocol's form."""
     assert ask(lambda *_: found, "POST", path).body == body
 
 
-def test_all_tables_are_spelled_with_the_callers_delimiter() -> None:
+def test_table_identifiers_use_the_callers_delimiter() -> None:
     """Identifiers of the server's own tables are joined with the caller's delimiter. Identifiers of other
     implementations are returned unchanged.
     """
@@ -232,7 +234,7 @@ def streamed(root: Path, act: Callable[[WorkerTask], Awaitable[None]] | None = N
     return sent
 
 
-def test_rows_of_a_directory_are_sent_as_they_come(tmp_path: Path) -> None:
+def test_directory_rows_are_streamed_in_chunks(tmp_path: Path) -> None:
     """Each piece of rows is sent separately and followed by the end of the body. The answer has no length."""
     start, *pieces = streamed(tmp_path)
 
@@ -244,7 +246,7 @@ def test_rows_of_a_directory_are_sent_as_they_come(tmp_path: Path) -> None:
     ]
 
 
-def test_an_answer_that_fails_on_the_way_has_no_last_piece(tmp_path: Path) -> None:
+def test_failed_stream_has_no_final_chunk(tmp_path: Path) -> None:
     """After a failure the answer has no last piece, so that no client takes it as complete."""
 
     async def fail(_errand: WorkerTask) -> None:
@@ -253,6 +255,6 @@ def test_an_answer_that_fails_on_the_way_has_no_last_piece(tmp_path: Path) -> No
     assert all(each["more_body"] for each in streamed(tmp_path, fail)[1:])
 
 
-def test_what_a_directory_answers_itself_is_of_the_protocol() -> None:
+def test_directory_handlers_belong_to_protocol_operations() -> None:
     """Each handler of a directory belongs to an operation of the protocol."""
     assert set(ROWS) < {each.call for each in OPERATIONS}

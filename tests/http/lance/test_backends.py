@@ -12,7 +12,7 @@ from tests.http.lance.wire import declare, make_space, names, space, told
 EXPIRE = Sql("UPDATE trash SET expires_at = 0")
 
 
-def test_a_subtree_goes_and_expires(lake: DriverNode) -> None:
+def test_files_of_a_dropped_namespace_expire_with_the_trash(lake: DriverNode) -> None:
     """Dropping a namespace drops its tables. Their files are deleted after the trash retention."""
     make_space(lake, "lance", "a")
     make_space(lake, "lance", "a", "b")

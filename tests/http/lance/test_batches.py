@@ -34,7 +34,7 @@ def listed(node: DriverNode, name: str) -> list[int]:
     return [each["version"] for each in node.done("POST", f"{table('lance', name)}/version/list", {})["versions"]]
 
 
-def test_versions_of_several_tables(lake: DriverNode) -> None:
+def test_batch_commits_several_tables_in_one_revision(lake: DriverNode) -> None:
     """Each table of a batch gets its versions in one revision. Repeating the batch succeeds."""
     at = kept(lake, "a", "b")
     entries = [entry("a", at["a"], 1), entry("b", at["b"], 1), entry("a", at["a"], 2)]
@@ -49,7 +49,7 @@ def test_versions_of_several_tables(lake: DriverNode) -> None:
     assert len({each["revision"] for each in changes if each["operation"] == "commit"}) == 1
 
 
-def test_one_conflict_undoes_all(lake: DriverNode) -> None:
+def test_version_conflict_refuses_the_whole_batch(lake: DriverNode) -> None:
     """If one version is not the next one of its table, no table gets a version, and the refusal names the table."""
     at = kept(lake, "a", "b")
     commit(lake, "lance", "b", location=at["b"], version=1)
@@ -62,7 +62,7 @@ def test_one_conflict_undoes_all(lake: DriverNode) -> None:
     assert not (Path(at["a"].removeprefix("file://")) / "_versions" / manifest(1)).exists()
 
 
-def test_operations_of_every_kind(lake: DriverNode, tmp_path: Path) -> None:
+def test_batch_may_mix_operations_of_every_kind(lake: DriverNode, tmp_path: Path) -> None:
     """One batch can declare a table with its first version, commit to another, delete versions of a third, and
     deregister a fourth.
     """
@@ -91,7 +91,7 @@ def test_operations_of_every_kind(lake: DriverNode, tmp_path: Path) -> None:
     assert [listed(lake, name) for name in ("a", "b", "c")] == [[1], [1], [2]]
 
 
-def test_what_is_refused_leaves_nothing(lake: DriverNode) -> None:
+def test_refused_last_operation_undoes_the_batch(lake: DriverNode) -> None:
     """If the last operation of a batch is refused, the batch creates, commits and deletes nothing."""
     at = kept(lake, "b", "d")
     commit(lake, "lance", "b", location=at["b"], version=1)
@@ -107,7 +107,7 @@ def test_what_is_refused_leaves_nothing(lake: DriverNode) -> None:
     assert listed(lake, "b") == [1]
 
 
-def test_bad_batches(node: DriverNode) -> None:
+def test_invalid_batches_are_refused_with_the_reason(node: DriverNode) -> None:
     """Batches without tables, over several catalogs, with ambiguous operations, or with tables without managed versions
     are refused with the reason.
     """
@@ -133,7 +133,7 @@ def test_bad_batches(node: DriverNode) -> None:
     assert at
 
 
-def test_a_taken_name_in_a_batch_is_a_conflict(lake: DriverNode) -> None:
+def test_batch_that_declares_a_used_name_is_refused(lake: DriverNode) -> None:
     """A batch that declares a table with a name in use is refused like a single request, and nothing is changed."""
     kept(lake, "a")
 
@@ -147,7 +147,7 @@ def test_a_taken_name_in_a_batch_is_a_conflict(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "b"])
-def test_a_batch_waits_for_its_tables(lake: DriverNode, name: str) -> None:
+def test_batch_waits_in_the_queue_of_each_table(lake: DriverNode, name: str) -> None:
     """A batch waits in the queue of each of its tables before it reads versions."""
     at = kept(lake, "a", "b")
     entries = [entry(each, at[each], 1) for each in ("a", "b")]

@@ -79,7 +79,9 @@ def test_rows_are_merged(
         ("on=id&when_not_matched_insert_all=true&branch=b", arrow(), (404, 22)),
     ],
 )  # fmt: skip
-def test_merges_that_are_refused(home: DriverNode, t: str, query: str, body: bytes, expected: tuple[int, int]) -> None:
+def test_invalid_merges_are_refused_with_their_code(
+    home: DriverNode, t: str, query: str, body: bytes, expected: tuple[int, int]
+) -> None:
     """An invalid merge has its code, and nothing is changed."""
     assert told(home.post(f"{t}/merge_insert?{query}", body)) == expected
     assert version(home, t) == 1
@@ -115,7 +117,7 @@ def test_rows_are_updated_and_deleted(home: DriverNode, t: str) -> None:
         ("stats", {"branch": "b"}, (404, 22)),
     ],
 )  # fmt: skip
-def test_changes_that_are_refused(
+def test_invalid_changes_are_refused_with_their_code(
     home: DriverNode, t: str, action: str, body: object, expected: tuple[int, int]
 ) -> None:
     """An invalid change has its code, and nothing is changed."""
@@ -123,7 +125,7 @@ def test_changes_that_are_refused(
     assert version(home, t) == 1
 
 
-def test_columns(home: DriverNode, t: str) -> None:
+def test_columns_are_added_renamed_cast_and_dropped(home: DriverNode, t: str) -> None:
     """Columns are added by expressions, renamed, cast and dropped; each change is a version."""
     home.done(
         "POST", f"{t}/add_columns", {"new_columns": [{"name": "twice", "expression": "id * 2", "computed": None}]}
@@ -138,7 +140,7 @@ def test_columns(home: DriverNode, t: str) -> None:
     assert [row["double"] for row in rows_of(home.post(f"{t}/query", {"vector": []}))] == [2, 4, 6]
 
 
-def test_metadata(home: DriverNode, t: str) -> None:
+def test_schema_and_field_metadata_are_updated(home: DriverNode, t: str) -> None:
     """An update replaces a schema's metadata as a whole, and a field's metadata key by key unless it requests a
     replacement.
     """
@@ -165,7 +167,7 @@ def test_a_version_is_restored(home: DriverNode, t: str) -> None:
     assert (done["version"], len(texts(home, t))) == (3, 3)
 
 
-def test_how_large_a_table_is(home: DriverNode, t: str) -> None:
+def test_table_statistics_are_returned(home: DriverNode, t: str) -> None:
     """Statistics have rows, bytes, indices and fragment lengths. The request body may be omitted."""
     home.done("POST", f"{t}/insert", arrow(ROWS.slice(0, 1)))
 
@@ -184,7 +186,7 @@ def about(t: str, uuid: object) -> str:
     return f"{ROOT}/transaction/{t.rpartition('/')[2]}%24{uuid}"
 
 
-def test_transactions(home: DriverNode, t: str) -> None:
+def test_change_returns_a_transaction_that_can_be_described(home: DriverNode, t: str) -> None:
     """A change returns its transaction, which can be described and does not change."""
     done = home.done("POST", f"{t}/delete", {"predicate": "id = 1"})
     place = about(t, done["transaction_id"])
@@ -205,7 +207,7 @@ def test_transactions(home: DriverNode, t: str) -> None:
 @pytest.mark.parametrize(
     "action", ["update", "delete", "stats", "index/list", "merge_insert?on=id&when_not_matched_insert_all=true"]
 )
-def test_a_table_without_data(home: DriverNode, action: str) -> None:
+def test_changes_of_a_table_without_data_return_404(home: DriverNode, action: str) -> None:
     """Changes of a declared table without data are 404 with code 4 and that reason."""
     name = f"empty{abs(hash(action))}"
     declare(home, "lance", "s", name)

@@ -61,14 +61,14 @@ def count(node: DriverNode, *path: str) -> object:
     return node.ask("POST", f"{table(*path)}/count_rows", {}).body
 
 
-def test_a_create_leaves_no_mark(node: DriverNode) -> None:
+def test_create_removes_its_file_deletion_task(node: DriverNode) -> None:
     """The transaction that creates the table removes the task that would delete its files."""
     fill(node, "lance", "docs")
 
     assert marks(node) == []
 
 
-def test_a_create_that_is_refused_leaves_neither_files_nor_mark(node: DriverNode) -> None:
+def test_refused_create_deletes_its_files_and_task(node: DriverNode) -> None:
     """A refused create deletes its files and its task immediately."""
     assert node.ask("POST", f"{table('lance', 'docs')}/create", arrow()[:-40]).status == 400
 
@@ -81,7 +81,7 @@ def test_a_create_that_is_refused_leaves_neither_files_nor_mark(node: DriverNode
     assert places(node) == []
 
 
-def test_what_a_killed_create_left_goes_by_its_mark(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_killed_create_are_deleted_by_its_task(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the server is killed between writing the rows and creating the table, the due task deletes the files, and no
     others.
     """
@@ -104,7 +104,7 @@ def test_what_a_killed_create_left_goes_by_its_mark(node: DriverNode, monkeypatc
     assert count(node, "lance", "mine") == b"3"
 
 
-def test_a_mark_deletes_no_table(node: DriverNode) -> None:
+def test_deletion_task_keeps_files_of_an_existing_table(node: DriverNode) -> None:
     """If a table exists at the location when the task runs, its files stay."""
     fill(node, "lance", "docs")
     location = str(node.done("POST", f"{table('lance', 'docs')}/describe", {})["location"])
@@ -120,7 +120,7 @@ def test_a_mark_deletes_no_table(node: DriverNode) -> None:
     assert count(node, "lance", "docs") == b"3"
 
 
-def test_the_janitor_finds_what_killed_inserts_left(node: DriverNode) -> None:
+def test_janitor_deletes_old_files_of_killed_inserts(node: DriverNode) -> None:
     """The janitor's round deletes old files that no version names; the table is unchanged, and young files stay."""
     fill(node, "lance", "docs")
     location = str(node.done("POST", f"{table('lance', 'docs')}/describe", {})["location"]).removeprefix("file://")
@@ -150,7 +150,7 @@ def test_the_janitor_finds_what_killed_inserts_left(node: DriverNode) -> None:
 
 
 @pytest.mark.integration
-def test_debris_in_an_object_store_goes_too() -> None:
+def test_janitor_deletes_unreferenced_files_on_s3() -> None:
     """On S3, too, old files that no version names are deleted. The table and other tables' files stay."""
     import lance
 

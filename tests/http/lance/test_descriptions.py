@@ -67,7 +67,7 @@ def described(node: DriverNode, body: Json | None = None) -> Json:
 
 
 @BOTH
-def test_what_was_told_is_told_again_without_a_look_into_the_files(node: DriverNode, place: Path, asked: Asked) -> None:
+def test_unchanged_table_is_described_from_the_cache(node: DriverNode, place: Path, asked: Asked) -> None:
     """A worker process describes an unchanged table once. Later answers, complete or partial, are the same and need no
     process.
     """
@@ -105,7 +105,7 @@ def test_a_commit_by_path_shows_at_once(node: DriverNode, asked: Asked) -> None:
     assert described(node)["is_only_declared"] is True
 
 
-def test_nothing_is_kept_of_what_was_written_just_now(node: DriverNode, place: Path) -> None:
+def test_just_changed_table_is_not_cached(node: DriverNode, place: Path) -> None:
     """A table that was just changed is not cached, because the next change could have the same time."""
     services, asked = node.built.services, Asked(node)
     DESCRIPTIONS.put(
@@ -117,7 +117,7 @@ def test_nothing_is_kept_of_what_was_written_just_now(node: DriverNode, place: P
     assert asked.kinds == ["describe", "describe"]
 
 
-def test_a_manifest_past_the_server_is_moved_aside_all_the_same(node: DriverNode, asked: Asked) -> None:
+def test_unmanaged_manifest_is_moved_aside_despite_the_cache(node: DriverNode, asked: Asked) -> None:
     """A manifest that was written past the server into a table with managed versions is not described, and is moved
     aside, even if a description is cached.
     """
@@ -131,7 +131,7 @@ def test_a_manifest_past_the_server_is_moved_aside_all_the_same(node: DriverNode
 
 
 @BOTH
-def test_a_link_instead_of_the_manifests_leads_nowhere(
+def test_link_in_place_of_manifest_directory_is_not_followed(
     node: DriverNode, place: Path, asked: Asked, tmp_path: Path
 ) -> None:
     """If a link replaces a cached table's manifest directory, its target is not described."""
@@ -142,7 +142,7 @@ def test_a_link_instead_of_the_manifests_leads_nowhere(
     assert "version" not in node.post(f"{AT}/describe", {}).json()
 
 
-def test_what_is_kept_lets_nobody_in(node: DriverNode, place: Path, asked: Asked) -> None:
+def test_cached_description_is_refused_without_privilege(node: DriverNode, place: Path, asked: Asked) -> None:
     """A description that was cached for one caller is refused to callers without the right, and after a revoke."""
     role = grant(node, "ana", "use_catalog use_schema select_table", kind="catalog", on="lance")
     assert node.post(f"{AT}/describe", {}, user="ana").status == 200
@@ -153,7 +153,7 @@ def test_what_is_kept_lets_nobody_in(node: DriverNode, place: Path, asked: Asked
     assert asked.kinds == ["describe"]
 
 
-def test_another_table_of_the_name_is_described_afresh(node: DriverNode, place: Path, asked: Asked) -> None:
+def test_recreated_table_does_not_use_the_cached_description(node: DriverNode, place: Path, asked: Asked) -> None:
     """A cached description is not used for a later table of the same name."""
     described(node)
     node.done("POST", f"{AT}/deregister")
@@ -165,7 +165,7 @@ def test_another_table_of_the_name_is_described_afresh(node: DriverNode, place: 
     assert found["location"] != f"file://{place}"
 
 
-def test_a_crowd_asks_together(node: DriverNode, place: Path) -> None:
+def test_concurrent_describes_share_worker_requests(node: DriverNode, place: Path) -> None:
     """Sixty-four concurrent requests to describe a table cause at most two requests to worker processes. Callers
     without the right are refused.
     """

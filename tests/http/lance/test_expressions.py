@@ -53,7 +53,7 @@ def versions(node: DriverNode, t: str) -> list[int]:
 
 @pytest.mark.parametrize("name", ["plain", "kept"])
 @pytest.mark.parametrize("expression", WRONG, ids=range(len(WRONG)))
-def test_what_cannot_be_worked_out_is_a_wrong_request(home: DriverNode, name: str, expression: str) -> None:
+def test_expression_that_cannot_be_evaluated_returns_400(home: DriverNode, name: str, expression: str) -> None:
     """An expression that cannot be evaluated is 400 with code 13, and the table is not reported as damaged."""
     t = table("lance", name)
     answers = [(door, told(home.post(f"{t}/{door}", body))) for door, body in doors(expression)]
@@ -62,7 +62,7 @@ def test_what_cannot_be_worked_out_is_a_wrong_request(home: DriverNode, name: st
     assert versions(home, t) == [1]
 
 
-def test_what_ends_the_process_is_a_wrong_request_where_nothing_can_have_changed(home: DriverNode) -> None:
+def test_expression_that_crashes_the_process_returns_400(home: DriverNode) -> None:
     """If an expression crashes the process, a read, or a change of a managed table, is 400, so that clients do not
     retry.
     """

@@ -47,7 +47,7 @@ def make(node: DriverNode, t: str, column: str, kind: str, *, action: str = "cre
     return answer.json() if answer.status == 200 else told(answer)
 
 
-def test_an_index_from_its_making_to_its_end(home: DriverNode, t: str) -> None:
+def test_index_is_created_listed_described_and_dropped(home: DriverNode, t: str) -> None:
     """An index is listed with its coverage, described, and missing after a drop."""
     made = make(home, t, "id", "BTREE", action="create_scalar_index")
     home.done("POST", f"{t}/insert", arrow(MANY.slice(0, 10)))
@@ -62,7 +62,7 @@ def test_an_index_from_its_making_to_its_end(home: DriverNode, t: str) -> None:
     assert home.done("POST", f"{t}/index/list", {}) == {"indexes": []}
 
 
-def test_vectors(home: DriverNode, t: str) -> None:
+def test_vector_indices_of_each_kind_return_near_vectors(home: DriverNode, t: str) -> None:
     """Each kind of vector index finds near vectors, and required parameters have defaults."""
     for number, kind in enumerate(("IVF_PQ", "IVF_FLAT", "IVF_HNSW_SQ")):
         make(home, t, "vector", kind, name=f"v{number}", distance_type="l2")
@@ -76,7 +76,7 @@ def test_vectors(home: DriverNode, t: str) -> None:
         home.done("POST", f"{t}/index/v{number}/drop")
 
 
-def test_words(home: DriverNode, t: str) -> None:
+def test_full_text_search_works_alone_and_with_vectors(home: DriverNode, t: str) -> None:
     """Full-text search works by words, by a structured query, and combined with a vector; the last merges both result
     lists by rank.
     """
@@ -107,12 +107,14 @@ def test_words(home: DriverNode, t: str) -> None:
         ("vector", "IVF_FLAT", {"action": "create_scalar_index"}, 13), ("id", "LABEL_LIST", {}, 13),
     ],
 )  # fmt: skip
-def test_indices_that_are_refused(home: DriverNode, column: str, kind: str, more: dict[str, str], code: int) -> None:
+def test_invalid_index_requests_are_refused_with_their_code(
+    home: DriverNode, column: str, kind: str, more: dict[str, str], code: int
+) -> None:
     """A request for an invalid index is refused with its code."""
     assert make(home, table("lance", "s", "many"), column, kind, **more) == (404 if code == 12 else 400, code)
 
 
-def test_names(home: DriverNode, t: str) -> None:
+def test_index_names_are_unique_and_listed_in_order(home: DriverNode, t: str) -> None:
     """Index names are unique unless the request replaces the index. A missing index has code 6, and pages are ordered
     by name.
     """

@@ -58,7 +58,7 @@ def test_every_change_is_a_version(node: DriverNode, made: Json) -> None:
     assert lance.dataset(str(made["location"])).version == 9
 
 
-def test_what_went_past_the_server_takes_no_part(node: DriverNode, made: Json) -> None:
+def test_rows_written_by_path_are_not_part_of_any_version(node: DriverNode, made: Json) -> None:
     """Rows that were written by path, past the server, are neither read nor part of later versions."""
     node.done("POST", f"{AT}/insert", arrow(FIRST))
     lance.write_dataset(pa.table({"id": [99], "text": ["x"]}), str(made["location"]), mode="append")
@@ -71,7 +71,7 @@ def test_what_went_past_the_server_takes_no_part(node: DriverNode, made: Json) -
     assert versions(node) == [1, 2]
 
 
-def test_a_branch_is_written(node: DriverNode, made: Json) -> None:
+def test_branch_write_does_not_change_main(node: DriverNode, made: Json) -> None:
     """A write to a branch creates the branch's next version and leaves the main one; a missing branch is reported."""
     node.done("POST", f"{AT}/insert", arrow(FIRST))
     node.done("POST", f"{AT}/branches/create", {"name": "dev"})
@@ -84,7 +84,7 @@ def test_a_branch_is_written(node: DriverNode, made: Json) -> None:
     assert told(node.ask("POST", f"{AT}/insert?branch=none", arrow(FIRST))) == (404, 22)
 
 
-def test_what_is_refused_leaves_no_version(node: DriverNode, made: Json) -> None:
+def test_refused_write_commits_no_version(node: DriverNode, made: Json) -> None:
     """A body that is no stream or has another schema, and a change of a missing object, commit nothing."""
     assert node.post(f"{AT}/delete", {"predicate": "id = 1"}).status == 404
     node.done("POST", f"{AT}/insert", arrow(FIRST))

@@ -9,7 +9,7 @@ from tests.http.iceberg import wire as iceberg
 from tests.http.lance.wire import declare, make_space, names, space, table, told
 
 
-def test_the_root_shows_catalogs(node: DriverNode) -> None:
+def test_root_lists_the_callers_catalogs(node: DriverNode) -> None:
     """The first level lists the catalogs of every provider that the caller may use. A user without rights gets an empty
     list.
     """
@@ -33,7 +33,7 @@ def test_namespaces_nest(node: DriverNode) -> None:
     assert node.post(f"{space('lance', 'a', 'b', 'c')}/exists").status == 200
 
 
-def test_a_missing_parent_is_not_made(node: DriverNode) -> None:
+def test_create_below_a_missing_parent_returns_404(node: DriverNode) -> None:
     """Creating a namespace below a missing parent is 404 with code 1, and nothing is created."""
     assert told(node.post(f"{space('lance', 'x', 'y')}/create", {})) == (404, 1)
     assert names(node.get(f"{space('lance')}/list")) == []
@@ -48,7 +48,7 @@ def test_create_refuses_a_taken_name(node: DriverNode, mode: str | None) -> None
 
 
 @pytest.mark.parametrize("mode", ["ExistOk", "exist_ok", "EXISTOK"])
-def test_exist_ok_keeps_what_is_there(node: DriverNode, mode: str) -> None:
+def test_exist_ok_returns_existing_namespace_unchanged(node: DriverNode, mode: str) -> None:
     """In the mode ExistOk, a create of an existing namespace returns it unchanged."""
     make_space(node, "lance", "a", k="old")
 
@@ -57,14 +57,14 @@ def test_exist_ok_keeps_what_is_there(node: DriverNode, mode: str) -> None:
     assert found == {"properties": {"k": "old"}}
 
 
-def test_exist_ok_does_not_take_a_table_for_a_namespace(node: DriverNode) -> None:
+def test_exist_ok_refuses_the_name_of_an_existing_table(node: DriverNode) -> None:
     """A namespace with the name of an existing table is refused in every mode."""
     declare(node, "lance", "t")
 
     assert told(node.post(f"{space('lance', 't')}/create", {"mode": "ExistOk"})) == (409, 2)
 
 
-def test_overwrite_makes_it_anew(node: DriverNode) -> None:
+def test_overwrite_replaces_the_namespace_with_an_empty_one(node: DriverNode) -> None:
     """In the mode Overwrite, a create drops the existing namespace with its content and creates an empty one."""
     make_space(node, "lance", "a", k="old")
     declare(node, "lance", "a", "t")
@@ -76,7 +76,7 @@ def test_overwrite_makes_it_anew(node: DriverNode) -> None:
     assert told(node.post(f"{table('lance', 'a', 't')}/exists")) == (404, 4)
 
 
-def test_overwrite_of_what_is_not_there_makes_it(node: DriverNode) -> None:
+def test_overwrite_creates_a_missing_namespace(node: DriverNode) -> None:
     """In the mode Overwrite, a create of a missing namespace creates it."""
     assert node.done("POST", f"{space('lance', 'a')}/create", {"mode": "overwrite"}) == {"properties": {}}
 
@@ -91,7 +91,7 @@ def test_modes_are_checked(node: DriverNode) -> None:
         assert "must be one of" in answer.json()["error"]
 
 
-def test_drop_is_restricted_unless_told(node: DriverNode) -> None:
+def test_drop_of_namespace_with_content_needs_cascade(node: DriverNode) -> None:
     """Dropping a namespace with content is refused with 409 and code 3. With Cascade, the namespace and its content are
     dropped to the trash.
     """
@@ -108,7 +108,7 @@ def test_drop_is_restricted_unless_told(node: DriverNode) -> None:
     assert sorted(each["kind"] for each in trash) == ["namespace", "namespace", "table"]
 
 
-def test_a_missing_namespace(node: DriverNode) -> None:
+def test_drop_of_missing_namespace_returns_404_unless_skip(node: DriverNode) -> None:
     """Dropping a missing namespace is 404 with code 1, unless the mode is Skip, which returns an empty object."""
     assert told(node.post(f"{space('lance', 'a')}/drop")) == (404, 1)
     assert node.done("POST", f"{space('lance', 'a')}/drop", {"mode": "Skip"}) == {}
@@ -117,7 +117,7 @@ def test_a_missing_namespace(node: DriverNode) -> None:
     assert told(node.get(f"{space('lance', 'a')}/table/list")) == (404, 1)
 
 
-def test_a_catalog_is_made_and_dropped(node: DriverNode) -> None:
+def test_catalog_is_created_and_dropped_as_a_namespace(node: DriverNode) -> None:
     """A namespace of the first level is a catalog for Lance tables; it is dropped when it is empty, or with its
     content.
     """
@@ -131,7 +131,7 @@ def test_a_catalog_is_made_and_dropped(node: DriverNode) -> None:
     assert told(node.post(f"{space('side')}/exists")) == (404, 1)
 
 
-def test_the_root_and_catalogs_of_others_stay(node: DriverNode) -> None:
+def test_root_and_iceberg_catalogs_cannot_be_dropped(node: DriverNode) -> None:
     """The root can be neither created nor dropped, and Iceberg catalogs cannot be dropped over this protocol."""
     assert told(node.post(f"{space()}/create", {})) == (409, 2)
     assert told(node.post(f"{space()}/drop", {})) == (400, 13)
@@ -139,7 +139,7 @@ def test_the_root_and_catalogs_of_others_stay(node: DriverNode) -> None:
     assert told(node.post(f"{space('lance')}/create", {"mode": "overwrite"})) == (406, 0)
 
 
-def test_namespaces_of_iceberg_catalogs_are_shown(node: DriverNode) -> None:
+def test_iceberg_namespaces_are_listed_without_tables(node: DriverNode) -> None:
     """Namespaces of Iceberg catalogs are listed and described; their tables are not Lance tables."""
     iceberg.make_space(node, "a", k="v")
     iceberg.make_table(node, "a", "t")
@@ -163,7 +163,7 @@ def test_cascade_stops_at_iceberg_tables(node: DriverNode) -> None:
     assert names(node.get(f"{space('main', 'a')}/list")) == ["b"]
 
 
-def test_pages(node: DriverNode) -> None:
+def test_pages_have_the_requested_size_and_a_token(node: DriverNode) -> None:
     """Pages have the requested size and continue with a token, which the last page lacks. A limit of 0 returns an empty
     page.
     """
@@ -183,7 +183,7 @@ def test_pages(node: DriverNode) -> None:
         assert told(node.get(f"{space('lance')}/list?{query}")) == (400, 13)
 
 
-def test_what_is_hidden_takes_no_place_in_a_page(node: DriverNode) -> None:
+def test_hidden_objects_are_removed_before_paging(node: DriverNode) -> None:
     """Hidden objects are removed before the list is divided into pages."""
     for name in "abcd":
         make_space(node, "lance", name)
@@ -197,7 +197,7 @@ def test_what_is_hidden_takes_no_place_in_a_page(node: DriverNode) -> None:
     assert (first["namespaces"], second) == (["b"], {"namespaces": ["d"]})
 
 
-def test_a_protected_namespace_stays(node: DriverNode) -> None:
+def test_protected_namespace_cannot_be_dropped(node: DriverNode) -> None:
     """A protected namespace cannot be dropped, not even by a cascade from its parent: 409 with code 19."""
     make_space(node, "lance", "a")
     make_space(node, "lance", "a", "b")
@@ -208,7 +208,7 @@ def test_a_protected_namespace_stays(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("what", ["CATALOG/lance", "SCHEMA/lance.a", "TABLE/lance.a.t"])
-def test_a_cascade_from_a_protected_catalog_takes_nothing(node: DriverNode, what: str) -> None:
+def test_cascade_over_a_protected_catalog_drops_nothing(node: DriverNode, what: str) -> None:
     """A cascade over a catalog is refused before anything is dropped if the catalog or an object in it is protected,
     because the drop of a catalog is permanent.
     """
@@ -224,7 +224,7 @@ def test_a_cascade_from_a_protected_catalog_takes_nothing(node: DriverNode, what
     assert node.post(f"{table('lance', 'other')}/exists").status == 200
 
 
-def test_a_tables_name_is_no_namespaces(node: DriverNode) -> None:
+def test_refusal_of_a_tables_name_names_the_table(node: DriverNode) -> None:
     """A namespace with a table's name is refused, and the message names the table."""
     declare(node, "lance", "t")
 
@@ -234,7 +234,7 @@ def test_a_tables_name_is_no_namespaces(node: DriverNode) -> None:
         assert "Table already exists: lance.t" in answer.json()["detail"]
 
 
-def test_who_may_not_drop_a_catalog_empties_none(node: DriverNode) -> None:
+def test_cascade_without_drop_privilege_on_catalog_drops_nothing(node: DriverNode) -> None:
     """A cascade by a user who may not drop the catalog is refused before anything is dropped."""
     make_space(node, "lance", "a")
     declare(node, "lance", "a", "t")

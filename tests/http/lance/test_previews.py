@@ -56,7 +56,7 @@ def read(node: DriverNode, query: str = "", *, user: str = "bob") -> dict[str, A
     return answer.json()  # type: ignore[no-any-return]
 
 
-def test_first_rows(node: DriverNode) -> None:
+def test_preview_returns_first_rows_with_types(node: DriverNode) -> None:
     """A preview has the columns in order with types, the first numbers of vectors, and whether more rows exist."""
     head = read(node, "&rows=2")
 
@@ -69,7 +69,7 @@ def test_first_rows(node: DriverNode) -> None:
     assert (head["complete"], head["restricted"], head["columns_left_out"], head["snapshot_id"]) == (False, False, 0, 1)
 
 
-def test_chosen_columns_and_limits(node: DriverNode) -> None:
+def test_requested_columns_and_row_limits_are_applied(node: DriverNode) -> None:
     """Columns are returned in the requested order. At most 200 rows are returned, and omitted columns are counted."""
     head = read(node, "&rows=200&columns=vector,id")
 
@@ -78,7 +78,7 @@ def test_chosen_columns_and_limits(node: DriverNode) -> None:
     assert (head["complete"], head["columns_left_out"]) == (False, 1)
 
 
-def test_an_earlier_version(node: DriverNode) -> None:
+def test_earlier_version_can_be_previewed(node: DriverNode) -> None:
     """A preview of an earlier version has its rows. An unknown version is 404."""
     fill(node, "lance", "s", "versions", rows=ROWS.slice(0, 1))
     node.done("POST", f"{table('lance', 's', 'versions')}/insert?mode=append", arrow(ROWS.slice(5, 1)))
@@ -93,7 +93,7 @@ def test_an_earlier_version(node: DriverNode) -> None:
         assert (answer.status, answer["error"]["message"]) == (404, f"The table has no version {missing}")  # type: ignore[index]
 
 
-def test_a_declared_table_has_no_rows(node: DriverNode) -> None:
+def test_preview_of_declared_table_reports_no_data(node: DriverNode) -> None:
     """A preview of a table without data says that the table has none."""
     declare(node, "lance", "s", "empty")
 
@@ -103,12 +103,12 @@ def test_a_declared_table_has_no_rows(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("query", ["&rows=0", "&rows=201", "&rows=x", "&columns=nowhere", "&snapshot=x"])
-def test_bad_queries(node: DriverNode, query: str) -> None:
+def test_invalid_preview_parameters_return_400(node: DriverNode, query: str) -> None:
     """Invalid limits, unknown columns and versions are 400."""
     assert ask(node, query).status == 400
 
 
-def test_who_may_not_read_rows_gets_none(node: DriverNode) -> None:
+def test_preview_needs_the_privilege_to_read_rows(node: DriverNode) -> None:
     """A preview needs the privilege to read rows; the privilege to describe or change the table is not enough."""
     assert [ask(node, user=user).status for user in ("eve", "ann", "stranger")] == [403, 403, 403]
     assert b"SELECT_TABLE" in ask(node, user="eve").body
@@ -142,7 +142,7 @@ class DyingWorkers(NoLanceWorkers):
         raise ServiceUnavailable("a process died")
 
 
-def test_killed_process_and_deadline_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_worker_or_deadline_returns_503_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the worker process is killed or exceeds the deadline, the answer is 503 with advice, and the next preview
     succeeds.
     """

@@ -26,7 +26,7 @@ def home(node: DriverNode) -> DriverNode:
     return node
 
 
-def test_every_operation_is_answered() -> None:
+def test_every_operation_is_served_or_refused_by_name() -> None:
     """Each operation of the protocol has a route that serves it or refuses it by name."""
     served = {route.operation for route in LanceProtocol().router.routes}
     refused = {route.operation for route in unsupported_routes()}
@@ -43,7 +43,7 @@ def test_every_operation_is_answered() -> None:
         "/v1/table/lance$a$b$t/describe", "/lance//v1/table/lance__d__a__d__b__d__t/describe/?delimiter=__d__",
     ],
 )  # fmt: skip
-def test_one_table_by_many_paths(home: DriverNode, path: str) -> None:
+def test_all_path_spellings_address_the_same_table(home: DriverNode, path: str) -> None:
     """Paths with any delimiter, escaped or not, with doubled and final slashes, and the path of the protocol's own port
     name the same table.
     """
@@ -59,12 +59,12 @@ def test_one_table_by_many_paths(home: DriverNode, path: str) -> None:
         "/lance/v1/namespace/./list?delimiter=.", "/lance/v1/namespace//list", "/v1/namespace/list", "/lance/v1/namespace/%24/list/",
     ],
 )  # fmt: skip
-def test_the_root_by_many_paths(home: DriverNode, path: str) -> None:
+def test_root_is_addressed_by_delimiter_or_empty_id(home: DriverNode, path: str) -> None:
     """The root is the delimiter itself, or empty."""
     assert names(home.get(path)) == ["lance", "main"]
 
 
-def test_names_like_actions(node: DriverNode) -> None:
+def test_namespace_named_like_an_action_is_addressable(node: DriverNode) -> None:
     """A namespace with the name of an action, or of the path segment for tables, can be addressed by a path."""
     make_space(node, "list")
     make_space(node, "table")
@@ -75,7 +75,7 @@ def test_names_like_actions(node: DriverNode) -> None:
     assert names(node.get(f"{ROOT}/namespace/table/list")) == []
 
 
-def test_a_plus_that_stands_for_a_space(node: DriverNode) -> None:
+def test_plus_in_a_path_is_resolved_by_the_body_identifier(node: DriverNode) -> None:
     """A plus in a path may be a space: the identifier in the body decides, otherwise the client's name."""
     make_space(node, "lance", "d e")
 
@@ -86,7 +86,7 @@ def test_a_plus_that_stands_for_a_space(node: DriverNode) -> None:
     assert told(node.post(f"{ROOT}/namespace/lance$d+f/describe", {"id": ["lance", "d e"]})) == (400, 13)
 
 
-def test_a_body_that_names_something_else(home: DriverNode) -> None:
+def test_conflicting_identifiers_in_path_and_body_return_400(home: DriverNode) -> None:
     """If path and body name different objects, the request is refused with 400 and code 13."""
     answer = home.post(f"{table('lance', 'a', 'b', 't')}/describe", {"id": ["lance", "a", "b", "u"]})
 
@@ -96,7 +96,7 @@ def test_a_body_that_names_something_else(home: DriverNode) -> None:
 @pytest.mark.parametrize(
     "path", ["lance$", "$lance", "lance$$a", "lance$.", "lance$..", "%FF", "lance%00", "lance$a%1Fb"]
 )
-def test_bad_identifiers(node: DriverNode, path: str) -> None:
+def test_malformed_identifiers_return_400(node: DriverNode, path: str) -> None:
     """Empty, dotted and malformed names are 400 with code 13."""
     assert told(node.post(f"{ROOT}/namespace/{path}/describe", {})) == (400, 13)
 
@@ -104,18 +104,18 @@ def test_bad_identifiers(node: DriverNode, path: str) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"  ", b"{}", b"null", b'{"id":null,"identity":{"api_key":"x"},"context":{"a":"b"},"later":1}']
 )
-def test_bodies_may_say_nothing_or_more_than_is_known(home: DriverNode, body: bytes) -> None:
+def test_missing_bodies_and_unknown_fields_are_accepted(home: DriverNode, body: bytes) -> None:
     """A missing body is an empty one, null fields count as absent, and unknown fields are ignored."""
     assert home.post(f"{table('lance', 'a', 'b', 't')}/describe", body).status == 200
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"id":"lance"}', b'{"version":"1"}', b"\xff", b"[" * 20_000])
-def test_bodies_that_cannot_be_read(home: DriverNode, body: bytes) -> None:
+def test_malformed_bodies_return_400(home: DriverNode, body: bytes) -> None:
     """A body that is not a JSON object of the operation is refused with 400 and code 13."""
     assert told(home.post(f"{table('lance', 'a', 'b', 't')}/describe", body)) == (400, 13)
 
 
-def test_unknown_routes_and_methods_answer_in_the_same_shape(node: DriverNode) -> None:
+def test_unknown_routes_and_methods_return_a_json_error(node: DriverNode) -> None:
     """An unknown path or a wrong method is answered with a JSON body and code 0."""
     for method, path, expected in (
         ("GET", "/lance", 404), ("GET", "/lance/v2/table", 404), ("POST", f"{ROOT}/table/lance$t/dance", 404), ("GET", "/v1/table/x/y/z", 404),
@@ -124,13 +124,13 @@ def test_unknown_routes_and_methods_answer_in_the_same_shape(node: DriverNode) -
         assert told(node.ask(method, path)) == (expected, 0), path
 
 
-def test_other_paths_below_v1_are_not_for_this_protocol(node: DriverNode) -> None:
+def test_iceberg_paths_below_v1_get_no_lance_error(node: DriverNode) -> None:
     """A request to Iceberg REST without /iceberg in its path is not answered in Lance's format."""
     assert "instance" not in node.get("/v1/config").json()
     assert LanceRouter("/lance/v1", ()).reach([b"v1", b"config"]) == 0
 
 
-def test_credentials(node: DriverNode) -> None:
+def test_token_is_accepted_as_bearer_or_api_key(node: DriverNode) -> None:
     """A token is accepted in Authorization as Bearer, which takes precedence, and in x-api-key. Missing credentials are
     401 with code 16.
     """
@@ -156,7 +156,7 @@ def test_credentials(node: DriverNode) -> None:
     )  # other protocols do not accept it as a credential
 
 
-def test_a_database_is_a_catalog(home: DriverNode) -> None:
+def test_database_header_selects_the_catalog(home: DriverNode) -> None:
     """Identifiers are relative to the catalog that LanceDB's clients name as database in a header."""
     database = {"x_lancedb_database": "lance"}
 
@@ -170,7 +170,7 @@ def test_a_database_is_a_catalog(home: DriverNode) -> None:
     assert names(home.get(f"{ROOT}/namespace/a/table/list", **database)) == ["s"]
 
 
-def test_a_metalake_by_parameter_or_header(home: DriverNode) -> None:
+def test_metalake_is_selected_by_parameter_or_header(home: DriverNode) -> None:
     """A parameter or a header selects the metalake; the parameter takes precedence. Users who are not in it are
     refused.
     """
@@ -184,7 +184,7 @@ def test_a_metalake_by_parameter_or_header(home: DriverNode) -> None:
     assert told(home.get(listed, x_limnos_metalake="a/b")) == told(home.get(f"{listed}?metalake=a/b"))
 
 
-def test_a_failure_says_what_it_is_about(node: DriverNode) -> None:
+def test_error_body_names_object_detail_and_request_id(node: DriverNode) -> None:
     """`error` begins with the object, because clients put text before it; `detail` is a sentence, `instance` the
     request id.
     """

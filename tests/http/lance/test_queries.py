@@ -46,7 +46,9 @@ def ask(node: DriverNode, **body: object) -> DriverAnswer:
         ({"k": 1, "vector": NEAR, "nprobes": 20, "minimum_nprobes": 20, "maximum_nprobes": 0, "refine_factor": None, "version": 1}, [2]),
     ],
 )  # fmt: skip
-def test_rows_that_are_found(home: DriverNode, body: dict[str, object], expected: list[object]) -> None:
+def test_vectors_filters_and_versions_select_rows(
+    home: DriverNode, body: dict[str, object], expected: list[object]
+) -> None:
     """Vectors, filters, pages and versions select rows in both clients' formats."""
     assert ids(ask(home, **body)) == expected
 
@@ -57,7 +59,7 @@ def test_rows_that_are_found(home: DriverNode, body: dict[str, object], expected
         (["id"], {"id": 2}), ({"column_names": ["id"]}, {"id": 2}), ({"column_aliases": {"twice": "id * 2"}}, {"twice": 4}), ([["twice", "id * 2"]], {"twice": 4}), ({"twice": "id * 2"}, {"twice": 4}),
     ],
 )  # fmt: skip
-def test_columns(home: DriverNode, columns: object, expected: dict[str, object]) -> None:
+def test_columns_may_be_names_or_expressions(home: DriverNode, columns: object, expected: dict[str, object]) -> None:
     """Columns may be names or expressions; the distance is always returned, the row id on request."""
     (row,) = rows_of(ask(home, k=1, vector=NEAR, columns=columns, with_row_id=True))
 
@@ -75,12 +77,14 @@ def test_columns(home: DriverNode, columns: object, expected: dict[str, object])
         ({"k": 1, "full_text_query": {"structured_query": {"query": {"match": {}, "phrase": {}}}}}, (400, 13)), ({"k": "many"}, (400, 13)),
     ],
 )  # fmt: skip
-def test_queries_that_are_refused(home: DriverNode, body: dict[str, object], expected: tuple[int, int]) -> None:
+def test_invalid_queries_are_refused_with_their_code(
+    home: DriverNode, body: dict[str, object], expected: tuple[int, int]
+) -> None:
     """An invalid query is refused with its code before the answer begins."""
     assert told(ask(home, **body)) == expected
 
 
-def test_a_long_answer_comes_whole(home: DriverNode) -> None:
+def test_long_answer_is_one_valid_arrow_file(home: DriverNode) -> None:
     """The pieces of a long answer form one valid Arrow file."""
     rows = pa.table({"id": pa.array(range(200_000), pa.int64()), "text": ["some words"] * 200_000})
     fill(home, "lance", "s", "long", rows=rows)
@@ -90,14 +94,14 @@ def test_a_long_answer_comes_whole(home: DriverNode) -> None:
     assert pa.ipc.open_file(answer.body).read_all().equals(rows)
 
 
-def test_several_vectors_say_whose_rows_are_whose(home: DriverNode) -> None:
+def test_multi_vector_rows_have_their_vector_index(home: DriverNode) -> None:
     """Each row of a query with several vectors has the index of its vector."""
     found = rows_of(ask(home, k=1, vector={"multi_vector": [NEAR, [0.0, 1.0]]}, columns=["id"]))
 
     assert [(row["query_index"], row["id"]) for row in found] == [(0, 2), (1, 1)]
 
 
-def test_plans(home: DriverNode) -> None:
+def test_query_plans_and_analyses_are_returned_as_text(home: DriverNode) -> None:
     """Query plans and analyses are returned as text. An invalid query is refused with its code."""
     plan = home.post(f"{T}/explain_plan", {"query": {"k": 1, "vector": [], "filter": "id > 1"}, "verbose": True}).json()
     ran = home.post(f"{T}/analyze_plan", {"k": 1, "vector": NEAR}).json()
@@ -111,7 +115,7 @@ def test_plans(home: DriverNode) -> None:
 @pytest.mark.parametrize(
     "vector", [[1] * 100_001, {"single_vector": [1] * 100_001}, {"multi_vector": [[1] * 50_001] * 2}]
 )
-def test_vectors_have_a_bound(home: DriverNode, vector: object) -> None:
+def test_number_of_vector_items_is_limited(home: DriverNode, vector: object) -> None:
     """The number of vector items is limited, because the event loop validates each of them."""
     answer = ask(home, k=1, vector=vector)
 

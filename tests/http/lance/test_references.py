@@ -34,7 +34,7 @@ def versions(node: DriverNode, branch: str = "") -> list[int]:
     return [each["version"] for each in node.done("POST", f"{AT}/version/list?branch={branch}", {})["versions"]]
 
 
-def test_tags(node: DriverNode, path: str) -> None:
+def test_tags_are_created_listed_moved_and_deleted(node: DriverNode, path: str) -> None:
     """A tag can be created, listed, moved and deleted, and Lance's own library reads it."""
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
     assert node.done("POST", f"{AT}/tags/version", {"tag": "v1"}) == {"version": 1}
@@ -59,7 +59,7 @@ def test_tags(node: DriverNode, path: str) -> None:
     assert told(node.post(f"{AT}/tags/version", {"tag": "v1"})) == (404, 8)
 
 
-def test_a_number_that_no_version_has_is_a_wrong_request(node: DriverNode, path: str) -> None:
+def test_out_of_range_version_number_is_a_bad_request(node: DriverNode, path: str) -> None:
     """A version number beyond the library's range is a bad request, and the tag is unchanged."""
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
 
@@ -69,7 +69,7 @@ def test_a_number_that_no_version_has_is_a_wrong_request(node: DriverNode, path:
     assert node.done("POST", f"{AT}/tags/version", {"tag": "v1"}) == {"version": 1}
 
 
-def test_a_name_that_ends_in_the_middle_is_a_wrong_request(node: DriverNode, path: str) -> None:
+def test_name_with_zero_byte_is_a_bad_request(node: DriverNode, path: str) -> None:
     """A name with a zero byte, on which Lance's library fails, is refused as a bad request, and the next request
     succeeds.
     """
@@ -77,7 +77,7 @@ def test_a_name_that_ends_in_the_middle_is_a_wrong_request(node: DriverNode, pat
     assert node.done("POST", f"{AT}/describe", {})["version"] == 3
 
 
-def test_lancedb_is_told_of_taken_names_as_a_wrong_request(node: DriverNode, path: str) -> None:
+def test_lancedb_client_gets_400_for_a_used_reference_name(node: DriverNode, path: str) -> None:
     """For LanceDB's remote client, which retries on 409, a tag or branch name in use is refused with 400."""
     t = table("lance", "t")
     tag, branch = {"tag": "twice", "version": 1}, {"name": "twice"}
@@ -89,7 +89,7 @@ def test_lancedb_is_told_of_taken_names_as_a_wrong_request(node: DriverNode, pat
         assert told(node.ask("POST", f"{t}/{action}", body, user_agent="LanceDB-Python-Client/0.40.0")) == (400, 13)
 
 
-def test_branches(node: DriverNode, path: str) -> None:
+def test_branches_are_created_versioned_and_deleted(node: DriverNode, path: str) -> None:
     """A branch is created at a version, has its own versions, and is deleted with its files."""
     node.done("POST", f"{AT}/branches/create", {"name": "dev", "from_version": 2})
     node.done("POST", f"{AT}/branches/create", {"name": "feat/x", "from_branch": "dev"})
@@ -157,7 +157,7 @@ def test_old_versions_are_deleted(node: DriverNode, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", KINDS[:1], ids=["managed"], indirect=True)
-def test_a_right_that_goes_before_the_store_is_asked_deletes_no_versions(
+def test_delete_privilege_is_checked_again_in_the_transaction(
     node: DriverNode, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The privilege to delete versions is checked again in the transaction. If only the privilege to read is left, no
@@ -176,7 +176,7 @@ def test_a_right_that_goes_before_the_store_is_asked_deletes_no_versions(
     assert versions(node) == [1, 2, 3]
 
 
-def test_what_was_branched_by_path_is_not_there(node: DriverNode, tmp_path: Path) -> None:
+def test_branch_created_by_path_is_not_listed(node: DriverNode, tmp_path: Path) -> None:
     """A branch that was created by path, past a table with managed versions, is not listed. A branch of that name
     created over the server replaces it.
     """
@@ -196,7 +196,7 @@ def test_what_was_branched_by_path_is_not_there(node: DriverNode, tmp_path: Path
     assert versions(node, "dev") == [1]
 
 
-def test_a_table_without_data_has_neither(node: DriverNode) -> None:
+def test_table_without_data_has_no_tags_or_branches(node: DriverNode) -> None:
     """A declared table without data has no tags or branches, and none can be created."""
     declare(node, "lance", "t")
 

@@ -25,14 +25,16 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[s
         yield refusal_tables.answers(node, refusals.cases)
 
 
-def test_every_route_has_its_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
+def test_refusal_table_covers_every_served_route(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table contains each served route, and each of its rows is requested."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(asked)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
+def test_every_caller_gets_the_status_and_code_of_the_table(
+    asked: dict[Row, dict[str, DriverAnswer]], row: Row
+) -> None:
     """Every caller gets the status and code that the table states."""
     assert {who: refusals.cell(asked[row][who]) for who in CALLERS} == WRITTEN[row]
 
@@ -45,7 +47,9 @@ PAIRS = sorted(
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: tuple[str, str, str]) -> None:
+def test_refusals_do_not_reveal_whether_an_object_exists(
+    asked: dict[Row, dict[str, DriverAnswer]], pair: tuple[str, str, str]
+) -> None:
     """A caller who may load neither the existing nor the missing object gets the same message for both, except for the
     name.
     """
@@ -77,6 +81,6 @@ def _unnamed(body: dict[str, object], who: str) -> str:
     return re.sub(r"NAME(\.(NAME|t))*", "NAME", text)
 
 
-def test_nobody_is_asked_who_it_is(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
+def test_request_without_credentials_returns_401(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
     """Every row without credentials is refused with 401."""
     assert {answers["nobody"].status for answers in asked.values()} == {401}

@@ -49,7 +49,7 @@ def create(
     return node.ask("POST", f"{table(*path)}/create?{query}", arrow() if body is None else body, user=user, **headers)
 
 
-def test_a_table_is_made_of_rows(home: DriverNode, t: tuple[str, ...]) -> None:
+def test_table_is_created_with_rows_and_properties(home: DriverNode, t: tuple[str, ...]) -> None:
     """A created table has its rows at version 1 in its own location, and its properties are stored."""
     made = create(home, f"mode=Create&{properties(k='v')}", *t).json()
 
@@ -59,7 +59,7 @@ def test_a_table_is_made_of_rows(home: DriverNode, t: tuple[str, ...]) -> None:
     assert (found["version"], found["properties"], found["location"]) == (1, {"k": "v"}, made["location"])
 
 
-def test_headers_of_older_clients(home: DriverNode, t: tuple[str, ...]) -> None:
+def test_location_and_properties_are_read_from_headers(home: DriverNode, t: tuple[str, ...]) -> None:
     """Location and properties can be sent in headers."""
     place = f"file://{home.data}/warehouse/lance/mine"
     headers = {"x_lance_table_location": place, "x_lance_table_properties": '{"k":"v"}'}
@@ -69,7 +69,7 @@ def test_headers_of_older_clients(home: DriverNode, t: tuple[str, ...]) -> None:
     assert (made["location"], made["properties"]) == (place, {"k": "v"})
 
 
-def test_a_name_that_is_taken(home: DriverNode, t: tuple[str, ...]) -> None:
+def test_create_with_a_used_name_depends_on_the_mode(home: DriverNode, t: tuple[str, ...]) -> None:
     """A create with a name in use is refused. With exist_ok it returns the existing table, and with overwrite it writes
     the table's next version and removes its properties.
     """
@@ -85,7 +85,7 @@ def test_a_name_that_is_taken(home: DriverNode, t: tuple[str, ...]) -> None:
     assert told(create(home, "", "lance", "s")) == (409, 5)
 
 
-def test_properties_are_kept_when_the_right_goes_behind_the_rows(
+def test_ownership_lost_during_overwrite_keeps_properties(
     home: DriverNode, t: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the owner loses the ownership while rows are overwritten, the table's properties do not change."""
@@ -137,7 +137,9 @@ def test_rows_are_added(home: DriverNode, t: tuple[str, ...]) -> None:
         (arrow(pa.table({"id": pa.array([1], pa.int32())})), 20), (arrow(pa.table({"other": [1]})), 20),
     ],
 )  # fmt: skip
-def test_bodies_that_are_refused(home: DriverNode, t: tuple[str, ...], body: bytes, code: int) -> None:
+def test_bodies_without_matching_arrow_rows_are_refused(
+    home: DriverNode, t: tuple[str, ...], body: bytes, code: int
+) -> None:
     """A body that is no Arrow stream is 400 with code 13, other columns are code 20; the table is unchanged."""
     fill(home, *t)
 
@@ -146,7 +148,7 @@ def test_bodies_that_are_refused(home: DriverNode, t: tuple[str, ...], body: byt
     assert home.done("POST", f"{table(*t)}/describe", {})["version"] == 1
 
 
-def test_a_table_that_did_not_come_to_be(home: DriverNode, t: tuple[str, ...]) -> None:
+def test_failed_create_leaves_no_table_or_file(home: DriverNode, t: tuple[str, ...]) -> None:
     """A create with an unreadable body leaves neither a table nor a file."""
     before = {path for path in (home.data / "warehouse").rglob("*") if path.is_file()}
 
@@ -156,7 +158,7 @@ def test_a_table_that_did_not_come_to_be(home: DriverNode, t: tuple[str, ...]) -
     assert {path for path in (home.data / "warehouse").rglob("*") if path.is_file()} == before
 
 
-def test_a_place_that_holds_a_table_already(home: DriverNode, t: tuple[str, ...]) -> None:
+def test_create_at_a_location_with_data_is_refused(home: DriverNode, t: tuple[str, ...]) -> None:
     """A create at a location with data is refused."""
     answer = create(home, "", *t, x_lance_table_location=lay(home, "old"))
 
@@ -178,7 +180,7 @@ def test_rows_are_counted(home: DriverNode, t: tuple[str, ...], body: dict[str, 
     assert count(home, *t, **body) == expected
 
 
-def test_a_link_out_of_the_warehouse(home: DriverNode, t: tuple[str, ...], tmp_path: Path) -> None:
+def test_write_through_a_link_out_of_the_roots_is_refused(home: DriverNode, t: tuple[str, ...], tmp_path: Path) -> None:
     """A write through a link out of the catalog's roots is refused."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -191,7 +193,7 @@ def test_a_link_out_of_the_warehouse(home: DriverNode, t: tuple[str, ...], tmp_p
     assert not list(outside.iterdir())
 
 
-def test_rights(home: DriverNode, t: tuple[str, ...]) -> None:
+def test_read_and_write_privileges_are_separate(home: DriverNode, t: tuple[str, ...]) -> None:
     """Users who may only read are refused to write, and users who may only write are refused to read."""
     fill(home, *t)
     for user, privilege in (("reader", "select_table"), ("writer", "modify_table")):
@@ -204,7 +206,7 @@ def test_rights(home: DriverNode, t: tuple[str, ...]) -> None:
     assert told(create(home, "mode=overwrite", *t, user="writer")) == (403, 15)
 
 
-def test_who_creates_over_what_is_there(home: DriverNode, t: tuple[str, ...]) -> None:
+def test_filling_and_overwriting_need_their_own_privileges(home: DriverNode, t: tuple[str, ...]) -> None:
     """Filling a declared table needs the right to change it, overwriting the right to drop it; other rights are not
     enough.
     """

@@ -43,7 +43,7 @@ def lake(tmp_path: Path, root: Path) -> Iterator[DriverNode]:
         yield running
 
 
-def test_a_directory_is_listed_and_described_as_it_is_now(lake: DriverNode, root: Path) -> None:
+def test_directory_changes_are_listed_and_described_immediately(lake: DriverNode, root: Path) -> None:
     """Namespaces and tables are listed in pages with full identifiers. Changes of the directory are visible
     immediately.
     """
@@ -68,7 +68,7 @@ def test_a_directory_is_listed_and_described_as_it_is_now(lake: DriverNode, root
     assert lake.post(f"{table('shown', 'new')}/exists", {"version": 1}).status == 200
 
 
-def test_what_is_not_there_or_no_table_is_told(lake: DriverNode) -> None:
+def test_missing_objects_and_foreign_folders_have_their_codes(lake: DriverNode) -> None:
     """Missing namespaces, tables and versions are refused with their codes. A foreign folder exists as a table, but
     describing it is 409.
     """
@@ -82,7 +82,7 @@ def test_what_is_not_there_or_no_table_is_told(lake: DriverNode) -> None:
     assert "does not comply with the Lance table format" in str(foreign["detail"])
 
 
-def test_rows_versions_and_tags_are_read(lake: DriverNode, root: Path) -> None:
+def test_rows_versions_and_tags_of_directory_tables_are_read(lake: DriverNode, root: Path) -> None:
     """Rows are counted, queried and explained; versions, tags, branches and indices are listed; declared tables have no
     rows.
     """
@@ -105,7 +105,7 @@ def test_rows_versions_and_tags_are_read(lake: DriverNode, root: Path) -> None:
     assert told(lake.post(f"{docs}/count_rows", {"version": 9})) == (404, 11)
 
 
-def test_gravitino_lists_and_loads_it(lake: DriverNode) -> None:
+def test_gravitino_lists_and_loads_directory_tables(lake: DriverNode) -> None:
     """Gravitino REST lists schemas by their parents, with one for the catalog itself, and tables with columns. Creates
     are refused.
     """
@@ -121,7 +121,7 @@ def test_gravitino_lists_and_loads_it(lake: DriverNode) -> None:
     assert lake.get(f"{schemas}/none/tables").status == 404
 
 
-def test_nothing_is_made_or_changed_there(lake: DriverNode, root: Path) -> None:
+def test_writes_to_a_directory_catalog_are_refused(lake: DriverNode, root: Path) -> None:
     """Over every protocol, declaring, registering, dropping, moving and writing tables of the directory is refused."""
     before = sorted(root.rglob("*"))
     for address, body in (
@@ -142,7 +142,7 @@ def test_nothing_is_made_or_changed_there(lake: DriverNode, root: Path) -> None:
     assert sorted(root.rglob("*")) == before
 
 
-def test_rights_are_those_on_the_catalog(lake: DriverNode) -> None:
+def test_directory_access_follows_catalog_privileges(lake: DriverNode) -> None:
     """A user without rights gets the same refusal for existing and missing tables. Grants and revokes on the catalog
     take effect immediately.
     """
@@ -162,7 +162,7 @@ def test_rights_are_those_on_the_catalog(lake: DriverNode) -> None:
     assert told(lake.post(f"{table('shown', 'top')}/describe", {}, user="eve")) == (403, 15)
 
 
-def test_only_what_the_server_may_read_is_shown(lake: DriverNode, tmp_path: Path, root: Path) -> None:
+def test_directory_outside_the_server_roots_is_refused(lake: DriverNode, tmp_path: Path, root: Path) -> None:
     """A catalog of a directory outside of the server's roots is refused at its creation. Links out of the directory are
     refused at each access.
     """
@@ -179,7 +179,7 @@ def test_only_what_the_server_may_read_is_shown(lake: DriverNode, tmp_path: Path
     assert told(lake.get(f"{space('led')}/table/list")) == (400, 13)
 
 
-def test_a_schema_is_told_to_who_may_use_the_catalog(lake: DriverNode) -> None:
+def test_gravitino_schema_needs_use_catalog(lake: DriverNode) -> None:
     """Over Gravitino REST the right to use schemas is not enough without USE_CATALOG."""
     grant(lake, "dan", "use_schema select_table", kind="CATALOG", on="shown")
 

@@ -78,7 +78,7 @@ COUNTS = ("num_inserted_rows", "num_updated_rows", "updated_rows")
 
 @pytest.mark.parametrize("managed", [False, True], ids=["storage", "server"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_that_the_store_refuses_is_not_made(
+def test_store_refusal_returns_503_and_changes_no_version(
     node: DriverNode, store: ObjectStoreServer, change: str, *, managed: bool
 ) -> None:
     """If the store refuses rows or the manifest, the answer is 503 with code 17 and every version is unchanged; later
@@ -95,7 +95,7 @@ def test_a_change_that_the_store_refuses_is_not_made(
     assert ids(node, at) == sorted(["1", "2", "3"] * (2 if change == "insert" else 1))
 
 
-def test_a_store_that_is_busy_for_a_moment_is_asked_again(node: DriverNode, store: ObjectStoreServer) -> None:
+def test_busy_store_is_retried_and_rows_are_written_once(node: DriverNode, store: ObjectStoreServer) -> None:
     """If the store is busy for a moment, the server retries, and the rows are written once."""
     at = filled(node, "busy", managed=True)
     with refusing(store, RequestFault("PUT", STAGED, LATER, times=1)):
@@ -106,7 +106,7 @@ def test_a_store_that_is_busy_for_a_moment_is_asked_again(node: DriverNode, stor
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("status", [NO, LATER])
-def test_a_version_that_is_committed_is_told_as_made(
+def test_commit_succeeds_if_final_manifest_rename_fails(
     node: DriverNode, store: ObjectStoreServer, change: str, status: str
 ) -> None:
     """If the store refuses to give a committed manifest its final name, the writer's answer is a success. Reads are 503
@@ -126,7 +126,7 @@ def test_a_version_that_is_committed_is_told_as_made(
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_is_committed_in_files_is_told_as_made(node: DriverNode, store: ObjectStoreServer, change: str) -> None:
+def test_commit_succeeds_if_manifest_read_back_fails(node: DriverNode, store: ObjectStoreServer, change: str) -> None:
     """If the store refuses to return a manifest that it has just accepted, the answer is a success, so that the client
     does not repeat the change.
     """
@@ -139,7 +139,7 @@ def test_what_is_committed_in_files_is_told_as_made(node: DriverNode, store: Obj
     assert ids(node, at) == sorted(["1", "2", "3"] * (2 if change == "insert" else 1))
 
 
-def test_a_table_that_cannot_be_made_is_not_there(node: DriverNode, store: ObjectStoreServer) -> None:
+def test_create_refused_by_the_store_leaves_no_name_or_files(node: DriverNode, store: ObjectStoreServer) -> None:
     """A create that the store refuses leaves neither a name nor files."""
     before = store.names("cloud/")
     for pattern in (ROWS_OF, FINAL):
@@ -152,7 +152,7 @@ def test_a_table_that_cannot_be_made_is_not_there(node: DriverNode, store: Objec
     assert len({each.split("/")[1] for each in new}) <= 3
 
 
-def test_rows_that_the_store_does_not_give_are_not_found_empty(node: DriverNode, store: ObjectStoreServer) -> None:
+def test_refused_store_reads_are_errors_not_empty_results(node: DriverNode, store: ObjectStoreServer) -> None:
     """A count and a query whose reads the store refuses are errors, not empty results."""
     at = filled(node, "read", managed=False)
     with refusing(store, RequestFault("GET", ROWS_OF, NO)):
@@ -175,7 +175,7 @@ def taken_away(node: DriverNode, store: ObjectStoreServer, at: str, pattern: str
     return held
 
 
-def test_manifests_of_a_managed_table_that_were_deleted_are_told(node: DriverNode, store: ObjectStoreServer) -> None:
+def test_managed_table_with_deleted_manifests_returns_409(node: DriverNode, store: ObjectStoreServer) -> None:
     """If manifests of a table with managed versions were deleted, reads and writes are 409 with code 19. They succeed
     once the manifests are restored.
     """
@@ -193,9 +193,7 @@ def test_manifests_of_a_managed_table_that_were_deleted_are_told(node: DriverNod
     assert (versions(node, at), len(ids(node, at))) == ([1, 2], 2 * len(ROWS))
 
 
-def test_where_files_say_what_there_is_a_deleted_manifest_is_no_version(
-    node: DriverNode, store: ObjectStoreServer
-) -> None:
+def test_unmanaged_table_falls_back_from_a_deleted_manifest(node: DriverNode, store: ObjectStoreServer) -> None:
     """If the latest manifest of a table without managed versions was deleted, the previous version is the latest, for
     reads and writes.
     """
@@ -210,7 +208,7 @@ def test_where_files_say_what_there_is_a_deleted_manifest_is_no_version(
 
 
 @pytest.mark.parametrize("managed", [False, True], ids=["storage", "server"])
-def test_a_branch_in_an_object_store(node: DriverNode, *, managed: bool) -> None:
+def test_object_store_branch_is_read_and_written(node: DriverNode, *, managed: bool) -> None:
     """A branch shares its table's files, and is read and written like the table."""
     at = filled(node, f"branched_{managed}", managed=managed)
     node.done("POST", f"{at}/branches/create", {"name": "dev"})

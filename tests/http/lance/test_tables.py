@@ -43,7 +43,7 @@ def path_of(location: object) -> Path:
     return Path(str(location).removeprefix("file://"))
 
 
-def test_a_declared_table_is_there(node: DriverNode) -> None:
+def test_declared_table_is_listed_without_version_or_files(node: DriverNode) -> None:
     """A declared table has its own location, is listed, is described without a version, and has no files."""
     make_space(node, "lance", "a")
 
@@ -61,7 +61,7 @@ def test_a_declared_table_is_there(node: DriverNode) -> None:
     assert not path_of(made["location"]).exists()
 
 
-def test_what_clients_write_by_path_is_described(node: DriverNode) -> None:
+def test_rows_written_by_path_are_described_immediately(node: DriverNode) -> None:
     """Rows written by path are described immediately: version, schema with Arrow's type names, and the table is listed
     with data.
     """
@@ -78,7 +78,7 @@ def test_what_clients_write_by_path_is_described(node: DriverNode) -> None:
     assert names(node.get(f"{space('lance')}/table/list?include_declared=false")) == ["t"]
 
 
-def test_details_are_left_out_where_they_are_not_wanted(node: DriverNode) -> None:
+def test_load_detailed_metadata_false_omits_the_version(node: DriverNode) -> None:
     """With load_detailed_metadata=false, in body or query, no version is returned; check_declared says whether data
     exists.
     """
@@ -92,7 +92,7 @@ def test_details_are_left_out_where_they_are_not_wanted(node: DriverNode) -> Non
     assert told(node.post(f"{at}?check_declared=maybe&load_detailed_metadata=false", {})) == (400, 13)
 
 
-def test_older_states_are_described(node: DriverNode) -> None:
+def test_version_tag_or_branch_can_be_described(node: DriverNode) -> None:
     """A version, tag or branch is described, or missing with its own code; a tag together with a version is refused."""
     made = declare(node, "lance", "t")
     write(made["location"])
@@ -116,7 +116,7 @@ def test_older_states_are_described(node: DriverNode) -> None:
     assert node.post(f"{table('lance', 't')}/exists", {"version": 2}).status == 200
 
 
-def test_a_declared_table_has_no_past(node: DriverNode) -> None:
+def test_version_of_declared_table_is_reported_missing(node: DriverNode) -> None:
     """A version or tag of a declared table without data is reported as missing."""
     declare(node, "lance", "t")
 
@@ -125,7 +125,7 @@ def test_a_declared_table_has_no_past(node: DriverNode) -> None:
     assert told(node.post(f"{table('lance', 't')}/exists", {"version": 1})) == (404, 11)
 
 
-def test_damaged_files_are_told_as_such(node: DriverNode) -> None:
+def test_describing_a_table_with_damaged_files_returns_409(node: DriverNode) -> None:
     """A table with damaged files is listed and exists; only its detailed description fails, 409 with code 19."""
     node.done("POST", f"{table('lance', 't')}/register", {"location": lay(node, "junk")})
 
@@ -148,7 +148,7 @@ def test_missing_tables_and_namespaces_have_codes_of_their_own(node: DriverNode)
     assert told(node.post(f"{table('lance')}/describe", {})) == (404, 4)
 
 
-def test_names_are_taken_once(node: DriverNode) -> None:
+def test_tables_and_namespaces_share_one_name_space(node: DriverNode) -> None:
     """Tables and namespaces share their names: 409 with code 5 for a table, 2 for a namespace."""
     make_space(node, "lance", "a")
     declare(node, "lance", "t")
@@ -160,7 +160,7 @@ def test_names_are_taken_once(node: DriverNode) -> None:
     assert told(node.post(f"{table('lance', 't', 'u')}/declare", {})) == (404, 1)
 
 
-def test_locations_are_the_tables_own(node: DriverNode) -> None:
+def test_requested_location_must_be_unused_and_in_the_roots(node: DriverNode) -> None:
     """A requested location is used unchanged; one outside of the catalog's roots, or of another table, is refused."""
     inside = f"file://{node.data}/warehouse/lance/mine"
 
@@ -169,7 +169,7 @@ def test_locations_are_the_tables_own(node: DriverNode) -> None:
         assert told(node.post(f"{table('lance', 'u')}/declare", {"location": place})) == (400, 13), place
 
 
-def test_register_wants_a_table(node: DriverNode) -> None:
+def test_register_needs_a_location_with_data(node: DriverNode) -> None:
     """A table can only be registered at a location with data, and only once. The location may be relative to the
     warehouse.
     """
@@ -184,7 +184,7 @@ def test_register_wants_a_table(node: DriverNode) -> None:
     assert told(node.post(f"{table('lance', 't')}/register", {"location": place})) == (409, 5)
 
 
-def test_register_does_not_follow_links_out(node: DriverNode, tmp_path: Path) -> None:
+def test_register_of_a_link_out_of_the_warehouse_is_refused(node: DriverNode, tmp_path: Path) -> None:
     """Registering a link in the warehouse that leads out of it is refused."""
     (tmp_path / "secret" / "_versions").mkdir(parents=True)
     (tmp_path / "secret" / "_versions" / "1.manifest").write_bytes(b"x")
@@ -194,7 +194,7 @@ def test_register_does_not_follow_links_out(node: DriverNode, tmp_path: Path) ->
     assert told(node.post(f"{table('lance', 't')}/register", {"location": "link"})) == (409, 19)
 
 
-def test_register_overwrites_only_when_told(node: DriverNode) -> None:
+def test_register_in_overwrite_mode_replaces_the_table(node: DriverNode) -> None:
     """In the mode Overwrite, a register replaces the table of the name. The files of the replaced table stay."""
     first = declare(node, "lance", "t")["location"]
     write(first)
@@ -206,7 +206,7 @@ def test_register_overwrites_only_when_told(node: DriverNode) -> None:
     assert lance.dataset(str(first)).count_rows() == 2
 
 
-def test_deregister_keeps_and_drop_deletes_what_is_its_own(node: DriverNode) -> None:
+def test_deregister_keeps_files_and_drop_deletes_them(node: DriverNode) -> None:
     """Files of a deregistered table stay and can be registered again; those of a dropped one are deleted after the
     trash retention.
     """
@@ -238,7 +238,7 @@ def expire(node: DriverNode) -> None:
     node.runner.run(go())
 
 
-def test_a_dropped_table_comes_back(node: DriverNode) -> None:
+def test_dropped_table_can_be_restored_with_its_rows(node: DriverNode) -> None:
     """A restored table has its rows, and none of its files are deleted later."""
     place = declare(node, "lance", "t")["location"]
     write(place)
@@ -253,7 +253,7 @@ def test_a_dropped_table_comes_back(node: DriverNode) -> None:
     assert node.done("POST", f"{table('lance', 't')}/describe", {})["version"] == 1
 
 
-def test_what_was_let_go_of_keeps_its_files(node: DriverNode) -> None:
+def test_table_removed_from_the_trash_keeps_its_files(node: DriverNode) -> None:
     """If a table is removed from the trash by request, its files stay."""
     place = declare(node, "lance", "t")["location"]
     write(place)
@@ -266,7 +266,7 @@ def test_what_was_let_go_of_keeps_its_files(node: DriverNode) -> None:
     assert lance.dataset(str(place)).count_rows() == 2
 
 
-def test_rename_keeps_the_table(node: DriverNode) -> None:
+def test_rename_keeps_files_grants_and_properties(node: DriverNode) -> None:
     """A renamed or moved table keeps its files, grants and properties."""
     make_space(node, "lance", "a")
     made = declare(node, "lance", "t", properties={"k": "v"})
@@ -286,7 +286,7 @@ def test_rename_keeps_the_table(node: DriverNode) -> None:
     assert told(node.post(at, {})) == (400, 13)
 
 
-def test_all_tables(node: DriverNode) -> None:
+def test_all_tables_lists_every_depth_in_pages(node: DriverNode) -> None:
     """All visible tables are listed at every depth with their full identifiers, in pages."""
     make_space(node, "lance", "a")
     make_space(node, "lance", "a", "b")
@@ -309,7 +309,7 @@ def test_all_tables(node: DriverNode) -> None:
         assert found == whole
 
 
-def test_lists_show_what_the_caller_may_see(node: DriverNode) -> None:
+def test_hidden_tables_are_removed_before_paging(node: DriverNode) -> None:
     """Hidden tables are removed before the list is divided into pages."""
     make_space(node, "lance", "a")
     for name in "abcd":
@@ -326,7 +326,7 @@ def test_lists_show_what_the_caller_may_see(node: DriverNode) -> None:
     assert node.get(f"{ROOT}/table", user="ana").json() == {"tables": ["lance$a$b", "lance$a$d"]}
 
 
-def test_iceberg_rest_knows_no_lance_table(node: DriverNode) -> None:
+def test_iceberg_rest_refuses_lance_tables(node: DriverNode) -> None:
     """Over Iceberg REST a Lance table is not listed, and is refused with the reason."""
     make_space(node, "lance", "a")
     declare(node, "lance", "a", "t")
@@ -359,7 +359,7 @@ def test_grants_hold_for_lance_tables(node: DriverNode) -> None:
     assert node.post(f"{at}/drop", user="ana").status == 200
 
 
-def test_a_namespace_of_the_settings_name_comes_first(node: DriverNode) -> None:
+def test_namespace_named_like_the_setting_takes_precedence(node: DriverNode) -> None:
     """If a namespace with the setting's name has a table of the name, a full name means that table."""
     make_space(node, "lance", "default")
     declare(node, "lance", "default", "t")
@@ -374,7 +374,7 @@ def test_a_namespace_of_the_settings_name_comes_first(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "action", ["table/t/backfill_column", "materialized_view/t/create", "materialized_view/t/refresh"]
 )
-def test_what_is_not_served_says_so(node: DriverNode, action: str) -> None:
+def test_unsupported_operations_return_406(node: DriverNode, action: str) -> None:
     """Unsupported operations are 406 with code 0 and advice, whatever the body is."""
     headers = {"content_type": "application/vnd.apache.arrow.stream"}
 
@@ -384,7 +384,7 @@ def test_what_is_not_served_says_so(node: DriverNode, action: str) -> None:
     assert "This server does not serve" in answer.json()["error"]
 
 
-def test_a_dry_run_checks_and_keeps_nothing(lake: DriverNode) -> None:
+def test_dry_run_answers_like_the_run_and_stores_nothing(lake: DriverNode) -> None:
     """A dry run has the same answer and refusals as the run, also below missing namespaces, and stores nothing."""
     make_space(lake, "lance", "a")
     declare(lake, "lance", "taken")
@@ -434,7 +434,7 @@ def test_a_dry_run_takes_the_privileges_of_the_run(node: DriverNode) -> None:
     assert told(node.post(f"{table('lance', 'a', 'new')}/register?dry_run=maybe", {"location": place})) == (400, 13)
 
 
-def test_register_overwrites_for_who_may_drop_the_table(node: DriverNode) -> None:
+def test_register_overwrite_needs_the_privilege_to_drop(node: DriverNode) -> None:
     """A register that overwrites a table needs the right to drop that table."""
     place = declare(node, "lance", "t")["location"]
     grant(node, "ana", "use_catalog use_schema create_table modify_table", kind="CATALOG", on="lance")

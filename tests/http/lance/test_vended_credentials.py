@@ -92,7 +92,7 @@ def opens(store: ObjectStoreServer, options: dict[str, str] | None, location: ob
 @pytest.mark.parametrize(
     "user, rows, write", [("admin", True, True), ("ana", True, False), ("ben", False, True)]
 )  # fmt: skip
-def test_options_open_what_rights_open(
+def test_storage_options_match_the_callers_privileges(
     store: ObjectStoreServer, node: DriverNode, user: str, rows: bool, write: bool
 ) -> None:
     """Readers' storage options allow reading, and writers' options writing. They contain the store's address, but no
@@ -118,7 +118,7 @@ def test_options_open_one_table_alone(store: ObjectStoreServer, node: DriverNode
         assert not any(opens(store, options_of(answer), other).values())
 
 
-def test_nobody_else_gets_any(node: DriverNode) -> None:
+def test_caller_without_describe_privilege_gets_no_options(node: DriverNode) -> None:
     """A user who may not describe the table gets the same refusal as without vending."""
     for user in ("cid", "nobody"):
         answer = describe(node, *DOCS, user=user)
@@ -126,7 +126,7 @@ def test_nobody_else_gets_any(node: DriverNode) -> None:
         assert b"aws_" not in answer.body
 
 
-def test_who_wants_none_gets_none(node: DriverNode) -> None:
+def test_no_options_without_flag_or_role_or_for_remote_client(node: DriverNode) -> None:
     """No options are returned if the flag is off, to LanceDB's remote clients, and for catalogs without a role."""
     declare(node, "keys", "t")
     remote = {"x_lancedb_database": "cloud"}
@@ -137,7 +137,7 @@ def test_who_wants_none_gets_none(node: DriverNode) -> None:
     assert "storage_options" not in declare(node, "keys", "t2", vend_credentials=True)
 
 
-def test_who_makes_a_table_writes_it(store: ObjectStoreServer, node: DriverNode) -> None:
+def test_table_creator_gets_write_options(store: ObjectStoreServer, node: DriverNode) -> None:
     """The answers to a declare and to a create with rows have options for the new table's location."""
     made = declare(node, "cloud", "ml", "mine", user="cid")
     filled = node.done("POST", f"{table('cloud', 'ml', 'rows')}/create", arrow(), user="cid")
@@ -147,7 +147,7 @@ def test_who_makes_a_table_writes_it(store: ObjectStoreServer, node: DriverNode)
         assert opens(store, answer["storage_options"], answer["location"]) == everything  # type: ignore[arg-type]
 
 
-def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: ObjectStoreServer, node: DriverNode) -> None:
+def test_unreachable_sts_returns_503_and_changes_nothing(store: ObjectStoreServer, node: DriverNode) -> None:
     """If STS is unreachable, requests for options are 503 with code 17 and change nothing. Other requests succeed."""
     VENDOR.of(node.built.services)._kept.clear()
     store.is_away = True
@@ -166,7 +166,7 @@ def test_a_token_service_that_is_away_says_so_and_nothing_is_made(store: ObjectS
     assert "new" not in node.done("GET", f"{space('cloud', 'ml')}/table/list")["tables"]
 
 
-def test_a_directory_gives_out_nothing(store: ObjectStoreServer, node: DriverNode) -> None:
+def test_directory_catalog_vends_no_storage_options(store: ObjectStoreServer, node: DriverNode) -> None:
     """A directory catalog vends no options, because its files may belong to other catalogs."""
     properties = {**store.properties, "lance-directory": "s3://lake/shown"}
     body = {"name": "shown", "type": "relational", "provider": "lakehouse-generic", "properties": properties}

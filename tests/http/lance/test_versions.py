@@ -35,7 +35,7 @@ def directory(made: Json) -> Path:
     return Path(str(made["location"]).removeprefix("file://"), "_versions")
 
 
-def test_a_managed_table_has_the_versions_that_were_committed(lake: DriverNode) -> None:
+def test_managed_versions_are_committed_listed_and_described(lake: DriverNode) -> None:
     """Versions are committed in sequence, listed in both orders and in pages, and described by number."""
     made = managed(lake)
     assert made["managed_versioning"] is True
@@ -98,7 +98,7 @@ def test_a_manifest_that_is_not_the_tables_own_is_refused(node: DriverNode, path
     assert listed(node) == []
 
 
-def test_a_staged_manifest_that_is_cut_or_a_link_is_refused(node: DriverNode, tmp_path: Path) -> None:
+def test_truncated_or_linked_manifest_is_refused(node: DriverNode, tmp_path: Path) -> None:
     """A manifest without its end, with another size than stated, or behind a link is refused."""
     made = managed(node)
     path = stage(made["location"], 1)
@@ -116,7 +116,7 @@ def test_a_staged_manifest_that_is_cut_or_a_link_is_refused(node: DriverNode, tm
     assert listed(node) == []
 
 
-def test_what_bypassed_the_server_is_never_shown(lake: DriverNode) -> None:
+def test_manifests_written_by_path_are_moved_aside(lake: DriverNode) -> None:
     """Manifests that were written by path, with numbers after the newest version, are moved aside before versions are
     listed or committed.
     """
@@ -142,7 +142,7 @@ def test_what_bypassed_the_server_is_never_shown(lake: DriverNode) -> None:
     assert listed(lake) == [1, 2]
 
 
-def test_a_manifest_that_was_lost_on_the_way_comes_back(lake: DriverNode) -> None:
+def test_manifest_without_its_final_name_is_restored(lake: DriverNode) -> None:
     """If a committed version's manifest lacks its final name, the next access restores it. An older version without a
     manifest is not listed.
     """
@@ -162,7 +162,7 @@ def test_a_manifest_that_was_lost_on_the_way_comes_back(lake: DriverNode) -> Non
     assert told(lake.post(f"{AT}/version/list", {})) == (409, 19)
 
 
-def test_a_table_brings_its_versions_along(node: DriverNode, tmp_path: Path) -> None:
+def test_registered_managed_table_takes_over_its_versions(node: DriverNode, tmp_path: Path) -> None:
     """A table that is registered with managed versions takes over its existing versions. Versions written later by path
     are ignored.
     """
@@ -178,7 +178,7 @@ def test_a_table_brings_its_versions_along(node: DriverNode, tmp_path: Path) -> 
     assert lance.dataset(str(path)).version == 2
 
 
-def test_the_catalog_says_it_for_its_tables(node: DriverNode) -> None:
+def test_catalog_property_enables_managed_versions_for_tables(node: DriverNode) -> None:
     """The catalog's property `lance.managed-versioning` applies to tables without their own."""
     node.done("POST", "/lance/v1/namespace/kept/create", {"properties": {"lance.managed-versioning": "true"}})
 
@@ -187,7 +187,7 @@ def test_the_catalog_says_it_for_its_tables(node: DriverNode) -> None:
     assert told(node.post(f"{table('kept', 'v')}/declare", {"properties": {"managed_versioning": "yes"}})) == (400, 13)
 
 
-def test_versions_come_back_with_a_table(node: DriverNode) -> None:
+def test_restored_table_has_its_versions(node: DriverNode) -> None:
     """A dropped table is restored with its versions. A new table of its name has none of them."""
     made = managed(node)
     commit(node, "lance", "t", location=made["location"], version=1)
@@ -203,7 +203,7 @@ def test_versions_come_back_with_a_table(node: DriverNode) -> None:
     assert listed(node) == [1]
 
 
-def test_versions_in_storage_are_told(node: DriverNode) -> None:
+def test_unmanaged_versions_are_listed_from_storage(node: DriverNode) -> None:
     """Versions of a table without managed versions are listed and described from its files, including those just
     written.
     """
@@ -221,7 +221,7 @@ def test_versions_in_storage_are_told(node: DriverNode) -> None:
     assert told(node.post(f"{AT}/version/list", {"branch": "../x"})) == (400, 13)
 
 
-def test_a_version_is_committed_in_storage(node: DriverNode) -> None:
+def test_unmanaged_commit_renames_the_staged_manifest(node: DriverNode) -> None:
     """A commit to a table without managed versions renames the staged manifest to its final name if that is unused."""
     made = declare(node, "lance", "t")
 
@@ -232,7 +232,7 @@ def test_a_version_is_committed_in_storage(node: DriverNode) -> None:
     assert listed(node) == [1]
 
 
-def test_what_a_caller_staged_is_what_is_committed(lake: DriverNode) -> None:
+def test_staged_name_for_another_version_is_refused(lake: DriverNode) -> None:
     """A staged name for another number, or without one, is refused."""
     location = managed(lake)["location"]
     second = stage(location, 2)
@@ -247,7 +247,7 @@ def test_what_a_caller_staged_is_what_is_committed(lake: DriverNode) -> None:
     assert listed(lake) == []
 
 
-def test_a_version_that_went_before_it_was_settled(lake: DriverNode) -> None:
+def test_deleted_unsettled_manifest_is_not_listed_as_a_version(lake: DriverNode) -> None:
     """If the manifest of a version that has no final name was deleted, the version is not listed, and commits continue.
     If it is the newest version, commits are refused.
     """
@@ -271,7 +271,7 @@ def test_a_version_that_went_before_it_was_settled(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_commit_is_told_in_the_feed(lake: DriverNode, kept: bool) -> None:
+def test_each_commit_writes_one_change_to_the_feed(lake: DriverNode, kept: bool) -> None:
     """Each committed version writes one change, with and without managed versions."""
     made = managed(lake) if kept else declare(lake, "lance", "t")
     before = len(commits_told(lake))
@@ -288,7 +288,7 @@ def commits_told(node: DriverNode) -> list[Json]:
     return [each for each in changes if each["operation"] == "commit"]
 
 
-def test_a_page_of_stored_versions_looks_at_no_other(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_version_page_reads_only_its_own_manifests(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """For a table without managed versions, the server reads sizes and times only of the manifests on the requested
     page.
     """
@@ -323,7 +323,7 @@ def test_a_page_of_stored_versions_looks_at_no_other(node: DriverNode, monkeypat
     assert looked(done=told(node.post(f"{AT}/version/describe", {"version": 31})), wanted=(404, 11)) == []
 
 
-def test_versions_go_by_who_may_change_the_table(node: DriverNode) -> None:
+def test_reader_cannot_delete_managed_versions(node: DriverNode) -> None:
     """A user who may only read a table may not delete its managed versions."""
     made = managed(node)
     for version in (1, 2):

@@ -42,7 +42,7 @@ def table(spark: SparkSession, place: Parts) -> Parts:
     return name
 
 
-def test_branch_begins_at_main_and_is_kept_for_a_week(spark: SparkSession, table: Parts) -> None:
+def test_branch_starts_at_main_and_is_retained_for_a_week(spark: SparkSession, table: Parts) -> None:
     """The branch has the rows of `main` and its head as base, and expiration keeps it for seven days."""
     branch = begin(spark, step_of(table), branch=BRANCH)
 
@@ -53,7 +53,7 @@ def test_branch_begins_at_main_and_is_kept_for_a_week(spark: SparkSession, table
     assert on_branch(spark, branch) == [(1,)]
 
 
-def test_branch_of_a_table_without_rows(spark: SparkSession, place: Parts) -> None:
+def test_branch_of_empty_table_has_no_base(spark: SparkSession, place: Parts) -> None:
     """The branch of a table without snapshots has no base; if it is begun again, it is empty."""
     step = step_of((*place, "t"))
     first, _ = written(spark, step, spark.sql("SELECT 1 AS id"))
@@ -66,7 +66,7 @@ def test_branch_of_a_table_without_rows(spark: SparkSession, place: Parts) -> No
     assert not begin(spark, step, branch="run_ffffffffffff_1").is_new
 
 
-def test_a_branch_is_begun_where_main_was_seen(spark: SparkSession, table: Parts) -> None:
+def test_branch_starts_at_given_metadata(spark: SparkSession, table: Parts) -> None:
     """A branch begins at the given metadata: a snapshot of another writer since then is neither read nor taken as the
     base.
     """
@@ -81,7 +81,7 @@ def test_a_branch_is_begun_where_main_was_seen(spark: SparkSession, table: Parts
     assert require_metadata(spark, table).head() != branch.base
 
 
-def test_what_is_proven_is_what_runs(spark: SparkSession, table: Parts) -> None:
+def test_statement_runs_once_only_if_plan_writes_branch(spark: SparkSession, table: Parts) -> None:
     """A statement whose plan writes the branch runs once; a statement that would write elsewhere does not run."""
     branch = begin(spark, step_of(table), branch=BRANCH)
     before = on_main(spark, table)
@@ -94,7 +94,7 @@ def test_what_is_proven_is_what_runs(spark: SparkSession, table: Parts) -> None:
     assert on_main(spark, table) == before
 
 
-def test_later_attempt_goes_on_from_a_finished_step(spark: SparkSession, table: Parts) -> None:
+def test_later_attempt_reuses_snapshot_of_finished_step(spark: SparkSession, table: Parts) -> None:
     """A branch that begins at the snapshot of an earlier attempt has its rows, and keeps that attempt's base."""
     step = step_of(table)
     first, done = written(spark, step, spark.sql("SELECT 2 AS id"))
@@ -131,7 +131,7 @@ def test_later_attempt_is_refused_when_main_was_rolled_back(spark: SparkSession,
         begin(spark, step, branch="run_0123456789ab_2", at=done.head)
 
 
-def test_expired_snapshot_and_absent_table_are_told(spark: SparkSession, table: Parts) -> None:
+def test_expired_snapshot_and_missing_table_are_named(spark: SparkSession, table: Parts) -> None:
     """The errors for an expired snapshot and a missing table name them."""
     with pytest.raises(NotFound, match="has expired"):
         begin(spark, step_of(table), branch=BRANCH, at=42)
@@ -171,7 +171,7 @@ def test_branches_are_listed_and_dropped(spark: SparkSession, table: Parts) -> N
     ],
 )
 @pytest.mark.parametrize("session_says", [False, True])
-def test_what_does_not_write_the_branch_is_refused(
+def test_statement_not_writing_the_branch_is_refused(
     spark: SparkSession, table: Parts, statement: str, session_says: bool
 ) -> None:
     """A statement that does not write the branch is refused by its plan, also if the session sets a branch to write."""
@@ -187,7 +187,7 @@ def test_what_does_not_write_the_branch_is_refused(
     assert on_main(spark, table) == [(1,)]
 
 
-def test_what_writes_the_branch_passes_and_does_not_run(spark: SparkSession, table: Parts) -> None:
+def test_check_of_correct_statement_does_not_run_it(spark: SparkSession, table: Parts) -> None:
     """The check of a correct statement neither fails nor writes."""
     branch = begin(spark, step_of(table), branch=BRANCH)
     merge = "MERGE INTO {} t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 3"
@@ -198,7 +198,7 @@ def test_what_writes_the_branch_passes_and_does_not_run(spark: SparkSession, tab
     assert on_branch(spark, branch) == [(1,)]
 
 
-def test_table_named_like_a_branch_is_not_taken_for_it(spark: SparkSession, table: Parts) -> None:
+def test_statement_on_table_named_like_branch_is_refused(spark: SparkSession, table: Parts) -> None:
     """A table `branch_x` in a namespace with the table's name hides the branch: the plan shows it, and the statement is
     refused.
     """
@@ -211,7 +211,7 @@ def test_table_named_like_a_branch_is_not_taken_for_it(spark: SparkSession, tabl
         require_branch(spark, f"INSERT INTO {branch_identifier(shadow)} SELECT 2", branch=shadow, kinds=APPENDS)
 
 
-def test_plan_as_text_tells_the_same(spark: SparkSession, table: Parts) -> None:
+def test_plan_text_gives_same_node_table_and_branch(spark: SparkSession, table: Parts) -> None:
     """The text of a plan gives the same node, table and branch."""
     branch = begin(spark, step_of(table), branch=BRANCH)
 
@@ -222,7 +222,7 @@ def test_plan_as_text_tells_the_same(spark: SparkSession, table: Parts) -> None:
     assert other == ("AppendData", table, None)
 
 
-def test_metadata_is_the_same_from_the_file(spark: SparkSession, table: Parts) -> None:
+def test_metadata_from_file_equals_sparks_copy(spark: SparkSession, table: Parts) -> None:
     """The metadata from the newest metadata file, for Spark Connect, equals Spark's own copy."""
     begin(spark, step_of(table), branch=BRANCH)
     name = engine.render_spark(table)
@@ -235,7 +235,7 @@ def test_metadata_is_the_same_from_the_file(spark: SparkSession, table: Parts) -
     }
 
 
-def test_lost_answer_of_a_commit_that_landed_is_no_failure(
+def test_step_is_done_if_failed_write_has_committed(
     spark: SparkSession, table: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a write raises an error but the branch has its commit, the step is done; without the commit it fails."""
@@ -257,7 +257,7 @@ def test_lost_answer_of_a_commit_that_landed_is_no_failure(
         written(spark, step_of(table), spark.sql("SELECT 6 AS id"))
 
 
-def test_publication_moves_all_or_nothing(spark: SparkSession, place: Parts, admin: Client) -> None:
+def test_publication_of_two_tables_is_atomic(spark: SparkSession, place: Parts, admin: Client) -> None:
     """Two tables are published together; if one has changed, neither is published, and the branches are kept."""
     steps = [step_of((*place, name)) for name in ("one", "two")]
     published(admin, spark, *[written(spark, each, spark.sql("SELECT 1 AS id"))[0] for each in steps])
@@ -273,7 +273,7 @@ def test_publication_moves_all_or_nothing(spark: SparkSession, place: Parts, adm
     assert [leftover_branches(spark, each.table) for each in steps] == [(BRANCH,), (BRANCH,)]
 
 
-def test_late_writer_of_another_attempt_harms_nothing(spark: SparkSession, table: Parts, admin: Client) -> None:
+def test_late_writes_of_killed_attempt_are_not_published(spark: SparkSession, table: Parts, admin: Client) -> None:
     """Late writes of a killed attempt go to its own branch and are not published by the next attempt."""
     step = step_of(table)
     first, _ = written(spark, step, spark.sql("SELECT 2 AS id"))

@@ -47,7 +47,7 @@ FITS = [
 
 
 @pytest.mark.parametrize("old,new,expected", FITS, ids=str)
-def test_what_a_column_holds(old: str, new: str, expected: bool) -> None:
+def test_column_accepts_types_without_loss(old: str, new: str, expected: bool) -> None:
     """A column accepts another type if no value loses information."""
     assert fits(kind(old), kind(new)) is expected
 
@@ -60,7 +60,7 @@ WIDER = [
 
 
 @pytest.mark.parametrize("old,new,expected", WIDER, ids=str)
-def test_what_a_column_may_grow_to(old: str, new: str, expected: str | None) -> None:
+def test_column_is_widened_as_iceberg_allows(old: str, new: str, expected: str | None) -> None:
     """A column is widened as Iceberg allows, to a type for the old and the new values, or not at all."""
     found = widening(kind(old), kind(new))
 
@@ -97,7 +97,7 @@ def test_schemas_are_compared_by_name_at_any_depth() -> None:
     assert changes_between(table, table) == ColumnChanges()
 
 
-def test_a_key_of_a_map_does_not_grow() -> None:
+def test_wider_map_key_is_reported_as_lossy() -> None:
     """Iceberg cannot widen map keys: a wider key is reported as lossy."""
     found = changes_between(columns("m MAP<INT, STRING>"), columns("m MAP<BIGINT, STRING>"))
 
@@ -105,7 +105,7 @@ def test_a_key_of_a_map_does_not_grow() -> None:
     assert found.widened == ()
 
 
-def test_columns_of_a_new_table() -> None:
+def test_columns_of_new_table_are_optional_and_typed() -> None:
     """Columns are optional, and small integers become integers, at any depth; a column without a type is refused by its
     path.
     """
@@ -119,13 +119,13 @@ def test_columns_of_a_new_table() -> None:
         storable(columns("s STRUCT<x: VOID>"))
 
 
-def test_a_name_stands_once() -> None:
+def test_columns_differing_only_in_case_are_refused() -> None:
     """Two columns whose names differ only in case are refused."""
     require_single_names(columns("a INT, b INT"))
     with pytest.raises(BadRequest, match="two columns 'A'"):
         require_single_names(StructType(columns("a INT").fields + columns("A INT").fields))
 
 
-def test_names_are_quoted_where_a_type_is_written() -> None:
+def test_special_names_are_quoted_in_types() -> None:
     """Names with blanks and back quotes are quoted in the type of a statement."""
     assert ddl(columns("`a b` STRUCT<`c``d`: INT>")) == "struct<`a b`: struct<`c``d`: int>>"

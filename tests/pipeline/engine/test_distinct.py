@@ -40,7 +40,7 @@ COLUMNS = """
         ("near", "far", "tiny", "small", "some", "day", "exact"),
     ],
 )
-def test_as_many_as_a_plain_count_finds(here: SparkSession, keys: tuple[str, ...]) -> None:
+def test_distinct_count_equals_plain_count(here: SparkSession, keys: tuple[str, ...]) -> None:
     """The count is correct for dense and sparse numbers, negative and extreme values, dates, strings and NULLs, alone
     and combined.
     """
@@ -61,7 +61,7 @@ def test_as_many_as_a_plain_count_finds(here: SparkSession, keys: tuple[str, ...
     assert found.rows == 302
 
 
-def test_neighbours_share_a_group(here: SparkSession) -> None:
+def test_single_duplicate_among_adjacent_keys_is_detected(here: SparkSession) -> None:
     """Each bit of a group is one key: one duplicate among sixty-four neighbors is found, and no false duplicate is
     reported.
     """
@@ -73,7 +73,7 @@ def test_neighbours_share_a_group(here: SparkSession) -> None:
         assert (found.rows, found.distinct, found.are_keys) == (257, 256, False)
 
 
-def test_other_columns_may_be_asked_for(here: SparkSession) -> None:
+def test_row_with_null_in_required_column_has_no_key(here: SparkSession) -> None:
     """A row with NULL in a required additional column has no key; without rows there are no duplicates."""
     rows = here.sql("SELECT id, nullif(id, 2) AS at FROM range(4)")
 

@@ -42,7 +42,7 @@ AT = [instant(minute) for minute in range(10)]
         pytest.param([[(None, 1)], [("a", 2)], [(None, 3)]], [("a", 2, 3), (None, 1, 2), (None, 3, None)], id="nulls"),
     ],
 )
-def test_timelines(
+def test_key_states_give_expected_timeline(
     spark: SparkSession,
     place: Parts,
     batches: list[list[tuple[str | None, int]]],
@@ -74,7 +74,7 @@ def timelines_of(
     return {tuple(row) for row in rows}
 
 
-def test_moment_twice_or_missing_is_refused(spark: SparkSession, place: Parts) -> None:
+def test_duplicate_and_missing_times_are_refused(spark: SparkSession, place: Parts) -> None:
     """A source may have several states of a key, but one per time, and each needs a time."""
     step = step_of((*place, "t"), TIMED)
     for moments in ((AT[1], AT[1]), (AT[1], None)):
@@ -84,7 +84,7 @@ def test_moment_twice_or_missing_is_refused(spark: SparkSession, place: Parts) -
             written(spark, step, spark.createDataFrame(rows, "id int, v string, at timestamp"))
 
 
-def test_nothing_new_makes_no_snapshot(spark: SparkSession, place: Parts) -> None:
+def test_unchanged_timelines_add_no_snapshot(spark: SparkSession, place: Parts) -> None:
     """A source that changes no timeline adds no snapshot, and the step is done."""
     step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",)))
     branch, _ = written(spark, step, spark.sql("SELECT 1 AS id, 'a' AS v"))
@@ -101,7 +101,7 @@ def test_nothing_new_makes_no_snapshot(spark: SparkSession, place: Parts) -> Non
     assert (done.head, done.rows) == (again.head, 0)
 
 
-def test_maps_are_followed_and_what_cannot_be_is_told(spark: SparkSession, place: Parts) -> None:
+def test_maps_are_compared_and_lists_of_maps_refused(spark: SparkSession, place: Parts) -> None:
     """Maps are compared by their entries; for a list of maps the error says what to declare instead."""
     step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",)))
     deep = step_of((*place, "deep"), WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",)))
@@ -113,7 +113,7 @@ def test_maps_are_followed_and_what_cannot_be_is_told(spark: SparkSession, place
         written(spark, deep, spark.sql("SELECT 1 AS id, array(map('a', 1)) AS m"))
 
 
-def test_dates_may_be_the_times(spark: SparkSession, place: Parts) -> None:
+def test_time_columns_have_the_type_of_as_of(spark: SparkSession, place: Parts) -> None:
     """The history's time columns have the type of `as_of`."""
     step = step_of(
         (*place, "t"), WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",), as_of="day", valid_from="from_day")

@@ -81,9 +81,7 @@ def run(spark: SparkSession, admin: Client, step: StepDeclaration, source: Parts
     return chosen
 
 
-def test_only_new_rows_are_read_and_the_table_is_as_if_made_whole(
-    spark: SparkSession, admin: Client, source: Parts
-) -> None:
+def test_second_run_reads_only_appended_rows(spark: SparkSession, admin: Client, source: Parts) -> None:
     """The first run reads all rows, the second the appended ones, and the run after an update all rows again."""
     step = declared(source, "SELECT s.id, upper(v) AS v FROM S AS s WHERE id > 1")
     name = engine.render_spark(source)
@@ -110,7 +108,7 @@ FORGED = [
 ]  # fmt: skip
 
 
-def test_marks_that_make_no_sense_take_the_whole(spark: SparkSession, admin: Client, source: Parts) -> None:
+def test_invalid_checkpoint_causes_full_read(spark: SparkSession, admin: Client, source: Parts) -> None:
     """A forged or malformed checkpoint, which any writer of the table can set, causes a full read with the reason, and
     no failure.
     """
@@ -131,7 +129,7 @@ def test_marks_that_make_no_sense_take_the_whole(spark: SparkSession, admin: Cli
     assert on_main(spark, step.table) == [(1, "a"), (2, "b")]
 
 
-def test_merge_takes_changed_rows(spark: SparkSession, admin: Client, source: Parts) -> None:
+def test_merge_step_reads_changed_rows_incrementally(spark: SparkSession, admin: Client, source: Parts) -> None:
     """A step that merges by key reads changed rows incrementally."""
     step = declared(source, "SELECT id, v FROM S", WriteDeclaration(mode=WriteMode.MERGE, keys=("id",)))
 
@@ -158,9 +156,7 @@ def test_merge_takes_changed_rows(spark: SparkSession, admin: Client, source: Pa
         "SELECT s.id, v FROM S s JOIN (SELECT id, count(*) c FROM N GROUP BY id) USING (id)",
     ],
 )
-def test_queries_that_go_row_by_row_are_incremental(
-    spark: SparkSession, admin: Client, source: Parts, sql: str
-) -> None:
+def test_row_by_row_queries_are_incremental(spark: SparkSession, admin: Client, source: Parts, sql: str) -> None:
     """For queries that work row by row, the step reads new rows only, and the result equals that of a full run."""
     step = declared(source, sql)
     run(spark, admin, step, source)
@@ -190,7 +186,7 @@ def test_queries_that_go_row_by_row_are_incremental(
         ("SELECT id, v FROM S TABLESAMPLE (50 PERCENT)", "TABLESAMPLE"),
     ],
 )
-def test_queries_over_several_rows_take_the_whole(
+def test_queries_over_several_rows_cause_full_read(
     spark: SparkSession, admin: Client, source: Parts, sql: str, word: str
 ) -> None:
     """Queries over several rows cause a full read, and the reason names the part of the query."""
@@ -212,7 +208,7 @@ def test_queries_over_several_rows_take_the_whole(
         (WriteDeclaration(mode=WriteMode.MERGE, keys=("id",), delete_missing=True), "`delete_missing`"),
     ],
 )
-def test_modes_that_need_every_row_take_the_whole(
+def test_modes_that_need_all_rows_cause_full_read(
     spark: SparkSession, source: Parts, how: WriteDeclaration, word: str
 ) -> None:
     """Write modes that need all rows cause a full read with the reason."""
@@ -221,7 +217,9 @@ def test_modes_that_need_every_row_take_the_whole(
     assert word in (chosen.whole_because or "")
 
 
-def test_other_query_the_callers_wish_and_a_restored_table(spark: SparkSession, admin: Client, source: Parts) -> None:
+def test_changed_query_causes_full_read_and_rollback_does_not(
+    spark: SparkSession, admin: Client, source: Parts
+) -> None:
     """Another query or `full` causes a full read; after a rollback the step continues from the restored state."""
     step = declared(source, "SELECT id, v FROM S")
     run(spark, admin, step, source)
@@ -241,7 +239,7 @@ def test_other_query_the_callers_wish_and_a_restored_table(spark: SparkSession, 
     assert on_main(spark, step.table) == [(1, "a"), (2, "b"), (3, "c")]
 
 
-def test_views_are_read_by_increments_of_their_tables(spark: SparkSession, admin: Client, source: Parts) -> None:
+def test_views_are_read_incrementally_through_their_tables(spark: SparkSession, admin: Client, source: Parts) -> None:
     """A view is read incrementally through its tables; a changed definition causes a full read."""
     view = (*source[:2], "v")
     spark.sql(

@@ -46,7 +46,7 @@ def make(
     return table
 
 
-def test_appends_and_compaction_give_the_new_rows(spark: SparkSession, place: Parts) -> None:
+def test_increment_has_only_appended_rows_after_compaction(spark: SparkSession, place: Parts) -> None:
     """Only appended rows are returned, also if files were compacted in between."""
     table = make(spark, place)
     name = engine.render_spark(table)
@@ -65,7 +65,7 @@ def test_appends_and_compaction_give_the_new_rows(spark: SparkSession, place: Pa
     assert increment.only_new
 
 
-def test_start_that_is_the_head_is_nothing_new(spark: SparkSession, place: Parts) -> None:
+def test_increment_from_head_is_empty(spark: SparkSession, place: Parts) -> None:
     """If the start is the head, the increment is empty and says so."""
     table = make(spark, place)
     spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (1, 'a')")
@@ -79,7 +79,9 @@ def test_start_that_is_the_head_is_nothing_new(spark: SparkSession, place: Parts
     "statement", ["UPDATE {} SET v = 'z' WHERE id = 1", "INSERT OVERWRITE {} VALUES (1, 'z'), (2, 'b')"]
 )
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_changes_of_rows_are_given_and_told(spark: SparkSession, place: Parts, statement: str, version: str) -> None:
+def test_increment_with_updates_is_reported_as_such(
+    spark: SparkSession, place: Parts, statement: str, version: str
+) -> None:
     """An increment with updates says that it has more than new rows; unchanged rows of a changelog are left out."""
     table = make(spark, place, properties=f"'format-version'='{version}'")
     name = engine.render_spark(table)
@@ -95,7 +97,7 @@ def test_changes_of_rows_are_given_and_told(spark: SparkSession, place: Parts, s
     assert not increment.only_new
 
 
-def test_merge_on_read_of_version_2_is_read_whole(spark: SparkSession, place: Parts) -> None:
+def test_version_2_delete_files_cause_full_read(spark: SparkSession, place: Parts) -> None:
     """Rows that delete files removed are not in a changelog: all rows are read, and the reason recommends format
     version 3.
     """
@@ -111,7 +113,7 @@ def test_merge_on_read_of_version_2_is_read_whole(spark: SparkSession, place: Pa
     assert "format version 3" in (increment.whole_because or "")
 
 
-def test_upgraded_table_is_not_asked_for_lineage_it_lacks(spark: SparkSession, place: Parts) -> None:
+def test_table_upgraded_to_version_3_uses_changelog(spark: SparkSession, place: Parts) -> None:
     """Rows from before the upgrade to version 3 have no row lineage at the start: the changelog is used and is
     correct.
     """
@@ -125,7 +127,7 @@ def test_upgraded_table_is_not_asked_for_lineage_it_lacks(spark: SparkSession, p
     assert told(found(spark, table, since=start)) == [(2, "z")]
 
 
-def test_columns_that_cannot_be_compared_are_told(spark: SparkSession, place: Parts) -> None:
+def test_map_column_causes_full_read_with_reason(spark: SparkSession, place: Parts) -> None:
     """A changelog cannot have a map column: the reason names the column."""
     table = make(spark, place, columns="id int, v map<string, int>")
     name = engine.render_spark(table)
@@ -136,7 +138,7 @@ def test_columns_that_cannot_be_compared_are_told(spark: SparkSession, place: Pa
     assert "maps" in (found(spark, table, since=start).whole_because or "")
 
 
-def test_start_that_is_gone_is_told(spark: SparkSession, place: Parts) -> None:
+def test_unusable_start_causes_full_read_with_reason(spark: SparkSession, place: Parts) -> None:
     """Expired, rolled-back, replaced and unknown starts cause a full read, each with its reason."""
     table = make(spark, place)
     name = engine.render_spark(table)
@@ -174,9 +176,7 @@ def test_start_that_is_gone_is_told(spark: SparkSession, place: Parts) -> None:
         "'format-version'='3', 'write.merge.mode'='merge-on-read', 'write.update.mode'='merge-on-read', 'write.delete.mode'='merge-on-read'",
     ],
 )
-def test_increments_of_random_changes_bring_a_copy_up_to_date(
-    spark: SparkSession, place: Parts, properties: str
-) -> None:
+def test_random_increments_bring_a_copy_up_to_date(spark: SparkSession, place: Parts, properties: str) -> None:
     """After any changes, a copy by key that applies each increment, and removes deleted keys, equals the table."""
     for number in range(STORIES):
         chance = random.Random(f"{properties} {number}")

@@ -18,7 +18,7 @@ pytestmark = [
 ]
 
 
-def test_each_row_has_a_key_of_its_own(here: SparkSession) -> None:
+def test_unique_keys_satisfy_the_finding(here: SparkSession) -> None:
     """If every row has its own key, the finding is satisfied, also without rows."""
     frame = here.sql("SELECT * FROM VALUES (1, 'a'), (1, 'b'), (2, 'a') AS t(`k 1`, k2)")
 
@@ -29,7 +29,7 @@ def test_each_row_has_a_key_of_its_own(here: SparkSession) -> None:
     assert (empty.held, empty.checked) == (True, 0)
 
 
-def test_null_and_doubled_keys_are_told(here: SparkSession) -> None:
+def test_null_and_duplicate_keys_are_counted(here: SparkSession) -> None:
     """Every row with a duplicate key counts; a NULL in a key column counts as a NULL key only; the most frequent keys
     are shown.
     """
@@ -60,14 +60,14 @@ def test_null_and_doubled_keys_are_told(here: SparkSession) -> None:
         ("SELECT a.k, b.id FROM (SELECT id AS k FROM range(3) GROUP BY id) a JOIN range(3) b ON a.k >= b.id", False),
     ],
 )
-def test_keys_that_are_distinct_by_the_query(here: SparkSession, query: str, *, known: bool) -> None:
+def test_group_by_keys_are_known_to_be_distinct(here: SparkSession, query: str, *, known: bool) -> None:
     """Keys that the query groups by are distinct by construction; after expressions, unions or joins they are
     counted.
     """
     assert are_distinct(here.sql(query), ("K",)) is known
 
 
-def test_known_keys_may_still_be_null(here: SparkSession) -> None:
+def test_null_group_is_counted_as_row_without_key(here: SparkSession) -> None:
     """A group with NULL is still counted as a row without a key."""
     rows = here.sql("SELECT nullif(id, 2) AS k, count(*) AS n FROM range(3) GROUP BY 1")
 

@@ -37,7 +37,7 @@ class Absent:
 
 
 @pytest.mark.parametrize("away_s, asked", [(0.0, 1), (60.0, 3)])
-def test_a_server_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch, away_s: float, asked: int) -> None:
+def test_spark_start_waits_for_unavailable_server(monkeypatch: pytest.MonkeyPatch, away_s: float, asked: int) -> None:
     """Without a waiting time the first unanswered request ends the run; with one Spark starts once the server
     answers.
     """

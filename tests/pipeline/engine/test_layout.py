@@ -34,7 +34,7 @@ TERMS = [
 
 
 @pytest.mark.parametrize("text,term,sql", TERMS, ids=[text for text, _, _ in TERMS])
-def test_a_term_is_read_and_written(text: str, term: PartitionTerm, sql: str) -> None:
+def test_partition_term_spellings_round_trip(text: str, term: PartitionTerm, sql: str) -> None:
     """Each spelling is parsed to one term, and the rendered text is parsed to the same term."""
     assert partition_term(text) == term
     assert term.sql() == sql
@@ -45,7 +45,7 @@ def test_a_term_is_read_and_written(text: str, term: PartitionTerm, sql: str) ->
     "text,words",
     [("weeks(at)", "no transform 'weeks'"), ("bucket(id)", "needs a number and a column"), ("bucket(x, id)", "needs a number"), ("days()", "is not a column"), ("", "is not a column")],
 )  # fmt: skip
-def test_a_wrong_term_is_told(text: str, words: str) -> None:
+def test_invalid_partition_term_is_refused_with_reason(text: str, words: str) -> None:
     """The error for an invalid term lists the valid ones."""
     with pytest.raises(BadRequest, match=words):
         partition_term(text)
@@ -56,7 +56,7 @@ def test_a_wrong_term_is_told(text: str, words: str) -> None:
     [("day", "day ASC NULLS FIRST"), ("day desc", "day DESC NULLS LAST"), ("day DESC NULLS FIRST", "day DESC NULLS FIRST"),
      ("days(at) asc nulls last", "days(at) ASC NULLS LAST"), ("bucket(8, id)", "bucket(8, id) ASC NULLS FIRST")],
 )  # fmt: skip
-def test_a_sort_order_is_read_and_written(text: str, sql: str) -> None:
+def test_sort_order_has_default_null_placement(text: str, sql: str) -> None:
     """By default NULLs come first in ascending order and last in descending order."""
     assert sort_term(text).sql() == sql
     assert sort_term(sql) == sort_term(text)
@@ -84,7 +84,7 @@ FOUND = {
 }  # fmt: skip
 
 
-def test_the_layout_of_a_table() -> None:
+def test_layout_from_metadata_equals_declaration() -> None:
     """The layout from metadata equals that of the declaration; void partition fields are left out."""
     found = msgspec.convert(FOUND, TableMetadata)
 

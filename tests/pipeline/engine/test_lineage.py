@@ -163,7 +163,7 @@ KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
 
 
 @pytest.mark.parametrize("text,known", [case[1:] for case in KNOWN], ids=[case[0] for case in KNOWN])
-def test_queries(world: World, text: str, known: dict[str, set[str]]) -> None:
+def test_query_columns_have_expected_origins(world: World, text: str, known: dict[str, set[str]]) -> None:
     """Each column has exactly the expected origins."""
     found = of(world, text)
 
@@ -172,7 +172,7 @@ def test_queries(world: World, text: str, known: dict[str, set[str]]) -> None:
     assert found == known
 
 
-def test_new_files_of_a_pattern_stand_for_its_directory(world: World, tmp_path: Path) -> None:
+def test_files_of_a_pattern_have_directory_as_source(world: World, tmp_path: Path) -> None:
     """A read of one or several files has the directory as its source; a file elsewhere is its own source."""
     for name in ("a/1.csv", "a/2.csv", "b/3.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -188,7 +188,7 @@ def test_new_files_of_a_pattern_stand_for_its_directory(world: World, tmp_path: 
     assert sources("b/3.csv") == [str(tmp_path / "b/3.csv")]
 
 
-def test_frames_views_and_files(world: World, tmp_path: Path) -> None:
+def test_dataframes_views_and_files_have_lineage(world: World, tmp_path: Path) -> None:
     """Python DataFrames, temporary views, user functions and files have the same plans; files are external sources."""
     frame = world.sql("SELECT id, name FROM {s}.people")
     frame.createOrReplaceTempView("named")
@@ -208,7 +208,7 @@ def test_frames_views_and_files(world: World, tmp_path: Path) -> None:
     assert literal.inputs == ()
 
 
-def test_columns_that_are_ours_are_not_told(world: World, tmp_path: Path) -> None:
+def test_internal_columns_are_not_in_lineage(world: World, tmp_path: Path) -> None:
     """Internal columns for malformed rows do not occur in the lineage."""
     (tmp_path / "p.csv").write_text("1,x\n", encoding="utf-8")
     parsed = world.spark.read.schema(f"id BIGINT, v STRING, {BAD} STRING").csv(str(tmp_path / "p.csv"))
@@ -219,7 +219,7 @@ def test_columns_that_are_ours_are_not_told(world: World, tmp_path: Path) -> Non
     assert told(found) == {"id": {"p.csv.id IDENTITY"}, "v": {"p.csv.v IDENTITY"}, "*": {"(p.csv.id FILTER)"}}
 
 
-def test_a_branch_and_a_pin_are_the_table(world: World) -> None:
+def test_branch_and_snapshot_reads_have_table_as_source(world: World) -> None:
     """A table that is read by its branch, or at a snapshot, is that table; a table whose name looks like a branch is
     itself.
     """
@@ -246,7 +246,7 @@ def test_a_branch_and_a_pin_are_the_table(world: World) -> None:
     ],
     ids=["appended", "changelog", "row lineage"],
 )
-def test_an_increment_is_the_table(world: World, version: int, change: str) -> None:
+def test_increment_has_lineage_of_its_table(world: World, version: int, change: str) -> None:
     """The lineage of an increment is that of the table, for every way to compute it."""
     world.sql(f"ALTER TABLE {{s}}.people SET TBLPROPERTIES ('format-version' = '{version}')")
     world.sql("INSERT INTO {s}.people VALUES (1, 'a', 'b')")

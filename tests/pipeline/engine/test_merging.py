@@ -31,7 +31,7 @@ BY_ID = WriteDeclaration(mode=WriteMode.MERGE, keys=("id",))
 @pytest.mark.parametrize(
     "how", [BY_ID, WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",))], ids=["merge", "history"]
 )
-def test_keys_that_are_none_are_refused_before_anything_is_written(
+def test_null_and_duplicate_keys_are_refused_before_writing(
     spark: SparkSession, place: Parts, how: WriteDeclaration, rows: str, told: tuple[int, str]
 ) -> None:
     """NULL and duplicate keys are counted and shown, and the branch is unchanged."""
@@ -46,7 +46,7 @@ def test_keys_that_are_none_are_refused_before_anything_is_written(
     assert len(leftover_branches(spark, step.table)) == 1
 
 
-def test_source_by_chance_is_the_same_for_the_check_and_the_merge(spark: SparkSession, place: Parts) -> None:
+def test_nondeterministic_source_is_evaluated_once(spark: SparkSession, place: Parts) -> None:
     """Rows that differ at each evaluation are evaluated once: the checked keys are the merged ones."""
     step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.MERGE, keys=("id",), delete_missing=True))
     frame = spark.range(200).select((f.rand() * 1e9).cast("long").alias("id")).dropDuplicates()
@@ -59,7 +59,7 @@ def test_source_by_chance_is_the_same_for_the_check_and_the_merge(spark: SparkSe
     assert len(on_branch(spark, again)) == len(set(on_branch(spark, again)))
 
 
-def test_rows_that_did_not_change_are_not_counted(spark: SparkSession, place: Parts) -> None:
+def test_unchanged_rows_are_not_updated(spark: SparkSession, place: Parts) -> None:
     """Only rows that differ are updated, with NULLs compared as values, in one snapshot."""
     step = step_of((*place, "t"), BY_ID)
     name = engine.render_spark(step.table)
@@ -75,7 +75,7 @@ def test_rows_that_did_not_change_are_not_counted(spark: SparkSession, place: Pa
     assert found.snapshot(done.head).parent_snapshot_id == branch.base
 
 
-def test_maps_are_merged_though_they_cannot_be_compared(spark: SparkSession, place: Parts) -> None:
+def test_incomparable_columns_are_always_written(spark: SparkSession, place: Parts) -> None:
     """A column of a type that cannot be compared is written whenever its key is in the source."""
     step = step_of((*place, "t"), BY_ID)
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id, map('a', 1) AS m")
@@ -86,7 +86,7 @@ def test_maps_are_merged_though_they_cannot_be_compared(spark: SparkSession, pla
     assert on_main(spark, step.table) == [(1, {"a": 1})]
 
 
-def test_keys_alone_are_merged(spark: SparkSession, place: Parts) -> None:
+def test_table_of_key_columns_only_inserts_new_keys(spark: SparkSession, place: Parts) -> None:
     """Keys that are not in a table of key columns only are inserted, once."""
     step = step_of((*place, "t"), BY_ID)
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id")

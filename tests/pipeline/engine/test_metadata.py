@@ -28,7 +28,7 @@ FOUND = msgspec.convert(
 )  # fmt: skip
 
 
-def test_references_and_what_they_were_made_from() -> None:
+def test_branch_ancestors_end_at_expired_snapshot() -> None:
     """The ancestors of a branch end at the first expired snapshot."""
     assert (FOUND.head(), FOUND.head("branch"), FOUND.head("none")) == (2, 4, None)
     assert [each.snapshot_id for each in FOUND.ancestors(FOUND.head())] == [2, 1]
@@ -41,7 +41,7 @@ def test_references_and_what_they_were_made_from() -> None:
     assert FOUND.snapshot(9) is None
 
 
-def test_what_is_left_out_has_its_default() -> None:
+def test_missing_specs_mean_unpartitioned_and_unsorted() -> None:
     """A table without partition specs and sort orders is neither partitioned nor sorted."""
     assert (FOUND.schema.schema_id, FOUND.spec.fields, FOUND.order.fields) == (7, (), ())
 
@@ -49,7 +49,7 @@ def test_what_is_left_out_has_its_default() -> None:
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_table_is_asked_as_it_is_now(here: SparkSession, corner: tuple[str, ...]) -> None:
+def test_writes_of_another_session_are_visible(here: SparkSession, corner: tuple[str, ...]) -> None:
     """Writes of another session are visible; a missing table is None, or an error for callers that need it."""
     table = (*corner, "t x")
     name = engine.render_spark(table)

@@ -27,7 +27,7 @@ TURNS = 4
 
 @pytest.mark.parametrize("version", ["2", "3"])
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_stories_come_out_as_in_plain_python(
+def test_random_runs_equal_plain_python_model(
     spark: SparkSession, admin: Client, place: Parts, name: str, version: str
 ) -> None:
     """After each run the branch equals the model; `main` equals the last published run."""

@@ -42,7 +42,7 @@ def declared(text: str, directory: Path) -> Pipeline:
 
 
 @pytest.mark.parametrize("page,number", [("guides/expectations.md", 1), ("guides/pipeline-sources.md", 4)])
-def test_pipelines_of_the_page_are_read(page: str, number: int, tmp_path: Path) -> None:
+def test_documented_pipelines_are_valid(page: str, number: int, tmp_path: Path) -> None:
     """Each YAML block is a complete pipeline without errors."""
     for text in blocks("guides/pipeline-sources.md", "python"):
         (tmp_path / "weather.py").write_text(text)
@@ -58,7 +58,9 @@ class TestExample:
 
     pytestmark = SPARK
 
-    def test_example_of_expectations(self, here: SparkSession, corner: Parts, tmp_path: Path) -> None:
+    def test_documented_expectations_give_documented_findings(
+        self, here: SparkSession, corner: Parts, tmp_path: Path
+    ) -> None:
         """The example's rows and rules give the documented findings."""
         (data,), (text,) = (blocks("guides/expectations.md", language) for language in ("csv", "yaml"))
         (tmp_path / "people.csv").write_text(data)
@@ -77,7 +79,9 @@ class TestExample:
         assert sorted(row.id for row in staged.quarantined.collect()) == [2, 4]
         staged.release()
 
-    def test_functions_of_the_page(self, here: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_documented_functions_return_their_rows(
+        self, here: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The page's functions return the rows that its pipeline loads."""
         (text,) = blocks("guides/pipeline-sources.md", "python")
         (tmp_path / "weather.py").write_text(text)

@@ -48,14 +48,14 @@ def run(spark: SparkSession, sql: str, *tables: Parts, meanwhile: str = "") -> l
         "TABLE main.{space}.t",
     ],
 )
-def test_rows_that_come_later_are_not_read(spark: SparkSession, table: Parts, sql: str) -> None:
+def test_rows_written_after_pin_are_not_read(spark: SparkSession, table: Parts, sql: str) -> None:
     """Rows that are written after the pin are not in the query's result, for every spelling of the table."""
     later = f"INSERT INTO {engine.render_spark(table)} VALUES (2)"
 
     assert run(spark, sql.format(space=table[1]), table, meanwhile=later) == [(1,)]
 
 
-def test_table_without_rows_stays_so(spark: SparkSession, place: Parts) -> None:
+def test_table_without_snapshot_is_read_as_empty(spark: SparkSession, place: Parts) -> None:
     """A table without a snapshot at the start of the run is read as empty, under its own name."""
     spark.sql(f"CREATE TABLE main.{place[1]}.t (id int)")
     later = f"INSERT INTO main.{place[1]}.t VALUES (2)"
@@ -100,7 +100,7 @@ def test_view_keeps_its_columns_when_its_table_grows(spark: SparkSession, table:
     assert (_from_catalog(spark, table), _from_statement(spark, table)) == (None, None)
 
 
-def test_view_that_changes_meanwhile_is_told(spark: SparkSession, table: Parts) -> None:
+def test_view_changed_during_run_stops_it(spark: SparkSession, table: Parts) -> None:
     """If a view's definition changes during a run, the run stops."""
     spark.sql(f"CREATE VIEW main.{table[1]}.v AS SELECT id FROM main.{table[1]}.t")
 
@@ -113,7 +113,7 @@ def test_view_that_changes_meanwhile_is_told(spark: SparkSession, table: Parts) 
         )
 
 
-def test_columns_are_those_that_the_table_has_now(spark: SparkSession, table: Parts) -> None:
+def test_pinned_table_has_current_column_names(spark: SparkSession, table: Parts) -> None:
     """Columns that were added or renamed after the newest snapshot are available under their current names."""
     name = engine.render_spark(table)
     spark.sql(f"ALTER TABLE {name} ADD COLUMN extra string")
@@ -136,7 +136,7 @@ def test_steps_of_the_run_are_read_from_their_branches(spark: SparkSession, tabl
     assert pin.branch == branch.name
 
 
-def test_what_cannot_be_pinned_is_told(
+def test_tables_that_cannot_be_pinned_are_named(
     spark: SparkSession, table: Parts, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """The errors for missing, dropped and non-Iceberg tables and for expired snapshots name them."""

@@ -33,7 +33,7 @@ steps:
 """
 
 
-def test_a_plan_tells_the_statements_that_tables_need(spark: SparkSession, admin: Client, tmp_path: Path) -> None:
+def test_plan_lists_table_changes_per_step(spark: SparkSession, admin: Client, tmp_path: Path) -> None:
     """Per step, a plan lists new tables, added and widened columns, refused or allowed losses, and what cannot be
     determined.
     """

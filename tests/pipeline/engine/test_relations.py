@@ -49,7 +49,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("sql", NAMES)
-def test_each_name_of_a_table_is_found_with_its_span(sql: str) -> None:
+def test_table_names_are_extracted_with_spans(sql: str) -> None:
     """Every table name that is not a CTE in its scope is found once per occurrence, with its span, and nothing else."""
     found = relations(None, sql)
 
@@ -84,13 +84,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("sql", REFUSED)
-def test_all_but_queries_of_plain_names_is_refused_with_words(sql: str) -> None:
+def test_statements_other_than_plain_queries_are_refused(sql: str) -> None:
     """Statements that write, or determine a table name only at run time, are refused with a message."""
     with pytest.raises(InvalidQuery, match=REFUSED[sql]):
         relations(None, sql)
 
 
-def test_a_refusal_tells_line_and_column() -> None:
+def test_refusal_has_line_and_column() -> None:
     """Line and column begin at one, in the query's own text."""
     with pytest.raises(InvalidQuery) as refused:
         relations(None, "SELECT 1,\n  2 FROM a.b\n  WHER x > 1")
@@ -98,7 +98,7 @@ def test_a_refusal_tells_line_and_column() -> None:
     assert (refused.value.line, refused.value.column) == (3, 8)
 
 
-def test_parameters_are_found_wherever_they_stand() -> None:
+def test_parameter_names_are_extracted() -> None:
     """Parameter names are found, also if a plan cannot be made without their values."""
     sql = "SELECT :a, ':no', `:no` FROM t.u TABLESAMPLE (:b ROWS) WHERE x > interval :c day -- :no\nLIMIT :d"
 
@@ -108,7 +108,7 @@ def test_parameters_are_found_wherever_they_stand() -> None:
     assert [one.parts for one in found.relations] == [("t", "u")]
 
 
-def test_names_that_say_themselves_as_of_when_stay_as_they_are() -> None:
+def test_tables_with_as_of_in_query_are_not_pinned() -> None:
     """Tables with VERSION AS OF or TIMESTAMP AS OF in the query are reported and not pinned."""
     sql = "SELECT * FROM a.b VERSION AS OF 12 x, a.b FOR TIMESTAMP AS OF '2026-01-01' y, a.b z"
     found = relations(None, sql)
@@ -133,7 +133,7 @@ PIN = "c.`n😀`.t VERSION AS OF 8123"
 
 
 @pytest.mark.parametrize("sql", PINNED)
-def test_pinned_names_stand_where_the_names_stood(sql: str) -> None:
+def test_query_with_pinned_names_parses_with_versions(sql: str) -> None:
     """The query with pinned names is as a user would write it, and is parsed as a query in which every table has a
     version.
     """
@@ -143,7 +143,7 @@ def test_pinned_names_stand_where_the_names_stood(sql: str) -> None:
     assert {(one.parts, one.travels) for one in relations(None, pinned)} == {(("c", "n😀", "t"), True)}
 
 
-def test_a_name_without_a_text_stays() -> None:
+def test_names_of_sources_are_not_replaced() -> None:
     """Sources keep their names, which the session resolves."""
     sql = "SELECT * FROM flights JOIN a.b"
 
@@ -186,7 +186,7 @@ def _made(dice: random.Random, depth: int, bound: tuple[str, ...], names: list[s
     return f"SELECT count(*) FILTER (WHERE x NOT IN ({below()})) AS x FROM {table()} GROUP BY ({below()})"
 
 
-def test_random_queries_give_their_names_and_splice_to_the_same_with_others() -> None:
+def test_names_in_random_queries_are_extracted_and_replaced() -> None:
     """In generated queries exactly the inserted names are found; after their replacement exactly the new ones are
     found.
     """
@@ -206,12 +206,12 @@ def test_random_queries_give_their_names_and_splice_to_the_same_with_others() ->
         assert [pinned[one.start : one.stop] for one in again] == [texts[one.parts].split(" ")[0] for one in found]
 
 
-def test_forms_are_told_apart() -> None:
+def test_grammatical_form_of_name_is_recognized() -> None:
     """The grammatical form of a name determines what may replace it; a table may be called `table`."""
     assert relations(None, "TABLE table.x") == (NamedRelation(("table", "x"), 0, 13, form=NameForm.STATEMENT),)
     assert relations(None, "SELECT * FROM table") == (NamedRelation(("table",), 14, 19),)
 
 
-def test_the_bare_grammar_is_started_once() -> None:
+def test_second_parse_reuses_the_java_process() -> None:
     """A second parse uses the Java process of the first."""
     assert bare_grammar() is bare_grammar()

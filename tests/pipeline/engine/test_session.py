@@ -20,7 +20,7 @@ pytestmark = [
 SET, UNSET = "spark.sql.shuffle.partitions", "spark.sql.iceberg.snapshot-property.limnos.run"
 
 
-def test_settings_are_put_back(here: SparkSession) -> None:
+def test_settings_are_restored(here: SparkSession) -> None:
     """Settings are restored, also after a failure, and settings without a former value are unset."""
     before = here.conf.get(SET)
     inside: list[str | None] = []
@@ -37,7 +37,7 @@ def test_settings_are_put_back(here: SparkSession) -> None:
     assert (here.conf.get(SET), here.conf.get(UNSET, None)) == (before, None)
 
 
-def test_a_frame_has_a_name_for_a_while(here: SparkSession) -> None:
+def test_temporary_dataframe_name_is_removed(here: SparkSession) -> None:
     """SQL reads the DataFrame by the name; afterwards, also after a failure, the name does not exist. Two names never
     collide.
     """

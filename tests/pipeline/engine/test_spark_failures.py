@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
         "The disk of the database is full, or read-only. Nothing was changed; try again",
     ],
 )
-def test_a_server_without_space_is_not_away(said: str) -> None:
+def test_server_without_disk_space_fails_the_step(said: str) -> None:
     """A refusal for lack of disk space fails the step with its message, although it has the status of an unavailable
     server.
     """
@@ -34,7 +34,7 @@ def test_a_server_without_space_is_not_away(said: str) -> None:
     assert isinstance(away, StepAway)
 
 
-def test_held_rows_that_are_gone_are_made_again() -> None:
+def test_step_is_rerun_after_staged_rows_are_lost() -> None:
     """A step whose staged rows were lost with their executors is run again; after another failure of Spark it is
     not.
     """

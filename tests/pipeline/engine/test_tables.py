@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 
-def test_new_table_is_as_declared_and_a_second_look_finds_nothing_to_do(spark: SparkSession, place: Parts) -> None:
+def test_new_table_is_as_declared_and_created_once(spark: SparkSession, place: Parts) -> None:
     """Namespaces, partitioning, sort order, properties and comments are created once; the same declaration again
     changes nothing.
     """
@@ -65,7 +65,7 @@ def test_new_table_is_as_declared_and_a_second_look_finds_nothing_to_do(spark: S
     assert found.snapshots == ()
 
 
-def test_declaration_that_has_changed_reaches_the_table(spark: SparkSession, place: Parts) -> None:
+def test_changed_declaration_is_applied_to_table(spark: SparkSession, place: Parts) -> None:
     """Properties, comments, sort order and partitioning follow the declaration; properties that are no longer declared
     remain.
     """
@@ -113,7 +113,9 @@ def test_declaration_that_has_changed_reaches_the_table(spark: SparkSession, pla
         ("TIMESTAMP'2026-01-01 00:00:00' AS id", "DATE'2026-01-01' AS id", "timestamp"),
     ],
 )
-def test_types_widen_and_rows_fit(spark: SparkSession, place: Parts, old: str, new: str, expected: str) -> None:
+def test_column_is_widened_as_the_query_needs(
+    spark: SparkSession, place: Parts, old: str, new: str, expected: str
+) -> None:
     """A column is widened as far as the query needs; old and new rows are readable."""
     step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.APPEND))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT {old}")
@@ -142,7 +144,7 @@ def test_types_widen_and_rows_fit(spark: SparkSession, place: Parts, old: str, n
         ("1 AS id", "1 AS id, NULL AS x", "always NULL"),
     ],
 )
-def test_what_would_lose_is_refused_and_nothing_is_touched(
+def test_lossy_change_is_refused_and_table_is_unchanged(
     spark: SparkSession, place: Parts, old: str, new: str, word: str
 ) -> None:
     """A change that loses columns or values is refused by name, and the table is unchanged."""
@@ -156,7 +158,7 @@ def test_what_would_lose_is_refused_and_nothing_is_touched(
     assert require_metadata(spark, step.table) == before
 
 
-def test_narrowing_that_is_allowed_casts_values(spark: SparkSession, place: Parts) -> None:
+def test_allowed_narrowing_casts_values(spark: SparkSession, place: Parts) -> None:
     """Values of a column in `narrow` are cast to the table's type; values that do not fit are an error."""
     step = step_of((*place, "t"), allowed=AllowedChanges(narrow=("id",)))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id")
@@ -168,7 +170,7 @@ def test_narrowing_that_is_allowed_casts_values(spark: SparkSession, place: Part
         written(spark, step, spark.sql("SELECT 'x' AS id"))
 
 
-def test_drop_that_is_allowed_waits_for_the_publishing_commit(spark: SparkSession, place: Parts, admin: Client) -> None:
+def test_allowed_column_drop_takes_effect_at_publication(spark: SparkSession, place: Parts, admin: Client) -> None:
     """An allowed drop takes effect when the run is published; before that readers see the column. Nested columns are
     dropped, too.
     """
@@ -190,7 +192,7 @@ def test_drop_that_is_allowed_waits_for_the_publishing_commit(spark: SparkSessio
     assert rows(spark, f"SELECT id, place.city, many[0].x FROM {engine.render_spark(step.table)}") == [(2, "y", 3)]
 
 
-def test_column_that_partitions_or_sorts_is_not_dropped(spark: SparkSession, place: Parts) -> None:
+def test_partition_or_sort_column_is_not_dropped(spark: SparkSession, place: Parts) -> None:
     """A column that the partitioning or the sort order uses is not dropped, even if the drop is allowed."""
     step = step_of((*place, "t"), allowed=AllowedChanges(drop=("p",)))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} (id int, p int) PARTITIONED BY (p)")
@@ -199,7 +201,7 @@ def test_column_that_partitions_or_sorts_is_not_dropped(spark: SparkSession, pla
         preparation(spark, step, frame=spark.sql("SELECT 1 AS id"))
 
 
-def test_required_column_that_is_dropped_stops_being_required(spark: SparkSession, place: Parts) -> None:
+def test_required_column_to_be_dropped_accepts_null(spark: SparkSession, place: Parts) -> None:
     """A required column that is to be dropped accepts NULL until then; other required columns remain required."""
     step = step_of((*place, "t"), allowed=AllowedChanges(drop=("b",)))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} (id int NOT NULL, b int NOT NULL)")
@@ -211,7 +213,7 @@ def test_required_column_that_is_dropped_stops_being_required(spark: SparkSessio
         written(spark, step, spark.sql("SELECT CAST(NULL AS int) AS id"))
 
 
-def test_discarded_run_leaves_an_empty_column(spark: SparkSession, place: Parts) -> None:
+def test_column_added_by_discarded_run_is_null(spark: SparkSession, place: Parts) -> None:
     """A column that a discarded run added is NULL for readers, and the rows are unchanged."""
     step = step_of((*place, "t"))
     spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id")
@@ -222,7 +224,7 @@ def test_discarded_run_leaves_an_empty_column(spark: SparkSession, place: Parts)
     assert on_branch(spark, branch) == [(2, "new")]
 
 
-def test_partitions_after_a_change_of_partitioning_is_refused(spark: SparkSession, place: Parts) -> None:
+def test_partitions_mode_is_refused_after_repartitioning(spark: SparkSession, place: Parts) -> None:
     """After a change of partitioning, the mode `partitions` is refused until `replace` has run, because rows of the old
     layout would remain.
     """
@@ -272,7 +274,7 @@ def test_declarations_that_do_not_fit_the_query_are_refused(
         prepare(spark, step, frame=spark.sql("SELECT 1 AS id, 's' AS s"), branch=BRANCH)
 
 
-def test_names_may_be_anything(spark: SparkSession, place: Parts) -> None:
+def test_special_characters_in_names_are_preserved(spark: SparkSession, place: Parts) -> None:
     """Dots, quotes, spaces and other characters in names of columns and tables are preserved."""
     step = step_of((*place, "od d`t"), WriteDeclaration(mode=WriteMode.MERGE, keys=("a.b",)))
     frame = spark.sql("SELECT 1 AS `a.b`, 'x' AS `it's`, named_struct('q`q', 1) AS `Ü`")

@@ -13,7 +13,7 @@ from tests.pipeline.engine.steps import on_branch, on_main, step_of, written
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 
-def test_replace_is_on_the_branch_and_main_stays(spark: SparkSession, place: Parts) -> None:
+def test_replace_writes_the_branch_and_not_main(spark: SparkSession, place: Parts) -> None:
     """A new table is empty for readers while its rows are on the branch, with run, step and base in the snapshot's
     summary.
     """
@@ -37,7 +37,7 @@ def test_replace_is_on_the_branch_and_main_stays(spark: SparkSession, place: Par
     }
 
 
-def test_replace_of_nothing_empties(spark: SparkSession, place: Parts) -> None:
+def test_replace_without_rows_empties_the_branch(spark: SparkSession, place: Parts) -> None:
     """A query without rows leaves an empty branch, not the previous rows."""
     step = step_of((*place, "t"))
     spark.sql(f"CREATE TABLE main.{place[1]}.t AS SELECT 1 AS id")
@@ -49,7 +49,7 @@ def test_replace_of_nothing_empties(spark: SparkSession, place: Parts) -> None:
     assert done.rows == 0
 
 
-def test_replace_takes_every_partition_whatever_the_session_says(spark: SparkSession, place: Parts) -> None:
+def test_replace_covers_all_partitions_under_dynamic_overwrite(spark: SparkSession, place: Parts) -> None:
     """Partitions without new rows are replaced, too, also in a session with dynamic overwrite."""
     step = step_of((*place, "t"), partition=("p",))
     spark.sql(f"CREATE TABLE main.{place[1]}.t (id int, p int) PARTITIONED BY (p)")
@@ -62,7 +62,7 @@ def test_replace_takes_every_partition_whatever_the_session_says(spark: SparkSes
     assert spark.conf.get("spark.sql.sources.partitionOverwriteMode") == "dynamic"
 
 
-def test_append_adds_to_what_is_published(spark: SparkSession, place: Parts) -> None:
+def test_append_adds_rows_to_published_ones(spark: SparkSession, place: Parts) -> None:
     """The branch has the rows of `main` and the new ones; after a full read it has only the new ones."""
     step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.APPEND))
     spark.sql(f"CREATE TABLE main.{place[1]}.t AS SELECT 1 AS id")

@@ -68,7 +68,7 @@ def first(server: LiveServer, file: Path, tmp_path: Path) -> Iterator[tuple[Driv
         driver.process.communicate()
 
 
-def test_two_processes_take_turns(
+def test_second_run_is_refused_or_waits_for_first(
     spark: SparkSession, admin: Client, file: Path, *, first: tuple[Driver, str], tmp_path: Path
 ) -> None:
     """Without waiting, the second run is refused with the id, user, host and advice of the first; with waiting it runs

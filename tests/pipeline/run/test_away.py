@@ -20,9 +20,7 @@ from tests.pipeline.run.conftest import FakeEngine, PipelineRig
 pytestmark = pytest.mark.integration
 
 
-def test_a_server_that_is_away_as_a_run_begins_is_waited_for(
-    scene: PipelineRig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_start_waits_for_unavailable_server(scene: PipelineRig, monkeypatch: pytest.MonkeyPatch) -> None:
     """If Spark cannot reach the server at the start of a run, the request is repeated; after the longest wait the error
     has no text of Java.
     """
@@ -45,7 +43,7 @@ def test_a_server_that_is_away_as_a_run_begins_is_waited_for(
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_server_that_is_killed_and_comes_back_fails_nothing(tmp_path: Path, moment: str) -> None:
+def test_run_publishes_once_after_server_kill_and_restart(tmp_path: Path, moment: str) -> None:
     """If the server is killed before a step writes or after it wrote, the run waits, repeats that step, and publishes
     once.
     """

@@ -29,7 +29,7 @@ PIPELINE = Pipeline(
         ("int=0..10/5", (0, 5, 10)),
     ],
 )
-def test_values_between_two_ends(text: str, values: tuple[Scalar, ...]) -> None:
+def test_range_includes_both_ends(text: str, values: tuple[Scalar, ...]) -> None:
     """Both ends are included, if the step reaches the last one."""
     assert parse_range(PIPELINE, text).values == values
 
@@ -51,7 +51,7 @@ def test_values_between_two_ends(text: str, values: tuple[Scalar, ...]) -> None:
         ("timestamp=2026-01-01T00:00..2026-01-02T00:00", "only parameters of type date and int"),
     ],
 )
-def test_what_is_no_range_is_told(text: str, words: str) -> None:
+def test_invalid_range_error_shows_the_syntax(text: str, words: str) -> None:
     """The error for an invalid range shows the syntax, the nearest parameter name, and the expected type."""
     if words.startswith("more"):
         assert len(parse_range(PIPELINE, "int=1..10000").values) == 10_000
@@ -60,7 +60,7 @@ def test_what_is_no_range_is_told(text: str, words: str) -> None:
         parse_range(PIPELINE, text)
 
 
-def test_a_failed_run_ends_it_and_the_rest_is_told() -> None:
+def test_failed_run_stops_backfill_and_shows_remaining_range() -> None:
     """After a failed run the remaining values are not run; the output has the range that continues from there."""
     seen: list[Scalar] = []
 

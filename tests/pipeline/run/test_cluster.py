@@ -68,7 +68,7 @@ def settings(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("how, answer", [("ours", "same"), ("plain", "")])
-def test_staged_rows_outlive_a_worker(
+def test_staged_rows_survive_a_killed_worker(
     workers: SparkCluster, settings: dict[str, str], *, tmp_path: Path, how: str, answer: str
 ) -> None:
     """Staged rows of a random query are the same after a worker was killed; Spark's own local checkpoint loses them."""
@@ -92,7 +92,7 @@ def test_staged_rows_outlive_a_worker(
         assert driver.stdout.readline().strip() == answer
 
 
-def test_a_whole_run_whose_worker_is_killed(
+def test_run_with_killed_worker_has_right_rows(
     server: LiveServer,
     admin: Client,
     spark: SparkSession,

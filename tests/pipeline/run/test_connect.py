@@ -76,7 +76,7 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         yield Told(started, events)
 
 
-def test_a_whole_run_over_connect(
+def test_run_over_connect_gives_right_rows(
     server: LiveServer, admin: Client, spark: SparkSession, connect: Told, tmp_path: Path
 ) -> None:
     """Merge, history, quarantine and Python steps over two days give the right rows; the command exits; no page has the
@@ -97,7 +97,9 @@ def test_a_whole_run_over_connect(
     assert not [each for each in told if server.token in each]
 
 
-def test_a_step_that_fails_over_connect(server: LiveServer, admin: Client, connect: Told, tmp_path: Path) -> None:
+def test_failed_query_over_connect_publishes_nothing(
+    server: LiveServer, admin: Client, connect: Told, tmp_path: Path
+) -> None:
     """If a query fails while its rows are computed, the command reports it, publishes nothing, and exits."""
     admin.namespaces.create("main.failsoverconnect")
     file = tmp_path / "failsoverconnect.yaml"
@@ -111,7 +113,9 @@ def test_a_step_that_fails_over_connect(server: LiveServer, admin: Client, conne
     assert list(admin.tables.list("main.failsoverconnect")) == []
 
 
-def test_a_server_that_hangs_holds_nobody(server: LiveServer, admin: Client, connect: Told, tmp_path: Path) -> None:
+def test_command_exits_when_connect_server_hangs(
+    server: LiveServer, admin: Client, connect: Told, tmp_path: Path
+) -> None:
     """The Spark Connect server is stopped while a step runs, and the command is asked to end: it waits briefly for an
     answer, and exits without one.
     """
@@ -132,7 +136,9 @@ def test_a_server_that_hangs_holds_nobody(server: LiveServer, admin: Client, con
     assert list(admin.tables.list("main.hangsoverconnect")) == []
 
 
-def test_a_server_that_is_gone_holds_nobody(server: LiveServer, admin: Client, connect: Told, tmp_path: Path) -> None:
+def test_command_exits_when_connect_server_is_killed(
+    server: LiveServer, admin: Client, connect: Told, tmp_path: Path
+) -> None:
     """The Spark Connect server is killed while a step runs, and the command is asked to end: it exits at once and
     reports the interrupt. This is the last test, because it kills the server.
     """

@@ -28,7 +28,7 @@ def test_each_event_is_one_line_of_json() -> None:
     ]
 
 
-def test_a_broken_rule_is_told_once() -> None:
+def test_violated_rule_is_reported_once() -> None:
     """The message of a step that failed by its rules has each of them; a warning is on a separate line."""
     lines: list[str] = []
     told = ["price > 0: 1 of 561 rows (0.2%) violate it", "id: 2 of 561 rows (0.4%) violate it", "name: 3 of 561 rows"]
@@ -41,7 +41,7 @@ def test_a_broken_rule_is_told_once() -> None:
     assert lines == [f"FAILED  b\n        {told[0]}; {told[1]}\n        {told[2]}"]
 
 
-def test_plain_lines_leave_out_how_far_spark_is() -> None:
+def test_plain_log_omits_task_counts() -> None:
     """A log has a line per change of state, without task counts; violated rules are below their step."""
     lines: list[str] = []
     hear = plain_lines(lines.append)
@@ -53,7 +53,7 @@ def test_plain_lines_leave_out_how_far_spark_is() -> None:
     assert lines == ["done    a.t  1,200 rows  3.0 MiB  1.3 s", "FAILED  b\n        no\n        2 of 3"]
 
 
-def test_every_end_has_a_code_and_only_one_is_good() -> None:
+def test_exit_code_is_zero_only_on_success() -> None:
     """The exit code is zero only if the run did what was requested, for schedulers that know only success and
     failure.
     """

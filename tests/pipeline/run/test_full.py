@@ -47,7 +47,9 @@ def full(spark: SparkSession) -> Iterator[None]:
         resource.prlimit(machine, resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_publishes_nothing_and_a_resume_goes_on(spark: SparkSession, admin: Client, tmp_path: Path) -> None:
+def test_run_with_full_disk_publishes_nothing_and_can_resume(
+    spark: SparkSession, admin: Client, tmp_path: Path
+) -> None:
     """The step whose write failed is named; earlier steps remain on their branches and are not repeated."""
     admin.namespaces.create("main.full")
     file = tmp_path / "full.yaml"

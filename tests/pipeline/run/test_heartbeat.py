@@ -77,7 +77,7 @@ def run_whole(heart: HeartbeatThread) -> None:
     assert not heart._thread.is_alive()
 
 
-def test_heartbeats_come_three_times_in_a_lease() -> None:
+def test_heartbeat_interval_is_a_third_of_the_lease() -> None:
     """The thread waits a third of the lease before each heartbeat, so that two lost ones do not lose the run."""
     client = FakeClient(RUNNING)
     heart, ended = heart_of(client, StopSignal(), lease_s=30, beats=3)
@@ -109,7 +109,7 @@ def test_an_unreachable_server_does_not_stop_the_run() -> None:
     ],
     ids=["another attempt", "run dropped", "cancelled", "running"],
 )
-def test_answers_that_stop_the_run(answer: RunStanding | ClientError, why: EndReason | None) -> None:
+def test_run_stops_if_superseded_missing_or_cancelled(answer: RunStanding | ClientError, why: EndReason | None) -> None:
     """A run stops if another attempt owns it, if it does not exist, and if it was cancelled."""
     stop = StopSignal()
     heart, _ = heart_of(FakeClient(answer), stop, lease_s=30, beats=1)
@@ -119,7 +119,7 @@ def test_answers_that_stop_the_run(answer: RunStanding | ClientError, why: EndRe
     assert (None if stop.reason is None else stop.reason.why) is why
 
 
-def test_a_refused_heartbeat_after_the_end_stops_nothing() -> None:
+def test_heartbeat_refused_after_publication_is_ignored() -> None:
     """A heartbeat that is refused because the run has been published meanwhile does not stop the run."""
     stop = StopSignal()
     heart, _ = heart_of(FakeClient(ConflictError("is published", status=409)), stop, lease_s=30, beats=0)

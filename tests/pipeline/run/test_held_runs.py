@@ -61,7 +61,7 @@ def table(client: Client, space: str) -> Parts:
 
 
 @pytest.mark.parametrize("ref", ["main", "old"])
-def test_another_ref_than_the_runs_own_is_not_published(client: Client, table: Parts, ref: str) -> None:
+def test_foreign_branch_in_record_is_not_published(client: Client, table: Parts, ref: str) -> None:
     """A record that names another branch than the run's own moves no ref and removes none."""
     before = heads_of(client, table)
     assert before is not None
@@ -75,7 +75,7 @@ def test_another_ref_than_the_runs_own_is_not_published(client: Client, table: P
     assert after.refs == before.refs
 
 
-def test_columns_are_not_dropped_beside_no_branch(client: Client, space: str) -> None:
+def test_columns_are_not_dropped_if_branch_is_missing(client: Client, space: str) -> None:
     """If a record names a missing branch, no columns are dropped from an empty table."""
     found = ("main", space, "empty")
     make(client, found)
@@ -88,13 +88,13 @@ def test_columns_are_not_dropped_beside_no_branch(client: Client, space: str) ->
     assert client.tables.load(found).metadata["current-schema-id"] == 0
 
 
-def test_a_held_run_without_outputs_is_told(client: Client) -> None:
+def test_held_run_without_outputs_has_nothing_to_publish(client: Client) -> None:
     """Publishing a held run without outputs reports that there is nothing to publish."""
     with pytest.raises(CommitConflict, match="names no tables"):
         publish_held(client, claimed(client))
 
 
-def test_an_empty_table_goes_only_if_the_run_made_it(client: Client, space: str) -> None:
+def test_discard_drops_empty_table_only_if_run_created_it(client: Client, space: str) -> None:
     """Discarding drops an empty table only if it has the run's mark, not because the record lists it."""
     theirs, own = ("main", space, "theirs"), ("main", space, "own")
     make(client, theirs)
@@ -107,7 +107,7 @@ def test_an_empty_table_goes_only_if_the_run_made_it(client: Client, space: str)
     assert client.tables.exists(theirs)
 
 
-def test_a_table_is_dropped_in_its_own_catalog(client: Client, server: LiveServer, space: str) -> None:
+def test_discard_drops_each_table_in_its_own_catalog(client: Client, server: LiveServer, space: str) -> None:
     """If a record names tables of two catalogs, discarding drops each in its own catalog, not tables of the same
     name.
     """

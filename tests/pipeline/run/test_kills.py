@@ -167,7 +167,7 @@ class Moment:
 
 
 @pytest.mark.parametrize("number", range(KILLS))
-def test_a_killed_driver_is_resumed(
+def test_resume_after_driver_kill_publishes_snapshots_once(
     server: LiveServer, admin: Client, spark: SparkSession, file: Path, number: int
 ) -> None:
     """After a kill at a random moment, with Java still writing, the resume publishes what an undisturbed run would,

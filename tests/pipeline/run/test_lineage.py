@@ -27,7 +27,7 @@ def sources(scene: PipelineRig, name: str) -> set[str]:
     return {node.path[-1] for node in graph.nodes if node.path is not None} - {name}
 
 
-def test_a_published_run_is_told(scene: PipelineRig) -> None:
+def test_lineage_of_published_run_is_reported(scene: PipelineRig) -> None:
     """Each table's sources are the tables that its step read."""
     ended = scene.run(scene.pipeline(a="", b="a", c="a b"))
 
@@ -35,7 +35,7 @@ def test_a_published_run_is_told(scene: PipelineRig) -> None:
     assert [sources(scene, name) for name in "abc"] == [set(), {"a"}, {"a", "b"}]
 
 
-def test_a_held_run_is_told_when_it_is_published(scene: PipelineRig) -> None:
+def test_lineage_of_held_run_is_reported_at_publication(scene: PipelineRig) -> None:
     """Lineage of a held run is reported when it is published, from its record, because its process has ended."""
     held = scene.run(scene.pipeline(a="", b="a"), hold=True)
     before = sources(scene, "b")
@@ -46,7 +46,7 @@ def test_a_held_run_is_told_when_it_is_published(scene: PipelineRig) -> None:
     assert (before, sources(scene, "b")) == (set(), {"a"})
 
 
-def test_what_an_earlier_attempt_made_is_told(scene: PipelineRig) -> None:
+def test_lineage_of_earlier_attempt_is_reported(scene: PipelineRig) -> None:
     """The lineage of a step that finished before the kill comes from the record, because the step is not repeated."""
     scene.engine.before = failing("c")
     ended = scene.run(scene.pipeline(a="", b="a", c="b"))
@@ -60,7 +60,7 @@ def test_what_an_earlier_attempt_made_is_told(scene: PipelineRig) -> None:
     assert [sources(scene, name) for name in "abc"] == [set(), {"a"}, {"b"}]
 
 
-def test_nobody_lends_their_rights_to_what_a_record_says(scene: PipelineRig, server: LiveServer) -> None:
+def test_lineage_in_record_is_reported_only_by_runs_own_user(scene: PipelineRig, server: LiveServer) -> None:
     """If another user publishes a run, the message names the user who can report the lineage; if the run's own user
     publishes, it is reported.
     """

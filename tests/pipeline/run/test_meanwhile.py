@@ -122,7 +122,7 @@ def ana(stage: Stage, server: LiveServer) -> SparkSession:
         ("modify_table", "publishing", "held"),
     ],
 )
-def test_a_right_taken_away_during_a_run_is_named(
+def test_privilege_revoked_during_run_is_named(
     stage: Stage, ana: SparkSession, right: str, when: str, state: str
 ) -> None:
     """If a right is revoked during a run, nothing is published; the message names the right and the command that grants
@@ -146,7 +146,7 @@ def test_a_right_taken_away_during_a_run_is_named(
     assert stage.rows("b") == [0, 0, 0, 10, 10, 10, 20, 20, 20]
 
 
-def test_a_right_that_lacks_from_the_beginning_stops_a_run_before_it_writes(stage: Stage, ana: SparkSession) -> None:
+def test_missing_privilege_stops_run_before_it_writes(stage: Stage, ana: SparkSession) -> None:
     """If a right is missing at the start, no step begins, no run is recorded, and the message has the command that
     grants it, even if earlier steps could run.
     """
@@ -163,7 +163,7 @@ def test_a_right_that_lacks_from_the_beginning_stops_a_run_before_it_writes(stag
     assert (stage.rows("a"), stage.rows("b")) == ([0, 1, 2], [0, 10, 20])
 
 
-def test_an_output_dropped_before_the_publish_is_told(stage: Stage) -> None:
+def test_output_dropped_before_publication_fails_the_run(stage: Stage) -> None:
     """The run fails and names the dropped table; the other table is not published either."""
     ended = stage.run(Meddler("publishing", lambda: stage.spark.sql(f"DROP TABLE {stage.table('b')}")))
 
@@ -173,7 +173,7 @@ def test_an_output_dropped_before_the_publish_is_told(stage: Stage) -> None:
     assert not stage.admin.tables.exists(stage.table("b"))
 
 
-def test_an_output_renamed_before_the_publish_keeps_its_rows(stage: Stage) -> None:
+def test_output_renamed_before_publication_is_not_published(stage: Stage) -> None:
     """A renamed output is published neither under the old name nor under the new one."""
     rename = f"ALTER TABLE {stage.table('b')} RENAME TO {stage.space}.c"
     ended = stage.run(Meddler("publishing", lambda: stage.spark.sql(rename)))
@@ -183,7 +183,7 @@ def test_an_output_renamed_before_the_publish_keeps_its_rows(stage: Stage) -> No
     assert (stage.rows("a"), stage.rows("c")) == ([0, 1, 2], [0, 10, 20])
 
 
-def test_an_output_dropped_during_a_later_step_is_told(stage: Stage) -> None:
+def test_output_dropped_during_later_step_fails_the_run(stage: Stage) -> None:
     """The step that reads the dropped table fails, or the publish does; nothing is published."""
     ended = stage.run(Meddler("b running", lambda: stage.spark.sql(f"DROP TABLE {stage.table('a')}")))
 
@@ -192,7 +192,7 @@ def test_an_output_dropped_during_a_later_step_is_told(stage: Stage) -> None:
     assert stage.rows("b") == [0, 10, 20]
 
 
-def test_a_rival_between_the_last_step_and_the_publish_keeps_its_rows(stage: Stage) -> None:
+def test_table_changed_before_publication_reruns_its_step(stage: Stage) -> None:
     """The step of the changed table is run again on the other writer's rows, and everything is published."""
     rival = Meddler("publishing", lambda: stage.spark.sql(f"INSERT INTO {stage.table('b')} VALUES (7)"))
     ended = stage.run(rival)
@@ -210,7 +210,7 @@ def test_a_rival_between_the_last_step_and_the_publish_keeps_its_rows(stage: Sta
     assert 7 in stage.rows("b")
 
 
-def test_a_rival_who_never_rests_is_named_and_the_next_run_goes_on_from_what_they_wrote(stage: Stage) -> None:
+def test_persistent_other_writer_fails_the_run_and_is_named(stage: Stage) -> None:
     """After its attempts the run fails, names the writer and the time, and keeps its branches; another run is based on
     the other writer's rows.
     """

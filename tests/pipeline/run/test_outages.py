@@ -64,7 +64,7 @@ def through(served_spark: SparkSession, relay: Relay) -> SparkSession:
 
 
 @pytest.mark.parametrize("moment", CHOSEN, ids=lambda moment: moment.name)
-def test_a_server_killed_at_a_moment_changes_nothing(
+def test_run_publishes_once_if_server_is_killed_at_any_request(
     relay: Relay, through: SparkSession, tmp_path: Path, moment: RelayMoment
 ) -> None:
     """If the server is killed at a request of the run and restarted after seconds, the run publishes once, with the

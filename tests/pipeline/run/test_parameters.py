@@ -33,7 +33,7 @@ def declared(kind: ParameterType, default: Scalar = None) -> Pipeline:
         (ParameterType.TIMESTAMP, "2026-01-31T00:00:00", "2026-01-31T00:00:00+00:00", AT),
     ],
 )
-def test_a_value_is_typed(kind: ParameterType, text: object, value: Scalar, native: object) -> None:
+def test_parameter_values_are_typed(kind: ParameterType, text: object, value: Scalar, native: object) -> None:
     """A value from the command line or a caller becomes JSON in the record, and a Python type for Spark."""
     found = parameter_values(declared(kind), {"p": text})
 
@@ -59,7 +59,7 @@ def test_a_value_of_another_type_is_refused(kind: ParameterType, text: object) -
         parameter_values(declared(kind), {"p": text})
 
 
-def test_what_is_missing_or_unknown_is_named() -> None:
+def test_missing_and_unknown_parameters_are_named() -> None:
     """A parameter without a default is required; for an unknown parameter the error suggests the nearest name."""
     with pytest.raises(BadRequest, match=r"parameter p .* has no default"):
         parameter_values(declared(ParameterType.INT), {})

@@ -75,7 +75,9 @@ def rows_of(client: Client, table: str) -> int:
     return next((int(summary["total-records"]) for summary in summaries), -1)
 
 
-def test_readers_see_whole_runs(place: Place, server: LiveServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_readers_never_see_a_partly_published_run(
+    place: Place, server: LiveServer, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Each run gives both tables as many rows as its number; no reader sees two different numbers."""
     steps = (
         place.step("numbers", "SELECT id AS x FROM range(:n)"),

@@ -28,7 +28,7 @@ BRANCH = StepBranch(
 )
 
 
-def test_a_declaration_is_json_without_what_goes_without_saying() -> None:
+def test_declaration_json_omits_defaults_and_positions() -> None:
     """Defaults and source positions are omitted; a body has its kind."""
     found = record_json.encode_declaration(PIPELINE)
 
@@ -45,7 +45,7 @@ def test_a_declaration_is_json_without_what_goes_without_saying() -> None:
     }
 
 
-def test_a_step_that_is_declared_otherwise_has_another_digest() -> None:
+def test_step_digest_depends_on_its_body() -> None:
     """The digest depends on the body of a step. Equal steps have equal digests."""
     other = replace(STEP, body=Sql(text="SELECT 2 AS x"))
 
@@ -53,7 +53,7 @@ def test_a_step_that_is_declared_otherwise_has_another_digest() -> None:
     assert record_json.step_digest(PIPELINE, STEP) != record_json.step_digest(PIPELINE, other)
 
 
-def test_pins_come_back() -> None:
+def test_pins_round_trip() -> None:
     """Pins of tables with snapshots, and of views with definitions, are decoded to the same values."""
     pins = {
         ("main", "a"): ReadPin(name="main.a", table=("main", "a"), snapshot=5),
@@ -63,7 +63,7 @@ def test_pins_come_back() -> None:
     assert record_json.pins_of(json.loads(json.dumps(record_json.encode_pins(pins)))) == pins
 
 
-def test_an_outcome_comes_back_as_far_as_others_need_it() -> None:
+def test_outcome_round_trip_omits_findings() -> None:
     """Branches, pins and counts are decoded to the same values; findings are only in the record."""
     finding = ExpectationFinding(
         rule="r", kind="row", action="warn", broken=1, checked=2, tolerated=0.0, held=False, message="1 of 2"
@@ -83,7 +83,7 @@ def test_an_outcome_comes_back_as_far_as_others_need_it() -> None:
     assert (again.branches, again.pins, again.rows, again.bytes) == (outcome.branches, outcome.pins, 3, 9)
 
 
-def test_the_same_try_has_the_same_key() -> None:
+def test_publish_attempt_has_stable_idempotency_key() -> None:
     """The same attempt to publish has the same idempotency key; another attempt has another key."""
     assert key_of("r", 1, again=0) == key_of("r", 1, again=0)
     assert (

@@ -24,14 +24,14 @@ def failing(*errors: Exception) -> object:
     return call
 
 
-def test_a_server_that_comes_back_answers() -> None:
+def test_connection_and_server_errors_are_retried() -> None:
     """Refused connections, broken connections and server errors are retried."""
     call = failing(UnavailableError("no", sent=False), ServerError("oh", status=500))
 
     assert RetryPolicy(60, stop=StopSignal()).call(call) == 7  # type: ignore[arg-type]
 
 
-def test_a_refusal_is_told_at_once() -> None:
+def test_refusals_are_not_retried() -> None:
     """Refusals are not retried, nor are errors of a server without disk space."""
     call = failing(ConflictError("taken", status=409), NoSpaceError("full", status=503))
 
@@ -41,7 +41,7 @@ def test_a_refusal_is_told_at_once() -> None:
         RetryPolicy(60, stop=StopSignal()).call(call)  # type: ignore[arg-type]
 
 
-def test_patience_has_an_end() -> None:
+def test_retries_end_after_the_waiting_time() -> None:
     """A server that does not answer within the waiting time is reported as unavailable."""
     call = failing(*(UnavailableError("gone", sent=False) for _ in range(9)))
 
@@ -49,7 +49,7 @@ def test_patience_has_an_end() -> None:
         RetryPolicy(0, stop=StopSignal()).call(call)  # type: ignore[arg-type]
 
 
-def test_a_run_that_is_stopped_waits_no_longer() -> None:
+def test_stopped_run_ends_retries() -> None:
     """If the run is stopped, the retries end at once."""
     stop, asked = StopSignal(), threading.Event()
 

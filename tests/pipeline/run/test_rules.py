@@ -101,14 +101,14 @@ def lake(served_spark: SparkSession, server: LiveServer, tmp_path_factory: pytes
         yield made
 
 
-def test_every_kind_of_rule_is_broken_here() -> None:
+def test_sample_data_violates_every_kind_of_rule() -> None:
     """The test data violates every kind of rule that a file can declare, and the kind that Limnos adds."""
     assert set(BROKEN) == set(RULES)
     assert {kind for _, _, kind in FAILING.values()} == {kind.value for kind in RuleKind}
 
 
 @pytest.mark.parametrize("case", FAILING)
-def test_a_rule_that_fails_publishes_nothing(lake: Lake, case: str) -> None:
+def test_violated_rule_publishes_nothing(lake: Lake, case: str) -> None:
     """Neither the violating table nor the run's other tables are published; the exit code is that of invalid data, and
     the message names the rule.
     """
@@ -123,7 +123,7 @@ def test_a_rule_that_fails_publishes_nothing(lake: Lake, case: str) -> None:
     assert said.message in ended.message
 
 
-def test_what_warns_is_published_and_told(lake: Lake) -> None:
+def test_violated_warnings_are_counted_and_run_is_published(lake: Lake) -> None:
     """All kinds of violated warnings on the same rows are counted, and the run is published."""
     rules = ", ".join(f"{{{rule}, action: warn}}" for rule, _ in BROKEN.values())
 
@@ -135,7 +135,7 @@ def test_what_warns_is_published_and_told(lake: Lake) -> None:
     lake.run({"t": BASE["t"]}).require()
 
 
-def test_what_is_taken_out_is_published_without_it(lake: Lake) -> None:
+def test_dropped_and_quarantined_rows_are_not_published(lake: Lake) -> None:
     """Dropped rows are not published, quarantined rows are in the quarantine table with their rule, and both are
     counted.
     """

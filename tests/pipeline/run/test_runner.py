@@ -77,7 +77,7 @@ def test_a_run_publishes_all_its_tables_at_once(scene: PipelineRig) -> None:
 
 
 @pytest.mark.parametrize("hold", [False, True])
-def test_the_record_tells_what_time_was_spent_on(scene: PipelineRig, hold: bool) -> None:
+def test_record_has_durations_of_steps_and_run(scene: PipelineRig, hold: bool) -> None:
     """The record has each step's durations from its engine, and the run's durations, with publishing if it
     published.
     """
@@ -92,7 +92,7 @@ def test_the_record_tells_what_time_was_spent_on(scene: PipelineRig, hold: bool)
     assert sum(seen.phases_s.values()) >= ended.seconds * 0.9
 
 
-def test_what_others_read_is_pinned_when_the_run_begins(scene: PipelineRig) -> None:
+def test_inputs_are_pinned_at_run_start(scene: PipelineRig) -> None:
     """A table that is written during the run is read in its earlier state by every step."""
     scene.run(scene.pipeline(source=""))
     pinned = scene.main("source")
@@ -109,7 +109,7 @@ def test_what_others_read_is_pinned_when_the_run_begins(scene: PipelineRig) -> N
     }
 
 
-def test_a_failed_step_publishes_nothing_and_a_resume_goes_on(scene: PipelineRig) -> None:
+def test_failed_step_publishes_nothing_and_resume_reruns_it(scene: PipelineRig) -> None:
     """After the failure nothing is published; the resume runs only the failed step, and publishes what both attempts
     made.
     """
@@ -131,7 +131,7 @@ def test_a_failed_step_publishes_nothing_and_a_resume_goes_on(scene: PipelineRig
     assert [scene.refs(name) for name in "abc"] == [{"main"}] * 3
 
 
-def test_a_step_that_was_changed_runs_again_with_what_reads_it(scene: PipelineRig) -> None:
+def test_resume_reruns_changed_step_and_its_dependents(scene: PipelineRig) -> None:
     """A resume with a changed file runs the changed step and its dependents; other steps are kept."""
     scene.engine.before = failing("c")
     ended = scene.run(scene.pipeline(a="", b="", c="b"))
@@ -151,7 +151,7 @@ def test_a_step_that_was_changed_runs_again_with_what_reads_it(scene: PipelineRi
     assert sorted(name for name, _ in again.engine.carried) == [f"{scene.space}.b", f"{scene.space}.c"]
 
 
-def test_a_pin_that_is_lost_makes_its_readers_run_again(scene: PipelineRig) -> None:
+def test_resume_reruns_readers_of_expired_pin(scene: PipelineRig) -> None:
     """If the pinned snapshot of a finished step's source has expired, that step and its dependents run again."""
     scene.run(scene.pipeline(source=""))
     scene.engine.before = failing("b")
@@ -169,7 +169,7 @@ def test_a_pin_that_is_lost_makes_its_readers_run_again(scene: PipelineRig) -> N
 
 
 @pytest.mark.parametrize("where", ["step", "publish"])
-def test_a_server_without_space_ends_the_run_with_what_it_said(
+def test_server_without_disk_space_ends_run_without_retries(
     scene: PipelineRig, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server without disk space is not an unavailable server: each request is sent once, and the record has the
@@ -206,7 +206,7 @@ def test_a_server_without_space_ends_the_run_with_what_it_said(
         ({"aside": True}, "c d"),
     ],
 )
-def test_a_source_that_was_mended_is_read_again(scene: PipelineRig, mended: dict[str, bool | None], again: str) -> None:
+def test_resume_rereads_changed_source(scene: PipelineRig, mended: dict[str, bool | None], again: str) -> None:
     """A finished step whose source has changed runs again; so does one with a source that cannot be compared, if its
     rows violated a rule.
     """
@@ -225,7 +225,7 @@ def test_a_source_that_was_mended_is_read_again(scene: PipelineRig, mended: dict
     assert sorted(name.rpartition(".")[2] for name, _ in second.engine.carried) == again.split()
 
 
-def test_a_source_that_nobody_can_compare_is_not_read_again_for_broken_code(scene: PipelineRig) -> None:
+def test_resume_after_code_failure_does_not_reread_database(scene: PipelineRig) -> None:
     """A finished step that loads a database is kept if a later step failed by its code."""
     scene.engine.sources = {"a": ("database",)}
     scene.engine.before = failing("b")
@@ -239,7 +239,7 @@ def test_a_source_that_nobody_can_compare_is_not_read_again_for_broken_code(scen
     assert [name for name, _ in again.engine.carried] == [f"{scene.space}.b"]
 
 
-def test_broken_data_publishes_nothing_and_keeps_the_branch(scene: PipelineRig) -> None:
+def test_invalid_data_publishes_nothing_and_keeps_the_branch(scene: PipelineRig) -> None:
     """The finding is in the record, the branch is kept for inspection, and `main` is unchanged."""
     scene.engine.after = breaking("b")
     ended = scene.run(scene.pipeline(a="", b="a"))
@@ -252,7 +252,7 @@ def test_broken_data_publishes_nothing_and_keeps_the_branch(scene: PipelineRig) 
     ]
 
 
-def test_a_right_that_is_missing_has_a_code_of_its_own(scene: PipelineRig) -> None:
+def test_denied_privilege_in_step_has_its_own_reason(scene: PipelineRig) -> None:
     """A denied privilege in a step has its own reason, not that of a failed step."""
 
     def refuse(step: StepDeclaration, context: StepContext) -> None:
@@ -264,7 +264,7 @@ def test_a_right_that_is_missing_has_a_code_of_its_own(scene: PipelineRig) -> No
     assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.DENIED, 4)
 
 
-def test_a_step_whose_answer_was_lost_runs_again_on_another_branch(scene: PipelineRig) -> None:
+def test_step_with_lost_commit_answer_reruns_on_new_branch(scene: PipelineRig) -> None:
     """A commit whose answer was lost is on a branch that is not published, and is removed."""
     lost: list[str] = []
 
@@ -285,7 +285,7 @@ def test_a_step_whose_answer_was_lost_runs_again_on_another_branch(scene: Pipeli
     assert scene.main("a") == max(heads)
 
 
-def test_a_publish_that_loses_to_another_writer_runs_the_step_again(scene: PipelineRig) -> None:
+def test_publish_conflict_with_other_writer_reruns_step(scene: PipelineRig) -> None:
     """If another writer has changed a table, its rows are kept: the step and its dependents run again, and everything
     is published.
     """
@@ -312,7 +312,7 @@ def test_a_publish_that_loses_to_another_writer_runs_the_step_again(scene: Pipel
     assert parents[scene.main("a")] == others[0]
 
 
-def test_a_table_that_others_write_again_and_again_is_given_up(scene: PipelineRig) -> None:
+def test_repeated_publish_conflicts_end_the_run(scene: PipelineRig) -> None:
     """After the maximum number of attempts nothing is published, the message names the other writer, and the branches
     are kept.
     """
@@ -329,7 +329,7 @@ def test_a_table_that_others_write_again_and_again_is_given_up(scene: PipelineRi
     assert len(scene.refs("a")) > 1
 
 
-def test_a_namespace_that_is_renamed_during_the_run_is_not_made_anew(scene: PipelineRig) -> None:
+def test_namespace_renamed_during_run_is_not_recreated(scene: PipelineRig) -> None:
     """If a namespace is renamed during the run, its tables are not created again under the old name: the run ends and
     says so.
     """
@@ -359,7 +359,7 @@ def test_a_namespace_that_is_renamed_during_the_run_is_not_made_anew(scene: Pipe
 
 
 @pytest.mark.parametrize("made_before", [True, False])
-def test_an_output_that_is_purged_while_its_step_writes_is_told(scene: PipelineRig, made_before: bool) -> None:
+def test_output_purged_during_write_is_named_as_cause(scene: PipelineRig, made_before: bool) -> None:
     """If a table is purged while its step writes, the message has the cause before the engine's error about a missing
     file.
     """
@@ -377,7 +377,7 @@ def test_an_output_that_is_purged_while_its_step_writes_is_told(scene: PipelineR
     assert f"main.{scene.space}.a was dropped or renamed during the run (File does not exist" in ended.message
 
 
-def test_a_step_that_fails_by_itself_blames_nobody(scene: PipelineRig) -> None:
+def test_failed_step_does_not_report_a_dropped_table(scene: PipelineRig) -> None:
     """If a step with a new table fails, the message does not say that the table was dropped."""
     scene.engine.before = failing("a")
 
@@ -387,7 +387,7 @@ def test_a_step_that_fails_by_itself_blames_nobody(scene: PipelineRig) -> None:
 
 
 @pytest.mark.parametrize("how", ["dropped", "renamed"])
-def test_an_output_that_goes_during_the_run_publishes_nothing(scene: PipelineRig, how: str) -> None:
+def test_run_with_dropped_output_publishes_nothing(scene: PipelineRig, how: str) -> None:
     """If an output is dropped during the run, the other tables are unchanged, and the message names the table."""
     scene.run(scene.pipeline(a="", b=""))
     before = scene.main("b")
@@ -421,7 +421,7 @@ def test_a_held_run_is_published_by_another_process(scene: PipelineRig) -> None:
     assert publish_held(scene.client, ended.run).revision == published.revision
 
 
-def test_a_held_run_whose_table_was_written_is_resumed(scene: PipelineRig) -> None:
+def test_held_run_with_changed_table_can_be_resumed(scene: PipelineRig) -> None:
     """If a table of a held run has changed, publishing names the other writer; the resume runs that step again and
     holds.
     """
@@ -440,7 +440,7 @@ def test_a_held_run_whose_table_was_written_is_resumed(scene: PipelineRig) -> No
     assert publish_held(scene.client, ended.run).state == "published"
 
 
-def test_a_discarded_run_leaves_nothing_but_what_others_wrote(scene: PipelineRig) -> None:
+def test_discard_retains_only_tables_others_have_written(scene: PipelineRig) -> None:
     """Discarding deletes branches and the tables that the run created, except those that others have written
     meanwhile.
     """
@@ -483,7 +483,7 @@ def test_a_cancelled_run_ends_its_work_and_drops_its_branches(scene: PipelineRig
     assert scene.client.runs.load(ended.run).state == "cancelled"
 
 
-def test_an_interrupt_cancels(scene: PipelineRig) -> None:
+def test_interrupt_cancels_the_run(scene: PipelineRig) -> None:
     """An interrupt in this process cancels the run, with a message."""
 
     def interrupted(step: StepDeclaration, context: StepContext) -> None:
@@ -497,7 +497,7 @@ def test_an_interrupt_cancels(scene: PipelineRig) -> None:
     assert scene.client.runs.load(ended.run).state == "cancelled"
 
 
-def test_two_runs_of_a_pipeline_at_once_are_refused(scene: PipelineRig) -> None:
+def test_second_concurrent_run_of_pipeline_is_refused(scene: PipelineRig) -> None:
     """The second run is refused with the id and user of the first and advice, and writes nothing."""
     second: list[RunResult] = []
 
@@ -514,7 +514,7 @@ def test_two_runs_of_a_pipeline_at_once_are_refused(scene: PipelineRig) -> None:
     assert first.run in second[0].message
 
 
-def test_a_table_that_another_pipeline_declares_is_refused_before_anything_is_written(scene: PipelineRig) -> None:
+def test_table_of_another_pipeline_is_refused_before_writing(scene: PipelineRig) -> None:
     """A run or resume that uses a table of another pipeline is refused before anything is registered or created, even
     if that table does not exist.
     """
@@ -534,7 +534,7 @@ def test_a_table_that_another_pipeline_declares_is_refused_before_anything_is_wr
     assert f"new_{scene.space}" not in {each.name for each in scene.client.pipelines.list()}
 
 
-def test_a_catalog_without_iceberg_tables_is_refused_before_anything_is_written(scene: PipelineRig) -> None:
+def test_lance_catalog_is_refused_before_writing(scene: PipelineRig) -> None:
     """A run into a Lance catalog is refused before anything is written; the error says that pipelines write only
     Iceberg tables.
     """
@@ -550,7 +550,7 @@ def test_a_catalog_without_iceberg_tables_is_refused_before_anything_is_written(
     assert pipeline.name not in {each.name for each in scene.client.pipelines.list()}
 
 
-def test_the_second_of_two_runs_may_wait(scene: PipelineRig) -> None:
+def test_second_run_can_wait_for_the_first(scene: PipelineRig) -> None:
     """The second run begins after the first has ended, and reads what the first published."""
     started, ends = threading.Event(), list[RunResult]()
 
@@ -573,7 +573,7 @@ def test_the_second_of_two_runs_may_wait(scene: PipelineRig) -> None:
     assert ends[0].state == "published", ends[0].message
 
 
-def test_a_process_that_was_superseded_stops_and_publishes_nothing(scene: PipelineRig) -> None:
+def test_superseded_process_stops_and_publishes_nothing(scene: PipelineRig) -> None:
     """If a run's lease has expired and another process resumed it, the first process learns it at its next request and
     stops, and the other one publishes.
     """

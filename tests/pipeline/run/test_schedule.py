@@ -18,7 +18,7 @@ def nothing() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_no_step_begins_before_what_it_needs(seed: int) -> None:
+def test_steps_run_once_after_their_inputs(seed: int) -> None:
     """In random graphs every step runs once, after all its inputs, and at most the given number run concurrently."""
     chance = random.Random(seed)
     names = [f"s{number}" for number in range(30)]
@@ -60,7 +60,7 @@ def test_independent_steps_run_at_the_same_time() -> None:
     assert carried.done == {"a", "b"}
 
 
-def test_after_a_failure_nothing_begins() -> None:
+def test_no_step_begins_after_a_failure() -> None:
     """The failed step is named, and steps that have not begun are reported as waiting."""
 
     def do(name: str) -> None:
@@ -80,7 +80,7 @@ def test_after_a_failure_nothing_begins() -> None:
     assert carried.waiting == ("c", "d")
 
 
-def test_what_is_under_way_is_halted_when_the_run_stops() -> None:
+def test_running_steps_are_halted_when_run_stops() -> None:
     """If the run is stopped, running steps are halted, and no step begins."""
     stop, halted = StopSignal(), threading.Event()
 
@@ -96,7 +96,7 @@ def test_what_is_under_way_is_halted_when_the_run_stops() -> None:
     assert carried.waiting == ("b",)
 
 
-def test_ctrl_c_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_halts_running_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a signal handler Ctrl-C interrupts the waiting thread, which halts running steps and waits for their
     end.
     """
@@ -119,7 +119,7 @@ def test_ctrl_c_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stop.reason.why is EndReason.INTERRUPTED
 
 
-def test_the_first_reason_to_stop_stands() -> None:
+def test_first_reason_to_stop_is_retained() -> None:
     """The first reason to stop is kept: a run that lost its lease is not cancelled afterwards."""
     stop = StopSignal()
     stop.request(EndReason.SUPERSEDED, "first")
@@ -131,7 +131,7 @@ def test_the_first_reason_to_stop_stands() -> None:
     assert stopped.value.why is EndReason.SUPERSEDED
 
 
-def test_what_comes_after_is_found_through_others() -> None:
+def test_transitive_dependents_come_after_their_step() -> None:
     """Transitive dependents of a step come after it; other steps do not."""
     needs = {"a": frozenset[str](), "b": frozenset({"a"}), "c": frozenset({"b"}), "d": frozenset[str]()}
 

@@ -103,7 +103,7 @@ def place(spark: SparkSession, server: LiveServer, request: pytest.FixtureReques
     made.heart.close()
 
 
-def test_steps_read_one_another_and_are_published_together(place: Place) -> None:
+def test_dependent_steps_are_published_together(place: Place) -> None:
     """Three steps run in the order of their inputs; a second run replaces all rows."""
     steps = (
         place.step("total", "SELECT sum(x) AS s, count(*) AS n FROM @.doubled"),
@@ -122,7 +122,7 @@ def test_steps_read_one_another_and_are_published_together(place: Place) -> None
     assert [step.rows for step in place.client.runs.load(ended.run).steps] == [1, 4, 4]
 
 
-def test_a_step_asks_for_its_table_a_dozen_times_at_most(place: Place) -> None:
+def test_step_sends_a_fixed_number_of_requests(place: Place) -> None:
     """A step on an existing table sends a fixed number of requests; none is sent twice without need."""
     step = place.step(
         "one", "SELECT 1 AS x", expectations=(Expectation(name="x", kind=RuleKind.ROW, condition="x > 0"),)
@@ -143,7 +143,7 @@ def test_a_step_asks_for_its_table_a_dozen_times_at_most(place: Place) -> None:
     }  # fmt: skip
 
 
-def test_sql_that_fails_is_told_without_java(place: Place) -> None:
+def test_failed_query_is_reported_without_stack_trace(place: Place) -> None:
     """The message of a failed query is that of Spark, without a stack trace, and the exit code is that of failed
     code.
     """
@@ -157,7 +157,7 @@ def test_sql_that_fails_is_told_without_java(place: Place) -> None:
     assert place.rows("a") == []
 
 
-def test_merge_keys_that_are_doubled_are_broken_data(place: Place) -> None:
+def test_duplicate_merge_keys_are_invalid_data(place: Place) -> None:
     """A merge whose source has a key twice publishes nothing, and is reported as invalid data."""
     merged = WriteDeclaration(mode=WriteMode.MERGE, keys=("x",))
 
@@ -172,7 +172,7 @@ def row_rule(name: str, condition: str, action: ExpectationAction) -> Expectatio
     return Expectation(name=name, kind=RuleKind.ROW, action=action, condition=condition)
 
 
-def test_rows_that_break_rules_are_dropped_kept_aside_or_told(place: Place) -> None:
+def test_violating_rows_are_dropped_quarantined_or_reported(place: Place) -> None:
     """Dropped rows are not published, quarantined rows are in the quarantine table with their rule, and all tables are
     published together.
     """
@@ -198,7 +198,7 @@ def test_rows_that_break_rules_are_dropped_kept_aside_or_told(place: Place) -> N
     }
 
 
-def test_a_rule_that_fails_publishes_nothing_anywhere(place: Place) -> None:
+def test_violated_rule_publishes_no_table_of_the_run(place: Place) -> None:
     """A rule of the second step's table is evaluated on its branch; the first step's rows are not published either."""
     unique = Expectation(name="one each", kind=RuleKind.UNIQUE, columns=("y",))
     steps = (
@@ -217,7 +217,7 @@ def test_a_rule_that_fails_publishes_nothing_anywhere(place: Place) -> None:
     assert [(each.added, each.removed) for each in found] == [(4, 0), (4, 0)]
 
 
-def test_a_file_that_was_mended_is_read_again_by_a_resume(place: Place, tmp_path: Path) -> None:
+def test_resume_reloads_corrected_file(place: Place, tmp_path: Path) -> None:
     """A row violates a rule two steps after its file is loaded; after the file is corrected, the resume loads it again
     and publishes.
     """
@@ -249,7 +249,7 @@ def diff_of(place: Place, ended: RunResult) -> list[BranchDifference]:
     return [difference(place.spark, branch) for branch in branches_of(place.client.runs.load(ended.run))]
 
 
-def test_a_merge_is_told_as_added_removed_and_changed(place: Place) -> None:
+def test_diff_of_merge_counts_changed_rows(place: Place) -> None:
     """The diff of a held run counts a row with an existing key as changed."""
     merged = WriteDeclaration(mode=WriteMode.MERGE, keys=("k",))
     place.run(place.step("a", "SELECT * FROM VALUES (1, 'x'), (2, 'y') AS t(k, v)", write=merged))
@@ -263,7 +263,7 @@ def test_a_merge_is_told_as_added_removed_and_changed(place: Place) -> None:
     assert place.rows("a") == [(1, "x"), (2, "y")]
 
 
-def test_an_incremental_step_reads_what_is_new_since_it_was_published(place: Place) -> None:
+def test_incremental_step_reads_rows_since_last_publication(place: Place) -> None:
     """The second run reads only the second day, a third finds nothing new, and `full` reads everything again."""
     place.spark.sql(f"CREATE TABLE main.{place.name}.raw (x INT)")
     place.spark.sql(f"INSERT INTO main.{place.name}.raw VALUES (1), (2)")
@@ -283,7 +283,7 @@ def test_an_incremental_step_reads_what_is_new_since_it_was_published(place: Pla
     assert "whole_because" in told
 
 
-def test_files_are_a_source(place: Place, tmp_path: Path) -> None:
+def test_file_source_is_read_by_name_and_incrementally(place: Place, tmp_path: Path) -> None:
     """A query reads a source by its name; the second run of an incremental load reads only the new file."""
     (tmp_path / "1.csv").write_text("x,y\n1,a\n2,b\n")
     source = DeclaredSource(
@@ -311,7 +311,7 @@ def test_files_are_a_source(place: Place, tmp_path: Path) -> None:
     assert [each.name for each in lineage.nodes if each.kind == "outside"] == [str(tmp_path)]
 
 
-def test_texts_that_a_query_could_not_read_are_kept_beside_its_table(place: Place, tmp_path: Path) -> None:
+def test_malformed_texts_are_published_in_one_side_table(place: Place, tmp_path: Path) -> None:
     """Malformed texts of both joined files are in one table, which is published, counted and shown like a quarantine
     table.
     """
@@ -341,7 +341,7 @@ def test_texts_that_a_query_could_not_read_are_kept_beside_its_table(place: Plac
     assert {each.rule: each.broken for each in seen.findings} == {"left is well formed": 1, "right is well formed": 1}
 
 
-def test_lineage_is_told_when_a_run_is_published(place: Place) -> None:
+def test_lineage_is_reported_when_run_is_published(place: Place) -> None:
     """The columns of a published table and of its quarantine have lineage; those of a held run have none before it is
     published.
     """
@@ -363,7 +363,7 @@ def test_lineage_is_told_when_a_run_is_published(place: Place) -> None:
     assert [sources(table, "y") for table in ("b", "b__quarantine")] == [{("main", place.name, "a", "x")}] * 2
 
 
-def test_a_file_is_loaded_and_run_from_python(place: Place, tmp_path: Path) -> None:
+def test_pipeline_file_can_be_run_from_python(place: Place, tmp_path: Path) -> None:
     """A pipeline file is loaded and run from Python, with the server and the credential of the session's catalog."""
     file = tmp_path / "p.yaml"
     file.write_text(
@@ -378,7 +378,7 @@ def test_a_file_is_loaded_and_run_from_python(place: Place, tmp_path: Path) -> N
     assert place.client.runs.load(ended.run).options["file"] == str(file)
 
 
-def test_what_a_run_would_do_is_told_without_doing_it(place: Place) -> None:
+def test_plan_lists_steps_and_creates_nothing(place: Place) -> None:
     """A plan lists the steps in order with their inputs; it creates no table and starts no run."""
     steps = (place.step("b", "SELECT * FROM @.a"), place.step("a", "SELECT 1 AS x"))
 

@@ -26,7 +26,7 @@ def lines(desk: ServiceDesk, user: str = "admin", **wanted: str) -> list[AuditRe
     return desk.run(audit_read(desk.ctx(user), LAKE, filters=filters, limit=1000)).lines
 
 
-def test_a_change_is_told_with_its_object_and_its_right(desk: ServiceDesk) -> None:
+def test_record_has_user_object_and_allowing_role(desk: ServiceDesk) -> None:
     """The record of a created table has the user, the object, and the role that allowed it."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.CREATE_TABLE)
     desk.namespace("a")
@@ -38,7 +38,7 @@ def test_a_change_is_told_with_its_object_and_its_right(desk: ServiceDesk) -> No
     assert any(factor.role == "of ana" for right in rights_of(line.rights) for factor in right.factors)
 
 
-def test_a_line_comes_once(desk: ServiceDesk) -> None:
+def test_repeated_reads_return_the_same_records(desk: ServiceDesk) -> None:
     """Reading twice returns the same records: none is written twice."""
     desk.namespace("a")
 
@@ -46,7 +46,7 @@ def test_a_line_comes_once(desk: ServiceDesk) -> None:
     assert [(each.change, each.kind, each.path) for each in lines(desk)][-1] == ("create", "namespace", "main.a")
 
 
-def test_a_user_reads_what_they_did_alone(desk: ServiceDesk) -> None:
+def test_user_reads_only_their_own_records(desk: ServiceDesk) -> None:
     """A user who is not the owner reads only their own records; strangers and disabled users read none."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     desk.namespace("hers", user="ana")
@@ -61,7 +61,7 @@ def test_a_user_reads_what_they_did_alone(desk: ServiceDesk) -> None:
         lines(desk, "ana")
 
 
-def test_a_right_that_goes_while_lines_are_read(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ownership_lost_during_read_hides_new_records(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the metalake's owner loses the ownership while records are written, the answer contains none of the new
     records.
     """

@@ -44,7 +44,7 @@ def done(desk: ServiceDesk, payload: AuditExport) -> str | None:
     return told.result
 
 
-def test_days_that_are_over_are_written_once(desk: ServiceDesk, tmp_path: Path) -> None:
+def test_past_days_are_exported_once(desk: ServiceDesk, tmp_path: Path) -> None:
     """Yesterday's records are exported once, into files of that day, even if the task runs twice. Today's records are
     not exported.
     """
@@ -64,7 +64,7 @@ def test_days_that_are_over_are_written_once(desk: ServiceDesk, tmp_path: Path) 
     assert "main.b" not in {row["path"] for row in rows}
 
 
-def test_only_a_service_admin_has_them_written(desk: ServiceDesk) -> None:
+def test_export_needs_the_right_to_read_all_records(desk: ServiceDesk) -> None:
     """A caller who may not read all records cannot create an export task."""
     with pytest.raises(PermissionDenied) as refused:
         desk.run(audit_export(desk.ctx("ana"), location="file:/out", since=None, until=None))
@@ -73,7 +73,7 @@ def test_only_a_service_admin_has_them_written(desk: ServiceDesk) -> None:
     assert desk.rows("SELECT 1 FROM task WHERE kind = ?", EXPORT_AUDIT) == []
 
 
-def test_lines_go_when_they_are_old(desk: ServiceDesk) -> None:
+def test_records_older_than_retention_are_deleted(desk: ServiceDesk) -> None:
     """Records older than the retention time are deleted; newer records are not."""
     aged(desk, days=10)
     desk.namespace("b")

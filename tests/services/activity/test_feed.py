@@ -57,7 +57,7 @@ def lake(desk: ServiceDesk) -> ServiceDesk:
     return desk
 
 
-def test_who_may_see_it_is_told(lake: ServiceDesk) -> None:
+def test_change_is_visible_to_users_who_may_load_its_object(lake: ServiceDesk) -> None:
     """A change is visible to users who may load its object."""
     at = {user: now(lake, user) for user in (ADMIN, "ana", "bob")}
     lake.table("a", "t")
@@ -72,7 +72,7 @@ def test_who_may_see_it_is_told(lake: ServiceDesk) -> None:
     }
 
 
-def test_position_goes_on_over_what_is_hidden(lake: ServiceDesk) -> None:
+def test_position_advances_past_hidden_changes(lake: ServiceDesk) -> None:
     """Hidden changes that the position has passed are not delivered later, and no change is delivered twice."""
     at = now(lake, "bob")
     lake.table("a", "t")
@@ -86,7 +86,7 @@ def test_position_goes_on_over_what_is_hidden(lake: ServiceDesk) -> None:
     ]
 
 
-def test_rights_are_those_of_the_reading(lake: ServiceDesk) -> None:
+def test_visibility_is_decided_at_read_time(lake: ServiceDesk) -> None:
     """Visibility is decided when the feed is read: a change that was hidden when it was made is delivered to a caller
     who may see it by then.
     """
@@ -97,7 +97,7 @@ def test_rights_are_those_of_the_reading(lake: ServiceDesk) -> None:
     assert "create table main.a.t" in lines(read(lake, "bob", after=at))
 
 
-def test_moved_out_of_sight(lake: ServiceDesk) -> None:
+def test_move_to_hidden_path_omits_new_path(lake: ServiceDesk) -> None:
     """A reader sees that an object was moved to a path that the reader may not see, but neither the new path nor later
     changes.
     """
@@ -109,7 +109,7 @@ def test_moved_out_of_sight(lake: ServiceDesk) -> None:
     assert lines(read(lake, "ana", after=at)) == ["move table ? main.a.t>?"]
 
 
-def test_moved_into_sight(lake: ServiceDesk) -> None:
+def test_move_to_visible_path_omits_old_path(lake: ServiceDesk) -> None:
     """A reader who may see only the new path of a moved object does not receive the old path."""
     lake.table("b", "secret")
     at = now(lake, "ana")
@@ -118,7 +118,7 @@ def test_moved_into_sight(lake: ServiceDesk) -> None:
     assert lines(read(lake, "ana", after=at)) == ["move table main.a.t ?>main.a.t"]
 
 
-def test_what_happened_before_a_move_out_of_sight(lake: ServiceDesk) -> None:
+def test_earlier_changes_are_hidden_after_move_to_hidden_path(lake: ServiceDesk) -> None:
     """Earlier changes of an object are hidden once the object is at a path that the reader may not see."""
     at = now(lake, "ana")
     lake.table("a", "t")
@@ -127,7 +127,7 @@ def test_what_happened_before_a_move_out_of_sight(lake: ServiceDesk) -> None:
     assert lines(read(lake, "ana", after=at)) == ["move table ? main.a.t>?"]
 
 
-def test_what_was_dropped_is_told_where_it_lay(lake: ServiceDesk) -> None:
+def test_dropped_table_visibility_follows_remaining_ancestors(lake: ServiceDesk) -> None:
     """The visibility of changes of a dropped table in a dropped namespace is decided by the remaining ancestors."""
     lake.namespace("a", "inner")
     at = {user: now(lake, user) for user in ("ana", "bob")}
@@ -154,7 +154,7 @@ def test_what_was_dropped_is_told_where_it_lay(lake: ServiceDesk) -> None:
     assert lines(read(lake, "bob", after=at["bob"])) == []
 
 
-def test_a_denial_outlives_its_object(lake: ServiceDesk) -> None:
+def test_drop_of_denied_table_is_hidden(lake: ServiceDesk) -> None:
     """The drop of a table that was denied to the caller is hidden."""
     lake.table("a", "t")
     lake.allow("ana", Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE, condition=GrantCondition.DENY)
@@ -164,7 +164,7 @@ def test_a_denial_outlives_its_object(lake: ServiceDesk) -> None:
     assert lines(read(lake, "ana", after=at)) == []
 
 
-def test_a_catalog_that_comes_into_sight_is_told_from_its_beginning(lake: ServiceDesk) -> None:
+def test_newly_usable_catalog_is_read_from_its_oldest_change(lake: ServiceDesk) -> None:
     """When a reader may use a catalog for the first time, the feed delivers its changes from the oldest one. A position
     has no entries for catalogs that the reader may not use.
     """
@@ -181,7 +181,7 @@ def test_a_catalog_that_comes_into_sight_is_told_from_its_beginning(lake: Servic
     assert lines(read(lake, "ana", after=page.position.text())) == []
 
 
-def test_a_catalog_out_of_sight_stands_still(lake: ServiceDesk) -> None:
+def test_changes_of_unusable_catalog_are_delivered_once_usable(lake: ServiceDesk) -> None:
     """Changes that are made while a reader may not use a catalog are delivered once, when the reader may use it
     again.
     """
@@ -201,7 +201,7 @@ def test_a_catalog_out_of_sight_stands_still(lake: ServiceDesk) -> None:
     assert [line for line in lines(again) if "side" in line] == ["create namespace side.during"]
 
 
-def test_a_catalog_that_came_and_went(lake: ServiceDesk) -> None:
+def test_short_lived_catalog_is_visible_to_metalake_owner_only(lake: ServiceDesk) -> None:
     """Changes in a catalog that was created and dropped between two reads are delivered to the metalake's owner
     only.
     """
@@ -219,7 +219,7 @@ def test_a_catalog_that_came_and_went(lake: ServiceDesk) -> None:
     assert lines(read(lake, "ana", after=at["ana"])) == []
 
 
-def test_what_happened_in_a_catalog_that_went_is_the_metalake_owners(lake: ServiceDesk) -> None:
+def test_dropped_catalog_is_visible_to_metalake_owner_only(lake: ServiceDesk) -> None:
     """The unread changes of a dropped catalog are delivered only to the metalake's owner, not to its other former
     readers.
     """
@@ -246,7 +246,7 @@ def pages(desk: ServiceDesk, user: str, after: str) -> list[str]:
         after = page.position.text()
 
 
-def test_a_position_forgets_what_is_gone_for_good(lake: ServiceDesk) -> None:
+def test_position_drops_catalog_after_its_changes_are_deleted(lake: ServiceDesk) -> None:
     """A position has an entry for a dropped catalog until the catalog's changes are deleted."""
     lake.run(add_catalog(lake.ctx(), "side"))
     side = lake.rows("SELECT id FROM node WHERE name = 'side'")[0][0]
@@ -266,7 +266,7 @@ def prune(desk: ServiceDesk) -> None:
     desk.lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
 
 
-def test_pruned_changes_are_told(lake: ServiceDesk) -> None:
+def test_pruned_changes_raise_position_pruned(lake: ServiceDesk) -> None:
     """A reader whose next changes were deleted gets PositionPruned, not an empty page."""
     at = now(lake)
     lake.table("a", "t")
@@ -279,7 +279,7 @@ def test_pruned_changes_are_told(lake: ServiceDesk) -> None:
     assert lines(read(lake, after=now(lake))) == []
 
 
-def test_another_epoch_is_told(lake: ServiceDesk) -> None:
+def test_position_issued_before_restore_is_refused(lake: ServiceDesk) -> None:
     """Feed positions that were issued before a restore of a backup are refused."""
     at = now(lake)
     lake.rows("UPDATE store SET epoch = epoch + 1")
@@ -288,13 +288,13 @@ def test_another_epoch_is_told(lake: ServiceDesk) -> None:
         read(lake, after=at)
 
 
-def test_position_of_another_feed(lake: ServiceDesk) -> None:
+def test_position_of_another_feed_is_refused(lake: ServiceDesk) -> None:
     """A position of a catalog's feed is refused by the metalake's feed."""
     with pytest.raises(BadRequest, match="another metalake or catalog"):
         read(lake, after=now(lake, scope=MAIN))
 
 
-def test_one_catalog(lake: ServiceDesk) -> None:
+def test_catalog_feed_has_only_its_own_changes(lake: ServiceDesk) -> None:
     """The feed of a catalog contains only that catalog's changes, none of the metalake."""
     at = now(lake, scope=MAIN)
     lake.users("eve")
@@ -303,7 +303,7 @@ def test_one_catalog(lake: ServiceDesk) -> None:
     assert lines(read(lake, after=at, scope=MAIN)) == ["create table main.a.t"]
 
 
-def test_who_may_not_follow(lake: ServiceDesk) -> None:
+def test_unprivileged_callers_are_refused_feeds(lake: ServiceDesk) -> None:
     """Non-members may read no feed, and members without privileges no feed of a catalog. That a catalog does not exist
     is reported only to callers who could use it.
     """
@@ -315,7 +315,7 @@ def test_who_may_not_follow(lake: ServiceDesk) -> None:
         read(lake, scope=RequestScope(LAKE, "none"))
 
 
-def test_people_and_roles(lake: ServiceDesk) -> None:
+def test_user_and_role_changes_are_visible_to_permitted_users(lake: ServiceDesk) -> None:
     """Changes of users, groups and roles are visible to users who may load them."""
     at = {user: now(lake, user) for user in (ADMIN, "bob")}
     lake.users("eve")
@@ -325,7 +325,7 @@ def test_people_and_roles(lake: ServiceDesk) -> None:
     assert lines(read(lake, "bob", after=at["bob"])) == ["alter role of bob"]
 
 
-def test_owners_see_what_they_own(lake: ServiceDesk) -> None:
+def test_owners_see_changes_of_their_objects(lake: ServiceDesk) -> None:
     """Owners see changes of their objects."""
     lake.table("b", "t")
     lake.allow("bob", Kind.NAMESPACE, "main.b", Privilege.USE_SCHEMA)
@@ -337,7 +337,7 @@ def test_owners_see_what_they_own(lake: ServiceDesk) -> None:
     assert lines(read(lake, "bob", after=at)) == ["own table main.b.t"]
 
 
-def test_small_steps_tell_what_one_big_step_tells(lake: ServiceDesk) -> None:
+def test_small_pages_return_the_same_changes_as_one_large_page(lake: ServiceDesk) -> None:
     """Reading one revision at a time returns the same changes as one large page, each once."""
     lake.run(add_catalog(lake.ctx(), "side"))
     lake.namespace("n", scope=RequestScope(LAKE, "side"))
@@ -373,7 +373,7 @@ def test_waiting_ends_with_the_first_change(lake: ServiceDesk) -> None:
     assert lines(lake.run(follow())) == ["create namespace main.new"]
 
 
-def test_waiting_goes_on_over_what_is_hidden(lake: ServiceDesk) -> None:
+def test_hidden_change_does_not_end_the_wait(lake: ServiceDesk) -> None:
     """A hidden change does not end the wait. The caller gets an empty page at the end of the wait."""
     at = now(lake, "bob")
 
@@ -389,7 +389,7 @@ def test_waiting_goes_on_over_what_is_hidden(lake: ServiceDesk) -> None:
     assert page.position.text() != at
 
 
-def test_a_stop_lets_everybody_go(lake: ServiceDesk) -> None:
+def test_node_stop_answers_waiting_callers(lake: ServiceDesk) -> None:
     """When the node stops, waiting callers are answered immediately."""
     at = now(lake)
 

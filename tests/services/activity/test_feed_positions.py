@@ -16,7 +16,7 @@ NUMBERS = st.integers(0, NUMBER_MAX)
 
 
 @given(NUMBERS, NUMBERS, st.dictionaries(st.integers(1, NUMBER_MAX), NUMBERS))
-def test_a_text_comes_back(epoch: int, home: int, zones: dict[int, int]) -> None:
+def test_position_text_round_trip(epoch: int, home: int, zones: dict[int, int]) -> None:
     """A position survives encoding and decoding, and its text is valid in a URL."""
     position = FeedPosition(epoch, home, zones)
 
@@ -27,7 +27,7 @@ def test_a_text_comes_back(epoch: int, home: int, zones: dict[int, int]) -> None
 
 
 @given(st.text(max_size=40) | st.binary(max_size=60).map(lambda data: base64.urlsafe_b64encode(data).decode()))
-def test_other_texts_are_refused_or_read(text: str) -> None:
+def test_arbitrary_text_is_parsed_or_raises_bad_request(text: str) -> None:
     """Any other text either parses to a position with valid numbers or raises BadRequest."""
     try:
         found = position_of(text)
@@ -37,7 +37,7 @@ def test_other_texts_are_refused_or_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("zones", [{0: 1}, {-1: 1}, {1: -1}, {2**60: 1}, {1: 2**60}], ids=str)
-def test_numbers_out_of_bounds(zones: dict[int, int]) -> None:
+def test_positions_with_impossible_numbers_are_refused(zones: dict[int, int]) -> None:
     """A position with the server's zone, or with numbers that no store issues, is refused."""
     data = msgspec.msgpack.encode([1, 1, zones])
 

@@ -10,7 +10,7 @@ from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
 
 
-def test_a_catalog_that_was_renamed_meanwhile(desk: ServiceDesk) -> None:
+def test_catalog_renamed_during_resolution_is_read_again(desk: ServiceDesk) -> None:
     """If a catalog is renamed between reading the catalogs and looking up names, the resolution reads the catalogs
     again.
     """

@@ -17,7 +17,7 @@ from tests.services.conftest import ServiceDesk
 @pytest.mark.parametrize(
     "catalog_type, provider", [("RELATIONAL", "jdbc-doris"), ("messaging", "lakehouse-iceberg"), ("RELATIONAL", "")]
 )
-def test_what_is_not_served(desk: ServiceDesk, catalog_type: str, provider: str) -> None:
+def test_unknown_provider_or_mismatched_type_is_refused(desk: ServiceDesk, catalog_type: str, provider: str) -> None:
     """An unknown provider, or a catalog type that does not match the provider, is refused before access is checked."""
     with pytest.raises(BadRequest):
         desk.run(
@@ -33,7 +33,7 @@ def test_what_is_not_served(desk: ServiceDesk, catalog_type: str, provider: str)
         )
 
 
-def test_drop_asks_for_a_disabled_and_empty_one(desk: ServiceDesk) -> None:
+def test_drop_needs_a_disabled_and_empty_catalog(desk: ServiceDesk) -> None:
     """A drop is refused while the catalog is enabled or has namespaces. A forced drop succeeds and frees the name."""
     desk.namespace("a")
     with pytest.raises(InUse):
@@ -48,7 +48,7 @@ def test_drop_asks_for_a_disabled_and_empty_one(desk: ServiceDesk) -> None:
     desk.namespace("a")
 
 
-def test_use_is_no_right_to_change(desk: ServiceDesk) -> None:
+def test_use_catalog_does_not_allow_alter_or_drop(desk: ServiceDesk) -> None:
     """A user with USE_CATALOG may enable and disable a catalog, but not alter or drop it. The creator of a catalog owns
     it.
     """
@@ -66,7 +66,7 @@ def test_use_is_no_right_to_change(desk: ServiceDesk) -> None:
     desk.run(catalog_alter(desk.ctx("bob"), metalake=LAKE, name="his", edits=PropertyEdits(name="hers")))
 
 
-def test_name_is_taken_once(desk: ServiceDesk) -> None:
+def test_taken_name_is_refused(desk: ServiceDesk) -> None:
     """A taken name is refused for a create, a connection test and a rename; names are case-sensitive."""
     desk.run(add_catalog(desk.ctx(), "Main"))
     with pytest.raises(AlreadyExists):
@@ -81,7 +81,7 @@ def test_name_is_taken_once(desk: ServiceDesk) -> None:
         desk.run(catalog_alter(desk.ctx(), metalake=LAKE, name="Main", edits=PropertyEdits(name="main")))
 
 
-def test_disabled_catalog_serves_nothing(desk: ServiceDesk) -> None:
+def test_disabled_catalog_refuses_creates_and_changes(desk: ServiceDesk) -> None:
     """A disabled catalog refuses to create objects in it and to change its properties."""
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
 

@@ -35,7 +35,7 @@ def seen(desk: ServiceDesk, user: str) -> list[str]:
     return [node.name for node in desk.run(metalakes_visible(desk.ctx(user)))]
 
 
-def test_users_see_the_metalakes_they_are_users_of(two: ServiceDesk) -> None:
+def test_users_see_only_metalakes_they_belong_to(two: ServiceDesk) -> None:
     """A user sees the metalakes that the user belongs to. Adding or disabling the user takes effect immediately, and
     only in the metalake concerned.
     """
@@ -47,7 +47,7 @@ def test_users_see_the_metalakes_they_are_users_of(two: ServiceDesk) -> None:
     assert seen(two, "ana") == ["side"]
 
 
-def test_maker_is_first_user_and_owner(two: ServiceDesk) -> None:
+def test_creator_is_owner_and_only_user(two: ServiceDesk) -> None:
     """A metalake's creator is its owner and only user; only service admins may create one."""
     owner = two.run(owner_load(two.ctx(), metalake="side", kind=Kind.METALAKE, full_name="side"))
 
@@ -59,7 +59,7 @@ def test_maker_is_first_user_and_owner(two: ServiceDesk) -> None:
         two.run(metalake_create(two.ctx(), name="side", comment=None, properties={}))
 
 
-def test_drop_asks_for_a_disabled_and_empty_one(desk: ServiceDesk) -> None:
+def test_drop_needs_a_disabled_and_empty_metalake(desk: ServiceDesk) -> None:
     """A drop is refused while the metalake is enabled or has catalogs. A forced drop also drops its content."""
     with pytest.raises(InUse):
         desk.run(metalake_drop(desk.ctx(), name=LAKE, force=False))
@@ -73,7 +73,7 @@ def test_drop_asks_for_a_disabled_and_empty_one(desk: ServiceDesk) -> None:
         desk.run(desk.ctx().read(RequestScope(LAKE), metalake_load))
 
 
-def test_rename(two: ServiceDesk) -> None:
+def test_rename_needs_unused_name_and_frees_the_old_one(two: ServiceDesk) -> None:
     """A rename needs an unused name and frees the old one. A rename to the own name changes nothing."""
     with pytest.raises(AlreadyExists):
         two.run(metalake_alter(two.ctx(), name="side", edits=PropertyEdits(name=LAKE)))
@@ -83,7 +83,7 @@ def test_rename(two: ServiceDesk) -> None:
     assert seen(two, "admin") == ["edge", "lake"]
 
 
-def test_what_is_disabled_is_not_altered(desk: ServiceDesk) -> None:
+def test_disabled_metalake_cannot_be_altered(desk: ServiceDesk) -> None:
     """A disabled metalake cannot be altered until it is enabled; its catalogs can be enabled meanwhile."""
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
 

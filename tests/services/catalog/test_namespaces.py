@@ -41,7 +41,7 @@ def count(desk: ServiceDesk) -> int:
     return found
 
 
-def test_missing_parents_are_made_with_the_targets_owner(desk: ServiceDesk) -> None:
+def test_missing_parents_are_created_with_the_targets_owner(desk: ServiceDesk) -> None:
     """A create makes all missing parents, marked as implicit, with the same owner as the target."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
 
@@ -62,7 +62,7 @@ def test_existing_parents_keep_their_owner(desk: ServiceDesk) -> None:
     assert [owner(desk, name) for name in ("main.a", "main.a:b", "main.a:b:c")] == ["admin", "ana", "ana"]
 
 
-def test_right_is_asked_for_where_the_chain_begins(desk: ServiceDesk) -> None:
+def test_create_privilege_is_checked_at_nearest_ancestor(desk: ServiceDesk) -> None:
     """The privilege to create is checked at the nearest existing ancestor, and a refused create makes no parents."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
@@ -75,7 +75,7 @@ def test_right_is_asked_for_where_the_chain_begins(desk: ServiceDesk) -> None:
 
 
 @pytest.mark.parametrize("levels", [("a", "b:c"), ("a", "b", ""), ("a", ".."), ("a", "x" * 256), ("p",) * 33])
-def test_illegal_name_anywhere_makes_nothing(desk: ServiceDesk, levels: tuple[str, ...]) -> None:
+def test_invalid_level_refuses_the_whole_create(desk: ServiceDesk, levels: tuple[str, ...]) -> None:
     """One invalid level refuses the whole create."""
     from limnos.names.path import check_levels
 
@@ -88,7 +88,7 @@ def test_illegal_name_anywhere_makes_nothing(desk: ServiceDesk, levels: tuple[st
     assert count(desk) == 0
 
 
-def test_create_of_what_exists(desk: ServiceDesk) -> None:
+def test_create_of_existing_namespace_is_refused(desk: ServiceDesk) -> None:
     """Creating an existing namespace, or an existing implicit parent, is AlreadyExists with the full name, whether the
     node has it in its view or only the store does.
     """
@@ -103,7 +103,7 @@ def test_create_of_what_exists(desk: ServiceDesk) -> None:
     assert count(desk) == 2
 
 
-def test_who_made_parents_owns_what_others_put_there(desk: ServiceDesk) -> None:
+def test_namespace_owner_may_drop_objects_of_other_users(desk: ServiceDesk) -> None:
     """The owner of a namespace may drop objects of other users in it."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     desk.namespace("a", "b", user="ana")
@@ -114,7 +114,7 @@ def test_who_made_parents_owns_what_others_put_there(desk: ServiceDesk) -> None:
     assert count(desk) == 2
 
 
-def test_drop_takes_no_more_than_its_target(desk: ServiceDesk) -> None:
+def test_drop_needs_empty_target_and_retains_parents(desk: ServiceDesk) -> None:
     """A namespace with content cannot be dropped, and a drop does not remove the target's implicit parents."""
     desk.namespace("a", "b")
     with pytest.raises(NotEmpty):
@@ -127,7 +127,7 @@ def test_drop_takes_no_more_than_its_target(desk: ServiceDesk) -> None:
         load(desk, "a", "b")
 
 
-def test_move_takes_subtree_and_rights_along(desk: ServiceDesk) -> None:
+def test_move_keeps_subtree_and_its_grants(desk: ServiceDesk) -> None:
     """A move keeps the subtree and the grants on it; grants inherited from the old parent end."""
     desk.namespace("a", "b", "c")
     desk.namespace("d")
@@ -165,7 +165,7 @@ def test_move_into_itself_is_refused(desk: ServiceDesk, target: str) -> None:
 @pytest.mark.parametrize("source,target,error", [
     ("z", "y", NotFound), ("a", "zy", NotFound), ("a", "d", AlreadyExists), ("ab", "db", AlreadyExists),
 ])  # fmt: skip
-def test_impossible_moves(desk: ServiceDesk, source: str, target: str, error: type[Exception]) -> None:
+def test_impossible_moves_are_refused(desk: ServiceDesk, source: str, target: str, error: type[Exception]) -> None:
     """A move whose source or target parent is missing is NotFound, a move to a taken name is refused, and neither moves
     anything.
     """
@@ -178,7 +178,7 @@ def test_impossible_moves(desk: ServiceDesk, source: str, target: str, error: ty
     assert (load(desk, "a", "b").name, load(desk, "d", "b").name) == ("b", "b")
 
 
-def test_move_takes_the_right_at_both_ends(desk: ServiceDesk) -> None:
+def test_move_needs_privileges_at_source_and_target(desk: ServiceDesk) -> None:
     """The owner of a namespace may rename it in its parent, but may move it only to a parent in which the owner may
     create namespaces.
     """
@@ -198,7 +198,7 @@ def test_move_takes_the_right_at_both_ends(desk: ServiceDesk) -> None:
     assert load(desk, "b").name == "b"
 
 
-def test_table_moves_where_one_may_create(desk: ServiceDesk) -> None:
+def test_table_move_needs_ownership_and_create_table(desk: ServiceDesk) -> None:
     """Renaming a table needs MODIFY_TABLE; moving it needs ownership, and CREATE_TABLE at the target."""
     desk.namespace("a")
     desk.namespace("d")
@@ -215,7 +215,7 @@ def test_table_moves_where_one_may_create(desk: ServiceDesk) -> None:
     desk.run(desk.ctx("ana").read(MAIN, lambda request_view: table_exists(request_view, ("d",), "mine")))
 
 
-def test_parents_are_made_only_when_they_may_be(desk: ServiceDesk) -> None:
+def test_create_with_parents_false_needs_existing_parents(desk: ServiceDesk) -> None:
     """With `parents=false`, a create whose parent is missing fails and names the parent. It succeeds when the parents
     exist.
     """
@@ -232,7 +232,7 @@ def test_parents_are_made_only_when_they_may_be(desk: ServiceDesk) -> None:
     assert count(desk) == 3
 
 
-def test_refusal_to_create_does_not_tell_which_parents_are_there(desk: ServiceDesk) -> None:
+def test_create_refusal_does_not_reveal_existing_parents(desk: ServiceDesk) -> None:
     """A caller without the privilege to create gets the same refusal for existing parents, missing parents and missing
     catalogs.
     """

@@ -99,7 +99,7 @@ def until(desk: ServiceDesk, goal: str, *, between: Callable[[NestingProgress], 
     raise AssertionError("never done")
 
 
-def test_names_that_hold_the_separator_keep_namespaces_from_nesting(flat: ServiceDesk) -> None:
+def test_names_with_separator_prevent_nested_catalog(flat: ServiceDesk) -> None:
     """Names that contain the separator are listed with separators that could be used instead, and every way to make the
     catalog nested is refused.
     """
@@ -117,7 +117,7 @@ def test_names_that_hold_the_separator_keep_namespaces_from_nesting(flat: Servic
         switch(flat, "yes")
 
 
-def test_a_flat_catalog_takes_one_level(flat: ServiceDesk) -> None:
+def test_flat_catalog_refuses_two_levels(flat: ServiceDesk) -> None:
     """A flat catalog refuses namespaces of two levels by create, move and undrop; a nested catalog cannot become
     flat.
     """
@@ -139,7 +139,7 @@ def test_a_flat_catalog_takes_one_level(flat: ServiceDesk) -> None:
     assert listed(flat) == ["c"]
 
 
-def test_a_name_that_holds_the_separator_stays_in_the_trash_where_namespaces_nest(flat: ServiceDesk) -> None:
+def test_dropped_name_with_separator_is_restored_only_renamed(flat: ServiceDesk) -> None:
     """In a nested catalog, a dropped namespace whose name contains the separator can be restored only under another
     name.
     """
@@ -156,7 +156,9 @@ def test_a_name_that_holds_the_separator_stays_in_the_trash_where_namespaces_nes
 
 
 @pytest.mark.parametrize("batch", [1, 3, 500])
-def test_names_are_planned_changed_and_undone(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+def test_migration_renames_and_undo_restores_names(
+    flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
     """Two nodes change names in batches of any size. Namespaces keep their ids and content, and an undo restores all
     names.
     """
@@ -199,7 +201,7 @@ def test_names_are_planned_changed_and_undone(flat: ServiceDesk, monkeypatch: py
     flat.node.services.files.close()
 
 
-def test_what_others_do_meanwhile_is_left(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migration_respects_concurrent_user_changes(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """The migration does not touch namespaces that users rename, drop or move meanwhile. It plans names created
     meanwhile, and appends a number to a name that is taken.
     """
@@ -231,7 +233,7 @@ def test_what_others_do_meanwhile_is_left(flat: ServiceDesk, monkeypatch: pytest
     assert sorted(map(".".join, tree(flat).values())) == sorted(["mine", "c_1", "c:1", "e:1", "late:1", "others", "d"])
 
 
-def test_what_stands_in_the_way_of_a_path(flat: ServiceDesk) -> None:
+def test_unusable_path_becomes_one_name_with_new_separator(flat: ServiceDesk) -> None:
     """A name whose parts would be too many, invalid or taken becomes one name with a replaced separator, not a path."""
     deep = ":".join("abcdefghijklmnopqrstuvwxyzABCDEFGH")
     for name in (deep, "..:x", "p", "p:q"):
@@ -247,7 +249,7 @@ def test_what_stands_in_the_way_of_a_path(flat: ServiceDesk) -> None:
     assert sorted(map("/".join, tree(flat).values())) == sorted([deep.replace(":", "_"), ".._x", "p", "p/q", "p_q"])
 
 
-def test_renaming_alone(flat: ServiceDesk) -> None:
+def test_migration_with_flat_or_separator_only_renames(flat: ServiceDesk) -> None:
     """With `--flat` or with another separator, the migration only changes names, in flat catalogs and at any depth of
     nested ones.
     """
@@ -271,14 +273,14 @@ def test_renaming_alone(flat: ServiceDesk) -> None:
 @pytest.mark.parametrize(
     "separator,replacement", [(None, ":"), (None, "a.b"), (None, "x" * 17), (";", "-;-"), (None, "")]
 )
-def test_replacements_that_are_none(flat: ServiceDesk, separator: str | None, replacement: str) -> None:
+def test_invalid_replacements_are_refused(flat: ServiceDesk, separator: str | None, replacement: str) -> None:
     """A replacement that contains the separator or a dot, or is too long, is refused."""
     with pytest.raises((BadRequest, InvalidName)):
         flat.run(nesting_plan(flat.ctx(), FLAT, separator=separator, replacement=replacement))
 
 
 @pytest.mark.parametrize("separator", ["", "::", ".", "/"])
-def test_separators_that_are_none(flat: ServiceDesk, separator: str) -> None:
+def test_disallowed_separators_are_refused(flat: ServiceDesk, separator: str) -> None:
     """A separator that the settings do not allow is refused."""
     with pytest.raises(InvalidName):
         flat.run(nesting_check(flat.ctx(), FLAT, separator=separator))
@@ -286,7 +288,7 @@ def test_separators_that_are_none(flat: ServiceDesk, separator: str) -> None:
         flat.run(nesting_plan(flat.ctx(), FLAT, separator=separator))
 
 
-def test_steps_out_of_turn(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migration_steps_out_of_order_are_refused(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps without a plan or in the wrong direction are refused, and a migration in progress cannot be confirmed."""
     monkeypatch.setattr(nesting_steps, "BATCH", 1)
     with pytest.raises(NotFound):
@@ -309,7 +311,7 @@ def test_steps_out_of_turn(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -
         flat.run(nesting_continue(flat.ctx(), FLAT, to="migrated"))
 
 
-def test_a_plan_that_is_made_for_a_change_under_way_stays(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_created_during_migration_are_migrated(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names that are created while a migration runs are planned and migrated, too. The migration cannot be confirmed
     before it is complete.
     """
@@ -332,7 +334,7 @@ def test_a_plan_that_is_made_for_a_change_under_way_stays(flat: ServiceDesk, mon
     assert ("planning", True) in seen
 
 
-def test_who_may_not_alter_the_catalog_learns_no_names(flat: ServiceDesk) -> None:
+def test_migration_is_refused_without_right_to_alter_catalog(flat: ServiceDesk) -> None:
     """Every call of the migration is refused to users who may not alter the catalog."""
     flat.namespace("a:b", scope=FLAT)
     flat.run(nesting_plan(flat.ctx(), FLAT))
@@ -348,7 +350,7 @@ def test_who_may_not_alter_the_catalog_learns_no_names(flat: ServiceDesk) -> Non
     assert listed(flat) == ["a:b"]
 
 
-def test_a_separator_that_stored_names_hold_is_not_started_with(flat: ServiceDesk) -> None:
+def test_server_refuses_to_start_with_conflicting_separator(flat: ServiceDesk) -> None:
     """The server refuses to start with a separator that stored names contain, unless the policy is `unrestricted`. It
     searches the names once for each separator and policy.
     """
@@ -371,7 +373,7 @@ def test_a_separator_that_stored_names_hold_is_not_started_with(flat: ServiceDes
     assert settle("$", "restricted") == "$ restricted"
 
 
-def test_a_crowd_of_names(flat: ServiceDesk) -> None:
+def test_migration_of_many_names_can_be_undone(flat: ServiceDesk) -> None:
     """With many names, of which one in a hundred conflicts, check, plan, migration and undo work, and the undo restores
     all names.
     """

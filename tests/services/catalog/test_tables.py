@@ -42,7 +42,7 @@ def document(desk: ServiceDesk, namespace: str, name: str = "t") -> str:
     return found.metadata_location
 
 
-def test_moving_keeps_the_table(home: ServiceDesk) -> None:
+def test_moved_table_keeps_its_id_and_document(home: ServiceDesk) -> None:
     """A moved table keeps its id and its document and frees its old name. A move to its current path succeeds."""
     before = document(home, "a")
 
@@ -55,7 +55,7 @@ def test_moving_keeps_the_table(home: ServiceDesk) -> None:
     home.table("a", "t")
 
 
-def test_a_move_reads_once_what_it_lacks(home: ServiceDesk) -> None:
+def test_move_loads_missing_names_with_one_read(home: ServiceDesk) -> None:
     """A move of a table whose names are not in the view loads both names with one read."""
     move(home, "a.t", "a.u")
     before = COLD_READS[()]
@@ -65,7 +65,7 @@ def test_a_move_reads_once_what_it_lacks(home: ServiceDesk) -> None:
     assert COLD_READS[()] - before == 1
 
 
-def test_moving_onto_another(home: ServiceDesk) -> None:
+def test_move_to_taken_or_invalid_path_is_refused(home: ServiceDesk) -> None:
     """A move to a taken name, or to a path without a namespace, is refused."""
     home.table("b", "t")
 
@@ -77,7 +77,7 @@ def test_moving_onto_another(home: ServiceDesk) -> None:
     assert document(home, "a") != document(home, "b")
 
 
-def test_renaming_takes_less_than_moving(home: ServiceDesk) -> None:
+def test_rename_needs_fewer_privileges_than_move(home: ServiceDesk) -> None:
     """A user with MODIFY_TABLE may rename a table. A move needs ownership of the table, not only CREATE_TABLE at the
     target.
     """
@@ -90,7 +90,7 @@ def test_renaming_takes_less_than_moving(home: ServiceDesk) -> None:
         move(home, "a.u", "b.u", user="ana")
 
 
-def test_drop_leaves_the_task_that_takes_the_files(home: ServiceDesk) -> None:
+def test_only_drop_with_purge_creates_a_deletion_task(home: ServiceDesk) -> None:
     """Only a drop with purge creates a task. The task has the owner of the files and wakes the worker."""
     at = document(home, "a")
     drop(home, purge=False)
@@ -107,7 +107,7 @@ def test_drop_leaves_the_task_that_takes_the_files(home: ServiceDesk) -> None:
     assert told["location"].rpartition("/")[2] in fresh
 
 
-def test_writing_is_no_right_to_drop(home: ServiceDesk) -> None:
+def test_write_privileges_do_not_allow_drop(home: ServiceDesk) -> None:
     """The privileges to write a table and to create tables do not allow dropping it, with or without purge."""
     home.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     home.allow("ana", Kind.CATALOG, "main", Privilege.MODIFY_TABLE, Privilege.CREATE_TABLE)

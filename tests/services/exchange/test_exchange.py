@@ -278,7 +278,7 @@ def without(fields: list[dict[str, Any]], word: str, name: str) -> list[dict[str
 
 
 @pytest.mark.parametrize("form", ["proto", "json"])
-def test_a_metalake_comes_back_as_it_was(source: ServiceDesk, target: ServiceDesk, form: Form) -> None:
+def test_import_restores_the_exported_metalake(source: ServiceDesk, target: ServiceDesk, form: Form) -> None:
     """An import restores all objects with new ids, owners, rules, tags, versions and times, and tables can be read."""
     data = exported(source, form=form)
     masked = imported(target, data, form=form)
@@ -304,7 +304,7 @@ def test_a_metalake_comes_back_as_it_was(source: ServiceDesk, target: ServiceDes
 
 
 @pytest.mark.parametrize("kind", ["lmdb", "sqlite"])
-def test_an_export_is_kept_as_records_and_comes_out_again(
+def test_export_round_trip_through_key_value_database(
     kind: str, source: ServiceDesk, other: ServiceDesk, tmp_path: Path
 ) -> None:
     """An export that is loaded into a key-value database and dumped again has the same records. A later one replaces
@@ -329,7 +329,7 @@ def test_an_export_is_kept_as_records_and_comes_out_again(
     assert told(exported(other), renumbered=False) == told(data, renumbered=False)
 
 
-def test_ids_can_be_kept(source: ServiceDesk, target: ServiceDesk) -> None:
+def test_import_can_preserve_ids(source: ServiceDesk, target: ServiceDesk) -> None:
     """With `ids=keep`, a store that has never used the ids keeps them, and later objects get other ids."""
     data = exported(source)
     imported(target, data, ids="keep", name=LAKE)
@@ -343,7 +343,7 @@ def test_ids_can_be_kept(source: ServiceDesk, target: ServiceDesk) -> None:
         imported(target, data, ids="keep", name="other")
 
 
-def test_nothing_shows_before_it_is_whole(source: ServiceDesk, other: ServiceDesk) -> None:
+def test_imported_objects_are_invisible_until_published(source: ServiceDesk, other: ServiceDesk) -> None:
     """Imported objects are invisible until the last step publishes all of them."""
     records = records_of(exported(source))
     found = fed(other, begun(other), records)
@@ -357,7 +357,7 @@ def test_nothing_shows_before_it_is_whole(source: ServiceDesk, other: ServiceDes
     assert other.run(imports_list(other.ctx())) == []
 
 
-def test_secrets_leave_for_service_admins_alone_who_ask(source: ServiceDesk, other: ServiceDesk) -> None:
+def test_secrets_are_exported_only_for_owning_service_admin(source: ServiceDesk, other: ServiceDesk) -> None:
     """An export contains secrets only if a service admin who owns the metalake asks for them."""
     owned = owner_set(
         source.ctx(), metalake=LAKE, kind=Kind.METALAKE, full_name=LAKE, owner_kind=Kind.USER, owner="ana"
@@ -374,7 +374,7 @@ def test_secrets_leave_for_service_admins_alone_who_ask(source: ServiceDesk, oth
             exported(source, user=user, secrets=secrets)
 
 
-def test_a_password_in_a_warehouse_does_not_leave(source: ServiceDesk) -> None:
+def test_password_in_warehouse_url_is_not_exported(source: ServiceDesk) -> None:
     """A password in a catalog's warehouse URL is not exported."""
     made = catalog_create(
         source.ctx(), metalake=LAKE, name="far", catalog_type=None, provider="lakehouse-iceberg", comment=None,
@@ -388,7 +388,7 @@ def test_a_password_in_a_warehouse_does_not_leave(source: ServiceDesk) -> None:
     assert SECRET.encode() not in data
 
 
-def test_without_access_control_no_secret_leaves(sqlite_template: Path, tmp_path: Path) -> None:
+def test_secrets_are_not_exported_without_access_control(sqlite_template: Path, tmp_path: Path) -> None:
     """With access control off, secrets are never exported, because every user could request them."""
     lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))
     desk = desk_at(lab, tmp_path, access=False)
@@ -402,7 +402,7 @@ def test_without_access_control_no_secret_leaves(sqlite_template: Path, tmp_path
 
 
 @pytest.mark.parametrize("user", ["ana", "nobody"])
-def test_imports_are_for_service_admins(source: ServiceDesk, user: str) -> None:
+def test_imports_need_a_service_admin(source: ServiceDesk, user: str) -> None:
     """Each request about an import needs a service admin."""
     found = begun(source)
     for asked in (
@@ -552,7 +552,7 @@ WRONG: dict[str, tuple[Callable[[list[ExportRecord]], None], str]] = {
 }
 
 
-def test_what_is_wrong_is_told_with_the_number_of_its_record(source: ServiceDesk, other: ServiceDesk) -> None:
+def test_invalid_record_is_refused_with_its_number(source: ServiceDesk, other: ServiceDesk) -> None:
     """An invalid record is refused with its number. Nothing of its chunk is stored, so the client can send the
     corrected chunk.
     """
@@ -586,7 +586,7 @@ def wipe(desk: ServiceDesk) -> None:
     desk.run(work())
 
 
-def test_what_was_given_up_is_wiped(source: ServiceDesk, target: ServiceDesk) -> None:
+def test_abandoned_import_is_deleted(source: ServiceDesk, target: ServiceDesk) -> None:
     """The task deletes all rows of an abandoned import, so that its ids and locations can be used again. It does not
     touch completed imports.
     """
@@ -619,7 +619,7 @@ def counts(desk: ServiceDesk) -> dict[str, int]:
     return {table: desk.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
 
 
-def test_a_file_that_was_cut_is_not_shown(source: ServiceDesk, other: ServiceDesk) -> None:
+def test_truncated_file_is_detected_and_import_continues(source: ServiceDesk, other: ServiceDesk) -> None:
     """A file that is truncated within a record or between two is detected, and the import continues at the reported
     record.
     """
@@ -663,7 +663,7 @@ def header() -> bytes:
     return record.SerializeToString()
 
 
-def test_a_name_that_is_taken_is_refused_first_and_last(source: ServiceDesk, other: ServiceDesk) -> None:
+def test_taken_name_is_refused_at_start_and_end_of_import(source: ServiceDesk, other: ServiceDesk) -> None:
     """A taken name is refused at the beginning of the import, and at its end if it was taken meanwhile. The import can
     then be abandoned.
     """
@@ -678,7 +678,7 @@ def test_a_name_that_is_taken_is_refused_first_and_last(source: ServiceDesk, oth
     other.run(import_give_up(other.ctx(), found.id))
 
 
-def test_a_metalake_without_an_owner_is_its_importers(source: ServiceDesk, other: ServiceDesk) -> None:
+def test_importer_owns_metalake_without_owner(source: ServiceDesk, other: ServiceDesk) -> None:
     """If the file names no owner of the metalake, the importing user becomes its owner."""
     records = records_of(exported(source))
     records[1].owner_id = 0
@@ -703,7 +703,7 @@ def test_a_metalake_without_an_owner_is_its_importers(source: ServiceDesk, other
     assert told == [("create", Kind.METALAKE)]  # and nothing else: the user existed already
 
 
-def test_an_export_is_of_one_moment(source: ServiceDesk) -> None:
+def test_export_is_a_consistent_snapshot(source: ServiceDesk) -> None:
     """An export is a consistent snapshot: it contains nothing that is committed while it is read."""
 
     async def read() -> bytes:
@@ -721,7 +721,7 @@ def test_an_export_is_of_one_moment(source: ServiceDesk) -> None:
     assert b"late" in exported(source)
 
 
-def test_a_crowd_goes_out_and_in_by_parts(source: ServiceDesk, target: ServiceDesk) -> None:
+def test_large_metalake_is_exported_and_imported_in_pages(source: ServiceDesk, target: ServiceDesk) -> None:
     """With many objects, an export and an import work in pages of bounded size, and the imported objects equal the
     exported ones.
     """

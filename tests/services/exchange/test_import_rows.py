@@ -116,7 +116,7 @@ def _move_fileset(records: list[ExportRecord], name: str, location: str) -> int:
 
 @pytest.mark.parametrize("below", ["", "/below"])
 @pytest.mark.parametrize("kind", [LocationKind.TABLE, LocationKind.DATA_PATH, LocationKind.VIEW])
-def test_imported_objects_share_no_location(
+def test_fileset_overlapping_an_imported_location_is_refused(
     kind: LocationKind, below: str, located: ServiceDesk, target: ServiceDesk, tmp_path: Path
 ) -> None:
     """A fileset at or below the location of another object in the file is refused with its record number."""
@@ -131,7 +131,7 @@ def test_imported_objects_share_no_location(
 
 
 @pytest.mark.parametrize("content", ["{", '{"compact": "yes"}', '{"quietHours": ["now"]}'])
-def test_content_of_an_imported_policy_is_checked(located: ServiceDesk, target: ServiceDesk, content: str) -> None:
+def test_invalid_content_of_imported_policy_is_refused(located: ServiceDesk, target: ServiceDesk, content: str) -> None:
     """A policy with content that no request could create is refused with its record number, because tasks read
     policies.
     """

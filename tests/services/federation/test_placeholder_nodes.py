@@ -21,7 +21,7 @@ PATHS = (("a", "t"), ("a", "u"), ("a", "t"))
 
 
 @pytest.mark.parametrize("renews", [False, True])
-def test_nodes_that_create_the_same_placeholder(lab: StoreLab, *, renews: bool) -> None:
+def test_concurrent_creates_of_same_placeholder_all_succeed(lab: StoreLab, *, renews: bool) -> None:
     """Concurrent creates of the same placeholder node all succeed and return the same node, because they take the
     catalog's lock. With `renews`, a create replaces the earlier node.
     """

@@ -70,7 +70,7 @@ def listed(desk: ServiceDesk, user: str = ADMIN) -> list[str]:
     ]
 
 
-def test_tags_come_down_to_what_lies_below(desk: ServiceDesk) -> None:
+def test_objects_inherit_tags_of_their_ancestors(desk: ServiceDesk) -> None:
     """An object lists its own tags first, then those of its ancestors, each once. Siblings do not inherit its tags."""
     desk.namespace("a", "b")
     desk.table("a", "b", "t")
@@ -93,7 +93,7 @@ def test_tags_come_down_to_what_lies_below(desk: ServiceDesk) -> None:
         desk.run(attachment_load(desk.ctx(), AttachmentTarget(LAKE, Kind.TABLE, "main.a.u"), kind=Kind.TAG, name="own"))
 
 
-def test_objects_of_a_tag_in_several_catalogs(desk: ServiceDesk) -> None:
+def test_objects_of_a_tag_are_listed_by_path_and_catalog(desk: ServiceDesk) -> None:
     """The objects of a tag are listed by path and catalog, without dropped objects and without those that the caller
     may not see.
     """
@@ -120,7 +120,7 @@ def test_objects_of_a_tag_in_several_catalogs(desk: ServiceDesk) -> None:
     assert left == [main, side]
 
 
-def test_who_may_apply_sees_and_attaches(desk: ServiceDesk) -> None:
+def test_apply_tag_allows_attaching_but_not_changing(desk: ServiceDesk) -> None:
     """A user with APPLY_TAG on one tag sees only that tag. The user may attach it to visible objects, but may not
     change it.
     """
@@ -142,7 +142,7 @@ def test_who_may_apply_sees_and_attaches(desk: ServiceDesk) -> None:
         put(desk, Kind.NAMESPACE, "main.a", "red", user="bob")
 
 
-def test_owner_grant_and_explain_come_by_themselves(desk: ServiceDesk) -> None:
+def test_tag_owner_may_alter_it_and_right_is_explained(desk: ServiceDesk) -> None:
     """A tag has an owner, who may alter and drop it. The explanation of the right to load it names the role and the
     ownership.
     """
@@ -177,7 +177,7 @@ def test_owner_grant_and_explain_come_by_themselves(desk: ServiceDesk) -> None:
     assert listed(desk, "bob") == ["his"]
 
 
-def test_renamed_tag_stays_and_a_successor_inherits_nothing(desk: ServiceDesk) -> None:
+def test_renamed_tag_keeps_attachments_and_recreated_has_none(desk: ServiceDesk) -> None:
     """Attachments belong to a tag's id: a renamed tag keeps them, a tag created again has none."""
     make(desk, "red")
     put(desk, Kind.CATALOG, "main", "red")
@@ -207,7 +207,7 @@ def test_association_is_all_or_nothing(desk: ServiceDesk) -> None:
     assert put(desk, Kind.CATALOG, "main", "red", "blue", removes=("red",)) == ("blue", "red")
 
 
-def test_names_and_kinds_are_checked(desk: ServiceDesk) -> None:
+def test_invalid_names_and_untaggable_objects_are_refused(desk: ServiceDesk) -> None:
     """A taken name, an invalid name, and an object that cannot have tags are refused with different errors."""
     make(desk, "red", "blue")
 

@@ -32,7 +32,7 @@ def test_owner_has_every_right(desk: ServiceDesk) -> None:
     assert found.owner.name == ADMIN
 
 
-def test_reader_has_the_right_to_read_alone(desk: ServiceDesk) -> None:
+def test_reader_has_only_read_rights(desk: ServiceDesk) -> None:
     """The rights in a reader's details equal the decisions that the operations make for the reader."""
     desk.namespace("a")
     desk.table("a", "t")
@@ -44,7 +44,7 @@ def test_reader_has_the_right_to_read_alone(desk: ServiceDesk) -> None:
     assert "create_table" not in load(desk, Kind.NAMESPACE, "a", user="ana").rights
 
 
-def test_stranger_and_missing_object(desk: ServiceDesk) -> None:
+def test_details_of_denied_or_missing_object_are_refused(desk: ServiceDesk) -> None:
     """The details of an object are refused to a user without privileges. For the owner, a missing object is
     NotFound.
     """
@@ -75,7 +75,7 @@ def test_catalog_and_namespace_have_details(desk: ServiceDesk) -> None:
         (Kind.NAMESPACE, Privilege.CREATE_SCHEMA, {"create_namespace"}),
     ],
 )
-def test_one_privilege_gives_its_rights_alone(
+def test_privilege_gives_only_rights_of_its_own_operations(
     desk: ServiceDesk, kind: Kind, privilege: Privilege, rights: set[str]
 ) -> None:
     """Each right in the details is the decision of its own operation, not of one that needs fewer privileges."""
@@ -88,7 +88,7 @@ def test_one_privilege_gives_its_rights_alone(
     assert load(desk, kind, *levels, user="ana").rights == rights
 
 
-def test_tags_of_columns_are_those_that_the_caller_may_load(desk: ServiceDesk) -> None:
+def test_column_tags_are_limited_to_loadable_ones(desk: ServiceDesk) -> None:
     """The details contain only those tags of a column that the caller may load."""
     desk.namespace("a")
     desk.table("a", "t")
@@ -103,7 +103,7 @@ def test_tags_of_columns_are_those_that_the_caller_may_load(desk: ServiceDesk) -
     assert (sorted(everything), hers) == (["blue", "red"], ["red"])
 
 
-def test_reading_files_of_a_fileset_is_a_right_of_its_own(desk: ServiceDesk) -> None:
+def test_reading_fileset_files_is_a_separate_right(desk: ServiceDesk) -> None:
     """A user who may write a fileset may load it; the right to read its files is separate."""
     files = RequestScope(LAKE, "files")
     desk.run(add_catalog(desk.ctx(), "files", provider=FILESET_PROVIDER))

@@ -46,7 +46,7 @@ def values(desk: ServiceDesk) -> list[tuple[str, ...]]:
         (("a",), (None,), ("a",), ()), (("a", "b"), (None,), ("a",), None), (("a",), (), (None,), ("a",)),
     ],
 )  # fmt: skip
-def test_values_after(
+def test_adding_and_removing_values_changes_only_named_ones(
     before: tuple[str, ...] | None, adds: tuple[str | None, ...], removes: tuple[str | None, ...],
     after: tuple[str, ...] | None,
 ) -> None:  # fmt: skip
@@ -56,7 +56,7 @@ def test_values_after(
     assert apply_pairs(before, adds=adds, removes=removes) == after
 
 
-def test_story_of_one_tag(desk: ServiceDesk) -> None:
+def test_value_changes_are_idempotent_and_last_removal_detaches(desk: ServiceDesk) -> None:
     """Pairs are added and removed one by one, idempotently. Removing the last value detaches the tag."""
     make(desk, "red")
     steps: list[tuple[tuple[str | None, ...], tuple[str | None, ...]]] = [
@@ -71,7 +71,7 @@ def test_story_of_one_tag(desk: ServiceDesk) -> None:
     assert [names for names, _ in told] == [("red",)] * 4 + [()] + [("red",)] * 3 + [()]
 
 
-def test_what_cannot_be_is_refused_whole(desk: ServiceDesk) -> None:
+def test_contradictory_or_invalid_request_changes_nothing(desk: ServiceDesk) -> None:
     """A request with contradictory, invalid or forbidden values, or that attaches a tag both with values and without,
     is refused and changes nothing.
     """
@@ -103,7 +103,7 @@ def test_what_cannot_be_is_refused_whole(desk: ServiceDesk) -> None:
     assert put(desk, None, name="bare") == ("bare", "red", "set")
 
 
-def test_what_a_tag_allows() -> None:
+def test_allowed_values_are_unique_and_sorted() -> None:
     """The allowed values of a tag are unique and sorted. Unset means any value; an empty list means that the tag takes
     no value.
     """
@@ -118,7 +118,7 @@ def test_what_a_tag_allows() -> None:
             tag_record(None, {}, allowed_values=wrong)
 
 
-def test_a_crowd_adds_each_its_own(desk: ServiceDesk) -> None:
+def test_concurrent_value_changes_lose_no_value(desk: ServiceDesk) -> None:
     """If sixty-four concurrent callers each add one value and remove another, no value is lost or duplicated."""
     make(desk, "red")
     put(desk, *(f"old{each}" for each in range(64)))

@@ -55,7 +55,7 @@ def crowd(desk: ServiceDesk, nodes: list[Node]) -> list[object]:
     return desk.run(all_at_once())
 
 
-def test_writers_of_one_table_stand_in_line(table: ServiceDesk) -> None:
+def test_concurrent_commits_to_one_table_are_queued(table: ServiceDesk) -> None:
     """64 concurrent commits to one table succeed. If all are made on one node, no commit is built twice."""
     lost = LOST_RACES[()]
 
@@ -65,7 +65,7 @@ def test_writers_of_one_table_stand_in_line(table: ServiceDesk) -> None:
     assert len(table.node.services.lines) == 0
 
 
-def test_writers_on_two_nodes_are_all_served(table: ServiceDesk) -> None:
+def test_concurrent_commits_on_two_nodes_all_succeed(table: ServiceDesk) -> None:
     """Concurrent commits on two nodes, each with its own queue, all succeed. A commit that loses the race between nodes
     is built again.
     """
@@ -75,7 +75,7 @@ def test_writers_on_two_nodes_are_all_served(table: ServiceDesk) -> None:
     assert properties(table).keys() >= {f"p{number}" for number in range(WRITERS)}
 
 
-def test_requirement_that_fails_does_not_stand_in_line(table: ServiceDesk) -> None:
+def test_failed_requirement_is_refused_without_queueing(table: ServiceDesk) -> None:
     """A commit whose requirement fails is refused immediately, without waiting in the queue."""
     demand: list[object] = [{"type": "assert-table-uuid", "uuid": "00000000-0000-0000-0000-000000000000"}]
 
@@ -88,7 +88,7 @@ def test_requirement_that_fails_does_not_stand_in_line(table: ServiceDesk) -> No
     table.run(story())
 
 
-def test_who_gives_up_in_line_holds_up_nobody(table: ServiceDesk) -> None:
+def test_expired_commit_does_not_delay_the_queue(table: ServiceDesk) -> None:
     """A commit whose deadline passes leaves the queue, writes nothing, and does not delay the other commits."""
 
     async def story() -> None:
@@ -108,7 +108,7 @@ def test_who_gives_up_in_line_holds_up_nobody(table: ServiceDesk) -> None:
     assert "next" in properties(table)
 
 
-def test_race_that_is_lost_again_and_again(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_that_loses_races_is_rebuilt_until_success(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit that loses several races is rebuilt on each newer state, until it succeeds."""
     other = Node(table.lab.open())
     before = LOST_RACES[()]
@@ -129,7 +129,7 @@ def test_race_that_is_lost_again_and_again(table: ServiceDesk, monkeypatch: pyte
     assert LOST_RACES[()] == before + 20
 
 
-def test_access_that_moves_costs_no_second_file(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_access_change_does_not_rewrite_metadata_file(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """If only an access revision changed meanwhile, the commit is authorized again, and its written metadata file is
     used.
     """
@@ -153,7 +153,7 @@ def test_access_that_moves_costs_no_second_file(table: ServiceDesk, monkeypatch:
     assert "mine" in properties(table)
 
 
-def test_patience_ends(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_is_refused_after_the_time_limit(table: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit that loses every race is refused after the server's time limit."""
 
     async def never(*_: object, **__: object) -> bool:

@@ -70,7 +70,7 @@ def prune(tasks: Tasks, *, now_ms: int = 11 * PERIOD_MS + 5) -> int:
     return asyncio.run(restricted_prune(cast("TaskContext", tasks), now_ms=now_ms))
 
 
-def test_directories_without_a_plan_go(tmp_path: Path) -> None:
+def test_directories_without_a_plan_are_deleted(tmp_path: Path) -> None:
     """Directories without a row, and those of an earlier release's periods, are deleted; directories with other names
     are not touched.
     """
@@ -88,7 +88,7 @@ def test_directories_without_a_plan_go(tmp_path: Path) -> None:
     assert prune(Tasks([home], known={f"{home}/{RESTRICTED_READS_DIRECTORY}/{OTHER}"})) == 0
 
 
-def test_a_store_that_is_away_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_warehouse_does_not_block_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unreachable warehouse is skipped in this round, and the task continues with the following ones."""
     away, there = tmp_path / "away", tmp_path / "there"
     files = [*make(away, OURS), *make(there, OURS)]
@@ -105,7 +105,7 @@ def test_a_store_that_is_away_holds_up_no_other(tmp_path: Path, monkeypatch: pyt
     assert [file.exists() for file in files] == [True, False]
 
 
-def test_a_directory_is_listed_before_its_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_created_during_the_task_is_not_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory that is created while the task runs is not deleted, because the task reads the rows after it has
     listed the directories.
     """
@@ -126,7 +126,7 @@ def test_a_directory_is_listed_before_its_rows_are_read(tmp_path: Path, monkeypa
     shutil.rmtree(tmp_path / RESTRICTED_READS_DIRECTORY)
 
 
-def test_all_rows_of_ended_plans_go_at_once(tmp_path: Path) -> None:
+def test_rows_of_ended_plans_are_deleted_in_batches(tmp_path: Path) -> None:
     """Rows are deleted in batches of limited size until a batch is not full."""
     home = f"file://{tmp_path}"
     make(tmp_path, OURS)

@@ -41,7 +41,7 @@ def test_plans_of_one_user_are_bounded() -> None:
     asyncio.run(story())
 
 
-def test_plans_of_all_are_bounded() -> None:
+def test_plans_of_all_users_are_bounded() -> None:
     """The number of running plans of all users is limited."""
 
     async def story() -> None:

@@ -82,7 +82,7 @@ async def _role(desk: ServiceDesk, name: str, privileges: tuple[Privilege, ...])
     await role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=(wish,))
 
 
-def test_right_that_goes_while_the_file_is_written(losing: tuple[ServiceDesk, str]) -> None:
+def test_create_is_refused_if_privilege_is_lost_during_write(losing: tuple[ServiceDesk, str]) -> None:
     """If the caller loses the privilege while a create writes its metadata file, the create is refused and no table is
     created.
     """
@@ -94,7 +94,7 @@ def test_right_that_goes_while_the_file_is_written(losing: tuple[ServiceDesk, st
 
 
 @pytest.mark.parametrize("name, overwrite, missing", [("new", False, "CREATE_TABLE"), ("t", True, "ownership")])
-def test_right_that_goes_while_the_file_is_read(
+def test_register_is_refused_if_privilege_is_lost_during_read(
     losing: tuple[ServiceDesk, str], name: str, overwrite: bool, missing: str
 ) -> None:
     """If the caller loses the privilege while a register reads the metadata file, the register of a new or existing
@@ -114,7 +114,7 @@ def test_right_that_goes_while_the_file_is_read(
 
 
 @pytest.mark.parametrize("privileges", [USES, (*USES, Privilege.MODIFY_TABLE), (*USES, Privilege.CREATE_SCHEMA)])
-def test_staging_takes_the_right_to_create(desk: ServiceDesk, privileges: tuple[Privilege, ...]) -> None:
+def test_staged_create_needs_the_create_privilege(desk: ServiceDesk, privileges: tuple[Privilege, ...]) -> None:
     """A staged create stores nothing, but needs the privilege to create tables."""
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", *privileges)
@@ -124,7 +124,7 @@ def test_staging_takes_the_right_to_create(desk: ServiceDesk, privileges: tuple[
 
 
 @pytest.mark.parametrize("privileges", [(), USES, (*USES, Privilege.MODIFY_TABLE)])
-def test_overwriting_is_refused_alike_whether_the_table_is_there(
+def test_overwrite_refusal_does_not_reveal_table_existence(
     desk: ServiceDesk, privileges: tuple[Privilege, ...]
 ) -> None:
     """A caller without the required privileges gets the same refusal from a register with overwrite, whether the table

@@ -43,7 +43,7 @@ def rules_question(role: str, kind: Kind, name: str, *privileges: Privilege, gra
     return RulesQuestion(LAKE, role, wish, grants)
 
 
-def test_a_grant_tells_who_gains_what(desk: ServiceDesk) -> None:
+def test_prediction_names_users_and_tables_of_a_grant(desk: ServiceDesk) -> None:
     """For a grant of SELECT_TABLE on a namespace to a role, the prediction names the role's user and three tables to
     read.
     """
@@ -57,7 +57,7 @@ def test_a_grant_tells_who_gains_what(desk: ServiceDesk) -> None:
     assert (found.users, found.gaining, found.losing, found.objects, found.is_bounded) == (1, 1, 0, 5, False)
 
 
-def test_names_are_bounded_and_those_that_the_caller_may_load(desk: ServiceDesk) -> None:
+def test_prediction_names_first_five_loadable_users(desk: ServiceDesk) -> None:
     """The prediction names the first five affected users in order to a caller who may load them. A caller with
     MANAGE_GRANTS only receives their number.
     """
@@ -77,7 +77,7 @@ def test_names_are_bounded_and_those_that_the_caller_may_load(desk: ServiceDesk)
     assert (bare.users, bare.names) == (7, ())
 
 
-def test_a_grant_without_the_use_of_the_catalog_changes_nothing(desk: ServiceDesk) -> None:
+def test_grant_without_use_catalog_has_no_consequence(desk: ServiceDesk) -> None:
     """A privilege that cannot be used without USE_CATALOG has no consequence."""
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
 
@@ -86,7 +86,7 @@ def test_a_grant_without_the_use_of_the_catalog_changes_nothing(desk: ServiceDes
     assert desk.run(rules_consequence(desk.ctx(), question)).lines == ()
 
 
-def test_only_who_may_change_may_ask(desk: ServiceDesk) -> None:
+def test_prediction_needs_the_right_to_make_the_change(desk: ServiceDesk) -> None:
     """A user who may not change the grants or the assignments of a role may not ask for the consequences of such a
     change. A missing user is NotFound for the admin.
     """
@@ -104,7 +104,7 @@ def test_only_who_may_change_may_ask(desk: ServiceDesk) -> None:
         desk.run(roles_consequence(desk.ctx(), RolesQuestion(LAKE, Kind.USER, "gone", ("of ana",), gives=True)))
 
 
-def test_asking_writes_nothing(desk: ServiceDesk) -> None:
+def test_prediction_writes_nothing(desk: ServiceDesk) -> None:
     """A prediction moves no clock."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     before = desk.rows("SELECT zone, revision FROM clock ORDER BY zone")
@@ -137,7 +137,7 @@ def _expected(before: States, after: States) -> set[ConsequenceLine]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_numbers_are_those_of_the_change(desk: ServiceDesk, seed: int) -> None:
+def test_predicted_numbers_equal_the_real_change(desk: ServiceDesk, seed: int) -> None:
     """For random rights and changes, the predicted numbers equal the real differences before and after the change."""
     drawn = random.Random(seed)
     draw_rights(desk, drawn)

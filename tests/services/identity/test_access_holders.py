@@ -53,7 +53,7 @@ def furnished(desk: ServiceDesk) -> None:
     desk.table("a", "t")
 
 
-def test_a_holder_comes_with_the_grant_that_decides(desk: ServiceDesk) -> None:
+def test_holder_has_the_same_reasons_as_the_explanation(desk: ServiceDesk) -> None:
     """A listed holder has the same reasons as the explanation of the decision: privileges, objects and roles."""
     give_reading(desk, "ana")
 
@@ -68,7 +68,7 @@ def test_a_holder_comes_with_the_grant_that_decides(desk: ServiceDesk) -> None:
     assert {each.kind for each in found["admin"].reasons["drop"]} == {"owner"}
 
 
-def test_using_a_namespace_is_no_access_to_its_tables(desk: ServiceDesk) -> None:
+def test_namespace_user_is_not_a_holder_of_its_tables(desk: ServiceDesk) -> None:
     """A user of the catalog and of the namespace is listed as holder of these, but not of the table."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
@@ -94,7 +94,7 @@ def test_pages_continue_by_name(desk: ServiceDesk) -> None:
     assert seen == ["admin", *PEOPLE]
 
 
-def test_one_action_may_be_asked_about(desk: ServiceDesk) -> None:
+def test_holders_can_be_filtered_by_action(desk: ServiceDesk) -> None:
     """With an action in the request, only the users who may perform that action are listed."""
     give_reading(desk, "ana")
 
@@ -106,7 +106,7 @@ def test_one_action_may_be_asked_about(desk: ServiceDesk) -> None:
         holders(desk, action=Action.VIEW_DROP)
 
 
-def test_strangers_and_readers_may_not_ask(desk: ServiceDesk) -> None:
+def test_holders_list_needs_ownership_or_manage_grants(desk: ServiceDesk) -> None:
     """A reader of a table may not list its other readers; the table's owner and users with MANAGE_GRANTS may."""
     give_reading(desk, "ana")
     for ask in (holders, rules):
@@ -121,7 +121,7 @@ def test_strangers_and_readers_may_not_ask(desk: ServiceDesk) -> None:
     assert rules(desk, asks="bob").rules
 
 
-def test_owners_see_no_names_of_roles_that_they_may_not_load(desk: ServiceDesk) -> None:
+def test_owner_sees_no_names_of_roles_without_load_right(desk: ServiceDesk) -> None:
     """A table's owner sees its readers, but not the names of roles that the owner may not load."""
     give_reading(desk, "ana")
     give_reading(desk, "bob")
@@ -138,7 +138,7 @@ def test_owners_see_no_names_of_roles_that_they_may_not_load(desk: ServiceDesk) 
     assert shown.hidden_rules == 3
 
 
-def test_rules_tell_where_they_stand(desk: ServiceDesk) -> None:
+def test_own_rules_are_listed_before_inherited_ones(desk: ServiceDesk) -> None:
     """The list has the rules of the object itself before inherited ones, each with its number of holders, and the
     owners of all ancestors.
     """
@@ -156,7 +156,7 @@ def test_rules_tell_where_they_stand(desk: ServiceDesk) -> None:
     ]  # fmt: skip
 
 
-def test_a_missing_object_is_asked_about_as_one_without_grants(desk: ServiceDesk) -> None:
+def test_missing_table_has_the_holders_of_its_namespace(desk: ServiceDesk) -> None:
     """The holders of a missing table are those who have the privileges on its namespace, as if the table existed
     without grants.
     """
@@ -166,7 +166,7 @@ def test_a_missing_object_is_asked_about_as_one_without_grants(desk: ServiceDesk
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_holders_are_exactly_the_users_whose_requests_are_allowed(desk: ServiceDesk, seed: int) -> None:
+def test_holders_equal_users_with_allowed_requests(desk: ServiceDesk, seed: int) -> None:
     """For random rights, the listed holders of each level and action are exactly the users whose own requests are
     allowed.
     """

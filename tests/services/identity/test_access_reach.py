@@ -44,7 +44,7 @@ def furnished(desk: ServiceDesk) -> None:
             desk.table(*path[1:])
 
 
-def test_counts_and_list_tell_what_a_reader_reaches(desk: ServiceDesk) -> None:
+def test_reader_reaches_only_tables_of_its_namespaces(desk: ServiceDesk) -> None:
     """A reader of one namespace reaches its tables and those of its child namespaces, and no others."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
@@ -72,7 +72,7 @@ def test_pages_continue_by_path(desk: ServiceDesk) -> None:
     assert sorted(seen) == sorted(path for _, path in TREE)
 
 
-def test_others_reach_is_for_grant_managers(desk: ServiceDesk) -> None:
+def test_reach_of_another_user_needs_manage_grants(desk: ServiceDesk) -> None:
     """The reach of another user needs MANAGE_GRANTS. Objects that the caller may not load are counted but not named."""
     desk.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
@@ -89,7 +89,7 @@ def test_others_reach_is_for_grant_managers(desk: ServiceDesk) -> None:
     assert found.hidden == 7
 
 
-def test_nothing_lies_below_a_table(desk: ServiceDesk) -> None:
+def test_reach_below_a_table_is_refused(desk: ServiceDesk) -> None:
     """A request for the reach below a table is refused; the reach below a missing container is empty."""
     with pytest.raises(BadRequest, match="below"):
         reach(desk, ("main", "a", "t"))

@@ -34,7 +34,7 @@ def furnished(desk: ServiceDesk) -> None:
     desk.table("a", "t")
 
 
-def test_own_refusal_names_what_is_missing(desk: ServiceDesk) -> None:
+def test_own_refusal_suggests_the_missing_grants(desk: ServiceDesk) -> None:
     """Every user may explain their own access. The explanation of a refusal suggests one grant for each missing
     privilege.
     """
@@ -49,7 +49,7 @@ def test_own_refusal_names_what_is_missing(desk: ServiceDesk) -> None:
     ]
 
 
-def test_steps_lead_to_permission(desk: ServiceDesk) -> None:
+def test_suggested_grants_lead_to_permission(desk: ServiceDesk) -> None:
     """A user who gets all suggested grants is allowed, and the next explanation suggests nothing."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
@@ -76,7 +76,7 @@ def test_denial_is_named_with_its_role(desk: ServiceDesk) -> None:
     ]
 
 
-def test_others_take_the_right_to_grant(desk: ServiceDesk) -> None:
+def test_explaining_another_user_needs_manage_grants(desk: ServiceDesk) -> None:
     """Explaining another user's access needs MANAGE_GRANTS on the object or an ancestor."""
     with pytest.raises(PermissionDenied, match="MANAGE_GRANTS"):
         explain(desk, asks="ana", user="bob")
@@ -87,7 +87,7 @@ def test_others_take_the_right_to_grant(desk: ServiceDesk) -> None:
     assert explain(desk, asks="ana", user="ana")[0].user == "ana"
 
 
-def test_explained_decision_is_the_one_that_is_made(desk: ServiceDesk) -> None:
+def test_explained_decision_equals_the_real_decision(desk: ServiceDesk) -> None:
     """For every user, the explained decision equals the decision that a real request gets."""
     from limnos.services.catalog.tables import table_find
     from tests.inprocess import MAIN
@@ -105,7 +105,7 @@ def test_explained_decision_is_the_one_that_is_made(desk: ServiceDesk) -> None:
         assert explained is met
 
 
-def test_absent_object_is_explained_without_telling_that_it_is_absent(desk: ServiceDesk) -> None:
+def test_explanation_does_not_reveal_missing_table(desk: ServiceDesk) -> None:
     """A missing table is explained like an existing one without grants, so the explanation does not reveal whether it
     exists.
     """
@@ -125,7 +125,7 @@ def test_kind_follows_from_action_and_path(desk: ServiceDesk, path: tuple[str, .
     assert explain(desk, action=action, path=path)[0].target_kind == kind
 
 
-def test_action_that_does_not_fit_is_refused(desk: ServiceDesk) -> None:
+def test_action_inapplicable_to_kind_is_refused(desk: ServiceDesk) -> None:
     """An action that does not apply to the kind of object is BadRequest."""
     with pytest.raises(BadRequest, match="is done to a table"):
         explain(desk, action=Action.TABLE_LOAD, kind=Kind.CATALOG, path=("main",))
@@ -136,7 +136,7 @@ def test_action_that_does_not_fit_is_refused(desk: ServiceDesk) -> None:
     (Action.USER_LOAD, "ana", "user"), (Action.ROLE_CREATE, LAKE, "metalake"), (Action.TAG_LOAD, "pii", "tag"),
     (Action.OWNER_LOAD, "main", "catalog"),
 ])  # fmt: skip
-def test_one_name_means_what_the_action_is_done_to(desk: ServiceDesk, action: Action, name: str, kind: str) -> None:
+def test_path_of_one_name_denotes_object_of_the_action(desk: ServiceDesk, action: Action, name: str, kind: str) -> None:
     """A path of one name denotes a role for role actions, a user for user actions, and a catalog for all others."""
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
 
@@ -145,7 +145,7 @@ def test_one_name_means_what_the_action_is_done_to(desk: ServiceDesk, action: Ac
     assert (decision.target_kind, decision.target) == (kind, name)
 
 
-def test_role_is_explained_as_it_is_met(desk: ServiceDesk) -> None:
+def test_role_load_is_allowed_only_to_role_holders(desk: ServiceDesk) -> None:
     """The explanation of `role_load` is allowed for a holder of the role and refused for other users."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     asked = {"action": Action.ROLE_LOAD, "path": ("of ana",)}
@@ -157,7 +157,7 @@ def test_role_is_explained_as_it_is_met(desk: ServiceDesk) -> None:
 @pytest.mark.parametrize("action,kind,path", [
     (Action.ROLE_LOAD, Kind.ROLE, ("main", "r")), (Action.USER_MANAGE, Kind.METALAKE, ("sea",)),
 ])  # fmt: skip
-def test_path_that_no_such_object_has_is_refused(
+def test_path_of_wrong_shape_or_metalake_is_refused(
     desk: ServiceDesk, action: Action, kind: Kind, path: tuple[str, ...]
 ) -> None:
     """A path below a catalog for a role, and a path of another metalake, are BadRequest."""
@@ -168,7 +168,9 @@ def test_path_that_no_such_object_has_is_refused(
 @pytest.mark.parametrize("path,missing", [
     (("main", "a", "u"), "table main.a.u"), (("main", "b", "t"), "namespace main.b"), (("mian", "a", "t"), "catalog mian"),
 ])  # fmt: skip
-def test_misspelt_path_is_told_to_who_may_know(desk: ServiceDesk, path: tuple[str, ...], missing: str) -> None:
+def test_missing_path_part_is_named_to_permitted_callers(
+    desk: ServiceDesk, path: tuple[str, ...], missing: str
+) -> None:
     """To a caller who may see the objects, the explanation names the first missing part of a path and suggests no
     grants. Other callers get the suggestions that an existing path would give.
     """

@@ -50,7 +50,7 @@ Way = Callable[..., None]
         (Kind.METALAKE, LAKE, "none", Privilege.CREATE_ROLE),
     ],
 )
-def test_who_may_not_learns_nothing(
+def test_unprivileged_caller_gets_same_refusal_for_any_body(
     desk: ServiceDesk, way: Way, user: str, named: tuple[Kind, str, str, Privilege]
 ) -> None:
     """A caller who may neither create roles nor replace rules gets the same refusal for every request body."""
@@ -81,7 +81,7 @@ def test_refusal_comes_before_any_object_is_looked_up(
     assert searched == []
 
 
-def test_missing_object_is_told_to_who_may(desk: ServiceDesk) -> None:
+def test_missing_object_is_400_on_create_and_404_on_replace(desk: ServiceDesk) -> None:
     """If a named object does not exist, creating a role with it is 400 and replacing a role's rules with it is 404."""
     missing = wish(Kind.NAMESPACE, "main.none", Privilege.USE_SCHEMA)
 
@@ -91,7 +91,7 @@ def test_missing_object_is_told_to_who_may(desk: ServiceDesk) -> None:
         override(desk, "admin", missing)
 
 
-def test_many_objects_cost_few_cold_reads(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_of_new_role_are_loaded_in_few_reads(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node with an empty view loads the 150 objects of a new role in a few reads, not with one read per object."""
     for i in range(150):
         desk.namespace(f"n{i}")
@@ -120,7 +120,7 @@ def test_too_many_rules_are_refused(desk: ServiceDesk, way: Way) -> None:
             way(desk, user, *wishes)
 
 
-def test_many_roles_are_given_at_once(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_roles_are_granted_in_one_request(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node with an empty view grants two hundred roles in one request; a request with ten thousand roles is
     refused.
     """
@@ -139,7 +139,7 @@ def test_many_roles_are_given_at_once(desk: ServiceDesk, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "room, privilege", [(grants, Privilege.MANAGE_GRANTS), (roles, Privilege.CREATE_ROLE)], ids=["override", "create"]
 )
-def test_right_that_goes_between_the_look_and_the_change(
+def test_privilege_lost_before_write_is_refused(
     desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch, room: ModuleType, privilege: Privilege
 ) -> None:
     """A caller who loses the privilege between the lookup and the write is refused."""

@@ -38,7 +38,7 @@ def members(desk: ServiceDesk, user: str = "admin") -> tuple[str, ...]:
     return desk.run(desk.ctx(user).read(RequestScope(LAKE), lambda request_view: members_list(request_view, "crew")))
 
 
-def test_joining_is_all_or_none(crew: ServiceDesk) -> None:
+def test_adding_members_is_all_or_none(crew: ServiceDesk) -> None:
     """One unknown user refuses the whole request. Adding is idempotent, and members are listed in order."""
     with pytest.raises(NotFound, match="nobody"):
         join(crew, "ana", "nobody")
@@ -48,13 +48,13 @@ def test_joining_is_all_or_none(crew: ServiceDesk) -> None:
     assert join(crew, "bob", "ana") == ("ana", "bob")
 
 
-def test_too_many_at_once(crew: ServiceDesk) -> None:
+def test_request_with_too_many_users_is_refused(crew: ServiceDesk) -> None:
     """A request with more users than the limit is refused before any user is looked up."""
     with pytest.raises(BadRequest, match=str(MEMBERS_MAX)):
         join(crew, *(f"u{number}" for number in range(MEMBERS_MAX + 1)))
 
 
-def test_members_see_each_other_and_nobody_else_does(crew: ServiceDesk) -> None:
+def test_only_members_see_the_members_of_a_group(crew: ServiceDesk) -> None:
     """Members see the group's members and other users do not. Members may not add members."""
     join(crew, "ana")
 
@@ -65,7 +65,7 @@ def test_members_see_each_other_and_nobody_else_does(crew: ServiceDesk) -> None:
         join(crew, "bob", by="ana")
 
 
-def test_leaving(crew: ServiceDesk) -> None:
+def test_leaving_a_group_ends_its_rights(crew: ServiceDesk) -> None:
     """A user who leaves a group loses the group's rights. A removed user is no longer a member, and a new user of the
     same name does not become one.
     """
@@ -86,7 +86,7 @@ def groups_of(desk: ServiceDesk, user: str, *, by: str) -> tuple[str, ...]:
     return desk.run(desk.ctx(by).read(RequestScope(LAKE), lambda request_view: groups_of_user(request_view, user)))
 
 
-def test_groups_of_a_user_are_those_that_the_caller_may_load(crew: ServiceDesk) -> None:
+def test_list_of_a_users_groups_omits_groups_hidden_from_caller(crew: ServiceDesk) -> None:
     """A user sees their own groups. A user with MANAGE_USERS who may not load groups gets an empty list; other users
     are refused.
     """
@@ -102,7 +102,7 @@ def test_groups_of_a_user_are_those_that_the_caller_may_load(crew: ServiceDesk) 
         groups_of(crew, "bob", by="ana")
 
 
-def test_changing_members_takes_the_right_to_grant(crew: ServiceDesk) -> None:
+def test_changing_members_needs_manage_groups_and_manage_grants(crew: ServiceDesk) -> None:
     """Changing members needs MANAGE_GROUPS and MANAGE_GRANTS. A member, or a user with MANAGE_GROUPS only, may load the
     group but not change it; other users are refused.
     """

@@ -59,7 +59,7 @@ def groups_of(desk: ServiceDesk, user: str) -> tuple[str, ...]:
     return desk.run(desk.ctx().read(RequestScope(LAKE), lambda request_view: request_view.subject_of(user))).group_names
 
 
-def test_first_sight_makes_a_user(vouched: ServiceDesk) -> None:
+def test_first_sign_in_creates_the_user(vouched: ServiceDesk) -> None:
     """The first sign-in adds the user to the metalakes of the settings, with the token's groups that exist there."""
     credential = enter(vouched, "cleo", 10, "crew+unknown")
 
@@ -82,7 +82,7 @@ def test_memberships_follow_the_newest_token(vouched: ServiceDesk) -> None:
     assert groups_of(vouched, "ana") == ()
 
 
-def test_what_administrators_made_stays(vouched: ServiceDesk) -> None:
+def test_tokens_do_not_end_memberships_made_by_administrators(vouched: ServiceDesk) -> None:
     """Memberships that administrators made are never ended by a token, even if earlier tokens named the same groups."""
     vouched.run(members_add(vouched.ctx(), metalake=LAKE, group="crew", users=("ana",)))
 
@@ -92,7 +92,7 @@ def test_what_administrators_made_stays(vouched: ServiceDesk) -> None:
     assert groups_of(vouched, "ana") == ("crew",)
 
 
-def test_tokens_that_tell_no_groups_change_none(vouched: ServiceDesk) -> None:
+def test_token_without_groups_claim_changes_no_membership(vouched: ServiceDesk) -> None:
     """Without a groups claim users are added, and memberships are unchanged."""
     enter(vouched, "ana", 10, "crew")
     enter(vouched, "ana", 20, "-")
@@ -103,7 +103,7 @@ def test_tokens_that_tell_no_groups_change_none(vouched: ServiceDesk) -> None:
     assert vouched.rows("SELECT count(*) FROM principal WHERE name = 'dora'") == [(1,)]
 
 
-def test_token_is_checked_once(vouched: ServiceDesk) -> None:
+def test_verified_token_is_cached_by_its_bytes(vouched: ServiceDesk) -> None:
     """A verified token is cached by its bytes. A token with other bytes is verified."""
     issuer = ISSUER.of(vouched.node.services)
     assert isinstance(issuer, Vouching)
@@ -116,7 +116,7 @@ def test_token_is_checked_once(vouched: ServiceDesk) -> None:
     assert issuer.checked == 2
 
 
-def test_nothing_moves_where_nothing_is_new(vouched: ServiceDesk) -> None:
+def test_newer_token_with_same_groups_keeps_access_revision(vouched: ServiceDesk) -> None:
     """A newer token with the same groups moves no access revision."""
     enter(vouched, "ana", 10, "crew")
     before = vouched.rows("SELECT zone, access_revision FROM clock ORDER BY zone")
@@ -126,7 +126,7 @@ def test_nothing_moves_where_nothing_is_new(vouched: ServiceDesk) -> None:
     assert vouched.rows("SELECT zone, access_revision FROM clock ORDER BY zone") == before
 
 
-def test_disabled_user_stays_out(vouched: ServiceDesk) -> None:
+def test_new_token_does_not_enable_disabled_user(vouched: ServiceDesk) -> None:
     """A disabled user is refused at the next request, and a new token neither enables nor changes the user."""
     credential = enter(vouched, "ana", 10, "crew")
     vouched.run(user_enable(vouched.ctx(), metalake=LAKE, name="ana", enabled=False))
@@ -137,7 +137,7 @@ def test_disabled_user_stays_out(vouched: ServiceDesk) -> None:
     assert groups_of(vouched, "ana") == ("crew",)
 
 
-def test_removed_user_comes_back_with_nothing(vouched: ServiceDesk) -> None:
+def test_removed_user_signs_in_again_without_former_roles(vouched: ServiceDesk) -> None:
     """A removed user who signs in again is a new user with the token's groups, without the former roles."""
     enter(vouched, "ana", 10, "crew")
     vouched.run(principal_remove(vouched.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
@@ -147,7 +147,7 @@ def test_removed_user_comes_back_with_nothing(vouched: ServiceDesk) -> None:
     assert groups_of(vouched, "ana") == ("guests",)
 
 
-def test_tokens_made_by_who_signed_in_are_proven(vouched: ServiceDesk) -> None:
+def test_api_token_of_signed_in_user_is_fully_trusted(vouched: ServiceDesk) -> None:
     """An API token that such a user creates is fully trusted. A token that an unauthenticated user name creates
     is not.
     """
@@ -159,7 +159,7 @@ def test_tokens_made_by_who_signed_in_are_proven(vouched: ServiceDesk) -> None:
     assert (proven.trust, believed.trust) == (TokenTrust.PROVEN, TokenTrust.BELIEVED)
 
 
-def test_token_ends(vouched: ServiceDesk) -> None:
+def test_cached_token_is_refused_after_expiry(vouched: ServiceDesk) -> None:
     """A cached token is refused after it expires."""
     late = Credential("ana", expires_ms=1)
 

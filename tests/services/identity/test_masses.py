@@ -65,7 +65,7 @@ def first(desk: ServiceDesk, statement: str) -> int:
 
 
 @pytest.mark.parametrize("kind", [Kind.USER, Kind.GROUP])
-def test_details_of_masses(desk: ServiceDesk, kind: Kind) -> None:
+def test_cold_user_list_needs_few_statements(desk: ServiceDesk, kind: Kind) -> None:
     """A node with an empty view lists twenty thousand users with a role each by as many statements as a few users."""
     make_role(desk, "r")
     desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=kind, name="p"))
@@ -81,7 +81,7 @@ def test_details_of_masses(desk: ServiceDesk, kind: Kind) -> None:
     assert statements <= STATEMENTS_MAX
 
 
-def test_masses_of_roles(desk: ServiceDesk) -> None:
+def test_cold_role_list_needs_few_statements(desk: ServiceDesk) -> None:
     """A node with an empty view lists twenty thousand roles with a rule each by a few statements."""
     make_role(desk, "r", Privilege.USE_CATALOG)
     one = first(desk, "SELECT id FROM role WHERE name = 'r'")
@@ -101,7 +101,7 @@ def test_masses_of_roles(desk: ServiceDesk) -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.USER, Kind.GROUP])
-def test_details_of_many(desk: ServiceDesk, kind: Kind) -> None:
+def test_users_are_listed_with_direct_roles_by_few_statements(desk: ServiceDesk, kind: Kind) -> None:
     """Users are listed with their direct roles, sorted, with the same number of statements for many as for few."""
     for role in ("r1", "r0"):
         make_role(desk, role)
@@ -118,7 +118,7 @@ def test_details_of_many(desk: ServiceDesk, kind: Kind) -> None:
     assert statements <= STATEMENTS_MAX
 
 
-def test_details_follow_changes(desk: ServiceDesk) -> None:
+def test_lists_reflect_role_changes_and_removed_users(desk: ServiceDesk) -> None:
     """Lists reflect granted, revoked and dropped roles, and removed users."""
     for role in ("r", "s"):
         make_role(desk, role)
@@ -141,7 +141,7 @@ def test_details_follow_changes(desk: ServiceDesk) -> None:
     assert known() == {}
 
 
-def test_many_roles_and_who_sees_them(desk: ServiceDesk) -> None:
+def test_owners_and_holders_see_own_roles_by_few_statements(desk: ServiceDesk) -> None:
     """The list of roles takes a few statements. Owners and holders see their own roles, also after a transfer."""
     for number in range(MANY):
         make_role(desk, f"r{number:03}", Privilege.USE_CATALOG)
@@ -165,7 +165,7 @@ def test_many_roles_and_who_sees_them(desk: ServiceDesk) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 50, 51, MANY])
-def test_roles_on_an_object(desk: ServiceDesk, count: int) -> None:
+def test_roles_on_an_object_are_listed_by_few_statements(desk: ServiceDesk, count: int) -> None:
     """The visible roles on an object are listed with few statements for few and many roles."""
     for number in range(count):
         make_role(desk, f"r{number:03}", Privilege.USE_CATALOG)

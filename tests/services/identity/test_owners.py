@@ -27,7 +27,7 @@ def listed(desk: ServiceDesk, user: str) -> list[str]:
     )
 
 
-def test_list_of_catalogs_follows_their_owners(desk: ServiceDesk) -> None:
+def test_owner_change_affects_catalog_list_on_another_node(desk: ServiceDesk) -> None:
     """A change of a catalog's owner affects the next list of catalogs on another node."""
     other = ServiceDesk(desk.lab)
     desk.run(add_catalog(desk.ctx(), "side"))
@@ -44,7 +44,7 @@ def test_list_of_catalogs_follows_their_owners(desk: ServiceDesk) -> None:
 @pytest.mark.parametrize(
     "kind, full_name", [(Kind.METALAKE, LAKE), (Kind.CATALOG, "main"), (Kind.ROLE, "r"), (Kind.NAMESPACE, "main.a")]
 )
-def test_owner_moves_the_clock_that_readers_look_at(desk: ServiceDesk, kind: Kind, full_name: str) -> None:
+def test_owner_change_moves_the_clock_of_one_zone(desk: ServiceDesk, kind: Kind, full_name: str) -> None:
     """A change of owner moves the clock of one zone: the server's for a metalake, the metalake's for catalogs and
     roles, and else the catalog's.
     """
@@ -62,7 +62,7 @@ def test_owner_moves_the_clock_that_readers_look_at(desk: ServiceDesk, kind: Kin
     assert {zone for zone, revision in after.items() if revision != before[zone]} == {home}
 
 
-def test_role_of_another_is_seen_at_once(desk: ServiceDesk) -> None:
+def test_new_role_owner_can_load_role_at_next_request(desk: ServiceDesk) -> None:
     """The new owner of a role may load it at the next request, also on another node."""
     other = ServiceDesk(desk.lab)
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))

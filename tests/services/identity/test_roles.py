@@ -62,7 +62,7 @@ async def all_objects(desk: ServiceDesk, found: RoleWithRules) -> list[RoleObjec
     return [each async for some in role_objects(desk.ctx(), found) for each in some]
 
 
-def test_rules_come_with_the_role(desk: ServiceDesk) -> None:
+def test_role_is_returned_with_its_live_objects_sorted_by_path(desk: ServiceDesk) -> None:
     """The objects of a role's rules are sorted by path, the metalake first, and dropped objects are omitted."""
     desk.run(add_catalog(desk.ctx(), "attic"))
     desk.namespace("b")
@@ -83,7 +83,7 @@ def test_rules_come_with_the_role(desk: ServiceDesk) -> None:
     assert objects(desk, "r") == whole + spaces[1:]
 
 
-def test_who_sees_a_role(desk: ServiceDesk) -> None:
+def test_role_is_visible_only_to_holders_and_owner(desk: ServiceDesk) -> None:
     """Only holders and the owner of a role see it."""
     desk.allow("bob", Kind.METALAKE, LAKE, Privilege.CREATE_ROLE)
     make(desk, "held")
@@ -96,7 +96,7 @@ def test_who_sees_a_role(desk: ServiceDesk) -> None:
         desk.run(desk.ctx("ana").read(RequestScope(LAKE), lambda request_view: role_load(request_view, "his")))
 
 
-def test_dropped_role_gives_nothing(desk: ServiceDesk) -> None:
+def test_dropped_role_grants_no_rights(desk: ServiceDesk) -> None:
     """The rights of a dropped role end, and a new role of the same name does not restore them."""
     make(desk, "r", wish(Kind.CATALOG, "main", Privilege.USE_CATALOG))
     desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",)))
@@ -110,7 +110,7 @@ def test_dropped_role_gives_nothing(desk: ServiceDesk) -> None:
         desk.run(desk.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, ())))
 
 
-def test_holder_neither_makes_nor_drops(desk: ServiceDesk) -> None:
+def test_role_holder_cannot_drop_role_and_taken_name_is_refused(desk: ServiceDesk) -> None:
     """The holder of a role may not drop it, and creating a role with a taken name is refused."""
     make(desk, "r")
     desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",)))
@@ -121,7 +121,7 @@ def test_holder_neither_makes_nor_drops(desk: ServiceDesk) -> None:
         make(desk, "r")
 
 
-def test_successor_is_not_dropped_in_place_of_the_one_decided_on(desk: ServiceDesk) -> None:
+def test_drop_does_not_hit_a_new_role_of_the_same_name(desk: ServiceDesk) -> None:
     """A drop that was authorized for one role does not drop another role that has taken its name since."""
     make(desk, "r")
 
@@ -139,7 +139,7 @@ def test_successor_is_not_dropped_in_place_of_the_one_decided_on(desk: ServiceDe
     assert names(desk, "admin") == ["r"]
 
 
-def test_a_role_of_many_is_read_and_changed_in_parts(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_role_is_read_and_changed_in_parts(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A grant reads only the rules on its own object. Lists of rules are read in parts, and are complete and sorted."""
     monkeypatch.setattr(store_roles, "PART_MAX", 5)
     monkeypatch.setattr(module, "PART_MAX", 5)
@@ -164,7 +164,7 @@ def test_a_role_of_many_is_read_and_changed_in_parts(desk: ServiceDesk, monkeypa
     assert objects(desk, "r") == [(Kind.NAMESPACE, ("main", name)) for name in spaces]
 
 
-def test_the_opposite_of_what_stands_is_found_in_the_transaction(desk: ServiceDesk) -> None:
+def test_opposite_rule_conflict_is_detected_in_the_transaction(desk: ServiceDesk) -> None:
     """A grant conflicts only with the opposite rule on the same object, found inside the transaction."""
     desk.namespace("a")
     desk.namespace("b")
@@ -232,7 +232,7 @@ def may_create(desk: ServiceDesk) -> list[int]:
     return sorted(int(name[1:]) for id_, name in rows if id_ in allowed)
 
 
-def test_a_change_of_a_role_of_many_rules_reads_one_part(desk: ServiceDesk, parts_read: list[int]) -> None:
+def test_grant_to_a_large_role_rereads_one_part(desk: ServiceDesk, parts_read: list[int]) -> None:
     """The rules of a large role are read in parts. After a grant or revoke, only the part of its object is read
     again.
     """
@@ -252,7 +252,7 @@ def test_a_change_of_a_role_of_many_rules_reads_one_part(desk: ServiceDesk, part
     assert parts_read == []
 
 
-def test_replaced_rules_are_read_anew(desk: ServiceDesk, parts_read: list[int]) -> None:
+def test_replacing_all_rules_invalidates_all_parts(desk: ServiceDesk, parts_read: list[int]) -> None:
     """After all rules of a role are replaced, all of its parts are read again."""
     shown(desk)
     parts_read.clear()
@@ -263,7 +263,7 @@ def test_replaced_rules_are_read_anew(desk: ServiceDesk, parts_read: list[int]) 
     assert parts_read == [5, 5, 5, 5, 3]
 
 
-def test_a_part_that_has_grown_is_cut(desk: ServiceDesk, parts_read: list[int]) -> None:
+def test_part_doubled_in_size_is_split(desk: ServiceDesk, parts_read: list[int]) -> None:
     """A part that has doubled in size is split, and the following parts are read at most once more."""
     shown(desk)
     parts_read.clear()
@@ -284,7 +284,7 @@ def test_a_part_that_has_grown_is_cut(desk: ServiceDesk, parts_read: list[int]) 
     assert len(parts_read) == 1
 
 
-def test_a_role_that_becomes_small_is_whole_again(desk: ServiceDesk, parts_read: list[int]) -> None:
+def test_role_below_the_limit_is_read_as_one_fact_again(desk: ServiceDesk, parts_read: list[int]) -> None:
     """A role whose rules fall below the limit is read as one fact again."""
     shown(desk)
     parts_read.clear()

@@ -75,7 +75,7 @@ def test_disabled_user_is_refused_without_access_control(desk: ServiceDesk, open
         open_desk.run(namespace_create(open_desk.ctx("ana"), MAIN, levels=("b",), properties={}))
 
 
-def test_disabled_user_sees_no_metalake(desk: ServiceDesk) -> None:
+def test_metalake_is_hidden_from_disabled_users_and_non_members(desk: ServiceDesk) -> None:
     """A metalake is not listed to users who are disabled in it or do not belong to it."""
     listed = [[node.name for node in desk.run(metalakes_visible(desk.ctx(user)))] for user in ("ana", "stranger")]
     enable(desk, "ana", enabled=False)
@@ -84,7 +84,7 @@ def test_disabled_user_sees_no_metalake(desk: ServiceDesk) -> None:
     assert desk.run(metalakes_visible(desk.ctx("ana"))) == []
 
 
-def test_owner_of_the_metalake_cannot_be_lost(desk: ServiceDesk) -> None:
+def test_metalake_owner_cannot_be_disabled_or_removed(desk: ServiceDesk) -> None:
     """The owner of the metalake can be neither disabled nor removed."""
     with pytest.raises(BadRequest, match="give it another owner"):
         enable(desk, ADMIN, enabled=False)
@@ -103,7 +103,7 @@ def test_removed_user_inherits_nothing_when_added_again(desk: ServiceDesk) -> No
     assert (gone, loads(desk, "ana")) == ("PermissionDenied", "PermissionDenied")
 
 
-def test_disabled_catalog_refuses_what_lies_below(desk: ServiceDesk) -> None:
+def test_disabled_catalog_refuses_access_to_its_content(desk: ServiceDesk) -> None:
     """In a disabled catalog nothing can be read or created. The catalog itself can be loaded and enabled."""
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
     told = loads(desk, "ana")
@@ -115,7 +115,7 @@ def test_disabled_catalog_refuses_what_lies_below(desk: ServiceDesk) -> None:
     assert (told, shown.name, loads(desk, "ana")) == ("NotInUse", "main", "loaded")
 
 
-def test_disabled_metalake_refuses_what_lies_below(desk: ServiceDesk) -> None:
+def test_disabled_metalake_refuses_access_to_its_content(desk: ServiceDesk) -> None:
     """In a disabled metalake nothing can be read or created until it is enabled."""
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
     told = loads(desk, "ana")
@@ -160,7 +160,7 @@ def test_metalake_in_use_is_not_dropped(desk: ServiceDesk) -> None:
     assert loads(desk, ADMIN) == "NotFound"
 
 
-def test_metalakes_are_made_by_service_admins(desk: ServiceDesk) -> None:
+def test_only_service_admins_create_metalakes(desk: ServiceDesk) -> None:
     """Only service admins create metalakes."""
     with pytest.raises(PermissionDenied):
         desk.run(metalake_create(desk.ctx("ana"), name="pond", comment=None, properties={}))

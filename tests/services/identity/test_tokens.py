@@ -41,7 +41,7 @@ def who(desk: ServiceDesk, header: bytes) -> str:
     return desk.run(desk.node.ctx(asks).read(RequestScope(), lambda request_view: request_view.user))
 
 
-def test_token_speaks_for_its_user(desk: ServiceDesk) -> None:
+def test_token_authenticates_its_user(desk: ServiceDesk) -> None:
     """A token authenticates its user, and the store does not contain its secret."""
     _, header = make(desk)
     secret = header.decode().rsplit("_", 1)[1] if header.count(b"_") == 2 else header.decode().split("_", 2)[2]
@@ -66,7 +66,7 @@ def test_expired_token_is_refused_the_moment_it_expires(desk: ServiceDesk, monke
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 10**12])
-def test_expiry_must_make_sense(desk: ServiceDesk, seconds: int) -> None:
+def test_past_or_too_late_expiry_is_refused(desk: ServiceDesk, seconds: int) -> None:
     """The expiry of a token must be in the future and within the maximum lifetime; a token may also have no expiry."""
     with pytest.raises(BadRequest, match="A token must expire in 1 to"):
         make(desk, expires_in_s=seconds)
@@ -85,7 +85,7 @@ def test_revoked_token_is_refused_at_the_next_request_on_every_node(desk: Servic
     assert desk.run(token_revoke(desk.ctx("ana"), token_id=token_id)) is False
 
 
-def test_wrong_secret_of_an_existing_token(desk: ServiceDesk) -> None:
+def test_wrong_secret_of_an_existing_token_is_refused(desk: ServiceDesk) -> None:
     """A token with a valid id and a wrong secret is refused."""
     _, header = make(desk)
 
@@ -93,7 +93,7 @@ def test_wrong_secret_of_an_existing_token(desk: ServiceDesk) -> None:
         who(desk, header[:-1] + (b"A" if header[-1:] != b"A" else b"B"))
 
 
-def test_absent_token_is_found_once_it_is_made(desk: ServiceDesk) -> None:
+def test_cached_absence_ends_when_token_is_created(desk: ServiceDesk) -> None:
     """The cached absence of a token ends when a token of that id is created."""
     first, _ = make(desk)
     with pytest.raises(AuthenticationFailed):
@@ -131,7 +131,7 @@ def test_anonymous_has_no_tokens(desk: ServiceDesk) -> None:
         )
 
 
-def test_others_tokens_are_the_admins_affair(desk: ServiceDesk) -> None:
+def test_only_service_admins_manage_tokens_of_other_users(desk: ServiceDesk) -> None:
     """Users may not create, list or revoke tokens of other users, nor learn which tokens exist; service admins may."""
     token_id, _ = make(desk, "bob")
 
@@ -170,7 +170,7 @@ def remake(desk: ServiceDesk, header: bytes, *, of: str | None = None) -> bytes:
 
 
 @pytest.mark.parametrize("who_asks, of", [("ana", None), ("ana", "admin"), ("admin", None), ("admin", "ana")])
-def test_what_was_made_while_access_was_off_is_void_when_it_is_on(
+def test_token_made_with_access_control_off_is_invalid_when_on(
     desk: ServiceDesk, who_asks: str, of: str | None
 ) -> None:
     """A token that was created with access control off is valid only while it is off."""
@@ -185,7 +185,7 @@ def test_what_was_made_while_access_was_off_is_void_when_it_is_on(
     assert "created while access control was off" in refused(closed, heir)
 
 
-def test_what_a_believed_user_made_is_void_where_only_tokens_count(desk: ServiceDesk) -> None:
+def test_token_of_unauthenticated_user_is_refused_in_token_mode(desk: ServiceDesk) -> None:
     """If only tokens are accepted as proof, tokens made by an unauthenticated user name are refused, and so are tokens
     made with those.
     """
@@ -198,7 +198,7 @@ def test_what_a_believed_user_made_is_void_where_only_tokens_count(desk: Service
         assert "was not authenticated" in refused(strict, each)
 
 
-def test_proven_tokens_beget_proven_ones(desk: ServiceDesk) -> None:
+def test_tokens_made_with_the_admin_token_are_trusted(desk: ServiceDesk) -> None:
     """The server's own admin token, and tokens made with it while access control is on, are trusted everywhere."""
     strict = ServiceDesk(desk.lab, believes_basic=False)
     _, text = desk.run(token_create(strict.ctx(), user=None, name="", expires_in_s=None, by_server=True))
@@ -221,7 +221,7 @@ def replace_user(desk: ServiceDesk, name: str) -> None:
 
 
 @pytest.mark.parametrize("access", [True, False])
-def test_successor_does_not_inherit_tokens(desk: ServiceDesk, access: bool) -> None:
+def test_user_added_again_does_not_inherit_tokens(desk: ServiceDesk, access: bool) -> None:
     """After a user is removed and added again, every node immediately refuses the old user's tokens in the metalake."""
     node = ServiceDesk(desk.lab, access=access)
     _, header = make(node)
@@ -235,7 +235,7 @@ def test_successor_does_not_inherit_tokens(desk: ServiceDesk, access: bool) -> N
             assert "an earlier user ana of metalake lake" in refused(node, each, scope)
 
 
-def test_predecessor_does_not_touch_the_successors_tokens(desk: ServiceDesk) -> None:
+def test_former_users_token_cannot_act_on_new_user_of_same_name(desk: ServiceDesk) -> None:
     """A token of a former user can neither list, create or revoke tokens of the new user with that name, nor read or
     export the audit.
     """
@@ -259,7 +259,7 @@ def test_predecessor_does_not_touch_the_successors_tokens(desk: ServiceDesk) -> 
     assert desk.run(new.read(MAIN, lambda request_view: request_view.user)) == "ana"
 
 
-def test_line_of_tokens_is_as_old_as_its_first(desk: ServiceDesk) -> None:
+def test_token_made_with_a_token_has_the_age_of_the_first(desk: ServiceDesk) -> None:
     """A token that is made with another token counts as made when the first token of the line was. A token that an
     administrator makes counts as new.
     """
@@ -274,7 +274,7 @@ def test_line_of_tokens_is_as_old_as_its_first(desk: ServiceDesk) -> None:
     assert desk.run(desk.node.ctx(credential(desk, gift)).read(MAIN, lambda request_view: request_view.user)) == "ana"
 
 
-def test_a_name_that_nobody_has_gets_no_token(desk: ServiceDesk) -> None:
+def test_token_for_unknown_user_is_refused(desk: ServiceDesk) -> None:
     """A token cannot be created for a user who does not exist yet."""
     with pytest.raises(NotFound, match="limnos user add cleo"):
         make(desk, "admin", of="cleo")
@@ -288,7 +288,7 @@ def test_a_name_that_nobody_has_gets_no_token(desk: ServiceDesk) -> None:
     )
 
 
-def test_a_disabled_user_gets_no_token(desk: ServiceDesk) -> None:
+def test_token_for_user_disabled_everywhere_is_refused(desk: ServiceDesk) -> None:
     """A user who is disabled in every metalake gets no token, neither from an administrator nor by another token. One
     metalake in which the user is enabled suffices.
     """
@@ -304,7 +304,7 @@ def test_a_disabled_user_gets_no_token(desk: ServiceDesk) -> None:
             make(desk, maker, of="ana")
 
 
-def test_removal_in_one_metalake_is_no_removal_in_another(desk: ServiceDesk) -> None:
+def test_removal_from_one_metalake_keeps_tokens_valid_in_others(desk: ServiceDesk) -> None:
     """A token stays valid in the metalakes from which its user was not removed."""
     desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
     desk.run(principal_add(desk.ctx(), metalake="pond", kind=Kind.USER, name="ana"))

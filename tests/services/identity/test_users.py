@@ -38,7 +38,7 @@ def load(desk: ServiceDesk, name: str, user: str) -> str:
     return desk.run(desk.ctx(user).read(RequestScope(LAKE), lambda s: principal_load(s, USER, name))).principal.name
 
 
-def test_names_are_taken_once_for_each_kind(desk: ServiceDesk) -> None:
+def test_user_names_and_external_ids_are_unique(desk: ServiceDesk) -> None:
     """Users and groups may have equal names; user names and external ids are unique."""
     desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=GROUP, name="ana", external_id="x1"))
 
@@ -50,13 +50,13 @@ def test_names_are_taken_once_for_each_kind(desk: ServiceDesk) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "\u202eana", "x" * 2000])
-def test_names_that_are_none(desk: ServiceDesk, name: str) -> None:
+def test_empty_long_and_invisible_names_are_refused(desk: ServiceDesk, name: str) -> None:
     """Empty, too long, and invisible names are refused."""
     with pytest.raises(BadRequest):
         desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=USER, name=name))
 
 
-def test_everybody_may_load_oneself(desk: ServiceDesk) -> None:
+def test_users_may_load_themselves_but_not_others(desk: ServiceDesk) -> None:
     """Users may load themselves. Loading and adding other users needs MANAGE_USERS."""
     assert load(desk, "ana", "ana") == "ana"
     with pytest.raises(PermissionDenied):
@@ -69,7 +69,7 @@ def test_everybody_may_load_oneself(desk: ServiceDesk) -> None:
     assert load(desk, "bob", "ana") == "bob"
 
 
-def test_owner_of_the_metalake_stays(desk: ServiceDesk) -> None:
+def test_metalake_owner_cannot_remove_or_disable_itself(desk: ServiceDesk) -> None:
     """The owner of the metalake can be neither removed nor disabled, not even by the owner."""
     for work in (
         principal_remove(desk.ctx(), metalake=LAKE, kind=USER, name="admin"),
@@ -95,7 +95,7 @@ def test_disabled_user_is_refused_everywhere(desk: ServiceDesk) -> None:
     assert look() == before
 
 
-def test_successor_is_not_removed_in_place_of_the_one_decided_on(desk: ServiceDesk) -> None:
+def test_removal_does_not_hit_a_new_user_of_the_same_name(desk: ServiceDesk) -> None:
     """A removal that was authorized for one user does not remove another user who has taken the name since."""
 
     def decide(request_view: RequestView) -> Permit[PrincipalRemove]:
@@ -112,7 +112,7 @@ def test_successor_is_not_removed_in_place_of_the_one_decided_on(desk: ServiceDe
     assert "ana" in names(desk, USER)
 
 
-def test_missing_user(desk: ServiceDesk) -> None:
+def test_missing_user_is_refused_by_name(desk: ServiceDesk) -> None:
     """A request about a missing user is refused with the user's name."""
     with pytest.raises(NotFound, match="nobody"):
         desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=USER, name="nobody"))

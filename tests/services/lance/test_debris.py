@@ -179,7 +179,7 @@ def story(path: Path, seed: int) -> Story:
 
 
 @pytest.mark.parametrize("seed", range(STORIES))
-def test_what_nobody_knows_goes_and_every_version_reads_whole(tmp_path: Path, seed: int) -> None:
+def test_orphan_files_are_deleted_and_all_versions_stay_readable(tmp_path: Path, seed: int) -> None:
     """After random histories with killed writers, exactly the orphan files are deleted, and all versions of all
     branches return the same rows.
     """
@@ -192,7 +192,7 @@ def test_what_nobody_knows_goes_and_every_version_reads_whole(tmp_path: Path, se
     assert swept(told.path) == set()
 
 
-def test_young_files_stay(tmp_path: Path) -> None:
+def test_young_orphan_files_are_not_deleted(tmp_path: Path) -> None:
     """Young orphan files are not deleted, because a writer may still commit them."""
     told = story(tmp_path / "t", 99)
 
@@ -200,7 +200,7 @@ def test_young_files_stay(tmp_path: Path) -> None:
     assert told.litter
 
 
-def test_a_commit_that_comes_while_it_is_looked_loses_nothing(tmp_path: Path) -> None:
+def test_files_committed_after_the_listing_are_not_deleted(tmp_path: Path) -> None:
     """Old files are not deleted if they belong to a version that is restored or committed after the listing."""
     told = story(tmp_path / "t", 5)
     age(told.path)
@@ -210,7 +210,7 @@ def test_a_commit_that_comes_while_it_is_looked_loses_nothing(tmp_path: Path) ->
     assert lance.dataset(str(told.path)).count_rows() == 20
 
 
-def test_what_is_no_kind_of_lances_stays(tmp_path: Path) -> None:
+def test_files_that_are_not_lances_own_are_not_deleted(tmp_path: Path) -> None:
     """Files in a table's directories that are not Lance's own are never deleted."""
     told = Story(tmp_path / "t", random.Random(1), set())
     told_names = (
@@ -229,7 +229,7 @@ def test_what_is_no_kind_of_lances_stays(tmp_path: Path) -> None:
     assert swept(told.path) == set()
 
 
-def test_staged_manifests_that_commits_need_stay(tmp_path: Path) -> None:
+def test_staged_manifest_of_newest_version_is_not_deleted(tmp_path: Path) -> None:
     """The staged manifest of a managed table's newest version is not deleted before the next version exists."""
     told = Story(tmp_path / "t", random.Random(1), set())
     lance.write_dataset(rows(0), str(told.path))
@@ -241,7 +241,7 @@ def test_staged_manifests_that_commits_need_stay(tmp_path: Path) -> None:
     assert staged in swept(told.path)
 
 
-def test_a_manifest_that_cannot_be_read_keeps_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_manifest_prevents_all_deletions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a manifest cannot be read, nothing is deleted."""
     told = story(tmp_path / "t", 3)
     age(told.path)
@@ -256,7 +256,7 @@ def test_a_manifest_that_cannot_be_read_keeps_everything(tmp_path: Path, monkeyp
     assert sorted(told.path.rglob("*")) == before
 
 
-def test_a_way_of_writing_that_is_not_known_deletes_nothing() -> None:
+def test_file_named_anywhere_in_a_manifest_is_not_deleted() -> None:
     """A file whose name is at an unexpected place of a manifest is found by the second check, which searches the
     manifest's bytes, and is not deleted.
     """
@@ -268,7 +268,7 @@ def test_a_way_of_writing_that_is_not_known_deletes_nothing() -> None:
     assert search.clear_by_bytes(odd) is True
 
 
-def test_one_round_looks_for_so_many_and_leaves_the_rest() -> None:
+def test_round_searches_a_limited_number_of_files() -> None:
     """A round searches for at most `SUSPECTS_MAX` files; the others are left for a later round."""
     search = ReferenceSearch(varint((1 << 40) + each) for each in range(SUSPECTS_MAX + 10))
     search.narrow()
@@ -283,12 +283,12 @@ def test_one_round_looks_for_so_many_and_leaves_the_rest() -> None:
         ("tree/dev", "tree/dev"),
     ],
 )  # fmt: skip
-def test_branches_have_directories_of_their_own(name: str, own: str) -> None:
+def test_file_names_are_relative_to_their_branch_directory(name: str, own: str) -> None:
     """The name of a file is taken relative to its branch's directory, also if the branch name contains slashes."""
     assert own_name(name) == own
 
 
-def test_files_are_sorted_by_what_stands_for_them() -> None:
+def test_files_are_identified_by_name_number_or_uuid() -> None:
     """Files are identified by name, deletion files by number, and indexes by UUID. Files of unknown age are not
     deleted.
     """

@@ -69,7 +69,7 @@ def found(made: DescriptionCache, name: str = "t", newest: LanceVersion | None =
 
 
 @pytest.mark.parametrize("scheme", [V1, V2])
-def test_a_table_that_is_left_alone_is_told_again(disk: Disk, scheme: int) -> None:
+def test_unchanged_table_is_answered_from_the_cache(disk: Disk, scheme: int) -> None:
     """The description of an unchanged table is answered from the cache, in both naming schemes of manifests."""
     disk.lay("t", scheme=scheme)
 
@@ -77,7 +77,7 @@ def test_a_table_that_is_left_alone_is_told_again(disk: Disk, scheme: int) -> No
 
 
 @pytest.mark.parametrize("at_ns", [NOW - SETTLED_NS, NOW, NOW + SETTLED_NS], ids=["just now", "now", "later than now"])
-def test_what_changed_just_now_is_not_trusted(disk: Disk, at_ns: int) -> None:
+def test_recently_changed_table_is_not_cached(disk: Disk, at_ns: int) -> None:
     """A description is not cached if the directory changed just now, because the next change could have the same time,
     or if its time is in the future.
     """
@@ -86,7 +86,7 @@ def test_what_changed_just_now_is_not_trusted(disk: Disk, at_ns: int) -> None:
     assert not found(kept(disk, "t"))
 
 
-def test_another_directory_or_manifest_is_looked_at_anew(disk: Disk) -> None:
+def test_changed_directory_or_manifest_is_read_again(disk: Disk) -> None:
     """If any attribute of the directory or of the manifest differs, the table is read again."""
     disk.lay("t")
     for name in tuple(disk.marks):
@@ -99,7 +99,7 @@ def test_another_directory_or_manifest_is_looked_at_anew(disk: Disk) -> None:
             made = kept(disk, "t")
 
 
-def test_nothing_is_kept_when_the_table_changed_while_it_was_read(disk: Disk) -> None:
+def test_table_changed_during_the_read_is_not_cached(disk: Disk) -> None:
     """A description is not cached if the table changed while it was read."""
     disk.lay("t")
     made = kept(disk)
@@ -112,7 +112,7 @@ def test_nothing_is_kept_when_the_table_changed_while_it_was_read(disk: Disk) ->
     assert not found(made)
 
 
-def test_links_and_tables_elsewhere_are_not_kept(disk: Disk) -> None:
+def test_tables_behind_links_or_in_object_stores_are_not_cached(disk: Disk) -> None:
     """Descriptions of tables behind symbolic links and in object stores are not cached."""
     disk.lay("t")
     at = "/t/_versions"
@@ -129,7 +129,7 @@ def test_links_and_tables_elsewhere_are_not_kept(disk: Disk) -> None:
     assert made.directory_snapshot(remote) is None
 
 
-def test_of_a_managed_table_the_store_says_which_version_is_the_newest(disk: Disk) -> None:
+def test_managed_table_is_validated_by_its_newest_version_row(disk: Disk) -> None:
     """A managed table counts as changed if the row of its newest version differs in anything but the `settled` flag.
     Without a row, nothing is cached.
     """
@@ -144,7 +144,7 @@ def test_of_a_managed_table_the_store_says_which_version_is_the_newest(disk: Dis
         assert found(kept(disk, "t", newest=top(1)), newest=newest) is stands
 
 
-def test_there_are_so_many_bytes_of_them(disk: Disk) -> None:
+def test_cache_is_limited_in_bytes(disk: Disk) -> None:
     """The cache is limited in bytes and evicts the least recently used entries."""
     for each in "abc":
         disk.lay(each)

@@ -45,7 +45,7 @@ async def body(*pieces: bytes, cut: bool = False) -> AsyncGenerator[bytes, None]
         raise BadRequest("The client disconnected")
 
 
-def test_questions_go_to_where_the_table_lies(tmp_path: Path) -> None:
+def test_worker_request_has_the_tables_location_and_version(tmp_path: Path) -> None:
     """A request to a worker has the table's location and the requested version. Missing versions, tables without data
     and invalid references are refused without a request to a worker.
     """
@@ -78,7 +78,7 @@ def test_questions_go_to_where_the_table_lies(tmp_path: Path) -> None:
     assert len(workers.asked) == 1
 
 
-def test_explaining_asks_about_the_same_state(tmp_path: Path) -> None:
+def test_query_inside_explain_has_the_same_location_and_version(tmp_path: Path) -> None:
     """The query inside EXPLAIN has the table's location and version."""
     place, workers = lay(tmp_path, "t.lance"), FakeLanceWorkers()
     rows = folders(tmp_path, workers, layout=DirectoryLayout.V1).table(("t",))
@@ -91,7 +91,7 @@ def test_explaining_asks_about_the_same_state(tmp_path: Path) -> None:
     assert (asked["runs"], query["location"], query["version"]) == (True, str(place), 7)
 
 
-def test_a_table_is_made_with_its_rows_or_not_at_all(tmp_path: Path) -> None:
+def test_create_with_incomplete_body_releases_the_name(tmp_path: Path) -> None:
     """Creating a table first reserves its name, and releases the name if the body is incomplete. The modes `create`,
     `existok` and `overwrite` work as on a server with a store.
     """
@@ -117,7 +117,7 @@ def test_a_table_is_made_with_its_rows_or_not_at_all(tmp_path: Path) -> None:
     assert found.directory.find(("t",)).properties == {"k": "v"}
 
 
-def test_what_was_declared_is_filled_and_stays_when_it_fails(tmp_path: Path) -> None:
+def test_failed_create_of_a_declared_table_can_be_retried(tmp_path: Path) -> None:
     """A failed create of a declared table leaves it declared, and a later create fills it. A folder that is no table is
     refused.
     """
@@ -137,7 +137,7 @@ def test_what_was_declared_is_filled_and_stays_when_it_fails(tmp_path: Path) -> 
         asyncio.run(found.create(("nowhere", "t"), mode="create", properties={}, body=body(b"rows")))
 
 
-def test_many_who_make_the_same_table(tmp_path: Path) -> None:
+def test_exactly_one_of_concurrent_creates_succeeds(tmp_path: Path) -> None:
     """Of concurrent creates of one table exactly one succeeds and the others are refused. Creates with incomplete
     bodies do not affect the result.
     """
@@ -156,7 +156,7 @@ def test_many_who_make_the_same_table(tmp_path: Path) -> None:
     assert not asyncio.run(found.find(("t",))).is_declared
 
 
-def test_a_table_that_was_replaced_meanwhile_is_not_changed(tmp_path: Path) -> None:
+def test_change_of_table_replaced_meanwhile_is_refused(tmp_path: Path) -> None:
     """If a table is replaced while the body of a change is read, the change is refused and does not touch the new
     table.
     """
@@ -179,7 +179,7 @@ async def late(_errand: WorkerTask) -> None:
     raise TimeoutError
 
 
-def test_time_is_limited(tmp_path: Path) -> None:
+def test_timeout_is_unavailable_for_reads_and_unknown_for_writes(tmp_path: Path) -> None:
     """After a timeout, a read is ServiceUnavailable, the outcome of a write is StateUnknown, and the name of a table
     that is being created stays reserved.
     """
@@ -201,7 +201,7 @@ def test_time_is_limited(tmp_path: Path) -> None:
     assert asyncio.run(found.find(("u",))).is_declared
 
 
-def test_pieces_come_within_the_time(tmp_path: Path) -> None:
+def test_late_piece_ends_the_stream_with_service_unavailable(tmp_path: Path) -> None:
     """If a piece of an answer comes too late, the stream ends with ServiceUnavailable after the earlier pieces have
     been sent.
     """

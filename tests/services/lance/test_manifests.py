@@ -81,7 +81,7 @@ def settled(shelf: Shelf) -> bool:
     return asyncio.run(manifests_on(shelf).settle(VERSION))
 
 
-def test_what_another_node_put_right_meanwhile_is_not_lost() -> None:
+def test_right_manifest_moved_aside_is_moved_back() -> None:
     """If another node has settled the version meanwhile, the manifest that this node moves aside is the right one, and
     this node moves it back.
     """
@@ -96,7 +96,7 @@ def test_what_another_node_put_right_meanwhile_is_not_lost() -> None:
     assert shelf.held[FINAL] == RIGHT
 
 
-def test_what_was_never_the_version_does_not_come_back() -> None:
+def test_version_without_staged_manifest_is_reported_as_lost() -> None:
     """If the staged manifest was deleted, the foreign manifest stays moved aside, and the version is reported as
     lost.
     """
@@ -111,7 +111,7 @@ def test_what_was_never_the_version_does_not_come_back() -> None:
     assert [each for each in shelf.held if f"/{BYPASSED}/" in each]
 
 
-def test_the_name_is_taken_again_and_again() -> None:
+def test_repeated_foreign_manifest_is_moved_aside_each_time() -> None:
     """A foreign manifest that takes the name repeatedly is moved aside each time, until the version's manifest has the
     name.
     """
@@ -156,7 +156,7 @@ IN_BUCKET = "s3://lake/t/_versions"
 FINAL_THERE, STAGED_THERE = f"{IN_BUCKET}/{manifest_name(5, V2)}", f"{IN_BUCKET}/staged"
 
 
-def test_a_manifest_that_is_deleted_in_the_place_of_another_comes_back() -> None:
+def test_manifest_deleted_by_mistake_is_written_back() -> None:
     """If a late node deletes the version's manifest instead of the foreign one, it writes the version's manifest
     back.
     """
@@ -182,7 +182,7 @@ def test_a_manifest_that_is_deleted_in_the_place_of_another_comes_back() -> None
     assert shelf.held[FINAL_THERE] == RIGHT
 
 
-def test_what_is_aside_in_an_object_store_is_not_taken_for_the_version() -> None:
+def test_object_store_file_moved_aside_is_not_used_as_version() -> None:
     """In an object store the file moved aside is not necessarily the one that was deleted, so the version is reported
     as lost.
     """
@@ -196,7 +196,7 @@ def test_what_is_aside_in_an_object_store_is_not_taken_for_the_version() -> None
     assert FINAL_THERE not in shelf.held
 
 
-def test_what_nobody_contended_for_does_not_stay_staged() -> None:
+def test_staged_manifest_is_deleted_once_its_version_is_settled() -> None:
     """Once the version's manifest has its name, the staged manifest is deleted, also in an object store and also if a
     foreign manifest was moved aside.
     """

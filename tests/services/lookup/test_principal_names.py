@@ -41,7 +41,7 @@ DOORS: dict[str, Door] = {
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_every_door_refuses_a_name_that_deceives(desk: ServiceDesk, door: str) -> None:
+def test_every_creation_of_a_principal_refuses_deceptive_names(desk: ServiceDesk, door: str) -> None:
     """Every request that creates a principal refuses a deceptive name, and nothing of the request is stored."""
     with pytest.raises(BadRequest, match=r"U\+200B"):
         desk.run(DOORS[door](desk.ctx(), DOUBLE))
@@ -56,7 +56,7 @@ def tables(desk: ServiceDesk, name: str) -> list[int]:
 
 
 @pytest.mark.parametrize("door", ["user", "group", "role"])
-def test_every_door_of_a_metalake_compares_with_the_names_there(desk: ServiceDesk, door: str) -> None:
+def test_every_creation_of_a_principal_refuses_lookalike_names(desk: ServiceDesk, door: str) -> None:
     """Every request that creates a principal refuses a name that looks like that of an existing user, group or role."""
     desk.run(DOORS[door](desk.ctx(), "scope"))
 
@@ -64,7 +64,7 @@ def test_every_door_of_a_metalake_compares_with_the_names_there(desk: ServiceDes
         desk.run(DOORS[door](desk.ctx(), "\u0455\u0441\u043e\u0440\u0435"))
 
 
-def test_a_name_that_looks_like_a_service_admins_is_refused(desk: ServiceDesk) -> None:
+def test_name_that_looks_like_a_service_admins_is_refused(desk: ServiceDesk) -> None:
     """A name of a user or group that looks like a service admin's name is refused, whether or not the metalake has that
     service admin as a user.
     """
@@ -75,7 +75,7 @@ def test_a_name_that_looks_like_a_service_admins_is_refused(desk: ServiceDesk) -
 
 
 @pytest.mark.parametrize("user", [DOUBLE, "\u0430dmin", "adm\u0131n"])
-def test_an_issuers_token_makes_no_double_of_a_user(desk: ServiceDesk, user: str) -> None:
+def test_issuer_token_with_deceptive_user_name_is_refused(desk: ServiceDesk, user: str) -> None:
     """A token of an issuer with a deceptive user name is refused, and no metalake has the user afterwards."""
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
     ISSUER.put(desk.node.services, Vouching())
@@ -95,7 +95,7 @@ def stored(desk: ServiceDesk, name: str) -> None:
     desk.lab.database.sql("UPDATE principal SET name = ? WHERE name = 'ana'", name)
 
 
-def test_a_stored_name_goes_on_working(desk: ServiceDesk) -> None:
+def test_user_with_stored_deceptive_name_can_still_sign_in(desk: ServiceDesk) -> None:
     """A user whose stored name would be refused today can sign in and get tokens, secrets and roles. Adding the user
     again is AlreadyExists.
     """
@@ -110,7 +110,7 @@ def test_a_stored_name_goes_on_working(desk: ServiceDesk) -> None:
         desk.run(DOORS["user"](desk.ctx(), DOUBLE))
 
 
-def test_stored_names_that_deceive_are_told(desk: ServiceDesk) -> None:
+def test_deceptive_stored_names_are_listed_with_reasons(desk: ServiceDesk) -> None:
     """The list of deceptive stored names has metalake, kind and reason of each, without the names of the settings'
     service admins.
     """
@@ -128,7 +128,7 @@ def test_stored_names_that_deceive_are_told(desk: ServiceDesk) -> None:
     assert desk.run(told(ADMIN, DOUBLE, "adm\u0131n")) == []
 
 
-def test_without_access_control_nobody_becomes_a_double(file_lab: StoreLab) -> None:
+def test_lookalike_user_cannot_create_with_access_control_off(file_lab: StoreLab) -> None:
     """With access control off, an unauthenticated user whose name looks like another user's can create neither
     metalakes nor tokens.
     """

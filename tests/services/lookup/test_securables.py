@@ -29,7 +29,7 @@ def named(target: SecurableTarget) -> tuple[str, str | None]:
     return target.node.name, target.parent.name if target.parent else None
 
 
-def test_only_live_reading_wins(desk: ServiceDesk) -> None:
+def test_full_name_with_dots_resolves_to_only_existing_reading(desk: ServiceDesk) -> None:
     """A full name with dots resolves to the only reading that exists."""
     desk.namespace("a.b")
     desk.table("a.b", "c.d")
@@ -38,7 +38,7 @@ def test_only_live_reading_wins(desk: ServiceDesk) -> None:
     assert named(find(desk, Kind.NAMESPACE, "main.a.b")) == ("a.b", "main")
 
 
-def test_several_live_readings_are_ambiguous(desk: ServiceDesk) -> None:
+def test_full_name_with_two_existing_readings_is_refused(desk: ServiceDesk) -> None:
     """If two readings of a full name exist, the name is refused, and the message has an unambiguous spelling of
     each.
     """
@@ -87,7 +87,9 @@ def test_nested_namespaces_are_joined_by_the_separator(desk: ServiceDesk) -> Non
     (Kind.TABLE, "main.t", InvalidName), (Kind.TABLE, "main.`a.t", InvalidName), (Kind.CATALOG, "main.a", InvalidName),
     (Kind.TAG, "x", NotFound), (Kind.POLICY, "x", NotFound), (Kind.JOB, "x", BadRequest),
 ])  # fmt: skip
-def test_what_is_not_there_or_not_a_name(desk: ServiceDesk, kind: Kind, name: str, error: type[Exception]) -> None:
+def test_missing_object_is_not_found_and_bad_name_is_bad_request(
+    desk: ServiceDesk, kind: Kind, name: str, error: type[Exception]
+) -> None:
     """A missing object is NotFound, and a malformed full name is BadRequest."""
     desk.namespace("a")
 
@@ -95,7 +97,7 @@ def test_what_is_not_there_or_not_a_name(desk: ServiceDesk, kind: Kind, name: st
         find(desk, kind, name)
 
 
-def test_kinds_are_read_in_any_case() -> None:
+def test_kinds_are_case_insensitive() -> None:
     """Kinds are case-insensitive, and `schema` means namespace. The refusal of an unknown kind lists the valid
     kinds.
     """

@@ -28,7 +28,7 @@ from tests.services.maintenance.histories import (
 )
 
 
-def test_what_tables_need(lake: DriverNode) -> None:
+def test_small_files_need_compaction_and_old_snapshots_expiry(lake: DriverNode) -> None:
     """A table with many small files and old snapshots needs compaction and expiry; a table with two snapshots needs
     neither.
     """
@@ -43,7 +43,7 @@ def test_what_tables_need(lake: DriverNode) -> None:
     assert found["a.t", "expire"]["figures"] == {"snapshots": 12, "removable": 11}
 
 
-def test_when_findings_of_an_explanation_were_found(node: DriverNode) -> None:
+def test_finding_has_the_time_of_its_assessment(node: DriverNode) -> None:
     """A stored finding has the time of its assessment; a finding that the explanation computes has the time of the
     request.
     """
@@ -58,7 +58,7 @@ def test_when_findings_of_an_explanation_were_found(node: DriverNode) -> None:
     assert after == {"compact": "2023-12-14T22:13:20.000Z", "expire": "2023-12-14T22:14:20.000Z"}
 
 
-def test_manifests_that_are_not_read(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unread_manifests_make_the_file_count_a_minimum(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table with more manifests than a round reads is reported as having at least the number of files counted
     so far.
     """
@@ -71,7 +71,7 @@ def test_manifests_that_are_not_read(node: DriverNode, monkeypatch: pytest.Monke
     assert (finding["figures"]["manifests"], finding["figures"]["manifests_read"]) == (12, 7)
 
 
-def test_only_what_changed_is_assessed_again(lake: DriverNode) -> None:
+def test_only_changed_tables_are_assessed_again(lake: DriverNode) -> None:
     """After all tables were assessed, a round reads only the tables that the change feed names, and none if nothing
     changed.
     """
@@ -89,7 +89,7 @@ def test_only_what_changed_is_assessed_again(lake: DriverNode) -> None:
     assert assess_counted(lake, at)[1] == 0
 
 
-def test_all_tables_in_slices(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_assessment_continues_across_rounds(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """An assessment of all tables continues where the last round ended, and includes changes made meanwhile."""
     monkeypatch.setattr(assessing, "AT_ONCE", 2)
     tables = [HistoryTable(lake, f"t{number}") for number in range(5)]
@@ -101,7 +101,7 @@ def test_all_tables_in_slices(lake: DriverNode, monkeypatch: pytest.MonkeyPatch)
     assert assess_counted(lake, at)[1] == 1
 
 
-def test_a_restored_store_is_assessed_anew(lake: DriverNode) -> None:
+def test_new_epoch_or_feed_gap_assesses_all_tables_again(lake: DriverNode) -> None:
     """All tables are assessed again after a new epoch, after a gap in the feed, after a day, and after the clock is set
     back.
     """
@@ -114,7 +114,7 @@ def test_a_restored_store_is_assessed_anew(lake: DriverNode) -> None:
         assert assess_counted(lake, at)[1] == 2
 
 
-def test_findings_go(lake: DriverNode) -> None:
+def test_findings_of_repaired_and_dropped_tables_are_deleted(lake: DriverNode) -> None:
     """Repaired findings and those of dropped tables are deleted. A rename changes only the name of a finding."""
     table = HistoryTable(lake)
     table.append(11)
@@ -133,7 +133,7 @@ def test_findings_go(lake: DriverNode) -> None:
     assert findings(lake) == {}
 
 
-def test_nothing_is_written_for_nothing(node: DriverNode) -> None:
+def test_assessment_of_unchanged_tables_writes_no_row(node: DriverNode) -> None:
     """A second assessment of unchanged tables writes no row."""
     HistoryTable(node).append(12)
     set_clock(node, FIRST_MS + 30 * DAY_MS)
@@ -143,7 +143,7 @@ def test_nothing_is_written_for_nothing(node: DriverNode) -> None:
     assert wire.rows_of(node) == rows
 
 
-def test_manifests_are_read_once(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manifests_of_unchanged_tables_are_read_once(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Manifests of an unchanged table are not read again, and a round reads a limited number of them."""
     HistoryTable(node).append(12)
     HistoryTable(node, "u").append(12)
@@ -155,7 +155,7 @@ def test_manifests_are_read_once(node: DriverNode, monkeypatch: pytest.MonkeyPat
     assert at.after is None
 
 
-def test_an_explanation_reads_the_manifests_itself(node: DriverNode) -> None:
+def test_explanation_of_unassessed_table_reads_its_manifests(node: DriverNode) -> None:
     """The explanation of a table that no round has assessed, or that has changed since, describes the table's current
     state.
     """
@@ -172,7 +172,7 @@ def test_an_explanation_reads_the_manifests_itself(node: DriverNode) -> None:
     assert compact["figures"]["small_files"] == 15
 
 
-def test_storage_that_is_away(node: DriverNode) -> None:
+def test_unreadable_manifest_keeps_the_earlier_finding(node: DriverNode) -> None:
     """If a manifest cannot be read, the table's earlier finding is kept, and other tables are assessed."""
     table = HistoryTable(node)
     table.append(12)
@@ -186,7 +186,7 @@ def test_storage_that_is_away(node: DriverNode) -> None:
     assert found["a.t", "expire"]["figures"]["snapshots"] == 13
 
 
-def test_manifests_elsewhere_are_not_read(node: DriverNode) -> None:
+def test_manifest_list_outside_the_table_is_not_opened(node: DriverNode) -> None:
     """A manifest list outside of the table's location is not opened."""
     table, other = HistoryTable(node), HistoryTable(node, "other")
     other.append(12)
@@ -215,7 +215,7 @@ def test_policies_set_thresholds(lake: DriverNode) -> None:
     assert at.policies >= 0
 
 
-def test_what_incremental_readers_have_read(lake: DriverNode) -> None:
+def test_newest_checkpoint_of_an_incremental_reader_is_stored(lake: DriverNode) -> None:
     """A checkpoint is stored by the source's path below the metalake. The reader's next checkpoint replaces it."""
     table = HistoryTable(lake)
     table.append(**{"limnos.inputs": json.dumps({"main.a.source": 7, "`main`.a.`so.urce`": 9, "..": 1})})
@@ -242,7 +242,7 @@ async def _metalake_id(node: DriverNode) -> int:
     return await ctx.read(RequestScope("lake"), lambda request_view: request_view.metalake.id)
 
 
-def test_the_task(node: DriverNode) -> None:
+def test_task_assesses_tables_unless_disabled(node: DriverNode) -> None:
     """The recurring task assesses tables and reports their number. If it is disabled, it does nothing."""
     HistoryTable(node).append(12)
     upkeep, services = node.built.upkeep, node.built.services
@@ -263,7 +263,7 @@ def test_the_task(node: DriverNode) -> None:
     assert ("a.u", "compact") not in findings(node)
 
 
-def test_changes_before_an_expiry(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expiry_assesses_changes_since_the_task_position(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """An expiry assesses the changes since the task's position. The result says if there are too many, or if all tables
     were never assessed. Neither a day nor a policy causes an assessment of all tables here.
     """
@@ -311,7 +311,7 @@ def test_expiries_assess_each_change_once(node: DriverNode) -> None:
     assert (assessed(), assessed()) == (2, 0)
 
 
-def test_an_old_assessment_takes_no_checkpoint_away(lake: DriverNode) -> None:
+def test_late_assessment_does_not_replace_newer_checkpoints(lake: DriverNode) -> None:
     """A slow assessment of an earlier version of a reader's metadata does not replace the checkpoints of the reader's
     last commit.
     """

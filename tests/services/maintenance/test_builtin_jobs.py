@@ -43,7 +43,7 @@ def job(answer: DriverAnswer) -> dict[str, Any]:
     return answer.json()["job"]  # type: ignore[no-any-return]
 
 
-def test_the_templates(node: DriverNode) -> None:
+def test_builtin_templates_are_listed_and_cannot_be_changed(node: DriverNode) -> None:
     """Built-in templates are listed with the metalake's own, loaded by name, and cannot be created or changed."""
     assert [each for each in node.get(TEMPLATES).json()["names"] if each.startswith("builtin-")] == NAMES
     details = node.get(f"{TEMPLATES}?details=true").json()["jobTemplates"]
@@ -56,7 +56,7 @@ def test_the_templates(node: DriverNode) -> None:
     assert node.delete(f"{TEMPLATES}/{COMPACT}").status == 400
 
 
-def test_a_job_from_queue_to_end(node: DriverNode, table: HistoryTable) -> None:
+def test_queued_job_is_executed_and_succeeds(node: DriverNode, table: HistoryTable) -> None:
     """A job waits for an executor, gets its options, runs, and succeeds."""
     made = job(run_job(node, options='{"min-input-files": "2"}', strategy="binpack", where_clause=""))
     address = f"{RUNS}/{made['jobId']}"
@@ -76,7 +76,7 @@ def test_a_job_from_queue_to_end(node: DriverNode, table: HistoryTable) -> None:
 
 
 @pytest.mark.parametrize("name, kind", [(NAMES[0], "expire"), (NAMES[1], "orphans"), (NAMES[3], "manifests"), (NAMES[4], "statistics")])  # fmt: skip
-def test_each_template(node: DriverNode, table: HistoryTable, name: str, kind: str) -> None:
+def test_each_template_requests_its_own_operation(node: DriverNode, table: HistoryTable, name: str, kind: str) -> None:
     """Each template requests its own operation; those that the server executes end by themselves."""
     turn_on(node)
     made = job(run_job(node, name))
@@ -87,7 +87,7 @@ def test_each_template(node: DriverNode, table: HistoryTable, name: str, kind: s
         assert job(node.post(f"{RUNS}/{made['jobId']}", {}))["status"] in ("succeeded", "failed")
 
 
-def test_a_cancelled_job(node: DriverNode, table: HistoryTable) -> None:
+def test_cancelled_job_ends_the_executors_lease(node: DriverNode, table: HistoryTable) -> None:
     """After a cancellation the executor loses its lease, its token is invalid, and the operation is never leased
     again.
     """
@@ -102,14 +102,14 @@ def test_a_cancelled_job(node: DriverNode, table: HistoryTable) -> None:
     assert told(node)[0]["result"] == "cancelled by admin"
 
 
-def test_a_job_of_the_server_is_not_cancelled(node: DriverNode, table: HistoryTable) -> None:
+def test_cancelling_an_expiry_job_is_405(node: DriverNode, table: HistoryTable) -> None:
     """An expiry that waits for the server's task cannot be cancelled: 405."""
     made = job(run_job(node, NAMES[0]))
 
     assert node.post(f"{RUNS}/{made['jobId']}", {}).status == 405
 
 
-def test_the_list(node: DriverNode, table: HistoryTable) -> None:
+def test_jobs_of_policies_are_listed_and_filtered_by_template(node: DriverNode, table: HistoryTable) -> None:
     """Operations of policies are jobs, too; the list can be filtered by template."""
     assess(node)
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
@@ -123,7 +123,7 @@ def test_the_list(node: DriverNode, table: HistoryTable) -> None:
     assert node.get(f"{RUNS}?jobTemplateName=builtin-none").status == 404
 
 
-def test_rights(node: DriverNode, table: HistoryTable) -> None:
+def test_reader_of_the_table_cannot_run_load_or_cancel_jobs(node: DriverNode, table: HistoryTable) -> None:
     """A reader of the table can neither run, load nor cancel a job on it; a user who may modify the table can."""
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
@@ -140,7 +140,7 @@ def test_rights(node: DriverNode, table: HistoryTable) -> None:
     assert job(run_job(node, user="writer"))["audit"]["creator"] == "writer"
 
 
-def test_another_metalake(node: DriverNode, table: HistoryTable) -> None:
+def test_job_belongs_only_to_its_own_metalake(node: DriverNode, table: HistoryTable) -> None:
     """A job belongs to its own metalake only."""
     made = job(run_job(node))
     assert node.post(API, {"name": "other"}).status == 200
@@ -163,14 +163,16 @@ def test_another_metalake(node: DriverNode, table: HistoryTable) -> None:
         ({"older_than": "2026-01-01"}, "older_than"),
     ],
 )
-def test_bad_jobs(node: DriverNode, table: HistoryTable, conf: dict[str, str], words: str) -> None:
+def test_job_without_table_or_with_unknown_field_is_400(
+    node: DriverNode, table: HistoryTable, conf: dict[str, str], words: str
+) -> None:
     """A job without a table, or with an unknown field, is 400 and the message names the field."""
     answer = run_job(node, **conf)
 
     assert (answer.status, words in answer.body.decode()) == (400, True), answer.body
 
 
-def test_other_options_for_an_open_job(node: DriverNode, table: HistoryTable) -> None:
+def test_request_with_other_options_for_an_open_job_is_409(node: DriverNode, table: HistoryTable) -> None:
     """If a job is queued or running, a request for other options is 409. A request with the same options, or without
     any, returns the job. The job's options never change.
     """
@@ -186,7 +188,7 @@ def test_other_options_for_an_open_job(node: DriverNode, table: HistoryTable) ->
     assert leased["options"]["min-input-files"] == "2"
 
 
-def test_options_of_a_job_that_a_policy_waits_for(node: DriverNode, table: HistoryTable) -> None:
+def test_request_for_a_planned_job_adds_its_options(node: DriverNode, table: HistoryTable) -> None:
     """A request for a job that a policy has planned turns it into a requested job, and adds the request's options to
     those of the policy.
     """
@@ -200,7 +202,7 @@ def test_options_of_a_job_that_a_policy_waits_for(node: DriverNode, table: Histo
     assert leased["options"].items() >= {"min-input-files": "2", "max-file-group-input-files": "9"}.items()
 
 
-def test_missing_objects(node: DriverNode, table: HistoryTable) -> None:
+def test_missing_table_template_or_job_is_404(node: DriverNode, table: HistoryTable) -> None:
     """A missing table, template or job is 404."""
     assert run_job(node, table_identifier="a.none").status == 404
     assert run_job(node, "builtin-none").status == 404
@@ -208,7 +210,7 @@ def test_missing_objects(node: DriverNode, table: HistoryTable) -> None:
     assert node.post(f"{RUNS}/maintenance-999", {}).status == 404
 
 
-def test_who_asks_is_not_held_back(node: DriverNode, table: HistoryTable) -> None:
+def test_request_for_a_waiting_planned_operation_ends_its_wait(node: DriverNode, table: HistoryTable) -> None:
     """A request for an operation that waits because a policy planned it turns it into the caller's operation, which
     does not wait.
     """

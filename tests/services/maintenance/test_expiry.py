@@ -41,7 +41,7 @@ def table(lake: DriverNode) -> HistoryTable:
     return made
 
 
-def test_old_snapshots_go(table: HistoryTable) -> None:
+def test_expiry_removes_old_snapshots_without_deleting_files(table: HistoryTable) -> None:
     """An expiry removes all snapshots but the head by an ordinary commit, and deletes no data file, manifest or
     manifest list.
     """
@@ -54,7 +54,7 @@ def test_old_snapshots_go(table: HistoryTable) -> None:
     assert expire(table.node).removed == ()
 
 
-def test_no_commit_for_nothing(table: HistoryTable) -> None:
+def test_expiry_without_expired_snapshots_commits_nothing(table: HistoryTable) -> None:
     """An expiry that finds no expired snapshot commits nothing."""
     expire(table.node)
     location = table.node.get(table.path)["metadata-location"]
@@ -62,7 +62,7 @@ def test_no_commit_for_nothing(table: HistoryTable) -> None:
     assert table.node.get(table.path)["metadata-location"] == location
 
 
-def test_policies_and_properties(table: HistoryTable) -> None:
+def test_table_property_can_keep_more_snapshots_than_the_policy(table: HistoryTable) -> None:
     """The numbers of the policy apply, unless a table property keeps more snapshots."""
     add_policy(table.node, "p", "system_iceberg_snapshot_expiration", {"retainLast": 4}, on="main", kind="catalog")
     expire(table.node)
@@ -74,7 +74,7 @@ def test_policies_and_properties(table: HistoryTable) -> None:
     assert table.ids() == [10, 11, 12]
 
 
-def test_what_a_run_needs(table: HistoryTable) -> None:
+def test_snapshots_needed_by_a_run_are_retained(table: HistoryTable) -> None:
     """Snapshots that a run needs are kept, even if the run begins between decision and commit."""
     pins = {"pins": [{"table": ["main", "a", "t"], "snapshot": 300, "fingerprint": None}]}
     started(table.node, options=pins)
@@ -82,7 +82,9 @@ def test_what_a_run_needs(table: HistoryTable) -> None:
     assert table.ids() == [3, 12]
 
 
-def test_a_pin_between_decision_and_commit(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pin_between_decision_and_commit_repeats_the_decision(
+    table: HistoryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The commit of an expiry reads pins that were written after the decision, and the expiry is then decided again."""
     pins = {"pins": [{"table": ["main", "a", "t"], "snapshot": 300, "fingerprint": None}]}
     found = expire_around(table, monkeypatch, lambda: started(table.node, options=pins))
@@ -90,7 +92,9 @@ def test_a_pin_between_decision_and_commit(table: HistoryTable, monkeypatch: pyt
     assert table.ids() == [3, 12]
 
 
-def test_a_tag_between_decision_and_commit(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshot_tagged_between_decision_and_commit_is_retained(
+    table: HistoryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A tag set after the decision keeps its snapshot, because the commit requires the version of the decision."""
     expire_around(
         table,
@@ -101,7 +105,7 @@ def test_a_tag_between_decision_and_commit(table: HistoryTable, monkeypatch: pyt
     assert "kept" in wire.metadata_of(table.node, "a", "t")["refs"]  # type: ignore[operator]
 
 
-def test_a_table_that_never_rests(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expiry_that_loses_several_races_changes_nothing(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """An expiry that loses several races ends without a change of the table."""
     numbers = iter(range(100))
 
@@ -154,7 +158,7 @@ def expire_around(
     return runner.run(end(task))
 
 
-def test_incremental_readers(lake: DriverNode) -> None:
+def test_last_read_snapshot_is_retained_for_a_week(lake: DriverNode) -> None:
     """The last snapshot that an incremental reader has read is kept for a week, whatever the reader's last report."""
     source, reader = HistoryTable(lake), HistoryTable(lake, "out")
     source.append(12)
@@ -169,7 +173,7 @@ def test_incremental_readers(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("when", ["before the assessment", "after the assessment"])
-def test_a_reader_in_the_trash(lake: DriverNode, when: str) -> None:
+def test_snapshots_for_a_reader_in_the_trash_are_retained(lake: DriverNode, when: str) -> None:
     """Snapshots that a reader in the trash would read next are kept, because it may be restored."""
     source, reader = HistoryTable(lake), HistoryTable(lake, "out")
     source.append(12)
@@ -185,7 +189,7 @@ def test_a_reader_in_the_trash(lake: DriverNode, when: str) -> None:
     assert source.ids() == [12]
 
 
-def test_rights(table: HistoryTable) -> None:
+def test_readers_and_restricted_users_cannot_expire_snapshots(table: HistoryTable) -> None:
     """Readers cannot expire snapshots, nor can restricted users who may modify the table."""
     node = table.node
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -199,7 +203,7 @@ def test_rights(table: HistoryTable) -> None:
     assert len(table.ids()) == 12
 
 
-def test_tables_that_share_files(table: HistoryTable) -> None:
+def test_gc_disabled_table_loses_no_snapshots(table: HistoryTable) -> None:
     """With gc.enabled=false nothing is removed, and the result says so."""
     update = wire.set_properties(**{"gc.enabled": "false"})
     assert wire.commit(table.node, "a", "t", updates=[update]).status == 200
@@ -207,7 +211,7 @@ def test_tables_that_share_files(table: HistoryTable) -> None:
     assert len(table.ids()) == 12
 
 
-def test_a_version_that_has_passed(table: HistoryTable) -> None:
+def test_commit_for_an_older_version_is_a_conflict(table: HistoryTable) -> None:
     """A commit for an older version is a conflict, even if its requirements hold."""
     ctx = Context(table.node.built.services, Credential("admin"), "test")
     work = commits.table_commit(

@@ -18,7 +18,7 @@ def small(node: DriverNode) -> DriverNode:
     return node
 
 
-def test_without_a_policy(small: DriverNode) -> None:
+def test_explanation_names_settings_that_are_off(small: DriverNode) -> None:
     """The explanation names the settings that would cause an operation, while they are off."""
     before = explained(small)["inactions"]
     services = small.built.services
@@ -33,7 +33,7 @@ def test_without_a_policy(small: DriverNode) -> None:
     assert explained(small)["inactions"] == {}
 
 
-def test_a_policy_that_turns_it_off(small: DriverNode) -> None:
+def test_explanation_names_the_policy_that_disables_compaction(small: DriverNode) -> None:
     """The explanation names a policy with `compact` false, and a disabled policy, to users who may load them."""
     add_policy(small, "w", WHOLE, {"compact": False}, on="main", kind="catalog")
     grant(small, "writer", "use_catalog use_schema modify_table select_table", kind="CATALOG", on="main")
@@ -48,7 +48,7 @@ def test_a_policy_that_turns_it_off(small: DriverNode) -> None:
     assert disabled["inactions"]["compact"] == "policy w decides about it and is disabled"
 
 
-def test_a_policy_that_acts(small: DriverNode) -> None:
+def test_finding_covered_by_a_policy_has_no_inaction_reason(small: DriverNode) -> None:
     """The explanation gives no reason for inaction for a finding that an enabled policy covers."""
     add_policy(small, "w", WHOLE, {}, on="main", kind="catalog")
 

@@ -34,7 +34,7 @@ def document(current: str, *logged: str) -> MetadataDocument:
     return MetadataDocument(1, 1, "u", "file:///t", f"file:///t/metadata/{current}", body)
 
 
-def test_which_files_are_old() -> None:
+def test_only_own_files_below_all_named_versions_are_old() -> None:
     """Old files are only those with this server's name pattern, within the time window, and with versions below all
     that the metadata names.
     """
@@ -77,7 +77,7 @@ async def _node_id(table: HistoryTable) -> int:
     return (await table.node.built.services.gate.look_up(lambda: tables_page(0, limit=1)))[0].node_id
 
 
-def test_a_table(table: HistoryTable) -> None:
+def test_files_outside_the_log_are_deleted(table: HistoryTable) -> None:
     """Files that have left the log are deleted, those in the log are kept, and the table can be read."""
     assert len(metadata_files_of(table)) == 6
     metadata = wire.metadata_of(table.node, "a", "t")
@@ -102,7 +102,7 @@ def test_links_are_not_followed(table: HistoryTable, tmp_path: Path) -> None:
     assert len(list(away.glob("*.metadata.json"))) == 6
 
 
-def test_the_setting(table: HistoryTable) -> None:
+def test_files_are_deleted_only_with_an_age_set(table: HistoryTable) -> None:
     """By default all files are kept. With an age set, files are deleted once that age has passed since the node first
     saw the store's epoch.
     """

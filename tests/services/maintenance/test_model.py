@@ -35,7 +35,7 @@ def tell(story: Story, steps: int) -> list[str]:
     return []
 
 
-def test_nothing_is_lost(lake: DriverNode) -> None:
+def test_no_required_snapshot_or_file_is_lost(lake: DriverNode) -> None:
     """Whatever maintenance, crashes and clocks do, no required snapshot or file is lost."""
     story = Story(lake, seed=17)
     assert tell(story, STEPS) == []
@@ -143,7 +143,7 @@ async def _assessed(services: object) -> bool:
 
 
 @pytest.mark.parametrize("bug", BUGS)
-def test_planted_bugs_are_found(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_bugs_are_detected(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With each planted bug the model reports a loss. The check in the commit's transaction is disabled, too, because
     it would prevent some losses.
     """

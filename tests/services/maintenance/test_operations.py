@@ -81,7 +81,7 @@ def tokens(node: DriverNode) -> list[Any]:
     return [each for each in found if each["name"].startswith("maintenance") and not each.get("revoked")]
 
 
-def test_a_request(table: HistoryTable) -> None:
+def test_request_is_executed_once_in_the_callers_name(table: HistoryTable) -> None:
     """A request is executed once, in the caller's name; the row has the result, and the token is revoked."""
     node = table.node
     operation = ask(node)["operation"]
@@ -95,7 +95,7 @@ def test_a_request(table: HistoryTable) -> None:
     assert tokens(node) == []
 
 
-def test_who_may_ask(table: HistoryTable) -> None:
+def test_readers_may_not_request_an_operation(table: HistoryTable) -> None:
     """Readers may not request an operation. A missing table is 404, an unknown operation 400."""
     node = table.node
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -106,7 +106,7 @@ def test_who_may_ask(table: HistoryTable) -> None:
     assert told(node) == []
 
 
-def test_who_may_only_read_sees_no_row(table: HistoryTable) -> None:
+def test_operations_are_hidden_from_readers(table: HistoryTable) -> None:
     """Findings and operations of a table are listed only to users who may maintain it."""
     node = table.node
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -123,7 +123,7 @@ def test_who_may_only_read_sees_no_row(table: HistoryTable) -> None:
     assert lists["reader", "findings"] == lists["reader", "operations"] == 0
 
 
-def test_a_right_that_goes_meanwhile(table: HistoryTable) -> None:
+def test_privilege_lost_before_execution_fails_the_operation(table: HistoryTable) -> None:
     """If the user loses the privilege before the task runs, nothing is changed, and the row of the operation has the
     reason.
     """
@@ -138,7 +138,7 @@ def test_a_right_that_goes_meanwhile(table: HistoryTable) -> None:
     assert len(table.ids()) == 12
 
 
-def test_a_table_that_goes_meanwhile(table: HistoryTable) -> None:
+def test_operation_skips_dropped_table_and_follows_renamed_one(table: HistoryTable) -> None:
     """An operation does not touch a dropped table, and finds a renamed table by its id."""
     node = table.node
     assert ask(node).status == 200
@@ -153,7 +153,7 @@ def test_a_table_that_goes_meanwhile(table: HistoryTable) -> None:
     assert told(node) == []
 
 
-def test_storage_that_is_away(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_waits_while_the_storage_is_unreachable(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the storage is unreachable, the task waits and runs when the storage is reachable."""
     node, real, left = table.node, operations.table_expire, [1]
 
@@ -180,7 +180,7 @@ def clock(node: DriverNode) -> MovedClock:
     return found
 
 
-def test_a_policy_is_carried_out(table: HistoryTable) -> None:
+def test_policy_operation_runs_daily_in_its_owners_name(table: HistoryTable) -> None:
     """A policy's operation runs in its owner's name, once a day, on the tables below the policy's object."""
     node = table.node
     other = HistoryTable(node, "other")
@@ -202,7 +202,7 @@ def test_a_policy_is_carried_out(table: HistoryTable) -> None:
     assert tokens(node) == []
 
 
-def test_a_policy_is_named_to_those_who_may_load_it(table: HistoryTable) -> None:
+def test_policy_name_is_visible_only_with_a_privilege_on_it(table: HistoryTable) -> None:
     """Users who may maintain the table see the operation. They see the policy's name only with a privilege on the
     policy.
     """
@@ -220,7 +220,7 @@ def test_a_policy_is_named_to_those_who_may_load_it(table: HistoryTable) -> None
     assert policies("writer") == ["p"]
 
 
-def test_nothing_is_done_without_policy_or_setting(table: HistoryTable) -> None:
+def test_no_table_is_expired_without_policy_or_setting(table: HistoryTable) -> None:
     """By default no table is expired. With the setting, tables are expired in their owners' names."""
     node = table.node
     at = maintain(node)
@@ -232,7 +232,7 @@ def test_nothing_is_done_without_policy_or_setting(table: HistoryTable) -> None:
     assert told(node)[0]["policy"] is None
 
 
-def test_a_disabled_policy_excludes_a_table(table: HistoryTable) -> None:
+def test_nearest_disabled_policy_excludes_a_table(table: HistoryTable) -> None:
     """The nearest policy overrides the setting and other policies."""
     node = table.node
     services = node.built.services
@@ -244,7 +244,7 @@ def test_a_disabled_policy_excludes_a_table(table: HistoryTable) -> None:
     assert (len(table.ids()), told(node)) == (12, [])
 
 
-def test_an_owner_without_the_right(table: HistoryTable) -> None:
+def test_policy_owner_without_modify_privilege_changes_nothing(table: HistoryTable) -> None:
     """A policy whose owner may not modify the table does nothing, and the row of the operation names the missing
     privilege.
     """
@@ -259,7 +259,7 @@ def test_an_owner_without_the_right(table: HistoryTable) -> None:
     assert len(table.ids()) == 12
 
 
-def test_a_policy_of_a_group(table: HistoryTable) -> None:
+def test_operation_of_a_group_owned_policy_is_not_executed(table: HistoryTable) -> None:
     """An operation of a policy that a group owns is not executed, and its row says so."""
     node = table.node
     node.done("POST", f"{API}/lake/groups", {"name": "crew"})
@@ -271,7 +271,7 @@ def test_a_policy_of_a_group(table: HistoryTable) -> None:
     assert "group crew" in row["result"]
 
 
-def test_a_task_that_is_lost(table: HistoryTable) -> None:
+def test_operation_of_a_crashed_node_is_marked_as_lost(table: HistoryTable) -> None:
     """The operation of a crashed node is marked as lost in the next round, and the round continues."""
     node = table.node
     store, permit = node.built.services.store, node.built.upkeep._permit
@@ -292,7 +292,7 @@ def test_a_task_that_is_lost(table: HistoryTable) -> None:
     assert ("lost",) in [tuple(row) for row in node.runner.run(tidy)]
 
 
-def test_a_lease_of_a_node_that_died(table: HistoryTable) -> None:
+def test_valid_lease_of_a_crashed_node_delays_the_next_operation(table: HistoryTable) -> None:
     """While an operation's lease is valid, no round begins an operation on the table; afterwards a round does."""
     node = table.node
     add_policy(node, "p", EXPIRATION, {"retainLast": 3, "minSnapshotCount": 2}, on="main.a.t", kind="table")
@@ -315,7 +315,7 @@ def operations_state() -> Any:  # noqa: ANN401 - a statement
     return Sql("SELECT state FROM maintenance_operation")
 
 
-def test_a_secret_that_ended(lake: DriverNode, table: HistoryTable) -> None:
+def test_operation_of_an_account_with_revoked_secret_is_refused(lake: DriverNode, table: HistoryTable) -> None:
     """The server does not execute an operation of a service account whose secret was revoked after the request."""
     token, secret_id = robot_token(lake)
     asked = lake.ask("POST", f"{MAINTENANCE}/operations", {"table": "a.t"}, user=None, authorization=f"Bearer {token}")

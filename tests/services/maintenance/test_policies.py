@@ -50,7 +50,7 @@ def model_asking(attached: list[tuple[int, Any]], kind: str) -> str | None:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_a_random_tree(seed: int) -> None:
+def test_effective_policies_in_a_random_tree_match_the_model(seed: int) -> None:
     """The effective policy of each type, and the policy for each kind, equal those of the model."""
     random_ = random.Random(seed)
     policies = [policy_node(number, random_) for number in range(1, random_.randrange(2, 9))]
@@ -75,7 +75,7 @@ def test_a_random_tree(seed: int) -> None:
         (COMPACTION, {}, True, 1),
     ],
 )
-def test_policies_that_contradict(
+def test_table_policy_overrides_a_contradicting_catalog_policy(
     node: DriverNode, near_type: str, near_content: dict[str, object], *, is_enabled: bool, planned: int
 ) -> None:
     """A table's own policy overrides the catalog's policy of another type, whether it enables or disables

@@ -48,7 +48,7 @@ def clock_of(node: DriverNode) -> MovedClock:
     return clock
 
 
-def test_an_executor_that_died_keeps_no_expiry_away(lake: DriverNode, table: HistoryTable) -> None:
+def test_expiry_runs_after_a_dead_executors_lease_expired(lake: DriverNode, table: HistoryTable) -> None:
     """After an executor's lease has expired, an expiry runs although no executor asks for leases. The executor's
     operation waits again, and its token is invalid.
     """
@@ -69,7 +69,7 @@ def test_an_executor_that_died_keeps_no_expiry_away(lake: DriverNode, table: His
     assert told(lake)[-1]["result"] is None, "the result of the lost executor does not show for the new one"
 
 
-def test_an_operation_of_a_dead_executor_wakes_the_servers_own(lake: DriverNode, table: HistoryTable) -> None:
+def test_expired_executor_lease_wakes_the_servers_executor(lake: DriverNode, table: HistoryTable) -> None:
     """When an executor's lease expires, the server's own executor has work at once, before any task ends the lease."""
     assert ask(lake).status == 200
     assert len(FakeExecutor(lake).lease()) == 1
@@ -120,7 +120,7 @@ def test_work_of_the_server_renews_its_lease(lake: DriverNode, table: HistoryTab
     assert lake.runner.run(run()) == "done"
 
 
-def test_work_whose_lease_was_taken_ends(lake: DriverNode, table: HistoryTable) -> None:
+def test_server_work_stops_when_its_lease_was_taken(lake: DriverNode, table: HistoryTable) -> None:
     """If the server is suspended for longer than its lease and another operation has begun meanwhile, the server's work
     stops.
     """

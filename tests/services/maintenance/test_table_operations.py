@@ -31,7 +31,7 @@ def document(snapshots: int) -> MetadataDocument:
     return MetadataDocument(1, 1, "u", "file:///t", "file:///t/m.json", json.dumps(body).encode())
 
 
-def test_metrics_are_those_of_the_newest_snapshots() -> None:
+def test_metrics_are_limited_to_the_newest_snapshots() -> None:
     """The number of metrics points is limited for a table with a long history, and the points are sorted, oldest
     first.
     """

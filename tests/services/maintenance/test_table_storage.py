@@ -61,7 +61,7 @@ def test_parts_have_a_bounded_size(table: HistoryTable) -> None:
     assert read_parts(table, part_bytes=0) == []
 
 
-def test_files_elsewhere_are_not_read(table: HistoryTable) -> None:
+def test_files_outside_the_tables_location_are_not_read(table: HistoryTable) -> None:
     """If a file of the list is outside of the table's location, by its name or by a link, none is returned."""
     inside, outside = wire.local(f"{table.location}/data/a"), wire.local(f"{table.location}-other")
     for each in (inside, outside):
@@ -74,7 +74,7 @@ def test_files_elsewhere_are_not_read(table: HistoryTable) -> None:
         read_parts(table, "data/a", "data/link", part_bytes=100)
 
 
-def test_a_check_reads_lists_with_one_call_and_manifests_with_another(
+def test_check_reads_lists_and_manifests_with_one_call_each(
     table: HistoryTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A check reads all manifest lists with one call in a thread and all manifests with another, because a call costs

@@ -7,7 +7,7 @@ from tests.services.maintenance.histories import FIRST_MS, MAINTENANCE, HistoryT
 from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, told
 
 
-def test_reasons(node: DriverNode) -> None:
+def test_status_names_what_an_operation_waits_for(node: DriverNode) -> None:
     """Without a stored reason, the status and the explanation name what an operation waits for."""
     HistoryTable(node).append(3)
     HistoryTable(node, "u").append(3)
@@ -26,7 +26,7 @@ def test_reasons(node: DriverNode) -> None:
     assert [each["result"] for each in explained(node, "a.u")["operations"]] == ["waits for an executor"]
 
 
-def test_an_executor_that_asks(node: DriverNode) -> None:
+def test_status_reports_whether_an_executor_requested_work(node: DriverNode) -> None:
     """The status says whether an executor has asked for operations within the last minute, and the format of the
     tables.
     """

@@ -24,7 +24,9 @@ KILLS_OF_WHOLE: Final = 200
 """The minimal number of crashes of the node in 10,000 steps."""
 
 
-def test_nothing_is_lost(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_lost_under_concurrent_writers_and_crashes(
+    lake: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever writers, readers, executors, clocks and crashes of the node do concurrently, nothing is lost."""
     no_wait(monkeypatch)
     story = WholeStory(lake, seed=SEED)

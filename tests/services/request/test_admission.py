@@ -25,7 +25,7 @@ def ask(desk: ServiceDesk, user: str, *actions: Action, name: Levels = (), scope
     )
 
 
-def test_who_holds_nothing_is_refused(desk: ServiceDesk) -> None:
+def test_user_without_privileges_is_refused(desk: ServiceDesk) -> None:
     """The refusal of a user without privileges names the first action, and is the same for existing and missing
     tables.
     """
@@ -42,7 +42,7 @@ def test_who_holds_nothing_is_refused(desk: ServiceDesk) -> None:
     assert "table_commit" in told[0]
 
 
-def test_any_of_the_actions_is_enough(desk: ServiceDesk) -> None:
+def test_user_with_any_of_the_actions_is_admitted(desk: ServiceDesk) -> None:
     """A user who may perform the second action is admitted, also by a privilege on another object."""
     desk.namespace("a")
     desk.namespace("b")

@@ -100,7 +100,7 @@ def catalogs(desk: ServiceDesk, *, user: str = "ana", node: Node | None = None) 
 # -- examples ------------------------------------------------------------------------------------------------------
 
 
-def test_a_right_deep_down_names_what_lies_above_it(deep: ServiceDesk) -> None:
+def test_right_on_nested_namespace_makes_its_ancestors_visible(deep: ServiceDesk) -> None:
     """A user with a right on one nested namespace can reach it from the root by lists, which show none of its
     siblings.
     """
@@ -118,7 +118,7 @@ def test_a_right_deep_down_names_what_lies_above_it(deep: ServiceDesk) -> None:
 
 
 @pytest.mark.parametrize("how", ["right", "owner", "group", "group's right"])
-def test_one_table_names_what_lies_above_it(deep: ServiceDesk, how: str) -> None:
+def test_right_on_one_table_makes_its_ancestors_visible(deep: ServiceDesk, how: str) -> None:
     """A user with a right on one table, its owner, and a member of a group with such a right can reach the table by
     lists, also without USE_CATALOG.
     """
@@ -154,7 +154,9 @@ def test_one_table_names_what_lies_above_it(deep: ServiceDesk, how: str) -> None
         (Kind.METALAKE, LAKE, Privilege.USE_CATALOG),
     ],
 )
-def test_a_denial_takes_the_names_away(deep: ServiceDesk, kind: Kind, name: str, privilege: Privilege) -> None:
+def test_denied_privilege_makes_no_container_visible(
+    deep: ServiceDesk, kind: Kind, name: str, privilege: Privilege
+) -> None:
     """A privilege that is denied at some level, or whose USE privilege is denied above it, makes no container
     visible.
     """
@@ -169,7 +171,7 @@ def test_a_denial_takes_the_names_away(deep: ServiceDesk, kind: Kind, name: str,
     assert (catalogs(deep), listed(deep, "main")) == (["main"], ["P"])
 
 
-def test_rights_from_above_name_nothing_more(deep: ServiceDesk) -> None:
+def test_catalog_wide_privilege_makes_no_container_visible(deep: ServiceDesk) -> None:
     """A privilege on the whole catalog makes no container visible in lists, because it is not on an object in the
     catalog.
     """
@@ -181,7 +183,7 @@ def test_rights_from_above_name_nothing_more(deep: ServiceDesk) -> None:
     assert (listed(deep, "main"), listed(deep, "main", "P")) == (["P"], ["Q"])
 
 
-def test_names_follow_moves_drops_and_what_comes_back(deep: ServiceDesk) -> None:
+def test_lists_follow_moves_drops_and_undrops(deep: ServiceDesk) -> None:
     """After a move, lists show the new names; after a drop they omit the names until the undrop."""
     grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE)
     admin = deep.ctx()
@@ -202,7 +204,7 @@ def test_names_follow_moves_drops_and_what_comes_back(deep: ServiceDesk) -> None
     assert (catalogs(deep), listed(deep, "main")) == (["main"], ["P"])
 
 
-def test_what_the_caller_makes_names_its_way_at_once(deep: ServiceDesk) -> None:
+def test_created_containers_are_listed_at_the_next_request(deep: ServiceDesk) -> None:
     """A create moves no access revision, but a cached list has the new containers at the next request."""
     grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG)
     grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.CREATE_SCHEMA)
@@ -213,7 +215,7 @@ def test_what_the_caller_makes_names_its_way_at_once(deep: ServiceDesk) -> None:
     assert (listed(deep, "main"), listed(deep, "main", "P")) == (["P"], ["Q"])
 
 
-def test_pages_go_on_over_what_is_hidden(lake: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_are_full_despite_hidden_names(lake: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each page of names is full, and all pages together have every visible name once, however many names are
     hidden.
     """
@@ -250,7 +252,7 @@ def shown(desk: ServiceDesk, node: Node, user: str = "ana") -> Any:  # noqa: ANN
     return desk.run(node.ctx(user).read(MAIN, paths_of))
 
 
-def test_a_hot_list_is_one_statement(deep: ServiceDesk) -> None:
+def test_cached_list_sends_one_statement(deep: ServiceDesk) -> None:
     """If both lists are cached, each sends only the store's freshness check."""
     grant(deep, Kind.TABLE, "main.P:Q.t", Privilege.SELECT_TABLE)
     node = Node(deep.lab.open())
@@ -270,7 +272,7 @@ def test_a_hot_list_is_one_statement(deep: ServiceDesk) -> None:
         assert statements == [1, 1, 1]
 
 
-def test_unrelated_changes_leave_the_names(deep: ServiceDesk) -> None:
+def test_unrelated_changes_keep_the_cached_paths(deep: ServiceDesk) -> None:
     """The same cached paths are used after commits, renames, and changes of other users' objects and rights."""
     grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.USE_SCHEMA)
     own(deep, Kind.TABLE, "main.P:S.t", "ana")
@@ -292,7 +294,9 @@ def test_unrelated_changes_leave_the_names(deep: ServiceDesk) -> None:
     assert listed(deep, "main", node=node) == ["R", "other"]
 
 
-def test_who_sees_a_whole_list_pays_nothing(deep: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_paths_are_computed_for_users_who_see_the_whole_list(
+    deep: ServiceDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Paths are computed only for users who do not see a whole list."""
     grant(deep, Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     for name in ("other", "third"):
@@ -303,7 +307,7 @@ def test_who_sees_a_whole_list_pays_nothing(deep: ServiceDesk, monkeypatch: pyte
     assert catalogs(deep) == ["main", "other", "third"]
 
 
-def test_many_rules_are_read_in_parts(lake: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_for_many_rules_are_computed_in_parts(lake: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """For a user with many rules and objects, paths are computed in parts of bounded duration, with the same result."""
     monkeypatch.setattr(paths, "READ_MAX", 3)
     monkeypatch.setattr(paths, "WORK_MAX", 6)
@@ -435,7 +439,7 @@ class Story:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_lists_follow_the_model(lake: ServiceDesk, seed: int) -> None:
+def test_lists_match_the_model_after_random_changes(lake: ServiceDesk, seed: int) -> None:
     """After each of many random changes, two nodes list the same catalogs, namespaces and dataverses as the model."""
     story = Story(lake, seed)
     for _ in range(8):

@@ -27,7 +27,7 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("name", SECRETS)
-def test_secrets_are_known_by_name(name: str) -> None:
+def test_secret_properties_are_hidden_from_readers_by_name(name: str) -> None:
     """A property whose name suggests a secret, in any case and spelling, is hidden from readers and masked for the
     owner.
     """
@@ -39,13 +39,13 @@ def test_secrets_are_known_by_name(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["note", "owner-team", "allowed-locations", "jdbc-user", "gravitino.bypass.x", "S3.ENDPOINT"]
 )
-def test_readers_see_no_name_that_is_not_listed(name: str) -> None:
+def test_unlisted_properties_are_hidden_from_readers(name: str) -> None:
     """Properties that are not on the allow-list are hidden from readers."""
     assert properties_for_reader({name: "v"}) == {}
     assert properties_for_owner({name: "v"}) == {name: "v"}
 
 
-def test_list_for_readers_holds_no_secret() -> None:
+def test_allow_list_contains_no_secret_name() -> None:
     """The allow-list contains no secret name, and its properties are returned unchanged."""
     assert [name for name in FOR_READERS if is_secret(name)] == []
     assert properties_for_reader(dict.fromkeys(FOR_READERS, "v")) == dict.fromkeys(FOR_READERS, "v")

@@ -22,7 +22,7 @@ def place(warehouse: str, allowed: str = "") -> CatalogStorage:
 
 @pytest.mark.parametrize("allowed", ["", "s3://other/x"])
 @pytest.mark.parametrize("warehouse", ["/x", "/x/", "/tmp//y", "file:/x", "s3://b", "s3://b/", "s3a://b/k//"])
-def test_own_location_has_one_normal_form(warehouse: str, allowed: str) -> None:
+def test_fast_path_normalizes_every_warehouse_spelling(warehouse: str, allowed: str) -> None:
     """The fast computation gives the normal location for every spelling of the warehouse."""
     where = place(warehouse, allowed)
     location = where.own_location(UUID)
@@ -30,7 +30,7 @@ def test_own_location_has_one_normal_form(warehouse: str, allowed: str) -> None:
     assert where.normal_location(location, UUID) == normalise(location)
 
 
-def test_location_of_its_own_is_checked() -> None:
+def test_requested_location_outside_the_roots_is_refused() -> None:
     """A requested location is normalized, and is refused outside of the catalog's roots."""
     where = place("/x", "s3://other/x")
 
@@ -40,7 +40,7 @@ def test_location_of_its_own_is_checked() -> None:
 
 
 @pytest.mark.parametrize("made_up", ["../../etc", ".", "a/../../b", "%2e%2e"])
-def test_uuid_that_is_none_opens_no_way_out(made_up: str) -> None:
+def test_invalid_table_uuid_never_becomes_part_of_a_location(made_up: str) -> None:
     """A table UUID from a client that is not a valid UUID never becomes part of a location."""
     where = place("/x")
 
@@ -52,7 +52,7 @@ def test_uuid_that_is_none_opens_no_way_out(made_up: str) -> None:
     "location",
     ["s3://b/wh", "s3a://B//wh/", "s3://b", "s3://b/wh/7", "s3://b/wh/7/x", "s3://b/w%68/8/x"],
 )
-def test_no_catalog_names_what_is_the_servers(location: str) -> None:
+def test_catalog_at_the_server_warehouse_is_refused(location: str) -> None:
     """A catalog may not name the server's warehouse, its parents, or other catalogs' directories in it, in any
     spelling.
     """
@@ -63,7 +63,7 @@ def test_no_catalog_names_what_is_the_servers(location: str) -> None:
 @pytest.mark.parametrize(
     "location, catalog", [("s3://b/wh/9/x", 9), ("s3://b/wh/7", None), ("s3://b/wh/main", 0), ("s3://b/wh-2", 0)]
 )
-def test_what_a_catalog_may_name_beside_it(location: str, catalog: int | None) -> None:
+def test_catalog_may_name_its_own_or_configured_directories(location: str, catalog: int | None) -> None:
     """A catalog may name its own directory, a directory of the settings, and locations beside these. An import uses the
     directory in its file.
     """

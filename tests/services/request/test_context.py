@@ -78,7 +78,9 @@ def hold_off(desk: ServiceDesk, patch: pytest.MonkeyPatch) -> list[int]:
     return tries
 
 
-def test_endless_staleness_is_unavailable(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permanently_stale_permits_end_in_service_unavailable(
+    desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If every permit is stale, the caller gets ServiceUnavailable after a few attempts, and nothing is changed."""
     tries = hold_off(desk, monkeypatch)
 
@@ -89,7 +91,7 @@ def test_endless_staleness_is_unavailable(desk: ServiceDesk, monkeypatch: pytest
     assert desk.rows("SELECT count(*) FROM node WHERE kind = 3") == [(0,)]
 
 
-def test_refusal_leaves_no_doubt(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outcome_is_unknown_only_during_the_mutation(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a refusal, nothing was changed for certain. The outcome is unknown only while the store executes the
     mutation.
     """
@@ -102,7 +104,9 @@ def test_refusal_leaves_no_doubt(desk: ServiceDesk, monkeypatch: pytest.MonkeyPa
     assert not ctx.submitted
 
 
-def test_doubt_lasts_while_the_store_has_it(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancel_after_the_mutation_began_has_unknown_outcome(
+    desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If a caller is cancelled after the mutation began, the outcome is unknown, also with locks first."""
     for name in ("submit", "submit_held"):
         ctx = desk.ctx()
@@ -137,7 +141,7 @@ def _watch_begin(desk: ServiceDesk, patch: pytest.MonkeyPatch, name: str, look: 
     patch.setattr(desk.node.store, name, watched)
 
 
-def test_write_that_waits_leaves_no_doubt(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancel_before_the_mutation_changes_nothing(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a caller is cancelled before the mutation began, nothing was changed for certain."""
     ctx = desk.ctx()
     seen: list[bool] = []
@@ -156,7 +160,9 @@ def held_writes(desk: ServiceDesk, patch: pytest.MonkeyPatch) -> list[int]:
     return held
 
 
-def test_writer_that_was_outrun_decides_under_locks(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writer_with_twice_stale_permit_takes_locks_and_succeeds(
+    desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A writer whose permit was stale twice takes the locks first, and then succeeds however often the access revision
     moves.
     """
@@ -168,7 +174,7 @@ def test_writer_that_was_outrun_decides_under_locks(desk: ServiceDesk, monkeypat
     assert len(held) == 1
 
 
-def test_refusal_under_locks_is_told(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writer_refused_under_locks_releases_them(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer with locks who has lost the privilege meanwhile is refused, and releases the locks."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     other = ServiceDesk(desk.lab)
@@ -190,7 +196,7 @@ def test_refusal_under_locks_is_told(desk: ServiceDesk, monkeypatch: pytest.Monk
     assert create(desk).name == "a"
 
 
-def test_right_taken_away_meanwhile_is_not_used(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_disabled_before_the_transaction_is_refused(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer who is disabled between decision and transaction is refused."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     other = ServiceDesk(desk.lab)
@@ -203,7 +209,7 @@ def test_right_taken_away_meanwhile_is_not_used(desk: ServiceDesk, monkeypatch: 
     assert desk.rows("SELECT count(*) FROM node WHERE kind = 3") == [(0,)]
 
 
-def test_transfer_counts_at_the_next_request(desk: ServiceDesk) -> None:
+def test_transfer_takes_effect_at_the_next_request(desk: ServiceDesk) -> None:
     """After a transfer the new owner may write, and the former one may not."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.CREATE_TABLE)
     desk.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)

@@ -73,7 +73,7 @@ def expected(kind: LocationKind, other: LocationKind, relation: LocationRelation
 
 
 @pytest.mark.parametrize("kind, other, relation, whose", CELLS)
-def test_every_pair_meets_as_the_table_says(
+def test_every_pair_of_locations_matches_the_expected_table(
     kind: LocationKind, other: LocationKind, relation: LocationRelation, whose: str
 ) -> None:
     """For every pair of kinds, owners and relations the rules give the result of an independent table, in both
@@ -91,7 +91,7 @@ def test_every_pair_meets_as_the_table_says(
 
 @pytest.mark.parametrize("state", LocationState)
 @pytest.mark.parametrize("whose", WHOSE)
-def test_dropped_places_make_way_for_their_owner_alone(state: LocationState, whose: str) -> None:
+def test_dropped_location_can_be_reused_only_by_its_owner(state: LocationState, whose: str) -> None:
     """Only an object at the same location in the same metalake may replace a dropped object of the same owner."""
     for kind, other, relation, is_own in product(LocationKind, LocationKind, LocationRelation, (True, False)):
         new, rival = pair(kind, other, whose=whose, state=state)
@@ -108,7 +108,7 @@ def test_dropped_places_make_way_for_their_owner_alone(state: LocationState, who
         assert verdict is (ClaimVerdict.REPLACES if makes_way else ClaimVerdict.REFUSED)
 
 
-def test_a_conflicting_place_keeps_no_object_out() -> None:
+def test_conflicting_stored_location_does_not_refuse_new_objects() -> None:
     """A stored location that violates the rules does not refuse new objects, but still refuses roots and
     directories.
     """
@@ -120,7 +120,7 @@ def test_a_conflicting_place_keeps_no_object_out() -> None:
         assert judge_claim(new, rival._replace(is_conflicting=True), relation=relation, is_own=False) is wanted
 
 
-def test_exactly_who_has_the_lesser_claim_is_marked() -> None:
+def test_exactly_one_location_of_a_conflicting_pair_is_marked() -> None:
     """Of every stored pair that violates a rule exactly one location is marked, in either order. No other pair has a
     mark.
     """
@@ -144,7 +144,9 @@ def test_exactly_who_has_the_lesser_claim_is_marked() -> None:
         ("WAREHOUSE", "LANCE_DIRECTORY", LocationRelation.ABOVE, "LANCE_DIRECTORY"),
     ],
 )
-def test_who_is_marked(one: str, other: str, relation: LocationRelation, marked: str) -> None:
+def test_kind_or_else_age_decides_which_location_is_marked(
+    one: str, other: str, relation: LocationRelation, marked: str
+) -> None:
     """Of two conflicting locations, a directory, a location that contains a root, or an external fileset is marked,
     else the younger location.
     """
@@ -176,7 +178,9 @@ def test_roots_of_two_metalakes_are_both_marked() -> None:
         ("file:///a", "file:///", LocationRelation.BELOW),
     ],
 )
-def test_relation_of(location: str, other: str, relation: LocationRelation | None) -> None:
+def test_containment_is_decided_by_whole_path_segments(
+    location: str, other: str, relation: LocationRelation | None
+) -> None:
     """One location contains another by whole path segments, not by a prefix of a name."""
     assert relation_of(location, other) is relation
     assert relation_of(other, location) is (None if relation is None else relation.inverse)

@@ -72,14 +72,14 @@ def play(template: Path, folder: Path, story: Callable[[Stage], Awaitable[T]]) -
     return asyncio.run(run())
 
 
-def test_two_catalogs_are_seen_at_one_moment(sqlite_template: Path, tmp_path: Path) -> None:
+def test_two_catalogs_are_read_consistently(sqlite_template: Path, tmp_path: Path) -> None:
     """Although `side` loses its table before `main` does, no reader sees the table missing in `main` and present in
     `side`.
     """
     assert play(sqlite_template, tmp_path, told_while_both_go) == (False, False)
 
 
-def test_without_the_question_for_one_moment_it_would_mix(
+def test_without_the_consistency_check_the_read_is_mixed(
     sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the consistency check, the same scenario returns such a mixed state."""
@@ -88,7 +88,7 @@ def test_without_the_question_for_one_moment_it_would_mix(
     assert play(sqlite_template, tmp_path, told_while_both_go) == (False, True)
 
 
-def test_each_catalog_is_refused_as_alone(sqlite_template: Path, tmp_path: Path) -> None:
+def test_missing_or_hidden_catalog_fails_the_whole_read(sqlite_template: Path, tmp_path: Path) -> None:
     """A missing or hidden catalog fails the whole read with the error that a read of that catalog alone gives."""
 
     async def told(stage: Stage) -> list[str]:
@@ -106,7 +106,7 @@ def test_each_catalog_is_refused_as_alone(sqlite_template: Path, tmp_path: Path)
     assert "eve" in second
 
 
-def test_nothing_is_asked_for_no_catalog(sqlite_template: Path, tmp_path: Path) -> None:
+def test_read_of_no_catalogs_sends_no_query(sqlite_template: Path, tmp_path: Path) -> None:
     """A read of no catalogs sends no query."""
 
     async def told(stage: Stage) -> int:

@@ -57,7 +57,7 @@ def walk(desk: ServiceDesk, size: int, *, ctx: Context | None = None) -> list[st
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 5, 17, 59, 60, 61])
-def test_pages_make_the_whole(full: ServiceDesk, size: int) -> None:
+def test_pages_of_any_size_have_every_name_once(full: ServiceDesk, size: int) -> None:
     """Pages of any size, with cached and uncached blocks, have every name once and in order."""
     fresh = Node(full.lab.open())
 
@@ -67,7 +67,7 @@ def test_pages_make_the_whole(full: ServiceDesk, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 4, 7, None])
-def test_pages_hold_what_the_caller_sees(full: ServiceDesk, size: int | None) -> None:
+def test_hidden_names_do_not_count_towards_the_page_size(full: ServiceDesk, size: int | None) -> None:
     """Hidden names do not count towards the page size, and the last page is marked as last."""
     full.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     seen = NAMES[2::9]
@@ -80,7 +80,7 @@ def test_pages_hold_what_the_caller_sees(full: ServiceDesk, size: int | None) ->
         assert asked == seen
 
 
-def test_whole_list_is_the_same_objects_again(full: ServiceDesk) -> None:
+def test_unchanged_list_returns_identical_part_objects(full: ServiceDesk) -> None:
     """A list without pages returns the identical part objects until one of them changes. A page that was cut is never
     identical.
     """
@@ -103,7 +103,7 @@ def test_whole_list_is_the_same_objects_again(full: ServiceDesk) -> None:
     assert not cut.whole
 
 
-def test_sights_keep_so_many_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_of_visible_names_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The visible names of blocks are cached up to a number of names; the least recently used are evicted."""
     monkeypatch.setattr(name_pages, "VISIBLE_NAMES_MAX", 20 * (name_pages.VISIBLE_NAMES_OVERHEAD + 1))
     visible_objects = name_pages.VisibleNamesCache()
@@ -116,7 +116,7 @@ def test_sights_keep_so_many_names(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(visible_objects.get(number) is not None for number in range(1, 70)) == 0
 
 
-def test_pages_survive_changes_elsewhere(full: ServiceDesk) -> None:
+def test_changes_elsewhere_keep_cached_blocks(full: ServiceDesk) -> None:
     """Changes elsewhere, and added or removed names, keep the other cached blocks."""
     ctx = full.ctx()
     walk(full, 10, ctx=ctx)
@@ -132,7 +132,7 @@ def test_pages_survive_changes_elsewhere(full: ServiceDesk) -> None:
     assert COLD_READS[()] - before <= 4, "create and drop read a few rows, the pages none"
 
 
-def test_walk_while_names_change(full: ServiceDesk) -> None:
+def test_paging_during_changes_returns_stable_names_once(full: ServiceDesk) -> None:
     """A reader who pages while names change receives every name that exists throughout, exactly once."""
     found, after, number = list[str](), "", 0
     fresh = Node(full.lab.open())
@@ -167,7 +167,7 @@ def test_page_reads_no_more_than_it_needs(full: ServiceDesk, monkeypatch: pytest
     assert sum(rows) <= 4 + 1 + 4
 
 
-def test_others_have_their_turn_during_a_long_list(full: ServiceDesk) -> None:
+def test_long_list_does_not_block_the_event_loop(full: ServiceDesk) -> None:
     """During a list that needs many reads, other tasks run on the event loop."""
     fresh = Node(full.lab.open())
     turns: list[int] = []
@@ -187,7 +187,7 @@ def test_others_have_their_turn_during_a_long_list(full: ServiceDesk) -> None:
     assert len(turns) >= 60 // 16
 
 
-def test_list_that_does_not_fit_the_budget(full: ServiceDesk) -> None:
+def test_list_larger_than_the_view_budget_is_answered(full: ServiceDesk) -> None:
     """A listing that is larger than the view's budget is answered, because the view keeps the facts of a request until
     its end.
     """
@@ -199,7 +199,7 @@ def test_list_that_does_not_fit_the_budget(full: ServiceDesk) -> None:
     assert not fresh.view._leases
 
 
-def test_empty_and_missing_listings(desk: ServiceDesk) -> None:
+def test_empty_listings_are_cached(desk: ServiceDesk) -> None:
     """An empty listing is cached, too."""
     desk.namespace("a")
 
@@ -209,7 +209,7 @@ def test_empty_and_missing_listings(desk: ServiceDesk) -> None:
     assert found.texts() == []
 
 
-def test_lease_ends_and_the_budget_holds_again() -> None:
+def test_view_returns_to_its_budget_after_the_request() -> None:
     """The view may exceed its budget only during a request. Afterwards it drops the old generation."""
     view = StoreView(bytes_max=1_000)
     lease = view.lease()

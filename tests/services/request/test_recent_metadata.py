@@ -14,7 +14,7 @@ def document(node_id: int, version: int = 1, *, size: int = 100) -> MetadataDocu
     return MetadataDocument(node_id, version, "uuid", "file:///t", f"file:///t/metadata/{version}.json", b"x" * size)
 
 
-def test_only_the_very_version_is_found() -> None:
+def test_other_version_or_table_is_a_cache_miss() -> None:
     """Another version or another table is a cache miss."""
     kept = RecentMetadata()
 
@@ -26,7 +26,7 @@ def test_only_the_very_version_is_found() -> None:
     assert kept.get(document(2)) is None
 
 
-def test_the_oldest_go_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oldest_entries_are_evicted_beyond_the_byte_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cache is limited in bytes and evicts the oldest entries. A new commit renews a table's entry."""
     monkeypatch.setattr(recent_metadata, "BYTES_MAX", 350)
     kept = RecentMetadata()
@@ -40,7 +40,7 @@ def test_the_oldest_go_when_there_is_too_much(monkeypatch: pytest.MonkeyPatch) -
     assert [kept.get(each) for each in (document(3), document(1, 2), document(4))] == [{"id": 3}, {"id": 1}, {"id": 4}]
 
 
-def test_long_documents_are_not_kept() -> None:
+def test_long_documents_are_not_cached() -> None:
     """Long documents are not cached."""
     kept = RecentMetadata()
 

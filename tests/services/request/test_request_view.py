@@ -26,7 +26,7 @@ def read(desk: ServiceDesk, scope: RequestScope, what: Any, *, user: str = "admi
     return desk.run((node or desk.node).ctx(user).read(scope, what))
 
 
-def test_zones_of_a_scope(desk: ServiceDesk) -> None:
+def test_scope_uses_the_clocks_of_all_its_zones(desk: ServiceDesk) -> None:
     """A scope needs the clocks of all parts that it names, the server's first. Objects use the clock of their zone."""
     lake, main = read(desk, MAIN, lambda request_view: (request_view.metalake.id, request_view.catalog.id))
 
@@ -38,7 +38,7 @@ def test_zones_of_a_scope(desk: ServiceDesk) -> None:
 
 
 @pytest.mark.parametrize("fresh", [True, False])
-def test_missing_catalog_is_told_to_who_may_know(desk: ServiceDesk, fresh: bool) -> None:
+def test_missing_catalog_is_not_found_only_for_privileged_users(desk: ServiceDesk, fresh: bool) -> None:
     """A missing catalog is NotFound for a user who could load it. Other users get the refusal that an existing catalog
     would give.
     """
@@ -57,7 +57,9 @@ def test_missing_catalog_is_told_to_who_may_know(desk: ServiceDesk, fresh: bool)
 
 
 @pytest.mark.parametrize("kind, name", [(Kind.NAMESPACE, ("b",)), (Kind.TABLE, ("a", "u")), (Kind.TABLE, ("b", "u"))])
-def test_what_is_missing_looks_like_what_is_closed(desk: ServiceDesk, kind: Kind, name: tuple[str, ...]) -> None:
+def test_missing_object_is_refused_like_an_inaccessible_one(
+    desk: ServiceDesk, kind: Kind, name: tuple[str, ...]
+) -> None:
     """`look_up` raises NotFound for a caller who may perform the action at that path, and else the refusal for an
     existing object.
     """
@@ -73,7 +75,7 @@ def test_what_is_missing_looks_like_what_is_closed(desk: ServiceDesk, kind: Kind
     assert "does not exist" not in str(refused.value)
 
 
-def test_a_view_of_it_is_no_right(desk: ServiceDesk) -> None:
+def test_cached_decision_is_invalid_when_its_facts_change(desk: ServiceDesk) -> None:
     """A cached decision becomes invalid when its facts change: it applies neither to a former owner nor to a later user
     of the same name.
     """
@@ -100,7 +102,7 @@ def test_a_view_of_it_is_no_right(desk: ServiceDesk) -> None:
     assert seen == [False, True, False]
 
 
-def test_permit_takes_a_decision_that_was_a_yes(desk: ServiceDesk) -> None:
+def test_permit_needs_an_allowed_decision(desk: ServiceDesk) -> None:
     """A permit can be made only from allowed decisions, and needs at least one."""
 
     def permit(request_view: RequestView) -> object:
@@ -113,7 +115,7 @@ def test_permit_takes_a_decision_that_was_a_yes(desk: ServiceDesk) -> None:
         read(desk, MAIN, lambda s: s.permit("command"))
 
 
-def test_traits_follow_their_catalog(desk: ServiceDesk) -> None:
+def test_catalog_traits_are_recomputed_after_a_change(desk: ServiceDesk) -> None:
     """Values derived from a catalog are computed once per state of the catalog. A change applies at the next request on
     every node.
     """
@@ -129,7 +131,7 @@ def test_traits_follow_their_catalog(desk: ServiceDesk) -> None:
     assert [each.record.properties.get("team") for each in (*before, *after)] == [None, None, None, "blue", "blue"]
 
 
-def test_a_successor_has_traits_of_its_own(desk: ServiceDesk) -> None:
+def test_new_catalog_of_the_same_name_has_its_own_traits(desk: ServiceDesk) -> None:
     """A new catalog with another provider under the same name has its own derived values, also on nodes that cached
     those of the first catalog.
     """
@@ -144,7 +146,7 @@ def test_a_successor_has_traits_of_its_own(desk: ServiceDesk) -> None:
     assert first[2] != second[2]
 
 
-def test_without_a_catalog_there_are_no_traits(desk: ServiceDesk) -> None:
+def test_reading_traits_without_a_catalog_raises(desk: ServiceDesk) -> None:
     """If a scope names no catalog, or a missing one, reading values derived from the catalog raises an error."""
     for scope in (RequestScope(LAKE), RequestScope(LAKE, "mair")):
         with pytest.raises(NotFound):

@@ -33,7 +33,7 @@ def keys_held(*keys: bytes) -> SealingKeys:
     return found
 
 
-def test_no_secret_is_left_and_all_come_back() -> None:
+def test_sealed_values_hide_secrets_and_unseal_to_the_originals() -> None:
     """A sealed value does not contain the secret and names its key. Other properties are unchanged, and unsealing
     restores all values.
     """
@@ -57,7 +57,7 @@ def test_no_secret_is_left_and_all_come_back() -> None:
         st.sampled_from([*SECRETS, *PLAIN, "token", "x"]), st.text(max_size=40) | st.just("a://b:c@d?key=e&sig=f#g")
     )
 )
-def test_whatever_is_sealed_opens(properties: dict[str, str]) -> None:
+def test_any_text_can_be_sealed_and_unsealed(properties: dict[str, str]) -> None:
     """Any text can be sealed and unsealed, and does not occur in the sealed value."""
     keys = keys_held(ONE)
     sealed = keys.sealed(properties)
@@ -67,7 +67,7 @@ def test_whatever_is_sealed_opens(properties: dict[str, str]) -> None:
     assert all(keys_of(value) for name, value in sealed.items() if is_secret(name) and value)
 
 
-def test_a_url_keeps_its_shape() -> None:
+def test_sealed_password_in_a_url_is_masked_for_readers() -> None:
     """A sealed password in a URL is masked for readers like an unsealed one."""
     sealed = keys_held(ONE).sealed(SECRETS)
 
@@ -75,7 +75,7 @@ def test_a_url_keeps_its_shape() -> None:
     assert mask_passwords(sealed["uri"]) == "thrift://u:******@h:1"
 
 
-def test_the_newest_key_seals_and_older_ones_open() -> None:
+def test_rotation_seals_with_newest_and_unseals_with_old_keys() -> None:
     """After a key rotation old values can be unsealed, and a write seals them with the newest key."""
     before = keys_held(ONE).sealed(SECRETS)
     both = keys_held(ONE, TWO)
@@ -87,7 +87,7 @@ def test_the_newest_key_seals_and_older_ones_open() -> None:
     assert keys_held(TWO).opened(after) == SECRETS
 
 
-def test_a_key_that_is_gone_is_named() -> None:
+def test_value_with_missing_key_is_refused_with_the_key_id() -> None:
     """A value whose key is missing stays sealed and is not sealed again. Its use is refused with the key's id."""
     sealed = keys_held(ONE).sealed(SECRETS)
     other = keys_held(TWO)
@@ -98,7 +98,7 @@ def test_a_key_that_is_gone_is_named() -> None:
     check_usable(other.opened(other.sealed(sealed | SECRETS)))
 
 
-def test_a_secret_opens_under_its_own_name_alone() -> None:
+def test_sealed_value_is_bound_to_its_property() -> None:
     """A sealed value is bound to its property and cannot be moved to another; an altered value is refused."""
     keys = keys_held(ONE)
     sealed = keys.sealed(SECRETS)["s3.secret-access-key"]
@@ -108,7 +108,7 @@ def test_a_secret_opens_under_its_own_name_alone() -> None:
     assert keys.opened({"s3.secret-access-key": altered}) == {"s3.secret-access-key": altered}
 
 
-def test_nobody_else_seals() -> None:
+def test_sealed_value_from_a_client_is_refused() -> None:
     """A value from a client that has the form of a sealed one is refused, because the server would unseal it for the
     client.
     """
@@ -119,7 +119,7 @@ def test_nobody_else_seals() -> None:
             check_unmasked({name: value})
 
 
-def test_without_keys_nothing_is_sealed() -> None:
+def test_properties_are_stored_unchanged_without_keys() -> None:
     """Without keys, properties are stored unchanged."""
     keys = keys_held()
 
@@ -127,7 +127,7 @@ def test_without_keys_nothing_is_sealed() -> None:
     assert keys.current is None
 
 
-def test_a_server_makes_its_key_once(tmp_path: Path) -> None:
+def test_key_file_is_private_and_shared_between_processes(tmp_path: Path) -> None:
     """The key file is private, and a second process uses the same key. A rotation keeps the old key, and other
     processes see the new one.
     """
@@ -145,7 +145,7 @@ def test_a_server_makes_its_key_once(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["secrets.key"]
 
 
-def test_a_file_that_others_read_is_refused(tmp_path: Path) -> None:
+def test_key_file_readable_by_others_or_invalid_is_refused(tmp_path: Path) -> None:
     """A key file that others can read, or that has an invalid line, is refused without quoting its content. An error at
     a later read keeps the loaded keys.
     """
@@ -165,7 +165,7 @@ def test_a_file_that_others_read_is_refused(tmp_path: Path) -> None:
     assert keys.opened(keys.sealed(SECRETS)) == SECRETS
 
 
-def test_a_file_of_the_operator_is_never_written(tmp_path: Path) -> None:
+def test_rotation_does_not_write_the_operators_key_file(tmp_path: Path) -> None:
     """If an operator manages the key file, a rotation uses the operator's newest key and does not write the file."""
     file = tmp_path / "keys"
     file.touch(0o600)
@@ -185,7 +185,7 @@ def keys_in(file: Path) -> SealingKeys:
     return found
 
 
-def test_no_two_seals_are_alike() -> None:
+def test_sealing_the_same_secret_twice_gives_different_values() -> None:
     """Sealing the same secret twice gives different values."""
     keys = keys_held(os.urandom(32))
 

@@ -30,13 +30,13 @@ def generic(desk: ServiceDesk) -> ServiceDesk:
     return desk
 
 
-def test_an_iceberg_table_needs_its_own_catalog(generic: ServiceDesk) -> None:
+def test_iceberg_table_in_a_lance_catalog_is_refused(generic: ServiceDesk) -> None:
     """An Iceberg table is refused in a catalog of Lance tables, and the message names the catalog's format."""
     with pytest.raises(BadRequest, match="Catalog vectors contains Lance tables"):
         generic.run(table_create(generic.ctx(), VECTORS, namespace=("a",), request=new_table("t")))
 
 
-def test_lists_and_loads_agree(generic: ServiceDesk) -> None:
+def test_lance_catalog_lists_and_loads_no_iceberg_tables(generic: ServiceDesk) -> None:
     """In a catalog of Lance tables, lists of Iceberg tables are empty, and loading one is NotFound."""
     listed = generic.run(generic.ctx().read(VECTORS, lambda request_view: tables_list(request_view, ("a",)).texts()))
 
@@ -45,7 +45,7 @@ def test_lists_and_loads_agree(generic: ServiceDesk) -> None:
         generic.run(generic.ctx().read(VECTORS, lambda request_view: table_load(request_view, ("a",), "t")))
 
 
-def test_namespaces_nest_there(generic: ServiceDesk) -> None:
+def test_namespaces_nest_in_a_lance_catalog(generic: ServiceDesk) -> None:
     """Namespaces nest in a Lance catalog, and a name is unique across kinds."""
     generic.run(namespace_create(generic.ctx(), VECTORS, levels=("a", "b", "c"), properties={}))
 

@@ -37,7 +37,7 @@ def work_of(desk: ServiceDesk, lease_ms: int) -> TaskContext:
     )  # fmt: skip
 
 
-def test_what_comes_of_it(desk: ServiceDesk) -> None:
+def test_work_returns_the_result_or_error_of_the_call(desk: ServiceDesk) -> None:
     """The result or the error of the call is the result of the work."""
     work = work_of(desk, LONG_MS)
 
@@ -49,7 +49,7 @@ def test_what_comes_of_it(desk: ServiceDesk) -> None:
         desk.run(work.run_in_thread(fail))
 
 
-def test_who_gets_on_keeps_the_task(desk: ServiceDesk) -> None:
+def test_heartbeats_renew_the_lease_and_publish_progress(desk: ServiceDesk) -> None:
     """While the heartbeat counter increases, the lease is renewed and the progress is published."""
     work = work_of(desk, 3 * SHORT_MS)
     seen = threading.Event()
@@ -77,7 +77,7 @@ def test_who_gets_on_keeps_the_task(desk: ServiceDesk) -> None:
     assert until
 
 
-def test_who_gets_on_no_more_is_left_to_itself(desk: ServiceDesk) -> None:
+def test_call_without_heartbeats_fails_with_a_temporary_error(desk: ServiceDesk) -> None:
     """A call that sends no heartbeat for the time of a lease fails with a temporary error, and its thread ends at its
     next heartbeat.
     """
@@ -99,7 +99,7 @@ def test_who_gets_on_no_more_is_left_to_itself(desk: ServiceDesk) -> None:
     assert ended.wait(GIVEN_UP_S)
 
 
-def test_who_is_not_waited_for_is_stopped(desk: ServiceDesk) -> None:
+def test_node_stop_cancels_tasks_and_their_threads(desk: ServiceDesk) -> None:
     """When the node stops, tasks are cancelled, and their threads end at the next heartbeat."""
     work = work_of(desk, LONG_MS)
     began, ended = threading.Event(), threading.Event()

@@ -29,7 +29,7 @@ def runs(desk: ServiceDesk, count: int) -> None:
 
 
 @pytest.mark.parametrize("keep_ms,left", [(90 * DAY_MS, (1, 2)), (0, (RUNS_AT_ONCE + 3, RUNS_AT_ONCE + 3))])
-def test_old_runs_and_their_declarations_go(desk: ServiceDesk, keep_ms: int, left: tuple[int, int]) -> None:
+def test_old_runs_and_their_unused_versions_are_deleted(desk: ServiceDesk, keep_ms: int, left: tuple[int, int]) -> None:
     """With a limit, the task deletes all runs that ended before it and the versions that have no other runs. Without a
     limit it deletes nothing.
     """

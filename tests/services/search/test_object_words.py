@@ -31,7 +31,7 @@ def document(columns: list[tuple[str, str]], comment: str) -> bytes:
 
 
 @given(TEXT, st.lists(TEXT, max_size=3), st.lists(st.tuples(TEXT, TEXT | st.just("")), max_size=3), TEXT, st.data())
-def test_an_object_has_the_words_that_are_indexed(
+def test_object_matches_its_indexed_words_and_ancestor_names(
     name: str, above: list[str], columns: list[tuple[str, str]], comment: str, data: st.DataObject
 ) -> None:
     """An object matches if each word is one of its indexed words or occurs in a name above it, and at least one is its
@@ -57,7 +57,7 @@ def test_an_object_has_the_words_that_are_indexed(
         assert match.where != "comment" or is_met(word, own.comment)
 
 
-def test_one_text_with_all_words_is_the_best() -> None:
+def test_column_with_all_words_ranks_highest() -> None:
     """A column with all words ranks above several columns with one word each. A column with exactly the query's words
     ranks highest.
     """
@@ -76,7 +76,7 @@ def test_one_text_with_all_words_is_the_best() -> None:
     assert match_words(("arr", "delay"), stats, above=(), body=body) == [("name", "arr_stats"), ("column", "arr_delay")]
 
 
-def test_a_comment_is_cut_around_the_word() -> None:
+def test_long_comment_excerpt_contains_the_word() -> None:
     """The excerpt of a long comment contains the word, and marks where the comment is cut."""
     body = document([], f"{'Flights and their times. ' * 40}Observed weather\nby the hour. {'Sources follow. ' * 40}")
 
@@ -89,7 +89,7 @@ def test_a_comment_is_cut_around_the_word() -> None:
 
 
 @given(st.lists(st.lists(TEXT, max_size=3), max_size=6), TEXT)
-def test_joined_texts_have_the_words_of_each_text(texts: list[list[str]], asked: str) -> None:
+def test_scan_of_joined_texts_returns_each_matching_text_once(texts: list[list[str]], asked: str) -> None:
     """A scan of joined texts finds exactly the texts that have a word with the given prefix, each once and in order."""
     each = [words_of(text) for text in texts]
     joined = JoinedTexts(each)

@@ -9,7 +9,7 @@ from limnos.model.kinds import Kind
 from limnos.services.search.questions import SEARCHED, TEXT_MAX, question_of
 
 
-def test_words_and_filters() -> None:
+def test_query_is_parsed_into_words_and_filters() -> None:
     """Quotes group words, known keys become filters, and a colon after any other word belongs to the word."""
     found = question_of('Flights "New York" kind:table tag:level=high owner:etl in:main.raw a:b format:Lance')
 
@@ -20,7 +20,7 @@ def test_words_and_filters() -> None:
     assert (found.below, found.table_format, found.path) == (("main", "raw"), "lance", ())
 
 
-def test_a_path_a_number_and_filters_beside_the_text() -> None:
+def test_query_may_be_a_path_or_id_with_separate_filters() -> None:
     """A text without filters may be a path or an id. Filters may also be passed as separate parameters."""
     assert question_of("main.`a b`.T").path == ("main", "a b", "T")
     assert question_of("1042").number == 1042
@@ -33,14 +33,14 @@ def test_a_path_a_number_and_filters_beside_the_text() -> None:
     "text",
     ["", "  ", '""', "in:main", "format:lance", "kind:thing x", "in:a..b x", "x" * (TEXT_MAX + 1), "a " * 11],
 )
-def test_no_question(text: str) -> None:
+def test_empty_or_invalid_query_is_bad_request(text: str) -> None:
     """An empty query, an unknown kind, a bad path, and exceeded limits are BadRequest."""
     with pytest.raises(BadRequest):
         question_of(text)
 
 
 @pytest.mark.parametrize("text", ["in:main", "format:lance"])
-def test_a_filter_that_needs_a_word_says_so(text: str) -> None:
+def test_filter_without_a_required_word_is_explained(text: str) -> None:
     """The message for `in:` or `format:` alone says that a word must accompany it."""
     with pytest.raises(BadRequest, match=rf"^{text.partition(':')[0]}: needs a word, tag:, owner: or kind: beside it"):
         question_of(text)

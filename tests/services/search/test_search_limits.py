@@ -50,7 +50,7 @@ def search(node: DriverNode, question: str, user: str, limit: int) -> dict:  # n
 
 
 @pytest.mark.parametrize("is_indexed", [True, False])
-def test_fewer_hits_are_the_first_of_more(node: DriverNode, is_indexed: bool) -> None:  # noqa: F811 - a fixture
+def test_limited_hits_are_the_first_of_all_hits(node: DriverNode, is_indexed: bool) -> None:  # noqa: F811 - a fixture
     """With each limit the hits are the first ones of all hits: shorter paths first, then the latest changes, in every
     tier. The answer says whether further hits exist.
     """
@@ -77,7 +77,7 @@ def test_fewer_hits_are_the_first_of_more(node: DriverNode, is_indexed: bool) ->
                 assert answer["more"] is (limit < count)
 
 
-def test_a_hidden_object_is_no_correction(node: DriverNode) -> None:  # noqa: F811 - a fixture
+def test_correction_is_never_suggested_from_hidden_objects(node: DriverNode) -> None:  # noqa: F811 - a fixture
     """A correction is suggested only to a caller who may load an object with that word, however many hidden objects
     have it.
     """

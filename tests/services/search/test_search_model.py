@@ -108,7 +108,7 @@ def search(node: DriverNode, asked: list[str], user: str) -> set[str]:
 
 
 @pytest.mark.parametrize("seed", range(LAKES))
-def test_both_nodes_find_what_the_model_has(nodes: tuple[DriverNode, DriverNode], seed: int) -> None:
+def test_search_on_another_node_matches_the_model(nodes: tuple[DriverNode, DriverNode], seed: int) -> None:
     """After each random change on one node, the other node finds exactly the model's tables, for an owner and a
     reader.
     """
@@ -136,7 +136,7 @@ def test_both_nodes_find_what_the_model_has(nodes: tuple[DriverNode, DriverNode]
     assert other.get(table_path(open_space, "first"), user="ana").status == 403
 
 
-def test_words_of_dropped_tables_are_forgotten(nodes: tuple[DriverNode, DriverNode]) -> None:
+def test_words_of_dropped_tables_are_deleted(nodes: tuple[DriverNode, DriverNode]) -> None:
     """When the last table with a word is dropped or renamed, the word is deleted from the vocabulary. Other words are
     not.
     """

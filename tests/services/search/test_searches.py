@@ -22,7 +22,7 @@ def is_on_loop() -> bool:
     return True
 
 
-def test_large_documents_are_parsed_beside_the_event_loop(
+def test_large_documents_are_not_parsed_on_the_event_loop(
     node: DriverNode,  # noqa: F811 - a fixture
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

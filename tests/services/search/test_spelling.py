@@ -20,7 +20,7 @@ from limnos.services.search.words import words_of
 
 
 @pytest.mark.parametrize("word", ["flights", "orders2024", "übergrösse", "рейсы"])
-def test_every_error_of_one_letter_leads_back(word: str) -> None:
+def test_near_words_of_a_one_letter_error_include_the_right_word(word: str) -> None:
     """A word with two letters swapped, or one letter missing, doubled or replaced, has the right word among its near
     words.
     """
@@ -34,7 +34,7 @@ def test_every_error_of_one_letter_leads_back(word: str) -> None:
         assert wrong == word or word in near_words(wrong), wrong
 
 
-def test_near_words_are_each_once_and_other_words() -> None:
+def test_near_words_are_unique_and_exclude_the_word_itself() -> None:
     """Near words are unique and do not include the word itself. Very short and very long words have none."""
     near = near_words("aaab")
 
@@ -44,7 +44,7 @@ def test_near_words_are_each_once_and_other_words() -> None:
     assert near_words("abc") == near_words("x" * (SPELLED_MAX + 1)) == []
 
 
-def test_words_that_may_be_suggested() -> None:
+def test_short_long_and_numeric_words_are_not_suggested() -> None:
     """Short words, long words, numbers and prefixes of words are not suggested."""
     assert spelled_words(["id flights 2024 x1y2", "", "y" * 40]) == {"flights", "x1y2"}
     assert has_word("flights", texts=["daily flights"], names=[])
@@ -61,6 +61,6 @@ def test_words_that_may_be_suggested() -> None:
         ("daily_fligths", "daily_flights"),
     ],
 )
-def test_corrected_queries(text: str, expected: str) -> None:
+def test_correction_replaces_whole_words_and_keeps_filters(text: str, expected: str) -> None:
     """A correction replaces whole words only, and filters stay."""
     assert corrected(text, Suggestion("fligths", "flights")) == expected

@@ -131,7 +131,7 @@ def check(node: DriverNode, seed: int) -> int:
 
 
 @pytest.mark.parametrize("first", range(0, LAKES, EACH))
-def test_no_name_is_told_that_one_may_not_see(tmp_path: Path, empty_database: Path, first: int) -> None:  # noqa: F811
+def test_search_results_omit_objects_hidden_from_the_user(tmp_path: Path, empty_database: Path, first: int) -> None:  # noqa: F811
     """Hits, counts and suggestions of a user are those of the admin, without the objects that the user may not load."""
     (tmp_path / empty_database.name).write_bytes(empty_database.read_bytes())
     with node_at(tmp_path) as node:

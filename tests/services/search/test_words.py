@@ -15,7 +15,7 @@ from limnos.services.search.words import WORD_MAX, is_met, question_words, words
         ("flights", "fl"),
     ],
 )  # fmt: skip
-def test_a_word_meets_parts_of_a_name_by_their_start(name: str, asked: str) -> None:
+def test_name_parts_match_by_prefix(name: str, asked: str) -> None:
     """Names are split at separators, digits and capitals. The parts, runs of adjacent parts and the whole name match by
     prefix.
     """
@@ -25,12 +25,12 @@ def test_a_word_meets_parts_of_a_name_by_their_start(name: str, asked: str) -> N
 
 
 @pytest.mark.parametrize("name, asked", [("flights", "lights"), ("flight_id", "idx"), ("a b", "abc")])
-def test_other_words_are_not_met(name: str, asked: str) -> None:
+def test_inner_longer_and_missing_words_do_not_match(name: str, asked: str) -> None:
     """A word inside another word, a longer word and a missing word do not match."""
     assert not all(is_met(word, words_of([name])) for word in question_words([asked]))
 
 
-def test_words_are_bounded() -> None:
+def test_word_length_is_bounded_in_names_and_queries() -> None:
     """Overlong words are truncated in names and in queries alike, words of one letter are not searched, and each word
     occurs once.
     """

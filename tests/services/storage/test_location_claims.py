@@ -83,7 +83,7 @@ def meet(
     return lab.run(both())
 
 
-def test_transactions_lock_all_locations_before_the_first_claim(lab: StoreLab, world: StoreWorld) -> None:
+def test_opposite_claims_of_data_paths_do_not_deadlock(lab: StoreLab, world: StoreWorld) -> None:
     """Two transactions that claim the same data paths in opposite orders do not deadlock. The second one waits before
     its first table, and is refused when the first one has committed.
     """
@@ -102,7 +102,7 @@ def test_transactions_lock_all_locations_before_the_first_claim(lab: StoreLab, w
     assert isinstance(results[1], BadRequest)
 
 
-def test_location_above_another_is_locked_in_the_same_order(lab: StoreLab, world: StoreWorld) -> None:
+def test_claim_of_a_parent_location_does_not_deadlock(lab: StoreLab, world: StoreWorld) -> None:
     """A table at a location above another transaction's second table waits before that table is inserted, and does not
     deadlock with it.
     """
@@ -117,7 +117,7 @@ def test_location_above_another_is_locked_in_the_same_order(lab: StoreLab, world
     assert isinstance(results[1], BadRequest)
 
 
-def test_locks_name_a_location_in_one_spelling(lab: StoreLab, world: StoreWorld) -> None:
+def test_two_spellings_of_a_location_share_one_lock(lab: StoreLab, world: StoreWorld) -> None:
     """Tables of two catalogs at one location in two spellings wait for each other, and only the first one gets the
     location.
     """

@@ -43,7 +43,7 @@ def homes(desk: ServiceDesk, *levels: str) -> tuple[str | None, str, str]:
     return desk.run(desk.ctx().read(MAIN, read))
 
 
-def test_nearest_location_counts(desk: ServiceDesk) -> None:
+def test_nearest_ancestors_location_applies(desk: ServiceDesk) -> None:
     """The location of a namespace applies to all descendants, unless a nearer ancestor has one. The default is the
     warehouse.
     """
@@ -65,7 +65,7 @@ def record(location: str | None) -> NamespaceRecord:
     return NamespaceRecord(comment=None, properties={} if location is None else {"location": location})
 
 
-def test_only_what_changes_is_checked(desk: ServiceDesk) -> None:
+def test_only_a_changed_location_is_validated(desk: ServiceDesk) -> None:
     """A new location must be allowed and is stored with its scheme. An unchanged location is not validated again."""
 
     def read(request_view: RequestView) -> list[str | None]:

@@ -26,7 +26,7 @@ def looked(desk: ServiceDesk, story: Callable[[TransactionView], None], user: st
     desk.run(desk.ctx(user).read(MAIN, lambda request_view: story(TransactionView(request_view))))
 
 
-def test_every_method_that_reads_names_is_its_own() -> None:
+def test_all_reading_methods_are_overridden() -> None:
     """The transaction view overrides every method that reads names, nodes or owners, so that the effects of earlier
     operations are visible.
     """
@@ -44,7 +44,7 @@ def test_every_method_that_reads_names_is_its_own() -> None:
     )  # find walks by itself, and decisions read again
 
 
-def test_moved_away_and_made_anew(desk: ServiceDesk) -> None:
+def test_new_object_under_a_moved_objects_old_name_is_distinct(desk: ServiceDesk) -> None:
     """A moved object has its new name and ancestors, its old name is free, and a new object under the old name is a
     different one.
     """
@@ -75,7 +75,7 @@ def test_moved_away_and_made_anew(desk: ServiceDesk) -> None:
     looked(desk, story)
 
 
-def test_subtree_goes_along(desk: ServiceDesk) -> None:
+def test_objects_of_a_moved_namespace_have_its_new_name(desk: ServiceDesk) -> None:
     """Objects in a moved namespace are found only below its new name."""
     for levels in (("a",), ("a", "b"), ("c",)):
         desk.namespace(*levels)
@@ -93,7 +93,7 @@ def test_subtree_goes_along(desk: ServiceDesk) -> None:
     looked(desk, story)
 
 
-def test_rights_are_those_of_the_new_place(desk: ServiceDesk) -> None:
+def test_moved_objects_have_the_privileges_of_the_new_namespace(desk: ServiceDesk) -> None:
     """Privileges on a namespace apply to objects moved into it and end for those moved out of it. Created objects
     belong to the caller.
     """
@@ -123,7 +123,7 @@ def test_rights_are_those_of_the_new_place(desk: ServiceDesk) -> None:
     looked(desk, story, "bob")
 
 
-def test_the_moment_itself_stays_as_it_is(desk: ServiceDesk) -> None:
+def test_effects_do_not_change_other_views(desk: ServiceDesk) -> None:
     """Effects that are recorded in one transaction view change neither the node's view nor other request views."""
     desk.namespace("a")
     desk.table("a", "t")

@@ -95,7 +95,7 @@ def neighbour(desk: ServiceDesk) -> Node:
 
 
 @pytest.mark.parametrize("taken", TABLES)
-def test_right_that_goes_meanwhile(
+def test_revoked_privilege_refuses_the_transaction(
     three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, taken: str
 ) -> None:
     """If a privilege on any table is revoked after the decision, the whole transaction is refused and its files are
@@ -120,7 +120,7 @@ def test_right_that_goes_meanwhile(
     assert len(files) == count
 
 
-def test_access_that_moves_costs_no_second_file(
+def test_unrelated_privilege_change_rebuilds_no_metadata(
     three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If only privileges of other users changed, the transaction is authorized again and no metadata file is
@@ -141,7 +141,9 @@ def test_access_that_moves_costs_no_second_file(
     assert (len(files), LOST_RACES[()]) == (3, lost)
 
 
-def test_rival_of_one_table(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rival_commit_rebuilds_only_that_tables_metadata(
+    three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If another node has committed to one table, only that table's metadata is rebuilt, and its first file is
     deleted.
     """
@@ -166,7 +168,9 @@ def test_rival_of_one_table(three: ServiceDesk, files: Files, monkeypatch: pytes
     assert {location for (location,) in three.rows("SELECT metadata_location FROM document")} == set(files)
 
 
-def test_table_that_is_only_asserted_is_held(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_with_only_requirements_must_be_unchanged(
+    three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A table for which the transaction has only requirements must be unchanged at the commit."""
     ((uuid,),) = three.rows("SELECT uuid FROM document WHERE node_id = (SELECT id FROM node WHERE name = 'u')")
     asserted: list[object] = [
@@ -192,7 +196,9 @@ def test_table_that_is_only_asserted_is_held(three: ServiceDesk, files: Files, m
     assert (marked(three, "mine"), files) == (0, {})
 
 
-def test_outcome_that_nobody_knows(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_commit_outcome_deletes_no_file(
+    three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the outcome of the commit is unknown, no file is deleted."""
 
     async def submit(*_: Any, on_begin: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
@@ -208,7 +214,9 @@ def test_outcome_that_nobody_knows(three: ServiceDesk, files: Files, monkeypatch
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_who_gives_up(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
+def test_cancelled_request_deletes_its_files_before_the_mutation(
+    three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
     """A request that is cancelled before the store begins the mutation deletes its files; if it is cancelled later,
     they stay. The queue is free afterwards.
     """
@@ -238,7 +246,7 @@ def test_who_gives_up(three: ServiceDesk, files: Files, monkeypatch: pytest.Monk
     assert len(three.node.services.lines) == 0
 
 
-def test_sets_in_opposite_orders_on_one_node(three: ServiceDesk) -> None:
+def test_tables_in_opposite_orders_do_not_deadlock(three: ServiceDesk) -> None:
     """Transactions that name the same tables in opposite orders do not deadlock, and no metadata is built in vain."""
     lost = LOST_RACES[()]
 
@@ -253,7 +261,7 @@ def test_sets_in_opposite_orders_on_one_node(three: ServiceDesk) -> None:
     assert len(three.node.services.lines) == 0
 
 
-def test_many_cold_tables_take_few_rounds(three: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_of_many_tables_are_loaded_in_few_reads(three: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Missing facts of two hundred tables are loaded in a few reads."""
     names = [f"n{number}" for number in range(200)]
     three.run(

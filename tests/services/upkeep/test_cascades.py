@@ -49,7 +49,7 @@ def alive(desk: ServiceDesk) -> list[str]:
     return sorted(name for (name,) in found)
 
 
-def test_each_object_goes_to_the_trash_with_its_change(filled: ServiceDesk) -> None:
+def test_cascade_moves_each_object_to_the_trash_and_the_feed(filled: ServiceDesk) -> None:
     """Files are deleted when the trash is emptied, the feed has a drop of each object, and other schemas are not
     touched.
     """
@@ -62,7 +62,7 @@ def test_each_object_goes_to_the_trash_with_its_change(filled: ServiceDesk) -> N
     assert sorted(name for (name,) in told) == ["f", "g", "raw"]
 
 
-def test_a_protected_object_keeps_the_whole(filled: ServiceDesk) -> None:
+def test_protected_fileset_prevents_the_cascade(filled: ServiceDesk) -> None:
     """If one fileset is protected, nothing is dropped."""
     filled.run(protection_set(filled.ctx(), metalake=LAKE, kind=Kind.FILESET, full_name="files.raw.g", below=False))
 
@@ -71,7 +71,7 @@ def test_a_protected_object_keeps_the_whole(filled: ServiceDesk) -> None:
     assert alive(filled) == ["f", "f", "g", "other", "raw"]
 
 
-def test_only_owners_of_the_schema_drop_all(filled: ServiceDesk) -> None:
+def test_only_the_schema_owner_may_cascade(filled: ServiceDesk) -> None:
     """The owner of one fileset may not drop the schema with its content. The schema's owner may, also with other users'
     objects.
     """
@@ -99,7 +99,7 @@ def test_too_many_objects_are_refused(filled: ServiceDesk, monkeypatch: pytest.M
     assert alive(filled) == ["f", "g", "raw"]
 
 
-def test_an_iceberg_catalog_does_not_cascade(desk: ServiceDesk) -> None:
+def test_cascade_in_an_iceberg_catalog_is_refused(desk: ServiceDesk) -> None:
     """A cascading drop of a schema with tables is refused as in Gravitino, and the message names the parameter."""
     desk.namespace("a")
     desk.table("a", "t")

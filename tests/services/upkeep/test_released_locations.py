@@ -124,7 +124,7 @@ class made:  # noqa: N801 - a context manager, used as a function
         self.serving.__exit__(None, None, None)
 
 
-def test_a_place_is_free_when_its_files_are_gone(world: World) -> None:
+def test_location_is_freed_only_after_its_files_are_deleted(world: World) -> None:
     """A round does not free a location with files, and reports it. Once the files are deleted, any table may use the
     location.
     """
@@ -143,7 +143,7 @@ def test_a_place_is_free_when_its_files_are_gone(world: World) -> None:
     assert (refused, taken) == (400, 200)
 
 
-def test_a_purge_deletes_at_data_paths_what_the_metadata_names(world: World) -> None:
+def test_purge_deletes_named_files_at_the_data_path(world: World) -> None:
     """A purge deletes the files at a table's data path that its metadata names, and frees that location. With foreign
     files there, the location is not freed.
     """
@@ -172,7 +172,7 @@ def test_a_purge_deletes_at_data_paths_what_the_metadata_names(world: World) -> 
 
 
 @DISK
-def test_a_place_that_nobody_purges_any_more_is_freed(world: World) -> None:
+def test_location_released_by_an_older_node_is_freed_later(world: World) -> None:
     """A purge by a node of an earlier release, which does not know the register of locations, leaves a released
     location that a later round frees.
     """
@@ -193,7 +193,7 @@ def test_a_place_that_nobody_purges_any_more_is_freed(world: World) -> None:
 
 
 @DISK
-def test_a_disk_that_is_away_frees_nothing(world: World) -> None:
+def test_unmounted_root_frees_no_location(world: World) -> None:
     """If the root is empty, because the file system may be unmounted, no location below it is freed."""
     at, root = f"{world.root}/t", Path(path_of(world.root))
     assert world.create("t", location=at) == 200
@@ -208,7 +208,7 @@ def test_a_disk_that_is_away_frees_nothing(world: World) -> None:
 
 
 @DISK
-def test_check_tells_of_places_with_files(world: World) -> None:
+def test_server_check_lists_released_locations_with_files(world: World) -> None:
     """`server check` lists the number and names of released locations with files, with advice."""
     at = f"{world.root}/t"
     assert world.create("t", location=at) == 200
@@ -223,7 +223,7 @@ def test_check_tells_of_places_with_files(world: World) -> None:
 
 
 @DISK
-def test_a_round_ends_and_the_next_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_round_continues_after_the_last_location(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A round checks a limited number of locations. The next round continues after the last location, and at the end
     from the beginning.
     """
@@ -238,7 +238,7 @@ def test_a_round_ends_and_the_next_goes_on(world: World, monkeypatch: pytest.Mon
 
 
 @DISK
-def test_places_of_external_filesets_and_dropped_catalogs(world: World) -> None:
+def test_dropped_external_fileset_location_is_freed_despite_files(world: World) -> None:
     """After its catalog is dropped, the location of an external fileset is freed although files exist there."""
     body = {
         "name": "files",

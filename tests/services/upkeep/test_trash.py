@@ -79,7 +79,7 @@ def sweep(desk: ServiceDesk, *, after_ms: int) -> None:
     desk.run(desk.node.services.store.submit(permit, orphans_sweep))
 
 
-def test_table_comes_back_as_it_was(desk: ServiceDesk) -> None:
+def test_restored_table_has_its_document_owner_and_grants(desk: ServiceDesk) -> None:
     """A restored table has its document, name, owner and grants. No list contains it before."""
     desk.namespace("a")
     desk.table("a", "t")
@@ -107,7 +107,7 @@ def test_table_comes_back_as_it_was(desk: ServiceDesk) -> None:
     assert paths(desk) == []
 
 
-def test_kept_long_enough_it_is_gone(desk: ServiceDesk) -> None:
+def test_sweep_deletes_dropped_object_after_retention(desk: ServiceDesk) -> None:
     """After the retention time the sweep deletes the row, document, owner and grants of a dropped object, and frees its
     location.
     """
@@ -126,7 +126,7 @@ def test_kept_long_enough_it_is_gone(desk: ServiceDesk) -> None:
         desk.run(trash_restore(desk.ctx(), MAIN, dropped_id=number))
 
 
-def test_purged_is_not_in_the_trash(desk: ServiceDesk) -> None:
+def test_purged_object_cannot_be_restored(desk: ServiceDesk) -> None:
     """A drop with purge, or with a retention of zero, leaves no object to restore."""
     desk.namespace("a")
     desk.table("a", "t")
@@ -140,7 +140,7 @@ def test_purged_is_not_in_the_trash(desk: ServiceDesk) -> None:
     assert desk.rows("SELECT * FROM document") == []
 
 
-def test_name_is_free_meanwhile(desk: ServiceDesk) -> None:
+def test_dropped_table_can_be_restored_under_another_path(desk: ServiceDesk) -> None:
     """If another table has the name, the dropped table can be restored under another path. By path, the newest drop is
     restored.
     """
@@ -159,7 +159,7 @@ def test_name_is_free_meanwhile(desk: ServiceDesk) -> None:
     assert load(desk, "a", "t").uuid != first.uuid
 
 
-def test_parent_comes_first(desk: ServiceDesk) -> None:
+def test_object_of_dropped_namespace_cannot_be_restored_alone(desk: ServiceDesk) -> None:
     """An object of a dropped namespace cannot be restored alone, and the error says so. Restoring the namespace with
     contents restores the objects, and of equal names the newest.
     """
@@ -185,7 +185,7 @@ def test_parent_comes_first(desk: ServiceDesk) -> None:
     assert paths(desk) == ["z.b.t"]
 
 
-def test_it_goes_where_its_parent_is_now(desk: ServiceDesk) -> None:
+def test_table_is_restored_into_its_moved_namespace(desk: ServiceDesk) -> None:
     """A table is restored into its namespace, even if the namespace was moved since the drop."""
     desk.namespace("a")
     desk.table("a", "t")
@@ -196,7 +196,7 @@ def test_it_goes_where_its_parent_is_now(desk: ServiceDesk) -> None:
     assert back(desk, "z.t").path == ("z", "t")
 
 
-def test_who_may(desk: ServiceDesk) -> None:
+def test_restore_needs_drop_and_create_privileges(desk: ServiceDesk) -> None:
     """A restore needs the privileges to drop the object and to create one at the target. For other callers the dropped
     object is NotFound.
     """
@@ -217,7 +217,7 @@ def test_who_may(desk: ServiceDesk) -> None:
         back(desk, "a.t", "ana")
 
 
-def test_place_stays_taken_but_for_who_dropped_it(desk: ServiceDesk) -> None:
+def test_only_the_owner_may_reuse_a_dropped_tables_location(desk: ServiceDesk) -> None:
     """Only the owner of a dropped table may create a table at or below its location. After that the dropped table
     cannot be restored.
     """
@@ -244,7 +244,7 @@ def test_place_stays_taken_but_for_who_dropped_it(desk: ServiceDesk) -> None:
     assert load(desk, "a", "mine").location == place
 
 
-def test_moves_and_lists_do_not_see_it(desk: ServiceDesk) -> None:
+def test_dropped_table_is_not_listed_or_moved(desk: ServiceDesk) -> None:
     """A dropped table is in no list and cannot be moved, and a namespace with only dropped tables counts as empty."""
     desk.namespace("a")
     desk.table("a", "t")
@@ -257,7 +257,7 @@ def test_moves_and_lists_do_not_see_it(desk: ServiceDesk) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_below_a_dropped_namespace(desk: ServiceDesk, depth: int) -> None:
+def test_objects_of_a_dropped_namespace_can_be_restored(desk: ServiceDesk, depth: int) -> None:
     """Objects of a dropped namespace can be restored with it by name or id, or elsewhere, without inconsistency."""
     levels = ("a", "b")[:depth]
     desk.namespace(*levels)
@@ -275,7 +275,7 @@ def test_below_a_dropped_namespace(desk: ServiceDesk, depth: int) -> None:
     assert back(desk, path, to=("other", "t")).path == ("other", "t")
 
 
-def test_contents_too_deep_stay(desk: ServiceDesk) -> None:
+def test_restore_of_too_deeply_nested_contents_is_refused(desk: ServiceDesk) -> None:
     """A namespace whose contents would be nested too deeply at the target is not restored, and everything stays in the
     trash.
     """

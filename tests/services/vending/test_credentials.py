@@ -75,7 +75,7 @@ def vendor_of(sts: Sts, *, timeout_s: float = 60.0) -> CredentialVendor:
     return CredentialVendor(timeout_s=timeout_s, time=sts.time, issue=sts.issue)  # type: ignore[arg-type]  # the part of a clock that is used
 
 
-def test_a_crowd_asks_once(sts: Sts) -> None:
+def test_concurrent_callers_share_one_request_per_location(sts: Sts) -> None:
     """Sixty-four concurrent callers share one request per location."""
 
     async def story() -> set[str]:
@@ -87,7 +87,7 @@ def test_a_crowd_asks_once(sts: Sts) -> None:
     assert sorted(sts.asked) == ["one", "two"]
 
 
-def test_they_are_renewed_at_half_of_their_life(sts: Sts, time: Hours) -> None:
+def test_credentials_are_renewed_after_half_their_lifetime(sts: Sts, time: Hours) -> None:
     """Until half of their lifetime has passed the cached credentials are returned, afterwards new ones."""
 
     async def story() -> list[str]:
@@ -99,7 +99,7 @@ def test_they_are_renewed_at_half_of_their_life(sts: Sts, time: Hours) -> None:
     assert asyncio.run(story()) == ["one1", "one1", "one2"]
 
 
-def test_older_ones_do_while_sts_is_away_until_their_last_minute(sts: Sts, time: Hours) -> None:
+def test_cached_credentials_are_returned_while_sts_fails(sts: Sts, time: Hours) -> None:
     """While STS fails, cached credentials are returned until a minute before they expire. A refusal by STS is reported
     immediately.
     """
@@ -121,7 +121,7 @@ def test_older_ones_do_while_sts_is_away_until_their_last_minute(sts: Sts, time:
     asyncio.run(story())
 
 
-def test_who_goes_leaves_the_others_their_answer(sts: Sts) -> None:
+def test_cancelled_caller_does_not_cancel_the_shared_request(sts: Sts) -> None:
     """If the first caller is cancelled, the shared request continues for the others."""
 
     async def story() -> str:
@@ -136,7 +136,7 @@ def test_who_goes_leaves_the_others_their_answer(sts: Sts) -> None:
     assert asyncio.run(story()) == "one1"
 
 
-def test_a_service_that_never_answers_is_given_up(sts: Sts) -> None:
+def test_unresponsive_sts_is_503_after_the_timeout(sts: Sts) -> None:
     """If STS does not answer within the storage timeout, the answer is 503 and names the token service. Other requests
     are not blocked.
     """
@@ -151,7 +151,7 @@ def test_a_service_that_never_answers_is_given_up(sts: Sts) -> None:
     asyncio.run(story())
 
 
-def test_credentials_that_end_at_once_are_refused(sts: Sts, time: Hours) -> None:
+def test_already_expired_credentials_are_refused(sts: Sts, time: Hours) -> None:
     """Credentials that have expired when they are issued are refused, and the error names the clock."""
 
     async def story() -> None:
@@ -163,7 +163,7 @@ def test_credentials_that_end_at_once_are_refused(sts: Sts, time: Hours) -> None
     asyncio.run(story())
 
 
-def test_what_is_kept_is_bounded(sts: Sts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_is_bounded(sts: Sts, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cache is bounded and evicts its oldest entries first."""
     monkeypatch.setattr(credentials, "KEPT_MAX", 2)
 
@@ -176,7 +176,7 @@ def test_what_is_kept_is_bounded(sts: Sts, monkeypatch: pytest.MonkeyPatch) -> N
     assert asyncio.run(story()) == [False, True, True]
 
 
-def test_a_filesets_files_are_opened_as_far_as_rights_go(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fileset_credentials_match_the_callers_rights(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Credentials for a fileset allow reading for readers, writing for writers, and both for owners."""
     monkeypatch.setattr(credentials, "is_vending", lambda _: True)
     files = RequestScope(LAKE, "files")

@@ -51,7 +51,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
         (spark.Not(spark.EqualNullSafe(("id",), 2)), [0, 2, 3]),
     ],
 )
-def test_a_condition_finds_the_rows_that_spark_would(
+def test_pushed_filter_returns_the_rows_that_spark_would(
     table: lance.LanceDataset, condition: spark.Filter, places: list[int]
 ) -> None:
     """A pushed filter finds the rows that Spark would find, with nulls, negations, quotes and nested fields."""
@@ -76,7 +76,7 @@ def test_a_condition_finds_the_rows_that_spark_would(
         spark.Not(spark.EqualTo(("x",), 1.5)),
     ],
 )
-def test_what_could_be_read_otherwise_is_left_to_spark(condition: spark.Filter) -> None:
+def test_ambiguous_filters_are_left_to_spark(condition: spark.Filter) -> None:
     """Filters on floating-point numbers, decimals and times, and on names that cannot be quoted, are left to Spark."""
     assert sql_of(condition) is None
 

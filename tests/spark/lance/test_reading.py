@@ -24,7 +24,7 @@ def files(tmp_path: Path) -> LanceTableFiles:
     return LanceTableFiles(str(tmp_path / "t"), 2, {})
 
 
-def test_each_task_reads_its_fragments_of_one_version(files: LanceTableFiles) -> None:
+def test_fragments_of_one_version_are_divided_among_tasks(files: LanceTableFiles) -> None:
     """The twenty rows of version 2 are divided among two tasks, with the pushed filter; other filters are left to
     Spark.
     """
@@ -47,7 +47,7 @@ def test_a_table_without_rows_has_no_task(tmp_path: Path) -> None:
     assert list(reader.read(None)) == []  # type: ignore[arg-type] # what Spark gives
 
 
-def test_a_column_that_is_not_there_is_told(files: LanceTableFiles) -> None:
+def test_missing_column_error_lists_existing_columns(files: LanceTableFiles) -> None:
     """The error for a missing column lists the existing ones."""
     with pytest.raises(BadRequest, match="has no column vector: it has id, text"):
         columns_of(files, LanceOptions(("lance", "t"), columns=("vector",)))

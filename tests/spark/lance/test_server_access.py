@@ -8,7 +8,7 @@ from limnos.model.errors import BadRequest
 from limnos.spark.lance.server_access import LanceOptions, ServerAccess, lance_options_of
 
 
-def test_options_are_read_in_any_case() -> None:
+def test_option_names_are_case_insensitive() -> None:
     """Option names are case-insensitive, because Spark passes them in lower case; names with commas are written as
     JSON.
     """
@@ -34,12 +34,12 @@ def test_options_are_read_in_any_case() -> None:
         ({"path": "lance.t", "vectors": "embedding=0"}, "must give the dimension"),
     ],
 )
-def test_a_wrong_option_is_named(options: dict[str, str], words: str) -> None:
+def test_wrong_option_error_names_the_correction(options: dict[str, str], words: str) -> None:
     """The error for a wrong option says what to write."""
     with pytest.raises(BadRequest, match=words):
         lance_options_of(options)
 
 
-def test_a_credential_is_not_shown() -> None:
+def test_printed_source_has_no_secret() -> None:
     """The printed form of a source has no secret."""
     assert "lim_" not in repr(ServerAccess("http://x", "lake", token="lim_1_secret"))

@@ -27,7 +27,7 @@ EVERY = pa.table(
 )  # fmt: skip
 
 
-def test_every_type_is_read_as_spark_has_it() -> None:
+def test_every_type_is_read_as_the_arrow_type_spark_expects() -> None:
     """Each column has the Arrow type that Spark expects, with its value."""
     schema = to_arrow_schema(spark_schema_of(EVERY.schema), timestamp_utc=True)
 
@@ -41,7 +41,7 @@ def test_every_type_is_read_as_spark_has_it() -> None:
     assert found["while"] == dt.timedelta(seconds=1)
 
 
-def test_a_vector_is_one_again_when_it_is_written() -> None:
+def test_vector_size_is_restored_on_write() -> None:
     """The size of a vector comes from the column's metadata, or from an option, which takes precedence."""
     schema = spark_schema_of(pa.schema([pa.field("vector", pa.list_(pa.float32(), 2))]))
 
@@ -50,7 +50,7 @@ def test_a_vector_is_one_again_when_it_is_written() -> None:
     assert arrow_schema_of(schema, vectors={"vector": 3}).field("vector").type.list_size == 3
 
 
-def test_what_cannot_be_a_vector_is_refused() -> None:
+def test_invalid_vector_column_is_refused() -> None:
     """A vector column that is missing or not an array is refused, as is an array of another length when it is
     written.
     """
@@ -65,7 +65,7 @@ def test_what_cannot_be_a_vector_is_refused() -> None:
         as_schema(batch, pa.schema([pa.field("v", pa.list_(pa.float32(), 2))]))
 
 
-def test_a_type_that_spark_has_not_is_named() -> None:
+def test_type_that_spark_lacks_is_refused_with_advice() -> None:
     """The error for a type that Spark lacks says how to read the other columns."""
     with pytest.raises(BadRequest, match=r"Column t is of type time64.*option columns"):
         spark_schema_of(pa.schema([("t", pa.time64("us"))]))
@@ -81,7 +81,7 @@ def columns(**kinds: spark.DataType) -> spark.StructType:
     return spark.StructType([spark.StructField(name, kind) for name, kind in kinds.items()])
 
 
-def test_what_can_be_appended() -> None:
+def test_compatible_schema_can_be_appended() -> None:
     """Fewer columns, narrower numbers, and arrays for vectors can be appended."""
     assert check_append(columns(vector=spark.ArrayType(spark.DoubleType()), id=spark.IntegerType()), TABLE) == TABLE
 
@@ -95,13 +95,13 @@ def test_what_can_be_appended() -> None:
         (columns(text=spark.StringType()), "Column id of the table is required"),
     ],
 )
-def test_what_cannot_be_appended_is_named(sent: spark.StructType, words: str) -> None:
+def test_append_error_names_the_first_incompatible_column(sent: spark.StructType, words: str) -> None:
     """The error names the first column that cannot be appended."""
     with pytest.raises(BadRequest, match=words):
         check_append(sent, TABLE)
 
 
-def test_values_that_do_not_fit_are_refused() -> None:
+def test_too_large_numbers_and_required_nulls_are_refused() -> None:
     """A number that is too large, and NULL in a required column, are refused; a column that is not sent is NULL."""
     narrow = pa.schema([pa.field("id", pa.int8(), nullable=False), pa.field("text", pa.string())])
 
@@ -128,6 +128,6 @@ def test_values_that_do_not_fit_are_refused() -> None:
         (pa.bool_(), pa.int8(), False),
     ],
 )
-def test_which_types_are_written_as_which(source: pa.DataType, target: pa.DataType, fit: bool) -> None:
+def test_types_are_converted_only_within_their_family(source: pa.DataType, target: pa.DataType, fit: bool) -> None:
     """A type is written as another one only within its family, and structs only with the same fields."""
     assert fits(source, target) is fit

@@ -37,7 +37,7 @@ class FakeActions:
         raise StartedActionError
 
 
-def test_a_table_without_delete_files() -> None:
+def test_table_without_delete_files_is_not_rewritten() -> None:
     """In a table without delete files nothing is rewritten; with some, or if the summary does not say, Iceberg
     decides.
     """

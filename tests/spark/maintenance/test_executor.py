@@ -83,7 +83,7 @@ def executor(server: FakeServer, runner: FakeRunner, *, idle_s: float = 0.0) -> 
     return MaintenanceExecutor(server, runner, threads=2, idle_s=idle_s, poll_s=0.01, sleep=lambda _: None)
 
 
-def test_all_that_waits_is_carried_out() -> None:
+def test_all_waiting_operations_are_executed_and_reported() -> None:
     """Operations are executed and reported; then the executor is idle and ends."""
     server, runner = FakeServer([1, 2, 3, 4, 5]), FakeRunner()
     summary = executor(server, runner).run()
@@ -91,7 +91,7 @@ def test_all_that_waits_is_carried_out() -> None:
     assert (summary.ended, sorted(server.reports), runner.closed) == ({"done": 5}, [1, 2, 3, 4, 5], True)
 
 
-def test_each_end_is_shown() -> None:
+def test_each_ended_operation_is_shown_with_its_outcome() -> None:
     """Each ended operation is shown with its outcome and text."""
     ends: list[tuple[int, str, str]] = []
 
@@ -104,14 +104,14 @@ def test_each_end_is_shown() -> None:
     assert sorted(ends) == [(-1, "failed", "ValueError: odd"), (2, "done", "3 files became 1")]
 
 
-def test_nothing_to_do() -> None:
+def test_executor_without_operations_runs_nothing() -> None:
     """Without operations nothing runs, so Spark does not start."""
     runner = FakeRunner()
 
     assert (executor(FakeServer([]), runner).run().ended, runner.ran) == ({}, [])
 
 
-def test_an_error_fails_one_operation() -> None:
+def test_exception_fails_only_its_own_operation() -> None:
     """An exception fails one operation; the others run."""
     server = FakeServer([-1, 2])
     executor(server, FakeRunner()).run()
@@ -128,7 +128,7 @@ def test_a_lost_lease_stops_its_operation() -> None:
     assert (summary.ended, "cancelled" in summary.texts["lost"]) == ({"lost": 1}, True)
 
 
-def test_a_server_that_is_away() -> None:
+def test_request_is_repeated_if_the_server_does_not_answer() -> None:
     """If the server does not answer, the request is repeated."""
     server = FakeServer([1], silent=2)
     clock = iter(range(1000))
@@ -153,7 +153,7 @@ def ticking(server: FakeServer, *, idle_s: float = 3.0) -> MaintenanceExecutor:
     )
 
 
-def test_a_server_that_restarts() -> None:
+def test_executor_survives_a_server_restart() -> None:
     """After a first answer the executor survives a restart of the server: its idle time does not expire, and no report
     is lost.
     """
@@ -166,7 +166,7 @@ def test_a_server_that_restarts() -> None:
     assert running.run().ended == {"done": 2}
 
 
-def test_a_server_that_never_answers() -> None:
+def test_executor_fails_at_once_if_the_server_never_answered() -> None:
     """If the server never answered, the executor fails at once, because the address may be wrong. One that stops
     answering is given up after a while.
     """
@@ -184,7 +184,7 @@ def test_a_server_that_never_answers() -> None:
     assert server.silent > 500
 
 
-def test_a_server_that_is_away_after_a_long_operation() -> None:
+def test_outage_time_excludes_the_last_long_operation() -> None:
     """The time of the outage is measured, not the time since the last lease, because no lease is requested while all
     runners are busy.
     """
@@ -204,7 +204,7 @@ def test_a_server_that_is_away_after_a_long_operation() -> None:
     assert sorted(server.reports) == [1, 2]
 
 
-def test_it_ends_after_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_executor_ends_after_a_number_of_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     """An executor ends after a number of operations, because its Java uses more memory with each; the rest waits for
     the next executor.
     """
@@ -216,7 +216,7 @@ def test_it_ends_after_many(monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.waiting
 
 
-def test_no_token_in_texts() -> None:
+def test_texts_and_errors_contain_no_token() -> None:
     """Neither the representation of an operation nor the text of an error has a token."""
     leased = LeasedOperation(1, "compact", "main", ("a", "t"), "lim_7_secret")
 

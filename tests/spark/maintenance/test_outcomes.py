@@ -23,12 +23,12 @@ from limnos.spark.maintenance.outcomes import RewriteCount, data_file_count, end
         ([("files", 40, 2, 20)], "40 files became 2 (20 are unchanged: conflicts with other commits, or errors)"),
     ],
 )
-def test_rewrites_that_change_nothing_say_so(counts: list[tuple[Any, ...]], text: str) -> None:
+def test_rewrite_without_changes_is_reported_as_nothing_to_do(counts: list[tuple[Any, ...]], text: str) -> None:
     """Counts of zero are omitted; a rewrite with all counts at zero reports that there was nothing to do."""
     assert rewrite_text([RewriteCount(*each) for each in counts]) == text
 
 
-def test_a_rewrite_of_which_every_part_failed() -> None:
+def test_rewrite_is_retried_only_if_every_part_failed() -> None:
     """A rewrite whose parts all failed is retried; one that rewrote some files, or had none, is done."""
     with pytest.raises(ServiceUnavailable) as caught:
         data_file_count(0, 0, failed=40)

@@ -77,7 +77,7 @@ WORLD = NameWorld(
         ("SELECT VALUE double(id) FROM orders o", [2]),
     ],
 )
-def test_meaning(text: str, expected: list[Value]) -> None:
+def test_names_are_bound_to_variables_fields_or_datasets(text: str, expected: list[Value]) -> None:
     """Each name is bound to the expected variable, field, dataset or function."""
     assert ask(text, WORLD) == expected
 
@@ -173,7 +173,9 @@ def test_meaning(text: str, expected: list[Value]) -> None:
         ("length(DISTINCT 'a')", 1079, (1, 1), "DISTINCT is for aggregate functions, and length is not one"),
     ],
 )
-def test_told(text: str, number: int, place: tuple[int, int] | None, told: str) -> None:
+def test_unresolvable_name_has_code_position_and_message(
+    text: str, number: int, place: tuple[int, int] | None, told: str
+) -> None:
     """The error for an unresolvable name has the expected code, position and message."""
     with pytest.raises(SqlppError) as refused:
         ask(text, WORLD)
@@ -183,7 +185,7 @@ def test_told(text: str, number: int, place: tuple[int, int] | None, told: str) 
     assert place is None or refused.value.place == TextPosition(*place)
 
 
-def test_parameters_and_the_statements_moment() -> None:
+def test_parameters_and_current_times_are_bound() -> None:
     """Parameters belong to the request, by name or number; current times belong to the statement."""
     body = parse_body("[$a, $1, current_date()]")
     bound = bind(body, WORLD, parameters={"a": "x", 1: 5}, moment={"current_date": None})
@@ -191,14 +193,14 @@ def test_parameters_and_the_statements_moment() -> None:
     assert [getattr(item, "value", None) for item in bound.expression.items] == ["x", 5, None]  # type: ignore[attr-defined]
 
 
-def test_what_is_read_is_told() -> None:
+def test_bound_query_lists_the_datasets_it_reads() -> None:
     """The bound query lists the datasets that it reads, including those in views and functions."""
     bound = bind(parse_body("SELECT VALUE [v, count_all(1)] FROM sales.v AS v, here h"), WORLD)
 
     assert set(bound.reads) == {(("sales",), "orders"), (("sales", "east"), "orders"), (("Default",), "orders")}
 
 
-def test_deep_chains_of_views_end() -> None:
+def test_too_deep_chains_of_views_are_refused() -> None:
     """Views over views are expanded up to a maximum depth, then refused, without a stack overflow."""
     views: dict[str, object] = {f"v{at}": f"view v{at + 1}" for at in range(100)}
     world = NameWorld({("Default",): {**views, "v100": [{"id": 1}]}})
@@ -208,7 +210,7 @@ def test_deep_chains_of_views_end() -> None:
     assert ask("SELECT VALUE x.id FROM v50 x", world) == [1]
 
 
-def test_nesting_ends_in_words() -> None:
+def test_too_deep_nesting_is_refused_without_stack_overflow() -> None:
     """Views that nest expressions too deeply, and values that are nested too deeply, are refused, without a stack
     overflow.
     """
@@ -222,7 +224,7 @@ def test_nesting_ends_in_words() -> None:
         ask("SELECT VALUE to_string(x) FROM v35 x ORDER BY x", world)
 
 
-def test_a_functions_arguments_are_no_part_of_its_body() -> None:
+def test_function_body_does_not_see_names_of_the_call() -> None:
     """A function body sees its parameters and no names of the call; an argument is evaluated once, outside of the
     body.
     """

@@ -21,7 +21,7 @@ WORLD = NameWorld({("a",): {"b.c": []}, ("a", "b"): {"c": [], "s": "synonym a.b.
         ("`storage-components`(['a', 'b'], 's')", ((RESOURCES, "storage_components", "a", "b"), "c")),
     ],
 )
-def test_a_call_is_a_source(call: str, source: tuple[tuple[str, ...], str]) -> None:
+def test_dataset_resources_call_is_a_separate_source(call: str, source: tuple[tuple[str, ...], str]) -> None:
     """A call of `dataset_resources` is a source of its own, whose parts are kept separate from names of datasets."""
     assert bind(parse_body(f"select value x from {call} x"), WORLD).reads == (source,)
 
@@ -29,7 +29,7 @@ def test_a_call_is_a_source(call: str, source: tuple[tuple[str, ...], str]) -> N
 @pytest.mark.parametrize(
     "call, number", [("dataset_resources(['a', 'b'], 'v')", 1050), ("dataset_resources('b', 'c')", 1063)]
 )
-def test_what_has_no_files_has_none(call: str, number: int) -> None:
+def test_view_has_no_resources_and_missing_dataverse_is_an_error(call: str, number: int) -> None:
     """A view has no resources, and a missing dataverse is an error."""
     with pytest.raises(SqlppError) as told:
         bind(parse_body(f"select value x from {call} x"), WORLD)

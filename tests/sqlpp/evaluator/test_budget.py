@@ -38,7 +38,7 @@ ATTACKS = (
 
 
 @pytest.mark.parametrize("text", ATTACKS)
-def test_what_takes_long_ends_when_the_units_are_spent(text: str) -> None:
+def test_expensive_query_ends_when_the_budget_is_spent(text: str) -> None:
     """Expensive functions, operators, rows, keys, windows, subqueries and slices end with BudgetSpent when the units
     are used up.
     """
@@ -47,7 +47,7 @@ def test_what_takes_long_ends_when_the_units_are_spent(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ATTACKS)
-def test_nothing_large_is_made_before_that(text: str) -> None:
+def test_large_value_is_charged_before_it_is_created(text: str) -> None:
     """Memory for a large value is charged before the value is created."""
     tracemalloc.start()
     try:
@@ -72,12 +72,12 @@ def test_nothing_large_is_made_before_that(text: str) -> None:
         ("select g.k, count(*) as n from [{'k': 1}, {'k': 1}] g group by g.k", [{"k": 1, "n": 2}]),
     ],
 )
-def test_what_is_short_is_worked_out(text: str, expected: list[object]) -> None:
+def test_cheap_queries_return_the_same_results_with_a_meter(text: str, expected: list[object]) -> None:
     """Cheap queries give the same results as without a meter."""
     assert ask(text, ROWS, budget=MeteredBudget(UNITS, slots=8)) == ask(text, ROWS, budget=Budget()) == expected
 
 
-def test_showing_a_value_is_charged() -> None:
+def test_formatting_a_result_is_charged() -> None:
     """Formatting a result is charged, because a cheap result may have a long text."""
     budget = MeteredBudget(UNITS)
     once = (1,) * 100
@@ -86,13 +86,13 @@ def test_showing_a_value_is_charged() -> None:
         budget.charge_json((once,) * 100)
 
 
-def test_a_call_without_a_declared_cost_is_never_made() -> None:
+def test_function_without_a_declared_cost_is_not_called() -> None:
     """A function without a declared cost is not called, because its duration is unknown."""
     with pytest.raises(BudgetSpent):
         MeteredBudget(UNITS).charge(None, ())
 
 
-def test_binding_stops_at_its_number_of_expressions() -> None:
+def test_binding_stops_at_the_maximal_number_of_expressions() -> None:
     """Functions are inlined: 20 functions that double, in 800 characters, are a million expressions. Binding stops at
     the maximum.
     """
@@ -107,7 +107,7 @@ def test_binding_stops_at_its_number_of_expressions() -> None:
         ask("[1, 2, 3]", nodes_max=3)
 
 
-def test_binding_has_an_end_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_expressions_are_refused_in_a_worker_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """A query with more expressions than the language allows is refused in a worker process, too."""
     monkeypatch.setattr("limnos.sqlpp.binder.expressions.NODES_MAX", 3)
 

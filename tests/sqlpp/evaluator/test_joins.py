@@ -79,7 +79,7 @@ def texts() -> list[str]:
     ]  # fmt: skip
 
 
-def test_rows_are_those_of_nested_loops(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_join_rows_equal_those_of_nested_loops(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """For every kind of join and value, the rows and their order equal those of nested loops. Only errors of pairs that
     do not match may be missing.
     """
@@ -116,21 +116,21 @@ LARGE = NameWorld(
         ("SELECT VALUE 1 FROM a x, b y, a z WHERE x.k = y.k AND z.k = y.k AND z.j = x.j", SIZE - 1),
     ],
 )
-def test_what_a_join_costs(text: str, count: int) -> None:
+def test_join_visits_a_linear_number_of_rows(text: str, count: int) -> None:
     """The number of visited rows is linear, where nested loops visit millions."""
     budget = Budget(steps=10 * SIZE)
 
     assert len(ask(text, LARGE, budget=budget)) == count
 
 
-def test_a_source_of_its_own_is_read_once() -> None:
+def test_independent_source_in_a_comma_list_is_read_once() -> None:
     """In a comma list an independent dataset is read once, not once for each preceding row."""
     budget = Budget(rows_max=3 * SIZE)
 
     assert len(ask("SELECT VALUE 1 FROM [1, 2, 3, 4] x, b WHERE b.k < 3", LARGE, budget=budget)) == 8
 
 
-def test_what_may_differ_each_time_is_worked_out_each_time() -> None:
+def test_random_is_neither_a_join_key_nor_cached() -> None:
     """A condition with random() is not a join key, and a source with random() is not cached."""
     rows = ask("SELECT VALUE y FROM [1, 2, 3, 4, 5, 6] x, [random()] y", LARGE)
 
@@ -141,7 +141,7 @@ def test_what_may_differ_each_time_is_worked_out_each_time() -> None:
     )
 
 
-def test_a_key_that_cannot_be_worked_out() -> None:
+def test_join_key_error_is_raised_only_where_evaluated() -> None:
     """An error in a key expression is that of the condition, and is raised only where the condition is evaluated."""
     world = NameWorld({("Default",): {"l": [{"k": 1}, {"k": 2}], "r": [{"k": 2**63 - 1}, {"k": 0}]}})
 

@@ -166,7 +166,7 @@ WORLD = NameWorld(
         ("array_count(emp)", [5]),
     ],
 )
-def test_results(text: str, expected: list[Value]) -> None:
+def test_queries_return_the_expected_results(text: str, expected: list[Value]) -> None:
     """The results, in their order."""
     assert ask(text, WORLD) == expected
 
@@ -211,7 +211,7 @@ def test_results(text: str, expected: list[Value]) -> None:
         ),
     ],
 )
-def test_windows(text: str, expected: list[Value]) -> None:
+def test_window_functions_return_a_value_for_each_row(text: str, expected: list[Value]) -> None:
     """A window function returns a value for each row and does not change the rows."""
     rows = "[{'x': 1, 'k': 'a'}, {'x': 2, 'k': 'a'}, {'x': 3, 'k': 'b'}, {'x': 4, 'k': 'b'}] AS r"
     query = text.replace("x)", "r.x)").replace("x,", "r.x,").replace("BY x", "BY r.x").replace("BY k", "BY r.k")
@@ -219,7 +219,7 @@ def test_windows(text: str, expected: list[Value]) -> None:
     assert ask(f"SELECT VALUE {query} FROM {rows} ORDER BY r.x", WORLD) == pytest.approx(expected)
 
 
-def test_a_range_of_unknown_values() -> None:
+def test_range_frame_of_null_or_missing_ends_at_the_peers() -> None:
     """The distance to NULL or MISSING is undefined: the frame ends at the peers of the row, or at the end if it is
     unbounded.
     """
@@ -238,14 +238,14 @@ def test_a_range_of_unknown_values() -> None:
     ]
 
 
-def test_windows_in_where_see_the_rows_that_it_removes() -> None:
+def test_windows_in_where_include_rows_that_where_removes() -> None:
     """A window function in WHERE is computed over all rows of FROM, as AsterixDB's `window/misc_01` expects."""
     text = "FROM range(1, 10) x WHERE x > 1 AND SUM(x) OVER () = 55 AND x < 4 SELECT VALUE [x, COUNT(x) OVER ()] ORDER BY x"
 
     assert ask(text) == [(2, 2), (3, 2)]
 
 
-def test_windows_after_groups() -> None:
+def test_windows_after_group_by_see_the_groups() -> None:
     """A window sees groups when there are some."""
     text = "SELECT d, SUM(COUNT(*)) OVER (ORDER BY d) AS running FROM emp e WHERE e.dept IS NOT UNKNOWN GROUP BY e.dept AS d ORDER BY d"
 
@@ -274,7 +274,7 @@ def test_windows_after_groups() -> None:
         ),
     ],
 )
-def test_refused_while_it_runs(text: str, told: str) -> None:
+def test_uncomputable_values_raise_sqlpp_errors(text: str, told: str) -> None:
     """Values that cannot be computed are errors of the language."""
     with pytest.raises(SqlppError) as refused:
         ask(text)
@@ -282,7 +282,7 @@ def test_refused_while_it_runs(text: str, told: str) -> None:
     assert refused.value.text.startswith(told)
 
 
-def test_an_object_of_a_dataset_is_no_source_of_rows() -> None:
+def test_from_over_a_dataset_object_is_refused() -> None:
     """FROM over a variable that is an object of a dataset is refused, because the dataset itself was probably meant."""
     with pytest.raises(SqlppError) as refused:
         ask("SELECT VALUE (SELECT VALUE x.dept FROM emp AS x) FROM emp AS emp", WORLD)
@@ -290,7 +290,7 @@ def test_an_object_of_a_dataset_is_no_source_of_rows() -> None:
     assert refused.value.text.startswith("ASX1091: Type mismatch: expected value of type multiset or array")
 
 
-def test_a_source_that_is_no_collection_has_no_rows() -> None:
+def test_source_that_is_not_a_collection_gives_a_warning() -> None:
     """A source that is not a collection, which is known only at run time, has no rows and gives a warning."""
     budget = Budget()
 
@@ -300,7 +300,7 @@ def test_a_source_that_is_no_collection_has_no_rows() -> None:
     assert [each.number for each in budget.warnings.values()] == [2]
 
 
-def test_budget_ends_what_goes_on_too_long() -> None:
+def test_visited_rows_count_against_the_budget() -> None:
     """Visited rows are counted against the budget, whatever is done with them."""
     rows = "range(1, 1000)"
 
@@ -310,7 +310,7 @@ def test_budget_ends_what_goes_on_too_long() -> None:
         ask(f"SELECT VALUE x FROM {rows} x ORDER BY x", budget=Budget(rows_max=10))
 
 
-def test_whoever_watches_can_stop_it() -> None:
+def test_exception_of_the_callback_ends_the_query() -> None:
     """The callback is called regularly, and its exception ends the query."""
 
     class Gone(Exception):
@@ -336,7 +336,7 @@ def test_whoever_watches_can_stop_it() -> None:
         ("SELECT DISTINCT count(*) AS n FROM [1, 1, 2, 3] x GROUP BY x ORDER BY n DESC", [{"n": 2}, {"n": 1}]),
     ],
 )
-def test_order_by_after_distinct_sees_the_rows(text: str, expected: list[Value]) -> None:
+def test_order_by_with_distinct_sorts_before_deduplication(text: str, expected: list[Value]) -> None:
     """The rows are sorted, then the first of equal results is kept."""
     assert ask(text) == expected
 
@@ -350,7 +350,7 @@ def test_order_by_after_distinct_sees_the_rows(text: str, expected: list[Value])
         ("SELECT *, 1 FROM [5] x GROUP BY x AS k", [{"k": 5, "$1": 1, "$2": ({"x": 5},)}]),
     ],
 )
-def test_star_has_all_variables_of_the_block(text: str, expected: list[Value]) -> None:
+def test_star_includes_all_variables_of_the_block(text: str, expected: list[Value]) -> None:
     """`*` has the variables of FROM, AT and LET; after GROUP BY the keys, the group, which may have no name, and
     LET.
     """
@@ -371,7 +371,7 @@ def test_star_has_all_variables_of_the_block(text: str, expected: list[Value]) -
         ("SELECT VALUE (SELECT VALUE p FROM y AS x AT p) FROM [['a', 'b']] y", [(1, 2)]),
     ],
 )
-def test_positions_count_from_one_only_in_the_first_term(text: str, expected: list[Value]) -> None:
+def test_positions_count_from_one_only_in_the_first_from_term(text: str, expected: list[Value]) -> None:
     """Positions count from 1 in the first term; in later terms and UNNEST, which are evaluated for each row, from 0."""
     assert ask(text) == expected
 
@@ -388,12 +388,12 @@ def test_positions_count_from_one_only_in_the_first_term(text: str, expected: li
         ("SELECT sum(t.v) AS v FROM [{'v': 1}, {'v': 2}] t GROUP BY 1 HAVING sum(v) > 2", [{"v": 3}]),
     ],
 )
-def test_names_of_select_and_variables_of_the_same_name(text: str, expected: list[Value]) -> None:
+def test_order_by_can_use_select_names_without_affecting_having(text: str, expected: list[Value]) -> None:
     """HAVING and ORDER BY can use SELECT's names, also in their subqueries; an inner variable hides them."""
     assert ask(text) == expected
 
 
-def test_having_knows_no_name_of_select() -> None:
+def test_having_cannot_use_names_of_select() -> None:
     """HAVING cannot use names of SELECT, as in AsterixDB."""
     with pytest.raises(SqlppError) as refused:
         ask("SELECT t.a AS k, count(*) AS n FROM [{'a': 1}] t GROUP BY t.a HAVING n = 1")
@@ -411,19 +411,19 @@ def test_having_knows_no_name_of_select() -> None:
         ("SELECT x.*, y.* FROM [{'a': 1, 'b': 1}] x, [{'b': 2}] y", [{"a": 1, "b": 2}]),
     ],
 )
-def test_two_fields_of_one_name(text: str, expected: Value) -> None:
+def test_duplicate_field_names_are_resolved_by_precedence(text: str, expected: Value) -> None:
     """Of fields with one name the first literal one is kept, then computed constants, then computed names; of `value.*`
     the last field.
     """
     assert ask(text) == expected
 
 
-def test_groups_come_in_the_order_of_their_keys() -> None:
+def test_groups_are_sorted_by_their_keys() -> None:
     """Groups are sorted by their keys, also without ORDER BY."""
     assert ask("SELECT VALUE k FROM ['b', 'a', 'c', 'a'] x GROUP BY x AS k") == ["a", "b", "c"]
 
 
-def test_nested_queries_know_the_keys_of_the_group_around() -> None:
+def test_subquery_in_select_can_use_group_keys() -> None:
     """A path that is a group key can be used in a subquery of SELECT; a variable of the same name hides it."""
     text = "SELECT (SELECT VALUE t.a FROM [1] x) AS v FROM [{'a': 7}] t GROUP BY t.a"
     hidden = "SELECT (SELECT VALUE t.a FROM [{'a': 8}] t) AS v FROM [{'a': 7}] t GROUP BY t.a"
@@ -432,17 +432,17 @@ def test_nested_queries_know_the_keys_of_the_group_around() -> None:
     assert ask(hidden) == [{"v": (8,)}]
 
 
-def test_a_key_and_its_use_may_spell_a_function_differently() -> None:
+def test_function_names_in_group_keys_are_case_insensitive() -> None:
     """Names of built-in functions are case-insensitive, also when a key and its use are compared."""
     assert ask("SELECT VALUE SUBSTR(t, 0, 1) FROM ['ab', 'ac'] t GROUP BY substr(t, 0, 1)") == ["a"]
 
 
-def test_a_quantifier_may_range_over_a_field_of_the_only_variable() -> None:
+def test_quantifier_iterates_over_a_field_of_the_only_variable() -> None:
     """If no dataset has the name, a quantifier iterates over a field of the only variable."""
     assert ask("SELECT VALUE (SOME i IN items SATISFIES i = 2) FROM [{'items': [1, 2]}] t") == [True]
 
 
-def test_paths_with_one_last_name_are_two_keys() -> None:
+def test_first_of_two_group_keys_with_equal_names_gets_the_name() -> None:
     """Of two keys whose paths end in one name, the first gets the name."""
     text = "SELECT x, j.x AS other FROM [{'x': 1}] i, [{'x': 2}] j GROUP BY i.x, j.x"
 
@@ -467,7 +467,7 @@ def test_paths_with_one_last_name_are_two_keys() -> None:
         ),
     ],
 )
-def test_window_functions_in_let(text: str, expected: list[Value]) -> None:
+def test_window_functions_in_let_see_all_rows_of_their_clause(text: str, expected: list[Value]) -> None:
     """Window functions in LET see all rows of their clause: those before WHERE, or the groups before HAVING."""
     assert ask(text) == expected
 
@@ -484,7 +484,7 @@ def test_group_as_names_implied_fields(text: str, expected: list[Value]) -> None
     assert ask(text) == expected
 
 
-def test_values_without_names_are_numbered_through_the_statement() -> None:
+def test_unnamed_values_are_numbered_throughout_the_statement() -> None:
     """Unnamed values are numbered throughout the statement, outer blocks first, so that each number occurs once."""
     assert ask("SELECT 1, (SELECT 2) UNION ALL SELECT 3") == [{"$1": 1, "$2": ({"$3": 2},)}, {"$4": 3}]
 
@@ -502,7 +502,7 @@ def test_values_without_names_are_numbered_through_the_statement() -> None:
         ),
     ],
 )
-def test_functions_of_the_rows_of_a_window(text: str, expected: list[Value]) -> None:
+def test_window_variable_is_the_array_of_the_frames_rows(text: str, expected: list[Value]) -> None:
     """The window's variable is the array of the frame's rows, as for GROUP AS."""
     assert ask(text) == expected
 
@@ -515,12 +515,12 @@ def test_functions_of_the_rows_of_a_window(text: str, expected: list[Value]) -> 
         ("FROM [{'a': 1}] t GROUP BY t.a AS k SELECT VALUE grouping(k)", [0]),
     ],
 )
-def test_grouping_tells_the_keys_that_a_set_lacks(text: str, expected: list[Value]) -> None:
+def test_grouping_sets_a_bit_for_each_absent_key(text: str, expected: list[Value]) -> None:
     """`grouping` has a bit for each argument, the last one lowest, which is set if the grouping set lacks the key."""
     assert ask(text) == expected
 
 
-def test_grouping_takes_keys_alone() -> None:
+def test_grouping_refuses_arguments_that_are_not_keys() -> None:
     """`grouping` refuses arguments that are not keys."""
     with pytest.raises(SqlppError, match="grouping takes keys of GROUP BY"):
         ask("FROM [{'a': 1}] t GROUP BY t.a AS k SELECT VALUE grouping(k + 1)")
@@ -533,12 +533,12 @@ def test_grouping_takes_keys_alone() -> None:
         ("FROM [{'c': [{'d': 5}], 'd': 4}] s WHERE EVERY x IN s.c SATISFIES d = 5 SELECT VALUE 1", [1]),
     ],
 )
-def test_fields_of_a_quantifiers_only_variable(text: str, expected: list[Value]) -> None:
+def test_bare_name_in_a_quantifier_is_a_field_of_its_variable(text: str, expected: list[Value]) -> None:
     """A bare identifier in a quantifier's condition is a field of its variable, not of FROM's."""
     assert ask(text) == expected
 
 
-def test_a_call_of_a_function_over_a_query_has_its_rows() -> None:
+def test_call_of_a_query_function_returns_its_rows() -> None:
     """A call of a function whose body is a query has the rows of the query."""
     world = NameWorld(functions=[written("f", "a", "SELECT VALUE x FROM range(1, a) x")])
 
@@ -554,7 +554,7 @@ def test_a_call_of_a_function_over_a_query_has_its_rows() -> None:
         ("{{1, 2}} ~= null", None),
     ],
 )
-def test_similarity(text: str, expected: Value) -> None:
+def test_similarity_operator_follows_request_options(text: str, expected: Value) -> None:
     """`~=` compares by the Jaccard similarity and 0.5, unless options of the request say otherwise."""
     assert value(text) is expected
 
@@ -564,12 +564,12 @@ def test_similarity(text: str, expected: Value) -> None:
     ["LET a = 1, b = a + 1, a = b * 10 SELECT a, b", "WITH a AS 1, b AS a + 1, a AS b * 10 SELECT a, b",
      "SELECT a, b FROM [1] AS a LET b = a + 1, a = b * 10"],
 )  # fmt: skip
-def test_a_variable_of_let_hides_one_of_its_name(text: str) -> None:
+def test_let_variable_hides_an_earlier_one_of_the_same_name(text: str) -> None:
     """A variable of LET hides an earlier one of the same name; variables between them keep the earlier value."""
     assert ask(text) == [{"a": 20, "b": 2}]
 
 
-def test_functions_of_the_request_belong_to_its_dataverse() -> None:
+def test_declared_function_can_be_called_with_the_dataverse_name() -> None:
     """A declared function may be called with the name of the current dataverse."""
     assert ask("DECLARE FUNCTION f() { 7 }; SELECT VALUE Default.f()") == [7]
 
@@ -583,7 +583,7 @@ def test_functions_of_the_request_belong_to_its_dataverse() -> None:
         ("array_symdiff([1], [2], {{2}})", "Input contains different list types"),
     ],
 )
-def test_refused(text: str, told: str) -> None:
+def test_duplicate_aliases_and_mixed_list_types_are_refused(text: str, told: str) -> None:
     """Duplicate variables are reported before datasets are looked up."""
     with pytest.raises(SqlppError) as refused:
         ask(text)
@@ -591,7 +591,7 @@ def test_refused(text: str, told: str) -> None:
     assert told in refused.value.text
 
 
-def test_a_group_without_a_variable_has_a_name_in_star() -> None:
+def test_group_without_a_variable_is_named_in_star() -> None:
     """As in AsterixDB's select-star/group_by; the name uses no number of projections, as in
     tpcds/query-ASTERIXDB-1602.
     """

@@ -46,7 +46,7 @@ def _without_fold(entry: table.Function) -> table.Function:
 @pytest.mark.parametrize(
     "kinds", [VALUES, VALUES[:5], VALUES[:9], VALUES[9:11]], ids=["all", "integers", "numbers", "strings"]
 )
-def test_a_continued_aggregate_is_that_of_the_whole_frame(
+def test_incremental_aggregate_equals_that_of_the_whole_frame(
     frame: str, kinds: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For each kind of frame and value both computations give the same values, and the same warnings of ignored
@@ -80,7 +80,7 @@ def test_a_running_total_visits_each_value_once() -> None:
         assert sums[-1] == (50_005_000 if "unbounded" in bounds else sum(range(9_500, 10_001)))
 
 
-def test_the_caller_is_asked_within_a_frame() -> None:
+def test_time_limit_applies_within_a_frame() -> None:
     """A moving frame of doubles is computed completely for each row; the time limit applies within it."""
     asked = 0
 
@@ -96,7 +96,7 @@ def test_the_caller_is_asked_within_a_frame() -> None:
     assert asked > 300
 
 
-def test_an_overflow_within_a_frame_is_told() -> None:
+def test_overflow_within_a_frame_is_an_error() -> None:
     """A sum of a frame that overflows a bigint is an error, also for a moving frame."""
     text = (
         "select value sum(x) over (order by i rows between 1 preceding and current row)"

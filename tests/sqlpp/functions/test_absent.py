@@ -16,7 +16,7 @@ MOMENT = frozenset({"current_date", "current_time", "current_datetime"})
 """Functions of the binder: a statement's time."""
 
 
-def test_each_name_is_here_or_told_to_be_absent() -> None:
+def test_every_asterixdb_function_is_implemented_or_listed() -> None:
     """Each function of AsterixDB is either implemented or listed as absent, except functions that only its compiler
     calls.
     """
@@ -27,7 +27,7 @@ def test_each_name_is_here_or_told_to_be_absent() -> None:
     assert absent <= NAMES
 
 
-def test_an_absent_function_says_what_it_is_about() -> None:
+def test_absent_function_error_has_message_and_reason() -> None:
     """The error for an absent function has AsterixDB's message and the reason, for every spelling. Other unknown names
     have no reason.
     """

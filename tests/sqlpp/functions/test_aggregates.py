@@ -23,7 +23,7 @@ FORMS = (
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_sum_is_a_bigint(form: str) -> None:
+def test_sum_of_integers_is_a_bigint(form: str) -> None:
     """The sum of integers of any width is a bigint, for every form of the aggregate."""
     held = f"[integer('{BIG}'), integer('{BIG}')]"
 
@@ -47,7 +47,7 @@ def test_a_sum_is_a_bigint(form: str) -> None:
         ("array_avg([float('16777216'), float('16777217'), float('16777218')])", 50_331_650 / 3),
     ],
 )
-def test_sums_and_means_are_wide(text: str, expected: Value) -> None:
+def test_sums_and_means_have_wide_types(text: str, expected: Value) -> None:
     """A sum is a bigint or a double, not the type of its numbers; a mean is a double."""
     found = value(text)
 
@@ -84,7 +84,7 @@ def test_a_sum_beyond_bigint_is_refused(text: str, number: int) -> None:
         ("strict_avg([1, 'a'])", None),
     ],
 )
-def test_sums_leave_out_what_is_no_number_and_warn(text: str, expected: Value) -> None:
+def test_sums_ignore_other_values_with_one_warning(text: str, expected: Value) -> None:
     """The statement gets one warning for all ignored values, with the type of the first."""
     budget = Budget()
 
@@ -95,7 +95,7 @@ def test_sums_leave_out_what_is_no_number_and_warn(text: str, expected: Value) -
     )
 
 
-def test_a_sum_of_numbers_warns_of_nothing() -> None:
+def test_sum_ignores_null_and_missing_without_warning() -> None:
     """NULL and MISSING are ignored without a warning."""
     budget = Budget()
 
@@ -104,7 +104,7 @@ def test_a_sum_of_numbers_warns_of_nothing() -> None:
 
 
 @pytest.mark.parametrize("text, number", [("array_stddev_samp([1.5, 'a'])", 3), ("array_kurtosis(['a'])", 4)])
-def test_statistics_refuse_what_is_no_number(text: str, number: int) -> None:
+def test_statistical_aggregates_refuse_non_numeric_values(text: str, number: int) -> None:
     """Statistical aggregates refuse values that are not numbers, because a result over the rest would be misleading."""
     with pytest.raises(SqlppError) as told:
         value(text)
@@ -125,14 +125,14 @@ def test_statistics_refuse_what_is_no_number(text: str, number: int) -> None:
         ("(select value Default.count(x) from [1, 3] x)[0]", 2),
     ],
 )
-def test_forms_of_aggregates(text: str, expected: Value) -> None:
+def test_aggregate_variants_return_expected_values(text: str, expected: Value) -> None:
     """Counts of numbers, distinct items, and names through a dataverse."""
     assert value(text) == expected
 
 
 @pytest.mark.parametrize("function", ["array_min", "array_max", "strict_min", "strict_max"])
 @pytest.mark.parametrize("item", ["[1]", "{'a': 1}", "duration('P1Y')", "point('1,2')"])
-def test_the_least_of_values_without_an_order_is_null(function: str, item: str) -> None:
+def test_min_and_max_of_unordered_values_are_null(function: str, item: str) -> None:
     """A value of a type without an order, such as an array, has no minimum and no maximum, even if it is the only
     value.
     """

@@ -38,7 +38,7 @@ from tests.sqlpp.evaluation import value
         ("binary_concat('x')", None),
     ],
 )  # fmt: skip
-def test_value(text: str, expected: Value) -> None:
+def test_binary_functions_return_expected_values(text: str, expected: Value) -> None:
     """Conversions of hex and base64 text, lengths, and substrings."""
     assert value(text) == expected
 
@@ -53,6 +53,6 @@ def test_value(text: str, expected: Value) -> None:
         ("hex(1)", None),
     ],
 )
-def test_binaries_from_text(text: str, expected: Value) -> None:
+def test_malformed_binary_text_gives_null(text: str, expected: Value) -> None:
     """Malformed text gives NULL; a binary value is unchanged."""
     assert value(text) == expected

@@ -21,7 +21,7 @@ def test_a_class_without_an_intersection_ends_at_its_bracket(pattern: str, end: 
     assert plain_until(pattern, 0) == end
 
 
-def test_an_intersection_has_the_characters_of_both_sides() -> None:
+def test_intersection_has_the_characters_common_to_both_sides() -> None:
     """The result is a class of RE2 with the remaining ranges, and the position after the class."""
     assert intersected_class("x[a-e&&[^c]]y", 1) == (r"[\x{61}-\x{62}\x{64}-\x{65}]", 12)
     assert intersected_class("[a&&b]", 0) == (rf"[^\x{{0}}-\x{{{character_classes.LAST:x}}}]", 6)
@@ -37,7 +37,7 @@ def test_a_class_that_is_too_long_is_refused() -> None:
 
 
 @pytest.mark.parametrize("unit", ["[[]", "[", "[]", "[a]"])
-def test_each_character_is_scanned_once_for_intersections(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_for_intersections_is_linear(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search for intersections reads no more characters than the pattern has."""
     scanned = []
 

@@ -134,13 +134,13 @@ from tests.sqlpp.evaluation import value
         ("exists []", False),
     ],
 )
-def test_value(text: str, expected: Value) -> None:
+def test_collection_functions_return_expected_values(text: str, expected: Value) -> None:
     """The expected value; a value that is not a collection gives NULL."""
     assert value(text) == expected
 
 
 @pytest.mark.parametrize("text", ["range(1, 100000000)", "array_repeat(1, 100000000)", "array_range(0, 1000000000)"])
-def test_too_many(text: str) -> None:
+def test_arrays_created_from_numbers_have_a_size_limit(text: str) -> None:
     """Arrays that are created from numbers have a maximum size."""
     with pytest.raises(SqlppError, match="more than"):
         value(text)

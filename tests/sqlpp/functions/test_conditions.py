@@ -62,11 +62,11 @@ from tests.sqlpp.evaluation import value
         ("is_nan('a')", None),
     ],
 )
-def test_value(text: str, expected: Value) -> None:
+def test_conditional_functions_return_expected_values(text: str, expected: Value) -> None:
     """The expected value, also for unknown arguments."""
     assert value(text) == expected
 
 
-def test_nan_if() -> None:
+def test_nan_if_equal_arguments_returns_nan() -> None:
     """Equal arguments give NaN."""
     assert math.isnan(value("nan_if(1, 1)"))  # type: ignore[arg-type]

@@ -29,12 +29,12 @@ def test_every_operator_declares_its_cost() -> None:
         (((1, 1),) * 10, 31),
     ],
 )  # fmt: skip
-def test_a_value_weighs_its_items_and_characters(value: Value, units: int) -> None:
+def test_value_size_counts_items_and_characters(value: Value, units: int) -> None:
     """Each item counts as often as it occurs, and a string by its length."""
     assert costs.weight_of(value, LEFT) == units
 
 
-def test_a_heavy_value_is_not_walked_to_its_end() -> None:
+def test_size_of_a_large_value_stops_at_the_limit() -> None:
     """A thousand shared arrays of a thousand items exceed the remaining units after as many steps."""
     once: Value = (1,) * 1000
     heavy: Value = (((once,) * 1000),) * 1000
@@ -68,7 +68,7 @@ def test_a_heavy_value_is_not_walked_to_its_end() -> None:
         ("object_names", ({f"k{at}": 1 for at in range(30_000)},)),
     ],
 )
-def test_what_takes_long_costs_more_than_is_left(name: str, arguments: tuple[Value, ...]) -> None:
+def test_expensive_call_cost_is_computed_from_its_arguments(name: str, arguments: tuple[Value, ...]) -> None:
     """The cost of an expensive call is computed from its arguments, without creating a value."""
     cost = FUNCTIONS[name].cost
 
@@ -89,7 +89,7 @@ def test_what_takes_long_costs_more_than_is_left(name: str, arguments: tuple[Val
         ("repeat", ("x", float("nan"))),
     ],
 )
-def test_ordinary_calls_cost_little_or_are_left_to_a_process(name: str, arguments: tuple[Value, ...]) -> None:
+def test_common_calls_cost_little(name: str, arguments: tuple[Value, ...]) -> None:
     """Common calls cost little and are evaluated at once; a count of NaN may have any cost."""
     cost = FUNCTIONS[name].cost
 

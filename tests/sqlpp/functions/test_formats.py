@@ -46,7 +46,7 @@ from tests.sqlpp.evaluation import value
         ("parse_datetime('1970-01-01T00:00:01.999', 'YYYY-MM-DDThh:mm:ss.SSS')", "datetime('1970-01-01T00:00:01.999')"),
     ],
 )
-def test_value(text: str, expected: str) -> None:
+def test_values_are_parsed_and_formatted_by_pattern(text: str, expected: str) -> None:
     """Values are parsed and formatted by the letters of a pattern."""
     found: Value = value(text)
 

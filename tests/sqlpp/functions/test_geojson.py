@@ -22,7 +22,7 @@ from limnos.sqlpp.values.model import Value
         {"type": "GeometryCollection", "geometries": ({"type": "Point", "coordinates": (1, 2)},)},
     ],
 )  # fmt: skip
-def test_documents_survive(document: dict[str, Value]) -> None:
+def test_geometries_round_trip_through_geojson(document: dict[str, Value]) -> None:
     """Each geometry type, with two to four numbers per point and without points, survives the conversion to GeoJSON and
     back.
     """

@@ -59,7 +59,7 @@ def point(x: float, y: float) -> str:
         ("st_as_text(strict_st_union([st_make_point(1, 1), st_make_point(1, 2)]))", "MULTIPOINT ((1 1), (1 2))"),
     ],
 )  # fmt: skip
-def test_values(expression: str, expected: Value) -> None:
+def test_geometry_functions_return_expected_values(expression: str, expected: Value) -> None:
     """The expected value, under both spellings of the function's name."""
     assert value(expression) == expected
 
@@ -74,7 +74,7 @@ def test_values(expression: str, expected: Value) -> None:
         ("st_pointn", -1, None),
     ],
 )
-def test_parts_by_position(function: str, zero: int, one: str | None) -> None:
+def test_part_positions_start_at_0_or_1_by_function(function: str, zero: int, one: str | None) -> None:
     """Positions count from 0 in the older functions and from 1 in the others; a missing part gives NULL."""
     assert value(f"st_as_text({function}({LINE}, {zero}))") == one
 
@@ -101,7 +101,7 @@ def test_parts_by_position(function: str, zero: int, one: str | None) -> None:
         (f"st_line_from_multipoint({SQUARE})", None),
     ],
 )
-def test_unknown_and_malformed_arguments(expression: str, expected: Value) -> None:
+def test_unknown_and_malformed_arguments_give_missing_or_null(expression: str, expected: Value) -> None:
     """MISSING takes precedence over NULL; arguments of another type and malformed text give NULL."""
     assert value(expression) is expected
 

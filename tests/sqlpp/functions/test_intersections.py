@@ -39,7 +39,7 @@ from tests.sqlpp.evaluation import value
         ("null", "point('1,2')", None),
     ],
 )
-def test_spatial_intersect(one: str, other: str, expected: Value) -> None:
+def test_touching_shapes_intersect_in_either_order(one: str, other: str, expected: Value) -> None:
     """Shapes that touch intersect; the order of the arguments does not matter."""
     assert value(f"spatial_intersect({one}, {other})") is expected
     assert value(f"`spatial-intersect`({other}, {one})") is expected

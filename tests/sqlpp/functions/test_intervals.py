@@ -47,7 +47,7 @@ def days(start: int, end: int) -> str:
         (f"array_length(overlap_bins({A}, date('2020-01-01'), day_time_duration('P4D')))", 3),
     ],
 )  # fmt: skip
-def test_value(text: str, expected: Value) -> None:
+def test_interval_functions_return_expected_values(text: str, expected: Value) -> None:
     """Both ends have one type, and the start precedes the end."""
     assert value(text) == expected
 
@@ -88,6 +88,6 @@ def test_too_many_bins_are_refused() -> None:
         )
 
 
-def test_json_of_an_interval() -> None:
+def test_interval_is_printed_as_asterixdb_json() -> None:
     """JSON has an interval in AsterixDB's form."""
     assert json_text(value(A)) == '{"interval":{"start":"2020-01-01","end":"2020-01-11"}}'

@@ -18,6 +18,6 @@ from tests.sqlpp.evaluation import value
         ("parse_json(repeat('[', 100000))", None),
     ],
 )
-def test_parse_json(text: str, expected: Value) -> None:
+def test_parse_json_of_malformed_text_is_null(text: str, expected: Value) -> None:
     """A malformed text is NULL."""
     assert value(text) == expected

@@ -29,6 +29,6 @@ from tests.sqlpp.evaluation import value
         ("encode_dataverse_name(decode_dataverse_name('user@@host@.com.inbox'))", "user@@host@.com.inbox"),
     ],
 )
-def test_value(text: str, expected: Value) -> None:
+def test_dataverse_names_are_encoded_and_decoded(text: str, expected: Value) -> None:
     """A string is one part, an array has several; a name that is not canonical gives NULL."""
     assert value(text) == expected

@@ -98,7 +98,7 @@ from tests.sqlpp.evaluation import value
         ("e() > 2.718 and e() < 2.719", True),
     ],
 )  # fmt: skip
-def test_value(text: str, expected: Value) -> None:
+def test_numeric_functions_return_expected_values(text: str, expected: Value) -> None:
     """The expected value, with its type."""
     found = value(text)
 
@@ -106,13 +106,13 @@ def test_value(text: str, expected: Value) -> None:
     assert type_name(found) == type_name(expected)
 
 
-def test_nothing_is_not_a_number() -> None:
+def test_undefined_numeric_result_is_nan() -> None:
     """An undefined result is NaN."""
     assert math.isnan(value("sqrt(-1)"))  # type: ignore[arg-type]
     assert math.isnan(value("ln(-1)"))  # type: ignore[arg-type]
 
 
-def test_types_are_kept() -> None:
+def test_numeric_functions_retain_the_argument_type() -> None:
     """The type of the argument is kept: float, tinyint."""
     assert isinstance(value("abs(float('-1.5'))"), Float)
     assert isinstance(value("abs(tinyint('-3'))"), TinyInt)
@@ -149,7 +149,7 @@ def test_random_is_the_same_for_a_seed() -> None:
         ("array_length(array_range(1e16, 1e16 + 4, 0.5))", "9", "bigint"),
     ],
 )
-def test_type_and_sign_of_a_number(text: str, expected: str, kind: str) -> None:
+def test_number_type_and_sign_match_asterixdb(text: str, expected: str, kind: str) -> None:
     """The results of AsterixDB's tests `numeric`, `aggregate/agg_number_rec` and `comparison/least_mixed`."""
     result = value(text)
     assert (str(result), type_name(result)) == (expected, kind)

@@ -60,12 +60,12 @@ from tests.sqlpp.evaluation import value
         ("(5).b", MISSING),
     ],
 )  # fmt: skip
-def test_value(text: str, expected: Value) -> None:
+def test_object_functions_return_expected_values(text: str, expected: Value) -> None:
     """The expected value; a value that is not an object gives NULL."""
     assert value(text) == expected
 
 
-def test_arguments_stay_as_they_are() -> None:
+def test_object_merge_does_not_change_its_arguments() -> None:
     """A merge does not change its arguments."""
     text = "FROM [{'o': {'x': {'y': 1}}}] AS r SELECT VALUE [object_merge(r.o, {'x': {'z': 2}}), r.o]"
 

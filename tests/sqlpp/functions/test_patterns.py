@@ -62,7 +62,7 @@ from tests.sqlpp.evaluation import value
         ("regexp_replace('a', 'a', 'b', [])", None),
     ],
 )
-def test_vectors(text: str, expected: Value) -> None:
+def test_pattern_functions_return_expected_values(text: str, expected: Value) -> None:
     """The expected value of each call; positions count code points."""
     assert value(text) == expected
 
@@ -80,7 +80,7 @@ def test_vectors(text: str, expected: Value) -> None:
         ("regexp_replace('a', 'a', '$1')", "Invalid replacement '$1': there is no group 1"),
     ],
 )
-def test_what_is_no_pattern_is_refused(text: str, message: str) -> None:
+def test_invalid_pattern_is_refused_with_reason(text: str, message: str) -> None:
     """The error for an invalid pattern has the pattern and the reason."""
     with pytest.raises(SqlppError) as told:
         value(text)

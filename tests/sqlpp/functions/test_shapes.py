@@ -51,12 +51,12 @@ from tests.sqlpp.evaluation import ask, value
         ("point('1,2') < point('2,2')", None),
     ],
 )  # fmt: skip
-def test_value(text: str, expected: Value) -> None:
+def test_shape_functions_return_expected_values(text: str, expected: Value) -> None:
     """Construction, parts and measures."""
     assert value(text) == expected
 
 
-def test_shapes_have_an_order_and_groups() -> None:
+def test_shapes_can_be_ordered_and_grouped() -> None:
     """Points are ordered by x, then by y; equal shapes form one group."""
     text = "select p, count(*) as n from [point('2,1'), point('1,5'), point('1,-5'), point('2.0,1')] p group by p order by p"
 
@@ -76,6 +76,6 @@ def test_shapes_have_an_order_and_groups() -> None:
         ("polygon('0,0 1,0 1,1')", "[[0.0,0.0],[1.0,0.0],[1.0,1.0]]"),
     ],
 )
-def test_json_of_shapes(text: str, expected: str) -> None:
+def test_shapes_are_printed_as_asterixdb_json(text: str, expected: str) -> None:
     """JSON has shapes in AsterixDB's form."""
     assert json_text(value(text)) == expected

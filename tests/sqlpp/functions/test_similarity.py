@@ -50,12 +50,12 @@ from tests.sqlpp.evaluation import value
         ("similarity_jaccard_check([1, 5, 8, 9], [1, 5, 9, 10], 0.7)", (False, 0.0)),
     ],
 )  # fmt: skip
-def test_value(text: str, expected: Value) -> None:
+def test_similarity_functions_return_expected_values(text: str, expected: Value) -> None:
     """Edit distances, and the similarity of collections."""
     assert value(text) == expected
 
 
-def test_what_takes_too_long() -> None:
+def test_too_expensive_comparison_is_refused() -> None:
     """Comparisons whose product of lengths exceeds the limit are refused."""
     with pytest.raises(SqlppError, match="takes too long"):
         value("edit_distance(repeat('a', 2000), repeat('b', 2000))")
@@ -76,7 +76,7 @@ def _table_distance(one: str, other: str, *, is_part: bool) -> int:
     return nearest if is_part else row[-1]
 
 
-def test_edit_distances_equal_those_of_the_table() -> None:
+def test_edit_distances_match_the_table_algorithm() -> None:
     """For random short texts, whole and as parts, the distance equals that of the table."""
     of = random.Random(7)
     for _ in range(3000):

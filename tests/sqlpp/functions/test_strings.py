@@ -85,13 +85,13 @@ from tests.sqlpp.evaluation import value
         ("LENGTH('x')", 1),
     ],
 )
-def test_value(text: str, expected: Value) -> None:
+def test_string_functions_return_expected_values(text: str, expected: Value) -> None:
     """The expected value; a value that is not a string gives NULL."""
     assert value(text) == expected
 
 
 @pytest.mark.parametrize("text", ["repeat('abcdefgh', 1000000000)", "replace(repeat('a', 9000000), 'a', 'bcd')"])
-def test_too_long(text: str) -> None:
+def test_too_long_string_is_refused_before_creation(text: str) -> None:
     """A result that would be too long is refused before it is created."""
     with pytest.raises(SqlppError, match="longer than"):
         value(text)

@@ -37,6 +37,6 @@ from tests.sqlpp.evaluation import value
         ("[day_of_week(date('1970-01-01'), 'x'), day_of_week(1)]", (None, None)),
     ],
 )  # fmt: skip
-def test_value(text: str, expected: Value) -> None:
+def test_time_zone_offsets_and_names_are_resolved(text: str, expected: Value) -> None:
     """Offsets and names of zones."""
     assert value(text) == expected

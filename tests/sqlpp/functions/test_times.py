@@ -124,12 +124,12 @@ from tests.sqlpp.evaluation import value
         ("date('2013-01-31') < date('2013-02-01')", True),
     ],
 )
-def test_value(text: str, expected: Value) -> None:
+def test_temporal_functions_return_expected_values(text: str, expected: Value) -> None:
     """The expected value; a value that is not temporal gives NULL."""
     assert value(text) == expected
 
 
-def test_calendar_is_pythons() -> None:
+def test_calendar_matches_the_standard_library() -> None:
     """Dates agree with the standard library in its range of years, and convert back in the whole range of SQL++."""
     first = dt.date(1970, 1, 1)
     for days in range(-719_162, 2_932_896, 997):

@@ -39,7 +39,7 @@ from tests.sqlpp.evaluation import value
         ("ftcontains('a', 'a', {'mode': 'none'})", None),
     ],
 )
-def test_value(text: str, expected: Value) -> None:
+def test_token_functions_return_expected_values(text: str, expected: Value) -> None:
     """Tokens are in lower case; hashes equal those of AsterixDB."""
     assert value(text) == expected
 
@@ -52,7 +52,7 @@ def test_hashes_are_integers() -> None:
     assert [type_name(one) for one in found] == ["integer"]
 
 
-def test_too_many_grams() -> None:
+def test_too_many_grams_are_refused_before_creation() -> None:
     """The length of the result is limited before it is created."""
     with pytest.raises(SqlppError, match="longer than"):
         value("gram_tokens(repeat('a', 10000), 10000, true)")

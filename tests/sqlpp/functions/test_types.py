@@ -131,7 +131,7 @@ from tests.sqlpp.evaluation import value
         ("string(uuid('c38f6f2e-9b5c-4c5a-8f1e-0123456789ab'))", "c38f6f2e-9b5c-4c5a-8f1e-0123456789ab"),
     ],
 )
-def test_value(text: str, expected: Value) -> None:
+def test_type_functions_return_expected_values(text: str, expected: Value) -> None:
     """The expected value, with its type."""
     found = value(text)
 
@@ -139,6 +139,6 @@ def test_value(text: str, expected: Value) -> None:
     assert type_name(found) == type_name(expected)
 
 
-def test_a_new_uuid_each_time() -> None:
+def test_each_uuid_call_returns_another_uuid() -> None:
     """Each call without an argument returns another UUID."""
     assert value("uuid()") != value("uuid()")

@@ -27,6 +27,6 @@ from tests.sqlpp.evaluation import value
         ("dot_product(missing, [1])", MISSING),
     ],
 )
-def test_vectors(text: str, expected: Value) -> None:
+def test_vector_functions_return_expected_values(text: str, expected: Value) -> None:
     """Vectors must have the same number of numeric items."""
     assert value(text) == expected

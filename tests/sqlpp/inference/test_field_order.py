@@ -92,7 +92,7 @@ def test_fields_of_known_types_come_first(text: str, names: str) -> None:
         ("select r.free, 1 as n from d r union all select r.free, 'x' as n from d r", "n free"),
     ],
 )  # fmt: skip
-def test_objects_that_no_constructor_makes(text: str, names: str) -> None:
+def test_merged_and_union_objects_have_a_known_field_order(text: str, names: str) -> None:
     """Of `a.*, b.*` the fields of the last object come first; of UNION ALL the fields whose type is the same in all
     operands.
     """
@@ -104,7 +104,7 @@ VALUES = (Date(7), DateTime(7), Duration(1, 2), Interval(Date(1), Date(2)), Poin
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_constants_stay_as_they_are(value: Value) -> None:
+def test_constants_of_the_plan_are_unchanged(value: Value) -> None:
     """Statement time and request parameters are constants of the plan, some of which are tuples; they are not
     changed.
     """
@@ -116,14 +116,14 @@ def test_constants_stay_as_they_are(value: Value) -> None:
     assert result == {"p": value, "free": 3}
 
 
-def test_a_name_twice() -> None:
+def test_duplicate_field_names_retain_their_order() -> None:
     """If two fields have one name, the order is kept, because the first of them counts."""
     assert [
         list(cast("dict[str, object]", each)) for each in ordered("select value {'a': r.free, 'a': 1, 'b': 2} from d r")
     ] == [["a", "b"]]
 
 
-def test_variables_of_the_caller() -> None:
+def test_returning_variable_has_the_type_given_by_the_caller() -> None:
     """The object of RETURNING is a variable whose type the caller knows."""
     bound = bind(parse_body("{'free': r.free, 'id': r.id}"), WORLD, variables=("r",))
     plan = with_known_fields_first(bound.expression, {}, variables={0: TYPE})
@@ -132,7 +132,7 @@ def test_variables_of_the_caller() -> None:
     assert list(cast("dict[str, object]", found)) == ["id", "free"]
 
 
-def test_long_plans() -> None:
+def test_long_plans_are_ordered_in_linear_time() -> None:
     """Chains of LET and many fields are ordered in linear time, without recursion along the variables."""
     lets = ", ".join(f"v{at} = v{at - 1} + 1" for at in range(1, 2000))
     fields = ", ".join(f"r.f{at} as f{at}" for at in range(2000))

@@ -31,12 +31,12 @@ INT, TEXT = StaticType("bigint"), StaticType("string")
         ("array_except", [INT, array_of(INT)], "null"), ("sign", [INT], "tinyint"), ("object_concat", [ANY], "object"),
     ],
 )  # fmt: skip
-def test_a_call(function: str, types: list[StaticType], kind: str) -> None:
+def test_call_result_type_is_inferred(function: str, types: list[StaticType], kind: str) -> None:
     """The result has a fixed type, or that of an argument; a strict function of NULL gives NULL."""
     assert call_type(function, types).kind == kind
 
 
-def test_aggregates() -> None:
+def test_aggregate_result_type_is_inferred() -> None:
     """Counts and averages have a fixed type, other aggregates the type of their values."""
     assert [aggregate_type(name, ANY).kind for name in ("count", "avg", "sum", "max", "array_agg")] == [
         "bigint", "double", "any", "any", "array",
@@ -47,13 +47,13 @@ def test_aggregates() -> None:
     assert aggregate_type("min", array_of(INT)) == NULL_TYPE
 
 
-def test_window_functions() -> None:
+def test_window_function_result_type_is_inferred() -> None:
     """Row numbers have a fixed type; `lag` and `first_value` have the type of their argument."""
     kinds = [window_type(name, [INT]).kind for name in ("rank", "cume_dist", "lag", "first_value", "sum")]
     assert kinds == ["bigint", "double", "bigint", "bigint", "bigint"]
 
 
-def test_the_rules_are_for_functions_that_exist() -> None:
+def test_type_rules_name_existing_functions() -> None:
     """Each rule names an existing function."""
     ruled = {*functions._KIND_OF, *functions._STRICT_RULES, *functions._OWN_RULES, *functions._CONSTRUCTORS}
     names = {function.name for function in FUNCTIONS.values()}

@@ -20,12 +20,12 @@ from limnos.sqlpp.inference.static_types import StaticType
         ("date", "*", "duration", "null"), ("any", "-", "date", "any"),
     ],
 )  # fmt: skip
-def test_an_operation(left: str, operator: str, right: str, kind: str) -> None:
+def test_operation_with_an_any_operand_has_type_any(left: str, operator: str, right: str, kind: str) -> None:
     """If one operand has type any, the result has, too, unless the other can never be an operand."""
     assert chain_type([operator], [StaticType(left), StaticType(right)]).kind == kind
 
 
-def test_optional_operands() -> None:
+def test_optional_operands_give_optional_results() -> None:
     """A result may be NULL or MISSING if an operand may; a quotient always may."""
     number = StaticType("bigint")
 

@@ -23,7 +23,7 @@ from limnos.sqlpp.values.model import MISSING
 INT, TEXT = StaticType("bigint"), StaticType("string")
 
 
-def test_declared_types() -> None:
+def test_optional_declared_fields_may_be_null_or_missing() -> None:
     """Optional fields may be NULL or MISSING; items that may be unknown have type any."""
     record = declared_type(
         type_of("OPEN { i: int32, s: string?, a: `any`, l: [int], b: {{ string }}, o: { x: date } }")
@@ -42,7 +42,7 @@ def test_declared_types() -> None:
     [(1, "bigint", True), ("x", "string", True), (None, "null", True), (MISSING, "missing", False), ((1,), "array", True),
      ({"a": 1}, "object", True)],
 )  # fmt: skip
-def test_types_of_constants(value: object, kind: str, is_known: bool) -> None:
+def test_constant_types_are_known_except_for_missing(value: object, kind: str, is_known: bool) -> None:
     """The type of NULL is known; that of MISSING is not, because no field has this value."""
     found = type_of_value(value)  # type: ignore[arg-type]
     assert (found.kind, found.is_known) == (kind, is_known)
@@ -63,6 +63,6 @@ def test_types_of_constants(value: object, kind: str, is_known: bool) -> None:
         ([OBJECT, ANY], ANY),
     ],
 )
-def test_common_types(types: list[StaticType], found: StaticType) -> None:
+def test_common_type_of_objects_has_their_common_fields(types: list[StaticType], found: StaticType) -> None:
     """Different kinds have no common type; objects have those fields in common that have a common type."""
     assert common_type(types) == found

@@ -24,20 +24,20 @@ def test_a_name_before_a_parenthesis_is_a_function() -> None:
     assert isinstance(node.arguments[0], PathExpression)
 
 
-def test_library_function() -> None:
+def test_library_precedes_the_hash_of_a_function_name() -> None:
     """The part before `#` is the library."""
     node = call("x.y.lib#echo(1)")
 
     assert (node.function.parts, node.library) == (("x", "y", "echo"), "lib")
 
 
-def test_count_of_all() -> None:
+def test_count_accepts_star_and_distinct() -> None:
     """`count` accepts a star, in any case, and DISTINCT, as every function does."""
     assert call("Count(*)").star
     assert (call("count(distinct *)").star, call("sum(distinct a)").distinct) == (True, True)
 
 
-def test_window() -> None:
+def test_window_may_have_all_clauses() -> None:
     """A window may have all clauses."""
     node = call(
         "nth_value(x, 2) from last ignore nulls over w (a as b) as (partition by c, d order by e desc nulls last"
@@ -55,7 +55,7 @@ def test_window() -> None:
     assert (node.frame.end.side, node.frame.end.value) == ("following", None)
 
 
-def test_soft_words_are_names_elsewhere() -> None:
+def test_soft_keywords_are_names_outside_their_place() -> None:
     """A soft keyword is one only where the grammar expects it; elsewhere it is a name."""
     assert same_body("select f(x) from first", "select f(x) from `first`")
     assert same_body("rows + nulls + `current`", "`rows` + `nulls` + current")
@@ -80,7 +80,7 @@ def test_soft_words_are_names_elsewhere() -> None:
         ("select f(1) ignore over ()", '"over"', 20),
     ],
 )
-def test_what_does_not_belong(text: str, what: str, column: int) -> None:
+def test_unexpected_token_error_has_token_and_position(text: str, what: str, column: int) -> None:
     """The error for an unexpected token has the token, line and column."""
     assert str(refusal(text)) == encountered(text, what, column)
 
@@ -94,6 +94,6 @@ def test_what_does_not_belong(text: str, what: str, column: int) -> None:
         ("f(1) over (order by a rows 1 preceding exclude x)", "Unexpected token: x (in line 1, at column 48)"),
     ],
 )
-def test_words_that_mean_nothing_here(text: str, message: str) -> None:
+def test_error_names_the_unexpected_word(text: str, message: str) -> None:
     """The error for another word in the place of a soft keyword names the word."""
     assert str(refusal(text)) == f"ASX1001: Syntax error: {message}"

@@ -59,7 +59,7 @@ def below(frames: int, text: str) -> str:
 
 
 @pytest.mark.parametrize("kind", NESTED)
-def test_deepest(kind: str) -> None:
+def test_deepest_allowed_construct_is_parsed_and_printed(kind: str) -> None:
     """The deepest allowed construct is parsed and printed with a third of Python's stack in use."""
     depth = deep(kind)
     text = nested(kind, depth)
@@ -72,7 +72,7 @@ def test_deepest(kind: str) -> None:
 
 @pytest.mark.parametrize("depth", [DEPTH_MAX + 1, 10_000])
 @pytest.mark.parametrize("kind", NESTED)
-def test_too_deep(kind: str, depth: int) -> None:
+def test_too_deep_nesting_is_refused_with_code_and_position(kind: str, depth: int) -> None:
     """Deeper nesting is refused with code and position, not by a RecursionError."""
     with pytest.raises(SqlppError) as caught:
         parse(nested(kind, depth))
@@ -83,7 +83,7 @@ def test_too_deep(kind: str, depth: int) -> None:
 
 
 @pytest.mark.parametrize("opened", [before for before, _, _ in NESTED.values()])
-def test_never_closed(opened: str) -> None:
+def test_unclosed_constructs_are_refused_at_the_maximum_depth(opened: str) -> None:
     """Ten thousand constructs that are not closed are refused in the same way."""
     with pytest.raises(SqlppError) as caught:
         parse(opened * 10_000)
@@ -92,7 +92,7 @@ def test_never_closed(opened: str) -> None:
 
 
 @pytest.mark.parametrize("before,after", [("[", "]"), ("{{", "}}"), ("{a:", "}")])
-def test_deep_types(before: str, after: str) -> None:
+def test_types_have_the_same_maximum_depth(before: str, after: str) -> None:
     """Types have the same maximum depth."""
 
     def text(depth: int) -> str:
@@ -103,6 +103,6 @@ def test_deep_types(before: str, after: str) -> None:
         parse(text(DEPTH_MAX + 1))
 
 
-def test_depth_is_not_length() -> None:
+def test_adjacent_constructs_do_not_count_as_nested() -> None:
     """Many constructs side by side do not count as nested."""
     assert parse_body("[" + "(1)," * 5000 + "[2]]") is not None

@@ -20,14 +20,14 @@ from limnos.sqlpp.tree import (
 from tests.sqlpp.parser.parsing import encountered, read, refusal, same
 
 
-def test_dataverse() -> None:
+def test_dataverse_name_may_have_several_parts() -> None:
     """A dataverse name may have several parts; dots in back-quotes do not separate parts."""
     made = read(CreateDataverse, "create dataverse sales.`east.coast`")
 
     assert (made.name.parts, made.if_not_exists) == (("sales", "east.coast"), False)
 
 
-def test_type() -> None:
+def test_create_type_accepts_fields_records_arrays_and_multisets() -> None:
     """Fields, nested records, arrays, multisets and optional fields."""
     made = read(CreateType, "create type a.t as closed { id: int, l: [string]?, m: {{ x.y }}, r: { } }")
     kinds = [type(field.type) for field in made.type.fields]
@@ -39,14 +39,14 @@ def test_type() -> None:
     assert made.type.fields[3].type.open
 
 
-def test_synonym() -> None:
+def test_synonym_target_need_not_exist() -> None:
     """A synonym and its target, which need not exist."""
     made = read(CreateSynonym, "create synonym a.s if not exists for b.c.d")
 
     assert (made.name.parts, made.target.parts, made.if_not_exists) == (("a", "s"), ("b", "c", "d"), True)
 
 
-def test_view() -> None:
+def test_create_view_accepts_query_path_and_schema() -> None:
     """A view over a query, over a path, and one with a schema."""
     typed = read(
         CreateView,
@@ -65,7 +65,7 @@ def test_view() -> None:
 
 
 @pytest.mark.parametrize("kind", ["dataverse", "type", "dataset", "synonym", "view"])
-def test_drop(kind: str) -> None:
+def test_if_exists_may_precede_or_follow_the_dropped_name(kind: str) -> None:
     """IF EXISTS may precede or follow the name."""
     dropped = read(Drop, f"drop {kind} a.b")
 
@@ -89,7 +89,7 @@ def test_drop(kind: str) -> None:
         "create function <>f()<> { 1 }",
     ],
 )
-def test_if_not_exists_in_both_places(text: str) -> None:
+def test_if_not_exists_may_precede_or_follow_the_name(text: str) -> None:
     """IF NOT EXISTS may precede or follow the name, and changes the tree."""
     head, name, tail = text.split("<>")
 
@@ -124,12 +124,12 @@ def test_if_not_exists_in_both_places(text: str) -> None:
         ("drop dataverse if exists a if exists", '"if"', 28),
     ],
 )
-def test_what_does_not_belong(text: str, what: str, column: int) -> None:
+def test_unexpected_token_error_has_token_and_position(text: str, what: str, column: int) -> None:
     """The error for an unexpected token has the token, line and column."""
     assert str(refusal(text)) == encountered(text, what, column)
 
 
-def test_replace_and_if_not_exists() -> None:
+def test_or_replace_excludes_if_not_exists() -> None:
     """OR REPLACE and IF NOT EXISTS exclude each other."""
     message = "ASX1001: Syntax error: Unexpected IF NOT EXISTS (in line 1, at column {})"
 

@@ -55,7 +55,7 @@ AT = TextPosition(1, 1)
         ("exists a and b", "(exists a) and b", "exists (a and b)"),
     ],
 )
-def test_how_tightly_operators_bind(text: str, means: str, not_: str) -> None:
+def test_operator_precedence(text: str, means: str, not_: str) -> None:
     """Without parentheses an expression has the tree of the first spelling, and not that of the second."""
     assert same_body(text, means)
     assert not same_body(text, not_)
@@ -82,7 +82,7 @@ def test_how_tightly_operators_bind(text: str, means: str, not_: str) -> None:
         ("007", "7"),
     ],
 )
-def test_two_spellings(one: str, other: str) -> None:
+def test_equivalent_spellings_have_the_same_tree(one: str, other: str) -> None:
     """Equivalent spellings have the same tree."""
     assert same_body(one, other)
 
@@ -90,12 +90,12 @@ def test_two_spellings(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     "one,other", [("A", "a"), ("f()", "F()"), ("1.0", "1.00"), ("1f", "1e0"), ("[a]", "{{a}}"), ("a[0]", "a[0:]")]
 )
-def test_two_things(one: str, other: str) -> None:
+def test_different_expressions_have_different_trees(one: str, other: str) -> None:
     """Different meanings have different trees: names keep their case, numbers their digits."""
     assert not same_body(one, other)
 
 
-def test_chains_are_flat() -> None:
+def test_operators_of_one_level_are_one_node() -> None:
     """Operators of one level are one node, and so are the steps of a path."""
     a, b, c = (Variable(AT, name) for name in "abc")
 
@@ -108,7 +108,7 @@ def test_chains_are_flat() -> None:
     )
 
 
-def test_long_chains() -> None:
+def test_long_chains_have_a_nesting_depth_of_one() -> None:
     """Ten thousand operators or steps have a nesting depth of one."""
     many = 10_000
 
@@ -143,7 +143,7 @@ def test_long_chains() -> None:
         ("1.5", Decimal, (1, 1)),
     ],
 )
-def test_places(text: str, kind: type, place: tuple[int, int]) -> None:
+def test_operation_position_is_the_last_word_of_its_operator(text: str, kind: type, place: tuple[int, int]) -> None:
     """The position of an operation is the last word of its operator; any other expression's position is its
     beginning.
     """
@@ -153,7 +153,7 @@ def test_places(text: str, kind: type, place: tuple[int, int]) -> None:
     assert node.at == place
 
 
-def test_field_places() -> None:
+def test_path_step_position_is_its_dot_or_bracket() -> None:
     """The position of a step is its dot or bracket."""
     node = parse_body("a .b [0]")
 
@@ -161,7 +161,7 @@ def test_field_places() -> None:
     assert [tuple(step.at) for step in node.steps] == [(1, 3), (1, 6)]
 
 
-def test_largest_integer() -> None:
+def test_integer_literals_have_64_bits() -> None:
     """Integers have 64 bits; leading zeros do not count."""
     assert shape(parse_body("0009223372036854775807")) == shape(Integer(AT, 2**63 - 1))
 
@@ -209,7 +209,7 @@ def test_largest_integer() -> None:
         ("a 'it\\'s'", "<STRING_LITERAL> \"\\'it\\\\\\'s\\'\"", 3),
     ],
 )
-def test_what_does_not_belong(text: str, what: str, column: int) -> None:
+def test_unexpected_token_error_has_token_and_position(text: str, what: str, column: int) -> None:
     """The error for an unexpected token has the token, line and column."""
     error = refusal(text)
 
@@ -232,6 +232,6 @@ def test_what_does_not_belong(text: str, what: str, column: int) -> None:
         ("$1234567890", "Invalid parameter number (in line 1, at column 1)"),
     ],
 )
-def test_what_cannot_be(text: str, message: str) -> None:
+def test_invalid_expression_error_has_reason_and_position(text: str, message: str) -> None:
     """The error for an expression that fits the grammar but is invalid has the reason and the position."""
     assert str(refusal(text)) == f"ASX1001: Syntax error: {message}"

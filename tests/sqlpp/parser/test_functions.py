@@ -16,7 +16,7 @@ from limnos.sqlpp.tree import (
 from tests.sqlpp.parser.parsing import encountered, read, refusal
 
 
-def test_function() -> None:
+def test_create_function_accepts_parameters_and_body() -> None:
     """Parameters have names; a body is an expression or a query."""
     made = read(CreateFunction, "create or replace function x.y.echo(a, `b c`) { a }")
 
@@ -25,13 +25,13 @@ def test_function() -> None:
     assert isinstance(read(CreateFunction, "create function f() { {'a': {'b': 1}} }").body, Object)
 
 
-def test_any_number_of_parameters() -> None:
+def test_three_dots_declare_any_number_of_parameters() -> None:
     """Three dots declare any number of parameters."""
     assert read(CreateFunction, "create function f(...) { args }").parameters is None
     assert read(CreateFunction, "create function f() { 1 }").parameters == ()
 
 
-def test_external_function() -> None:
+def test_external_function_has_types_library_and_arguments() -> None:
     """An external function has types of parameters and of the result, a library and its arguments."""
     made = read(
         CreateExternalFunction,
@@ -48,7 +48,7 @@ def test_external_function() -> None:
     assert None not in (made.returns, made.settings)
 
 
-def test_declared_function() -> None:
+def test_declare_function_is_parsed() -> None:
     """DECLARE FUNCTION declares a function for one request."""
     made = read(DeclareFunction, "declare function f(a) { a + 1 }")
 
@@ -59,14 +59,14 @@ def test_declared_function() -> None:
     "spelling,arity",
     [("@2", 2), ("(a, b)", 2), ("(2)", 2), ("()", 0), ("(...)", VARIADIC), ("@0", 0)],
 )
-def test_drop(spelling: str, arity: int) -> None:
+def test_drop_function_accepts_all_arity_spellings(spelling: str, arity: int) -> None:
     """A function is dropped by name and arity, in all spellings."""
     dropped = read(DropFunction, f"drop function a.b.f{spelling} if exists")
 
     assert (dropped.name.parts, dropped.library, dropped.arity) == (("a", "b", "f"), None, arity)
 
 
-def test_drop_in_a_library() -> None:
+def test_drop_function_accepts_a_library() -> None:
     """The part before `#` is the library."""
     dropped = read(DropFunction, "drop function a.lib#f@1")
 
@@ -87,7 +87,7 @@ def test_drop_in_a_library() -> None:
         ("drop function f@x", '<IDENTIFIER> "x"', 17),
     ],
 )
-def test_what_does_not_belong(text: str, what: str, column: int) -> None:
+def test_unexpected_token_error_has_token_and_position(text: str, what: str, column: int) -> None:
     """The error for an unexpected token has the token, line and column."""
     assert str(refusal(text)) == encountered(text, what, column)
 
@@ -110,6 +110,6 @@ def test_what_does_not_belong(text: str, what: str, column: int) -> None:
         ("drop function f@1001", "Invalid arity: 1001 (in line 1, at column 17)"),
     ],
 )
-def test_what_cannot_be(text: str, message: str) -> None:
+def test_types_outside_of_libraries_and_bad_arity_are_refused(text: str, message: str) -> None:
     """Only functions of a library may have types."""
     assert str(refusal(text)) == f"ASX1001: Syntax error: {message}"

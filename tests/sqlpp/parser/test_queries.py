@@ -48,12 +48,12 @@ def query(text: str) -> QueryExpression:
         ("select 1 letting a = b", "select 1 let a = b"),
     ],
 )
-def test_two_spellings(one: str, other: str) -> None:
+def test_equivalent_spellings_have_the_same_tree(one: str, other: str) -> None:
     """Equivalent spellings have the same tree, including inferred names."""
     assert same(one, other)
 
 
-def test_clauses() -> None:
+def test_each_clause_has_its_field_of_the_tree() -> None:
     """Each clause is stored in its field of the tree."""
     node = query(
         "with w as 1 select distinct v.*, *, x as y, z.q from d.s as v at i, u"
@@ -80,7 +80,7 @@ def test_clauses() -> None:
     assert [(item.descending, item.nulls) for item in node.order] == [(True, None), (False, "first")]
 
 
-def test_joins() -> None:
+def test_joins_and_unnests_follow_their_term_in_the_tree() -> None:
     """Joins and unnests are stored in a list after their term."""
     links = (
         query("from a join b on c right join d on e cross join f left unnest g.h at i, j select 1").block.terms[0].links
@@ -91,7 +91,7 @@ def test_joins() -> None:
     assert (isinstance(links[3], Unnest) and links[3].outer, links[3].position) == (True, "i")
 
 
-def test_set_operations() -> None:
+def test_order_and_limit_apply_to_the_whole_set_operation() -> None:
     """Set operations are stored in a list; ORDER BY and LIMIT apply to the whole, unless parentheses say otherwise."""
     node = query("select 1 union all (select 2 limit 1) except select 3 order by a limit 2")
 
@@ -102,7 +102,7 @@ def test_set_operations() -> None:
     assert (len(node.order), node.limit is None) == (1, False)
 
 
-def test_grouping_sets() -> None:
+def test_grouping_set_keywords_need_a_parenthesis() -> None:
     """ROLLUP, CUBE and GROUPING SETS are keywords only before a parenthesis."""
     group = query(
         "select 1 from t group by rollup, rollup (a, (b, c)), cube(d), grouping sets ((), (e), rollup(f))"
@@ -116,7 +116,7 @@ def test_grouping_sets() -> None:
     assert group.elements[0].keys[0].variable == "rollup"
 
 
-def test_exclude_is_no_alias() -> None:
+def test_exclude_after_a_projection_is_not_an_alias() -> None:
     """EXCLUDE after a projection excludes paths; after AS or in back-quotes it is a name."""
     assert query("select a exclude b.c, d from t").block.select.exclude == (("b", "c"), ("d",))
     assert query("select a as exclude from t").block.select.projections[0].name == "exclude"
@@ -156,19 +156,19 @@ def test_unnamed_projections_have_no_name() -> None:
         ("f(select 1)", '"select"', 3),
     ],
 )
-def test_what_does_not_belong(text: str, what: str, column: int) -> None:
+def test_unexpected_token_error_has_token_and_position(text: str, what: str, column: int) -> None:
     """The error for an unexpected token has the token, line and column."""
     assert str(refusal(text)) == encountered(text, what, column)
 
 
-def test_position_in_a_later_line() -> None:
+def test_error_message_contains_only_the_line_of_the_error() -> None:
     """The message contains only the line of the error."""
     text = "select value o\nfrom orders as o\n\twhere o.value = 1"
 
     assert str(refusal(text)) == encountered(text, '"."', 9, line=3)
 
 
-def test_long_lines_are_cut() -> None:
+def test_error_message_truncates_long_lines() -> None:
     """Of a long line the message has only the part around the position."""
     text = "select value x from t where " + "a and " * 1000 + "and b"
     message = str(refusal(text))
@@ -179,7 +179,7 @@ def test_long_lines_are_cut() -> None:
 
 
 @pytest.mark.parametrize("source", ["1", "f(x)", "(select 1)", "[a]", "a[0]", "$a"])
-def test_alias_needed(source: str) -> None:
+def test_from_expression_without_a_name_needs_an_alias(source: str) -> None:
     """An expression in FROM that does not end with a name needs an alias; the message shows the expression."""
     message = str(refusal(f"select * from {source}"))
 

@@ -51,7 +51,7 @@ where e.oid = w.oid
 """
 
 
-def test_slides() -> None:
+def test_statements_of_the_example_slides_are_parsed() -> None:
     """Every statement of the seed's example slides, in its order."""
     parsed = parse(SLIDES)
     kinds = [type(one.statement) for one in parsed]
@@ -65,13 +65,13 @@ def test_slides() -> None:
     assert parsed[-1].statement.at == (18, 1)
 
 
-def test_statements_in_a_row() -> None:
+def test_semicolons_separate_statements() -> None:
     """Semicolons separate statements; further ones, and one at the end, are ignored."""
     assert [one.text for one in parse(";; use a ;\n;use b;;")] == ["use a", "use b"]
     assert parse("") == parse(" ; -- nothing\n") == ()
 
 
-def test_hints_go_with_their_statement() -> None:
+def test_each_statement_has_its_own_hints() -> None:
     """Each statement has its own hints."""
     first, second = parse("select 1 /*+ a */; select /*+ b */ 2 /*+ c */")
 
@@ -79,12 +79,12 @@ def test_hints_go_with_their_statement() -> None:
     assert [hint.text for hint in second.hints] == ["b", "c"]
 
 
-def test_numbered_parameters_go_on() -> None:
+def test_parameters_are_numbered_throughout_a_request() -> None:
     """`?` is numbered throughout one request."""
     assert same("[?, ?]", "[$1, $2]")
 
 
-def test_insert() -> None:
+def test_insert_and_upsert_accept_expression_query_and_returning() -> None:
     """INSERT and UPSERT of an expression or a query, with RETURNING."""
     made = read(Insert, "upsert into a.b.c as x (select value 1) returning x.y")
 
@@ -95,7 +95,7 @@ def test_insert() -> None:
     assert same("insert into o (select value 1)", "insert into o select value 1")
 
 
-def test_delete() -> None:
+def test_delete_is_parsed_with_and_without_variable() -> None:
     """DELETE with a variable and without."""
     made = read(Delete, "delete from a.b as x where x.y > 1")
 
@@ -104,14 +104,14 @@ def test_delete() -> None:
     assert read(Delete, "delete from a").variable is None
 
 
-def test_load() -> None:
+def test_load_from_an_adapter_is_parsed() -> None:
     """LOAD from an adapter."""
     made = read(Load, "load dataset a.d using localfs (('path'='x'),('format'='adm')) pre-sorted")
 
     assert (made.target.parts, made.adapter, len(made.options), made.presorted) == (("a", "d"), "localfs", 2, True)
 
 
-def test_copy() -> None:
+def test_copy_from_paths_or_an_adapter_is_parsed() -> None:
     """COPY from paths with settings, or from an adapter's options."""
     made = read(CopyFrom, "copy a.d from localfs path ('x', 'y') with {'format': 'csv', 'header': true, 'n': 2}")
 
@@ -122,7 +122,7 @@ def test_copy() -> None:
     assert same("copy into d using f (('path'='x'))", "copy d from f path ('x')")
 
 
-def test_copy_of_objects_of_another_type() -> None:
+def test_copy_accepts_file_fields_or_a_type_name() -> None:
     """The fields of the files, or the name of a type, are in parentheses; AS is optional."""
     made = read(CopyFrom, "copy into d as (a int, b string not unknown) from f path ('x')")
 
@@ -133,7 +133,7 @@ def test_copy_of_objects_of_another_type() -> None:
     assert isinstance(read(CopyFrom, "copy d (s.T) from f path ('x')").type, NamedType)
 
 
-def test_copy_to() -> None:
+def test_copy_to_accepts_query_order_type_and_settings() -> None:
     """COPY of a dataset or of a query, with its order, its type, formats of dates and settings."""
     made = read(
         CopyTo,
@@ -159,13 +159,13 @@ def test_copy_to() -> None:
         ("copy (select 1) to f path ('x') with {}", '"to" at column 17'),
     ],
 )
-def test_a_wrong_copy_to(text: str, says: str) -> None:
+def test_copy_to_with_empty_over_or_two_types_is_refused(text: str, says: str) -> None:
     """OVER must not be empty, and only one type is allowed."""
     with pytest.raises(SqlppError, match=re.escape(says)):
         parse(text)
 
 
-def test_update() -> None:
+def test_update_paths_begin_with_the_optional_variable() -> None:
     """Paths begin with the object's variable, which may be omitted."""
     made = read(Update, "update a.d as x set x.b.c = x.n + 1, e = 2 set f = missing where x.id = 1 returning x.b")
 
@@ -190,12 +190,12 @@ def test_update() -> None:
         ),
     ],
 )
-def test_steps_of_an_update_change_arrays(text: str, printed: str) -> None:
+def test_update_step_parenthesis_is_not_a_call(text: str, printed: str) -> None:
     """The parenthesis of an UPDATE step does not turn the preceding value into a call."""
     assert render(read(Update, text)) == printed
 
 
-def test_small_ones() -> None:
+def test_use_set_explain_and_expression_statements_are_parsed() -> None:
     """USE, SET, EXPLAIN, an expression alone."""
     assert read(Use, "use a.`b.c`").name.parts == ("a", "b.c")
     assert read(SetOption, 'set `import-private-functions` "true"').value == "true"
@@ -228,19 +228,19 @@ def test_small_ones() -> None:
         ("truncate a", '"truncate"', 1),
     ],
 )
-def test_what_does_not_belong(text: str, what: str, column: int) -> None:
+def test_unexpected_token_error_has_token_and_position(text: str, what: str, column: int) -> None:
     """The error for an unexpected token has the token, line and column."""
     assert str(refusal(text)) == encountered(text, what, column)
 
 
-def test_explain_of_no_query() -> None:
+def test_explain_accepts_only_queries() -> None:
     """EXPLAIN accepts only queries."""
     message = "ASX1001: Syntax error: EXPLAIN is not supported for this kind of statement (in line 1, at column 1)"
 
     assert str(refusal("explain use a")) == message
 
 
-def test_body() -> None:
+def test_stored_body_is_one_query_or_expression() -> None:
     """A stored body is one query or expression, without further text."""
     with pytest.raises(SqlppError) as caught:
         parse_body("select value 1; select value 2")

@@ -20,7 +20,7 @@ from tests.sqlpp.parser.parsing import statement
         ("[{ a: [int]? }]", "[OPEN { a: [int]? }]"),
     ],
 )
-def test_types(text: str, printed: str) -> None:
+def test_record_field_types_are_parsed_and_printed(text: str, printed: str) -> None:
     """A type in a record, as written and as printed."""
     made = statement(f"create type t as {{ f: {text} }}")
 

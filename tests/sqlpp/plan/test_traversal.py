@@ -45,7 +45,7 @@ def test_only_direct_children_are_replaced() -> None:
     assert seen == [inner, DAY]
 
 
-def test_values_of_constants_stay_what_they_are() -> None:
+def test_date_constants_are_not_turned_into_arrays() -> None:
     """A date is a named tuple: as a plain tuple it would be an array."""
     for value in (Date(1), (Date(1), Date(2)), ()):
         copy = replace_children(plan.Constant(AT, value), as_three)
@@ -54,7 +54,7 @@ def test_values_of_constants_stay_what_they_are() -> None:
         assert type(copy.value) is type(value)
 
 
-def test_deep_values_of_constants_need_no_recursion() -> None:
+def test_deeply_nested_constants_are_returned_without_recursion() -> None:
     """A constant is returned as it is, however deeply its value is nested."""
     value: Value = ()
     for _ in range(10_000):
@@ -63,7 +63,7 @@ def test_deep_values_of_constants_need_no_recursion() -> None:
     assert replace_children(constant, as_three) is constant
 
 
-def test_finished_fields_are_taken_as_they_are() -> None:
+def test_finished_fields_are_not_replaced() -> None:
     """The function is not called for fields that are passed as finished."""
     changed = replace_children(plan.ArrayOf(AT, (ONE, TWO)), as_three, finished={"items": (DAY,)})
     assert changed == plan.ArrayOf(AT, (DAY,))

@@ -24,7 +24,7 @@ WORLD = NameWorld({("Default",): {"t": []}}, functions=[written("f", "a", "a + 1
 
 
 @pytest.mark.parametrize("text", QUERIES)
-def test_a_plan_comes_back_as_it_was(text: str) -> None:
+def test_encoded_plan_is_decoded_to_the_same_nodes(text: str) -> None:
     """Every node is decoded to the same node, with its position and its function."""
     expression = bind(parse_body(text), WORLD).expression
 
@@ -40,7 +40,7 @@ def test_bytes_that_are_no_plan_are_refused(data: bytes) -> None:
         wire.decode(data)
 
 
-def test_a_plan_that_is_nested_too_deep_is_refused_in_words() -> None:
+def test_too_deeply_nested_plan_is_refused_as_bad_plan() -> None:
     """The error for a plan that is nested too deeply is BadPlan, not RecursionError."""
     expression = bind(parse_body("1"), WORLD).expression
     for _ in range(5000):

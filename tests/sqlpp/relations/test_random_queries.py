@@ -15,7 +15,7 @@ from tests.sqlpp.relations.relation_queries import by_evaluator, by_rewriting, s
 COUNT = int(os.environ.get("LIMNOS_TEST_QUERIES", "300"))
 
 
-def test_random_queries_mean_the_same() -> None:
+def test_random_queries_match_the_evaluator() -> None:
     """Most queries can be translated, and every translated one has the evaluator's results."""
     queries = Queries(20)
     told: list[str] = []

@@ -89,7 +89,7 @@ select p.home.zip, p.home is missing as m, p.home is null as u, p.home.floor is 
 
 
 @pytest.mark.parametrize("text", CARRIED)
-def test_a_query_means_the_same(text: str) -> None:
+def test_translated_query_matches_the_evaluator(text: str) -> None:
     """A translated query has the evaluator's results, in its order if it has one."""
     found, wanted = by_rewriting(text), by_evaluator(text)
 
@@ -120,7 +120,7 @@ select value (select value {'k': t.n, 'o': o.id} from [{'n': 1}, {'n': 2}] t) fr
 
 
 @pytest.mark.parametrize("text", FINISHED)
-def test_what_columns_do_not_say_is_worked_out_from_the_rows(text: str) -> None:
+def test_select_value_without_columns_is_computed_from_rows(text: str) -> None:
     """A SELECT value that columns cannot represent is computed from the rows, and the rest of the query is
     translated.
     """
@@ -130,7 +130,7 @@ def test_what_columns_do_not_say_is_worked_out_from_the_rows(text: str) -> None:
     assert rewritten(text).layout.finished
 
 
-def test_only_what_is_looked_at_comes() -> None:
+def test_only_needed_columns_are_read_for_computed_values() -> None:
     """For a value that is computed from a row, only the needed columns are read, and the open part only if it may
     contain the field.
     """
@@ -169,7 +169,7 @@ UNCARRIED = {
 
 
 @pytest.mark.parametrize("text, reason", UNCARRIED.items())
-def test_what_is_not_carried_says_why(text: str, reason: str) -> None:
+def test_untranslatable_query_is_refused_with_the_unsupported_part(text: str, reason: str) -> None:
     """A query that columns cannot represent is refused with the part that is not supported."""
     with pytest.raises(UntranslatableExpression, match=reason):
         rewritten(text)

@@ -36,7 +36,7 @@ def type_of_table(_dataverse: tuple[str, ...], name: str) -> RecordType:
 
 
 @pytest.mark.parametrize("number", QUERIES)
-def test_a_query_is_carried(number: int) -> None:
+def test_tpch_query_is_translated_completely(number: int) -> None:
     """No part of a query is left to the evaluator, and every dataset that it names is read."""
     text = QUERIES[number].sqlpp
     expression = bind(parse_body(text), Names(), dataverse=DATAVERSE).expression

@@ -26,7 +26,7 @@ def spelled(text: str) -> StorageForm:
     return storage_form_of_record(parsed.statement.type, (("id",),))
 
 
-def test_every_kind_of_type() -> None:
+def test_every_kind_of_type_is_resolved() -> None:
     """Built-in types in any case and under all names, arrays, multisets, nested records, optional fields."""
     assert spelled("closed { id: INT, f: int32?, a: [ { x: {{ datetime }} } ], w: `any` }") == StorageForm(
         RecordType(
@@ -43,13 +43,13 @@ def test_every_kind_of_type() -> None:
 
 
 @pytest.mark.parametrize("name", ["MyType", "a.int"])
-def test_other_names_are_no_types(name: str) -> None:
+def test_unknown_type_error_has_its_position(name: str) -> None:
     """The error for an unknown type has its position."""
     with pytest.raises(SqlppError, match=rf"ASX1082: .*{name} \(in line 1, at column 24\)"):
         spelled(f"{{ id: {name} }}")
 
 
-def test_which_names_are_built_in() -> None:
+def test_built_in_type_names_are_reserved() -> None:
     """Names of built-in types cannot be used for new types."""
     assert is_built_in("Int8")
     assert not is_built_in("emp")

@@ -15,7 +15,7 @@ from limnos.sqlpp.stored import (
 FORM: StorageForm = storage_form_of_record(type_of("{ id: bigint, tags: [string]?, `a.b`: string? }"), (("id",),))
 
 
-def test_a_nested_change_is_seen() -> None:
+def test_nested_item_type_change_violates_the_invariant() -> None:
     """A changed item type of an array violates the invariant; a changed description does not."""
     before = schema_of(FORM)
     after = schema_of(storage_form_of_record(type_of("{ id: bigint, tags: [bigint]?, `a.b`: string? }"), (("id",),)))
@@ -24,7 +24,7 @@ def test_a_nested_change_is_seen() -> None:
     assert broken_schema(FORM, before=before, after=before | {"schema-id": 7}) is None
 
 
-def test_a_column_that_was_gone_before_stays_gone() -> None:
+def test_missing_column_allows_changes_but_not_reuse_of_its_name() -> None:
     """A column that is missing already does not block other changes, but its name cannot be given to another column."""
     whole = schema_of(FORM)
     short = whole | {"fields": [each for each in whole["fields"] if each["name"] != "tags"]}  # type: ignore[union-attr, index, call-overload]
@@ -33,7 +33,7 @@ def test_a_column_that_was_gone_before_stays_gone() -> None:
     assert broken_schema(FORM, before=short, after=whole) == "its column tags"
 
 
-def test_properties() -> None:
+def test_other_writers_cannot_set_properties_of_the_keys() -> None:
     """Other writers may set properties, also for file formats, but not those on which keys depend."""
     before = properties_of(FORM)
 

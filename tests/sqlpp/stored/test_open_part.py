@@ -17,13 +17,13 @@ from tests.sqlpp.values.examples import ORDERED
 
 
 @pytest.mark.parametrize("value", [value for group in ORDERED for value in group], ids=repr)
-def test_every_value_comes_back(value: Value) -> None:
+def test_values_round_trip_with_their_types(value: Value) -> None:
     """Each example value is decoded with its type."""
     assert typed(open_part.read_json_text(open_part.write_json_text(value))) == typed(value)
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_nested_values_come_back(seed: int) -> None:
+def test_nested_values_round_trip(seed: int) -> None:
     """Nested values, MISSING in arrays, and fields that look like tags are decoded to the same value."""
     value = values.anything(random.Random(seed), depth=5)
 
@@ -40,7 +40,7 @@ def _through_variant(text: str) -> str:
 
 
 @pytest.mark.parametrize("value", [value for group in ORDERED for value in group], ids=repr)
-def test_every_value_comes_back_from_a_variant(value: Value) -> None:
+def test_values_round_trip_through_a_variant(value: Value) -> None:
     """Each value is decoded from a VARIANT with its type and the sign of zero."""
     assert typed(open_part.read_json_text(_through_variant(open_part.write_json_text(value, variant=True)))) == typed(
         value
@@ -48,7 +48,7 @@ def test_every_value_comes_back_from_a_variant(value: Value) -> None:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_nested_values_come_back_from_a_variant(seed: int) -> None:
+def test_nested_values_round_trip_through_a_variant(seed: int) -> None:
     """Nested values are decoded from a VARIANT, apart from the order of fields, which is not significant."""
     value = values.anything(random.Random(seed), depth=5)
 
@@ -67,7 +67,7 @@ def test_nested_values_come_back_from_a_variant(seed: int) -> None:
         ((1, 1e300), '[1,{"$double":1e+300}]'),
     ],
 )
-def test_a_whole_double_says_so_in_a_variant(value: Value, text: str) -> None:
+def test_whole_double_is_tagged_in_a_variant(value: Value, text: str) -> None:
     """A double that could be read as a bigint is tagged."""
     assert open_part.write_json_text(value, variant=True) == text
 
@@ -84,13 +84,13 @@ def test_a_whole_double_says_so_in_a_variant(value: Value, text: str) -> None:
         (Date(5_000_000), '{"$date":"5000000"}'),
     ],
 )
-def test_how_it_is_written(value: Value, text: str) -> None:
+def test_text_format_is_stable(value: Value, text: str) -> None:
     """Other engines read this text, so its format is stable."""
     assert open_part.write_json_text(value) == text
     assert typed(open_part.read_json_text(text)) == typed(value)
 
 
-def test_a_time_outside_its_day_is_put_inside() -> None:
+def test_time_beyond_midnight_wraps_around() -> None:
     """A time of day that its offset moves over midnight wraps around."""
     assert open_part.read_json_text(open_part.write_json_text(Time(-3_600_000))) == Time(23 * 3_600_000)
 
@@ -99,7 +99,7 @@ def test_a_time_outside_its_day_is_put_inside() -> None:
     "text",
     ["", "{", '{"$date":"yesterday"}', '{"$double":"x"}', "NaN", '{"$uuid":"1"}', '{"$integer":"x"}', '{"$object":1}'],
 )
-def test_text_of_others_is_refused_with_a_code(text: str) -> None:
+def test_invalid_text_is_refused_with_a_code(text: str) -> None:
     """Text that encodes no value raises an error of the language."""
     with pytest.raises(SqlppError, match="ASX0006"):
         open_part.read_json_text(text)
@@ -117,7 +117,7 @@ def test_a_deep_value_is_refused() -> None:
         open_part.read_json_text("[" * 200_000 + "]" * 200_000)
 
 
-def test_json_of_others_is_taken_as_it_is() -> None:
+def test_plain_json_of_other_engines_is_decoded() -> None:
     """Plain JSON of another engine is decoded as the value that it represents."""
     assert open_part.read_json_text(json.dumps({"a": [1, 2.5, {"b": None}]})) == {"a": (1, 2.5, {"b": None})}
     assert open_part.read_json_text('{"$datetime":"1970-01-01T00:00:01Z"}') == DateTime(1000)

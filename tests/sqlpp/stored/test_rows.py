@@ -47,7 +47,7 @@ def typed(value: Value) -> object:
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_what_goes_in_comes_out(seed: int) -> None:
+def test_objects_round_trip_through_rows(seed: int) -> None:
     """Random objects of random types survive the conversion to a row and back, including types, MISSING and NULL."""
     of = random.Random(seed)
     form = values.form(of)
@@ -58,7 +58,7 @@ def test_what_goes_in_comes_out(seed: int) -> None:
     assert typed(found) == typed(given)
 
 
-def test_a_row_has_a_column_for_each_declared_field() -> None:
+def test_declared_fields_are_columns_and_others_are_open() -> None:
     """Typed fields are columns, other fields are text in the open part; an explicit NULL is distinguished from a
     missing field.
     """
@@ -115,7 +115,7 @@ def test_numbers_become_the_declared_type(given: dict[str, Value], wanted: dict[
         (None, 37, "of type object"),
     ],
 )
-def test_what_does_not_fit_is_refused(given: Value, number: int, word: str) -> None:
+def test_value_of_a_wrong_type_is_refused_with_field_and_types(given: Value, number: int, word: str) -> None:
     """The refusal names the field, the type and the value's type."""
     with pytest.raises(SqlppError) as told:
         object_shaper(USERS)(given)
@@ -125,13 +125,13 @@ def test_what_does_not_fit_is_refused(given: Value, number: int, word: str) -> N
 
 
 @pytest.mark.parametrize("given", [{}, {"id": None}])
-def test_a_file_without_a_required_field(given: dict[str, Value]) -> None:
+def test_missing_required_field_in_a_file_has_its_own_error(given: dict[str, Value]) -> None:
     """Files have a separate error for a missing required field."""
     with pytest.raises(SqlppError, match="ASX3075: Closed field id has null value"):
         object_shaper(USERS, lenient=True)(given)
 
 
-def test_a_closed_type_takes_nothing_else() -> None:
+def test_closed_type_refuses_undeclared_fields() -> None:
     """A field that a closed type does not declare is refused by name."""
     closed = StorageForm(RecordType((FieldType("id", Scalar("bigint")),), open=False), (("id",),))
 
@@ -139,7 +139,7 @@ def test_a_closed_type_takes_nothing_else() -> None:
         object_shaper(closed)({"id": 1, "x": 2})
 
 
-def test_files_may_say_values_as_text() -> None:
+def test_file_text_is_converted_to_the_declared_type() -> None:
     """For files with text only, text of the declared type is converted, and other text is refused."""
     lenient = object_shaper(USERS, lenient=True)
 
@@ -148,7 +148,7 @@ def test_files_may_say_values_as_text() -> None:
         lenient({"id": "seven"})
 
 
-def test_what_has_no_column_lies_in_the_open_part() -> None:
+def test_closed_type_stores_fields_without_column_in_open_part() -> None:
     """A closed type stores fields whose names or types no column can have as text in the open part."""
     form = StorageForm(
         RecordType(
@@ -170,7 +170,7 @@ def test_what_has_no_column_lies_in_the_open_part() -> None:
     assert typed(to_object(form)(row)) == typed(given)
 
 
-def test_a_table_of_others_has_no_open_part() -> None:
+def test_foreign_table_refuses_fields_without_a_column() -> None:
     """In a table of another writer NULL is an empty column, and a field without a column is refused."""
     form = form_of(
         {

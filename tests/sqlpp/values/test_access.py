@@ -25,7 +25,7 @@ ITEMS = ("a", "b", "c")
         (Date(1), "days", M),
     ],
 )
-def test_field(value: Value, name: str, expected: Value) -> None:
+def test_only_objects_have_fields(value: Value, name: str, expected: Value) -> None:
     """Only objects have fields."""
     assert field(value, name) is expected or field(value, name) == expected
 
@@ -57,7 +57,7 @@ def test_field(value: Value, name: str, expected: Value) -> None:
         (Date(1), 0, N),
     ],
 )
-def test_element(value: Value, index: Value, expected: Value) -> None:
+def test_item_is_selected_by_position_from_either_end(value: Value, index: Value, expected: Value) -> None:
     """An item is selected by position, from either end."""
     assert element(value, index) is expected or element(value, index) == expected
 
@@ -83,7 +83,7 @@ def test_element(value: Value, index: Value, expected: Value) -> None:
         (Bag(ITEMS), 0, 2, Bag(("a", "b"))),
     ],
 )
-def test_part(value: Value, start: Value, end: Value, expected: Value) -> None:
+def test_slice_outside_of_the_value_is_null(value: Value, start: Value, end: Value, expected: Value) -> None:
     """A slice outside of the value is NULL; its type is that of the value."""
     result = part(value, start, end)
 
@@ -104,6 +104,6 @@ def test_part(value: Value, start: Value, end: Value, expected: Value) -> None:
         (ITEMS, M, M),
     ],
 )
-def test_part_from(value: Value, start: Value, expected: Value) -> None:
+def test_slice_without_end_reaches_the_end(value: Value, start: Value, expected: Value) -> None:
     """A slice up to the end."""
     assert part_from(value, start) is expected or part_from(value, start) == expected

@@ -88,7 +88,7 @@ def worked_out(left: Value, operator: str, right: Value) -> Value:
         (Date(1), "+", 1, N),
     ],
 )
-def test_results(left: Value, operator: str, right: Value, expected: Value) -> None:
+def test_operators_return_expected_result_and_type(left: Value, operator: str, right: Value, expected: Value) -> None:
     """Each operator has the expected result, with exactly the expected type."""
     result = worked_out(left, operator, right)
 
@@ -110,7 +110,7 @@ def test_results(left: Value, operator: str, right: Value, expected: Value) -> N
         (math.inf, "*", 0),
     ],
 )
-def test_results_that_are_no_number(left: Value, operator: str, right: Value) -> None:
+def test_undefined_arithmetic_result_is_nan(left: Value, operator: str, right: Value) -> None:
     """The result is NaN where Java gives NaN, and never an exception."""
     result = worked_out(left, operator, right)
 
@@ -140,7 +140,9 @@ def test_results_that_are_no_number(left: Value, operator: str, right: Value) ->
         ),
     ],
 )
-def test_what_does_not_fit(left: Value, operator: str, right: Value, message: str) -> None:
+def test_arithmetic_overflow_is_an_error_with_function_name(
+    left: Value, operator: str, right: Value, message: str
+) -> None:
     """A result outside of its type is an error that names the function."""
     with pytest.raises(SqlppError) as caught:
         worked_out(left, operator, right)
@@ -152,7 +154,7 @@ def test_what_does_not_fit(left: Value, operator: str, right: Value, message: st
     "value,expected",
     [(1, -1), (-1.5, 1.5), (TinyInt(5), TinyInt(-5)), (Float(0.1), Float(-0.1)), (N, N), (M, M), ("a", N), (True, N)],
 )
-def test_negate(value: Value, expected: Value) -> None:
+def test_negation_retains_the_type(value: Value, expected: Value) -> None:
     """Negation keeps the type of the value."""
     result = negate(value)
 
@@ -160,7 +162,7 @@ def test_negate(value: Value, expected: Value) -> None:
     assert type(result) is type(expected)
 
 
-def test_negated_zero_and_least() -> None:
+def test_negative_zero_has_a_sign_and_least_integer_is_refused() -> None:
     """A double zero has a sign; the least integer cannot be negated."""
     zero = negate(0.0)
 
@@ -170,7 +172,7 @@ def test_negated_zero_and_least() -> None:
         negate(TinyInt(-128))
 
 
-def test_every_pair_of_types() -> None:
+def test_every_pair_of_types_returns_or_raises_language_error() -> None:
     """For any pair of values an operator returns a value or raises an error of the language."""
     values: list[Value] = [M, N, True, 3, TinyInt(3), Float(0.5), 2.5, "a", b"", Date(1), (1,), {"a": 1}]
 

@@ -76,7 +76,7 @@ M, N = MISSING, None
         ({"a": 1}, (1,), False),
     ],
 )
-def test_equal(left: Value, right: Value, expected: Truth) -> None:
+def test_equality_is_symmetric(left: Value, right: Value, expected: Truth) -> None:
     """`=` is symmetric, and `!=` is its negation."""
     assert comparison.equal(left, right) is expected
     if M not in (left, right):
@@ -109,7 +109,7 @@ def test_equal(left: Value, right: Value, expected: Truth) -> None:
         (Duration(1, 0), Duration(2, 0), N, N),
     ],
 )
-def test_less(left: Value, right: Value, less: Truth, less_or_equal: Truth) -> None:
+def test_less_than_of_unordered_types_is_null(left: Value, right: Value, less: Truth, less_or_equal: Truth) -> None:
     """`<` and `<=`; types without an order give NULL."""
     assert comparison.less(left, right) is less
     assert comparison.less_or_equal(left, right) is less_or_equal
@@ -134,7 +134,7 @@ def test_less(left: Value, right: Value, less: Truth, less_or_equal: Truth) -> N
         (M, 1, M, N),
     ],
 )
-def test_connectives(left: Value, right: Value, both: Truth, either: Truth) -> None:
+def test_and_or_are_symmetric(left: Value, right: Value, both: Truth, either: Truth) -> None:
     """AND and OR are symmetric; a value that is not a boolean counts as NULL."""
     assert comparison.both(left, right) is both
     assert comparison.both(right, left) is both
@@ -143,7 +143,7 @@ def test_connectives(left: Value, right: Value, both: Truth, either: Truth) -> N
 
 
 @pytest.mark.parametrize("value,expected", [(True, False), (False, True), (N, N), (M, M), (1, N), ((), N)])
-def test_not(value: Value, expected: Truth) -> None:
+def test_not_negates_booleans_only(value: Value, expected: Truth) -> None:
     """NOT."""
     assert comparison.negated(value) is expected
 
@@ -173,12 +173,12 @@ def test_not(value: Value, expected: Truth) -> None:
         ({"a": 1}, ({"a": 1},), True),
     ],
 )
-def test_includes(value: Value, items: Value, expected: Truth) -> None:
+def test_in_prefers_true_to_unknown(value: Value, items: Value, expected: Truth) -> None:
     """IN: true takes precedence, then unknown."""
     assert comparison.includes(items, value) is expected
 
 
-def test_distinct() -> None:
+def test_is_distinct_from_is_never_unknown() -> None:
     """IS DISTINCT FROM is never unknown: it is true if the values belong to different groups."""
     for one, other in itertools.product(range(len(ORDERED)), repeat=2):
         assert comparison.distinct(ORDERED[one][0], ORDERED[other][-1]) is (one != other)

@@ -50,13 +50,13 @@ def test_every_type_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("value", [[1], {1}, Decimal(1), object()])
-def test_what_is_no_value(value: object) -> None:
+def test_other_python_objects_are_not_values(value: object) -> None:
     """Other Python objects are not values."""
     with pytest.raises(TypeError, match="is not a type of SQL"):
         type_name(cast("Value", value))
 
 
-def test_unknown() -> None:
+def test_only_null_and_missing_are_unknown() -> None:
     """Only NULL and MISSING are unknown, not false and empty values."""
     known: list[Value] = [False, 0, "", (), {}]
 
@@ -75,7 +75,7 @@ def test_objects_hold_no_missing() -> None:
     assert object_of([("a", 1), ("b", MISSING), ("c", None), ("a", 2)]) == {"a": 1, "c": None}
 
 
-def test_single_precision() -> None:
+def test_float_is_rounded_to_single_precision() -> None:
     """A float is rounded to single precision when it is created."""
     assert Float(0.1) == 0.10000000149011612
     assert (single(1e39), single(-1e39)) == (math.inf, -math.inf)

@@ -29,7 +29,7 @@ VALUES: st.SearchStrategy[Value] = st.recursive(
 )
 
 
-def test_order_of_all_types() -> None:
+def test_keys_of_all_types_are_in_order() -> None:
     """The keys of the examples are sorted, and equal within a group."""
     keys = [{key(value) for value in group} for group in ORDERED]
 
@@ -37,7 +37,7 @@ def test_order_of_all_types() -> None:
     assert all(min(one) < min(other) for one, other in itertools.pairwise(keys))
 
 
-def test_no_key_of_the_examples_begins_another() -> None:
+def test_no_example_key_is_a_prefix_of_the_next() -> None:
     """No key of the examples, which include strings with trailing NULs, is a prefix of the next."""
     keys = sorted(key(group[0]) for group in ORDERED)
 
@@ -58,7 +58,7 @@ def test_strings_compare_by_code_points(one: str, other: str) -> None:
 
 
 @given(VALUES, VALUES)
-def test_no_key_begins_another(one: Value, other: Value) -> None:
+def test_no_key_is_a_prefix_of_another(one: Value, other: Value) -> None:
     """No key is a prefix of another, so that keys can be concatenated to composite keys."""
     first, second = key(one), key(other)
 
@@ -79,7 +79,7 @@ def test_multisets_have_no_order(items: list[Value]) -> None:
     assert key(Bag(items)) == key(Bag(reversed(items)))
 
 
-def test_deep_values() -> None:
+def test_value_beyond_the_maximum_depth_is_refused() -> None:
     """A value of the maximum depth has a key; a deeper one is refused, not by a RecursionError."""
     value: Value = 1
     for _ in range(DEPTH_MAX):

@@ -9,7 +9,7 @@ from limnos.sqlpp.values.tagged import from_tagged_json, to_tagged_json
 from tests.sqlpp.values.examples import ORDERED
 
 
-def test_every_value_comes_back_as_itself_with_its_type() -> None:
+def test_every_value_round_trips_through_json_with_its_type() -> None:
     """Each value is decoded from JSON with its type, including NaN."""
     values = [value for line in ORDERED for value in line]
     nested = [{"a": value, "object": (value,), "t": {"missing": 0}} for value in values if value is not MISSING]
@@ -20,7 +20,7 @@ def test_every_value_comes_back_as_itself_with_its_type() -> None:
         assert repr(back) == repr(value)
 
 
-def test_an_object_of_one_field_is_not_taken_for_a_tag() -> None:
+def test_object_that_looks_like_a_tag_remains_an_object() -> None:
     """An object that looks like a tag remains an object."""
     value = {"double": "NaN"}
 

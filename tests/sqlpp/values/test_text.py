@@ -22,7 +22,7 @@ M, N = MISSING, None
     "left,right,expected",
     [("a", "b", "ab"), ("", "", ""), ("a", N, N), (N, M, M), (M, "a", M), ("a", 1, N), (1, 2, N), (("a",), ("b",), N)],
 )
-def test_concatenate(left: Value, right: Value, expected: Value) -> None:
+def test_only_strings_are_concatenated(left: Value, right: Value, expected: Value) -> None:
     """Only strings are concatenated."""
     assert concatenate(left, right) is expected or concatenate(left, right) == expected
 
@@ -65,13 +65,13 @@ def test_concatenate(left: Value, right: Value, expected: Value) -> None:
         ("1", 1, N),
     ],
 )
-def test_like(text: Value, pattern: Value, expected: Value) -> None:
+def test_like_matches_wildcards_and_escapes(text: Value, pattern: Value, expected: Value) -> None:
     """LIKE with wildcards and escapes."""
     assert like(text, pattern) is expected
 
 
 @pytest.mark.parametrize("pattern", ["%\\", "\\a", "%\\ext", "\\\\\\"])
-def test_bad_patterns(pattern: str) -> None:
+def test_invalid_backslash_in_a_like_pattern_is_an_error(pattern: str) -> None:
     """A backslash before an ordinary character, or at the end, is an error."""
     with pytest.raises(SqlppError) as caught:
         like("a", pattern)
@@ -129,7 +129,7 @@ def test_numbers_are_written_as_java_does(number: float, text: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_text_of_a_double_reads_as_the_same_double(seed: int) -> None:
+def test_text_of_doubles_and_floats_round_trips(seed: int) -> None:
     """The text of doubles of all exponents, next to powers of ten and subnormal, is parsed to the same number; so are
     floats.
     """

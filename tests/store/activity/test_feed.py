@@ -28,7 +28,7 @@ def revisions(part: FeedSlice, zone: int) -> list[int]:
     return [entry.change.revision for entry in part.entries.get(zone, [])]
 
 
-def test_a_zone_is_read_on_from_a_position(lab: StoreLab, world: StoreWorld) -> None:
+def test_changes_after_a_position_are_read_in_order(lab: StoreLab, world: StoreWorld) -> None:
     """Changes after a position are returned in order with their users, and the next position is after the last of
     them.
     """
@@ -43,7 +43,7 @@ def test_a_zone_is_read_on_from_a_position(lab: StoreLab, world: StoreWorld) -> 
     assert part.epoch == lab.epoch()
 
 
-def test_the_oldest_and_the_newest(lab: StoreLab, world: StoreWorld) -> None:
+def test_feed_can_be_read_from_the_oldest_or_newest_change(lab: StoreLab, world: StoreWorld) -> None:
     """A reader without a position can start at the oldest stored change or after the newest one."""
     fill(lab, world, "a", "b")
     lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
@@ -56,7 +56,7 @@ def test_the_oldest_and_the_newest(lab: StoreLab, world: StoreWorld) -> None:
     assert (newest.entries, newest.reached) == ({}, {world.main.id: 3})
 
 
-def test_what_was_pruned_gives_nothing(lab: StoreLab, world: StoreWorld) -> None:
+def test_pruned_position_returns_no_changes_and_the_clock(lab: StoreLab, world: StoreWorld) -> None:
     """A position before the pruned revision, or after the newest revision, returns no changes and is not moved. The
     zone's clock, which tells the reader, is returned.
     """
@@ -70,7 +70,7 @@ def test_what_was_pruned_gives_nothing(lab: StoreLab, world: StoreWorld) -> None
     assert (after.entries, after.reached) == ({}, {world.main.id: 9})
 
 
-def test_zones_share(lab: StoreLab, world: StoreWorld) -> None:
+def test_zone_with_many_changes_does_not_delay_others(lab: StoreLab, world: StoreWorld) -> None:
     """A zone with many changes does not delay the changes of another zone. The remaining changes are in the next
     page.
     """
@@ -89,7 +89,7 @@ def _many(world: StoreWorld, count: int, tx: Tx) -> None:
         add_table(tx, namespace, f"t{number}")
 
 
-def test_a_revision_is_never_cut(lab: StoreLab, world: StoreWorld) -> None:
+def test_large_transaction_is_returned_in_one_page(lab: StoreLab, world: StoreWorld) -> None:
     """A transaction with more changes than a page has is returned as a whole, in a page of its own."""
     fill(lab, world, "a")
     lab.write(lambda tx: _many(world, 50, tx), zone=world.main.id)
@@ -103,7 +103,7 @@ def test_a_revision_is_never_cut(lab: StoreLab, world: StoreWorld) -> None:
     assert found == [[1], [2] * 51, [3]]
 
 
-def test_it_is_told_where_things_lie_or_lay(lab: StoreLab, world: StoreWorld) -> None:
+def test_change_of_a_dropped_object_has_its_parent_and_name(lab: StoreLab, world: StoreWorld) -> None:
     """A change of a dropped object has its parent and its name, and so have all of its ancestors."""
     outer = lab.write(lambda tx: add_namespace(tx, world.main, "outer"), zone=world.main.id)
     table = lab.write(lambda tx: add_table(tx, outer, "t"), zone=world.main.id)

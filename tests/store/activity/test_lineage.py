@@ -49,7 +49,7 @@ def ends(lab: StoreLab, *ids: int, up: bool = True) -> list[tuple[int, int, str]
     return [(each.source_id, each.target_id, each.job.name) for each in found]
 
 
-def test_edges_by_job_and_run(lab: StoreLab, world: StoreWorld) -> None:
+def test_edges_are_replaced_by_newer_runs_of_the_job(lab: StoreLab, world: StoreWorld) -> None:
     """Edges of a newer parent run replace earlier ones, edges of the same run are added, and edges of an older run are
     ignored. Edges of other jobs are not changed. Edges are found by source and by target.
     """
@@ -66,7 +66,7 @@ def test_edges_by_job_and_run(lab: StoreLab, world: StoreWorld) -> None:
     assert len(lab.load(edges_read([90], up=True, limit=2))) == 2
 
 
-def test_columns(lab: StoreLab, world: StoreWorld) -> None:
+def test_column_pairs_match_by_field_id_name_or_whole_target(lab: StoreLab, world: StoreWorld) -> None:
     """Column pairs are found by field id, by name if they have no id, and for every column if the whole target depends
     on the source.
     """
@@ -98,7 +98,9 @@ def test_columns(lab: StoreLab, world: StoreWorld) -> None:
     assert sources(LineageField(3, "amount")) == []
 
 
-def test_only_so_many_jobs_and_columns(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_and_column_pairs_per_target_are_limited(
+    lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a target's jobs only those with the latest runs are kept, and of one job's column pairs only the first
     ones.
     """
@@ -114,7 +116,9 @@ def test_only_so_many_jobs_and_columns(lab: StoreLab, world: StoreWorld, monkeyp
     assert [each.pair.target.id for each in found] == [1, 2]
 
 
-def test_only_so_many_sources_and_exports(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_and_derived_datasets_are_limited(
+    lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The number of sources of a target, and of external datasets derived from a source, is limited. Column pairs of
     removed edges are removed, too.
     """
@@ -137,7 +141,7 @@ def test_only_so_many_sources_and_exports(lab: StoreLab, world: StoreWorld, monk
     assert {each[1] for each in ends(lab, 70, up=False)} == {91, *files[2:]}
 
 
-def test_datasets_outside(lab: StoreLab, world: StoreWorld) -> None:
+def test_external_dataset_has_one_id_per_metalake(lab: StoreLab, world: StoreWorld) -> None:
     """A dataset outside has one id in a metalake, another one in the next."""
     first, again = (lab.write(lambda tx: tx.lineage.external_dataset_id(world.lake.id, FILE)) for _ in range(2))
     other = lab.write(lambda tx: tx.lineage.external_dataset_id(999, FILE))
@@ -146,7 +150,7 @@ def test_datasets_outside(lab: StoreLab, world: StoreWorld) -> None:
     assert lab.load(external_datasets_read([first, other, 1])) == {first: FILE, other: FILE}
 
 
-def test_sweep(lab: StoreLab, world: StoreWorld) -> None:
+def test_sweep_deletes_edges_of_purged_objects(lab: StoreLab, world: StoreWorld) -> None:
     """The sweep deletes edges of objects that were dropped for good, with their columns, and external datasets without
     edges. Edges of objects in the trash are kept.
     """

@@ -14,7 +14,9 @@ from tests.backends import StoreLab
 from tests.store.world import StoreWorld, add_namespace
 
 
-def test_reports_come_and_go(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_are_listed_newest_first_and_surplus_is_deleted(
+    lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Reports are listed newest first, of one kind or of all, before an id. Surplus reports, expired ones and those of
     missing tables are deleted.
     """

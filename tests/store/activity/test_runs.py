@@ -101,7 +101,7 @@ def runs(lab: StoreLab, world: StoreWorld) -> Runs:
     return Runs(lab, world, add_pipeline(lab, world))
 
 
-def test_it_is_read_as_it_was_made(runs: Runs) -> None:
+def test_run_is_read_as_it_was_written(runs: Runs) -> None:
     """A run is read as it was written, with its steps in order and waiting."""
     run = runs.start("b", "a")
 
@@ -114,7 +114,7 @@ def test_it_is_read_as_it_was_made(runs: Runs) -> None:
 
 
 @pytest.mark.parametrize("state", [*FINISHES, "published", "running"])
-def test_states_come_from_where_they_may(runs: Runs, state: str) -> None:
+def test_run_state_changes_follow_the_model(runs: Runs, state: str) -> None:
     """On every database, a run changes from each state only to the states that the model allows."""
     came: set[str] = set()
     for first in ("running", "cancelling", "failed", "cancelled", "held", "discarded", "published"):
@@ -149,7 +149,7 @@ def test_only_the_newest_attempt_acts(runs: Runs) -> None:
     assert [runs.to(run, "failed"), runs.to(run, "published"), runs.to(run, "cancelling")] == [False] * 3
 
 
-def test_a_beat_is_one_statement_and_no_change(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heartbeat_is_one_statement_and_no_change_row(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """A heartbeat is one statement and creates no change row. A heartbeat without progress does not change the
     progress.
     """
@@ -170,7 +170,7 @@ def test_a_beat_is_one_statement_and_no_change(runs: Runs, monkeypatch: pytest.M
     assert runs.load(run).progress == '{"s": {}}'
 
 
-def test_phases_are_the_newest_attempts_word(runs: Runs) -> None:
+def test_only_the_newest_attempt_can_write_phases(runs: Runs) -> None:
     """The user of the newest attempt can write its phases, also after the end of the run. A resume deletes them."""
     run = runs.start("s")
     runs.to(run, "published")
@@ -189,7 +189,7 @@ def test_phases_are_the_newest_attempts_word(runs: Runs) -> None:
     assert runs.load(again).phases is None
 
 
-def test_what_is_lost_is_failed_for_another(runs: Runs) -> None:
+def test_only_runs_with_expired_lease_are_failed(runs: Runs) -> None:
     """Only runs whose lease has expired are failed, and never the run that is about to be resumed."""
     dead, own = runs.start(lease_ms=-1), runs.start(lease_ms=-1)
     live = runs.start()
@@ -201,7 +201,7 @@ def test_what_is_lost_is_failed_for_another(runs: Runs) -> None:
     assert runs.list(state="running") == [live.uuid]
 
 
-def test_who_sees_which(runs: Runs) -> None:
+def test_run_list_contains_runs_visible_to_the_caller(runs: Runs) -> None:
     """A list has all runs, or those that one of the caller's principals owns, or the runs of a pipeline that one of
     them owns.
     """
@@ -237,7 +237,7 @@ def test_findings_are_replaced_and_listed(runs: Runs) -> None:
     assert (listed(RunViewer(False, (7,))), listed(RunViewer(False, (8,)))) == ([("a", "x"), ("b", "x")], [])
 
 
-def test_old_runs_go_but_what_tells_of_the_tables(runs: Runs) -> None:
+def test_old_runs_are_deleted_except_latest_published_ones(runs: Runs) -> None:
     """Ended runs are deleted after their retention time. A published run is kept until later published runs have done
     each of its steps.
     """
@@ -264,7 +264,7 @@ def test_old_runs_go_but_what_tells_of_the_tables(runs: Runs) -> None:
     assert owners == left
 
 
-def test_pruning_goes_on(runs: Runs) -> None:
+def test_pruning_deletes_a_limited_number_of_runs_per_call(runs: Runs) -> None:
     """Each call deletes a limited number of runs, and further calls delete the others."""
     for _ in range(3):
         run = runs.start()
@@ -276,7 +276,7 @@ def test_pruning_goes_on(runs: Runs) -> None:
     assert counts == [2, 1, 0]
 
 
-def test_versions_last_as_long_as_a_run_of_them(runs: Runs) -> None:
+def test_newest_and_used_declarations_are_retained(runs: Runs) -> None:
     """The newest declaration of a pipeline, and those that a run uses, are kept."""
     for version in (1, 2, 3):
         runs.lab.write(
@@ -296,7 +296,7 @@ def test_versions_last_as_long_as_a_run_of_them(runs: Runs) -> None:
     assert (gone, kept(), run.version) == ([1, 0], [1, 3], 1)
 
 
-def test_what_hung_on_a_dropped_pipeline_is_swept(runs: Runs) -> None:
+def test_sweep_deletes_records_of_a_dropped_pipeline(runs: Runs) -> None:
     """The sweep deletes runs, steps, findings, owners and declarations of a dropped pipeline, and of no other."""
     other = Runs(runs.lab, runs.world, add_pipeline(runs.lab, runs.world, "other"), made=50)
     for each in (runs, other):

@@ -30,7 +30,7 @@ def put(lab: StoreLab, world: StoreWorld, *texts: IndexedText, ids: tuple[int, .
     lab.write(lambda tx: tx.search.replace(ids or [text.object_id for text in texts], texts), zone=world.lake.id)
 
 
-def test_words_are_found_replaced_and_removed(lab: StoreLab, world: StoreWorld) -> None:
+def test_words_are_matched_by_prefix_and_replaced(lab: StoreLab, world: StoreWorld) -> None:
     """A node matches if all words match by prefix, in its name only or anywhere. Only its latest words count, and other
     zones do not match.
     """
@@ -52,7 +52,7 @@ def test_words_are_found_replaced_and_removed(lab: StoreLab, world: StoreWorld) 
     assert set(lab.load(texts_read([one, two]))) == {two}
 
 
-def test_positions_and_the_lease(lab: StoreLab, world: StoreWorld) -> None:
+def test_zone_position_is_tracked_and_lease_is_exclusive(lab: StoreLab, world: StoreWorld) -> None:
     """A zone without a position counts as lost, and one at its newest revision is not behind. Only one holder has the
     lease.
     """
@@ -76,7 +76,7 @@ def test_positions_and_the_lease(lab: StoreLab, world: StoreWorld) -> None:
     assert lab.write(lambda tx: tx.search.lease("x", lease_ms=10_000), zone=world.lake.id)
 
 
-def test_words_that_no_object_has_any_more_are_forgotten(lab: StoreLab, world: StoreWorld) -> None:
+def test_word_is_deleted_with_the_last_object_that_has_it(lab: StoreLab, world: StoreWorld) -> None:
     """A word is deleted from the vocabulary with the last object that has it, in whatever field. Words that may occur
     as parts of indexed words are kept.
     """

@@ -48,7 +48,7 @@ def test_rows_are_read_as_they_were_written(lab: StoreLab) -> None:
     ]
 
 
-def test_who_waits_behind_a_request(lab: StoreLab) -> None:
+def test_keys_of_waiting_requests_are_returned(lab: StoreLab) -> None:
     """All keys of the requests that wait at one of a request's keys are returned, and none if no request waits."""
     put(lab, 1, (A, WRITE))
     put(lab, 2, (B, WRITE))
@@ -76,7 +76,9 @@ def test_who_waits_behind_a_request(lab: StoreLab) -> None:
         (3, None, False),
     ],
 )
-def test_what_a_token_is_worth(lab: StoreLab, token: int, covers: LockRequest | None, *, is_held: bool) -> None:
+def test_mutation_proceeds_only_with_the_required_lock(
+    lab: StoreLab, token: int, covers: LockRequest | None, *, is_held: bool
+) -> None:
     """A mutation proceeds if the token holds the required lock. It fails if the token only waits, does not exist, or
     holds a weaker lock.
     """
@@ -94,7 +96,7 @@ def test_what_a_token_is_worth(lab: StoreLab, token: int, covers: LockRequest | 
         lab.write(mutation)
 
 
-def test_a_lock_that_was_taken_away_fences(lab: StoreLab) -> None:
+def test_mutation_with_a_deleted_lock_is_rolled_back(lab: StoreLab) -> None:
     """After a lock's rows are deleted, a mutation that checks its token fails, and its earlier writes are rolled
     back.
     """
@@ -110,7 +112,7 @@ def test_a_lock_that_was_taken_away_fences(lab: StoreLab) -> None:
     assert lab.database.sql("SELECT count(*) FROM task") == [(0,)]
 
 
-def test_how_requests_of_a_node_stand(lab: StoreLab) -> None:
+def test_node_requests_report_waiting_and_expired_nodes(lab: StoreLab) -> None:
     """One query returns for each request of a node whether it waits, and the number of other nodes whose lease has
     expired.
     """

@@ -32,7 +32,7 @@ def find(lab: StoreLab, query: tuple) -> list:
     return lab.load(read_rows(query[0], **query[1]))
 
 
-def test_a_request_is_found_by_whose_it_is(lab: StoreLab, world: StoreWorld) -> None:
+def test_request_is_returned_only_for_its_handle_and_user(lab: StoreLab, world: StoreWorld) -> None:
     """A request is found only with its handle and with its user's name and id."""
     kept = row(lab, world, "a")
 
@@ -42,7 +42,7 @@ def test_a_request_is_found_by_whose_it_is(lab: StoreLab, world: StoreWorld) -> 
         assert find(lab, request_query("a", asker)) == []
 
 
-def test_parts_are_kept_while_it_runs(lab: StoreLab, world: StoreWorld) -> None:
+def test_result_parts_can_be_added_only_while_running(lab: StoreLab, world: StoreWorld) -> None:
     """Result parts of a running request are counted for its user. After its end no part can be added, and the parts of
     a failed request are deleted.
     """
@@ -65,7 +65,7 @@ def test_parts_are_kept_while_it_runs(lab: StoreLab, world: StoreWorld) -> None:
     assert find(lab, part_query("b", 0)) == []
 
 
-def test_a_mark_ends_what_runs_on_a_node_that_lives(lab: StoreLab, world: StoreWorld) -> None:
+def test_cancellation_marks_requests_on_live_nodes(lab: StoreLab, world: StoreWorld) -> None:
     """A cancellation marks requests on a live node, by the request's id, the client's id or the handle, of one user or
     of all users.
     """
@@ -86,7 +86,7 @@ def test_a_mark_ends_what_runs_on_a_node_that_lives(lab: StoreLab, world: StoreW
     assert find(lab, cancelled_query("there")) == [("b",)]
 
 
-def test_what_runs_is_listed_as_long_as_its_node_lives(lab: StoreLab, world: StoreWorld) -> None:
+def test_running_requests_are_listed_while_their_node_is_live(lab: StoreLab, world: StoreWorld) -> None:
     """Running requests are listed while their node's lease is valid: the caller's own, or those of all users, the
     oldest first.
     """
@@ -102,7 +102,7 @@ def test_what_runs_is_listed_as_long_as_its_node_lives(lab: StoreLab, world: Sto
     assert {each.handle for each in late} == {"dead", "a", "b"}
 
 
-def test_what_is_over_is_swept(lab: StoreLab, world: StoreWorld) -> None:
+def test_expired_request_is_deleted_with_its_parts(lab: StoreLab, world: StoreWorld) -> None:
     """A request whose time and whose node's lease have expired is deleted together with its result parts."""
     row(lab, world, "old", alive_until=0)
     row(lab, world, "lives")

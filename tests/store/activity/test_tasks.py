@@ -27,7 +27,7 @@ def test_task_is_leased_once(lab: StoreLab) -> None:
     assert lab.write(lease) is None
 
 
-def test_of_many_workers_each_gets_another_task(lab: StoreLab) -> None:
+def test_concurrent_workers_lease_different_tasks(lab: StoreLab) -> None:
     """Workers of two nodes that lease concurrently get different tasks, oldest first, and none twice."""
     lab.write(lambda tx: [tx.tasks.create("purge", str(i)) for i in range(3)])
     nodes = [lab.store, lab.open()]
@@ -41,7 +41,7 @@ def test_of_many_workers_each_gets_another_task(lab: StoreLab) -> None:
     assert sorted(task.payload for task in found if task is not None) == ["0", "1", "2"]
 
 
-def test_kinds_are_leased_apart(lab: StoreLab) -> None:
+def test_worker_leases_only_tasks_of_its_kinds(lab: StoreLab) -> None:
     """A worker that leases only some kinds gets only tasks of these kinds. A worker that excludes them gets only tasks
     of other kinds, also of unknown ones.
     """
@@ -73,7 +73,7 @@ def test_dead_workers_task_is_leased_again_with_its_progress(lab: StoreLab) -> N
     assert (again.id, again.attempts, again.progress) == (task.id, 1, "17")
 
 
-def test_heartbeat_keeps_the_lease(lab: StoreLab) -> None:
+def test_heartbeat_extends_the_lease(lab: StoreLab) -> None:
     """A heartbeat before the end of the lease extends the lease."""
     lab.write(lambda tx: tx.tasks.create("purge", "{}"))
     task = lab.write(lambda tx: tx.tasks.lease(lease_ms=-1))
@@ -82,7 +82,7 @@ def test_heartbeat_keeps_the_lease(lab: StoreLab) -> None:
     assert lab.write(lease) is None
 
 
-def test_failed_task_comes_back_later(lab: StoreLab) -> None:
+def test_failed_task_is_due_after_its_delay(lab: StoreLab) -> None:
     """A task that is given back is due only after its delay, and has the error."""
     lab.write(lambda tx: tx.tasks.create("purge", "{}"))
     task = lab.write(lease)
@@ -95,7 +95,7 @@ def test_failed_task_comes_back_later(lab: StoreLab) -> None:
     assert lab.database.sql("SELECT error FROM task") == [("no network",)]
 
 
-def test_done_task_is_gone(lab: StoreLab) -> None:
+def test_finished_task_is_deleted(lab: StoreLab) -> None:
     """A finished task leaves no row."""
     lab.write(lambda tx: tx.tasks.create("purge", "{}"))
     task = lab.write(lease)
@@ -105,7 +105,7 @@ def test_done_task_is_gone(lab: StoreLab) -> None:
     assert lab.database.sql("SELECT count(*) FROM task") == [(0,)]
 
 
-def test_task_of_a_failed_mutation_never_was(lab: StoreLab) -> None:
+def test_task_and_its_mutation_commit_together(lab: StoreLab) -> None:
     """A task and the mutation that creates it commit together or not at all."""
 
     def fail(tx: Tx) -> None:
@@ -124,7 +124,7 @@ def states(lab: StoreLab) -> dict[str, list[int]]:
     return {state: ids for state, ids in found.items() if ids}
 
 
-def test_ended_tasks_can_be_seen_and_are_not_leased(lab: StoreLab) -> None:
+def test_ended_tasks_are_counted_and_not_leased(lab: StoreLab) -> None:
     """A failed task, and a done one with a result, stay in the store, are counted, and are never leased."""
     lab.write(lambda tx: [tx.tasks.create("purge", "{}") for _ in range(3)])
     dead, done = (lab.write(lease).id for _ in range(2))
@@ -141,7 +141,7 @@ def test_ended_tasks_can_be_seen_and_are_not_leased(lab: StoreLab) -> None:
     assert lab.load(tasks_read("dead", after=dead, limit=9)) == []
 
 
-def test_dead_task_is_tried_again(lab: StoreLab) -> None:
+def test_failed_or_waiting_task_can_be_made_due(lab: StoreLab) -> None:
     """A failed or waiting task can be made due. A running, done or missing task cannot."""
     lab.write(lambda tx: [tx.tasks.create("purge", "{}") for _ in range(4)])
     dead, done, running = (lab.write(lease).id for _ in range(3))
@@ -158,7 +158,7 @@ def test_dead_task_is_tried_again(lab: StoreLab) -> None:
     assert lab.load(task_read(dead)).attempts == 1
 
 
-def test_done_tasks_are_forgotten_in_time(lab: StoreLab) -> None:
+def test_done_task_is_deleted_after_some_time(lab: StoreLab) -> None:
     """A done task is deleted after some time. A failed task stays until an administrator handles it."""
     lab.write(lambda tx: [tx.tasks.create("purge", "{}") for _ in range(2)])
     dead, done = (lab.write(lease).id for _ in range(2))
@@ -172,7 +172,7 @@ def test_done_tasks_are_forgotten_in_time(lab: StoreLab) -> None:
     assert states(lab) == {"dead": [dead]}
 
 
-def test_recurring_task_is_there_once(lab: StoreLab) -> None:
+def test_recurring_task_exists_once(lab: StoreLab) -> None:
     """Of a recurring kind exactly one task exists. When it is given back, it is due later and otherwise as new."""
     for _ in range(2):
         lab.write(lambda tx: tx.tasks.ensure("sweep", "{}", delay_ms=0))

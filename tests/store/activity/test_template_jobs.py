@@ -25,7 +25,7 @@ def ask(lab: StoreLab, world: StoreWorld, template: Node, uuid: str, *, owner: i
     return lab.write(lambda tx: tx.template_jobs.create(job, conf="{}", work="w"), zone=world.lake.id)
 
 
-def test_one_node_takes_a_job_and_says_its_end(lab: StoreLab, world: StoreWorld) -> None:
+def test_only_the_lease_holder_can_end_a_job(lab: StoreLab, world: StoreWorld) -> None:
     """A node leases the oldest job first. A node without the lease cannot end the job, and a job ends only once."""
     template = add_pipeline(lab, world)
     first, second = ask(lab, world, template, "j-1"), ask(lab, world, template, "j-2")
@@ -50,7 +50,7 @@ def test_one_node_takes_a_job_and_says_its_end(lab: StoreLab, world: StoreWorld)
     assert lab.load(job_read(world.lake.id, "none")) is None
 
 
-def test_one_that_waits_is_withdrawn_and_one_that_is_lost_is_found(lab: StoreLab, world: StoreWorld) -> None:
+def test_waiting_job_is_cancelled_and_lost_job_is_listed(lab: StoreLab, world: StoreWorld) -> None:
     """A waiting job is cancelled at once. A job whose lease has expired is listed as lost and is due to be reported."""
     template = add_pipeline(lab, world)
     waits = ask(lab, world, template, "j-1")
@@ -70,7 +70,7 @@ def test_one_that_waits_is_withdrawn_and_one_that_is_lost_is_found(lab: StoreLab
     assert lab.write(lambda tx: tx.template_jobs.live_of(template.id)) == lost
 
 
-def test_who_sees_which(lab: StoreLab, world: StoreWorld) -> None:
+def test_users_see_their_jobs_and_owners_those_of_their_template(lab: StoreLab, world: StoreWorld) -> None:
     """Users see the jobs that they own, and the owner of a template sees all of its jobs, for a metalake or one
     template.
     """
@@ -89,7 +89,7 @@ def test_who_sees_which(lab: StoreLab, world: StoreWorld) -> None:
     assert seen(RunViewer(False, ())) == []
 
 
-def test_old_ones_and_those_of_no_template_go(lab: StoreLab, world: StoreWorld) -> None:
+def test_old_ended_jobs_and_jobs_of_dropped_templates_are_deleted(lab: StoreLab, world: StoreWorld) -> None:
     """Jobs that ended long ago are deleted, waiting ones are not. All jobs of a dropped template are deleted."""
     template = add_pipeline(lab, world)
     old, waits = ask(lab, world, template, "j-1"), ask(lab, world, template, "j-2")

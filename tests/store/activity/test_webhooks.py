@@ -27,7 +27,7 @@ def is_due(lab: StoreLab, ahead_ms: int = 0) -> bool:
     return lab.load(webhooks_due(lab.store.time.now_ms() + ahead_ms))
 
 
-def test_it_is_read_as_it_was_made(lab: StoreLab, world: StoreWorld) -> None:
+def test_webhook_is_read_as_it_was_written(lab: StoreLab, world: StoreWorld) -> None:
     """A webhook is read as it was written, with its user."""
     made = make(lab, world)
 
@@ -35,7 +35,7 @@ def test_it_is_read_as_it_was_made(lab: StoreLab, world: StoreWorld) -> None:
     assert (made.user, made.user_id, made.stopped, made.error, made.delivered_at) == ("tester", 7, False, None, None)
 
 
-def test_one_holds_it(lab: StoreLab, world: StoreWorld) -> None:
+def test_webhook_is_leased_by_one_node(lab: StoreLab, world: StoreWorld) -> None:
     """A webhook is leased by one node until the lease ends, and is due again then."""
     make(lab, world)
 
@@ -46,7 +46,7 @@ def test_one_holds_it(lab: StoreLab, world: StoreWorld) -> None:
     assert [is_due(lab), is_due(lab, ahead_ms=61_000)] == [False, True]
 
 
-def test_progress_and_failure_are_the_holders(lab: StoreLab, world: StoreWorld) -> None:
+def test_only_the_lease_holder_records_progress_and_failures(lab: StoreLab, world: StoreWorld) -> None:
     """Only the node with the lease can move the position or record an error. A success resets the number of
     failures.
     """
@@ -72,7 +72,7 @@ def test_progress_and_failure_are_the_holders(lab: StoreLab, world: StoreWorld) 
     assert reached.delivered_at is not None
 
 
-def test_a_stopped_one_waits_for_somebody(lab: StoreLab, world: StoreWorld) -> None:
+def test_stopped_webhook_is_due_after_a_restart(lab: StoreLab, world: StoreWorld) -> None:
     """A stopped webhook is due again when a user restarts it, at its position or at another one."""
     hook = make(lab, world)
     lab.write(lambda tx: tx.webhooks.lease("me", limit=9, lease_ms=60_000))
@@ -86,7 +86,7 @@ def test_a_stopped_one_waits_for_somebody(lab: StoreLab, world: StoreWorld) -> N
     assert (read(lab, world)[0].position, read(lab, world)[0].stopped) == ("q", False)
 
 
-def test_it_is_its_metalakes(lab: StoreLab, world: StoreWorld) -> None:
+def test_webhook_is_dropped_only_with_its_metalake_id(lab: StoreLab, world: StoreWorld) -> None:
     """A drop with another metalake's id does nothing. With its own metalake's id, the webhook is deleted."""
     hook = make(lab, world)
 

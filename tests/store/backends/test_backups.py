@@ -65,7 +65,7 @@ def restore(
     return backup_restore(database, source, keeps_tokens=keeps_tokens, vouched=vouched)
 
 
-def test_backup_has_what_is_in_the_log(lab: StoreLab, database: Path, tmp_path: Path) -> None:
+def test_backup_contains_the_newest_change_of_the_log(lab: StoreLab, database: Path, tmp_path: Path) -> None:
     """A backup of a store in use contains the newest change, is one file of mode 600, and does not overwrite a file."""
     target = tmp_path / "copies" / "b.db"
     target.parent.mkdir()
@@ -82,7 +82,7 @@ def test_backup_has_what_is_in_the_log(lab: StoreLab, database: Path, tmp_path: 
     assert lab.epoch() == epoch
 
 
-def test_backup_of_nothing_makes_nothing(tmp_path: Path) -> None:
+def test_backup_of_a_missing_store_fails_and_creates_nothing(tmp_path: Path) -> None:
     """A backup of a store that does not exist fails and does not create the store."""
     with pytest.raises(BadBackup, match="no store"):
         backup_write(tmp_path / "none.db", tmp_path / "b.db")
@@ -109,7 +109,7 @@ def test_plain_copy_is_refused(lab: StoreLab, database: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("how", ["no database", "cut", "another database", "missing"])
-def test_what_is_no_whole_store_is_refused(lab: StoreLab, database: Path, tmp_path: Path, how: str) -> None:
+def test_damaged_or_foreign_file_is_refused(lab: StoreLab, database: Path, tmp_path: Path, how: str) -> None:
     """A damaged file, or one that is no store, is refused and replaces nothing."""
     copy = tmp_path / "bad.db"
     backup_write(database, copy)
@@ -141,7 +141,7 @@ def test_store_in_use_is_not_replaced(lab: StoreLab, database: Path, tmp_path: P
     assert lab.write(touch) == 2
 
 
-def test_restore_is_another_store(lab: StoreLab, database: Path, tmp_path: Path) -> None:
+def test_restored_store_has_a_new_epoch_and_new_ids(lab: StoreLab, database: Path, tmp_path: Path) -> None:
     """A restored store has a new epoch and assigns new ids. The replaced store is kept beside it, complete."""
     copy = tmp_path / "b.db"
     backup_write(database, copy)
@@ -179,7 +179,9 @@ def test_revoked_token_stays_revoked(lab: StoreLab, database: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("keeps", [False, True])
 @pytest.mark.parametrize("there", ["nothing", "a damaged one"])
-def test_tokens_that_nobody_can_tell_of(lab: StoreLab, database: Path, tmp_path: Path, keeps: bool, there: str) -> None:
+def test_tokens_of_unknown_validity_are_revoked(
+    lab: StoreLab, database: Path, tmp_path: Path, keeps: bool, there: str
+) -> None:
     """If the replaced store cannot tell which tokens are valid, all tokens are revoked, unless the caller requests
     otherwise.
     """

@@ -33,7 +33,7 @@ def test_calls_run_in_order_in_the_thread(thread: BlockingThread) -> None:
     assert ran == [(i, "waits") for i in range(20)]
 
 
-def test_failure_is_told_and_the_thread_goes_on(thread: BlockingThread) -> None:
+def test_exception_reaches_the_caller_and_the_thread_continues(thread: BlockingThread) -> None:
     """An exception of a call is raised in its caller, and the next call runs."""
 
     async def main() -> list[BaseException | None]:
@@ -46,7 +46,7 @@ def test_failure_is_told_and_the_thread_goes_on(thread: BlockingThread) -> None:
     assert done is None
 
 
-def test_nobody_has_to_wait_for_a_call(thread: BlockingThread) -> None:
+def test_cancelled_call_runs_to_its_end(thread: BlockingThread) -> None:
     """A call whose caller was cancelled runs to its end and does not affect the others."""
     entered, go_on, done = threading.Event(), threading.Event(), threading.Event()
 
@@ -67,7 +67,7 @@ def test_nobody_has_to_wait_for_a_call(thread: BlockingThread) -> None:
     assert done.is_set()
 
 
-def test_close_waits_for_what_was_handed_over() -> None:
+def test_close_waits_for_submitted_calls() -> None:
     """A close runs after all calls that were submitted before it."""
     thread = BlockingThread("waits")
     ran: list[int] = []

@@ -53,7 +53,7 @@ def line_out(cuts: list[str], *, backend: tuple[int, object] | None = AT_WORK, f
     return line
 
 
-def test_line_of_a_database_at_work_is_left_alone() -> None:
+def test_connection_with_a_working_backend_is_not_closed() -> None:
     """A connection whose backend is at work is not closed, however long the statement takes. The check asks about it
     again after another interval.
     """
@@ -66,7 +66,7 @@ def test_line_of_a_database_at_work_is_left_alone() -> None:
     assert line.silent_s(time.monotonic()) < 5
 
 
-def test_silent_line_is_cut_and_its_other_side_ended() -> None:
+def test_dead_connection_is_closed_and_its_backend_terminated() -> None:
     """If the backend waits for the client while the client waits for it, the connection is closed, idle connections are
     distrusted, and the backend is terminated, which releases its locks.
     """
@@ -79,7 +79,7 @@ def test_silent_line_is_cut_and_its_other_side_ended() -> None:
     assert (cuts, distrusted, database.ended) == (["cut"], [1], [7])
 
 
-def test_unreachable_database_is_given_time() -> None:
+def test_unreachable_database_has_a_longer_timeout() -> None:
     """While the database is unreachable, a connection is closed only after a longer time of silence."""
     short: list[str] = []
     long: list[str] = []
@@ -90,7 +90,7 @@ def test_unreachable_database_is_given_time() -> None:
     assert (short, long) == ([], ["cut"])
 
 
-def test_hidden_backend_is_given_time() -> None:
+def test_backend_behind_a_pooler_has_a_longer_timeout() -> None:
     """Behind a pooler, where the backend is unknown, no backend is terminated and the connection is closed only after a
     longer time.
     """
@@ -104,7 +104,7 @@ def test_hidden_backend_is_given_time() -> None:
     assert (short, long, database.ended) == ([], ["cut"], [])
 
 
-def test_line_without_a_statement_is_not_looked_at() -> None:
+def test_connection_without_a_statement_is_not_checked() -> None:
     """A connection without a running statement is not checked."""
     cuts: list[str] = []
 

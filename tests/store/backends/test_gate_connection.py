@@ -47,7 +47,7 @@ async def until(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.001)
 
 
-def test_values_come_as_they_are(database: Database) -> None:
+def test_values_are_returned_row_by_row_with_their_types(database: Database) -> None:
     """Integers, texts and nulls are returned as such, row by row, for repeated and interleaved statements."""
 
     async def story(gate_connection: GateConnection) -> None:
@@ -60,7 +60,7 @@ def test_values_come_as_they_are(database: Database) -> None:
     asked(database, story)
 
 
-def test_question_that_no_socket_takes_at_once(database: Database) -> None:
+def test_large_statement_is_sent_completely(database: Database) -> None:
     """A statement of several megabytes is sent completely, although the socket accepts it in pieces."""
     count = 1_000_000
 
@@ -73,7 +73,7 @@ def test_question_that_no_socket_takes_at_once(database: Database) -> None:
     asked(database, story)
 
 
-def test_statement_that_fails_ends_nothing(database: Database) -> None:
+def test_failed_statement_does_not_end_the_connection(database: Database) -> None:
     """A statement that the database refuses raises its error, and the connection answers the next statement."""
 
     async def story(gate_connection: GateConnection) -> None:
@@ -85,7 +85,7 @@ def test_statement_that_fails_ends_nothing(database: Database) -> None:
     asked(database, story)
 
 
-def test_one_question_at_a_time(database: Database) -> None:
+def test_second_concurrent_statement_is_refused(database: Database) -> None:
     """A second statement while one is running is refused, and the first one gets its answer."""
 
     async def story(gate_connection: GateConnection) -> None:
@@ -100,7 +100,7 @@ def test_one_question_at_a_time(database: Database) -> None:
 
 
 @pytest.mark.parametrize("before", [0.01, 60.0])
-def test_answer_that_does_not_come(database: Database, before: float) -> None:
+def test_statement_timeout_closes_the_connection(database: Database, before: float) -> None:
     """A statement that exceeds its timeout raises TimeoutError and closes the connection, whatever the timeout of the
     previous statement was.
     """
@@ -120,7 +120,7 @@ def test_answer_that_does_not_come(database: Database, before: float) -> None:
     asked(database, story)
 
 
-def test_question_may_take_its_own_time(database: Database) -> None:
+def test_earlier_timeout_does_not_end_a_later_statement(database: Database) -> None:
     """The timeout of an earlier statement that was answered does not end a later one with a longer timeout."""
 
     async def story(gate_connection: GateConnection) -> None:
@@ -130,7 +130,7 @@ def test_question_may_take_its_own_time(database: Database) -> None:
     asked(database, story)
 
 
-def test_connection_that_ends_while_nobody_asks(database: Database) -> None:
+def test_closed_idle_connection_is_detected(database: Database) -> None:
     """If the database closes an idle connection, the client notices it before the next statement."""
 
     async def story(gate_connection: GateConnection) -> None:
@@ -140,7 +140,7 @@ def test_connection_that_ends_while_nobody_asks(database: Database) -> None:
     asked(database, story)
 
 
-def test_connection_that_is_cut_under_a_question(database: Database) -> None:
+def test_connection_lost_during_a_statement_raises_an_error(database: Database) -> None:
     """If the connection is cut during a statement, the waiting caller gets an error."""
 
     async def story(gate_connection: GateConnection) -> None:

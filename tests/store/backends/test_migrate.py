@@ -60,7 +60,7 @@ def test_stores_have_epochs_of_their_own(empty: Database, tmp_path: Path) -> Non
     assert empty.sql("SELECT epoch FROM store") != other.sql("SELECT epoch FROM store")
 
 
-def test_many_start_on_an_empty_store(empty: Database) -> None:
+def test_concurrent_starts_migrate_an_empty_store_once(empty: Database) -> None:
     """Of processes that start concurrently on an empty store one migrates, the others find the schema, and all
     serve.
     """
@@ -93,7 +93,7 @@ def test_older_store_is_brought_up_to_date(empty: Database) -> None:
     empty.sql("CREATE INDEX owner_principal ON owner (principal_id)")  # the migration dropped it
 
 
-def test_unused_table_of_keys_is_replaced(empty: Database) -> None:
+def test_unused_idempotency_table_of_earlier_releases_is_replaced(empty: Database) -> None:
     """An unused table of idempotency keys of earlier releases is replaced by the current one."""
     migrate(empty.address)
     empty.sql("DROP TABLE idempotency")
@@ -118,7 +118,7 @@ def test_newer_store_is_refused(empty: Database) -> None:
 
 
 @pytest.mark.parametrize("name", ["with space.db", "100%.db", "what?.db", "num#ber.db", "ünïcode.db", "a:b.db"])
-def test_any_file_name_is_a_store(tmp_path: Path, name: str) -> None:
+def test_store_path_may_contain_any_characters(tmp_path: Path, name: str) -> None:
     """The path of an SQLite store may contain any characters."""
     path = tmp_path / name
 
@@ -185,7 +185,7 @@ def revision_of(database: Database, revision: str) -> None:
     engine.dispose()
 
 
-def test_tokens_and_users_of_before_are_kept(empty: Database) -> None:
+def test_migrated_tokens_and_users_get_restrictive_values(empty: Database) -> None:
     """In a store of a release that did not record the origin of tokens, tokens and users get the restrictive values,
     and the schema equals that of a new store.
     """

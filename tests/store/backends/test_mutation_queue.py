@@ -60,7 +60,7 @@ def commits_of_two_parties(lab: StoreLab, patch: pytest.MonkeyPatch) -> float:
     return BATCHES[()] - before
 
 
-def test_two_parties_of_writers_are_brought_together(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alternating_writers_soon_share_every_commit(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
     """After one or two commits all writers share every commit. Without the pause the two groups alternate to the
     end.
     """
@@ -76,7 +76,7 @@ def test_two_parties_of_writers_are_brought_together(lab: StoreLab, monkeypatch:
     assert by_turns >= 2 * ROUNDS - 4
 
 
-def test_nobody_waits_for_company_after_a_batch_that_was_closed(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_after_a_refused_one_follows_without_a_pause(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a mutation of the batch was refused because access moved, the next batch follows without a pause."""
     paused: list[int] = []
     real = MutationQueue.wait_for_returning_callers

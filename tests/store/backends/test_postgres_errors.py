@@ -89,7 +89,7 @@ def test_writer_waits_for_another_process(file_lab: StoreLab) -> None:
     other.close()
 
 
-def test_writer_gives_up_on_a_lock_that_stays(file_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_lock_timeout_is_unavailable(file_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the write lock is held for too long, the mutation is Unavailable and nothing is written. The next mutation
     succeeds.
     """
@@ -121,7 +121,7 @@ def test_full_disk_is_unavailable(file_lab: StoreLab) -> None:
     assert file_lab.write(touch) == 1
 
 
-def test_commit_that_certainly_failed(file_lab: StoreLab) -> None:
+def test_failed_commit_with_open_transaction_may_be_retried(file_lab: StoreLab) -> None:
     """If COMMIT fails and the transaction is still open, it is rolled back, and the error says that the writer may
     retry.
     """
@@ -139,7 +139,7 @@ def test_commit_that_certainly_failed(file_lab: StoreLab) -> None:
 
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("disk I/O error"), OSError("gone")])
-def test_commit_of_unknown_outcome(file_lab: StoreLab, error: Exception) -> None:
+def test_failed_commit_without_transaction_has_unknown_outcome(file_lab: StoreLab, error: Exception) -> None:
     """If COMMIT fails and no transaction is open, the writer gets the error for an unknown outcome."""
     store = file_lab.store
     assert isinstance(store, SqliteStore)
@@ -153,7 +153,7 @@ def test_commit_of_unknown_outcome(file_lab: StoreLab, error: Exception) -> None
     assert file_lab.write(touch) == 2
 
 
-def test_everyone_in_a_failed_batch_is_told(file_lab: StoreLab) -> None:
+def test_every_writer_of_a_failed_batch_gets_the_error(file_lab: StoreLab) -> None:
     """Every writer of a batch whose COMMIT failed gets the error, and none keeps waiting."""
     store = file_lab.store
     assert isinstance(store, SqliteStore)
@@ -171,7 +171,7 @@ def test_everyone_in_a_failed_batch_is_told(file_lab: StoreLab) -> None:
 
 
 @pytest.mark.parametrize("turns", [0, 1])
-def test_those_that_come_together_commit_together(file_lab: StoreLab, turns: int) -> None:
+def test_writers_of_consecutive_turns_share_one_commit(file_lab: StoreLab, turns: int) -> None:
     """Writers that reach the store in consecutive turns of the event loop share one commit."""
     store = file_lab.store
     assert isinstance(store, SqliteStore)
@@ -193,7 +193,7 @@ def test_those_that_come_together_commit_together(file_lab: StoreLab, turns: int
     assert seen.count("COMMIT") == 1
 
 
-def test_writer_that_went_away(file_lab: StoreLab) -> None:
+def test_cancelled_writer_does_not_affect_its_batch(file_lab: StoreLab) -> None:
     """A cancelled writer does not affect the others in its batch."""
     store = file_lab.store
     permit = file_lab.permit(0)
@@ -213,7 +213,7 @@ def test_writer_that_went_away(file_lab: StoreLab) -> None:
 
 
 @pytest.mark.integration
-def test_idle_connections_that_died(server_lab: StoreLab) -> None:
+def test_closed_idle_connections_are_replaced(server_lab: StoreLab) -> None:
     """After the database has closed every idle connection, writes, gate reads and loads succeed."""
     server_lab.write(touch)
     server_lab.gate([(0, UNKNOWN)])
@@ -241,7 +241,7 @@ def dying_once(runs: list[int]) -> Callable[[Tx], int]:
 
 
 @pytest.mark.integration
-def test_connection_lost_before_the_commit(server_lab: StoreLab) -> None:
+def test_mutation_is_retried_if_connection_is_lost_before_commit(server_lab: StoreLab) -> None:
     """A mutation whose connection is lost before COMMIT is executed again, and its changes are made exactly once."""
     runs: list[int] = []
 
@@ -251,7 +251,7 @@ def test_connection_lost_before_the_commit(server_lab: StoreLab) -> None:
 
 
 @pytest.mark.integration
-def test_connection_lost_every_time(server_lab: StoreLab) -> None:
+def test_mutation_is_unavailable_if_every_connection_is_lost(server_lab: StoreLab) -> None:
     """A mutation whose connection is lost in each execution is Unavailable and changes nothing."""
     with pytest.raises(ServiceUnavailable, match="try again"):
         server_lab.write(lambda tx: tx.session.connection.execute(KILL_ME))  # type: ignore[attr-defined]
@@ -260,7 +260,7 @@ def test_connection_lost_every_time(server_lab: StoreLab) -> None:
 
 
 @pytest.mark.integration
-def test_connection_lost_at_the_commit(server_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_lost_at_commit_has_unknown_outcome(server_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the connection is lost at COMMIT, the outcome is unknown, and the mutation is not executed again."""
     runs = []
 
@@ -295,7 +295,7 @@ TRANSACTIONS = "SELECT count(*), count(DISTINCT xmin::text) FROM change"
 
 
 @pytest.mark.integration
-def test_those_that_come_together_share_a_transaction(server_lab: StoreLab) -> None:
+def test_concurrent_writers_of_one_zone_share_a_transaction(server_lab: StoreLab) -> None:
     """Five concurrent writers of one zone on one node get five revisions in one transaction."""
     assert submit_all(server_lab, *[touch] * 5) == [1, 2, 3, 4, 5]
 
@@ -303,7 +303,7 @@ def test_those_that_come_together_share_a_transaction(server_lab: StoreLab) -> N
 
 
 @pytest.mark.integration
-def test_text_that_cannot_be_stored_concerns_its_own_writer(server_lab: StoreLab) -> None:
+def test_refused_text_fails_only_its_own_mutation(server_lab: StoreLab) -> None:
     """If the database refuses a text in one mutation of a batch, only that mutation fails and the others commit."""
     told = submit_all(server_lab, touch, lambda tx: tx.tasks.create("nul\0", "x"), touch)
 
@@ -313,7 +313,7 @@ def test_text_that_cannot_be_stored_concerns_its_own_writer(server_lab: StoreLab
 
 
 @pytest.mark.integration
-def test_connection_lost_in_a_batch(server_lab: StoreLab) -> None:
+def test_batch_is_retried_if_its_connection_is_lost(server_lab: StoreLab) -> None:
     """If the connection is lost in a batch, all of its mutations are executed again, and each is applied exactly
     once.
     """
@@ -324,7 +324,9 @@ def test_connection_lost_in_a_batch(server_lab: StoreLab) -> None:
 
 
 @pytest.mark.integration
-def test_commit_lost_in_a_batch(server_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_lost_at_batch_commit_has_unknown_outcome(
+    server_lab: StoreLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the connection is lost at the COMMIT of a batch, every writer gets the error for an unknown outcome."""
 
     def die(point: str) -> None:
@@ -340,7 +342,7 @@ def test_commit_lost_in_a_batch(server_lab: StoreLab, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.integration
-def test_writer_of_a_batch_that_went_away(server_lab: StoreLab) -> None:
+def test_cancelled_writer_that_had_not_begun_is_not_executed(server_lab: StoreLab) -> None:
     """A cancelled writer does not affect the others in its batch. Its own mutation is not executed if it had not
     begun.
     """
@@ -360,7 +362,7 @@ def test_writer_of_a_batch_that_went_away(server_lab: StoreLab) -> None:
 
 
 @pytest.mark.integration
-def test_gate_connection_killed_under_a_read(server_lab: StoreLab) -> None:
+def test_freshness_read_is_retried_on_a_new_connection(server_lab: StoreLab) -> None:
     """A gate read whose connection is terminated is sent again on a new connection and answered."""
     store = server_lab.store
     assert isinstance(store, PostgresStore)
@@ -382,7 +384,7 @@ def test_gate_connection_killed_under_a_read(server_lab: StoreLab) -> None:
 
 
 @pytest.mark.integration
-def test_gate_that_never_answers_is_given_up(server_lab: StoreLab) -> None:
+def test_freshness_read_is_unavailable_after_two_timeouts(server_lab: StoreLab) -> None:
     """A gate read that exceeds its timeout twice is Unavailable. The next one succeeds."""
     store = PostgresStore(server_lab.database.address, silence_s=0.1)
     server_lab.database.sql("ALTER TABLE clock RENAME TO clock_real")
@@ -401,7 +403,7 @@ def test_gate_that_never_answers_is_given_up(server_lab: StoreLab) -> None:
 
 
 @pytest.mark.integration
-def test_database_that_is_not_there() -> None:
+def test_unreachable_database_is_unavailable_with_retry_time() -> None:
     """If the database is unreachable, writes, gate reads and loads are Unavailable with a time to retry."""
     store = PostgresStore("postgresql://nobody@127.0.0.1:1/none")
 
@@ -430,7 +432,7 @@ def test_database_that_is_not_there() -> None:
         asyncpg.TooManyConnectionsError("sorry, too many clients already"),
     ],
 )
-def test_a_database_without_a_connection_left_is_told_as_such(error: psycopg.Error | asyncpg.PostgresError) -> None:
+def test_exhausted_connections_error_names_the_setting(error: psycopg.Error | asyncpg.PostgresError) -> None:
     """If the database has no free connection, the error says so and names the setting to change, instead of reporting a
     broken network.
     """

@@ -15,7 +15,7 @@ ROUNDS = 120
 
 
 @pytest.mark.integration
-def test_no_table_is_read_whole(postgres_server: PostgresServer) -> None:
+def test_grown_table_is_read_by_its_index(postgres_server: PostgresServer) -> None:
     """Plans made while a table was small, and before the database had statistics of it, still use its index when the
     table has grown.
     """

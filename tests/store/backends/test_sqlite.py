@@ -42,7 +42,7 @@ def names(lab: StoreLab) -> set[str]:
 
 
 @pytest.mark.parametrize("fails", [{0}, {1}, {0, 1}, {0, 3}, {2, 3}, {0, 1, 2, 3}])
-def test_a_job_that_fails_takes_nothing_of_the_others(lab: StoreLab, world: StoreWorld, fails: set[int]) -> None:
+def test_failed_mutation_does_not_affect_its_batch(lab: StoreLab, world: StoreWorld, fails: set[int]) -> None:
     """Mutations of a batch that fail after a write leave nothing, whether they are first, last or alone. The others
     commit.
     """
@@ -68,7 +68,7 @@ def test_a_job_that_fails_takes_nothing_of_the_others(lab: StoreLab, world: Stor
     assert len(set(ids)) == len(ids)
 
 
-def test_a_lone_job_that_fails_leaves_the_clock_as_it_was(lab: StoreLab, world: StoreWorld) -> None:
+def test_failed_lone_mutation_does_not_move_the_clock(lab: StoreLab, world: StoreWorld) -> None:
     """A mutation that fails alone in its transaction leaves the clock unchanged, and the next mutation succeeds."""
     before = lab.clock(world.main.id)
 
@@ -86,7 +86,9 @@ def test_a_lone_job_that_fails_leaves_the_clock_as_it_was(lab: StoreLab, world: 
     assert (kept.revision, names(lab)) == (before[0] + 1, {"kept"})
 
 
-def test_the_gate_never_reads_an_open_batch(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_freshness_read_does_not_see_an_open_batch(
+    lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before the commit of a batch a gate read returns the earlier state, and right after the commit the new one."""
     store = lab.store
     zone = world.main.id

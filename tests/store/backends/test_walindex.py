@@ -65,7 +65,9 @@ def silent_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("tells", [True, False])
-def test_locks_outlive_whatever_is_closed(path: Path, monkeypatch: pytest.MonkeyPatch, tells: bool) -> None:
+def test_locks_survive_an_unreadable_index_and_another_close(
+    path: Path, monkeypatch: pytest.MonkeyPatch, tells: bool
+) -> None:
     """While a store is open the kernel has its locks, also if the index is unreadable, and after another store was
     closed.
     """
@@ -82,7 +84,9 @@ def test_locks_outlive_whatever_is_closed(path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("tells", [True, False])
-def test_store_survives_visitors(path: Path, monkeypatch: pytest.MonkeyPatch, tells: bool) -> None:
+def test_store_survives_open_and_close_by_other_processes(
+    path: Path, monkeypatch: pytest.MonkeyPatch, tells: bool
+) -> None:
     """If other processes open and close the file, an open store keeps its log and index."""
     if not tells:
         silent_index(monkeypatch)

@@ -63,7 +63,7 @@ def tables_in(*texts: str) -> set[str]:
     return {word for text in texts for word in re.findall(r"\b[a-z_]+\b", text)} & set(metadata.tables)
 
 
-def test_every_table_goes_out_or_says_why_not() -> None:
+def test_every_table_is_exported_or_has_a_reason_for_exclusion() -> None:
     """Every table has either a statement of the export or a reason for its exclusion, and not both."""
     read = tables_in(*(each.sqlite for each in vars(exports).values() if isinstance(each, Sql)))
 
@@ -71,7 +71,7 @@ def test_every_table_goes_out_or_says_why_not() -> None:
     assert sorted(read & set(LEFT_OUT)) == []
 
 
-def test_what_goes_out_comes_in() -> None:
+def test_every_exported_table_is_imported_and_cleaned_up() -> None:
     """Each exported table is written by an import, and its rows are deleted if the import is abandoned."""
     read = tables_in(*(each.sqlite for each in vars(exports).values() if isinstance(each, Sql))) - CLOCKS
     written = [each.sqlite for each in vars(imports).values() if isinstance(each, Sql) and "INSERT" in each.sqlite]

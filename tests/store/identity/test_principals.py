@@ -103,7 +103,7 @@ def test_names_and_external_ids_are_unique_in_a_metalake(graph: Graph) -> None:
     assert graph.group("ana").kind is Kind.GROUP
 
 
-def test_removed_user_is_gone_with_all_that_hung_on_it(lab: StoreLab, graph: Graph) -> None:
+def test_removed_user_loses_memberships_and_roles(lab: StoreLab, graph: Graph) -> None:
     """Removing a user ends its memberships and roles. A user added again under the name has none of them."""
     ana, staff, role = graph.user("ana"), graph.group("staff"), graph.role("r")
     graph.write(lambda tx: (tx.principals.join(staff, ana), tx.roles.give(role, ana)))
@@ -117,7 +117,7 @@ def test_removed_user_is_gone_with_all_that_hung_on_it(lab: StoreLab, graph: Gra
     assert lab.load(members_read(staff.id)) == ()
 
 
-def test_disabling_is_seen(lab: StoreLab, graph: Graph) -> None:
+def test_user_state_change_moves_the_access_revision(lab: StoreLab, graph: Graph) -> None:
     """The state of a user is stored, and a change of it moves the access revision."""
     ana = graph.user("ana")
 
@@ -128,7 +128,7 @@ def test_disabling_is_seen(lab: StoreLab, graph: Graph) -> None:
     assert graph.moved()
 
 
-def test_successor_knows_where_its_tokens_begin(lab: StoreLab, graph: Graph) -> None:
+def test_tokens_of_a_removed_user_are_refused_for_its_successor(lab: StoreLab, graph: Graph) -> None:
     """The first user of a name accepts any token for it. A later user of the name accepts only tokens made since the
     removal of the earlier one.
     """
@@ -152,7 +152,7 @@ def test_principals_are_listed_by_code_point(lab: StoreLab, graph: Graph) -> Non
     assert [each.name for each in listed] == ["A", "b", "é", "\ufffd", "\U0001f600"]
 
 
-def test_members_come_and_go(lab: StoreLab, graph: Graph) -> None:
+def test_group_membership_changes_are_idempotent(lab: StoreLab, graph: Graph) -> None:
     """Joining and leaving a group are idempotent, and only effective changes are in the feed."""
     ana, staff = graph.user("ana"), graph.group("staff")
     graph.write(lambda tx: tx.principals.join(staff, ana))
@@ -168,7 +168,7 @@ def test_members_come_and_go(lab: StoreLab, graph: Graph) -> None:
     assert lab.load(members_read(staff.id)) == ()
 
 
-def test_removed_group_is_nobodys(lab: StoreLab, graph: Graph) -> None:
+def test_removed_group_has_no_memberships(lab: StoreLab, graph: Graph) -> None:
     """A removed group leaves no membership rows."""
     ana, staff = graph.user("ana"), graph.group("staff")
     graph.write(lambda tx: tx.principals.join(staff, ana))
@@ -178,7 +178,7 @@ def test_removed_group_is_nobodys(lab: StoreLab, graph: Graph) -> None:
     assert lab.load(groups_of_read(ana.id)) == ()
 
 
-def test_require_names_what_is_missing(graph: Graph) -> None:
+def test_missing_group_error_names_its_kind(graph: Graph) -> None:
     """The error for a missing group names its kind."""
     with pytest.raises(NotFound, match="Group staff does not exist") as missing:
         graph.write(lambda tx: tx.principals.require(graph.zone, Kind.GROUP, "staff"))
@@ -198,7 +198,7 @@ def test_role_reads_back(lab: StoreLab, graph: Graph) -> None:
         graph.role("r")
 
 
-def test_last_word_on_a_rule_stands(lab: StoreLab, graph: Graph) -> None:
+def test_latest_allow_or_deny_of_a_rule_counts(lab: StoreLab, graph: Graph) -> None:
     """A rule on a privilege and an object allows or denies it, never both: the latest one counts. Only the exact rule
     can be withdrawn.
     """
@@ -261,7 +261,7 @@ def test_facts_of_many_roles_are_read_together(lab: StoreLab, graph: Graph) -> N
     assert found == {rules_key(each.id): lab.load(role_rules_read(each.id)) for each in made}
 
 
-def test_replacing_rules_leaves_none_of_the_old(lab: StoreLab, graph: Graph) -> None:
+def test_replaced_role_has_exactly_the_new_rules(lab: StoreLab, graph: Graph) -> None:
     """A replaced role has exactly the new rules."""
     role = graph.role("r")
     graph.write(lambda tx: tx.roles.allow(role, [rule(5)]))
@@ -271,7 +271,7 @@ def test_replacing_rules_leaves_none_of_the_old(lab: StoreLab, graph: Graph) -> 
     assert lab.load(role_rules_read(role.id))[1] == (rule(6),)
 
 
-def test_roles_are_given_to_users_and_groups(lab: StoreLab, graph: Graph) -> None:
+def test_role_grants_are_idempotent_and_end_with_the_role(lab: StoreLab, graph: Graph) -> None:
     """Granting and revoking a role are idempotent. A dropped role has no holders, rules or owner."""
     ana, staff, role, other = graph.user("ana"), graph.group("staff"), graph.role("r"), graph.role("s")
     graph.write(lambda tx: [tx.roles.give(each, ana) for each in (role, other, role)])
@@ -288,7 +288,7 @@ def test_roles_are_given_to_users_and_groups(lab: StoreLab, graph: Graph) -> Non
     assert [each[0].name for each in lab.load(roles_read(graph.zone))] == ["s"]
 
 
-def test_owner_is_one_principal(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
+def test_new_owner_replaces_the_earlier_one(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
     """A new owner replaces the earlier one, and the access revision of the object's zone moves."""
     zone = world.main.id
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a", owner_id=1), zone=zone)
@@ -299,7 +299,7 @@ def test_owner_is_one_principal(lab: StoreLab, graph: Graph, world: StoreWorld) 
     assert lab.clock(zone) == (2, 2)
 
 
-def test_sweeper_removes_grants_on_the_dead_only(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
+def test_sweep_deletes_grants_on_dropped_objects_only(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
     """Grants on dropped objects are swept after the change row of the drop was deleted. Grants on other objects and on
     roles are kept.
     """
@@ -318,7 +318,7 @@ def test_sweeper_removes_grants_on_the_dead_only(lab: StoreLab, graph: Graph, wo
     assert {grant.object_id for grant in lab.load(role_rules_read(role.id))[1]} == {kept.id, role.id}
 
 
-def test_objects_of_a_role_come_with_their_paths(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
+def test_role_objects_are_returned_with_their_ancestors(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
     """Each existing object of a role is returned with all of its ancestors. Dropped objects are omitted."""
     zone = world.main.id
     outer = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=zone)

@@ -42,7 +42,7 @@ def test_restrictions_are_set_replaced_and_removed(lab: StoreLab, world: StoreWo
     assert told == [*[("restrict", node.id)] * 3, ("unrestrict", node.id)]
 
 
-def test_restrictions_stay_with_what_may_come_back(lab: StoreLab, world: StoreWorld) -> None:
+def test_restrictions_of_objects_in_the_trash_are_retained(lab: StoreLab, world: StoreWorld) -> None:
     """Objects in the trash keep their restrictions. The sweep deletes those of objects that are gone for good."""
     zone = world.main.id
     kept, gone = (
@@ -57,7 +57,7 @@ def test_restrictions_stay_with_what_may_come_back(lab: StoreLab, world: StoreWo
     assert [each.object_id for each in held(lab, world)] == [kept.id]
 
 
-def test_a_catalog_has_only_so_many(lab: StoreLab, world: StoreWorld) -> None:
+def test_restrictions_per_catalog_are_limited(lab: StoreLab, world: StoreWorld) -> None:
     """The number of restrictions of a catalog is limited, because they are one fact. A restriction above the limit is
     refused.
     """

@@ -39,7 +39,7 @@ def test_tokens_are_listed_by_user(lab: StoreLab) -> None:
     assert lab.load(tokens_read("nobody")) == ()
 
 
-def test_revoking_is_for_good(lab: StoreLab) -> None:
+def test_second_revocation_changes_nothing(lab: StoreLab) -> None:
     """A revoked token stays in the list as revoked. A second revocation changes nothing, and its result says so."""
     token_id = lab.write(make)
     token = lab.load(token_read(token_id))
@@ -53,7 +53,7 @@ def test_revoking_is_for_good(lab: StoreLab) -> None:
     assert lab.write(lambda tx: tx.tokens.by_id(token_id)).revoked is True
 
 
-def test_tokens_of_the_release_before_are_believed(lab: StoreLab) -> None:
+def test_token_of_previous_release_is_believed_and_a_root(lab: StoreLab) -> None:
     """A token row that a node of the previous release wrote counts as `believed` and as the root of its own line."""
     lab.database.sql(
         "INSERT INTO token (id, user_name, name, secret_hash, created_at, revoked) VALUES (7, 'ana', '', ?, 1, false)",

@@ -74,7 +74,7 @@ def path(store: RecordStore, *parts: str) -> list[int | None]:
     return found
 
 
-def test_what_was_put_reads_back(store: RecordStore) -> None:
+def test_object_is_read_with_all_fields_by_id_and_name(store: RecordStore) -> None:
     """An object is read by id and by name with all of its fields, including unknown ones of a newer release. A missing
     object is None.
     """
@@ -89,7 +89,7 @@ def test_what_was_put_reads_back(store: RecordStore) -> None:
 
 
 @pytest.mark.parametrize("depth", range(1, 7))
-def test_a_path_of_any_depth(store: RecordStore, depth: int) -> None:
+def test_path_of_any_depth_is_resolved(store: RecordStore, depth: int) -> None:
     """A path of any depth is resolved by names, and ends where a part is missing."""
     for step in range(depth):
         write(store, namespace(10 + step, "abcdef"[step], parent=9 + step if step else 0))
@@ -122,7 +122,7 @@ def test_a_name_is_unique_in_its_space(store: RecordStore) -> None:
     assert (names(store, MAIN), names(store, 10), names(store, 10, "table")) == (["A", "a"], ["a"], ["a"])
 
 
-def test_a_lance_catalog_has_one_space(store: RecordStore) -> None:
+def test_lance_catalog_has_one_name_space(store: RecordStore) -> None:
     """In a Lance catalog two objects below one namespace cannot have the same name, whatever their kinds."""
     write(store, namespace(10, "a", catalog=LANCE), table(11, "x", parent=10, catalog=LANCE))
 
@@ -130,7 +130,7 @@ def test_a_lance_catalog_has_one_space(store: RecordStore) -> None:
         write(store, namespace(12, "x", parent=10, catalog=LANCE))
 
 
-def test_a_move_takes_along_what_lies_below(store: RecordStore) -> None:
+def test_move_takes_the_subtree_along(store: RecordStore) -> None:
     """A move takes the subtree along: the old name is free, the new name leads to it, and ids do not change."""
     write(store, namespace(10, "a"), namespace(11, "b", parent=10), namespace(12, "c", parent=11), namespace(13, "t"))
 
@@ -143,7 +143,7 @@ def test_a_move_takes_along_what_lies_below(store: RecordStore) -> None:
         write(store, namespace(14, "B", parent=13))
 
 
-def test_nothing_lies_in_itself_or_nowhere(store: RecordStore) -> None:
+def test_move_below_itself_or_to_a_missing_parent_is_refused(store: RecordStore) -> None:
     """A move below the object itself, at any depth, and a move to a missing parent are refused."""
     write(store, namespace(10, "a"), namespace(11, "b", parent=10), namespace(12, "c", parent=11))
 
@@ -155,7 +155,7 @@ def test_nothing_lies_in_itself_or_nowhere(store: RecordStore) -> None:
     assert path(store, *"abc") == [10, 11, 12]
 
 
-def test_what_is_not_empty_is_not_dropped(store: RecordStore) -> None:
+def test_non_empty_container_is_not_dropped(store: RecordStore) -> None:
     """A container with content is not dropped, and the refusal names the content. When it is empty it can be dropped,
     and its name is free.
     """
@@ -174,7 +174,7 @@ def test_what_is_not_empty_is_not_dropped(store: RecordStore) -> None:
     assert path(store, "a") == [12]
 
 
-def test_what_hangs_on_an_object_goes_with_it(store: RecordStore) -> None:
+def test_attached_records_are_deleted_with_their_object(store: RecordStore) -> None:
     """Attached records of an object are read in order and are deleted with it. Attaching to a missing object is
     NotFound.
     """
@@ -196,7 +196,7 @@ def test_what_hangs_on_an_object_goes_with_it(store: RecordStore) -> None:
         assert list(reads.hanging(20)) == []
 
 
-def test_revisions_are_dense_and_one_writer_wins(store: RecordStore) -> None:
+def test_write_with_an_older_revision_is_refused(store: RecordStore) -> None:
     """A write that expects an older revision is refused and writes nothing. A failed transaction takes no revision."""
     with store.reading() as reads:
         begun = reads.revision
@@ -216,7 +216,7 @@ def test_revisions_are_dense_and_one_writer_wins(store: RecordStore) -> None:
     assert names(store, MAIN) == ["a"]
 
 
-def test_a_crowd_compares_and_swaps(store: RecordStore) -> None:
+def test_concurrent_compare_and_swap_loses_no_write(store: RecordStore) -> None:
     """Eight threads each write ten objects by compare-and-swap: every revision is one object, and no write is lost."""
 
     def work(first: int) -> None:
@@ -248,7 +248,7 @@ def _swapped(store: RecordStore, record: ExportRecord) -> bool:
     return True
 
 
-def test_a_key_that_no_database_takes_is_refused(store: RecordStore) -> None:
+def test_invalid_key_is_refused_by_each_database(store: RecordStore) -> None:
     """Each database refuses an invalid key in the same way."""
     with pytest.raises(BadRequest, match="longer than a key can be"):
         write(store, namespace(10, "x" * KEY_BYTES_MAX))
@@ -268,7 +268,7 @@ def export(*records: ExportRecord, count: int | None = None) -> list[ExportRecor
     return [head, lake, *records, messages.trailer(len(records) + 2 if count is None else count)]
 
 
-def test_an_export_takes_the_place_of_all(store: RecordStore) -> None:
+def test_loaded_export_replaces_all_records_of_the_metalake(store: RecordStore) -> None:
     """Loading an export replaces all records of one metalake. The revision increases, and a dump returns the same
     export.
     """
@@ -284,7 +284,7 @@ def test_an_export_takes_the_place_of_all(store: RecordStore) -> None:
         assert (reads.by_id(MAIN), reads.revision) == (None, before + 1)
 
 
-def test_an_earlier_moment_and_another_metalake_are_refused(store: RecordStore) -> None:
+def test_earlier_export_or_another_metalake_is_refused(store: RecordStore) -> None:
     """An export of an earlier moment or of another metalake is refused, and the store is not changed. An export of the
     same moment is accepted.
     """
@@ -305,7 +305,7 @@ def test_an_earlier_moment_and_another_metalake_are_refused(store: RecordStore) 
         assert writes.replace(sent) == 3
 
 
-def test_a_path_leads_to_what_has_its_name(store: RecordStore) -> None:
+def test_path_returns_one_object_per_name_space(store: RecordStore) -> None:
     """A path leads to one object in each name space that has the name, to nothing if a part is missing, and without
     parts to the metalake.
     """
@@ -332,9 +332,7 @@ def test_a_path_leads_to_what_has_its_name(store: RecordStore) -> None:
         ([], "is truncated: it has 0 records"),
     ],
 )
-def test_an_export_that_is_none_leaves_all_as_it_was(
-    store: RecordStore, broken: list[ExportRecord], match: str
-) -> None:
+def test_invalid_export_changes_nothing(store: RecordStore, broken: list[ExportRecord], match: str) -> None:
     """An invalid export changes nothing: truncated, miscounted, without header, followed by another one, with a missing
     parent, or empty.
     """
@@ -348,7 +346,7 @@ def test_an_export_that_is_none_leaves_all_as_it_was(
     assert names(store, LAKE, "catalog") == ["lance", "main"]
 
 
-def test_nothing_comes_out_of_an_empty_store(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_dump_of_an_empty_store_fails(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """A dump of an empty store fails with a message that says so."""
     store = RecordStore(opener("lmdb", tmp_path, request)())
 

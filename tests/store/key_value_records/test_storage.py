@@ -48,7 +48,7 @@ def keys(pairs: KeyValueStore, prefix: bytes = b"", after: bytes = b"") -> list[
         return [key for key, _ in reading.scan(prefix, after=after)]
 
 
-def test_what_was_written_is_read_and_outlives_the_handle(pairs: KeyValueStore, opens: Open) -> None:
+def test_values_of_any_bytes_survive_a_reopen(pairs: KeyValueStore, opens: Open) -> None:
     """Any bytes can be stored as a value, including the empty one, and the longest key is accepted. Values survive a
     reopen, and a missing key is None.
     """
@@ -66,7 +66,7 @@ def test_what_was_written_is_read_and_outlives_the_handle(pairs: KeyValueStore, 
     assert found == [b"again", sample, b"v", None]
 
 
-def test_a_scan_goes_in_order_of_bytes(pairs: KeyValueStore) -> None:
+def test_scan_is_ordered_by_unsigned_bytes(pairs: KeyValueStore) -> None:
     """A scan is in the order of unsigned bytes, a prefix before longer keys. It can start after a key and can be
     limited to a prefix, also to one that ends with the byte 255.
     """
@@ -81,7 +81,7 @@ def test_a_scan_goes_in_order_of_bytes(pairs: KeyValueStore) -> None:
     assert keys(pairs, b"c") == []
 
 
-def test_a_long_scan_is_whole(pairs: KeyValueStore) -> None:
+def test_long_scan_returns_all_pairs(pairs: KeyValueStore) -> None:
     """A long scan returns all pairs, whatever the database's page size is."""
     many = [number.to_bytes(4, "big") for number in range(ROWS_AT_ONCE * 2 + 7)]
 
@@ -90,7 +90,7 @@ def test_a_long_scan_is_whole(pairs: KeyValueStore) -> None:
     assert keys(pairs, b"\x00") == many
 
 
-def test_a_transaction_reads_what_it_wrote_and_is_undone_when_it_fails(pairs: KeyValueStore) -> None:
+def test_transaction_reads_its_writes_and_rolls_back_on_failure(pairs: KeyValueStore) -> None:
     """A transaction reads its own writes. After a failure its writes are undone, and earlier values are unchanged."""
     put(pairs, b"kept", b"gone")
 
@@ -110,7 +110,7 @@ def _change_and_fail(writing: KeyValueTransaction) -> None:
     raise KeyError
 
 
-def test_a_reader_keeps_its_moment(pairs: KeyValueStore) -> None:
+def test_reader_has_a_stable_snapshot(pairs: KeyValueStore) -> None:
     """A reader does not see what is committed while it reads; the next reader does. Readers and writers do not wait for
     each other.
     """
@@ -128,7 +128,7 @@ def test_a_reader_keeps_its_moment(pairs: KeyValueStore) -> None:
     assert keys(pairs) == [b"a", b"a2", b"b", b"c"]
 
 
-def test_writers_come_one_after_the_other(pairs: KeyValueStore) -> None:
+def test_concurrent_increments_are_serialized(pairs: KeyValueStore) -> None:
     """Eight threads increment a counter concurrently, and no increment is lost."""
 
     def count() -> None:
@@ -164,7 +164,7 @@ with pairs.writing() as writing:
 
 
 @pytest.mark.parametrize("kind", ["lmdb", "sqlite"])
-def test_a_writer_that_is_killed_leaves_its_commits_and_nothing_else(kind: str, tmp_path: Path) -> None:
+def test_killed_writer_loses_only_uncommitted_writes(kind: str, tmp_path: Path) -> None:
     """A killed writer leaves only its commits, and later writers do not wait for it."""
     place = tmp_path / "records"
     done = subprocess.run([sys.executable, "-c", _DIES, kind, str(place)], check=False, env=dict(os.environ))
@@ -177,7 +177,7 @@ def test_a_writer_that_is_killed_leaves_its_commits_and_nothing_else(kind: str, 
     pairs.close()
 
 
-def test_what_the_database_cannot_do_is_told(tmp_path: Path) -> None:
+def test_foreign_file_is_refused_with_our_own_message(tmp_path: Path) -> None:
     """A file that is not an LMDB or SQLite database is refused with our own error message."""
     folder = tmp_path / "broken"
     folder.mkdir()
@@ -192,7 +192,7 @@ def test_what_the_database_cannot_do_is_told(tmp_path: Path) -> None:
 
 
 @given(prefix=st.binary(max_size=4), key=st.binary(max_size=6))
-def test_what_is_behind_a_prefix(prefix: bytes, key: bytes) -> None:
+def test_prefix_range_contains_exactly_the_keys_with_the_prefix(prefix: bytes, key: bytes) -> None:
     """For every prefix, the keys that begin with it are exactly those from the prefix up to the computed end."""
     end = prefix_end(prefix)
 

@@ -22,7 +22,7 @@ def add_tag(tx: Tx, lake: Node, name: str) -> Node:
     return tx.nodes.create(kind=Kind.TAG, space="tag", name=name, parent_id=lake.id, zone=lake.id, record=record)
 
 
-def test_attachments_come_and_go(lab: StoreLab, world: StoreWorld) -> None:
+def test_attaching_and_detaching_report_whether_they_changed(lab: StoreLab, world: StoreWorld) -> None:
     """Attaching and detaching return whether they changed anything. Only an effective one creates a change, with the
     object's key.
     """
@@ -39,7 +39,7 @@ def test_attachments_come_and_go(lab: StoreLab, world: StoreWorld) -> None:
     assert [touched_keys(each) for each in changes] == [[attached_key(Kind.TAG, world.main.id)]] * 2
 
 
-def test_objects_are_named_whatever_catalog_they_lie_in(lab: StoreLab, world: StoreWorld) -> None:
+def test_tagged_objects_of_any_catalog_are_listed_with_ancestors(lab: StoreLab, world: StoreWorld) -> None:
     """The objects of a tag are listed with all of their ancestors, in any catalog. A dropped object is listed by its id
     alone.
     """
@@ -62,7 +62,7 @@ def test_objects_are_named_whatever_catalog_they_lie_in(lab: StoreLab, world: St
     assert space.id not in after[1]
 
 
-def test_sweep_takes_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
+def test_sweep_deletes_rows_of_dropped_objects_and_tags(lab: StoreLab, world: StoreWorld) -> None:
     """The sweep deletes rows of dropped objects and dropped tags, and keeps the others."""
     red, blue = (lab.write(lambda tx, n=name: add_tag(tx, world.lake, n), zone=world.lake.id) for name in ("r", "b"))
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
@@ -76,7 +76,7 @@ def test_sweep_takes_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
     assert lab.load(attached_read(Kind.TAG, space.id)) == ()
 
 
-def test_columns_and_values(lab: StoreLab, world: StoreWorld) -> None:
+def test_column_tags_are_separate_and_values_retain_their_order(lab: StoreLab, world: StoreWorld) -> None:
     """Tags of columns are separate from those of their table and are listed by kind. Values keep the order in which
     they were written.
     """
@@ -113,7 +113,7 @@ def test_columns_and_values(lab: StoreLab, world: StoreWorld) -> None:
     assert (gone, lab.load(attached_read(Kind.TAG, table))) == ([True, False], (Attachment(tag.id, 0, ("b",)),))
 
 
-def test_sweep_takes_columns_and_values(lab: StoreLab, world: StoreWorld) -> None:
+def test_sweep_deletes_column_attachments_and_values(lab: StoreLab, world: StoreWorld) -> None:
     """The sweep of a table deletes the attachments of its columns and all of its values. The sweep of a tag deletes the
     tag's.
     """

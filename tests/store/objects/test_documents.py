@@ -33,7 +33,7 @@ def test_document_reads_back(lab: StoreLab, world: StoreWorld) -> None:
     assert lab.load(document_bodies_read([7, 8])) == {7: document(7).body}
 
 
-def test_swap_takes_the_expected_version_only(lab: StoreLab, world: StoreWorld) -> None:
+def test_swap_replaces_only_the_expected_version(lab: StoreLab, world: StoreWorld) -> None:
     """A swap replaces only the version that it expects, and returns whether it did."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     newer = msgspec.structs.replace(document(7, version=2), body=b"{}")
@@ -43,7 +43,7 @@ def test_swap_takes_the_expected_version_only(lab: StoreLab, world: StoreWorld) 
     assert lab.load(document_read(7)) == newer
 
 
-def test_of_rivals_one_wins(lab: StoreLab, world: StoreWorld) -> None:
+def test_exactly_one_of_concurrent_swaps_succeeds(lab: StoreLab, world: StoreWorld) -> None:
     """Of ten concurrent swaps from one version, on two nodes, exactly one succeeds."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     nodes = [lab.store, lab.open()]
@@ -84,7 +84,7 @@ def test_location_is_free_after_a_drop(lab: StoreLab, world: StoreWorld) -> None
     assert lab.load(document_read(7)) is None
 
 
-def test_rivals_for_a_location_in_two_catalogs(lab: StoreLab, world: StoreWorld) -> None:
+def test_only_one_concurrent_create_at_a_location_succeeds(lab: StoreLab, world: StoreWorld) -> None:
     """If tables of two catalogs are created concurrently at one location, one is created and the other is refused with
     a clear error.
     """
@@ -103,7 +103,7 @@ def test_rivals_for_a_location_in_two_catalogs(lab: StoreLab, world: StoreWorld)
     assert sorted(type(each).__name__ for each in told) == ["BadRequest", "NoneType"]
 
 
-def test_rival_moves_to_a_location_in_two_catalogs(lab: StoreLab, world: StoreWorld) -> None:
+def test_only_one_concurrent_move_to_a_location_succeeds(lab: StoreLab, world: StoreWorld) -> None:
     """If tables of two catalogs move concurrently to one location, one moves and the other is refused with a clear
     error.
     """
@@ -153,7 +153,7 @@ def test_locations_do_not_nest(lab: StoreLab, world: StoreWorld, first: str, sec
 
 
 @pytest.mark.parametrize("first, second", BESIDE)
-def test_neighbours_do_not_nest(lab: StoreLab, world: StoreWorld, first: str, second: str) -> None:
+def test_adjacent_locations_do_not_conflict(lab: StoreLab, world: StoreWorld, first: str, second: str) -> None:
     """Locations of which one name is a text prefix of the other, or that are adjacent in order, do not conflict."""
     lab.write(lambda tx: tx.documents.create(document(7, location=first)), zone=world.main.id)
 
@@ -171,7 +171,9 @@ def test_a_table_may_move_within_its_own_location(lab: StoreLab, world: StoreWor
 
 
 @pytest.mark.parametrize("first, second", [("file:///w/a", "file:///w/a/b"), ("file:///w/a/b", "file:///w/a")])
-def test_rivals_that_would_nest_in_two_catalogs(lab: StoreLab, world: StoreWorld, first: str, second: str) -> None:
+def test_later_concurrent_create_of_a_nested_location_is_refused(
+    lab: StoreLab, world: StoreWorld, first: str, second: str
+) -> None:
     """If two nodes create tables of two catalogs concurrently, one inside the other, the later one is refused."""
     nodes, began, ended = [lab.store, lab.open()], threading.Event(), threading.Event()
 

@@ -9,7 +9,7 @@ from tests.store.world import StoreWorld, add_namespace
 ROOT = "file:///w/a"
 
 
-def test_rivals_are_at_above_and_below(lab: StoreLab, world: StoreWorld) -> None:
+def test_filesets_at_above_or_below_a_location_are_detected(lab: StoreLab, world: StoreWorld) -> None:
     """Filesets at, above or below a location are found, except adjacent ones and the caller's own. A dropped one is
     found while it is in the trash and while its files are being deleted.
     """

@@ -70,7 +70,7 @@ def test_versions_are_settled_and_deleted(lab: StoreLab, world: StoreWorld) -> N
     assert lab.load(lance_branches_read(9)) == [""]
 
 
-def test_sweep_takes_versions_of_what_is_gone(lab: StoreLab, world: StoreWorld) -> None:
+def test_sweep_deletes_versions_of_purged_tables(lab: StoreLab, world: StoreWorld) -> None:
     """The sweep deletes versions of tables that were dropped for good, and keeps those of tables in the trash."""
     kept, gone = (
         lab.write(
@@ -114,7 +114,7 @@ def steps(rows: int, statement: Sql, **more: Value) -> int:
     return taken[0]
 
 
-def test_what_is_on_its_way_is_found_without_the_history() -> None:
+def test_unsettled_versions_are_read_without_settled_ones() -> None:
     """A commit finds and settles the unsettled versions without reading the settled ones."""
     for statement, few, many in ((UNSETTLED, {}, {}), (SETTLE, {"version": 10}, {"version": 1000})):
         assert steps(1000, statement, **many) == steps(10, statement, **few)

@@ -16,7 +16,7 @@ def version(number: int, *aliases: str) -> ModelVersion:
     return ModelVersion(number, None, {"k": "v"}, {"unknown": f"s3://x/{number}"}, aliases)
 
 
-def test_found_by_number_and_alias(lab: StoreLab, world: StoreWorld) -> None:
+def test_versions_are_listed_and_aliases_move_to_new_versions(lab: StoreLab, world: StoreWorld) -> None:
     """Versions are listed by number with their aliases. A new version with an alias of another version takes the alias
     over, and the insert returns it.
     """
@@ -41,7 +41,7 @@ def test_found_by_number_and_alias(lab: StoreLab, world: StoreWorld) -> None:
     assert lab.load(model_version_read(model.id, ModelVersionReference("nine", is_alias=False))) is None
 
 
-def test_sweep_takes_those_of_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
+def test_sweep_deletes_versions_and_aliases_of_a_dropped_model(lab: StoreLab, world: StoreWorld) -> None:
     """The sweep deletes the versions and aliases of a dropped model."""
     model = lab.write(lambda tx: add_namespace(tx, world.main, "m"), zone=world.main.id)
     lab.write(lambda tx: tx.models.insert(model.id, version(0, "new")), zone=world.main.id)

@@ -18,7 +18,7 @@ def names(lab: StoreLab, low: str, high: str, *zones: int, limit: int = 100) -> 
     return sorted(each.folded for each in lab.load(named_read(wanted, limit=limit)))
 
 
-def test_names_are_found_by_range_in_some_zones(lab: StoreLab, world: StoreWorld) -> None:
+def test_folded_names_are_searched_by_range_and_zone(lab: StoreLab, world: StoreWorld) -> None:
     """Names are folded when they are written, moved and restored. Dropped objects and other zones are not found."""
     for name in ("Flights", "flights_2", f"flights{ASTRAL}", "Other", "Gone"):
         lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=world.main.id)

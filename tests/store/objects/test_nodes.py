@@ -66,7 +66,7 @@ def test_path_ends_where_a_part_is_missing(lab: StoreLab, world: StoreWorld, mis
     assert found == [*made, *[None] * (7 - missing)]
 
 
-def test_path_does_not_pass_through_the_dead(lab: StoreLab, world: StoreWorld) -> None:
+def test_path_through_a_dropped_node_is_not_resolved(lab: StoreLab, world: StoreWorld) -> None:
     """Objects below a dropped node are not found by path."""
     outer, inner = lab.write(lambda tx: chain(tx, world.main, "ab"), zone=world.main.id)
     lab.write(lambda tx: (tx.nodes.drop(inner), tx.nodes.drop(outer)), zone=world.main.id)
@@ -114,14 +114,14 @@ def test_listing_runs_in_parallel_columns(lab: StoreLab, world: StoreWorld) -> N
     assert listing.encoded == (b'"a"', b'"b\\""')
 
 
-def test_empty_listing(lab: StoreLab, world: StoreWorld) -> None:
+def test_empty_container_has_an_empty_listing(lab: StoreLab, world: StoreWorld) -> None:
     """A container without children of the kind has an empty listing."""
     lab.write(lambda tx: add_table(tx, add_namespace(tx, world.main, "a"), "t"), zone=world.main.id)
 
     assert lab.load(listing_read(world.main.id, "table", Kind.TABLE)).names == ()
 
 
-def test_name_is_unique_among_the_living(lab: StoreLab, world: StoreWorld) -> None:
+def test_taken_name_is_refused_with_the_existing_kind(lab: StoreLab, world: StoreWorld) -> None:
     """A taken name is refused with the kind of the object that has it, and nothing is written."""
     lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     clock = lab.clock(world.main.id)
@@ -144,7 +144,7 @@ def test_dropped_name_is_free_again(lab: StoreLab, world: StoreWorld) -> None:
     assert len(ids) == 3
 
 
-def test_name_spaces_are_apart(lab: StoreLab, world: StoreWorld) -> None:
+def test_namespace_and_table_may_have_the_same_name(lab: StoreLab, world: StoreWorld) -> None:
     """A namespace and a table may have the same name under one parent. A table and a view share a name space."""
     outer = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     inner = lab.write(lambda tx: add_namespace(tx, outer, "x"), zone=world.main.id)
@@ -154,7 +154,7 @@ def test_name_spaces_are_apart(lab: StoreLab, world: StoreWorld) -> None:
     assert lab.load(path_read(outer.id, [("table", "x")])) == [table]
 
 
-def test_case_and_normalisation_are_kept(lab: StoreLab, world: StoreWorld) -> None:
+def test_names_differ_by_case_and_normalization(lab: StoreLab, world: StoreWorld) -> None:
     """Names that differ in case or in Unicode form are different names."""
     names = ("a", "A", "\u00e9", "e\u0301")
 
@@ -164,7 +164,7 @@ def test_case_and_normalisation_are_kept(lab: StoreLab, world: StoreWorld) -> No
     assert [node.name for node in found] == list(names)
 
 
-def test_place_writes_one_row(lab: StoreLab, world: StoreWorld) -> None:
+def test_move_writes_one_row_and_takes_the_subtree_along(lab: StoreLab, world: StoreWorld) -> None:
     """A move writes one row of the tree and takes the whole subtree along."""
     a, b, c = lab.write(lambda tx: chain(tx, world.main, "abc"), zone=world.main.id)
     target = lab.write(lambda tx: add_namespace(tx, world.main, "t"), zone=world.main.id)
@@ -179,7 +179,7 @@ def test_place_writes_one_row(lab: StoreLab, world: StoreWorld) -> None:
     assert lab.load(node_read(a.id)) == a
 
 
-def test_place_refuses_a_taken_name(lab: StoreLab, world: StoreWorld) -> None:
+def test_move_onto_a_taken_name_is_refused(lab: StoreLab, world: StoreWorld) -> None:
     """A move onto a taken name is refused. A move onto the node's own name is allowed."""
     a = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     lab.write(lambda tx: add_namespace(tx, world.main, "b"), zone=world.main.id)
@@ -194,7 +194,7 @@ def test_place_refuses_a_taken_name(lab: StoreLab, world: StoreWorld) -> None:
 
 
 @pytest.mark.parametrize("how", ["rename", "move", "drop", "successor"])
-def test_hold_refuses_what_has_moved(lab: StoreLab, world: StoreWorld, how: str) -> None:
+def test_locking_a_moved_node_is_refused(lab: StoreLab, world: StoreWorld, how: str) -> None:
     """A node is locked by id, parent and name. If they have changed since the decision, the caller must read the gate
     again.
     """
@@ -215,7 +215,7 @@ def test_hold_refuses_what_has_moved(lab: StoreLab, world: StoreWorld, how: str)
         lab.write(lambda tx: tx.nodes.confirm(node), zone=world.main.id)
 
 
-def test_hold_returns_what_is_stored_now(lab: StoreLab, world: StoreWorld) -> None:
+def test_locked_node_has_the_stored_record(lab: StoreLab, world: StoreWorld) -> None:
     """A locked node has the stored record, not the one on which the caller decided."""
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     changed = NamespaceRecord(comment="new", properties={})
@@ -228,7 +228,7 @@ def test_hold_returns_what_is_stored_now(lab: StoreLab, world: StoreWorld) -> No
     assert (held.modified_by, held.revision) == ("tester", lab.clock(world.main.id)[0])
 
 
-def test_require_empty(lab: StoreLab, world: StoreWorld) -> None:
+def test_container_with_a_child_is_not_empty(lab: StoreLab, world: StoreWorld) -> None:
     """A container with a child is not empty, and the refusal names the child. A dropped child does not count."""
     outer, inner = lab.write(lambda tx: chain(tx, world.main, "ab"), zone=world.main.id)
 
@@ -241,7 +241,7 @@ def test_require_empty(lab: StoreLab, world: StoreWorld) -> None:
         lab.write(lambda tx: tx.nodes.require_empty(world.main, ", or else"), zone=world.main.id)
 
 
-def test_cycles_are_seen(lab: StoreLab, world: StoreWorld) -> None:
+def test_node_is_below_itself_and_its_ancestors_only(lab: StoreLab, world: StoreWorld) -> None:
     """A node is below itself and below each of its ancestors, and below no other node."""
     a, b, c = lab.write(lambda tx: chain(tx, world.main, "abc"), zone=world.main.id)
 
@@ -260,7 +260,7 @@ def test_drop_takes_the_owner_along(lab: StoreLab, world: StoreWorld) -> None:
     assert lab.database.sql("SELECT 1 FROM owner WHERE object_id = ?", node.id) == []
 
 
-def test_metalakes_hang_on_the_root(lab: StoreLab, world: StoreWorld) -> None:
+def test_metalake_names_are_unique_below_the_root(lab: StoreLab, world: StoreWorld) -> None:
     """Two metalakes cannot have the same name, because their parent is a root id and not NULL, which the unique index
     would ignore.
     """

@@ -10,7 +10,7 @@ from tests.backends import StoreLab
 from tests.store.world import StoreWorld, add_namespace
 
 
-def test_drop_looks_above(lab: StoreLab, world: StoreWorld) -> None:
+def test_protected_node_or_ancestor_prevents_a_drop(lab: StoreLab, world: StoreWorld) -> None:
     """A node is dropped unless it, or an ancestor with recursive protection, is protected. The error names the nearest
     one. A drop leaves no protection rows.
     """

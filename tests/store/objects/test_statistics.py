@@ -12,7 +12,7 @@ PARTITIONS = ("B", "a", "b", "ä")
 """Names in the order of their code points."""
 
 
-def test_written_read_and_deleted(lab: StoreLab, world: StoreWorld) -> None:
+def test_statistics_are_replaced_and_deleted_by_range(lab: StoreLab, world: StoreWorld) -> None:
     """A written value replaces the earlier one and has its writer. Ranges are in the order of code points on every
     database.
     """
@@ -39,7 +39,7 @@ def test_written_read_and_deleted(lab: StoreLab, world: StoreWorld) -> None:
     assert deleted == [1, 0]
 
 
-def test_sweep_takes_those_of_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
+def test_sweep_deletes_statistics_of_purged_objects(lab: StoreLab, world: StoreWorld) -> None:
     """The sweep deletes statistics of objects that are gone for good, and keeps the others."""
     spaces = [lab.write(lambda tx, n=name: add_namespace(tx, world.main, n), zone=world.main.id) for name in "ab"]
     for space in spaces:
@@ -50,7 +50,7 @@ def test_sweep_takes_those_of_what_was_dropped(lab: StoreLab, world: StoreWorld)
     assert [len(lab.load(statistics_read(space.id))) for space in spaces] == [0, 1]
 
 
-def test_of_columns(lab: StoreLab, world: StoreWorld) -> None:
+def test_column_statistics_are_separate_and_swept_with_the_table(lab: StoreLab, world: StoreWorld) -> None:
     """Statistics of a column are separate from those of the table and of other columns. The sweep deletes them with the
     table.
     """

@@ -18,7 +18,7 @@ def position(node: DriverNode, feed: str = LAKE) -> str:
     return str(node.get(f"{feed}?after=now")["next"])
 
 
-def test_a_change_on_the_wire(node: DriverNode) -> None:
+def test_change_has_all_its_fields(node: DriverNode) -> None:
     """A change states its operation, object, paths, user, time and request."""
     make_space(node, "a")
     at = position(node)
@@ -41,7 +41,7 @@ def test_a_change_on_the_wire(node: DriverNode) -> None:
     assert node.get(f"{LAKE}?after={answer['next']}")["changes"] == []
 
 
-def test_pages(node: DriverNode) -> None:
+def test_pages_continue_at_next(node: DriverNode) -> None:
     """A page says whether more changes exist, and `next` continues after it."""
     at = position(node, MAIN)
     for name in "abc":
@@ -55,7 +55,7 @@ def test_pages(node: DriverNode) -> None:
     assert names == [["main", name] for name in "abc"]
 
 
-def test_pruned_is_410(node: DriverNode) -> None:
+def test_pruned_position_is_410(node: DriverNode) -> None:
     """If the next changes of a position are pruned, the answer is 410, and its message says to start again."""
     at = position(node)
     make_space(node, "a")
@@ -72,12 +72,12 @@ def test_pruned_is_410(node: DriverNode) -> None:
     "query",
     ["after=x", "after=%F0%9F%90%9F", "after=gqNhYmM", "limit=-1", "limit=1001", "limit=x", "wait_s=61", "wait_s=1.5"],
 )
-def test_malformed(node: DriverNode, query: str) -> None:
+def test_malformed_position_or_number_is_400(node: DriverNode, query: str) -> None:
     """A malformed position, or a number outside its bounds, is 400."""
     assert node.get(f"{LAKE}?{query}").status == 400
 
 
-def test_from_the_oldest(node: DriverNode) -> None:
+def test_after_oldest_starts_at_the_oldest_change(node: DriverNode) -> None:
     """`after=oldest` returns the same changes as a request without a position: it begins at the oldest stored
     change.
     """
@@ -86,7 +86,7 @@ def test_from_the_oldest(node: DriverNode) -> None:
     assert node.get(f"{LAKE}?after=oldest")["changes"] == node.get(LAKE)["changes"] != []
 
 
-def test_a_forged_position_tells_nothing(node: DriverNode) -> None:
+def test_forged_position_returns_no_foreign_changes(node: DriverNode) -> None:
     """A forged position that names zones of other metalakes returns only changes of the metalake's own zones."""
     from limnos.services.activity.feed_positions import FeedPosition, position_of
 
@@ -107,7 +107,7 @@ def test_a_forged_position_tells_nothing(node: DriverNode) -> None:
     assert {change["zone"] for change in answer["changes"]} <= set(mine.zones)  # type: ignore[attr-defined]
 
 
-def test_position_that_names_others(node: DriverNode) -> None:
+def test_foreign_zones_in_a_position_are_returned_unchanged(node: DriverNode) -> None:
     """Zones of other metalakes and unknown zones in a position are returned unchanged, so they reveal nothing."""
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     other = f"{API}/other/catalogs"

@@ -25,7 +25,7 @@ def lines_of(node: DriverNode) -> list[bytes]:
     return node.get(f"{EXPORT}?format=json").body.splitlines(keepends=True)
 
 
-def test_a_metalake_goes_out_and_in(node: DriverNode) -> None:
+def test_exported_metalake_is_imported_in_parts(node: DriverNode) -> None:
     """An export can be imported in parts. Each part is answered with the progress; the list shows unfinished imports
     only.
     """
@@ -55,7 +55,7 @@ def test_a_metalake_goes_out_and_in(node: DriverNode) -> None:
     assert node.get("/api/metalakes/copy/catalogs/main/schemas").json()["identifiers"][0]["name"] == "a"
 
 
-def test_tables_cannot_lie_where_they_were_exported_from(node: DriverNode) -> None:
+def test_import_with_a_location_in_use_is_refused(node: DriverNode) -> None:
     """An import whose table location is in use is refused with the record's number. The import can then be
     abandoned.
     """
@@ -77,7 +77,9 @@ def test_tables_cannot_lie_where_they_were_exported_from(node: DriverNode) -> No
     ("POST", IMPORTS, {"name": "a b"}, "a b"), ("POST", IMPORTS, {"name": "copy", "format": "xml"}, "proto or json"),
     ("POST", IMPORTS, {"name": "copy", "ids": "some"}, "keep or map"), ("POST", IMPORTS, {"nam": "copy"}, "nam"),
 ])  # fmt: skip
-def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: object, said: str) -> None:
+def test_bad_input_is_400_and_names_the_problem(
+    node: DriverNode, method: str, path: str, body: object, said: str
+) -> None:
     """Bad input is 400, and the message names the problem."""
     answer = node.ask(method, path, body)
 
@@ -85,7 +87,7 @@ def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: objec
     assert said in answer.json()["error"]["message"]
 
 
-def test_bad_parts_are_told(node: DriverNode) -> None:
+def test_malformed_part_is_400_and_unknown_import_404(node: DriverNode) -> None:
     """A part without a valid position, or with malformed records, is refused with 400. An unknown import is 404."""
     one = f"{IMPORTS}/{node.post(IMPORTS, {'name': 'copy', 'format': 'json'}).json()['id']}"
 
@@ -102,7 +104,7 @@ def test_bad_parts_are_told(node: DriverNode) -> None:
     assert node.get(one).json()["records"] == 0
 
 
-def test_two_exports_at_once_are_enough(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_export_beyond_the_concurrency_limit_is_503(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """An export beyond the limit of concurrent exports is refused with 503 and `Retry-After`."""
     monkeypatch.setattr(metalake_export, "_EXPORT_COUNTER", metalake_export.ExportCounter(metalake_export.AT_ONCE_MAX))
 
@@ -111,7 +113,7 @@ def test_two_exports_at_once_are_enough(node: DriverNode, monkeypatch: pytest.Mo
     assert "retry-after" in answer.headers
 
 
-def test_a_line_of_json_has_seed_names(node: DriverNode) -> None:
+def test_json_records_have_protobuf_field_names(node: DriverNode) -> None:
     """A record in JSON has the field names of the Protobuf definitions."""
     head, lake = (json.loads(line) for line in lines_of(node)[:2])
 
@@ -120,7 +122,7 @@ def test_a_line_of_json_has_seed_names(node: DriverNode) -> None:
     assert exchange.ROUTES[0].operation == "export-metalake"
 
 
-def test_a_client_that_hangs_up_ends_its_export(node: DriverNode) -> None:
+def test_client_disconnect_frees_the_export_slot(node: DriverNode) -> None:
     """Exports whose clients disconnect free their slots, so the next one is served."""
     for number in range(20):
         make_space(node, f"n{number}")
@@ -142,7 +144,7 @@ def test_a_client_that_hangs_up_ends_its_export(node: DriverNode) -> None:
     assert node.get(EXPORT).status == 200
 
 
-def test_an_export_that_is_closed_is_over(node: DriverNode) -> None:
+def test_closed_export_releases_its_snapshot(node: DriverNode) -> None:
     """A closed export releases its snapshot; one that was never started takes none."""
     ctx = Context(node.built.services, Credential("admin"), "x")
 
@@ -158,7 +160,7 @@ def test_an_export_that_is_closed_is_over(node: DriverNode) -> None:
     assert metalake_export._EXPORT_COUNTER.count == 0
 
 
-def test_a_right_that_goes_before_the_moment_of_an_export(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ownership_lost_as_the_export_begins_yields_no_data(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A caller who loses ownership while the export begins gets no data."""
     owner = f"{API}/lake/owners/METALAKE/lake"
     node.done("POST", f"{API}/lake/users", {"name": "ana"})

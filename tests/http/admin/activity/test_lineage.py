@@ -95,7 +95,7 @@ def tables(node: DriverNode, *names: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/lineage", "/api/v1/lineage", "/api/v1/lineage?metalake=lake", LINEAGE])
-def test_an_event_becomes_an_edge(node: DriverNode, path: str) -> None:
+def test_event_creates_an_edge_in_both_directions(node: DriverNode, path: str) -> None:
     """Both event routes accept events. Graphs in both directions show the edge with its user, job, run and time."""
     tables(node, "s", "t")
     answer = send(node, event(dataset("main.a.t"), dataset("main.a.s")), path=path)
@@ -112,7 +112,7 @@ def test_an_event_becomes_an_edge(node: DriverNode, path: str) -> None:
     assert (up["complete"], up["after"]) == (True, None)
 
 
-def test_datasets_are_found_by_symlink_and_by_location(node: DriverNode) -> None:
+def test_datasets_resolve_by_symlink_then_by_location(node: DriverNode) -> None:
     """Spark reports locations with a symlink: the symlink's name is used if it is a table here, else the location."""
     tables(node, "s", "t", "u")
     place = str(metadata_of(node, "a", "s")["location"]).removeprefix("file://")
@@ -176,7 +176,7 @@ def test_names_follow_renames_and_moves(node: DriverNode) -> None:
     assert edges(node, "path=main.a.s&direction=down") == []
 
 
-def test_columns_go_through_several_tables(node: DriverNode) -> None:
+def test_column_lineage_follows_direct_origins_across_tables(node: DriverNode) -> None:
     """Lineage of a column follows direct origins through several tables. Filters are indirect origins and are not
     followed.
     """
@@ -205,7 +205,7 @@ def test_columns_go_through_several_tables(node: DriverNode) -> None:
     assert node.get(f"{LINEAGE}?path=main.a.t&column=none").status == 404
 
 
-def test_depth_and_cycles(node: DriverNode) -> None:
+def test_graph_depth_is_bounded_and_cycles_visited_once(node: DriverNode) -> None:
     """A graph has at most the requested depth, visits a cycle once, and has no edge from a table to itself."""
     tables(node, "s", "m", "t")
     for source, target in (("s", "m"), ("m", "t"), ("t", "s"), ("t", "t")):
@@ -216,7 +216,7 @@ def test_depth_and_cycles(node: DriverNode) -> None:
     assert many == [("main.a.m", "main.a.t"), ("main.a.s", "main.a.m"), ("main.a.t", "main.a.s")]
 
 
-def test_newer_runs_replace_and_one_run_adds_up(node: DriverNode) -> None:
+def test_newer_run_replaces_edges_of_its_job(node: DriverNode) -> None:
     """The newest run of a job replaces its earlier edges, and events of one parent run add up. Late events are ignored,
     and other jobs are unaffected.
     """
@@ -242,7 +242,7 @@ def test_newer_runs_replace_and_one_run_adds_up(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("noise", ["START", "RUNNING", "FAIL", "ABORT", "no inputs", "no outputs", "dataset"])
-def test_noise_keeps_nothing(node: DriverNode, noise: str) -> None:
+def test_incomplete_events_store_no_edge(node: DriverNode, noise: str) -> None:
     """Events of runs that have not completed, or without sources or targets, are answered 201 and store no edge."""
     tables(node, "s", "t")
     made = event(dataset("main.a.t"), dataset("main.a.s"))
@@ -257,7 +257,7 @@ def test_noise_keeps_nothing(node: DriverNode, noise: str) -> None:
     assert edges(node, "path=main.a.t") == []
 
 
-def test_streams_and_jobs_without_runs_count(node: DriverNode) -> None:
+def test_streaming_and_job_events_store_edges(node: DriverNode) -> None:
     """`RUNNING` events of a streaming job, and job events without a run, store edges."""
     tables(node, "s", "t", "u")
     stream = event(dataset("main.a.t"), dataset("main.a.s"), eventType="RUNNING")
@@ -281,7 +281,7 @@ def test_streams_and_jobs_without_runs_count(node: DriverNode) -> None:
         b"[" + b",".join([b'{"eventTime":"2026-01-31T00:00:00Z","job":{"namespace":"n","name":"j"}}'] * 101) + b"]",
     ],
 )  # fmt: skip
-def test_bad_events(node: DriverNode, body: bytes) -> None:
+def test_malformed_event_is_400(node: DriverNode, body: bytes) -> None:
     """A malformed event is refused with 400 and a message."""
     answer = node.ask("POST", LINEAGE, body)
 
@@ -289,7 +289,7 @@ def test_bad_events(node: DriverNode, body: bytes) -> None:
     assert len(answer.json()["error"]["message"]) > 20
 
 
-def test_one_bad_event_spoils_its_array(node: DriverNode) -> None:
+def test_array_with_an_invalid_event_is_refused(node: DriverNode) -> None:
     """An array with one invalid event is refused as a whole, and none of its edges are stored."""
     tables(node, "s", "t")
 
@@ -299,14 +299,14 @@ def test_one_bad_event_spoils_its_array(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("query", ["", "path=main.a", "path=main.a.t&direction=x", "path=main.a.t&depth=0", "path=main.a.t&depth=51",
                                    "path=main.a.t&limit=0", "path=main.a.t&after=x", "path=main.a.t&after=1-ab"])  # fmt: skip
-def test_bad_questions(node: DriverNode, query: str) -> None:
+def test_invalid_query_parameters_are_400(node: DriverNode, query: str) -> None:
     """A missing path, or an invalid direction, number or cursor, is 400."""
     tables(node, "t")
 
     assert node.get(f"{LINEAGE}?{query}").status == 400
 
 
-def test_pages_make_the_graph(node: DriverNode) -> None:
+def test_pages_add_up_to_the_graph_or_are_refused_if_stale(node: DriverNode) -> None:
     """Pages of edges add up to the whole graph. A page is refused if the lineage changed after the first one."""
     names = [f"s{number}" for number in range(5)]
     tables(node, "t", *names)
@@ -323,7 +323,7 @@ def test_pages_make_the_graph(node: DriverNode) -> None:
     assert node.get(f"{LINEAGE}?path=main.a.t&limit=2&after={first}").status == 400
 
 
-def test_what_may_not_be_changed_is_left_out(node: DriverNode) -> None:
+def test_edges_to_targets_without_write_access_are_not_stored(node: DriverNode) -> None:
     """Edges to targets that the caller may not change are not stored. Hidden and missing objects get the same
     answer.
     """
@@ -356,7 +356,7 @@ def test_what_may_not_be_changed_is_left_out(node: DriverNode) -> None:
     assert graph(node, "path=main.a.t")["edges"][0]["said"][0]["by"] == "ana"
 
 
-def test_what_may_not_be_seen_is_hidden(node: DriverNode) -> None:
+def test_hidden_table_is_an_unnamed_end_of_the_graph(node: DriverNode) -> None:
     """A hidden table is one unnamed node. The graph shows nothing beyond it, and no users or jobs of its edges."""
     tables(node, "far", "hidden", "t", "u", "v")
     make_view(node, "a", "w")
@@ -391,7 +391,7 @@ def test_what_may_not_be_seen_is_hidden(node: DriverNode) -> None:
     assert edges(node, "path=main.a.far&direction=down&depth=9", user="ana") == [("main.a.far", "hidden-1")]
 
 
-def test_dropped_and_brought_back(node: DriverNode) -> None:
+def test_edges_of_a_dropped_table_reappear_after_undrop(node: DriverNode) -> None:
     """Edges of a dropped table are not shown until it is undropped. The sweep deletes edges of tables dropped for
     good.
     """
@@ -413,7 +413,7 @@ def test_dropped_and_brought_back(node: DriverNode) -> None:
     assert edges(node, "path=main.a.t") == []
 
 
-def test_a_successor_inherits_nothing(node: DriverNode) -> None:
+def test_recreated_table_inherits_no_lineage(node: DriverNode) -> None:
     """A table created under the name of a dropped one inherits no lineage."""
     tables(node, "s", "t")
     kept(node, event(dataset("main.a.t"), dataset("main.a.s")))
@@ -424,7 +424,7 @@ def test_a_successor_inherits_nothing(node: DriverNode) -> None:
     assert edges(node, "path=main.a.s&direction=down") == []
 
 
-def test_files_between_tables(node: DriverNode) -> None:
+def test_external_dataset_connects_tables(node: DriverNode) -> None:
     """An external dataset that is written by one job and read by another connects their tables."""
     tables(node, "s", "t")
     file = dataset("dir/x.csv", namespace="s3://bucket")
@@ -436,7 +436,7 @@ def test_files_between_tables(node: DriverNode) -> None:
     assert edges(node, "path=main.a.s&depth=3&direction=down") == [("dir/x.csv", "main.a.t"), ("main.a.s", "dir/x.csv")]
 
 
-def test_strangers(node: DriverNode) -> None:
+def test_non_member_can_neither_report_nor_read_lineage(node: DriverNode) -> None:
     """A user who is not in the metalake may neither report nor read lineage, even with events that store nothing."""
     tables(node, "t")
     for path in (LINEAGE, "/api/lineage", "/api/v1/lineage", f"{OWN}/metalakes/none/lineage"):
@@ -445,7 +445,7 @@ def test_strangers(node: DriverNode) -> None:
     assert node.get(f"{LINEAGE}?path=main.a.t", user="stranger").status == 403
 
 
-def test_long_events_are_for_who_may_write(node: DriverNode) -> None:
+def test_long_events_need_the_right_to_change_a_table(node: DriverNode) -> None:
     """Events of 64 KiB to one megabyte are accepted only from users who may change a table."""
     tables(node, "s", "t")
     grant(node, "ana", "select_table", kind="CATALOG", on="main")
@@ -456,7 +456,7 @@ def test_long_events_are_for_who_may_write(node: DriverNode) -> None:
     assert send(node, long | {"filler": "x" * (1 << 20)}).status == 413
 
 
-def test_other_catalogs(node: DriverNode) -> None:
+def test_edges_cross_catalogs_and_hide_unusable_ones(node: DriverNode) -> None:
     """Edges may cross catalogs. Objects in unusable or disabled catalogs are hidden, those of dropped catalogs are not
     shown.
     """
@@ -483,7 +483,7 @@ def test_other_catalogs(node: DriverNode) -> None:
     assert edges(node, query) == edges(node, query, user="ana") == []
 
 
-def test_without_access_control(open_node: DriverNode) -> None:
+def test_all_lineage_is_open_with_access_control_off(open_node: DriverNode) -> None:
     """With access control off, every user may report and read all lineage."""
     tables(open_node, "s", "t")
 
@@ -492,7 +492,7 @@ def test_without_access_control(open_node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
-def test_a_time_beyond_all_years_is_no_event(node: DriverNode, at: str) -> None:
+def test_event_time_beyond_the_supported_years_is_400(node: DriverNode, at: str) -> None:
     """A time zone offset that moves the time beyond the supported years is 400."""
     make_table(node, "a", "t")
 
@@ -502,7 +502,7 @@ def test_a_time_beyond_all_years_is_no_event(node: DriverNode, at: str) -> None:
 @pytest.mark.parametrize(
     "namespace", ["http://[::1", "s3://[bucket", "limnos://[lake", "http://a:99999999", "file://[x"]
 )
-def test_what_only_looks_like_an_address_is_a_name(node: DriverNode, namespace: str) -> None:
+def test_unparsable_namespace_names_an_external_dataset(node: DriverNode, namespace: str) -> None:
     """A namespace that cannot be parsed as an address names an external dataset."""
     make_table(node, "a", "t")
 
@@ -511,7 +511,7 @@ def test_what_only_looks_like_an_address_is_a_name(node: DriverNode, namespace: 
     assert (answer.status, answer["kept"]) == (201, 1)
 
 
-def test_an_event_of_a_time_to_come_outranks_nothing_later(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_future_event_does_not_block_later_events(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """An event with a future time counts as sent now, so it cannot block later events of the job."""
     for name in "tsu":
         make_table(node, "a", name)
@@ -526,7 +526,7 @@ def test_an_event_of_a_time_to_come_outranks_nothing_later(node: DriverNode, mon
     assert [each["said"][0]["run"] for each in edges] == ["two"]
 
 
-def test_who_may_not_use_the_schema_is_told_nothing(node: DriverNode) -> None:
+def test_lineage_needs_use_schema(node: DriverNode) -> None:
     """Privileges on tables and views without USE_SCHEMA give no access to lineage, as for loading."""
     tables(node, "t")
     make_view(node, "a", "w")

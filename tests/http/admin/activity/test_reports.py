@@ -36,7 +36,7 @@ def shown(node: DriverNode, query: str = "", *, user: str = "admin") -> dict:
     return answer.json()
 
 
-def test_reports_are_kept_and_shown(node: DriverNode) -> None:
+def test_reports_are_listed_newest_first_in_pages(node: DriverNode) -> None:
     """Reports are listed newest first, by type and in pages. A new table of the same name has no reports."""
     make_table(node, "a", "t")
     assert [report(node, body).status for body in (SCAN, COMMIT, SCAN)] == [204] * 3
@@ -53,7 +53,7 @@ def test_reports_are_kept_and_shown(node: DriverNode) -> None:
     assert shown(node)["reports"] == []
 
 
-def test_types_are_told_apart(node: DriverNode) -> None:
+def test_filter_by_type_returns_that_type_only(node: DriverNode) -> None:
     """The filter by type returns reports of that type only."""
     make_table(node, "a", "t")
     for body in (SCAN, COMMIT):
@@ -70,7 +70,7 @@ def test_types_are_told_apart(node: DriverNode) -> None:
         {**SCAN, "snapshot-id": 2**63}, [],
     ],
 )  # fmt: skip
-def test_what_is_no_report_is_refused(node: DriverNode, body: object) -> None:
+def test_report_with_wrong_field_types_is_400(node: DriverNode, body: object) -> None:
     """A report with wrong field types is 400 and is not stored."""
     make_table(node, "a", "t")
 
@@ -78,14 +78,14 @@ def test_what_is_no_report_is_refused(node: DriverNode, body: object) -> None:
     assert shown(node)["reports"] == []
 
 
-def test_large_one_is_refused(node: DriverNode) -> None:
+def test_large_report_is_413(node: DriverNode) -> None:
     """A report of more than 256 KiB is 413."""
     make_table(node, "a", "t")
 
     assert report(node, {**SCAN, "filler": "x" * (257 << 10)}).status == 413
 
 
-def test_who_may(node: DriverNode) -> None:
+def test_storing_needs_read_and_listing_needs_write_access(node: DriverNode) -> None:
     """Reports of users who may read the table are stored; those of users who may only create tables are ignored. Only
     users who may change the table see reports.
     """
@@ -101,7 +101,7 @@ def test_who_may(node: DriverNode) -> None:
     assert [each["user"] for each in shown(node, user="eve")["reports"]] == ["ana"]
 
 
-def test_a_reader_whom_a_restriction_binds_tells_nothing(node: DriverNode) -> None:
+def test_report_of_a_restricted_reader_is_not_stored(node: DriverNode) -> None:
     """A report of a restricted user is answered and not stored, because such users may not load the table."""
     make_table(node, "a", "t")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -112,7 +112,7 @@ def test_a_reader_whom_a_restriction_binds_tells_nothing(node: DriverNode) -> No
     assert shown(node)["reports"] == []
 
 
-def test_number_is_bounded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_newest_reports_of_a_table_are_retained(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the newest reports of a table are kept."""
     monkeypatch.setattr(store_reports, "PER_TABLE_MAX", 3)
     make_table(node, "a", "t")
@@ -122,7 +122,7 @@ def test_number_is_bounded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) ->
     assert [each["snapshot_id"] for each in shown(node)["reports"]] == [4, 3, 2]
 
 
-def test_crowd_is_let_go_and_slows_nobody(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_are_dropped_when_the_queue_is_full(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the queue is full, reports are answered 204 and dropped. Reports are never written within a request."""
     monkeypatch.setattr("limnos.services.iceberg.reports.WAITING_BYTES_MAX", 1000)
     make_table(node, "a", "t")
@@ -136,7 +136,7 @@ def test_crowd_is_let_go_and_slows_nobody(node: DriverNode, monkeypatch: pytest.
     assert 0 < len(shown(node)["reports"]) < 20
 
 
-def test_kept_long_enough_they_go(node: DriverNode) -> None:
+def test_sweep_deletes_expired_reports(node: DriverNode) -> None:
     """The sweep deletes expired reports. With a retention of zero no report is stored."""
     make_table(node, "a", "t")
     reports = REPORTS.of(node.built.services)
@@ -151,14 +151,14 @@ def test_kept_long_enough_they_go(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?table=t", "?table=a.t&type=x", "?table=a.t&limit=0", "?table=a.t&before=x"])
-def test_bad_questions(node: DriverNode, query: str) -> None:
+def test_invalid_query_is_400(node: DriverNode, query: str) -> None:
     """A missing table, or an invalid type, limit or id, is 400."""
     make_table(node, "a", "t")
 
     assert node.get(f"{ROUTE}{query}").status == 400
 
 
-def test_an_answer_has_some_megabytes_at_most(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_is_bounded_in_bytes(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page with large reports is bounded in bytes, has at least one report, and says where to continue."""
     monkeypatch.setattr(store_reports, "PAGE_BYTES_MAX", 100_000)
     make_table(node, "a", "t")
@@ -174,7 +174,7 @@ def test_an_answer_has_some_megabytes_at_most(node: DriverNode, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("inner", [b'"\xff\xfe"', b'"\\ud800"', b"1e999", b"[1,]", b'"\x01"'], ids=str)
-def test_what_nobody_could_read_is_no_report(node: DriverNode, inner: bytes) -> None:
+def test_invalid_json_is_400_and_valid_reports_stay_unchanged(node: DriverNode, inner: bytes) -> None:
     """A listed report is unchanged. A report with invalid JSON in any part is 400."""
     make_table(node, "a", "t")
     body = b'{"report-type":"scan-report","filter":' + inner + b"}"

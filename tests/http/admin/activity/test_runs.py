@@ -49,7 +49,7 @@ def code(answer: DriverAnswer) -> tuple[int, str]:
     return answer.status, answer.json()["error"]["code"]
 
 
-def test_a_pipeline_keeps_what_it_declares(node: DriverNode) -> None:
+def test_changed_declaration_creates_a_pipeline_version(node: DriverNode) -> None:
     """A changed declaration is a new version, an equal one (in any order of keys) is not; old versions can be read."""
     first = declare(node)
     same = declare(node, declaration={"a": 1, "b": 2, "steps": DECLARATION["steps"]})
@@ -64,7 +64,7 @@ def test_a_pipeline_keeps_what_it_declares(node: DriverNode) -> None:
     assert node.get(f"{PIPES}/nyc?version=9").status == 404
 
 
-def test_a_run_is_told_of_and_read(node: DriverNode) -> None:
+def test_reported_steps_and_findings_are_returned(node: DriverNode) -> None:
     """Reported steps and findings are returned as reported; fields that a report omits keep their values."""
     run = started(node, parameters={"day": "2024-01-01"})
     path = f"{RUNS}/{run}/steps/raw"
@@ -91,7 +91,7 @@ def test_a_run_is_told_of_and_read(node: DriverNode) -> None:
     assert told["findings"] == [{"step": "raw", **FINDING, "at": told["findings"][0]["at"]}]
 
 
-def test_phases_are_told_of_steps_and_after_the_end(node: DriverNode) -> None:
+def test_phase_durations_are_stored_per_step_and_attempt(node: DriverNode) -> None:
     """Seconds per phase are stored per step and run, even if reported after the end. A new attempt resets them."""
     run = started(node)
     beat, step = f"{RUNS}/{run}/beat", f"{RUNS}/{run}/steps/raw"
@@ -114,7 +114,7 @@ def test_phases_are_told_of_steps_and_after_the_end(node: DriverNode) -> None:
     assert code(superseded) == (409, "attempt-superseded")
 
 
-def test_one_run_at_a_time(node: DriverNode) -> None:
+def test_second_active_run_of_a_pipeline_is_refused(node: DriverNode) -> None:
     """While a run is active, another run of the pipeline is refused with the active run's id and holder. A start with
     the active run's id returns that run.
     """
@@ -130,7 +130,7 @@ def test_one_run_at_a_time(node: DriverNode) -> None:
     assert begin(node).status == 200
 
 
-def test_an_id_is_one_run(node: DriverNode) -> None:
+def test_foreign_or_malformed_run_id_is_refused(node: DriverNode) -> None:
     """The id of another pipeline's run, or a malformed id, is refused."""
     run = started(node)
     declare(node, "other")
@@ -139,7 +139,7 @@ def test_an_id_is_one_run(node: DriverNode) -> None:
     assert code(begin(node, "other", id="mine")) == (400, "bad-request")
 
 
-def test_another_attempt_takes_over(node: DriverNode) -> None:
+def test_resume_supersedes_the_previous_process(node: DriverNode) -> None:
     """After a resume, reports of the old process are refused as superseded. A repeated resume begins no further
     attempt.
     """
@@ -160,7 +160,7 @@ def test_another_attempt_takes_over(node: DriverNode) -> None:
     assert code(node.post(f"{RUNS}/{run}/resume", {"holder": "host:3"})) == (409, "pipeline-busy")
 
 
-def test_cancelling_is_told_by_the_next_beat(node: DriverNode) -> None:
+def test_heartbeat_reports_the_cancellation(node: DriverNode) -> None:
     """The answer to the next heartbeat says that the run is being cancelled. The process can then report the end of the
     run.
     """
@@ -183,7 +183,7 @@ def test_cancelling_is_told_by_the_next_beat(node: DriverNode) -> None:
         ("held", "failed", False), ("failed", "held", False), ("failed", "failed", True), ("discarded", "discarded", True),
     ],
 )  # fmt: skip
-def test_states_follow_one_another(node: DriverNode, first: str, then: str, ok: bool) -> None:
+def test_run_state_changes_along_allowed_transitions_only(node: DriverNode, first: str, then: str, ok: bool) -> None:
     """A run changes its state along the allowed transitions only, and repeating one is allowed. A refusal says what to
     do.
     """
@@ -218,7 +218,7 @@ def test_runs_are_listed_newest_first(node: DriverNode) -> None:
     assert node.get(f"{RUNS}?state=odd").status == 400
 
 
-def test_findings_are_a_trend(node: DriverNode) -> None:
+def test_findings_of_a_rule_are_listed_over_all_runs(node: DriverNode) -> None:
     """Findings of all runs of a rule are listed newest first. A finding reported again replaces the earlier report."""
     runs = []
     for broken in (1, 2):
@@ -284,14 +284,14 @@ def test_bad_input_is_refused(node: DriverNode, method: str, path: str, body: ob
     assert node.get(f"{RUNS}/{run}").json() == before
 
 
-def test_no_such_step(node: DriverNode) -> None:
+def test_report_for_an_unknown_step_is_404(node: DriverNode) -> None:
     """A report about a step that the run does not have is refused with 404."""
     run = started(node)
 
     assert node.ask("PUT", f"{RUNS}/{run}/steps/gone", {"attempt": 1, "state": "done"}).status == 404
 
 
-def test_a_page_of_runs_is_bounded(node: DriverNode) -> None:
+def test_run_parameters_are_limited_and_lists_omit_options(node: DriverNode) -> None:
     """The size of a run's parameters is limited, and lists of runs omit the options, so that a long list fits into one
     answer.
     """
@@ -311,7 +311,7 @@ def begin_with(node: DriverNode, **more: object) -> DriverAnswer:
     return begin(node, **more)
 
 
-def test_what_is_told_of_a_run_is_bounded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_of_findings_and_step_reports_is_limited(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """The findings and step reports of a run are limited in size. A report beyond the limit changes nothing; later
     reports below the limit are accepted.
     """
@@ -332,7 +332,7 @@ def test_what_is_told_of_a_run_is_bounded(node: DriverNode, monkeypatch: pytest.
     assert [each["step"] for each in node.get(f"{RUNS}/{run}").json()["findings"]] == ["raw"] * 3 + ["mart"]
 
 
-def test_an_id_is_its_users_alone(node: DriverNode) -> None:
+def test_start_with_another_users_run_id_is_refused(node: DriverNode) -> None:
     """A start under the id of another user's run is refused and reveals nothing. The run's own user gets the run
     again.
     """
@@ -348,7 +348,7 @@ def test_an_id_is_its_users_alone(node: DriverNode) -> None:
     assert begin(node, id=run)["id"] == run
 
 
-def test_a_hidden_run_does_not_end_the_list(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_hidden_during_listing_is_skipped(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that becomes hidden while the list is read is left out, and the page continues."""
     runs_started = []
     for _ in range(3):
@@ -367,7 +367,7 @@ def test_a_hidden_run_does_not_end_the_list(node: DriverNode, monkeypatch: pytes
     assert [each["id"] for each in (*first["runs"], *second["runs"])] == [runs_started[2], runs_started[0]]
 
 
-def test_a_message_is_cut(node: DriverNode) -> None:
+def test_final_message_is_truncated(node: DriverNode) -> None:
     """The message at the end of a run is cut to a maximum length."""
     run = started(node)
 
@@ -377,7 +377,7 @@ def test_a_message_is_cut(node: DriverNode) -> None:
     assert len(node.get(f"{RUNS}/{run}").json()["message"]) == runs.MESSAGE_MAX
 
 
-def test_findings_of_the_attempt_before_go(node: DriverNode) -> None:
+def test_new_attempt_deletes_earlier_findings_of_a_step(node: DriverNode) -> None:
     """The first report of a step in a new attempt deletes the step's findings of the previous attempt."""
     run = started(node)
     path = f"{RUNS}/{run}/steps/raw"
@@ -391,7 +391,7 @@ def test_findings_of_the_attempt_before_go(node: DriverNode) -> None:
     assert node.get(f"{RUNS}/{run}").json()["findings"] == []
 
 
-def test_a_successor_of_a_runs_user(node: DriverNode) -> None:
+def test_reused_user_name_gives_no_access_to_the_run(node: DriverNode) -> None:
     """A user who later gets the name of a run's user can neither continue the run nor get it by its id, whatever their
     rights.
     """

@@ -16,7 +16,7 @@ HOOKS = f"{OWN}/metalakes/lake/webhooks"
 URL = "https://hooks.example.com/limnos"
 
 
-def test_a_webhook_comes_and_goes(node: DriverNode) -> None:
+def test_webhook_is_created_listed_and_deleted(node: DriverNode) -> None:
     """The secret is returned only at creation. The list shows how many changes are pending."""
     made = node.done("POST", HOOKS, {"url": URL})
     make_space(node, "a")
@@ -35,7 +35,7 @@ def test_a_webhook_comes_and_goes(node: DriverNode) -> None:
     assert node.get(HOOKS).json() == {"webhooks": []}
 
 
-def test_from_the_oldest(node: DriverNode) -> None:
+def test_webhook_may_start_at_the_oldest_change(node: DriverNode) -> None:
     """A webhook may begin with the oldest stored change."""
     make_space(node, "a")
     node.done("POST", HOOKS, {"url": URL, "after": "oldest"})
@@ -68,7 +68,7 @@ def test_from_the_oldest(node: DriverNode) -> None:
     ],
     ids=str,
 )
-def test_refused(node: DriverNode, body: dict[str, object]) -> None:
+def test_malformed_or_disallowed_url_is_400(node: DriverNode, body: dict[str, object]) -> None:
     """A URL that is malformed or that the server's settings do not allow is refused with 400."""
     assert node.post(HOOKS, body).status == 400
     assert node.get(HOOKS).json() == {"webhooks": []}
@@ -94,7 +94,7 @@ def test_refused(node: DriverNode, body: dict[str, object]) -> None:
         ("https://h.example.com/in\r\nx: y", False),
     ],
 )
-def test_addresses_below_a_path(url: str, *, fine: bool) -> None:
+def test_allowed_url_covers_whole_path_segments_below_it(url: str, *, fine: bool) -> None:
     """An allowed URL with a path allows the URLs below that path, by whole path segments."""
     allowed = ("https://h.example.com/in/",)
 
@@ -105,7 +105,7 @@ def test_addresses_below_a_path(url: str, *, fine: bool) -> None:
             url_check(url, allowed)
 
 
-def test_only_the_owner_of_the_metalake(node: DriverNode) -> None:
+def test_only_the_metalake_owner_manages_webhooks(node: DriverNode) -> None:
     """Only the metalake's owner may list, create, retry and delete webhooks; an owner of a catalog may not."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("PUT", f"{API}/lake/owners/catalog/main", {"name": "ana", "type": "USER"})
@@ -121,7 +121,7 @@ def test_only_the_owner_of_the_metalake(node: DriverNode) -> None:
     assert [answer.status for answer in answers] == [403] * 4
 
 
-def test_webhooks_of_another_metalake(node: DriverNode) -> None:
+def test_webhook_id_of_another_metalake_is_unknown(node: DriverNode) -> None:
     """The id of another metalake's webhook is answered like an unknown id."""
     node.done("POST", API, {"name": "other"})
     made = node.done("POST", f"{OWN}/metalakes/other/webhooks", {"url": URL})
@@ -132,12 +132,12 @@ def test_webhooks_of_another_metalake(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("webhook_id", ["0", "x", "1e3", "9" * 30, "%F0%9F%90%9F"])
-def test_no_such_webhook(node: DriverNode, webhook_id: str) -> None:
+def test_malformed_webhook_id_is_404(node: DriverNode, webhook_id: str) -> None:
     """A malformed webhook id is 404."""
     assert node.delete(f"{HOOKS}/{webhook_id}").status == node.post(f"{HOOKS}/{webhook_id}/retry").status == 404
 
 
-def test_position_that_names_others(node: DriverNode) -> None:
+def test_forged_position_counts_no_foreign_pending_changes(node: DriverNode) -> None:
     """A webhook at a forged position with zones of another metalake does not count that metalake's pending changes."""
     other = node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     assert other["code"] == 0
@@ -152,7 +152,7 @@ def test_position_that_names_others(node: DriverNode) -> None:
     assert [each["behind"] for each in node.get(HOOKS).json()["webhooks"]] == [0]
 
 
-def test_a_position_of_another_metalake_starts_no_webhook(node: DriverNode) -> None:
+def test_position_of_another_metalake_is_refused(node: DriverNode) -> None:
     """A webhook cannot be created or retried at a position in another metalake's feed."""
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     theirs = node.done("GET", f"{OWN}/metalakes/other/changes?after=now")["next"]
@@ -165,7 +165,7 @@ def test_a_position_of_another_metalake_starts_no_webhook(node: DriverNode) -> N
     assert len(node.get(HOOKS).json()["webhooks"]) == 1
 
 
-def test_so_many_and_no_more(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_webhooks_is_limited_per_metalake(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of webhooks is limited in each metalake separately."""
     monkeypatch.setattr(webhooks, "WEBHOOKS_MAX", 2)
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})

@@ -35,7 +35,7 @@ def names(found: list[dict]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 500])
-def test_kinds_come_in_order_and_pages_join(node: DriverNode, limit: int) -> None:
+def test_children_are_ordered_by_kind_and_name_in_all_pages(node: DriverNode, limit: int) -> None:
     """Namespaces come first, then tables, then views, each by name; every page size gives the same list."""
     make_space(node, "a", "inner")
     make_space(node, "a", "z")
@@ -61,7 +61,7 @@ def test_objects_of_sqlpp_are_children(node: DriverNode) -> None:
     assert names(pages(node, "a", limit=9)) == [("datatype", "ty"), ("synonym", "sy")]
 
 
-def test_a_child_tells_format_owner_comment_and_change(node: DriverNode) -> None:
+def test_child_has_format_owner_comment_and_times(node: DriverNode) -> None:
     """A child has its format, owner, comment, creator, and the times of its creation and its last change."""
     make_table(node, "a", "t")
     (before,) = pages(node, "a", limit=9)
@@ -94,7 +94,7 @@ def test_hidden_children_are_not_listed(node: DriverNode) -> None:
     assert node.get(f"{CHILDREN}?path=hidden", user="ana").json()["children"] == []
 
 
-def test_a_name_seen_for_what_lies_below_has_no_details(node: DriverNode) -> None:
+def test_ancestor_visible_by_name_only_has_no_details(node: DriverNode) -> None:
     """A user with rights on a nested namespace sees the names of the namespaces above it, but none of their details."""
     make_table(node, "a", "b", "t")
     grant(node, "ana", "SELECT_TABLE USE_SCHEMA", kind="SCHEMA", on="main.a:b")
@@ -104,7 +104,7 @@ def test_a_name_seen_for_what_lies_below_has_no_details(node: DriverNode) -> Non
     assert shown == {"kind": "namespace", "name": "a", "path": ["main", "a"]}
 
 
-def test_missing_parents_and_bad_questions(node: DriverNode) -> None:
+def test_missing_parent_is_404_and_invalid_query_400(node: DriverNode) -> None:
     """A missing namespace or catalog is 404; invalid cursors, kinds and limits are 400."""
     make_space(node, "a")
 
@@ -114,7 +114,7 @@ def test_missing_parents_and_bad_questions(node: DriverNode) -> None:
         assert node.get(f"{CHILDREN}?{query}").status == 400, query
 
 
-def test_a_page_costs_few_reads(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listing_takes_a_constant_number_of_statements(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Listing forty tables and views with documents takes as many statements as listing two."""
     for number in range(40):
         make_table(node, "many" if number > 1 else "few", f"t{number}")
@@ -148,7 +148,7 @@ def test_a_page_costs_few_reads(node: DriverNode, monkeypatch: pytest.MonkeyPatc
     assert costs[0][0] == costs[1][0] > 0
 
 
-def test_with_access_control_off_everything_is_listed(open_node: DriverNode) -> None:
+def test_all_children_are_listed_with_access_control_off(open_node: DriverNode) -> None:
     """With access control off, a page has all children with all details."""
     make_table(open_node, "a", "t")
 

@@ -163,7 +163,7 @@ def test_directories_come_first(fileset: BrowsedFileset) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
-def test_pages_join_to_the_whole(fileset: BrowsedFileset, limit: int) -> None:
+def test_pages_list_each_entry_exactly_once(fileset: BrowsedFileset, limit: int) -> None:
     """Pages of any size list each entry exactly once, and the last page says so."""
     names, after = [], ""
     for _ in range(len(FILES) + 1):
@@ -177,7 +177,7 @@ def test_pages_join_to_the_whole(fileset: BrowsedFileset, limit: int) -> None:
     assert (names, after) == (["day=1", *sorted(name for name in FILES if "/" not in name)], None)
 
 
-def test_formats(fileset: BrowsedFileset) -> None:
+def test_preview_shows_rows_text_or_size_by_format(fileset: BrowsedFileset) -> None:
     """Parquet, CSV and JSON are shown as rows, HTML as text, and a binary file by its size."""
     csv, parquet, lines = (fileset.show(name).json() for name in ("a.csv", "b.parquet", "d.jsonl"))
 
@@ -195,7 +195,7 @@ def test_formats(fileset: BrowsedFileset) -> None:
     "file",
     ["gone.csv", "day=1", "../f/a.csv/x", "day=1/../a.csv", "..%2fx", "%2e%2e/x", "a\x00b", "/etc/passwd", "//x"],
 )
-def test_no_path_leads_out(fileset: BrowsedFileset, file: str) -> None:
+def test_path_cannot_escape_the_fileset(fileset: BrowsedFileset, file: str) -> None:
     """Missing files are 404, paths with dots are refused, and absolute paths are relative to the fileset."""
     assert fileset.show(file).status == (404 if ".." not in file and "%2e" not in file and "\x00" not in file else 400)
     assert fileset.list(directory=file).status in (200, 400)
@@ -206,18 +206,18 @@ def test_no_path_leads_out(fileset: BrowsedFileset, file: str) -> None:
 
 
 @pytest.mark.parametrize("query", [{"rows": 0}, {"rows": 201}, {"rows": "x"}, {"fileset": "f"}])
-def test_bad_queries_of_previews(fileset: BrowsedFileset, query: dict[str, object]) -> None:
+def test_invalid_preview_limit_is_400(fileset: BrowsedFileset, query: dict[str, object]) -> None:
     """Invalid limits are 400."""
     assert fileset.show("a.csv", **query).status == 400
 
 
 @pytest.mark.parametrize("query", [{"limit": 0}, {"limit": 1001}, {"limit": "x"}, {"fileset": "f"}])
-def test_bad_queries_of_lists(fileset: BrowsedFileset, query: dict[str, object]) -> None:
+def test_invalid_list_limit_is_400(fileset: BrowsedFileset, query: dict[str, object]) -> None:
     """Invalid limits are 400."""
     assert fileset.list(**query).status == 400
 
 
-def test_names_that_are_not_there(fileset: BrowsedFileset) -> None:
+def test_unknown_fileset_or_location_is_404(fileset: BrowsedFileset) -> None:
     """An unknown fileset or an unknown location of a fileset is 404."""
     assert fileset.show("a.csv", user="ann", fileset="raw.gone").status == 403
     assert fileset.show("a.csv", user="admin", fileset="raw.gone").status == 404
@@ -225,7 +225,7 @@ def test_names_that_are_not_there(fileset: BrowsedFileset) -> None:
     assert fileset.list(location="elsewhere").status == 404
 
 
-def test_content_needs_the_right_to_read(fileset: BrowsedFileset) -> None:
+def test_file_content_needs_the_read_privilege(fileset: BrowsedFileset) -> None:
     """A user who may only write sees file names but no content; one who may only create filesets, or may not use the
     catalog, sees nothing.
     """
@@ -236,7 +236,7 @@ def test_content_needs_the_right_to_read(fileset: BrowsedFileset) -> None:
     assert fileset.show("gone.csv", user="eve").status == 403  # and learns nothing about which files there are
 
 
-def test_each_preview_has_its_line_in_the_audit(fileset: BrowsedFileset) -> None:
+def test_each_preview_has_an_audit_record(fileset: BrowsedFileset) -> None:
     """Each preview has an audit record with the user, the fileset, the file, and the number of rows or characters.
     Lists of directories have none.
     """
@@ -267,7 +267,7 @@ def test_each_preview_has_its_line_in_the_audit(fileset: BrowsedFileset) -> None
     assert "read_fileset" in str(line).lower()
 
 
-def test_links_are_not_followed_out(disk: BrowsedFileset, tmp_path: Path) -> None:
+def test_links_out_of_the_fileset_are_ignored(disk: BrowsedFileset, tmp_path: Path) -> None:
     """Links to files or directories outside of the fileset are neither listed nor read; links within it are."""
     top = Path(disk.location.removeprefix("file://"))
     made = disk.node.done("POST", f"{API}/lake/catalogs/files/schemas/raw/filesets", {"name": "other"})["fileset"]
@@ -292,7 +292,7 @@ def test_links_are_not_followed_out(disk: BrowsedFileset, tmp_path: Path) -> Non
     assert disk.show("in.txt").json()["text"] == "<script>alert(1)</script>"
 
 
-def test_names_that_are_no_text(disk: BrowsedFileset) -> None:
+def test_non_utf8_file_names_are_listed_with_replacements(disk: BrowsedFileset) -> None:
     """Bytes in a file name that are not UTF-8 are listed as replacement characters, by both protocols."""
     top = Path(disk.location.removeprefix("file://"))
     (Path(bytes(top).decode()) / b"z\xff.txt".decode("utf-8", "surrogateescape")).write_text("x")
@@ -305,7 +305,7 @@ def test_names_that_are_no_text(disk: BrowsedFileset) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5])
-def test_pages_end_at_any_name(disk: BrowsedFileset, limit: int) -> None:
+def test_pages_ending_at_unusual_names_are_complete(disk: BrowsedFileset, limit: int) -> None:
     """Lists are complete if a page ends at a name that is not UTF-8, that displays like another, or that is a prefix of
     another.
     """
@@ -327,7 +327,7 @@ def test_pages_end_at_any_name(disk: BrowsedFileset, limit: int) -> None:
     assert len(listed) == len(ours) + len(FILES)
 
 
-def test_budget_and_damage(disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_and_damaged_files_are_refused(disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file beyond the byte limit, and a damaged one, are refused with advice."""
     disk.write("no.parquet", b"no parquet")
     damaged = disk.show("no.parquet")
@@ -338,7 +338,7 @@ def test_budget_and_damage(disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch
     assert (large.status, b"with a client" in large.body) == (405, True)
 
 
-def test_killed_process_and_deadline_say_what_to_do(disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_or_late_preview_is_503_with_advice(disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch) -> None:
     """A killed or late preview process is 503 with advice, and the next preview is served."""
     disk.workers.dies = True
     killed = disk.show("a.csv")

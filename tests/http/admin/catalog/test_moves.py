@@ -87,7 +87,7 @@ def test_bad_moves_change_nothing(node: DriverNode, move: dict[str, object], sta
     assert [each["name"] for each in node.get(SCHEMAS).json()["identifiers"]] == ["a", "c"]
 
 
-def test_moving_takes_ownership_and_a_place_to_go(node: DriverNode) -> None:
+def test_move_needs_ownership_and_create_at_the_target(node: DriverNode) -> None:
     """Privileges on a namespace are not enough to move it. Its owner may rename it, and move it where they may create
     namespaces.
     """
@@ -108,7 +108,7 @@ def test_moving_takes_ownership_and_a_place_to_go(node: DriverNode) -> None:
     assert [answer.status for answer in (user, renamed, elsewhere, allowed)] == [403, 200, 403, 200]
 
 
-def test_grants_go_along(node: DriverNode) -> None:
+def test_grants_are_retained_by_a_move(node: DriverNode) -> None:
     """A grant on a namespace applies under its new name from the next request on."""
     node.done("POST", SCHEMAS, {"name": "a"})
     grant(node, "ana", "use_catalog", kind="catalog", on="main")

@@ -19,7 +19,7 @@ def furnish(node: DriverNode) -> None:
             make_space(node, *levels)
 
 
-def test_names_are_checked_planned_changed_and_undone(node: DriverNode) -> None:
+def test_names_with_the_separator_are_migrated_and_restored(node: DriverNode) -> None:
     """Names with the separator are found, planned, changed and restored. Each answer has the progress, and the pages of
     the plan are complete.
     """
@@ -51,7 +51,9 @@ def test_names_are_checked_planned_changed_and_undone(node: DriverNode) -> None:
     ("PUT", CHANGES, {"nested": "yes"}, "nested"), ("POST", CHANGES, {"to": "done"}, "planned, migrated, undone"),
     ("POST", CHANGES, {}, "to"),
 ])  # fmt: skip
-def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: object, said: str) -> None:
+def test_bad_input_is_400_and_names_the_problem(
+    node: DriverNode, method: str, path: str, body: object, said: str
+) -> None:
     """Bad input is 400, and the message names the problem."""
     answer = node.ask(method, path, body)
 
@@ -59,7 +61,7 @@ def test_bad_input_is_told(node: DriverNode, method: str, path: str, body: objec
     assert said in answer.json()["error"]["message"]
 
 
-def test_nothing_planned(node: DriverNode) -> None:
+def test_requests_without_a_plan_are_404(node: DriverNode) -> None:
     """Without a plan, show, change and confirm are 404. The message names the command that creates a plan."""
     for method, body in (("GET", None), ("POST", {"to": "migrated"}), ("DELETE", None)):
         answer = node.ask(method, CHANGES, body)

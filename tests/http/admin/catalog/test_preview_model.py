@@ -50,7 +50,7 @@ def add_files(table: WrittenTable, rows: list[Row]) -> None:
     table.commit([table.manifest("m.avro", entries)])
 
 
-def test_random_filters_and_masks(tmp_path: Path) -> None:
+def test_previews_with_random_filters_and_masks_match_the_model(tmp_path: Path) -> None:
     """A restricted user's preview has exactly the rows and values of the model, and each preview has an audit
     record.
     """

@@ -86,7 +86,7 @@ def table(tmp_path: Path) -> Iterator[PreviewedTable]:
         yield PreviewedTable(node)
 
 
-def test_first_rows(table: PreviewedTable) -> None:
+def test_preview_has_columns_in_order_and_a_more_flag(table: PreviewedTable) -> None:
     """A preview has all columns in order, nested values, and whether more rows exist."""
     whole, part = table.read(), table.read("&rows=12&columns=card,id")
 
@@ -150,7 +150,7 @@ def test_budget_of_bytes_ends_a_preview(table: PreviewedTable, monkeypatch: pyte
     assert b"parquet" not in answer.body
 
 
-def test_killed_process_says_what_to_do(table: PreviewedTable) -> None:
+def test_killed_preview_process_is_503_with_advice(table: PreviewedTable) -> None:
     """If the preview process is killed, the answer is 503 with advice, and the next preview succeeds."""
     table.workers.dies = True
     answer = table.ask()
@@ -173,12 +173,12 @@ def test_deadline_ends_a_preview(table: PreviewedTable, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     "query", ["&rows=0", "&rows=201", "&rows=x", "&columns=nowhere", "&snapshot=99", "&snapshot=x", "&table=a"]
 )
-def test_bad_queries(table: PreviewedTable, query: str) -> None:
+def test_invalid_query_is_400(table: PreviewedTable, query: str) -> None:
     """Invalid limits, unknown columns and unknown snapshots are 400."""
     assert table.ask(query).status == 400
 
 
-def test_who_may_not_read_rows_gets_none(table: PreviewedTable) -> None:
+def test_preview_needs_the_right_to_read_rows(table: PreviewedTable) -> None:
     """A preview needs the right to read rows; the right to load the table is not enough."""
     grant(table.node, "eve", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     grant(table.node, "ann", "use_catalog use_schema create_table", kind="CATALOG", on="main")
@@ -187,7 +187,7 @@ def test_who_may_not_read_rows_gets_none(table: PreviewedTable) -> None:
     assert b"SELECT_TABLE" in table.ask(user="eve").body  # she may load the table, and gets no rows
 
 
-def test_each_preview_has_its_line_in_the_audit(table: PreviewedTable) -> None:
+def test_each_preview_has_an_audit_record(table: PreviewedTable) -> None:
     """Each preview has an audit record with user, table, snapshot and number of rows, even if reads are not audited."""
     table.read("&rows=3")
 

@@ -44,7 +44,7 @@ def move(node: DriverNode, kind: str, source: list[str], target: list[str]) -> N
     node.done("POST", f"{OWN}/metalakes/lake/catalogs/main/move", body)
 
 
-def test_exact_name_comes_before_starts_and_short_before_long(node: DriverNode) -> None:
+def test_exact_names_rank_first_then_shorter_prefix_matches(node: DriverNode) -> None:
     """Exact names in any letter case come first, then names that begin with the word, shorter names first."""
     for name in ("flights_by_day", "FLIGHTS", "flights2", "other"):
         make_table(node, "a", name)
@@ -59,7 +59,7 @@ def test_exact_name_comes_before_starts_and_short_before_long(node: DriverNode) 
     assert found(node, "flights", more="&kind=namespace") == ["main.flights"]
 
 
-def test_paths_ids_and_uuids(node: DriverNode) -> None:
+def test_path_id_and_uuid_match_one_object(node: DriverNode) -> None:
     """A whole path, the end of a path, an id and a table's UUID each find one object."""
     make_table(node, "a", "b", "t")
     make_table(node, "c", "t")
@@ -74,7 +74,7 @@ def test_paths_ids_and_uuids(node: DriverNode) -> None:
     assert (hit["format"], hit["kind"]) == ("iceberg", "table")
 
 
-def test_renames_drops_and_restores_are_found_by_the_next_request(node: DriverNode) -> None:
+def test_search_reflects_renames_drops_and_restores_at_once(node: DriverNode) -> None:
     """After a rename, drop or restore, the next search finds the new name and path, and no longer the old ones."""
     make_table(node, "a", "old")
     move(node, "table", ["a", "old"], ["a", "new"])
@@ -89,7 +89,7 @@ def test_renames_drops_and_restores_are_found_by_the_next_request(node: DriverNo
     assert found(node, "back") == ["main.z.Back"]
 
 
-def test_tags_and_owners_choose_objects(node: DriverNode) -> None:
+def test_filters_by_tag_and_owner_narrow_the_result(node: DriverNode) -> None:
     """Filters find objects by tag, tag on a column, tag value and owner; words narrow the result."""
     for name in ("t1", "t2", "u"):
         make_table(node, "a", name)
@@ -106,7 +106,7 @@ def test_tags_and_owners_choose_objects(node: DriverNode) -> None:
     assert found(node, "kind:tag") == ["pii"]
 
 
-def test_only_what_one_may_load_is_told(node: DriverNode) -> None:
+def test_search_returns_only_objects_the_caller_may_load(node: DriverNode) -> None:
     """A user with rights on one table finds only that table, and no answer has a hidden object's name. Users who are
     not in the metalake are refused.
     """
@@ -138,7 +138,7 @@ def test_a_revoke_holds_for_the_next_search(node: DriverNode) -> None:
     assert (before, found(node, "t", user="ana")) == (["main.a.t"], [])
 
 
-def test_limits_tell_that_there_is_more(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limited_result_reports_more_and_bounded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit bounds the number of hits, and `more` is true if there are further hits. `bounded` is true if more
     candidates exist than the search examined.
     """
@@ -159,7 +159,7 @@ def test_limits_tell_that_there_is_more(node: DriverNode, monkeypatch: pytest.Mo
     assert len(ask(node, "kind:table", more="&limit=2")["hits"]) == 2
 
 
-def test_nothing_is_found_in_disabled_or_dropped_catalogs(node: DriverNode) -> None:
+def test_objects_of_disabled_and_dropped_catalogs_are_hidden(node: DriverNode) -> None:
     """Objects of a disabled catalog are not found until it is enabled again. Objects of another metalake are never
     found.
     """
@@ -175,12 +175,12 @@ def test_nothing_is_found_in_disabled_or_dropped_catalogs(node: DriverNode) -> N
 
 
 @pytest.mark.parametrize("query", ["", "q=", "q=x&limit=0", "q=x&limit=201", "q=x&kind=thing", "q=in:a..b+x"])
-def test_bad_questions(node: DriverNode, query: str) -> None:
+def test_invalid_query_is_400(node: DriverNode, query: str) -> None:
     """Empty queries and invalid limits and kinds are 400."""
     assert node.get(f"{SEARCH}?{query}").status == 400
 
 
-def test_with_access_control_off_everything_is_found(open_node: DriverNode) -> None:
+def test_all_objects_match_with_access_control_off(open_node: DriverNode) -> None:
     """With access control off, a search finds all objects."""
     make_table(open_node, "a", "Zürich")
     commit(open_node, "a", "Zürich", updates=[set_properties(comment="x")])
@@ -189,7 +189,7 @@ def test_with_access_control_off_everything_is_found(open_node: DriverNode) -> N
     assert open_node.ask("HEAD", space_path("a")).status == 204
 
 
-def test_few_rights_are_searched_from_their_objects(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_with_few_privileges_starts_at_their_objects(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """With few privileges, the search begins at the objects of these privileges and finds one behind many hidden ones.
     With many privileges, it examines the first candidates only.
     """

@@ -53,13 +53,13 @@ def findings(node: DriverNode, query: str = "", *, table: str = "a.t") -> list[F
     return [(each["kind"], each["problem"], each["file"].rpartition("/")[2]) for each in found]
 
 
-def test_a_whole_table(table: Writer) -> None:
+def test_complete_table_has_no_findings(table: Writer) -> None:
     """A complete table has no findings. Each file is counted once, even if all snapshots are checked."""
     assert checked(table.node) == {"files": 6, "findings": [], "after": None}
     assert checked(table.node, "&snapshots=all") == {"files": 7, "findings": [], "after": None}
 
 
-def test_every_kind_of_file(table: Writer) -> None:
+def test_missing_and_truncated_files_are_reported_by_kind(table: Writer) -> None:
     """Missing files and wrong lengths are reported by kind and snapshot; files removed from the snapshot are not
     checked.
     """
@@ -96,7 +96,7 @@ def test_every_kind_of_file(table: Writer) -> None:
     assert findings(node)[0][:2] == ("metadata", "missing")
 
 
-def test_all_snapshots_are_checked_if_asked_for(table: Writer) -> None:
+def test_all_snapshots_are_checked_on_request(table: Writer) -> None:
     """A missing older manifest list is found when all snapshots are checked; a file of both snapshots is reported
     once.
     """
@@ -107,7 +107,7 @@ def test_all_snapshots_are_checked_if_asked_for(table: Writer) -> None:
     assert findings(table.node, "&snapshots=all")[1:] == findings(table.node) == [("file", "missing", "two.parquet")]
 
 
-def test_slices(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_check_each_file_once(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each slice returns the position of the next one. Together they check each file once, for every slice size."""
     many = [entry(data_file(f"{table.location}/data/{number}.parquet")) for number in range(7)]
     assert table.send(table.manifest("a.avro", many[:4]), table.manifest("b.avro", many[4:])).status == 200
@@ -125,7 +125,7 @@ def test_slices(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
         assert 11 // (size + 2) <= slices <= 11
 
 
-def test_a_slice_that_takes_long_ends(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_slice_ends_after_at_least_one_manifest(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slice that takes too long ends after at least one manifest, so that the check makes progress."""
     monkeypatch.setattr(table_checks, "SLICE_S", -1.0)
     first = checked(table.node)
@@ -135,7 +135,7 @@ def test_a_slice_that_takes_long_ends(table: Writer, monkeypatch: pytest.MonkeyP
     assert second["after"] is None
 
 
-def test_a_snapshot_that_goes_meanwhile(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshot_expired_during_the_check_is_handled(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the checked snapshot expires during the check, the next slice says to start again. A check of all snapshots
     continues with the remaining ones.
     """
@@ -153,7 +153,7 @@ def test_a_snapshot_that_goes_meanwhile(table: Writer, monkeypatch: pytest.Monke
         assert table.node.get(f"{CHECK}?table=a.t&after={odd}").status == 400, odd
 
 
-def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
+def test_files_outside_the_table_are_reported_but_not_read(table: Writer) -> None:
     """Files in other tables' locations are reported as outside, and the storage is not asked for them. Files at earlier
     locations of the table are checked.
     """
@@ -174,7 +174,7 @@ def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
     assert {each[1] for each in findings(node, "&snapshots=all")} == {"outside"}
 
 
-def test_restricted_users_learn_no_names(table: Writer) -> None:
+def test_check_needs_the_right_to_modify_the_table(table: Writer) -> None:
     """A check needs the right to modify the table; readers and restricted users are refused."""
     for user, privileges in (("wes", "modify_table"), ("rita", "select_table"), ("bo", "modify_table select_table")):
         grant(table.node, user, f"use_catalog use_schema {privileges}", kind="CATALOG", on="main")
@@ -185,7 +185,7 @@ def test_restricted_users_learn_no_names(table: Writer) -> None:
     assert [table.node.get(f"{CHECK}?table=a.t", user=each).status for each in ("wes", "rita", "bo")] == [200, 403, 403]
 
 
-def test_tables_of_other_formats(table: Writer) -> None:
+def test_table_of_another_format_is_refused(table: Writer) -> None:
     """A table of another format is refused by its format, and a path without a namespace is 404."""
     node = table.node
     body = {"name": "vectors", "type": "relational", "provider": "lakehouse-generic", "properties": {}}
@@ -197,7 +197,7 @@ def test_tables_of_other_formats(table: Writer) -> None:
 
 
 @pytest.mark.integration  # an object store is served
-def test_on_an_object_store(tmp_path: Path) -> None:
+def test_files_on_s3_are_checked(tmp_path: Path) -> None:
     """Files on S3 are checked, too. An error of the store fails the check and is not a finding."""
     with objects() as store:
         storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)

@@ -53,7 +53,7 @@ def lake(node: DriverNode) -> DriverNode:
     return node
 
 
-def test_each_kind_in_one(lake: DriverNode) -> None:
+def test_operations_of_each_kind_share_one_revision(lake: DriverNode) -> None:
     """Creates, moves, commits and drops of namespaces and tables in one transaction get one revision."""
     answer = together(
         lake,
@@ -82,7 +82,7 @@ def test_each_kind_in_one(lake: DriverNode) -> None:
     assert again.json()["revision"] == told["revision"] + 1
 
 
-def test_views_with_their_tables(lake: DriverNode) -> None:
+def test_views_and_their_tables_change_in_one_transaction(lake: DriverNode) -> None:
     """A transaction creates, moves, replaces and drops views together with the tables that they read."""
     for name in ("old", "moved", "gone"):
         make_view(lake, "a", name)
@@ -131,7 +131,7 @@ def test_views_with_their_tables(lake: DriverNode) -> None:
     ],
     ids=lambda value: str(value)[:50],
 )  # fmt: skip
-def test_refusal_of_a_view_undoes_all(lake: DriverNode, last: Operation, told: tuple[int, str, str]) -> None:
+def test_refused_view_operation_rolls_back_all(lake: DriverNode, last: Operation, told: tuple[int, str, str]) -> None:
     """A refused view operation rolls back all earlier operations and deletes their files."""
     for name in ("v", "w"):
         make_view(lake, "a", name)
@@ -193,7 +193,9 @@ def test_swap_of_two_tables(lake: DriverNode) -> None:
     ],
     ids=lambda value: str(value)[:50],
 )
-def test_refusal_undoes_what_came_before(lake: DriverNode, last: Operation, told: tuple[int, str, str]) -> None:
+def test_refused_last_operation_rolls_back_earlier_ones(
+    lake: DriverNode, last: Operation, told: tuple[int, str, str]
+) -> None:
     """For every reason of refusal of the last operation, the earlier ones are rolled back and no file is left."""
     with nothing_done(lake):
         answer = together(
@@ -209,7 +211,7 @@ def test_refusal_undoes_what_came_before(lake: DriverNode, last: Operation, told
     assert told[2] in words
 
 
-def test_what_one_started_from_is_asserted(lake: DriverNode) -> None:
+def test_failed_requirement_changes_no_table(lake: DriverNode) -> None:
     """Requirements on UUID, snapshot and absence apply to each table; if one of them fails, no table of the transaction
     changes.
     """
@@ -232,7 +234,7 @@ def test_what_one_started_from_is_asserted(lake: DriverNode) -> None:
     assert message(answer)[:2] == (409, "commit-conflict")
 
 
-def test_purge_of_a_dropped_table(lake: DriverNode) -> None:
+def test_purge_task_is_created_in_the_same_transaction(lake: DriverNode) -> None:
     """A drop with purge creates its task in the same transaction; a refused one creates none."""
     refused = together(
         lake, {"do": "drop-table", "path": ["a", "t"], "purge": True}, {"do": "drop-table", "path": ["a", "none"]}
@@ -273,7 +275,7 @@ def test_each_operation_needs_its_own_right(lake: DriverNode) -> None:
     assert is_there(lake, "mine", "m")
 
 
-def test_rights_follow_what_is_moved(lake: DriverNode) -> None:
+def test_namespace_right_does_not_cover_a_table_moved_out(lake: DriverNode) -> None:
     """A right on a namespace does not apply to a table that an earlier operation has moved out of it."""
     grant(lake, "bob", "use_catalog", kind="CATALOG", on="main")
     grant(lake, "bob", "use_schema modify_table create_table", kind="SCHEMA", on="main.a")
@@ -311,7 +313,7 @@ def test_rights_follow_what_is_moved(lake: DriverNode) -> None:
      {"operations": [{"do": "drop-table", "path": ["a", "t"]}] * 1001}],
     ids=str,
 )  # fmt: skip
-def test_bad_bodies(lake: DriverNode, body: object) -> None:
+def test_malformed_body_is_400_and_changes_nothing(lake: DriverNode, body: object) -> None:
     """A malformed body is 400, and nothing is changed."""
     with nothing_done(lake):
         answer = lake.ask("POST", PATH, body)
@@ -319,7 +321,7 @@ def test_bad_bodies(lake: DriverNode, body: object) -> None:
     assert answer.status == 400
 
 
-def test_failed_file_leaves_nothing(lake: DriverNode) -> None:
+def test_location_outside_the_roots_deletes_all_new_files(lake: DriverNode) -> None:
     """A location outside of the catalog's roots refuses the transaction, and the files of its other tables are
     deleted.
     """
@@ -338,7 +340,7 @@ def test_failed_file_leaves_nothing(lake: DriverNode) -> None:
 KEY = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 
-def test_key_makes_it_once(lake: DriverNode) -> None:
+def test_repeated_idempotency_key_executes_once(lake: DriverNode) -> None:
     """A request repeated with its idempotency key is executed once and gets the first answer. Another request with the
     key is refused.
     """
@@ -358,7 +360,7 @@ def test_key_makes_it_once(lake: DriverNode) -> None:
     assert message(other)[:2] == (400, "idempotency-key-reused")
 
 
-def test_refusal_under_a_key_is_final(lake: DriverNode) -> None:
+def test_refusal_under_an_idempotency_key_is_repeated(lake: DriverNode) -> None:
     """A refusal under a key is repeated with its original request id; the same request without the key is decided
     again.
     """
@@ -372,7 +374,7 @@ def test_refusal_under_a_key_is_final(lake: DriverNode) -> None:
     assert together(lake, operation).status == 200
 
 
-def test_protected_table_stays(lake: DriverNode) -> None:
+def test_drop_of_a_protected_object_refuses_the_transaction(lake: DriverNode) -> None:
     """A transaction that drops a protected object is refused as a whole."""
     lake.done("PUT", f"{OWN}/metalakes/lake/objects/table/main.a.u/protection", {})
 
@@ -387,7 +389,7 @@ def test_protected_table_stays(lake: DriverNode) -> None:
     assert is_there(lake, "a", "u")
 
 
-def test_moves_down_read_so_much(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moved_objects_are_limited_per_transaction(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """The objects of all namespaces moved down in one transaction are counted together, even if one is moved
     repeatedly.
     """

@@ -38,7 +38,7 @@ def undrop(node: DriverNode, number: object, **body: object) -> tuple[int, dict]
     return answer.status, answer.json()
 
 
-def test_table_comes_back_with_its_files(node: DriverNode) -> None:
+def test_restored_table_has_its_metadata_and_etag(node: DriverNode) -> None:
     """The restored table has its former metadata and ETag. The list shows it with the end of its retention."""
     make_table(node, "a", "t")
     before, tag = metadata_of(node, "a", "t"), node.get(table_path("a", "t")).headers["etag"]
@@ -54,7 +54,7 @@ def test_table_comes_back_with_its_files(node: DriverNode) -> None:
     assert node.get(TRASH).json() == {"trash": [], "before": None}
 
 
-def test_pages_and_paths(node: DriverNode) -> None:
+def test_list_is_paged_and_filtered_by_path(node: DriverNode) -> None:
     """Pages have the requested size and continue at the cursor. A path lists the objects dropped below it."""
     for name in ("t", "u"):
         dropped(node, "a", name)
@@ -69,12 +69,12 @@ def test_pages_and_paths(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("query", ["before=x", "before=1-", "limit=0", "limit=-1", "limit=ten", "below=a..b"])
-def test_bad_questions(node: DriverNode, query: str) -> None:
+def test_invalid_query_is_400(node: DriverNode, query: str) -> None:
     """An invalid cursor, limit or path is 400."""
     assert node.get(f"{TRASH}?{query}").status == 400
 
 
-def test_bad_answers_leave_it_in_the_trash(node: DriverNode) -> None:
+def test_refused_restore_leaves_the_object_in_the_trash(node: DriverNode) -> None:
     """An unknown id, a name in use and an invalid target each have their own status and message, and nothing is
     restored.
     """
@@ -99,7 +99,7 @@ def test_bad_answers_leave_it_in_the_trash(node: DriverNode) -> None:
     assert undrop(node, number, to=["a", "u"])[0] == 200
 
 
-def test_same_metadata_is_registered_again(node: DriverNode) -> None:
+def test_register_of_the_metadata_removes_the_table_from_trash(node: DriverNode) -> None:
     """The user who dropped a table may register its metadata file again, which removes the table from the trash."""
     location = make_table(node, "a", "t")["metadata-location"]
     node.delete(table_path("a", "t"))
@@ -109,7 +109,7 @@ def test_same_metadata_is_registered_again(node: DriverNode) -> None:
     assert node.get(TRASH).json()["trash"] == []
 
 
-def test_namespace_that_is_not_empty_stays(node: DriverNode) -> None:
+def test_namespace_is_dropped_and_restored_with_its_tables(node: DriverNode) -> None:
     """A namespace whose tables are in the trash counts as empty. It is restored with them."""
     make_space(node, "a", k="v")
     dropped(node, "a", "t")
@@ -124,7 +124,7 @@ def test_namespace_that_is_not_empty_stays(node: DriverNode) -> None:
     assert node.get(f"{SPACES}/a").json()["properties"]["k"] == "v"
 
 
-def test_place_of_what_one_lets_go_is_free(node: DriverNode) -> None:
+def test_location_is_free_after_deletion_from_the_trash(node: DriverNode) -> None:
     """An object deleted from the trash cannot be restored. Its files stay, and other tables may use its location."""
     make_space(node, "a")
     location = str(make_table(node, "a", "t")["metadata"]["location"])  # type: ignore[index]
@@ -138,7 +138,7 @@ def test_place_of_what_one_lets_go_is_free(node: DriverNode) -> None:
     assert make_table(node, "a", "u", location=location)
 
 
-def test_view_comes_back(node: DriverNode) -> None:
+def test_view_is_restored_unchanged(node: DriverNode) -> None:
     """A view can be restored from the trash, unchanged."""
     make_view(node, "a", "v")
     before = node.get(view_path("a", "v")).json()
@@ -150,7 +150,7 @@ def test_view_comes_back(node: DriverNode) -> None:
     assert node.get(view_path("a", "v")).json() == before
 
 
-def test_purged_files_are_gone(node: DriverNode, tmp_path: Path) -> None:
+def test_purged_objects_are_not_in_the_trash(node: DriverNode, tmp_path: Path) -> None:
     """Objects dropped with purge are not in the trash."""
     make_table(node, "a", "t")
     node.delete(f"{table_path('a', 't')}?purgeRequested=true")
@@ -160,7 +160,7 @@ def test_purged_files_are_gone(node: DriverNode, tmp_path: Path) -> None:
     assert files_of(node) == []
 
 
-def test_pages_tell_nothing_of_what_is_hidden(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_reveal_no_hidden_objects(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages contain only objects that the caller may restore, and reveal nothing about others between them."""
     monkeypatch.setattr(trash, "SLICE_MAX", 2)
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -189,7 +189,7 @@ CATALOGS = {"fileset": "fileset", "topic": "messaging", "model": "model"}
 MAKES = "create_table create_view create_fileset create_topic register_model register_function"
 
 
-def test_who_may_not_make_such_a_thing_brings_none_back(node: DriverNode, tmp_path: Path) -> None:
+def test_restore_needs_the_privilege_to_create(node: DriverNode, tmp_path: Path) -> None:
     """The owner of a dropped object needs the privilege to create such an object in order to restore it."""
     grant(node, "ana", "use_catalog use_schema", kind="METALAKE", on="lake")
     role = grant(node, "ana", MAKES, kind="METALAKE", on="lake")

@@ -40,7 +40,7 @@ def filled(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-def test_words_are_found_in_names_columns_comments_and_ancestors(node: DriverNode, *, indexed: bool) -> None:
+def test_words_match_names_columns_comments_and_ancestors(node: DriverNode, *, indexed: bool) -> None:
     """Results and matched fields are the same before and after the changes are indexed."""
     index(node)  # nothing to index: from here on, the zones have positions
     filled(node)
@@ -61,7 +61,7 @@ def test_words_are_found_in_names_columns_comments_and_ancestors(node: DriverNod
     assert ask(node, "flights")["behind"] == 0
 
 
-def test_changes_after_the_index_are_found_at_once(node: DriverNode) -> None:
+def test_unindexed_changes_affect_the_next_search(node: DriverNode) -> None:
     """A commit, a rename of an ancestor, a drop and a restore each affect the next search, without indexing."""
     filled(node)
     index(node)
@@ -75,7 +75,7 @@ def test_changes_after_the_index_are_found_at_once(node: DriverNode) -> None:
     assert (found(node, "daily"), found(node, "york weather")) == ([], ["main.york.weather"])
 
 
-def test_a_restored_object_and_a_pruned_feed_are_indexed_anew(node: DriverNode) -> None:
+def test_all_objects_are_reindexed_after_the_feed_is_pruned(node: DriverNode) -> None:
     """A restored object is found. After the change feed was pruned, all objects are indexed again, and until then the
     answer has the number of unindexed changes.
     """
@@ -106,7 +106,7 @@ def indexing_zones() -> object:
     return Sql("SELECT zone FROM search_position")
 
 
-def test_more_changes_than_a_search_reads_are_told(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_unread_changes_is_reported(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If more changes wait than a search reads, the answer has the number of unread changes until they are indexed."""
     index(node)
     monkeypatch.setattr(indexed_words, "TAIL_MAX", 2)
@@ -130,7 +130,7 @@ def test_many_objects_are_indexed_in_steps(node: DriverNode, monkeypatch: pytest
     assert len(found(node, "many part kind:table")) == 7
 
 
-def test_words_of_hidden_objects_are_told_to_nobody(node: DriverNode) -> None:
+def test_words_of_hidden_tables_match_nothing(node: DriverNode) -> None:
     """Words of hidden tables find nothing, indexed or not; filters and words are combined."""
     index(node)
     filled(node)

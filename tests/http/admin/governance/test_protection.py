@@ -47,7 +47,7 @@ def transaction(node: DriverNode, *path: str) -> DriverAnswer:
 
 
 @pytest.mark.parametrize("at,below", [("TABLE/main.a.t", False), ("SCHEMA/main.a", True), ("CATALOG/main", True)])
-def test_protected_table_stays_over_every_protocol(node: DriverNode, at: str, below: bool) -> None:
+def test_drop_of_a_protected_table_is_409_over_every_protocol(node: DriverNode, at: str, below: bool) -> None:
     """A drop, purge, unregister, transaction, overwrite and forced drop are refused with 409. The message names the
     command that removes the protection.
     """
@@ -72,7 +72,7 @@ def test_protected_table_stays_over_every_protocol(node: DriverNode, at: str, be
     assert node.delete(table_path("a", "t")).status == 204
 
 
-def test_namespace_and_view(node: DriverNode) -> None:
+def test_namespaces_and_views_can_be_protected(node: DriverNode) -> None:
     """Namespaces and views can be protected, also against drops over the Gravitino API. Objects below a protected
     namespace are not protected by default.
     """
@@ -91,7 +91,7 @@ def test_namespace_and_view(node: DriverNode) -> None:
     assert node.delete(table_path("a", "t")).status == 204
 
 
-def test_what_protects_is_told(node: DriverNode) -> None:
+def test_nearest_protection_of_an_object_is_returned(node: DriverNode) -> None:
     """An object shows its nearest protection. A second, narrower request does not narrow it. Tags cannot be
     protected.
     """
@@ -110,7 +110,7 @@ def test_what_protects_is_told(node: DriverNode) -> None:
     assert node.done("DELETE", of("TABLE", "main.a.t")) == {"removed": False}
 
 
-def test_owner_may_set_it_and_not_end_it(node: DriverNode) -> None:
+def test_table_owner_may_protect_but_not_unprotect(node: DriverNode) -> None:
     """A table's owner may protect it but not end the protection; the namespace's owner may."""
     furnish(node)
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -129,7 +129,7 @@ def test_owner_may_set_it_and_not_end_it(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("kind", ["TABLE", "VIEW", "SCHEMA"])
-def test_moving_ends_no_protection(node: DriverNode, kind: str) -> None:
+def test_owner_cannot_escape_protection_by_moving(node: DriverNode, kind: str) -> None:
     """The owner of a protected object cannot move it into a namespace of their own and remove the protection there."""
     make_table(node, "a", "t")
     make_view(node, "a", "v")

@@ -37,7 +37,7 @@ def test_refusal_comes_with_suggestions(node: DriverNode) -> None:
     assert told["suggestions"] == ["Grant USE_CATALOG on catalog main to a role of ana."]
 
 
-def test_others_are_explained_to_grant_managers(node: DriverNode) -> None:
+def test_explaining_another_users_access_needs_manage_grants(node: DriverNode) -> None:
     """Explaining another user's access needs MANAGE_GRANTS or ownership of the metalake."""
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
     question = {"action": "catalog_load", "path": ["main"], "user": "admin"}
@@ -58,7 +58,9 @@ def test_others_are_explained_to_grant_managers(node: DriverNode) -> None:
     ],
     ids=str,
 )
-def test_refusals_do_not_tell_what_exists(node: DriverNode, real: list[str], absent: list[str], action: str) -> None:
+def test_hidden_and_missing_objects_get_the_same_explanation(
+    node: DriverNode, real: list[str], absent: list[str], action: str
+) -> None:
     """A hidden object and a missing one get the same explanation."""
     node.done("POST", SCHEMAS, {"name": "a:b"})
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
@@ -71,7 +73,7 @@ def test_refusals_do_not_tell_what_exists(node: DriverNode, real: list[str], abs
     ).replace(absent[0].encode(), b"C")
 
 
-def test_metalake_is_meant_by_an_empty_path(node: DriverNode) -> None:
+def test_empty_path_selects_the_metalake(node: DriverNode) -> None:
     """Without a path the object is the metalake."""
     told = node.done("POST", EXPLAIN, {"action": "catalog_create"})
 
@@ -91,7 +93,7 @@ def test_metalake_is_meant_by_an_empty_path(node: DriverNode) -> None:
     ],
     ids=str,
 )
-def test_bad_questions_are_400(node: DriverNode, question: object) -> None:
+def test_invalid_actions_and_paths_are_400(node: DriverNode, question: object) -> None:
     """An unknown action, an action that does not apply to the kind of object, or a malformed path is 400."""
     assert node.post(EXPLAIN, question).status == 400
 
@@ -126,7 +128,7 @@ def test_holders_and_rules_are_listed(node: DriverNode) -> None:
         assert node.ask("GET", f"{ACCESS}/{name}?path=main.a.t", user="ana").status == 403
 
 
-def test_reach_counts_and_lists(node: DriverNode) -> None:
+def test_listing_another_users_access_needs_manage_grants(node: DriverNode) -> None:
     """Users may list their own access; listing another user's needs the right to manage grants."""
     _reader(node)
 
@@ -138,7 +140,7 @@ def test_reach_counts_and_lists(node: DriverNode) -> None:
     assert node.ask("GET", f"{ACCESS}/reach?path=main&user=admin", user="ana").status == 403
 
 
-def test_what_if_tells_numbers_and_changes_nothing(node: DriverNode) -> None:
+def test_revoke_what_if_counts_users_and_changes_nothing(node: DriverNode) -> None:
     """The what-if request returns the number of users and objects that a revoke would affect, and changes nothing."""
     role = _reader(node)
     body = {
@@ -159,7 +161,7 @@ def test_what_if_tells_numbers_and_changes_nothing(node: DriverNode) -> None:
     "query",
     ["?path=main&limit=0", "?path=main&limit=9999", "?kind=hat", "?path=main.a.t&action=fly", "?path=a&kind=metalake"],
 )
-def test_senseless_questions_are_refused(node: DriverNode, query: str) -> None:
+def test_invalid_numbers_kinds_and_actions_are_400(node: DriverNode, query: str) -> None:
     """Invalid numbers, and unknown kinds and actions, are 400."""
     assert node.ask("GET", f"{ACCESS}/holders{query}").status == 400
 
@@ -171,6 +173,6 @@ def test_senseless_questions_are_refused(node: DriverNode, query: str) -> None:
         {"change": "assign", "roles": ["r"], "user": "ana", "group": "g"},
     ],
 )  # fmt: skip
-def test_senseless_changes_are_refused(node: DriverNode, body: dict[str, object]) -> None:
+def test_incomplete_what_if_request_is_refused(node: DriverNode, body: dict[str, object]) -> None:
     """A what-if request needs either a role, an object and privileges, or roles and one holder."""
     assert node.ask("POST", f"{ACCESS}/what-if", body).status == 400

@@ -18,7 +18,7 @@ def filled(node: DriverNode) -> DriverNode:
     return node
 
 
-def test_members_come_and_go(filled: DriverNode) -> None:
+def test_adding_and_removing_members_is_idempotent(filled: DriverNode) -> None:
     """Adding members returns all members, sorted, and is idempotent; removing returns whether the user was a member."""
     seen = [
         filled.get(MEMBERS).json(),
@@ -35,7 +35,7 @@ def test_members_come_and_go(filled: DriverNode) -> None:
     ]  # fmt: skip
 
 
-def test_membership_counts_at_the_next_request(filled: DriverNode) -> None:
+def test_membership_applies_from_the_next_request(filled: DriverNode) -> None:
     """A member has the group's roles from the next request on, and loses them at the end of the membership."""
     role = grant(filled, "other", "use_catalog", kind="catalog", on="main")
     filled.done("PUT", f"{API}/lake/permissions/groups/staff/grant", {"roleNames": [role]})
@@ -49,7 +49,7 @@ def test_membership_counts_at_the_next_request(filled: DriverNode) -> None:
     assert statuses == [403, 200, 403]
 
 
-def test_all_or_none(filled: DriverNode) -> None:
+def test_unknown_user_prevents_adding_all_members(filled: DriverNode) -> None:
     """If one of the users to add is unknown, the answer is 404 and no user is added."""
     answer = filled.post(MEMBERS, {"users": ["ana", "none"]})
 
@@ -66,7 +66,7 @@ def test_unknown_group_is_404(filled: DriverNode) -> None:
     assert [answer.status for answer in answers] == [404] * 3
 
 
-def test_filling_a_group_takes_the_right_to_hand_out_roles(filled: DriverNode) -> None:
+def test_manage_groups_is_not_enough_to_add_members(filled: DriverNode) -> None:
     """MANAGE_GROUPS is not enough to add members, because members get the group's roles."""
     grant(filled, "ana", "manage_groups", kind="metalake", on="lake")
 
@@ -77,7 +77,7 @@ def test_filling_a_group_takes_the_right_to_hand_out_roles(filled: DriverNode) -
     assert (refused.status, allowed.status) == (403, 200)
 
 
-def test_a_member_sees_the_members(filled: DriverNode) -> None:
+def test_member_may_list_members_and_non_member_is_refused(filled: DriverNode) -> None:
     """A member may list the group's members; other users are refused."""
     filled.done("POST", MEMBERS, {"users": ["ana"]})
 

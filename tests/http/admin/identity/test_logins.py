@@ -61,7 +61,7 @@ def whoami(node: DriverNode, token: str) -> DriverAnswer:
     return ask(node, "GET", f"{OWN}/whoami", token=token)
 
 
-def test_a_password_opens_a_session_in_every_protocol(node: DriverNode) -> None:
+def test_session_token_is_valid_in_every_protocol(node: DriverNode) -> None:
     """A session's token works in every protocol for an hour. It is not listed, and the answer must not be cached."""
     answer = login(node)
     session = answer.json()
@@ -75,7 +75,7 @@ def test_a_password_opens_a_session_in_every_protocol(node: DriverNode) -> None:
     assert [each["user"] for each in ask(node, "GET", f"{OWN}/tokens?all=true").json()["tokens"]] == ["admin"]
 
 
-def test_a_session_goes_on_by_what_opens_nothing(node: DriverNode) -> None:
+def test_refresh_token_renews_sessions_but_authenticates_nothing(node: DriverNode) -> None:
     """A refresh token returns new session tokens repeatedly, and authenticates no other request."""
     session = login(node).json()
 
@@ -110,7 +110,7 @@ def test_a_changed_password_ends_sessions(node: DriverNode, ending: str) -> None
     assert whoami(node, kept).status == 200
 
 
-def test_logging_out_is_revoking(node: DriverNode) -> None:
+def test_revoking_both_tokens_logs_out(node: DriverNode) -> None:
     """A user logs out by revoking both tokens of the session."""
     session = login(node).json()
     refreshing = session["refresh_token"].split("_")[1]
@@ -122,7 +122,7 @@ def test_logging_out_is_revoking(node: DriverNode) -> None:
     assert whoami(node, session["token"]).status == 401
 
 
-def test_a_disabled_user_and_a_successor_are_refused(node: DriverNode) -> None:
+def test_disabled_or_recreated_user_loses_sessions_and_password(node: DriverNode) -> None:
     """Disabling a user refuses their sessions and logins from the next request on. A user who was removed and added
     again has neither the old sessions nor the old password.
     """
@@ -143,7 +143,7 @@ def test_a_disabled_user_and_a_successor_are_refused(node: DriverNode) -> None:
     assert ask(node, "GET", f"{API}/lake", token=login(node).json()["token"]).status == 401
 
 
-def test_only_oneself_and_service_admins_set_a_password(node: DriverNode) -> None:
+def test_only_the_user_or_a_service_admin_sets_a_password(node: DriverNode) -> None:
     """Users change their own password with the old one. Changes to another user's password, and requests without
     credentials, are refused.
     """
@@ -160,7 +160,7 @@ def test_only_oneself_and_service_admins_set_a_password(node: DriverNode) -> Non
     assert login(node).status == 200
 
 
-def test_bad_passwords_are_not_taken(node: DriverNode) -> None:
+def test_weak_or_malformed_passwords_are_refused(node: DriverNode) -> None:
     """Passwords that are too short, too uniform, too long, not text, or that contain control characters or the name are
     refused.
     """
@@ -178,7 +178,7 @@ def test_bad_logins_are_400(node: DriverNode) -> None:
     assert [node.post(LOGIN, body, user=None).status for body in bodies] == [400] * len(bodies)
 
 
-def test_wrong_is_wrong_in_one_way(node: DriverNode) -> None:
+def test_unknown_user_and_wrong_password_get_the_same_answer(node: DriverNode) -> None:
     """An unknown user and any wrong password get the same answer. A body of a megabyte is not read."""
     tries = [("ana", OTHER), ("nobody", WORDS), ("ana", "x" * 10_000), ("ana", WORDS + "\0"), ("a\nb", WORDS), ("", "")]
 
@@ -191,14 +191,14 @@ def test_wrong_is_wrong_in_one_way(node: DriverNode) -> None:
     assert login(node).status == 200
 
 
-def test_one_way_of_writing_a_letter_counts(node: DriverNode) -> None:
+def test_password_is_compared_in_normalized_unicode(node: DriverNode) -> None:
     """A password matches whether its accents are sent as combined or separate characters."""
     put(node, "ana", {"password": "Grüße aus Übersee"})
 
     assert login(node, password=unicodedata.normalize("NFD", "Grüße aus Übersee")).status == 200
 
 
-def test_guessing_is_held_up(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_login_is_429_after_ten_wrong_passwords(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """After ten wrong passwords for a name, even a right one is 429 and is not hashed; other names are unaffected."""
     asked: list[str] = []
     monkeypatch.setattr("limnos.services.identity.logins.is_password", lambda text, _: bool(asked.append(text)))
@@ -209,7 +209,7 @@ def test_guessing_is_held_up(node: DriverNode, monkeypatch: pytest.MonkeyPatch) 
     assert login(node, "bob").status == 401
 
 
-def test_tries_come_back_with_time() -> None:
+def test_login_attempts_are_replenished_over_time() -> None:
     """Each name gets one more attempt every ten seconds. Attempts with the right password are not counted."""
     now = [0.0]
     tries = PasswordAttempts(now=lambda: now[0])
@@ -231,7 +231,7 @@ def test_tries_come_back_with_time() -> None:
         wrong()
 
 
-def test_a_crowd_of_wrong_passwords_does_not_stop_the_server(node: DriverNode) -> None:
+def test_concurrent_wrong_logins_do_not_block_other_requests(node: DriverNode) -> None:
     """During 64 concurrent wrong logins other requests are answered; excess logins are 503 or 429."""
 
     async def crowd() -> tuple[list[int], int]:
@@ -254,7 +254,7 @@ def test_a_crowd_of_wrong_passwords_does_not_stop_the_server(node: DriverNode) -
     assert login(node, password=WORDS).status in (200, 429)
 
 
-def test_hashes_are_argon2id_and_nobodys_takes_as_long() -> None:
+def test_dummy_hash_costs_as_much_as_a_real_one() -> None:
     """The dummy hash for unknown users has the same cost as a real one, and matches no password."""
     real = hash_password(WORDS)
 
@@ -266,7 +266,7 @@ def test_hashes_are_argon2id_and_nobodys_takes_as_long() -> None:
     assert not is_password(WORDS, "no hash")
 
 
-def test_a_password_that_counts_no_more(node: DriverNode) -> None:
+def test_password_set_by_an_unauthenticated_name_is_invalid(node: DriverNode) -> None:
     """Where unauthenticated names are not trusted, a password that such a name set is invalid: it opens no session and
     refreshes none.
     """
@@ -287,7 +287,9 @@ MEANWHILE = "another password altogether"
 
 
 @pytest.mark.parametrize("request_", ["login", "refresh", "own", "another administrator's"])
-def test_a_password_that_changes_meanwhile(node: DriverNode, monkeypatch: pytest.MonkeyPatch, request_: str) -> None:
+def test_password_change_is_refused_after_a_concurrent_reset(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch, request_: str
+) -> None:
     """A change with the old password is refused without effect if an administrator sets a new password during the
     request.
     """
@@ -312,7 +314,9 @@ def test_a_password_that_changes_meanwhile(node: DriverNode, monkeypatch: pytest
     assert [login(node, password=each).status for each in (WORDS, OTHER, MEANWHILE)] == [401, 401, 200]
 
 
-def test_a_refresh_token_that_ends_meanwhile(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refresh_token_revoked_during_refresh_opens_no_session(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A refresh token that is revoked during a refresh opens no session."""
     session = login(node).json()
     revoke = f"{OWN}/tokens/{session['refresh_token'].split('_')[1]}"

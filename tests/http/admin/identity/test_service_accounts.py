@@ -63,7 +63,7 @@ def exchanged(node: DriverNode, token: str, header: str | None = None) -> Driver
     return form(node, header or f"Bearer {token}", grant_type=EXCHANGE, scope="catalog", **told)
 
 
-def test_a_secret_opens_a_while_of_access(node: DriverNode) -> None:
+def test_secret_is_exchanged_for_an_expiring_token(node: DriverNode) -> None:
     """A secret gets a token with an expiry for the service account. The secret itself authenticates no request, and no
     list contains the secret or the token.
     """
@@ -100,7 +100,7 @@ def test_secrets_rotate(node: DriverNode) -> None:
     assert made(node)["client_id"] == "etl"
 
 
-def test_what_was_made_with_it_ends_with_it(node: DriverNode) -> None:
+def test_ending_a_secret_ends_api_tokens_created_with_it(node: DriverNode) -> None:
     """Ending a secret also ends the API tokens that were created with its session tokens."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
@@ -112,7 +112,7 @@ def test_what_was_made_with_it_ends_with_it(node: DriverNode) -> None:
     assert whoami(node, kept).status == 401
 
 
-def test_a_token_is_exchanged_before_its_end(node: DriverNode) -> None:
+def test_valid_token_is_exchanged_for_a_new_one(node: DriverNode) -> None:
     """A token is exchanged for a new one, and stays valid until its own expiry. Secrets and invalid tokens are not
     exchanged.
     """
@@ -127,7 +127,7 @@ def test_a_token_is_exchanged_before_its_end(node: DriverNode) -> None:
     assert exchanged(node, first[:-2]).status == 401
 
 
-def test_a_token_that_is_over_is_exchanged_by_the_secret(node: DriverNode) -> None:
+def test_expired_token_is_exchanged_with_basic_authentication(node: DriverNode) -> None:
     """An expired token is exchanged with the client's secret by Basic authentication, as Iceberg's Java client does."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
@@ -144,14 +144,14 @@ def test_a_token_that_is_over_is_exchanged_by_the_secret(node: DriverNode) -> No
     assert [exchanged(node, access, f"Basic {each}").status for each in (wrong, other)] == [401, 401]
 
 
-def test_ends_with_its_secret(node: DriverNode) -> None:
+def test_token_expires_no_later_than_its_secret(node: DriverNode) -> None:
     """A token expires no later than its secret."""
     answer = opened(node, made(node, expires_in_s=60))
 
     assert 0 < int(str(answer["expires_in"])) <= 60
 
 
-def test_only_service_admins(node: DriverNode) -> None:
+def test_only_service_admins_manage_secrets(node: DriverNode) -> None:
     """Only service admins create, list and end secrets, and not their own."""
     secret = made(node)
     access = str(opened(node, secret)["access_token"])
@@ -166,7 +166,7 @@ def test_only_service_admins(node: DriverNode) -> None:
     assert opened(node, secret).status == 200
 
 
-def test_a_password_or_secrets(node: DriverNode) -> None:
+def test_user_has_either_a_password_or_secrets(node: DriverNode) -> None:
     """A user has either a password or secrets. Deleting a missing password ends no secret."""
     words = {"password": "a few words of my own"}
     secret = made(node)
@@ -180,7 +180,7 @@ def test_a_password_or_secrets(node: DriverNode) -> None:
     assert ask(node, "PUT", f"{OWN}/users/etl/password", words).status == 200
 
 
-def test_bad_input(node: DriverNode) -> None:
+def test_invalid_secret_requests_are_refused(node: DriverNode) -> None:
     """Names with a colon, invalid lifetimes, invalid or foreign ids, and unknown fields are refused."""
     secret = made(node)
     bob = ask(node, "POST", f"{OWN}/users/bob/secrets").json()
@@ -194,7 +194,7 @@ def test_bad_input(node: DriverNode) -> None:
     assert [opened(node, each).status for each in (secret, bob)] == [200, 200]
 
 
-def test_a_successor_of_the_name_gets_nothing(node: DriverNode) -> None:
+def test_old_secrets_are_invalid_for_a_recreated_user(node: DriverNode) -> None:
     """After the user was removed and added again, old secrets and their tokens are invalid."""
     secret = made(node)
     ask(node, "DELETE", f"{API}/lake/users/etl")
@@ -223,7 +223,7 @@ def test_a_disabled_service_account_is_refused(node: DriverNode) -> None:
     assert opened(node, secret).status == 200
 
 
-def test_a_secret_is_worth_what_its_makers_word_was(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_made_by_an_unauthenticated_name_is_invalid(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets and passwords made by an unauthenticated name are invalid where only tokens are accepted."""
     believed = node.post(SECRETS, {}, user="admin").json()
     proven = made(node)
@@ -238,7 +238,7 @@ def test_a_secret_is_worth_what_its_makers_word_was(node: DriverNode, monkeypatc
     assert node.post(f"{OWN}/login", {"user": "ana", **words}, user=None).status == 401
 
 
-def test_another_text_under_the_id_of_a_secret(node: DriverNode) -> None:
+def test_wrong_secret_text_with_a_valid_id_is_refused(node: DriverNode) -> None:
     """A wrong secret text with an existing secret's id is refused as a secret, as a token and in a token exchange."""
     secret, other = made(node), made(node)
     text = str(secret["client_secret"])

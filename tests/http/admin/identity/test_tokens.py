@@ -17,7 +17,7 @@ def whoami(node: DriverNode, token: str) -> DriverAnswer:
     return node.get(f"{OWN}/whoami", user=None, authorization=f"Bearer {token}")
 
 
-def test_token_speaks_for_its_user(node: DriverNode) -> None:
+def test_token_authenticates_its_creator(node: DriverNode) -> None:
     """The text of a new token is returned once. The token authenticates its creator, and no list contains its text."""
     made = node.done("POST", TOKENS, {"name": "laptop"}, user="ana")
 
@@ -40,7 +40,7 @@ def test_revoked_token_is_refused_at_the_next_request(node: DriverNode) -> None:
     assert [token["revoked"] for token in node.get(TOKENS, user="ana").json()["tokens"]] == [True]
 
 
-def test_expiry_is_told_in_utc(node: DriverNode) -> None:
+def test_expiry_is_listed_in_utc(node: DriverNode) -> None:
     """A token with a lifetime of an hour is listed with its expiry in UTC."""
     made = node.done("POST", TOKENS, {"expires_in_s": 3600}, user="ana")
 
@@ -51,7 +51,7 @@ def test_expiry_is_told_in_utc(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "body", [{"expires_in_s": 0}, {"expires_in_s": -1}, {"expires_in_s": 10**12}, {"user": ""}, {"x": 1}]
 )
-def test_bad_tokens_are_400(node: DriverNode, body: object) -> None:
+def test_invalid_lifetime_or_user_is_400(node: DriverNode, body: object) -> None:
     """An invalid lifetime or user is refused, and no token is created."""
     answer = node.post(TOKENS, body)
 
@@ -59,7 +59,7 @@ def test_bad_tokens_are_400(node: DriverNode, body: object) -> None:
     assert len(node.get(TOKENS).json()["tokens"]) == 1
 
 
-def test_others_tokens_are_for_service_admins(node: DriverNode) -> None:
+def test_only_service_admins_manage_tokens_of_others(node: DriverNode) -> None:
     """Only service admins create, list and revoke tokens of other users."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     made = node.done("POST", TOKENS, {"user": "ana"})
@@ -89,12 +89,12 @@ def test_unknown_token_is_404(node: DriverNode, token_id: str) -> None:
     assert node.delete(f"{TOKENS}/{token_id}").status == 404
 
 
-def test_user_and_all_are_not_asked_for_together(node: DriverNode) -> None:
+def test_user_and_all_in_one_request_are_400(node: DriverNode) -> None:
     """`user` and `all` in one request are refused with 400."""
     assert node.get(f"{TOKENS}?user=ana&all=true").status == 400
 
 
-def test_token_made_while_access_was_off_dies_when_it_is_on(fresh: Callable[[str], Path]) -> None:
+def test_token_created_with_access_control_off_is_401_once_on(fresh: Callable[[str], Path]) -> None:
     """A token created for the admin while access control is off gets 401 once access control is on. The server's own
     admin token stays valid.
     """
@@ -113,7 +113,7 @@ def test_token_made_while_access_was_off_dies_when_it_is_on(fresh: Callable[[str
         assert (data / "admin.token").read_text().strip() == own
 
 
-def test_admins_file_holds_a_token_that_counts(fresh: Callable[[str], Path]) -> None:
+def test_invalid_admin_token_file_is_replaced_at_startup(fresh: Callable[[str], Path]) -> None:
     """At startup, an invalid token in the admin's token file is replaced, here after the admin was removed and added
     again.
     """

@@ -19,7 +19,7 @@ def test_disabled_user_is_refused_at_the_next_request(node: DriverNode) -> None:
     assert statuses == [200, 403, 403, 200]
 
 
-def test_disabled_user_stays_in_lists(node: DriverNode) -> None:
+def test_disabled_user_is_listed_as_disabled(node: DriverNode) -> None:
     """A disabled user keeps name and roles and is listed as disabled. The user's own list of metalakes is empty."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
@@ -41,7 +41,7 @@ def test_unknown_user_is_404(node: DriverNode) -> None:
     assert node.patch(f"{OWN}/metalakes/lake/users/none", {"enabled": False}).status == 404
 
 
-def test_disabling_takes_manage_users(node: DriverNode) -> None:
+def test_disabling_needs_manage_users(node: DriverNode) -> None:
     """A member without MANAGE_USERS may disable nobody, including themselves."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 

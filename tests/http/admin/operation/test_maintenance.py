@@ -39,7 +39,7 @@ def lake(tmp_path: Path) -> Iterator[DriverNode]:
         yield node
 
 
-def test_who_sees_findings(lake: DriverNode) -> None:
+def test_findings_are_visible_to_users_who_may_modify(lake: DriverNode) -> None:
     """Findings of a table are visible to users who may modify it, not to readers."""
     grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(lake, "writer", "use_catalog use_schema", kind="CATALOG", on="main")
@@ -53,7 +53,7 @@ def test_who_sees_findings(lake: DriverNode) -> None:
     assert explained(lake, "a.u", user="writer")["snapshots"] == 12
 
 
-def test_pages(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_contain_each_finding_exactly_once(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pages of findings contain each finding exactly once, and a page ends only between tables."""
     monkeypatch.setattr(reports, "ROWS_MAX", 3)
     first = lake.get(f"{MAINTENANCE}/findings").json()
@@ -64,7 +64,7 @@ def test_pages(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     assert second["after"] is None
 
 
-def test_an_explanation(lake: DriverNode) -> None:
+def test_explanation_has_figures_reasons_policies_and_blockers(lake: DriverNode) -> None:
     """An explanation has figures, the reason for each snapshot, policies that apply and that do not, and blockers."""
     add_policy(lake, "b", EXPIRATION, {"retainLast": 3}, on="main", kind="catalog")
     add_policy(lake, "a", EXPIRATION, {"retainLast": 2}, on="main", kind="catalog")
@@ -80,7 +80,7 @@ def test_an_explanation(lake: DriverNode) -> None:
     assert told["blocked"] == []
 
 
-def test_a_disabled_policy_turns_off(lake: DriverNode) -> None:
+def test_disabled_policy_overrides_an_inherited_one(lake: DriverNode) -> None:
     """A disabled policy on the table overrides a policy above it: the operation is off, and the thresholds of both are
     unused.
     """
@@ -92,7 +92,7 @@ def test_a_disabled_policy_turns_off(lake: DriverNode) -> None:
     assert told["removable"] == 11
 
 
-def test_what_blocks(lake: DriverNode) -> None:
+def test_explanation_reports_a_blocked_table(lake: DriverNode) -> None:
     """The explanation reports a protected table, and one with shared files, as blocked."""
     properties = {"action": "set-properties", "updates": {"gc.enabled": "false"}}
     body = {"requirements": [], "updates": [properties]}
@@ -101,13 +101,13 @@ def test_what_blocks(lake: DriverNode) -> None:
     assert (told["removable"], told["blocked"]) == (0, ["gc.enabled is false"])
 
 
-def test_status(lake: DriverNode) -> None:
+def test_status_lists_no_operations_before_the_first(lake: DriverNode) -> None:
     """The status says that the server assesses tables, and lists no operations before the first one."""
     told = lake.get(f"{MAINTENANCE}/operations").json()
     assert (told["assess"], told["operations"]) == (True, [])
 
 
-def test_the_status_of_operations_that_wait(lake: DriverNode) -> None:
+def test_status_reports_waiting_and_leased_operations(lake: DriverNode) -> None:
     """The status has the settings of rewrites, the number of operations that wait for an executor, and the time at
     which each operation was leased.
     """
@@ -131,7 +131,7 @@ def test_the_status_of_operations_that_wait(lake: DriverNode) -> None:
 @pytest.mark.parametrize(
     "target", ["findings?after=x", "operations?before=x", "table", "table?table=t", "findings?after=-1"]
 )
-def test_bad_requests(lake: DriverNode, target: str) -> None:
+def test_invalid_numbers_and_paths_are_400(lake: DriverNode, target: str) -> None:
     """Invalid numbers and table paths are refused with 400, but only for users who may use the catalog."""
     assert lake.get(f"{MAINTENANCE}/{target}").status == 400
     lake.post("/api/metalakes/lake/users", {"name": "nobody"})

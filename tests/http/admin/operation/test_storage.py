@@ -93,7 +93,7 @@ def test_no_file_holds_a_secret(store: ObjectStoreServer, storage: StorageSectio
     assert SECRET.encode() not in everything_in(data)
 
 
-def test_a_rotation_puts_all_under_a_new_key(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
+def test_key_rotation_reencrypts_all_secrets(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
     """A rotation encrypts all secrets with a new key, also unencrypted ones of earlier releases, and changes nothing
     else.
     """
@@ -119,7 +119,7 @@ def test_a_rotation_puts_all_under_a_new_key(store: ObjectStoreServer, storage: 
         )
 
 
-def test_a_lost_key_is_named_and_hurts_nobody_else(
+def test_missing_key_fails_only_requests_that_need_its_secrets(
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
 ) -> None:
     """If a key is missing, requests that need the catalog's secrets fail with the key's id, and other requests succeed.
@@ -152,7 +152,9 @@ def test_a_lost_key_is_named_and_hurts_nobody_else(
         assert node.get(KEYS).json()["lacking"] == []
 
 
-def test_a_catalog_names_a_storage(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
+def test_catalog_uses_a_named_storage_without_showing_keys(
+    store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
+) -> None:
     """Tables of a catalog with a named storage use its locations and keys, and vend credentials. No answer shows the
     keys, and the database does not contain them.
     """
@@ -191,7 +193,9 @@ def test_a_catalog_names_a_storage(store: ObjectStoreServer, storage: StorageSec
         ({"storage": "big", "warehouse": "s3://lake/named/w", "allowed-locations": "s3://lake/free"}, "not below a root"),
     ],
 )  # fmt: skip
-def test_a_storage_is_not_bent(storage: StorageSection, tmp_path: Path, properties: dict[str, str], said: str) -> None:
+def test_catalog_cannot_override_a_named_storage(
+    storage: StorageSection, tmp_path: Path, properties: dict[str, str], said: str
+) -> None:
     """A catalog cannot override properties of a named storage, at its creation or later."""
     with node_at(tmp_path / "data", storage=storage) as node:
         body = {"name": "bent", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
@@ -203,7 +207,9 @@ def test_a_storage_is_not_bent(storage: StorageSection, tmp_path: Path, properti
         assert (refused.status, said in refused.body.decode()) == (400, True), refused.body
 
 
-def test_a_storage_that_is_gone_is_named(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
+def test_undefined_named_storage_is_reported_by_name(
+    store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
+) -> None:
     """If the settings no longer define a catalog's named storage, requests for its files are refused with the storage's
     name.
     """
@@ -223,7 +229,9 @@ def outcomes(node: DriverNode) -> dict[str, str]:
     return {step["name"]: step["outcome"] for step in answer.json()["steps"]}
 
 
-def test_a_check_tries_everything(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
+def test_check_tests_keys_vended_credentials_and_isolation(
+    store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
+) -> None:
     """A check tests the catalog's keys and vended credentials, tests that the latter cannot access another location,
     and leaves no files.
     """
@@ -243,7 +251,7 @@ def test_a_check_tries_everything(store: ObjectStoreServer, storage: StorageSect
         (("GET", "own/probe$"), "read", "s3:GetObject"), (("DELETE", "limnos-check"), "delete", "s3:DeleteObject"),
     ],
 )  # fmt: skip
-def test_a_check_says_what_lacks(  # noqa: PLR0917 - of pytest
+def test_check_reports_the_missing_policy_statements(  # noqa: PLR0917 - of pytest
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path, trouble: tuple[str, str], step: str, action: str
 ) -> None:
     """Each step that the store refuses is reported with the policy statement that would allow it."""
@@ -259,7 +267,7 @@ def test_a_check_says_what_lacks(  # noqa: PLR0917 - of pytest
     assert statement["Resource"] == (f"arn:aws:s3:::{BUCKET}" if step == "list" else f"arn:aws:s3:::{BUCKET}/free/w/*")
 
 
-def test_a_check_tells_of_a_store_that_knows_no_sessions(
+def test_check_fails_if_vended_credentials_are_not_isolated(
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
 ) -> None:
     """The check fails if vended credentials can access other locations in the object store."""
@@ -272,7 +280,7 @@ def test_a_check_tells_of_a_store_that_knows_no_sessions(
     }
 
 
-def test_a_check_tells_of_a_token_service_that_is_away(
+def test_check_reports_an_unreachable_token_service(
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
 ) -> None:
     """If the token service is unreachable, the check still reports the steps that need no vended credentials."""
@@ -284,7 +292,7 @@ def test_a_check_tells_of_a_token_service_that_is_away(
     store.is_away = False
 
 
-def test_a_check_of_local_files(tmp_path: Path) -> None:
+def test_check_of_local_files_reports_an_unwritable_warehouse(tmp_path: Path) -> None:
     """Local files need no credentials. The check leaves no directory, and an unwritable warehouse is reported."""
     with node_at(tmp_path / "data") as node:
         path = CHECK.replace("cloud", "main")

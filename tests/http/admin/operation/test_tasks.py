@@ -40,7 +40,7 @@ def work(node: DriverNode) -> int:
     return tries
 
 
-def test_poisoned_task_is_given_up(node: DriverNode) -> None:
+def test_task_fails_for_good_after_limited_attempts(node: DriverNode) -> None:
     """After a limited number of attempts a task fails for good. It stays in the list and in the metric."""
     poisoned(node)
 
@@ -58,7 +58,7 @@ def test_poisoned_task_is_given_up(node: DriverNode) -> None:
     assert node.get(f"{OWN}/tasks?after={dead['id']}").json() == {"tasks": []}
 
 
-def test_bomb_is_given_up(node: DriverNode) -> None:
+def test_manifest_list_decompression_bomb_fails_its_task(node: DriverNode) -> None:
     """If a manifest list decompresses beyond the limit, its task fails with this reason."""
     schema = {"type": "record", "name": "manifest_file", "fields": [{"name": "manifest_path", "type": "string"}]}
     data = io.BytesIO()
@@ -74,7 +74,7 @@ def test_bomb_is_given_up(node: DriverNode) -> None:
     assert listed.exists()
 
 
-def test_dead_task_is_tried_again(node: DriverNode) -> None:
+def test_retry_after_repair_completes_a_failed_task(node: DriverNode) -> None:
     """A retry after the repair completes the task."""
     listed = poisoned(node)
     work(node)
@@ -92,7 +92,7 @@ def test_dead_task_is_tried_again(node: DriverNode) -> None:
     assert node.post(f"{OWN}/tasks/{dead['id']}/retry").status == 404
 
 
-def test_what_a_purge_kept_is_told(node: DriverNode) -> None:
+def test_purge_result_lists_files_not_deleted(node: DriverNode) -> None:
     """The result of a purge lists the files that the purge did not delete."""
     home = make_table(node, "a", "t")["metadata"]["location"]
     statistics = {
@@ -129,13 +129,13 @@ def test_task_of_an_unknown_kind_waits_for_a_newer_node(node: DriverNode) -> Non
 
 
 @pytest.mark.parametrize("target", ["tasks?state=lost", "tasks?after=x", "tasks?after=-1"])
-def test_malformed_lists(node: DriverNode, target: str) -> None:
+def test_unknown_state_or_malformed_page_is_400(node: DriverNode, target: str) -> None:
     """An unknown state or a malformed page is 400."""
     assert node.get(f"{OWN}/{target}").status == 400
 
 
 @pytest.mark.parametrize("task_id", ["0", "x", "1e3", "9" * 30, "%F0%9F%90%9F"])
-def test_no_such_task(node: DriverNode, task_id: str) -> None:
+def test_malformed_task_id_is_404(node: DriverNode, task_id: str) -> None:
     """A malformed task id is 404, like an unknown one."""
     assert node.get(f"{OWN}/tasks/{task_id}").status == node.post(f"{OWN}/tasks/{task_id}/retry").status == 404
 

@@ -22,7 +22,7 @@ def may_write(node: DriverNode, user: str) -> bool:
     return bool(told["decision"]["allowed"])
 
 
-def test_consequence_is_shown_and_then_made(lake: DriverNode) -> None:
+def test_grant_page_previews_its_effect_and_form_grants(lake: DriverNode) -> None:
     """The page of a grant shows who gains which access and changes nothing. Its form grants, and redirects to the
     object's page.
     """
@@ -45,7 +45,7 @@ def test_consequence_is_shown_and_then_made(lake: DriverNode) -> None:
     assert not may_write(lake, "ana")
 
 
-def test_a_role_is_assigned_after_its_consequence(lake: DriverNode) -> None:
+def test_role_assignment_page_counts_gains_and_form_assigns(lake: DriverNode) -> None:
     """The page of an assignment counts what the user gains; its form assigns the role."""
     role = add_reader(lake)
     grant(lake, "bob", "use_catalog", kind="catalog", on="main")
@@ -61,7 +61,7 @@ def test_a_role_is_assigned_after_its_consequence(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("user", ["ana", "bob"])
-def test_who_may_not_grant_changes_and_learns_nothing(lake: DriverNode, user: str) -> None:
+def test_user_without_grant_rights_is_refused_page_and_change(lake: DriverNode, user: str) -> None:
     """Readers of a table, and members without privileges, are refused the page and the change, and see no effect of
     it.
     """
@@ -91,7 +91,7 @@ def test_incomplete_changes_are_refused(admin: ConsoleVisitor, fields: dict[str,
     assert admin.post("/console/assign/role/lake/r", fields).status == 404
 
 
-def test_names_are_followed_by_the_count_of_the_others(lake: DriverNode) -> None:
+def test_affected_users_beyond_five_are_counted(lake: DriverNode) -> None:
     """The page names five of seven affected users and counts the others."""
     role = add_reader(lake)
     roles = lake.done("GET", f"{API}/lake/users/ana")["user"]["roles"]

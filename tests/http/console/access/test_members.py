@@ -97,7 +97,7 @@ def test_a_manager_of_groups_and_grants_changes_members(staff: ConsoleVisitor) -
     assert members_of(staff.node) == ["ben"]
 
 
-def test_members_see_each_other_and_strangers_nothing(staff: ConsoleVisitor) -> None:
+def test_members_are_hidden_from_non_members(staff: ConsoleVisitor) -> None:
     """A member sees the group's members without forms. A user who is not a member gets the same refusals as for a
     missing group.
     """
@@ -128,7 +128,7 @@ def test_a_user_managers_page_names_no_hidden_group(staff: ConsoleVisitor) -> No
     assert "staff" not in text_of(answer)
 
 
-def test_wrong_forms_change_nothing(staff: ConsoleVisitor) -> None:
+def test_incomplete_form_is_400_and_unknown_name_404(staff: ConsoleVisitor) -> None:
     """A form without a field is refused with 400. Unknown users and groups are 404."""
     for path in (ADD, REMOVE):
         for fields in ({}, FIELDS, {"metalake": "lake", "user": "ana"}, {"group": "staff", "user": "ana"}):
@@ -139,7 +139,7 @@ def test_wrong_forms_change_nothing(staff: ConsoleVisitor) -> None:
     assert members_of(staff.node) == []
 
 
-def test_only_groups_have_members(staff: ConsoleVisitor) -> None:
+def test_only_group_pages_have_a_member_list(staff: ConsoleVisitor) -> None:
     """Pages of users and roles have no list of members."""
     staff.node.done("POST", f"{API}/lake/roles", {"name": "readers", "properties": {}, "securableObjects": []})
 

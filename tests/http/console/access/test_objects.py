@@ -37,7 +37,7 @@ def test_page_shows_holders_and_rules(lake: DriverNode) -> None:
     assert page.faults == []
 
 
-def test_why_explains_a_refusal(lake: DriverNode) -> None:
+def test_manager_gets_an_explanation_of_a_refusal(lake: DriverNode) -> None:
     """A manager sees why another user is refused, and which grants would allow the access."""
     add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()
@@ -48,7 +48,7 @@ def test_why_explains_a_refusal(lake: DriverNode) -> None:
     assert admin.get(f"{TABLE}?action=fly").status == 400
 
 
-def test_readers_see_their_own_access_alone(lake: DriverNode) -> None:
+def test_readers_see_only_their_own_access(lake: DriverNode) -> None:
     """A reader sees the table's owner and an explanation of their own access. The page names no other user and has no
     grant form.
     """
@@ -65,7 +65,7 @@ def test_readers_see_their_own_access_alone(lake: DriverNode) -> None:
     assert ana.get(f"{TABLE}?action=table_scan&user=bob").status == 403
 
 
-def test_reach_is_counted(lake: DriverNode) -> None:
+def test_accessible_objects_are_counted_by_level_and_kind(lake: DriverNode) -> None:
     """The page of a container counts a user's accessible objects by level and kind."""
     add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()
@@ -75,13 +75,13 @@ def test_reach_is_counted(lake: DriverNode) -> None:
     assert "read 1 catalog, 2 namespaces, 1 table" in page.text
 
 
-def test_every_object_has_the_tab(admin: ConsoleVisitor) -> None:
+def test_object_pages_link_to_their_access_page(admin: ConsoleVisitor) -> None:
     """Pages of objects link to their access page."""
     for kind, path in (("catalog", "main"), ("namespace", "main/raw"), ("table", "main/raw/flights")):
         assert f"/console/access/{kind}/lake/{path}" in admin.read(f"/console/o/{kind}/lake/{path}").hrefs
 
 
-def test_access_is_one_more_tab(admin: ConsoleVisitor) -> None:
+def test_access_page_has_the_objects_tabs(admin: ConsoleVisitor) -> None:
     """The access page has the same tabs as the object's own page."""
     for kind, path in (("catalog", "main"), ("namespace", "main/raw"), ("table", "main/raw/flights")):
         own = admin.read(f"/console/o/{kind}/lake/{path}").hrefs
@@ -91,7 +91,7 @@ def test_access_is_one_more_tab(admin: ConsoleVisitor) -> None:
         assert tabs <= set(admin.read(f"/console/access/{kind}/lake/{path}").hrefs)
 
 
-def test_grants_begin_with_reading(lake: DriverNode) -> None:
+def test_grant_form_and_levels_list_reading_first(lake: DriverNode) -> None:
     """The grant form offers reading first and suggests the roles. The levels of access begin with reading."""
     role = add_reader(lake)
     page = ConsoleVisitor(lake).sign_in().read(TABLE)
@@ -104,7 +104,7 @@ def test_grants_begin_with_reading(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("path", [TABLE, TABLE.replace("/access/", "/lineage/")])
-def test_heading_is_that_of_the_first_page(admin: ConsoleVisitor, path: str) -> None:
+def test_access_and_lineage_pages_have_format_and_comment(admin: ConsoleVisitor, path: str) -> None:
     """The access and lineage pages of a table have its format and comment."""
     page = admin.read(path)
 
@@ -112,7 +112,7 @@ def test_heading_is_that_of_the_first_page(admin: ConsoleVisitor, path: str) -> 
     assert "Flights of three airports" in page.text
 
 
-def test_a_stranger_is_named_as_one(lake: DriverNode) -> None:
+def test_explanation_for_a_non_member_suggests_adding_the_user(lake: DriverNode) -> None:
     """For a user who is not in the metalake, the explanation says so and suggests adding the user. For a member, it
     does not.
     """
@@ -127,7 +127,7 @@ def test_a_stranger_is_named_as_one(lake: DriverNode) -> None:
     assert "not a user" not in admin.read(f"{TABLE}?user=ana&action=table_load").text
 
 
-def test_page_has_the_heading_of_the_objects_first_page(lake: DriverNode) -> None:
+def test_catalog_access_page_has_the_catalog_heading(lake: DriverNode) -> None:
     """The access page of a catalog has the provider and the link to create a namespace, like the catalog's own page."""
     admin = ConsoleVisitor(lake).sign_in()
 

@@ -23,7 +23,7 @@ def test_users_come_in_pages(lake: DriverNode) -> None:
     assert "u103" in admin.read("/console/people?kind=user&starts=u10").text
 
 
-def test_members_see_themselves_alone(lake: DriverNode) -> None:
+def test_readers_see_only_their_own_name_and_role(lake: DriverNode) -> None:
     """A reader sees only their own name and role. Pages of existing and missing users are refused alike."""
     role = add_reader(lake)
     lake.done("POST", f"{API}/lake/users", {"name": "bob"})

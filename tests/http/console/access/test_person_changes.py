@@ -19,7 +19,7 @@ def names_of(node: DriverNode, kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["user", "group", "role"])
-def test_each_is_created_by_the_form_of_its_list(admin: ConsoleVisitor, kind: str) -> None:
+def test_users_groups_and_roles_are_created_by_form(admin: ConsoleVisitor, kind: str) -> None:
     """The list has a form, which creates the user, group or role and redirects to its page."""
     page = admin.read(f"/console/people?kind={kind}")
     done = admin.post("/console/people/create", {**MADE, "kind": kind})
@@ -61,7 +61,7 @@ def test_a_user_is_signed_out_everywhere(admin: ConsoleVisitor) -> None:
     assert admin.get("/console/").status == 200
 
 
-def test_others_change_no_user(admin: ConsoleVisitor) -> None:
+def test_user_without_privileges_cannot_change_users(admin: ConsoleVisitor) -> None:
     """A user without privileges sees none of the forms, and all of their requests are refused, also about missing
     users.
     """
@@ -83,7 +83,7 @@ def test_others_change_no_user(admin: ConsoleVisitor) -> None:
     assert "eve" not in names_of(admin.node, "user")
 
 
-def test_wrong_forms_change_nothing(admin: ConsoleVisitor) -> None:
+def test_invalid_form_is_400_and_unknown_user_404(admin: ConsoleVisitor) -> None:
     """Missing names, unknown kinds and states are 400, an unknown user is 404."""
     for fields in ({}, {"metalake": "lake", "name": "kim", "kind": "hat"}, {"metalake": "lake", "kind": "user"}):
         assert admin.post("/console/people/create", fields).status == 400
@@ -93,7 +93,7 @@ def test_wrong_forms_change_nothing(admin: ConsoleVisitor) -> None:
     assert admin.post("/console/people/enable", {"metalake": "lake", "name": "admin", "enabled": "no"}).status == 400
 
 
-def test_a_user_page_leads_to_what_the_user_may_do(admin: ConsoleVisitor) -> None:
+def test_user_page_links_to_accessible_catalogs(admin: ConsoleVisitor) -> None:
     """A user's page links to each catalog with the number of objects that the user may access in it."""
     admin.post("/console/people/create", {**MADE, "kind": "user"})
 

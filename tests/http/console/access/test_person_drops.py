@@ -9,7 +9,7 @@ from tests.http.driver import API, grant
 
 
 @pytest.mark.parametrize("kind", ["user", "group", "role"])
-def test_each_is_dropped(admin: ConsoleVisitor, kind: str) -> None:
+def test_users_groups_and_roles_are_removed_after_confirmation(admin: ConsoleVisitor, kind: str) -> None:
     """The page of a user, group or role links to a confirmation page with the effects. The removal redirects to the
     list.
     """
@@ -28,7 +28,7 @@ def test_each_is_dropped(admin: ConsoleVisitor, kind: str) -> None:
     assert (admin.get(link).status, admin.post(link, {}).status) == (404, 404)
 
 
-def test_the_page_counts_what_ends(admin: ConsoleVisitor) -> None:
+def test_confirmation_page_lists_affected_rules_and_roles(admin: ConsoleVisitor) -> None:
     """A role's page counts the objects of its rules, a user's page names the roles."""
     grant(admin.node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     (role,) = admin.node.done("GET", f"{API}/lake/users/ana")["user"]["roles"]
@@ -48,7 +48,7 @@ def test_a_dropped_user_is_refused_at_once(admin: ConsoleVisitor) -> None:
     assert kim.get("/console/people?kind=user").status in {303, 403, 404}
 
 
-def test_the_metalakes_owner_stays(admin: ConsoleVisitor) -> None:
+def test_metalake_owner_cannot_be_removed(admin: ConsoleVisitor) -> None:
     """The page of the metalake's owner has no link to remove the user, and the refusal says what to do."""
     link = "/console/people/drop/user/lake/admin"
 
@@ -58,7 +58,7 @@ def test_the_metalakes_owner_stays(admin: ConsoleVisitor) -> None:
     assert "give it another owner first" in text_of(answer)
 
 
-def test_others_drop_nobody(admin: ConsoleVisitor) -> None:
+def test_user_without_privileges_cannot_remove_users(admin: ConsoleVisitor) -> None:
     """A user without privileges sees no link, and their requests are refused, also for missing names."""
     for kind in ("user", "group", "role"):
         admin.post("/console/people/create", {"metalake": "lake", "kind": kind, "name": "kim"})

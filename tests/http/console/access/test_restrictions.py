@@ -39,7 +39,7 @@ def test_a_column_is_masked_and_unmasked(lake: DriverNode) -> None:
     assert restrictions_of(lake) == []
 
 
-def test_a_restriction_of_a_namespace_is_shown_below_it(lake: DriverNode) -> None:
+def test_namespace_row_filter_is_shown_on_its_table(lake: DriverNode) -> None:
     """A row filter on a namespace for all users applies to its table. The table's page shows it without a button to
     remove it.
     """
@@ -55,7 +55,7 @@ def test_a_restriction_of_a_namespace_is_shown_below_it(lake: DriverNode) -> Non
 
 
 @pytest.mark.parametrize("user", ["ana", "stranger"])
-def test_others_neither_see_nor_set(lake: DriverNode, user: str) -> None:
+def test_user_without_rights_cannot_see_or_set_restrictions(lake: DriverNode, user: str) -> None:
     """A reader and a user without rights are refused the page and the form, and their pages have no link to it."""
     add_reader(lake)
     ConsoleVisitor(lake).sign_in().post(PAGE, MASK)
@@ -72,7 +72,7 @@ def test_others_neither_see_nor_set(lake: DriverNode, user: str) -> None:
     "fields",
     [{}, {"name": ""}, {"named": ""}, {"whom": "hat"}, {"whom": ""}, {"mask": "hide"}, {"column": "gone"}, {"change": "burn"}],
 )  # fmt: skip
-def test_wrong_forms_set_nothing(lake: DriverNode, fields: dict[str, str]) -> None:
+def test_invalid_form_is_400(lake: DriverNode, fields: dict[str, str]) -> None:
     """A missing name, user or change, and an unknown mask or column, are 400."""
     add_reader(lake)
     admin = ConsoleVisitor(lake).sign_in()

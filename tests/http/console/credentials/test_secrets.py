@@ -41,7 +41,7 @@ def test_secret_is_made_shown_once_and_ended(lake: DriverNode) -> None:
     assert (before, exchange_status(lake, secret)) == (200, 401)
 
 
-def test_others_neither_see_nor_make_secrets(lake: DriverNode) -> None:
+def test_users_cannot_list_create_or_end_secrets(lake: DriverNode) -> None:
     """Members and the users themselves are refused to list, create and end secrets, and their pages have no link."""
     for name in ("bot", "ana"):
         lake.done("POST", f"{API}/lake/users", {"name": name})
@@ -61,7 +61,7 @@ def test_others_neither_see_nor_make_secrets(lake: DriverNode) -> None:
     assert secrets_of(lake) == [row]
 
 
-def test_wrong_forms_make_and_end_nothing(lake: DriverNode) -> None:
+def test_invalid_lifetime_or_foreign_secret_id_is_400(lake: DriverNode) -> None:
     """A lifetime that the form does not offer, and the id of another user's secret, are refused with 400."""
     admin = ConsoleVisitor(lake).sign_in()
     admin.post(PAGE, {"days": "7"})

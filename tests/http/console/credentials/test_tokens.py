@@ -19,7 +19,7 @@ def token_in(text: str) -> str:
     return found[1]
 
 
-def test_token_is_shown_once_and_opens_the_api(admin: ConsoleVisitor) -> None:
+def test_new_token_text_is_shown_once_and_not_cached(admin: ConsoleVisitor) -> None:
     """The answer with the token's text is neither compressed nor cached. The list has the token's name without its
     text.
     """
@@ -36,7 +36,7 @@ def test_token_is_shown_once_and_opens_the_api(admin: ConsoleVisitor) -> None:
     assert row["expires_at"] is not None
 
 
-def test_revoked_token_opens_nothing(admin: ConsoleVisitor) -> None:
+def test_token_is_revoked_by_the_button(admin: ConsoleVisitor) -> None:
     """The button in the list revokes the token; a second time it reports that no token was valid."""
     token = token_in(text_of(admin.post("/console/tokens/create", MAKE | {"days": ""})))
     number = admin.node.done("GET", f"{OWN}/tokens")["tokens"][-1]["id"]
@@ -50,7 +50,7 @@ def test_revoked_token_opens_nothing(admin: ConsoleVisitor) -> None:
     assert "revoked" in admin.read("/console/tokens").text
 
 
-def test_others_see_and_revoke_nothing(lake: DriverNode) -> None:
+def test_member_cannot_see_or_revoke_tokens_of_others(lake: DriverNode) -> None:
     """A member sees only their own tokens, and is refused to revoke another user's."""
     admin, ana = ConsoleVisitor(lake).sign_in(), ConsoleVisitor(lake)
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
@@ -66,7 +66,7 @@ def test_others_see_and_revoke_nothing(lake: DriverNode) -> None:
 @pytest.mark.parametrize(
     "fields", [{}, {"name": "x"}, {"name": " ", "days": "1"}, {"name": "x" * 101, "days": "1"}, {"name": "x", "days": "9999"}]
 )  # fmt: skip
-def test_incomplete_forms_make_nothing(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
+def test_token_needs_a_short_name_and_an_offered_lifetime(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
     """A token needs a short name and an offered lifetime."""
     before = admin.node.done("GET", f"{OWN}/tokens")["tokens"]
 
@@ -75,7 +75,7 @@ def test_incomplete_forms_make_nothing(admin: ConsoleVisitor, fields: dict[str, 
     assert admin.node.done("GET", f"{OWN}/tokens")["tokens"] == before
 
 
-def test_ended_tokens_of_statements_are_left_out(admin: ConsoleVisitor) -> None:
+def test_ended_statement_tokens_are_not_listed(admin: ConsoleVisitor) -> None:
     """The list of tokens omits the short-lived tokens of statements."""
     for name in ("statement 5c75", "laptop"):
         admin.post("/console/tokens/create", MAKE | {"name": name})

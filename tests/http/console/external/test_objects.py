@@ -176,7 +176,7 @@ def test_table_shows_columns_indexes_and_partitions(far: DriverNode) -> None:
     assert not [href for href in page.hrefs if "/drop/" in href or "/rename/" in href]
 
 
-def test_view_and_topic_show_what_the_system_says(far: DriverNode) -> None:
+def test_view_shows_its_query_and_topic_its_configuration(far: DriverNode) -> None:
     """A view has its query and columns, a topic its configuration."""
     admin = ConsoleVisitor(far).sign_in()
 
@@ -195,7 +195,7 @@ def test_missing_objects_are_404(far: DriverNode) -> None:
         assert admin.get(path).status == 404, path
 
 
-def test_refusals_do_not_tell_what_the_system_has(far: DriverNode) -> None:
+def test_refusals_for_existing_and_missing_objects_are_equal(far: DriverNode) -> None:
     """Without the privilege to load an object, the answer is the same for an existing and a missing object.
 
     The privilege for a kind is not enough without USE_CATALOG, and USE_CATALOG is not enough alone.
@@ -212,7 +212,7 @@ def test_refusals_do_not_tell_what_the_system_has(far: DriverNode) -> None:
             assert (visitor.get(path).status, visitor.get(f"{path}x").status) == (403, 403), (user, path)
 
 
-def test_without_a_right_the_system_is_not_called(far: DriverNode, system: FakeSystem) -> None:
+def test_external_system_is_not_called_without_privilege(far: DriverNode, system: FakeSystem) -> None:
     """The server decides about access before it calls the external system."""
     far.done("POST", f"{API}/lake/users", {"name": "ben"})
     ben = ConsoleVisitor(far).sign_in("ben")
@@ -223,7 +223,7 @@ def test_without_a_right_the_system_is_not_called(far: DriverNode, system: FakeS
     assert system.calls == []
 
 
-def test_one_privilege_shows_one_kind(far: DriverNode) -> None:
+def test_each_object_kind_needs_its_own_privilege(far: DriverNode) -> None:
     """USE_SCHEMA shows the schema and the names in it. A table, view or topic needs the privilege of its kind."""
     add_bus(far)
     clicks = CLICKS.replace("/far/", "/bus/")
@@ -239,7 +239,7 @@ def test_one_privilege_shows_one_kind(far: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("path", [SHOP, SCHEMA, ORDERS, LATE, CLICKS])
-def test_a_failure_of_the_system_is_said(far: DriverNode, system: FakeSystem, path: str) -> None:
+def test_failure_of_the_external_system_is_reported(far: DriverNode, system: FakeSystem, path: str) -> None:
     """If the system fails, the page keeps its heading and frame, has the failure's message, and does not call the
     system again for the tree.
     """
@@ -258,7 +258,7 @@ def test_a_failure_of_the_system_is_said(far: DriverNode, system: FakeSystem, pa
     assert len(system.calls) == 1, system.calls
 
 
-def test_a_silent_system_ends_at_its_deadline(system: FakeSystem, tmp_path: Path) -> None:
+def test_unresponsive_system_is_reported_after_the_timeout(system: FakeSystem, tmp_path: Path) -> None:
     """If the system does not answer, the page reports that after `sources.timeout_s`."""
     with node_at(tmp_path / "data", sources=SourcesSection(allowed_addresses=(ADDRESS,), timeout_s=0.5)) as node:
         admin = ConsoleVisitor(add_far(node)).sign_in()
@@ -272,7 +272,7 @@ def test_a_silent_system_ends_at_its_deadline(system: FakeSystem, tmp_path: Path
         assert "The source does not answer in time" in text_of(answer)
 
 
-def test_a_silent_system_holds_no_other_request(far: DriverNode, system: FakeSystem) -> None:
+def test_unresponsive_system_blocks_no_other_request(far: DriverNode, system: FakeSystem) -> None:
     """While one page waits for the system, the node answers others."""
     admin = ConsoleVisitor(far).sign_in()
     headers = {"host": HOST, "cookie": "; ".join(f"{name}={value}" for name, value in admin.cookies.items())}

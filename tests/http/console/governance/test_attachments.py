@@ -42,7 +42,7 @@ def test_tag_is_made_attached_and_detached(admin: ConsoleVisitor) -> None:
     "kind, path, spelled",
     [("catalog", "main", "main"), ("namespace", "main.raw.nyc", "main.raw:nyc"), ("table", "main.raw.nyc.hops", "main.raw:nyc.hops")],
 )  # fmt: skip
-def test_tags_reach_every_depth(admin: ConsoleVisitor, kind: str, path: str, spelled: str) -> None:
+def test_tags_can_be_attached_at_every_depth(admin: ConsoleVisitor, kind: str, path: str, spelled: str) -> None:
     """A tag can be attached to objects at every depth of the tree."""
     admin.post("/console/tags/create", {"metalake": "lake", "name": "pii"})
 
@@ -121,7 +121,7 @@ def test_incomplete_forms_are_refused(admin: ConsoleVisitor, fields: dict[str, s
 
 
 @pytest.mark.parametrize("kind", ["tag", "policy"])
-def test_who_may_not_see_a_tag_or_policy_learns_nothing(admin: ConsoleVisitor, kind: str) -> None:
+def test_hidden_tags_and_policies_are_not_listed(admin: ConsoleVisitor, kind: str) -> None:
     """Hidden tags and policies are in no list of a member, and their pages are refused."""
     node, plural = admin.node, {"tag": "tags", "policy": "policies"}[kind]
     admin.post(f"/console/{plural}/create", MAINTENANCE | {"name": "canary", "comment": "feathers"})
@@ -135,7 +135,7 @@ def test_who_may_not_see_a_tag_or_policy_learns_nothing(admin: ConsoleVisitor, k
 
 
 @pytest.mark.parametrize("kind", ["tag", "policy"])
-def test_attaching_takes_the_right_to_apply_and_to_load(admin: ConsoleVisitor, kind: str) -> None:
+def test_attaching_a_tag_needs_privileges_on_tag_and_table(admin: ConsoleVisitor, kind: str) -> None:
     """Attaching a tag needs privileges on both the tag and the table; a user with only one of them is refused."""
     node, plural = admin.node, {"tag": "tags", "policy": "policies"}[kind]
     custom = {"type": "custom", "content": '{"supportedObjectTypes": ["TABLE"]}'}
@@ -153,7 +153,7 @@ def test_attaching_takes_the_right_to_apply_and_to_load(admin: ConsoleVisitor, k
     assert ConsoleVisitor(node).sign_in("both").post(f"/console/{kind}/attach", fields).status == 303
 
 
-def test_values_take_the_right_to_apply_too(admin: ConsoleVisitor) -> None:
+def test_attaching_a_tag_with_a_value_needs_the_same_right(admin: ConsoleVisitor) -> None:
     """Attaching a tag with a value needs the same right."""
     admin.post("/console/tags/create", {"metalake": "lake", "name": "level"})
     grant(admin.node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -167,7 +167,7 @@ def test_values_take_the_right_to_apply_too(admin: ConsoleVisitor) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tag", "policy"])
-def test_creating_and_disabling_take_their_rights(admin: ConsoleVisitor, kind: str) -> None:
+def test_creating_tags_and_disabling_policies_need_privileges(admin: ConsoleVisitor, kind: str) -> None:
     """Members may not create tags. A user who may apply a policy may not disable it."""
     node, plural = admin.node, {"tag": "tags", "policy": "policies"}[kind]
     admin.post("/console/policies/create", MAINTENANCE)
@@ -180,7 +180,7 @@ def test_creating_and_disabling_take_their_rights(admin: ConsoleVisitor, kind: s
     assert node.done("GET", f"{API}/lake/policies/tidy")["policy"]["enabled"] is True
 
 
-def test_maintenance_policies_take_the_right_to_maintain(admin: ConsoleVisitor) -> None:
+def test_maintenance_policy_needs_the_right_to_maintain(admin: ConsoleVisitor) -> None:
     """Attaching a maintenance policy also needs the right to maintain the table."""
     node = admin.node
     admin.post("/console/policies/create", MAINTENANCE)

@@ -39,7 +39,7 @@ def linked(lake: DriverNode) -> DriverNode:
     return lake
 
 
-def test_one_step_then_three(linked: DriverNode) -> None:
+def test_number_of_steps_bounds_the_graph(linked: DriverNode) -> None:
     """One step shows the direct neighbors, three steps show all objects of the chain, as a picture and as a list."""
     admin = ConsoleVisitor(linked).sign_in()
 
@@ -52,7 +52,7 @@ def test_one_step_then_three(linked: DriverNode) -> None:
     assert ("class", "line dashed back") in far.attributes
 
 
-def test_opened_node_adds_its_steps(linked: DriverNode) -> None:
+def test_open_parameter_adds_steps_of_another_node(linked: DriverNode) -> None:
     """`open` shows the step around another object; a name that does not exist adds nothing."""
     admin = ConsoleVisitor(linked).sign_in()
 
@@ -81,14 +81,14 @@ def test_lineage_needs_the_right_to_load_the_table(linked: DriverNode) -> None:
     assert ConsoleVisitor(linked).sign_in("ana").get(PAGE).status == 403
 
 
-def test_table_leads_to_its_lineage(linked: DriverNode) -> None:
+def test_table_page_links_to_the_lineage_page(linked: DriverNode) -> None:
     """The table's page links to the lineage page, which has a URL of its own."""
     answer = ConsoleVisitor(linked).sign_in().get("/console/o/table/lake/main/raw/flights?tab=lineage")
 
     assert (answer.status, answer.headers["location"]) == (303, PAGE)
 
 
-def test_two_thousand_sources_stay_bounded(lake: DriverNode) -> None:
+def test_page_for_two_thousand_sources_is_bounded(lake: DriverNode) -> None:
     """For a table with 2,000 sources, the picture has a limited number of nodes, the list has 500 lines, and the page
     is smaller than 512 kB. The page counts the omitted ones.
     """
@@ -105,7 +105,7 @@ def test_two_thousand_sources_stay_bounded(lake: DriverNode) -> None:
     assert "The first 500 of 2000" in page.text
 
 
-def test_lineage_is_one_more_tab(linked: DriverNode) -> None:
+def test_lineage_page_has_the_tables_tabs(linked: DriverNode) -> None:
     """The lineage page has the table's tabs, suggests its columns, and labels a file with the end of its path."""
     page = ConsoleVisitor(linked).sign_in().read(PAGE)
 
@@ -126,7 +126,7 @@ def restrict(node: DriverNode, table: str) -> None:
     assert ConsoleVisitor(node).sign_in().post(page, fields).status == 303
 
 
-def test_restricted_readers_of_the_table_get_no_column_name(linked: DriverNode) -> None:
+def test_refusal_for_a_restricted_table_reveals_no_column_name(linked: DriverNode) -> None:
     """The lineage page of a restricted table is refused without any column name, for existing and missing columns."""
     restrict(linked, "flights")
     ana = ConsoleVisitor(linked).sign_in("ana")
@@ -138,7 +138,7 @@ def test_restricted_readers_of_the_table_get_no_column_name(linked: DriverNode) 
     assert "place" in ana.read("/console/o/table/lake/main/raw/flights").text
 
 
-def test_former_columns_of_restricted_tables_have_no_name(lake: DriverNode) -> None:
+def test_former_columns_of_a_restricted_source_are_hidden(lake: DriverNode) -> None:
     """For a restricted source, the page shows names of its current columns but not of former ones; those are shown as
     the table alone.
     """

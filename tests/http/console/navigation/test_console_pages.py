@@ -18,7 +18,7 @@ def sections(page: PageReader) -> set[str]:
     return own & set(page.hrefs)
 
 
-def test_every_entry_opens(lake: DriverNode) -> None:
+def test_navigation_entries_depend_on_the_user_and_open(lake: DriverNode) -> None:
     """The admin, an owner of the metalake and a member get different entries. The entries, and the tabs of the
     operations page, of the first two can be opened.
     """
@@ -39,7 +39,7 @@ def test_every_entry_opens(lake: DriverNode) -> None:
     assert not sections(ana.read("/console/storage")) & (INSPECTED | {OPERATIONS})
 
 
-def test_a_server_without_statements_has_no_worksheet(lake: DriverNode) -> None:
+def test_worksheet_entry_is_hidden_without_statements(lake: DriverNode) -> None:
     """The entry of the worksheet is left out if the server runs no statements."""
     protocol = ConsoleProtocol(ConsoleSite(allows_name_only=True, has_sqlpp=False))
     application = lake.built.application
@@ -50,7 +50,7 @@ def test_a_server_without_statements_has_no_worksheet(lake: DriverNode) -> None:
     assert not [href for href in page.hrefs if href.startswith("/console/worksheet")]
 
 
-def test_pages_are_those_of_routes() -> None:
+def test_entries_are_routed_pages_with_unique_keys() -> None:
     """Each entry is a page of the console, and no two entries have the same key."""
     paths = {route.path for route in CONSOLE_ROUTES if route.method == "GET"}
     keys = [each.key for each in CONSOLE_PAGES if each.key]
@@ -59,7 +59,7 @@ def test_pages_are_those_of_routes() -> None:
     assert len(keys) == len(set(keys))
 
 
-def test_forms_that_create_are_of_those_who_may(lake: DriverNode) -> None:
+def test_create_forms_are_shown_only_with_the_privilege(lake: DriverNode) -> None:
     """The lists of tags and policies have a create form only for callers with the privilege."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     admin, ana = (ConsoleVisitor(lake).sign_in(user) for user in ("admin", "ana"))

@@ -30,13 +30,13 @@ def links(visitor: ConsoleVisitor, text: str) -> list[str]:
         ("sql", "/worksheet?metalake=lake"),
     ],
 )
-def test_pages_are_found_by_their_words(admin: ConsoleVisitor, text: str, path: str) -> None:
+def test_pages_match_by_word_beginnings(admin: ConsoleVisitor, text: str, path: str) -> None:
     """A page is found by the beginnings of its words, and its link works."""
     assert f"/console{path}" in links(admin, text)
     assert admin.get(f"/console{path}").status == 200
 
 
-def test_people_are_found_by_name(lake: DriverNode, admin: ConsoleVisitor) -> None:
+def test_users_groups_and_roles_match_by_name(lake: DriverNode, admin: ConsoleVisitor) -> None:
     """An admin finds users, groups and roles by a part of their name; at most five of each."""
     for number in range(7):
         lake.done("POST", f"{API}/lake/users", {"name": f"kim{number}"})
@@ -52,7 +52,7 @@ def test_people_are_found_by_name(lake: DriverNode, admin: ConsoleVisitor) -> No
     assert admin.get(paths[0]).status == 200
 
 
-def test_a_member_gets_only_links_that_open(lake: DriverNode) -> None:
+def test_member_gets_only_links_to_allowed_pages(lake: DriverNode) -> None:
     """The palette of a member has no links to users that the member may not see, or to pages that are refused."""
     for name in ("ana", "canary"):
         lake.done("POST", f"{API}/lake/users", {"name": name})
@@ -66,7 +66,7 @@ def test_a_member_gets_only_links_that_open(lake: DriverNode) -> None:
             assert ana.get(path).status == 200, path
 
 
-def test_keys_are_named_on_the_page(admin: ConsoleVisitor) -> None:
+def test_keyboard_shortcuts_are_shown_on_the_page(admin: ConsoleVisitor) -> None:
     """The page shows the keys of the search, of the palette and of the list of keys beside the search box."""
     text = text_of(admin.get("/console/"))
     header = text.partition('<div class="layout')[0]

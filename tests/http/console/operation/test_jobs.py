@@ -35,7 +35,7 @@ def test_job_is_listed_shown_and_cancelled(lake: DriverNode, job: str) -> None:
     assert ("post", "/console/job/cancel") not in admin.read(page).actions
 
 
-def test_others_neither_see_nor_cancel(lake: DriverNode, job: str) -> None:
+def test_user_cannot_see_or_cancel_jobs_of_others(lake: DriverNode, job: str) -> None:
     """A user who may run jobs of the template neither sees nor cancels another user's job."""
     grant(lake, "ana", "run_job use_job_template", kind="METALAKE", on="lake")
 
@@ -47,7 +47,7 @@ def test_others_neither_see_nor_cancel(lake: DriverNode, job: str) -> None:
     assert lake.done("GET", f"{JOBS}/{job}")["job"]["status"] == "queued"
 
 
-def test_unknown_jobs_are_missing(lake: DriverNode, job: str) -> None:
+def test_unknown_job_is_404_and_missing_id_400(lake: DriverNode, job: str) -> None:
     """An unknown job id is 404, and a request without an id is refused with 400."""
     admin = ConsoleVisitor(lake).sign_in()
 

@@ -111,7 +111,7 @@ def test_service_accounts_are_listed(lake: DriverNode) -> None:
     assert [each["user"] for each in lake.done("GET", f"{OWN}/service-accounts")["service_accounts"]] == ["robot"]
 
 
-def test_a_service_account_has_its_roles(lake: DriverNode) -> None:
+def test_service_account_roles_are_listed_and_changed(lake: DriverNode) -> None:
     """The list of service accounts names the roles. The account's page assigns and revokes roles, links to the secrets,
     and disables the account.
     """
@@ -147,7 +147,7 @@ def test_a_service_account_is_added_to_the_metalake(lake: DriverNode) -> None:
     assert ("post", "/console/people/create") not in after.actions
 
 
-def test_only_service_admins_see_them(lake: DriverNode) -> None:
+def test_server_state_is_visible_to_service_admins_only(lake: DriverNode) -> None:
     """The metalake's owner and a member are refused, on the pages and over the API."""
     for name in ("olga", "ana"):
         lake.done("POST", f"{API}/lake/users", {"name": name})

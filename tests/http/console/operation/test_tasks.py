@@ -38,7 +38,7 @@ def test_dead_task_is_shown_and_retried(lake: DriverNode) -> None:
     assert "task 990001" in admin.read(f"{PAGE}?state=waiting").text
 
 
-def test_waiting_tasks_say_when_they_run(lake: DriverNode) -> None:
+def test_waiting_tasks_show_the_time_until_they_run(lake: DriverNode) -> None:
     """A task of the future is shown with the time until it runs; an overdue task is shown as due."""
     add_dead_task(lake)
     with closing(sqlite3.connect(lake.data / DATABASE_FILE)) as connection, connection:

@@ -96,7 +96,7 @@ def test_lists_lead_to_pipeline_and_run(lake_of_runs: PipelineLake) -> None:
     assert page.tags.count("path") == 1
 
 
-def test_run_has_time_line_steps_and_findings(lake_of_runs: PipelineLake) -> None:
+def test_active_run_page_shows_time_line_and_findings(lake_of_runs: PipelineLake) -> None:
     """While the run is active the page refreshes its part; each step has a bar or a text."""
     page = lake_of_runs.admin.read(lake_of_runs.page)
     part = text_of(lake_of_runs.admin.get(lake_of_runs.page, x_limnos_part="1"))
@@ -147,7 +147,7 @@ def test_columns_are_compared_only_if_both_schemas_are_known(
     assert ("adds other string" in lake_of_runs.admin.read(lake_of_runs.page).text) is is_shown
 
 
-def test_run_that_lost_its_base_is_not_published(lake_of_runs: PipelineLake) -> None:
+def test_publishing_after_another_clients_commit_is_409(lake_of_runs: PipelineLake) -> None:
     """If another client changed the table since the run's base, publishing is refused with 409 and `main` is not
     moved.
     """
@@ -160,7 +160,7 @@ def test_run_that_lost_its_base_is_not_published(lake_of_runs: PipelineLake) -> 
     assert lake_of_runs.refs()["main"] == 300
 
 
-def test_record_that_names_other_branches_publishes_nothing(lake_of_runs: PipelineLake) -> None:
+def test_run_recording_a_foreign_branch_is_not_published(lake_of_runs: PipelineLake) -> None:
     """A run whose record names a branch other than the run's own is not published, because the run's user wrote the
     record.
     """
@@ -182,7 +182,7 @@ def test_discard_removes_the_branch(lake_of_runs: PipelineLake) -> None:
     assert lake_of_runs.node.done("GET", f"{LAKE}/runs/{lake_of_runs.run}")["state"] == "discarded"
 
 
-def test_cancel_asks_the_process_to_stop(lake_of_runs: PipelineLake) -> None:
+def test_cancelled_run_is_cancelling_until_its_process_ends(lake_of_runs: PipelineLake) -> None:
     """After a cancel, the run is cancelling until its process reports the end."""
     answer = lake_of_runs.admin.post("/console/run/cancel", lake_of_runs.fields)
 
@@ -191,7 +191,7 @@ def test_cancel_asks_the_process_to_stop(lake_of_runs: PipelineLake) -> None:
 
 
 @pytest.mark.parametrize("verb", ["publish", "discard", "cancel"])
-def test_others_change_no_run(lake_of_runs: PipelineLake, verb: str) -> None:
+def test_unauthorized_users_cannot_change_runs(lake_of_runs: PipelineLake, verb: str) -> None:
     """Readers of the table, and users who may only run the pipeline, are refused all changes of the run."""
     node = lake_of_runs.node
     if verb != "cancel":
@@ -209,7 +209,7 @@ def test_others_change_no_run(lake_of_runs: PipelineLake, verb: str) -> None:
     assert node.done("GET", f"{LAKE}/runs/{lake_of_runs.run}")["state"] in {"held", "running"}
 
 
-def test_others_see_no_run(lake_of_runs: PipelineLake) -> None:
+def test_hidden_pipelines_and_runs_are_not_listed(lake_of_runs: PipelineLake) -> None:
     """Lists omit hidden pipelines and runs, and requests for their pages are refused."""
     lake_of_runs.node.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana = ConsoleVisitor(lake_of_runs.node).sign_in("ana")
@@ -234,7 +234,7 @@ def own_pipeline(lake: PipelineLake, user: str, privileges: str) -> ConsoleVisit
     return ConsoleVisitor(lake.node).sign_in(user)
 
 
-def test_owner_of_the_pipeline_publishes_only_what_they_may_write(lake_of_runs: PipelineLake) -> None:
+def test_publishing_needs_write_privilege_on_the_tables(lake_of_runs: PipelineLake) -> None:
     """Publishing needs the privilege to write the run's tables; seeing the run and loading its tables is not enough."""
     lake_of_runs.tell("mart", "skipped")
     lake_of_runs.finish("held")
@@ -251,7 +251,7 @@ def test_owner_of_the_pipeline_publishes_only_what_they_may_write(lake_of_runs: 
     assert lake_of_runs.refs() == {"main": 200}
 
 
-def test_owner_of_the_pipeline_discards_without_removing_branches_of_others(lake_of_runs: PipelineLake) -> None:
+def test_discard_by_a_table_reader_retains_the_branch(lake_of_runs: PipelineLake) -> None:
     """A discard by a user who may only read a table does not delete the run's branch of that table. The page says what
     deletes it.
     """
@@ -265,7 +265,7 @@ def test_owner_of_the_pipeline_discards_without_removing_branches_of_others(lake
     assert lake_of_runs.refs() == {"main": 100, lake_of_runs.branch: 200}
 
 
-def test_publishing_takes_the_right_to_run(lake_of_runs: PipelineLake) -> None:
+def test_publishing_needs_the_privilege_to_run_jobs(lake_of_runs: PipelineLake) -> None:
     """A pipeline's owner who may write the tables cannot publish without the privilege to run jobs."""
     node = lake_of_runs.node
     lake_of_runs.tell("mart", "skipped")
@@ -302,7 +302,7 @@ def test_hidden_tables_and_pipelines_of_a_run_are_no_links(lake_of_runs: Pipelin
     assert TABLE_PAGE not in page.hrefs
 
 
-def test_expectations_have_a_word_a_shape_and_a_colour(lake_of_runs: PipelineLake) -> None:
+def test_expectations_are_shown_as_passed_warning_or_failed(lake_of_runs: PipelineLake) -> None:
     """A violated expectation that only warns is shown as a warning, any other violated one as failed."""
     broken = [
         {**FINDING, "held": False},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from limnos.http.console.pipelines.states import message_text
 
 
-def test_messages_lose_the_rule_that_stands_beside_them() -> None:
+def test_leading_rule_name_is_removed_from_the_message() -> None:
     """The rule's name is removed from a message that begins with it, and only there."""
     assert message_text("unique faa", "unique faa: holds for all of 1,458 rows") == "holds for all of 1,458 rows"
     assert message_text("faa", "the faa: is missing") == "the faa: is missing"

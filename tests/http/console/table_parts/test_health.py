@@ -24,7 +24,7 @@ def written(lake: DriverNode) -> ConsoleVisitor:
     return ConsoleVisitor(lake).sign_in()
 
 
-def test_tab_says_what_is_due_and_what_keeps_snapshots(written: ConsoleVisitor) -> None:
+def test_tab_shows_statistics_and_why_snapshots_are_retained(written: ConsoleVisitor) -> None:
     """The tab has the reason why each snapshot is kept, and the reported statistics. Empty lists say that they are
     empty.
     """
@@ -38,7 +38,7 @@ def test_tab_says_what_is_due_and_what_keeps_snapshots(written: ConsoleVisitor) 
     assert ("post", FORM) in page.actions
 
 
-def test_form_asks_for_an_operation_that_the_tab_lists(written: ConsoleVisitor) -> None:
+def test_requested_operation_is_listed_as_waiting(written: ConsoleVisitor) -> None:
     """The form requests an operation as the user, and the tab lists it as waiting."""
     answer = written.post(FORM, {"operation": "expire"})
 
@@ -78,7 +78,7 @@ def test_unknown_operations_are_refused(written: ConsoleVisitor, fields: dict[st
     assert written.post("/console/maintain/namespace/lake/main/raw", {"operation": "expire"}).status == 400
 
 
-def test_readers_neither_see_nor_ask(written: ConsoleVisitor) -> None:
+def test_readers_cannot_see_the_tab_or_request_operations(written: ConsoleVisitor) -> None:
     """A reader of the table gets a refusal in the tab and may request no operation. A user without rights does not see
     the table.
     """
@@ -98,7 +98,7 @@ def test_readers_neither_see_nor_ask(written: ConsoleVisitor) -> None:
     assert node.done("GET", f"{MAINTENANCE}/operations")["operations"] == []
 
 
-def test_the_deciding_policy_is_named(written: ConsoleVisitor) -> None:
+def test_deciding_policy_is_named_only_if_visible(written: ConsoleVisitor) -> None:
     """The tab names the policy that decides about each operation, with a link. A user who may not see the policy gets
     neither name nor link.
     """

@@ -33,7 +33,7 @@ def test_operations_of_all_tables_are_listed(admin: ConsoleVisitor) -> None:
     assert "/console/maintenance?metalake=lake" in admin.read("/console/").hrefs
 
 
-def test_the_settings_say_who_does_the_work(admin: ConsoleVisitor) -> None:
+def test_missing_executor_and_orphan_setting_are_reported(admin: ConsoleVisitor) -> None:
     """Without an executor, the page says that rewrites by policies do not run. For Lance tables, it names the setting
     that removes orphan files.
     """
@@ -49,7 +49,7 @@ def test_the_settings_say_who_does_the_work(admin: ConsoleVisitor) -> None:
     assert advice not in admin.read(PAGE).text
 
 
-def test_the_time_of_the_last_assessment(admin: ConsoleVisitor) -> None:
+def test_time_of_the_last_assessment_is_shown(admin: ConsoleVisitor) -> None:
     """After an assessment, the page has its time."""
     store, permit = admin.node.built.services.store, upkeep_permit("test")
     before = admin.read(PAGE).text
@@ -60,7 +60,7 @@ def test_the_time_of_the_last_assessment(admin: ConsoleVisitor) -> None:
     assert "Last assessment just now" in admin.read(PAGE).text
 
 
-def test_tables_of_others_are_not_listed(lake: DriverNode) -> None:
+def test_unmaintainable_tables_are_not_listed(lake: DriverNode) -> None:
     """A reader sees no operation on a table that they may not maintain, and no hidden catalog."""
     grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     ConsoleVisitor(lake).sign_in().post(FORM, {"operation": "expire"})
@@ -72,7 +72,7 @@ def test_tables_of_others_are_not_listed(lake: DriverNode) -> None:
     assert lake.done("GET", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations")["operations"] != []
 
 
-def test_inherited_policies_are_called_so(admin: ConsoleVisitor) -> None:
+def test_inherited_policies_are_marked(admin: ConsoleVisitor) -> None:
     """A policy on a namespace is shown on it, and as inherited by its namespaces and tables."""
     fields = {"metalake": "lake", "name": "tidy", "type": "system_iceberg_compaction", "content": "{}"}
     assert admin.post("/console/policies/create", fields).status == 303
@@ -89,7 +89,7 @@ def test_inherited_policies_are_called_so(admin: ConsoleVisitor) -> None:
     assert "/console/policy/lake/tidy" in table.hrefs
 
 
-def test_policies_of_others_are_hidden(admin: ConsoleVisitor) -> None:
+def test_policies_the_reader_may_not_load_are_hidden(admin: ConsoleVisitor) -> None:
     """A reader of a namespace does not see policies that they may not load."""
     admin.node.done("POST", f"{API}/lake/users", {"name": "ana"})
     fields = {"metalake": "lake", "name": "tidy", "type": "system_iceberg_compaction", "content": "{}"}

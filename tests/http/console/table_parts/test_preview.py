@@ -45,7 +45,7 @@ def test_restricted_reader_sees_masks(table: PreviewedTable) -> None:
     assert "Oslo" not in text
 
 
-def test_who_may_load_a_table_sees_no_rows(table: PreviewedTable) -> None:
+def test_load_privilege_alone_shows_no_rows(table: PreviewedTable) -> None:
     """A user who may load the table but not read it gets the name of the missing privilege."""
     grant(table.node, "eve", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
 
@@ -56,7 +56,7 @@ def test_who_may_load_a_table_sees_no_rows(table: PreviewedTable) -> None:
     assert "1111-" not in text
 
 
-def test_dead_worker_is_a_page_with_the_next_step(table: PreviewedTable) -> None:
+def test_failed_preview_is_503_with_advice(table: PreviewedTable) -> None:
     """A failed preview is answered with 503 and advice."""
     bob = ConsoleVisitor(table.node).sign_in("bob")
     table.workers.dies = True
@@ -70,7 +70,7 @@ def test_dead_worker_is_a_page_with_the_next_step(table: PreviewedTable) -> None
     assert "Try again" in page.text
 
 
-def test_rows_of_a_lance_table(table: PreviewedTable) -> None:
+def test_preview_of_a_lance_table_shows_typed_rows(table: PreviewedTable) -> None:
     """The preview of a Lance table has rows with their types. A table without data says so."""
     make_space(table.node, "lance", "s")
     fill(table.node, "lance", "s", "t")

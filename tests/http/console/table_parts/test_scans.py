@@ -21,7 +21,7 @@ def send_report(node: DriverNode) -> None:
     node.runner.run(REPORTS.of(node.built.services).flush())
 
 
-def test_scans_are_told_in_words(lake: DriverNode) -> None:
+def test_scan_report_is_shown_with_filter_and_columns(lake: DriverNode) -> None:
     """A report is shown with its time, user, counts, filter and columns."""
     admin = ConsoleVisitor(lake).sign_in()
     assert "No engine has reported a scan" in admin.read(TAB).text

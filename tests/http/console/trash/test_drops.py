@@ -41,7 +41,7 @@ NOT_DROPPED = {
 """Kinds of the tree without a drop in the console, with the reason."""
 
 
-def test_kinds_with_a_link_are_those_that_can_be_dropped() -> None:
+def test_drop_links_match_the_kinds_of_the_drop_route() -> None:
     """The kinds with a drop link are the kinds that the drop route can drop."""
     assert set(drops._DROPS) == DROPPABLE
 
@@ -52,7 +52,7 @@ def test_each_kind_of_the_tree_is_dropped_or_has_a_reason(kind: Kind) -> None:
     assert (kind in drops._DROPS) is not (kind in NOT_DROPPED), f"_DROPS or NOT_DROPPED needs the kind {kind.word}"
 
 
-def test_a_table_is_dropped_into_the_trash(admin: ConsoleVisitor) -> None:
+def test_dropped_table_is_in_the_trash(admin: ConsoleVisitor) -> None:
     """The table's page links to a confirmation page that describes the drop. After the drop the table is in the
     trash.
     """
@@ -94,7 +94,7 @@ def test_each_kind_is_dropped(admin: ConsoleVisitor) -> None:
         assert admin.get(f"/console/o/{path}").status == 404
 
 
-def test_a_namespace_with_content_stays(admin: ConsoleVisitor) -> None:
+def test_namespace_with_content_cannot_be_dropped(admin: ConsoleVisitor) -> None:
     """The confirmation page of a namespace with content counts the visible objects and has no form. The POST is
     refused.
     """
@@ -106,7 +106,7 @@ def test_a_namespace_with_content_stays(admin: ConsoleVisitor) -> None:
     assert admin.get("/console/o/namespace/lake/main/raw").status == 200
 
 
-def test_others_drop_nothing(lake: DriverNode) -> None:
+def test_reader_cannot_drop_objects(lake: DriverNode) -> None:
     """A reader sees no drop link and no form, and their POST is refused. A hidden object is refused like a missing
     one.
     """
@@ -128,7 +128,7 @@ def test_others_drop_nothing(lake: DriverNode) -> None:
     assert ConsoleVisitor(lake).sign_in().get(f"/console/o/{FLIGHTS}").status == 200
 
 
-def test_a_protected_table_stays(admin: ConsoleVisitor) -> None:
+def test_protected_table_cannot_be_dropped(admin: ConsoleVisitor) -> None:
     """The drop of a protected table is refused with this reason."""
     admin.node.done("PUT", "/api/limnos/v1/metalakes/lake/objects/table/main.raw.flights/protection")
 
@@ -138,7 +138,7 @@ def test_a_protected_table_stays(admin: ConsoleVisitor) -> None:
     assert "protected" in text_of(answer)
 
 
-def test_objects_of_external_systems_stay(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_of_external_systems_cannot_be_dropped(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Objects of external systems cannot be dropped, with this reason. A user who may not see the object is refused
     without the reason.
     """
@@ -180,7 +180,7 @@ def test_an_empty_catalog_is_dropped(admin: ConsoleVisitor) -> None:
     assert admin.get("/console/o/catalog/lake/main").status == 200
 
 
-def test_a_catalog_of_another_system_is_dropped(tmp_path: Path) -> None:
+def test_connector_catalog_with_content_can_be_dropped(tmp_path: Path) -> None:
     """A connector catalog can be dropped whatever its content, which stays in the external system. The system need not
     be reachable.
     """
@@ -197,7 +197,7 @@ def test_a_catalog_of_another_system_is_dropped(tmp_path: Path) -> None:
         assert admin.get("/console/o/catalog/lake/far").status == 404
 
 
-def test_a_user_of_a_catalog_does_not_drop_it(lake: DriverNode) -> None:
+def test_use_catalog_is_not_enough_to_drop_a_catalog(lake: DriverNode) -> None:
     """The privilege to use a catalog is not enough to drop it. A hidden catalog is refused like a missing one."""
     for name in ("files", "hidden"):
         lake.done("POST", f"{LAKE}/catalogs", {"name": name, "type": "FILESET", "provider": "fileset"})
@@ -220,7 +220,7 @@ def test_a_user_of_a_catalog_does_not_drop_it(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("path", ["catalog/lake/main/raw", "table/lake/main"])
-def test_other_paths_are_refused(admin: ConsoleVisitor, path: str) -> None:
+def test_malformed_object_paths_are_refused(admin: ConsoleVisitor, path: str) -> None:
     """A catalog path with levels, and a table path without a namespace, are refused."""
     assert admin.get(f"/console/drop/{path}").status in {400, 404}
     assert admin.post(f"/console/drop/{path}", {}).status in {400, 404}

@@ -32,7 +32,7 @@ def test_readers_of_a_table_are_listed(lake: DriverNode, admin: ConsoleVisitor) 
     assert f"{TABLE}/flights" in page.hrefs
 
 
-def test_hidden_readers_have_no_name(lake: DriverNode) -> None:
+def test_hidden_readers_are_counted_without_names(lake: DriverNode) -> None:
     """Readers of the table that the caller may not load are counted without their names, as on the lineage page."""
     add_table(lake, "raw", "canary")
     tell(lake, ("flights", "canary"))
@@ -45,7 +45,7 @@ def test_hidden_readers_have_no_name(lake: DriverNode) -> None:
     assert "canary" not in page.text
 
 
-def test_a_user_is_not_dropped_by_going_back(lake: DriverNode, admin: ConsoleVisitor) -> None:
+def test_confirmation_page_of_a_principal_links_back(lake: DriverNode, admin: ConsoleVisitor) -> None:
     """The confirmation page for a user, group or role links back to its page."""
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     page = admin.read("/console/people/drop/user/lake/ana")

@@ -14,7 +14,7 @@ def dropped_id(visitor: ConsoleVisitor) -> str:
     return found
 
 
-def test_dropped_table_comes_back(admin: ConsoleVisitor) -> None:
+def test_dropped_table_can_be_restored(admin: ConsoleVisitor) -> None:
     """A dropped table is listed. Restoring it redirects to its page with a notice."""
     assert "Nothing that you may restore" in admin.read("/console/trash?catalog=main").text
     assert admin.node.ask("DELETE", f"{ICEBERG}/namespaces/raw/tables/flights").status == 204
@@ -26,7 +26,7 @@ def test_dropped_table_comes_back(admin: ConsoleVisitor) -> None:
     assert "main.raw.flights is back" in admin.read(answer.headers["location"]).text
 
 
-def test_reader_restores_nothing(lake: DriverNode) -> None:
+def test_reader_cannot_restore_dropped_objects(lake: DriverNode) -> None:
     """A reader sees no dropped object, and a POST with its id is refused."""
     grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     admin = ConsoleVisitor(lake).sign_in()
@@ -40,14 +40,14 @@ def test_reader_restores_nothing(lake: DriverNode) -> None:
     assert dropped_id(admin)
 
 
-def test_made_up_id_is_refused(admin: ConsoleVisitor) -> None:
+def test_unknown_trash_id_is_refused(admin: ConsoleVisitor) -> None:
     """A malformed id is 400, and one that is not in the trash 404."""
     for text, status in (("x", 400), ("999999", 404)):
         answer = admin.post("/console/trash/restore", {"metalake": "lake", "catalog": "main", "id": text})
         assert answer.status == status
 
 
-def test_all_catalogs_are_shown_first(admin: ConsoleVisitor) -> None:
+def test_dropped_objects_of_all_catalogs_are_listed_by_default(admin: ConsoleVisitor) -> None:
     """Without a catalog in the URL, the page lists the newest dropped objects of all catalogs, which can be
     restored.
     """
@@ -64,7 +64,7 @@ def test_all_catalogs_are_shown_first(admin: ConsoleVisitor) -> None:
     assert "Nothing that you may restore is in the trash of this catalog" in only.text
 
 
-def test_page_of_a_dropped_table_names_the_trash(admin: ConsoleVisitor) -> None:
+def test_page_of_a_missing_object_links_to_the_trash(admin: ConsoleVisitor) -> None:
     """The page of a missing object links to the trash, whether or not the object was dropped."""
     admin.node.ask("DELETE", f"{ICEBERG}/namespaces/raw/tables/flights")
 

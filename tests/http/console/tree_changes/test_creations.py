@@ -36,7 +36,7 @@ def test_a_namespace_is_created(admin: ConsoleVisitor, parent: str, path: str) -
 
 
 @pytest.mark.parametrize("name,status", [("", 400), ("nyc", 409), ("x" * 300, 400)])
-def test_a_refused_name_is_said_at_the_form(admin: ConsoleVisitor, name: str, status: int) -> None:
+def test_invalid_or_used_name_shows_the_form_with_a_message(admin: ConsoleVisitor, name: str, status: int) -> None:
     """A name in use or an invalid name shows the form again, with the sent values and the service's message."""
     link = f"/console/create-namespace/{RAW}"
 
@@ -49,7 +49,7 @@ def test_a_refused_name_is_said_at_the_form(admin: ConsoleVisitor, name: str, st
     assert ("already exists" in page.text) is (status == 409)
 
 
-def test_readers_create_nothing(lake: DriverNode) -> None:
+def test_reader_cannot_create_namespaces(lake: DriverNode) -> None:
     """A reader sees no link and no form, and is refused; a hidden or missing parent is refused as its own page is."""
     lake.done("POST", f"{ICEBERG}/namespaces", {"namespace": ["hidden"]})
     add_table(lake, "hidden", "t")
@@ -75,7 +75,7 @@ def test_readers_create_nothing(lake: DriverNode) -> None:
     assert admin.get("/console/o/namespace/lake/main/raw/fresh").status == 404
 
 
-def test_the_privilege_to_create_is_enough(lake: DriverNode) -> None:
+def test_create_schema_privilege_allows_creating_namespaces(lake: DriverNode) -> None:
     """A user with CREATE_SCHEMA on a namespace may create namespaces in it, but not in the catalog."""
     grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(lake, "ana", "use_schema create_schema", kind="SCHEMA", on="main.raw")
@@ -86,7 +86,7 @@ def test_the_privilege_to_create_is_enough(lake: DriverNode) -> None:
     assert ana.post(f"/console/create-namespace/{MAIN}", {"name": "fresh"}).status == 403
 
 
-def test_schemas_that_do_not_nest_have_no_form(admin: ConsoleVisitor) -> None:
+def test_flat_schemas_have_no_form_for_nested_schemas(admin: ConsoleVisitor) -> None:
     """In a catalog with flat schemas, the catalog's page has the link and a schema's page does not. A POST for a nested
     schema is refused.
     """
@@ -102,7 +102,7 @@ def test_schemas_that_do_not_nest_have_no_form(admin: ConsoleVisitor) -> None:
     assert admin.post("/console/create-namespace/catalog/lake/ml", {"name": "fresh"}).status == 303
 
 
-def test_tables_contain_no_namespace(admin: ConsoleVisitor) -> None:
+def test_parent_of_another_kind_returns_400(admin: ConsoleVisitor) -> None:
     """A parent of another kind is refused with 400, and a missing parent is 404."""
     flights = "/console/create-namespace/table/lake/main/raw/flights"
 

@@ -35,7 +35,7 @@ def full(admin: ConsoleVisitor) -> ConsoleVisitor:
     return admin
 
 
-def test_kinds_with_a_link_are_those_that_can_be_renamed() -> None:
+def test_rename_links_match_the_kinds_of_the_rename_route() -> None:
     """The kinds with a rename link are the kinds that the rename route can rename."""
     assert set(renames._RENAMES) == RENAMABLE
 
@@ -62,7 +62,7 @@ def test_each_kind_is_renamed(full: ConsoleVisitor, path: str) -> None:
     assert full.post(link, {"name": "x"}).status == 404
 
 
-def test_grants_and_tags_stay(admin: ConsoleVisitor) -> None:
+def test_rename_keeps_grants_and_tags(admin: ConsoleVisitor) -> None:
     """Grants and tags of a renamed object apply under the new name, and not to a new object under the former name."""
     node = admin.node
     node.done("POST", f"{LAKE}/tags", {"name": "pii", "comment": "", "properties": {}})
@@ -83,7 +83,9 @@ def test_grants_and_tags_stay(admin: ConsoleVisitor) -> None:
     "name,status,words",
     [("", 400, "Give the new name"), ("nyc", 409, "nyc"), ("other", 409, "already exists"), ("x" * 300, 400, "x")],
 )
-def test_a_refused_name_is_said_at_the_form(admin: ConsoleVisitor, name: str, status: int, words: str) -> None:
+def test_invalid_or_used_name_shows_the_form_with_a_message(
+    admin: ConsoleVisitor, name: str, status: int, words: str
+) -> None:
     """A name in use or an invalid name shows the form again with the sent name and the service's message. Nothing is
     renamed.
     """
@@ -104,7 +106,7 @@ def test_a_refused_name_is_said_at_the_form(admin: ConsoleVisitor, name: str, st
     assert admin.get(link.replace("/rename/", "/o/")).status == 200
 
 
-def test_a_taken_name_of_a_catalog_or_view_is_said_at_the_form(full: ConsoleVisitor) -> None:
+def test_used_name_of_catalog_or_view_shows_the_form_with_a_message(full: ConsoleVisitor) -> None:
     """A name in use by a catalog or a view shows the form again, with the service's message and status."""
     for path, name in (("catalog/lake/main", "vectors"), ("view/lake/main/raw/late", "flights")):
         answer = full.post(f"/console/rename/{path}", {"name": name})
@@ -113,7 +115,7 @@ def test_a_taken_name_of_a_catalog_or_view_is_said_at_the_form(full: ConsoleVisi
         assert full.get(f"/console/o/{path}").status == 200
 
 
-def test_a_hostile_name_is_text(admin: ConsoleVisitor) -> None:
+def test_name_with_markup_is_escaped(admin: ConsoleVisitor) -> None:
     """A name with markup is escaped in the form, in the message and on the page of the renamed object."""
     answer = admin.post(f"/console/rename/{FLIGHTS}", {"name": NASTY})
     page = PageReader(text_of(answer) if answer.status != 303 else text_of(admin.get(answer.headers["location"])))
@@ -122,7 +124,7 @@ def test_a_hostile_name_is_text(admin: ConsoleVisitor) -> None:
     assert page.faults == []
 
 
-def test_readers_rename_nothing(lake: DriverNode) -> None:
+def test_reader_cannot_rename_objects(lake: DriverNode) -> None:
     """A reader sees no link and no form, and their POST is refused. A hidden object is refused like a missing one."""
     add_table(lake, "raw", "hidden")
     lake.done("POST", f"{ICEBERG}/namespaces/raw/views", VIEW)
@@ -147,7 +149,7 @@ def test_readers_rename_nothing(lake: DriverNode) -> None:
     assert ConsoleVisitor(lake).sign_in().get(f"/console/o/{FLIGHTS}").status == 200
 
 
-def test_the_right_to_modify_a_table_renames_it(lake: DriverNode) -> None:
+def test_modify_table_privilege_is_enough_to_rename_a_table(lake: DriverNode) -> None:
     """MODIFY_TABLE is enough to see the rename link of a table and to rename it; ownership is not required."""
     grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(lake, "ana", "modify_table", kind="TABLE", on="main.raw.flights")
@@ -157,7 +159,7 @@ def test_the_right_to_modify_a_table_renames_it(lake: DriverNode) -> None:
     assert ana.post(f"/console/rename/{FLIGHTS}", {"name": "trips"}).status == 303
 
 
-def test_objects_of_external_systems_stay(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_of_external_systems_cannot_be_renamed(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
     """Objects of external systems cannot be renamed, with this reason. A user who may not see the object is refused
     without the reason.
     """
@@ -174,7 +176,7 @@ def test_objects_of_external_systems_stay(admin: ConsoleVisitor, monkeypatch: py
         assert "external" not in text_of(answer)
 
 
-def test_other_kinds_are_refused(admin: ConsoleVisitor) -> None:
+def test_kinds_without_rename_are_refused(admin: ConsoleVisitor) -> None:
     """A kind that cannot be renamed is refused before the object is loaded."""
     answer = admin.post("/console/rename/model/lake/main/raw/m", {"name": "x"})
 

@@ -30,7 +30,7 @@ def is_made(visitor: ConsoleVisitor) -> bool:
     return visitor.get("/console/o/namespace/lake/main/made").status == 200
 
 
-def test_a_reload_repeats_no_change(admin: ConsoleVisitor) -> None:
+def test_reload_does_not_repeat_a_change(admin: ConsoleVisitor) -> None:
     """The second POST of a form executes nothing, and keeps text and mode; its page has a form with another id."""
     change(admin, CREATE, "one")
     change(admin, DROP, "two")
@@ -46,7 +46,7 @@ def test_a_reload_repeats_no_change(admin: ConsoleVisitor) -> None:
     assert is_made(admin)
 
 
-def test_reads_and_wrong_statements_are_run_again(admin: ConsoleVisitor) -> None:
+def test_reload_repeats_reads_and_invalid_statements(admin: ConsoleVisitor) -> None:
     """A form whose statements only read, or are wrong, is executed again at each reload."""
     assert admin.post(PAGE, {"text": "CREATE DATAVRSE made;", "mode": "change", "id": "one"}).status == 400
     change(admin, "SELECT VALUE 1;", "one")
@@ -56,7 +56,7 @@ def test_reads_and_wrong_statements_are_run_again(admin: ConsoleVisitor) -> None
     assert is_made(admin)
 
 
-def test_ids_are_of_one_user_and_bounded(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_form_ids_are_per_user_and_limited(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A form id counts for one user only, and a node forgets the oldest ids beyond a limit."""
     monkeypatch.setattr(service, "CHANGE_IDS_MAX", 2)
     grant(lake, "ana", "use_catalog use_schema create_schema", kind="CATALOG", on="main")
@@ -69,7 +69,7 @@ def test_ids_are_of_one_user_and_bounded(lake: DriverNode, monkeypatch: pytest.M
     assert ALREADY not in change(admin, "CREATE DATAVERSE d;", "one")
 
 
-def test_each_change_needs_a_choice(admin: ConsoleVisitor) -> None:
+def test_form_returns_to_read_only_mode_after_a_change(admin: ConsoleVisitor) -> None:
     """After a change the form selects the mode that only reads, and the page says that the statements were executed."""
     page = change(admin, CREATE, "one")
 
@@ -77,7 +77,7 @@ def test_each_change_needs_a_choice(admin: ConsoleVisitor) -> None:
     assert "The statements were executed." in page
 
 
-def test_the_sample_names_a_visible_table(lake: DriverNode) -> None:
+def test_sample_query_names_a_visible_or_fictitious_table(lake: DriverNode) -> None:
     """The empty field suggests a query over a table that the user may see, or over a fictitious one."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     admin, ana = (ConsoleVisitor(lake).sign_in(user).read(PAGE) for user in ("admin", "ana"))

@@ -34,7 +34,7 @@ def run(visitor: ConsoleVisitor, text: str, *, status: int = 200, **fields: str)
     return PageReader(text_of(answer))
 
 
-def test_results_as_a_table(admin: ConsoleVisitor) -> None:
+def test_results_are_shown_as_a_table(admin: ConsoleVisitor) -> None:
     """Objects are shown with a column per field, which some may lack; other results have one column."""
     page = run(admin, 'SELECT VALUE r FROM [{"a": 1, "b": "<b>x</b>"}, {"a": null, "c": [1, 2]}, 7] AS r;')
 
@@ -46,7 +46,7 @@ def test_results_as_a_table(admin: ConsoleVisitor) -> None:
     assert "b" not in page.tags
 
 
-def test_results_as_json_and_plan(admin: ConsoleVisitor) -> None:
+def test_results_are_shown_as_json_and_query_plan(admin: ConsoleVisitor) -> None:
     """JSON is indented, and the plan of a query is shown without running it; a change has no plan."""
     assert '{ "a": 1 }' in run(admin, "SELECT VALUE {'a': 1};", view="json").text
     plan = run(admin, "SELECT VALUE 12345 + 1;", view="plan")
@@ -55,7 +55,7 @@ def test_results_as_json_and_plan(admin: ConsoleVisitor) -> None:
     assert "Only queries have a plan" in run(admin, "CREATE DATAVERSE x;", view="plan", mode="change", status=400).text
 
 
-def test_only_reads_unless_asked(admin: ConsoleVisitor) -> None:
+def test_change_without_the_option_is_not_executed(admin: ConsoleVisitor) -> None:
     """A change needs the option that allows it; without it nothing is changed."""
     refusal = run(admin, "CREATE DATAVERSE made;", status=400).text
     assert "not supported in read-only mode" in refusal
@@ -67,7 +67,7 @@ def test_only_reads_unless_asked(admin: ConsoleVisitor) -> None:
     assert admin.get("/console/o/namespace/lake/main/made").status == 200
 
 
-def test_reading_the_page_runs_nothing(admin: ConsoleVisitor) -> None:
+def test_link_fills_the_field_without_running_the_statement(admin: ConsoleVisitor) -> None:
     """A link with a text fills the field with it, and does not run it."""
     page = text_of(admin.get(f"{PAGE}?text=DROP+DATAVERSE+main.raw%3B%3C/textarea%3E&mode=change"))
 
@@ -76,7 +76,7 @@ def test_reading_the_page_runs_nothing(admin: ConsoleVisitor) -> None:
     assert admin.get("/console/o/namespace/lake/main/raw").status == 200
 
 
-def test_rights_are_the_users_own(lake: DriverNode) -> None:
+def test_statements_run_with_the_rights_of_the_user(lake: DriverNode) -> None:
     """A user who is not in the metalake is refused. A member without rights sees no names and cannot change
     anything.
     """
@@ -92,7 +92,7 @@ def test_rights_are_the_users_own(lake: DriverNode) -> None:
         run(stranger, text, status=status)
 
 
-def test_wrong_statements_keep_their_text(admin: ConsoleVisitor) -> None:
+def test_failed_statement_shows_error_and_retains_text(admin: ConsoleVisitor) -> None:
     """An error is shown with its code and position, and the field keeps the text."""
     page = run(admin, "SELEKT <1>;", status=400)
 
@@ -132,7 +132,7 @@ def test_wide_results_are_cut(admin: ConsoleVisitor) -> None:
     assert "10 more columns are not shown" in run(admin, f"SELECT VALUE {{{fields}}};").text
 
 
-def test_late_statement_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_statement_is_cancelled_at_its_deadline(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
     """A statement that exceeds its deadline is cancelled, and the page advises using a client."""
     monkeypatch.setattr(service, "TIMEOUT_S", 0.3)
     slow = "SELECT VALUE count(*) FROM range(1, 900000) AS a, range(1, 900000) AS b;"
@@ -140,7 +140,7 @@ def test_late_statement_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPa
     assert "limnos sql" in run(admin, slow, status=400).text
 
 
-def test_late_statement_while_the_engine_starts(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deadline_during_engine_start_offers_a_retry(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the deadline passes while the engine starts, the page says so without an error, keeps the text, and has a
     button that runs the statement again.
     """
@@ -173,13 +173,13 @@ def test_late_statement_while_the_engine_starts(lake: DriverNode, monkeypatch: p
         ),
     ],
 )
-def test_hints(admin: ConsoleVisitor, text: str, hint: str) -> None:
+def test_errors_have_hints_about_probable_mistakes(admin: ConsoleVisitor, text: str, hint: str) -> None:
     """An error has a hint about the probable mistake."""
     page = run(admin, text, status=400).text
     assert hint in page, page
 
 
-def test_own_run_is_cancelled_and_nobody_elses(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_can_cancel_only_own_statements(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """The button cancels the user's own statement. The id of another user's statement cancels nothing."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     requests = REQUESTS.of(lake.built.services)
@@ -198,7 +198,7 @@ def test_own_run_is_cancelled_and_nobody_elses(lake: DriverNode, monkeypatch: py
     assert stopped == ["client_context_id x False"]
 
 
-def test_running_statement_ends_at_its_cancel(lake: DriverNode) -> None:
+def test_cancelled_statement_reports_its_cancellation(lake: DriverNode) -> None:
     """A running statement is cancelled by its id and reports that."""
     ctx = Context(lake.built.services, Credential("admin", expires_ms=1 << 62), "r")
     text = "SELECT VALUE count(*) FROM range(1, 900000) AS a, range(1, 900000) AS b;"
@@ -217,7 +217,7 @@ def test_running_statement_ends_at_its_cancel(lake: DriverNode) -> None:
     assert "cancelled" in lake.runner.run(both())
 
 
-def test_no_worksheet_without_statements(admin: ConsoleVisitor) -> None:
+def test_worksheet_is_missing_without_sqlpp(admin: ConsoleVisitor) -> None:
     """A server without SQL++ has no worksheet."""
     application = admin.node.built.application
     protocol = ConsoleProtocol(ConsoleSite(allows_name_only=True, has_sqlpp=False))
@@ -227,7 +227,7 @@ def test_no_worksheet_without_statements(admin: ConsoleVisitor) -> None:
     assert admin.post(PAGE, {"text": "SELECT VALUE 1;"}).status == 404
 
 
-def test_results_as_a_csv_file(admin: ConsoleVisitor) -> None:
+def test_results_can_be_downloaded_as_csv(admin: ConsoleVisitor) -> None:
     """Results can be downloaded as a CSV file with a header. Nested values are JSON, and null and missing are empty."""
     text = 'SELECT VALUE r FROM [{"a": 1, "b": "x, \\"y\\""}, {"a": null, "c": [1, 2]}, 7] AS r;'
 
@@ -240,7 +240,7 @@ def test_results_as_a_csv_file(admin: ConsoleVisitor) -> None:
     assert answer.body.decode().split("\r\n") == ["a,b,c,value", '1,"x, ""y""",,', ',,"[1,2]",', ",,,7", ""]
 
 
-def test_a_cut_csv_file_says_so(admin: ConsoleVisitor) -> None:
+def test_name_of_a_truncated_csv_file_has_the_result_count(admin: ConsoleVisitor) -> None:
     """The name of an incomplete CSV file has the number of its results. An error is a page, not a file."""
     answer = admin.post(PAGE, {"text": "SELECT VALUE n FROM range(1, 600) AS n;", "view": "csv"})
 
@@ -248,7 +248,7 @@ def test_a_cut_csv_file_says_so(admin: ConsoleVisitor) -> None:
     assert "ASX1001" in run(admin, "SELEKT <1>;", view="csv", status=400).text
 
 
-def test_errors_have_hints(admin: ConsoleVisitor) -> None:
+def test_hints_name_reserved_words_and_similar_datasets(admin: ConsoleVisitor) -> None:
     """The hint of an error names a reserved word, or similar dataset names that the user may see."""
     reserved = run(admin, "SELECT VALUE f FROM raw.flights AS f;", status=400).text
     misspelt = run(admin, "SELECT VALUE f FROM `raw`.flihgts AS f;", status=400).text
@@ -259,7 +259,7 @@ def test_errors_have_hints(admin: ConsoleVisitor) -> None:
     assert "All datasets that you may read" in other
 
 
-def test_hints_name_no_hidden_dataset(lake: DriverNode) -> None:
+def test_hints_do_not_reveal_hidden_datasets(lake: DriverNode) -> None:
     """Hints for a user without rights contain no dataset name."""
     lake.done("POST", f"{API}/lake/users", {"name": "ana"})
     ana = ConsoleVisitor(lake).sign_in("ana")
@@ -270,14 +270,14 @@ def test_hints_name_no_hidden_dataset(lake: DriverNode) -> None:
     assert "flights" not in PageReader(text_of(answer)).text
 
 
-def test_numbers_stand_below_their_heading(admin: ConsoleVisitor) -> None:
+def test_headings_are_aligned_with_numeric_columns(admin: ConsoleVisitor) -> None:
     """The heading of a column of numbers is aligned like the numbers."""
     answer = admin.post(PAGE, {"text": 'SELECT VALUE r FROM [{"a": 1, "b": "x"}] AS r;'})
 
     assert '<th scope="col" class="number">a</th><th scope="col">b</th>' in text_of(answer)
 
 
-def test_hints_of_long_lines_are_cheap(admin: ConsoleVisitor) -> None:
+def test_hints_of_long_lines_need_no_quadratic_time(admin: ConsoleVisitor) -> None:
     """The search for a name in front of an error is bounded: a line of 60,000 letters does not take quadratic time."""
     began = time.thread_time()
     for text in (f"SELECT VALUE {'a' * 60_000}+ . raw;", f"SELECT VALUE {'a' * 60_000}+ order;"):

@@ -53,7 +53,9 @@ def query_link(page: PageReader) -> list[str]:
 
 
 @pytest.mark.parametrize("href, name", [(HOPS, "hops"), (ODD_HREF, ODD)])
-def test_the_connect_tabs_statement_runs(lake: DriverNode, engine: RecordingEngine, href: str, name: str) -> None:
+def test_connect_tab_command_runs_for_a_nested_table(
+    lake: DriverNode, engine: RecordingEngine, href: str, name: str
+) -> None:
     """The command of the Connect tab runs over the query service for a table in a nested namespace."""
     page = ConsoleVisitor(lake).sign_in().read(f"{href}?tab=connect")
     (command,) = [each for each in page.words if each.strip().startswith("limnos sql")]
@@ -62,7 +64,7 @@ def test_the_connect_tabs_statement_runs(lake: DriverNode, engine: RecordingEngi
     assert [(each.dataverse, each.name) for each in engine.jobs[0].reads] == [(("raw", "nyc"), name)]
 
 
-def test_no_statement_for_another_catalog(lake: DriverNode) -> None:
+def test_table_of_an_unsupported_catalog_has_no_command_or_link(lake: DriverNode) -> None:
     """A table of a catalog that statements cannot read has neither the command nor the link."""
     lake.done("POST", f"{API}/lake/catalogs", CATALOG)
     lake.done("POST", "/iceberg/v1/lake.other/namespaces", {"namespace": ["raw"], "properties": {}})
@@ -78,7 +80,9 @@ def test_no_statement_for_another_catalog(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("href", [HOPS, ODD_HREF])
-def test_the_query_link_opens_a_statement_that_runs(lake: DriverNode, engine: RecordingEngine, href: str) -> None:
+def test_query_link_fills_the_worksheet_with_a_valid_statement(
+    lake: DriverNode, engine: RecordingEngine, href: str
+) -> None:
     """The link fills the worksheet without running the statement. The statement runs when it is sent."""
     admin = ConsoleVisitor(lake).sign_in()
     page = admin.read(href)
@@ -91,7 +95,7 @@ def test_the_query_link_opens_a_statement_that_runs(lake: DriverNode, engine: Re
     assert len(engine.jobs) == 1
 
 
-def test_the_query_link_needs_the_right_to_read(lake: DriverNode) -> None:
+def test_query_link_needs_the_read_privilege(lake: DriverNode) -> None:
     """A user without the privilege to read the table gets no link; a reader gets it."""
     for user, privilege in (("ana", "modify_table"), ("ben", "select_table")):
         grant(lake, user, f"use_catalog use_schema {privilege}", kind="CATALOG", on="main")
@@ -100,7 +104,7 @@ def test_the_query_link_needs_the_right_to_read(lake: DriverNode) -> None:
     assert query_link(ConsoleVisitor(lake).sign_in("ana").read(HOPS)) == []
 
 
-def test_no_query_link_without_statements(admin: ConsoleVisitor) -> None:
+def test_query_link_and_command_are_missing_without_sqlpp(admin: ConsoleVisitor) -> None:
     """A server without SQL++ has neither the link nor the command."""
     application = admin.node.built.application
     protocol = ConsoleProtocol(ConsoleSite(allows_name_only=True, has_sqlpp=False))

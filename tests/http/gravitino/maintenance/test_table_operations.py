@@ -69,7 +69,7 @@ def lines(*records: dict[str, Any], **more: object) -> dict[str, object]:
     return {"calculatorName": "local-stats-calculator", "statisticsPayload": text, **more}
 
 
-def test_jobs_of_a_policy(node: DriverNode) -> None:
+def test_policy_creates_jobs_for_recommended_tables(node: DriverNode) -> None:
     """Tables with a finding are recommended, most urgent first; without `dryRun` each gets one job."""
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     dry = strategy(node, "main.a.t", "main.a.u", dryRun=True).json()
@@ -99,7 +99,7 @@ def test_jobs_have_the_options_of_the_policy(node: DriverNode) -> None:
     assert {(each["path"][-1], each["options"]["min-input-files"]) for each in leased} == {("t", "1000"), ("u", "1000")}
 
 
-def test_policies_that_ask_for_nothing(node: DriverNode) -> None:
+def test_policy_that_does_not_apply_creates_no_jobs(node: DriverNode) -> None:
     """A policy that does not apply, is disabled, or is about other operations creates no jobs and returns a reason for
     each table. A missing policy is 404, and one of another type is refused.
     """
@@ -121,7 +121,7 @@ def test_policies_that_ask_for_nothing(node: DriverNode) -> None:
         assert (answer.status, text in str(answer.body)) == (status, True), answer.body
 
 
-def test_policies_for_which_another_one_decides(node: DriverNode) -> None:
+def test_overriding_policy_is_named_in_the_reason(node: DriverNode) -> None:
     """If another policy decides about an operation, the reason has its type, and its name if the caller may load it."""
     add_policy(node, "whole", WHOLE, {"compact": True}, on="main", kind="catalog")
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
@@ -139,7 +139,7 @@ def test_policies_for_which_another_one_decides(node: DriverNode) -> None:
     assert decides == {"small": ["compact", "deletes"], "whole": ["manifests"]}
 
 
-def test_the_bodies_of_the_guide(node: DriverNode) -> None:
+def test_request_bodies_of_the_guide_are_accepted(node: DriverNode) -> None:
     """The routes accept the request bodies of the guide."""
     add_policy(node, "compact", WHOLE, {}, on="main", kind="catalog")
     text = GUIDE.read_text(encoding="utf-8").replace("main.raw.trips", "main.a.t").replace("'$started'", "1700000000")
@@ -151,7 +151,7 @@ def test_the_bodies_of_the_guide(node: DriverNode) -> None:
     }  # fmt: skip
 
 
-def test_jobs_of_statistics(node: DriverNode) -> None:
+def test_statistics_request_creates_one_job_per_table(node: DriverNode) -> None:
     """Each table gets a job of the built-in template for statistics. For metrics, no job is created."""
     path = f"{OPS}/update-stats-jobs"
     options = {
@@ -167,7 +167,7 @@ def test_jobs_of_statistics(node: DriverNode) -> None:
     assert node.post(path, {"identifiers": ["main.a.t"], "updateMode": "x"}).status == 400
 
 
-def test_statistics_from_lines(node: DriverNode) -> None:
+def test_statistics_are_imported_from_lines(node: DriverNode) -> None:
     """Statistics of tables and partitions are returned by the statistics routes. Lines about tables that were not
     requested are ignored.
     """
@@ -196,7 +196,7 @@ def test_statistics_from_lines(node: DriverNode) -> None:
         ({"identifier": "main.a.t", "cost": 1}, "custom-"), ({**LINE, "identifier": "a.t"}, "catalog.schema.table"),
     ],
 )  # fmt: skip
-def test_lines_that_are_refused(node: DriverNode, record: dict[str, Any], text: str) -> None:
+def test_malformed_line_is_refused(node: DriverNode, record: dict[str, Any], text: str) -> None:
     """A malformed line is refused with the reason, and nothing is written."""
     answer = node.post(f"{OPS}/statistics", lines(record))
 
@@ -231,7 +231,7 @@ def test_a_bad_later_line_writes_nothing(node: DriverNode, bad: dict[str, Any]) 
         assert len(node.get(f"{API}/lake/objects/table/main.a.{table}/statistics").json()["statistics"]) == 1
 
 
-def test_a_line_that_is_nested_too_deeply(node: DriverNode) -> None:
+def test_too_deeply_nested_line_is_refused(node: DriverNode) -> None:
     """A line that is nested too deeply is refused as malformed."""
     text = f'{{"identifier": "main.a.t", "custom-deep": {"[" * 3_000}{"]" * 3_000}}}'
     answer = node.post(f"{OPS}/statistics", {"calculatorName": "x", "statisticsPayload": text})
@@ -246,7 +246,7 @@ class SetOnly(list[str]):
         raise AssertionError(f"the list is searched for {key}")
 
 
-def test_lines_are_not_compared_with_all_tables(node: DriverNode) -> None:
+def test_lines_are_not_compared_with_each_table(node: DriverNode) -> None:
     """The server does not compare each line with each table: a body of 64 KiB can have 1,000 lines and name thousands
     of tables.
     """
@@ -285,7 +285,7 @@ def test_metrics_are_encoded_table_by_table(node: DriverNode, monkeypatch: pytes
     assert (len(at), len(set(at))) == (6, 4)  # for each monitored table, the values before and after the given time
 
 
-def test_metrics_of_tables_and_jobs(node: DriverNode) -> None:
+def test_metrics_of_tables_and_jobs_are_evaluated(node: DriverNode) -> None:
     """Metrics of tables come from their snapshots and those of jobs from their operations. A table with a growing
     number of files fails its evaluation. Unsupported parameters are refused.
     """
@@ -334,7 +334,7 @@ def requests(table: str, job: str) -> list[tuple[str, str, object]]:
     ]
 
 
-def test_who_may_ask(node: DriverNode) -> None:
+def test_operations_need_modify_privilege_on_every_table(node: DriverNode) -> None:
     """Each operation needs the privilege to modify every one of its tables. The privilege to read them, or to modify
     another table, is not enough.
     """
@@ -365,7 +365,7 @@ def test_who_may_ask(node: DriverNode) -> None:
     assert {status for target, status in writer if target != "/metrics"} == {200}, writer
 
 
-def test_bad_requests(node: DriverNode) -> None:
+def test_invalid_requests_are_refused(node: DriverNode) -> None:
     """Invalid table names, missing tables, too many tables, and another metalake are refused."""
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     for tables, status in ((["t"], 400), (["main.a"], 400), ([], 400), (["main.a.none"], 404), (["none.a.t"], 404)):
@@ -377,7 +377,7 @@ def test_bad_requests(node: DriverNode) -> None:
     assert node.post(f"{OPS}/strategy-jobs?metalake=lake", body).status == 200
 
 
-def test_a_compaction_passes(node: DriverNode) -> None:
+def test_compacted_table_passes_its_evaluation(node: DriverNode) -> None:
     """A table with fewer files after a rewrite passes its evaluation."""
     made = HistoryTable(node, "v")
     made.append(3)

@@ -27,7 +27,7 @@ def rule(action: ExpectationAction = ExpectationAction.FAIL, tolerated: float = 
         (1e-9, 1, 1_000_000_000, True),
     ],
 )
-def test_share_is_held_exactly(tolerated: float, bad: int, rows: int, held: bool) -> None:
+def test_tolerated_share_is_compared_without_rounding(tolerated: float, bad: int, rows: int, held: bool) -> None:
     """The tolerated share is compared as the declared decimal number, without rounding."""
     found = finding(rule(tolerated=tolerated), broken=bad, checked=rows)
 
@@ -35,7 +35,7 @@ def test_share_is_held_exactly(tolerated: float, bad: int, rows: int, held: bool
     assert has_failed_expectation([found]) is not held
 
 
-def test_warning_never_forbids() -> None:
+def test_violated_warning_does_not_prevent_publication() -> None:
     """A violated rule with the action `warn` is reported and does not prevent the publication."""
     found = finding(rule(ExpectationAction.WARN), broken=3, checked=3)
 
@@ -44,14 +44,14 @@ def test_warning_never_forbids() -> None:
 
 
 @pytest.mark.parametrize("action", [ExpectationAction.DROP, ExpectationAction.QUARANTINE])
-def test_rows_taken_out_are_limited_only_by_a_share(action: ExpectationAction) -> None:
+def test_removed_rows_violate_rule_only_beyond_share(action: ExpectationAction) -> None:
     """Rows that are dropped or quarantined do not violate a rule, unless they exceed a declared share."""
     assert finding(rule(action), broken=9, checked=10).held
     assert finding(rule(action, 0.5), broken=5, checked=10).held
     assert has_failed_expectation([finding(rule(action, 0.5), broken=6, checked=10)])
 
 
-def test_message_says_what_became_of_the_rows() -> None:
+def test_message_has_counts_action_and_share() -> None:
     """The message has the counts, the action, and the tolerated share."""
     assert finding(rule(ExpectationAction.DROP, 0.01), broken=25, checked=1000).message == (
         "r: 25 of 1,000 rows (2.5%) violate it; they were dropped; 1% may"
@@ -60,7 +60,7 @@ def test_message_says_what_became_of_the_rows() -> None:
     assert finding(rule(), broken=0, checked=1000).message == "r: holds for all of 1,000 rows"
 
 
-def test_share_has_no_idle_digits() -> None:
+def test_share_is_shown_without_trailing_zeros() -> None:
     """A share is shown without trailing zeros."""
     assert [format_share(0.01), format_share(0.0025), format_share(1), format_share(1 / 3)] == [
         "1%",

@@ -60,7 +60,7 @@ def ten(spark: SparkSession) -> DataFrame:
     return spark.range(10).selectExpr("id", "CASE WHEN id <> 3 THEN id * 10 END AS v")
 
 
-def test_counts_are_of_the_write(here: SparkSession, corner: Parts) -> None:
+def test_violations_are_counted_during_the_write(here: SparkSession, corner: Parts) -> None:
     """All rules are counted while the rows are written; NULL violates a rule; samples are of violating rows."""
     rules = RowRules(
         step(
@@ -88,7 +88,7 @@ def test_counts_are_of_the_write(here: SparkSession, corner: Parts) -> None:
     assert not has_failed_expectation(findings[1:])
 
 
-def test_counts_of_what_is_not_deterministic_are_those_of_the_rows_written(here: SparkSession, corner: Parts) -> None:
+def test_counts_of_nondeterministic_source_match_written_rows(here: SparkSession, corner: Parts) -> None:
     """If each reading of the source gives different rows, the counts are those of the written rows."""
     rules = RowRules(step((*corner, "t"), row("half", "r < 0.5", ExpectationAction.WARN)))
 
@@ -99,7 +99,7 @@ def test_counts_of_what_is_not_deterministic_are_those_of_the_rows_written(here:
     assert findings[0].broken == here.table(branch).where("r >= 0.5").count()
 
 
-def test_lost_counts_are_taken_again_from_the_branch(here: SparkSession, corner: Parts) -> None:
+def test_mismatched_counts_are_recomputed_from_branch(here: SparkSession, corner: Parts) -> None:
     """If the observed counts do not match the number of written rows, the rows of the branch are counted."""
     rules = RowRules(step((*corner, "t"), row("small", "id < 8")))
     frame, counted = rules.watched(ten(here))
@@ -111,7 +111,7 @@ def test_lost_counts_are_taken_again_from_the_branch(here: SparkSession, corner:
     assert (findings[0].broken, findings[0].checked) == (2, 10)
 
 
-def test_staged_rows_are_parted(here: SparkSession, corner: Parts) -> None:
+def test_staged_rows_are_dropped_or_quarantined(here: SparkSession, corner: Parts) -> None:
     """Dropped rows are removed, quarantined rows have the names of all violated rules; both come from one reading of
     the source.
     """
@@ -143,7 +143,7 @@ def test_staged_rows_are_parted(here: SparkSession, corner: Parts) -> None:
     staged.release()
 
 
-def test_row_that_is_dropped_and_quarantined_is_kept_aside(here: SparkSession, corner: Parts) -> None:
+def test_row_to_drop_and_quarantine_is_quarantined(here: SparkSession, corner: Parts) -> None:
     """A row that violates a `drop` and a `quarantine` rule is quarantined."""
     rules = RowRules(
         step(
@@ -162,7 +162,7 @@ def test_row_that_is_dropped_and_quarantined_is_kept_aside(here: SparkSession, c
     staged.release()
 
 
-def test_release_gives_back_the_room(here: SparkSession, corner: Parts) -> None:
+def test_released_stage_occupies_no_storage_blocks(here: SparkSession, corner: Parts) -> None:
     """After its release a stage occupies no storage blocks."""
     held = here.sparkContext._jsc.getPersistentRDDs
     rules = RowRules(step((*corner, "t"), row("a", "id < 5", ExpectationAction.DROP)))
@@ -222,7 +222,7 @@ def test_condition_may_have_comments_braces_and_parameters(here: SparkSession, c
     assert [one.broken for one in counted.findings()] == [1, 1, 1, 10]
 
 
-def test_odd_names_of_columns(here: SparkSession, corner: Parts) -> None:
+def test_special_characters_in_names_need_no_escaping(here: SparkSession, corner: Parts) -> None:
     """Dots, back quotes, quotes, blanks and braces in names of columns and rules need no escaping."""
     odd = ["a.b", "ba`ck", "quo'te", 'dou"ble', "sp ace", "{x}", "semi;colon", "--"]
     frame = here.range(4).selectExpr("id", *(f"id AS {quote_identifier([name])}" for name in odd))
@@ -242,7 +242,7 @@ def test_odd_names_of_columns(here: SparkSession, corner: Parts) -> None:
     staged.release()
 
 
-def test_no_rows_break_nothing(here: SparkSession, corner: Parts) -> None:
+def test_rules_are_satisfied_without_rows(here: SparkSession, corner: Parts) -> None:
     """Without rows every rule is satisfied, observed or staged."""
     none = ten(here).where("id > 100")
     frame, counted = RowRules(step((*corner, "t"), row("a", "id < 0"))).watched(none)
@@ -257,7 +257,7 @@ def test_no_rows_break_nothing(here: SparkSession, corner: Parts) -> None:
     staged.release()
 
 
-def test_rows_of_nothing_but_null_break_every_condition(here: SparkSession, corner: Parts) -> None:
+def test_null_values_violate_every_condition(here: SparkSession, corner: Parts) -> None:
     """A condition over NULL evaluates to NULL, which violates the rule, negated or not."""
     nothing = here.range(3).selectExpr("CAST(NULL AS INT) AS v")
     rules = RowRules(step((*corner, "t"), row("a", "v > 0"), row("b", "NOT (v > 0)"), row("c", "v IS NULL")))
@@ -268,7 +268,7 @@ def test_rows_of_nothing_but_null_break_every_condition(here: SparkSession, corn
     assert [one.broken for one in counted.findings()] == [3, 3, 0]
 
 
-def test_step_without_row_rules_is_left_alone(here: SparkSession, corner: Parts) -> None:
+def test_dataframe_is_unchanged_without_rules(here: SparkSession, corner: Parts) -> None:
     """Without rules the DataFrame is returned unchanged, and there are no findings."""
     frame = ten(here)
 
@@ -278,7 +278,7 @@ def test_step_without_row_rules_is_left_alone(here: SparkSession, corner: Parts)
     assert counted.findings() == ()
 
 
-def test_rules_that_take_rows_out_want_a_stage(here: SparkSession, corner: Parts) -> None:
+def test_drop_rules_are_refused_without_a_stage(here: SparkSession, corner: Parts) -> None:
     """Rules that drop rows are refused without a stage, because the rows to be dropped would be published."""
     rules = RowRules(step((*corner, "t"), row("a", "id < 5", ExpectationAction.DROP)))
 
@@ -289,7 +289,7 @@ def test_rules_that_take_rows_out_want_a_stage(here: SparkSession, corner: Parts
 
 
 @pytest.mark.parametrize("name", ["_rule", "_RUN", "_at"])
-def test_column_that_the_quarantine_has_is_refused(here: SparkSession, corner: Parts, name: str) -> None:
+def test_column_named_like_quarantine_column_is_refused(here: SparkSession, corner: Parts, name: str) -> None:
     """A step whose column has a name of a quarantine column is refused before it runs."""
     rules = RowRules(step((*corner, "t"), row("a", "id < 5", ExpectationAction.QUARANTINE)))
 
@@ -297,7 +297,7 @@ def test_column_that_the_quarantine_has_is_refused(here: SparkSession, corner: P
         rules.staged(here.range(3).selectExpr("id", f"1 AS {name}"), run="r", at=AT)
 
 
-def test_ten_rules_over_a_million_rows_are_one_job(here: SparkSession, corner: Parts) -> None:
+def test_rules_need_no_job_beyond_the_write(here: SparkSession, corner: Parts) -> None:
     """All rules of a step need no job apart from that of the write, and samples are read only for violated rules."""
     conditions = [row(f"r{number}", f"id <> {number * 1000}", ExpectationAction.WARN) for number in range(9)]
     rules = RowRules(step((*corner, "t"), *conditions, row("all", "id >= 0")))

@@ -79,7 +79,7 @@ def rule(kind: RuleKind, **fields: object) -> Expectation:
     return Expectation(name=kind.value, kind=kind, at=PLACE, **fields)  # type: ignore[arg-type]
 
 
-def test_unique_counts_repetitions(branches: Branches) -> None:
+def test_unique_rule_counts_repeated_rows(branches: Branches) -> None:
     """Rows that repeat an earlier row are counted, the first is not; NULL equals nothing; a name with dots is one
     column.
     """
@@ -96,7 +96,7 @@ def test_unique_counts_repetitions(branches: Branches) -> None:
     assert (fine.broken, fine.held, fine.sample) == (0, True, None)
 
 
-def test_not_null_counts_rows_that_lack_any(branches: Branches) -> None:
+def test_not_null_rule_counts_each_row_once(branches: Branches) -> None:
     """A row with NULL in one or more of the columns counts once."""
     one, both, none = branches.ask(
         rule(RuleKind.NOT_NULL, columns=("id",)),
@@ -129,7 +129,9 @@ def test_references_are_looked_up_in_the_branch(branches: Branches) -> None:
 @pytest.mark.parametrize(
     "low,high,broken_by", [(None, None, 0), (5, 5, 0), (6, None, 1), (None, 3, 2), (0, 5, 0), (7, 9, 2)]
 )
-def test_number_of_rows(branches: Branches, low: int | None, high: int | None, broken_by: int) -> None:
+def test_too_few_and_too_many_rows_are_reported(
+    branches: Branches, low: int | None, high: int | None, broken_by: int
+) -> None:
     """Too few and too many rows are reported, with the required number."""
     (found,) = branches.ask(rule(RuleKind.ROWS, rows_min=low, rows_max=high))
 
@@ -138,7 +140,7 @@ def test_number_of_rows(branches: Branches, low: int | None, high: int | None, b
 
 
 @pytest.mark.parametrize("within_s,held", [(86_400, True), (86_399, False)])
-def test_newest_row_is_fresh(branches: Branches, within_s: int, held: bool) -> None:
+def test_newest_timestamp_is_compared_with_run_start(branches: Branches, within_s: int, held: bool) -> None:
     """The newest timestamp is compared with the run's start, to the second."""
     (found,) = branches.ask(rule(RuleKind.FRESH, columns=("at",), within_s=within_s))
 
@@ -146,7 +148,7 @@ def test_newest_row_is_fresh(branches: Branches, within_s: int, held: bool) -> N
     assert "1.0 days before the run's start" in found.message
 
 
-def test_table_without_any_time_is_not_fresh(branches: Branches) -> None:
+def test_column_of_nulls_is_not_fresh(branches: Branches) -> None:
     """A column that is NULL in every row is not fresh; a date counts as its midnight."""
     branches.add("dates", "SELECT CAST(NULL AS TIMESTAMP) AS at, DATE '2026-01-10' AS day")
     made = StepDeclaration(
@@ -166,14 +168,16 @@ def test_table_without_any_time_is_not_fresh(branches: Branches) -> None:
 
 
 @pytest.mark.parametrize("before,tolerated,held", [(None, 0.0, True), (5, 0.0, True), (6, 0.0, False), (6, 0.2, True)])
-def test_no_fewer_rows_than_are_published(branches: Branches, before: int | None, tolerated: float, held: bool) -> None:
+def test_fewer_rows_than_published_are_reported(
+    branches: Branches, before: int | None, tolerated: float, held: bool
+) -> None:
     """A table with fewer rows than published is reported; a tolerated share is relative to the published rows."""
     (found,) = branches.ask(rule(RuleKind.NO_FEWER_ROWS, tolerated=tolerated), rows_before=before)
 
     assert found.held is held
 
 
-def test_query_that_must_return_nothing(branches: Branches) -> None:
+def test_rule_query_reads_branches_and_parameters(branches: Branches) -> None:
     """A query reads the branches by the tables' own names, in joins and subqueries, and uses the run's parameters."""
     made, others = (quote_identifier((*branches.table[:-1], name)) for name in ("made", "others"))
 
@@ -189,7 +193,7 @@ def test_query_that_must_return_nothing(branches: Branches) -> None:
     assert none.held
 
 
-def test_empty_table_breaks_only_what_asks_for_rows(branches: Branches) -> None:
+def test_empty_table_violates_only_rules_requiring_rows(branches: Branches) -> None:
     """An empty table violates only rules that require rows; duplicate, NULL and lost rows need rows."""
     branches.add("none", ROWS + " WHERE 1 = 0")
     made = StepDeclaration(
@@ -209,7 +213,7 @@ def test_empty_table_breaks_only_what_asks_for_rows(branches: Branches) -> None:
     assert [found.held for found in findings] == [True, True, True, False, False]
 
 
-def test_share_and_warning(branches: Branches) -> None:
+def test_tolerated_share_and_warning_do_not_fail_a_run(branches: Branches) -> None:
     """A tolerated share is relative to the table's rows; a warning is reported and does not prevent the publication."""
     findings = branches.ask(
         rule(RuleKind.UNIQUE, columns=("id",), tolerated=0.2),
@@ -220,7 +224,7 @@ def test_share_and_warning(branches: Branches) -> None:
     assert not has_failed_expectation(findings)
 
 
-def test_rules_share_one_look(branches: Branches) -> None:
+def test_table_rules_share_one_query(branches: Branches) -> None:
     """All `not_null`, `rows`, `fresh` and `no_fewer_rows` rules need one query together; each `unique` rule counts by
     its keys.
     """
@@ -253,7 +257,7 @@ def test_rules_share_one_look(branches: Branches) -> None:
         ({"kind": RuleKind.REFERENCES, "columns": ("id",), "table_columns": ("nobody",)}, "cannot be evaluated"),
     ],
 )
-def test_rule_that_cannot_be_asked(branches: Branches, fields: dict[str, object], words: str) -> None:
+def test_unevaluable_rule_is_refused_with_position(branches: Branches, fields: dict[str, object], words: str) -> None:
     """A rule that names missing columns or tables, or is not a query, is refused with its position."""
     told = {"table": branches.table, **fields} if fields["kind"] is RuleKind.REFERENCES else fields
 
@@ -276,7 +280,7 @@ def test_columns_are_checked_before_anything_runs() -> None:
         check_columns(made, ["v"])
 
 
-def test_step_without_table_rules_asks_nothing(branches: Branches) -> None:
+def test_no_query_runs_without_table_rules(branches: Branches) -> None:
     """Without rules no query runs."""
     jobs = SparkJobCount(branches.spark)
 

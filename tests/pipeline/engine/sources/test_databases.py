@@ -8,15 +8,17 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 import pytest
 
 from limnos.pipeline.declaration import DeclaredSource, Jdbc, SourcePosition
 from limnos.pipeline.engine.sources import SourceRead, frame_of
+from limnos.pipeline.engine.sources.databases import add_archive
 from limnos.pipeline.engine.sources.values import SourceFailed
 
 if TYPE_CHECKING:
@@ -126,7 +128,7 @@ def test_table_and_query_are_read(database: Opens) -> None:
 
 
 @pytest.mark.parametrize("column", ["id", "ID", "odd.name", "born"])
-def test_parts_hold_every_row_once(database: Opens, column: str) -> None:
+def test_partitioned_read_returns_each_row_once(database: Opens, column: str) -> None:
     """If the table is read in partitions by a number, a decimal or a date, each row is read once, including rows with
     NULL.
     """
@@ -137,7 +139,7 @@ def test_parts_hold_every_row_once(database: Opens, column: str) -> None:
     assert read.frame.distinct().count() == 1001
 
 
-def test_parts_of_nothing(database: Opens) -> None:
+def test_empty_table_is_read_in_one_partition(database: Opens) -> None:
     """A table without rows has no bounds for partitions and is read in one partition."""
     assert database(table="nothing", partition_column="id", partitions=4).frame.count() == 0
 
@@ -166,7 +168,7 @@ def test_database_is_not_pinned(database: Opens) -> None:
         ({"password_env": WRONG}, "authentication failed"),
     ],
 )
-def test_what_cannot_be_read_is_told(database: Opens, fields: dict[str, object], words: str) -> None:
+def test_unreadable_source_is_refused_without_password(database: Opens, fields: dict[str, object], words: str) -> None:
     """A wrong declaration, a missing table or a missing right is refused with its position and without the password."""
     with pytest.raises(SourceFailed, match=r"^p\.yaml:4:2: source people: ") as refused:
         database(**{"table": "people", **fields})
@@ -193,7 +195,9 @@ def logged(spark: SparkSession) -> Iterator[Callable[[], str]]:
         root.removeAppender(appender)
 
 
-def test_password_is_seen_nowhere(database: Opens, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+def test_password_is_not_in_plans_logs_or_event_log(
+    database: Opens, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
     """The password is neither in plans, logs, settings and command lines nor in Spark's event log."""
     caplog.set_level("DEBUG", logger="limnos")
     spark = database(table="people").frame.sparkSession
@@ -216,3 +220,26 @@ def test_password_is_seen_nowhere(database: Opens, caplog: pytest.LogCaptureFixt
     assert "people" in logs
     for place in (plans(read.frame), repr(read), settings, commands, shown, logs, caplog.text):
         assert PASSWORD not in place
+
+
+@dataclass
+class ConnectSession:
+    """The part of a Spark Connect session that `add_archive` uses."""
+
+    session_id: str
+    artifacts: list[str] = field(default_factory=list)
+
+    def addArtifact(self, path: str) -> None:  # noqa: N802 - Spark's name
+        """Record the artifact."""
+        self.artifacts.append(path)
+
+
+def test_each_spark_connect_session_gets_the_driver_once(tmp_path: Path) -> None:
+    """The server's sessions have class paths of their own, so the driver is added per session id, and once in each."""
+    archive = tmp_path / "driver.jar"
+    sessions = [ConnectSession(f"{tmp_path}-a"), ConnectSession(f"{tmp_path}-b"), ConnectSession(f"{tmp_path}-a")]
+
+    for session in sessions:
+        add_archive(cast("SparkSession", session), archive)
+
+    assert [each.artifacts for each in sessions] == [[str(archive)], [str(archive)], []]

@@ -72,7 +72,7 @@ def folder(here: SparkSession, tmp_path: Path) -> Folder:
     return Folder(here, tmp_path)
 
 
-def test_every_format(folder: Folder) -> None:
+def test_every_file_format_is_read(folder: Folder) -> None:
     """CSV, JSON, Parquet, ORC and text are read, typed by the declared schema or the files' own."""
     folder.add("a.csv", "id,day\n1,2026-01-01\n")
     folder.add("a.json", '{"id": 1, "day": "2026-01-01"}\n')
@@ -92,7 +92,7 @@ def test_every_format(folder: Folder) -> None:
     assert folder.rows(folder.open("a.txt", format_="text")) == [("one",), ("two",)]
 
 
-def test_odd_names_and_directories_of_partitions(folder: Folder) -> None:
+def test_special_file_names_and_partition_directories_are_read(folder: Folder) -> None:
     """Pattern characters, blanks and percent signs in names are literal; `column=value` directories are columns."""
     folder.add("odd/a[1]{2}.csv", "id\n1\n")
     folder.add("odd/sp ace%20.csv", "id\n2\n")
@@ -122,7 +122,7 @@ def test_odd_names_and_directories_of_partitions(folder: Folder) -> None:
         (("mixed", "csv", "id INT", None), "recursiveFileLookup"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_told(
+def test_unreadable_source_is_refused_before_writing(
     folder: Folder, declared: tuple[str, str, str | None, dict[str, str] | None], words: str
 ) -> None:
     """A source that is missing, or differs from the declaration, is refused with its position before anything is
@@ -144,7 +144,7 @@ def test_what_cannot_be_read_is_told(
 @pytest.mark.parametrize(
     "action,held", [(MalformedRowPolicy.FAIL, False), (MalformedRowPolicy.KEEP, True), (MalformedRowPolicy.COUNT, True)]
 )
-def test_malformed_rows_of_csv(folder: Folder, action: MalformedRowPolicy, held: bool, watched: bool) -> None:
+def test_malformed_csv_rows_are_counted(folder: Folder, action: MalformedRowPolicy, held: bool, watched: bool) -> None:
     """Rows with wrong types, missing or extra columns are counted exactly, with text and file, for any selected
     columns.
     """
@@ -168,7 +168,7 @@ def test_malformed_rows_of_csv(folder: Folder, action: MalformedRowPolicy, held:
     assert kept[0]._at == datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - the session's zone is UTC
 
 
-def test_malformed_rows_of_json(folder: Folder) -> None:
+def test_malformed_json_rows_are_counted(folder: Folder) -> None:
     """Lines that are not JSON, and values of another type, are malformed; a missing key is not."""
     folder.add("a.json", '{"id": 1}\n{"id": "x", "v": "y"}\nno json\n{"v": "z"}\n')
 
@@ -179,7 +179,7 @@ def test_malformed_rows_of_json(folder: Folder) -> None:
     assert read.malformed.findings()[0].broken == 2
 
 
-def test_source_that_is_read_twice_in_a_query(folder: Folder) -> None:
+def test_source_read_twice_in_query_has_same_rows(folder: Folder) -> None:
     """A query may read a source twice: its rows and its malformed rows are the same as for one read."""
     folder.add("a.csv", BAD)
     read = folder.open("a.csv", schema="id INT, v STRING", malformed=MalformedRowPolicy.COUNT)
@@ -192,7 +192,7 @@ def test_source_that_is_read_twice_in_a_query(folder: Folder) -> None:
     assert (read.malformed.findings()[0].broken, read.malformed.findings()[0].checked) == (3, 5)
 
 
-def test_inferred_schema_is_kept(folder: Folder) -> None:
+def test_inferred_schema_is_reused_by_next_run(folder: Folder) -> None:
     """The schema that the first run inferred is used by the next one: a column of numbers does not become text."""
     folder.add("in/a.csv", "id,v\n1,x\n")
     first = folder.open("in")
@@ -214,7 +214,7 @@ def test_inferred_schema_is_kept(folder: Folder) -> None:
         ("json", '{"id": 1}\n', '{"id": 1.5}\n', "id is double, and was bigint"),
     ],
 )
-def test_changed_schema_is_told(folder: Folder, format_: str, old: str, new: str, words: str) -> None:
+def test_changed_schema_is_refused(folder: Folder, format_: str, old: str, new: str, words: str) -> None:
     """Files whose columns differ from the inferred schema are refused, not read by position or in part."""
     folder.add("in/a", old)
     first = folder.open("in", format_=format_)
@@ -226,7 +226,7 @@ def test_changed_schema_is_told(folder: Folder, format_: str, old: str, new: str
     assert words in refused.value.message
 
 
-def test_changed_schema_of_parquet_is_told(folder: Folder) -> None:
+def test_changed_parquet_schema_is_refused(folder: Folder) -> None:
     """Parquet files with a new column or another type are refused; the inferred schema is the union over all files."""
     save = lambda sql, name: folder.spark.sql(sql).write.parquet((folder.path / "in" / name).as_uri())  # noqa: E731
     save("SELECT 1 AS id", "a")
@@ -260,7 +260,7 @@ def test_incremental_reads_new_files_only(folder: Folder) -> None:
     assert "a.csv was changed" in fourth.pin.whole_because
 
 
-def test_pinned_files_are_read_again_just_so(folder: Folder) -> None:
+def test_pinned_files_are_read_identically_by_later_steps(folder: Folder) -> None:
     """Another step of the run reads the same files: later files are ignored, and changed files stop the run."""
     folder.add("in/a.csv", "id\n1\n")
     first = folder.open("in")
@@ -275,7 +275,7 @@ def test_pinned_files_are_read_again_just_so(folder: Folder) -> None:
         folder.open("in", pinned=first.pin)
 
 
-def test_content_is_digested_of_local_files_up_to_a_size(tmp_path: Path) -> None:
+def test_content_of_small_local_files_is_digested(tmp_path: Path) -> None:
     """An edit that keeps size and time is detected, except in files that are too large, not local, or deleted."""
     file = tmp_path / "a b.csv"
     file.write_text("1,good")
@@ -292,7 +292,7 @@ def test_content_is_digested_of_local_files_up_to_a_size(tmp_path: Path) -> None
     assert content_digest(listed) is None
 
 
-def test_changed_files_are_told_from_those_that_were_read(folder: Folder) -> None:
+def test_edited_added_and_deleted_files_are_detected(folder: Folder) -> None:
     """A source counts as changed if a file was edited, even with the same size and time, or added, or deleted."""
     file = folder.add("a.csv", "id\n1\n")
     source = DeclaredSource(
@@ -318,7 +318,7 @@ def test_changed_files_are_told_from_those_that_were_read(folder: Folder) -> Non
     assert changed()
 
 
-def test_paths_for_people_and_for_spark() -> None:
+def test_paths_hide_credentials_and_escape_patterns() -> None:
     """Credentials in a URL are hidden; pattern characters are escaped; the base path of partitions ends before the
     pattern.
     """

@@ -28,7 +28,7 @@ def files(*names: str, at: int = 1) -> list[SourceFileState]:
 
 
 @pytest.mark.parametrize("listed", [files("a", "b"), MANY, []])
-def test_fingerprint_is_read_back(listed: list[SourceFileState]) -> None:
+def test_fingerprint_round_trip(listed: list[SourceFileState]) -> None:
     """A written fingerprint is read back, including the schema, for any order of the listed files."""
     made = take_fingerprint(reversed(listed), schema='{"fields": [], "type": "struct"}')
 
@@ -60,12 +60,12 @@ def test_files_are_compared_by_name_size_time_and_content(
 
 
 @pytest.mark.parametrize("text", [None, "", "x", "[]", "{}", '{"files": "x"}', "1", '{"checkpoint": "a"}'])
-def test_foreign_text_is_no_fingerprint(text: str | None) -> None:
+def test_malformed_fingerprint_is_ignored(text: str | None) -> None:
     """Text that is not a fingerprint is ignored."""
     assert read(text) is None
 
 
-def test_new_files_are_told_one_by_one() -> None:
+def test_late_files_with_older_times_are_new() -> None:
     """Files that arrive late with older times are new; deleted files are ignored."""
     before = take_fingerprint(files("a", "b", at=10))
 
@@ -76,7 +76,7 @@ def test_new_files_are_told_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("changed", [SourceFileState("b", 2, 1), SourceFileState("b", 1, 2)])
-def test_changed_file_asks_for_the_whole(changed: SourceFileState) -> None:
+def test_changed_file_causes_full_read(changed: SourceFileState) -> None:
     """A file whose size or time has changed causes a full read, and the reason names it."""
     new = new_since([*files("a"), changed], take_fingerprint(files("a", "b")))
 
@@ -84,7 +84,7 @@ def test_changed_file_asks_for_the_whole(changed: SourceFileState) -> None:
     assert new.whole_because == "b was changed since it was read"
 
 
-def test_many_files_are_told_by_time() -> None:
+def test_files_beyond_list_limit_are_compared_by_time() -> None:
     """Beyond the number of files that a fingerprint lists, files with later times are new if the others are
     unchanged.
     """
@@ -98,7 +98,7 @@ def test_many_files_are_told_by_time() -> None:
     assert new_since(MANY, before).files == ()
 
 
-def test_nothing_before_is_the_whole() -> None:
+def test_first_run_reads_all_files() -> None:
     """The first run reads all files."""
     assert new_since(files("a"), None).whole_because == "nothing was read before"
 
@@ -114,7 +114,9 @@ def test_fingerprint_is_small() -> None:
     st.lists(st.builds(SourceFileState, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)), unique_by=lambda f: f.path),
     st.lists(st.builds(SourceFileState, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)), unique_by=lambda f: f.path),
 )  # fmt: skip
-def test_every_file_is_read_once(first: list[SourceFileState], second: list[SourceFileState]) -> None:
+def test_increment_has_exactly_the_new_files_or_all(
+    first: list[SourceFileState], second: list[SourceFileState]
+) -> None:
     """After any additions, deletions and changes an increment has exactly the new files, or all files are read."""
     new = new_since(second, take_fingerprint(first))
 

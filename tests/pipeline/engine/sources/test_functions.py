@@ -67,7 +67,7 @@ def opened(spark: SparkSession, function: Callable[..., object] | str, schema: s
     )
 
 
-def test_batches_come_from_an_executor(here: SparkSession) -> None:
+def test_batches_are_cast_to_declared_types(here: SparkSession) -> None:
     """Batches are matched by column name and cast to the declared types, with parameters; two reads return the same
     rows.
     """
@@ -80,7 +80,7 @@ def test_batches_come_from_an_executor(here: SparkSession) -> None:
     read.release()
 
 
-def test_no_batch_is_no_row(here: SparkSession) -> None:
+def test_function_without_batches_returns_no_rows(here: SparkSession) -> None:
     """A function that yields no batch returns the declared columns and no rows."""
     read = opened(here, nothing, "id BIGINT")
 
@@ -88,7 +88,7 @@ def test_no_batch_is_no_row(here: SparkSession) -> None:
     assert read.frame.count() == 0
 
 
-def test_frame_is_made_by_the_driver(here: SparkSession) -> None:
+def test_function_with_spark_returns_cached_dataframe(here: SparkSession) -> None:
     """A function with a parameter `spark` returns a DataFrame, whose rows are cached; a schema orders its columns."""
     read = opened(here, frame)
     ordered = opened(here, frame, "made STRING, id BIGINT")
@@ -99,7 +99,7 @@ def test_frame_is_made_by_the_driver(here: SparkSession) -> None:
     assert read.pin.whole_because == "each run calls the function again"
 
 
-def test_function_is_found_by_its_name(here: SparkSession) -> None:
+def test_function_is_imported_by_its_name(here: SparkSession) -> None:
     """`module:function` is imported and called."""
     with pytest.raises(SourceFailed, match="yields Arrow batches, so its columns"):
         opened(here, "uuid:uuid4")
@@ -122,7 +122,7 @@ def test_function_is_found_by_its_name(here: SparkSession) -> None:
         (words, "id BIGINT", "yielded str"),
     ],
 )
-def test_wrong_function_is_told(
+def test_invalid_function_is_refused_with_position(
     here: SparkSession, function: Callable[..., object] | str, schema: str | None, words_: str
 ) -> None:
     """A missing function, or one that returns another type, is refused with its position and advice."""

@@ -66,7 +66,7 @@ def rows(read: SourceRead) -> list[tuple[object, ...]]:
     return found
 
 
-def test_published_run_is_gone_on_from(streams: Streams) -> None:
+def test_run_continues_from_last_published_run(streams: Streams) -> None:
     """A run reads what was added since the last published run; a discarded run consumes nothing."""
     streams.add("a.csv", "id,v\n1,x\n")
     streams.add("b.csv", "id,v\n2,y\n")
@@ -83,7 +83,7 @@ def test_published_run_is_gone_on_from(streams: Streams) -> None:
     assert (first.pin.whole_because, third.pin.whole_because) == ("nothing was read before", None)
 
 
-def test_rows_are_held(streams: Streams) -> None:
+def test_stream_rows_remain_readable_after_its_end(streams: Streams) -> None:
     """The DataFrame can be read again and joined after the stream has ended and its files are deleted."""
     streams.add("a.csv", "id,v\n1,x\n2,y\n")
 
@@ -94,7 +94,7 @@ def test_rows_are_held(streams: Streams) -> None:
     assert read.frame.where("id = 2").count() == 1
 
 
-def test_malformed_rows_of_a_stream(streams: Streams) -> None:
+def test_malformed_stream_rows_are_counted_and_stored(streams: Streams) -> None:
     """Malformed rows are counted over all batches and stored with their file."""
     streams.add("a.csv", "id,v\n1,x\nbad,y\n")
     streams.add("b.csv", "id,v\n3\n")
@@ -108,7 +108,7 @@ def test_malformed_rows_of_a_stream(streams: Streams) -> None:
     assert sorted(Path(row._file).name for row in read.malformed.rows.collect()) == ["a.csv", "b.csv"]
 
 
-def test_inferred_schema_stays(streams: Streams) -> None:
+def test_inferred_schema_is_stored_in_the_pin(streams: Streams) -> None:
     """The schema that the first read inferred is stored in the pin and not inferred again."""
     streams.add("a.csv", "id,v\n1,x\n")
     first = streams.files(schema=None)
@@ -121,7 +121,7 @@ def test_inferred_schema_stays(streams: Streams) -> None:
     assert second.malformed.findings()[0].broken == 1
 
 
-def test_table_is_followed(streams: Streams, corner: Parts) -> None:
+def test_appends_to_iceberg_table_are_read_once(streams: Streams, corner: Parts) -> None:
     """Appends to an Iceberg table are read once; after a rewrite the error says what to declare instead."""
     table = (*corner, "t")
     sql = streams.spark.sql
@@ -138,7 +138,7 @@ def test_table_is_followed(streams: Streams, corner: Parts) -> None:
         streams.open(Stream(table=table), before=second.pin)
 
 
-def test_old_checkpoints_are_swept(streams: Streams) -> None:
+def test_old_checkpoints_are_deleted(streams: Streams) -> None:
     """Checkpoints that no run continues are deleted when they are older than the branches of runs can be."""
     streams.add("a.csv", "id,v\n1,x\n")
     first = streams.files()
@@ -154,7 +154,7 @@ def test_old_checkpoints_are_swept(streams: Streams) -> None:
     assert {path.name for path in folder.iterdir()} == names | {"recent"}
 
 
-def test_what_cannot_be_read_is_told(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_stream_errors_have_advice(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     """The errors for a missing checkpoint, a missing Kafka reader and missing variables say what to do."""
     streams.add("a.csv", "id,v\n1,x\n")
     first = streams.files()

@@ -35,7 +35,7 @@ def next_day(clock: MovedClock) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_round_that_is_killed_at_each_transaction(node: DriverNode, moment: str) -> None:
+def test_killed_round_loses_no_rows_and_completes_later(node: DriverNode, moment: str) -> None:
     """After each crash all rows and the tagged version can be read. At the end, all due operations are done."""
     location = fill(node, "s", "t", commits=COMMITS).removeprefix("file://")
     node.done("POST", f"{table('lance', 's', 't')}/tags/create", {"tag": "keep", "version": 4})

@@ -117,7 +117,7 @@ def versions(location: str) -> list[int]:
 
 
 @pytest.mark.parametrize("managed", [False, True])
-def test_findings_and_what_policies_do(lake: DriverNode, managed: bool) -> None:
+def test_policy_repairs_each_finding_once(lake: DriverNode, managed: bool) -> None:
     """A table with small fragments, a stale index and old versions has a finding for each. A policy repairs each
     once.
     """
@@ -150,7 +150,7 @@ def test_findings_and_what_policies_do(lake: DriverNode, managed: bool) -> None:
     assert old.json() == 3 * ROWS, old.body
 
 
-def test_no_executor_gets_them(node: DriverNode) -> None:
+def test_lance_findings_create_no_spark_or_iceberg_operations(node: DriverNode) -> None:
     """Findings for Lance tables create neither operations for Spark executors nor expiries of Iceberg tables."""
     fill(node, "s", "t")
     add_policy(node, "tend", TABLE_MAINTENANCE, {}, on="lance", kind="catalog")
@@ -162,7 +162,7 @@ def test_no_executor_gets_them(node: DriverNode) -> None:
     assert "compact" in findings(node)
 
 
-def test_requests(node: DriverNode) -> None:
+def test_requested_operation_runs_in_the_name_of_its_requester(node: DriverNode) -> None:
     """A requested operation runs in the name of its requester. A table directly in its catalog is found with and
     without the namespace `default`.
     """
@@ -179,7 +179,7 @@ def test_requests(node: DriverNode) -> None:
     assert explained(node, "root")["data_files"] == explained(node, "default.root")["data_files"] == 2
 
 
-def test_a_cancellation(node: DriverNode) -> None:
+def test_lance_operation_cannot_be_cancelled(node: DriverNode) -> None:
     """Operations on Lance tables cannot be cancelled, because the server itself executes them; the message says so."""
     fill(node, "s", "t", commits=3)
     body = {"table": "s.t", "operation": "compact"}
@@ -189,7 +189,7 @@ def test_a_cancellation(node: DriverNode) -> None:
     assert (answer.status, "cannot be cancelled" in answer.body.decode()) == (405, True), answer.body
 
 
-def test_refusals(node: DriverNode) -> None:
+def test_operations_of_the_other_format_are_refused(node: DriverNode) -> None:
     """Operations that only Iceberg supports are refused on Lance tables and the reverse. Requests by readers are
     refused, too.
     """
@@ -211,7 +211,7 @@ def test_refusals(node: DriverNode) -> None:
     assert node.get(f"{MAINTENANCE}/table").status == 400
 
 
-def test_a_right_that_is_lost(node: DriverNode) -> None:
+def test_operation_fails_if_its_user_lost_the_privilege(node: DriverNode) -> None:
     """An operation whose user has lost the privilege to modify the table fails and removes no version."""
     location = fill(node, "s", "t")
     role = grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="lance")
@@ -229,7 +229,7 @@ def test_a_right_that_is_lost(node: DriverNode) -> None:
     assert versions(location) == before
 
 
-def test_what_is_never_removed(node: DriverNode) -> None:
+def test_protected_recent_and_tagged_versions_are_not_removed(node: DriverNode) -> None:
     """Versions of protected tables, versions that a recent reader may use, and versions with tags or branches are not
     removed.
     """
@@ -258,7 +258,7 @@ def test_what_is_never_removed(node: DriverNode) -> None:
     assert dataset.checkout_version(("dev", None)).to_table().num_rows == 4 * ROWS
 
 
-def test_a_policy_of_row_retention(node: DriverNode) -> None:
+def test_row_retention_policy_deletes_no_lance_rows(node: DriverNode) -> None:
     """A policy of row retention deletes no rows of Lance tables. The explanation says so while the policy is
     enabled.
     """
@@ -272,7 +272,7 @@ def test_a_policy_of_row_retention(node: DriverNode) -> None:
     assert explained(node)["blocked"] == []
 
 
-def test_a_disabled_policy_and_the_order_of_rounds(node: DriverNode) -> None:
+def test_nearest_policy_decides_which_operations_run(node: DriverNode) -> None:
     """The nearest policy decides: a disabled policy on the table disables maintenance. After an operation the table
     pauses.
     """
@@ -290,7 +290,7 @@ def test_a_disabled_policy_and_the_order_of_rounds(node: DriverNode) -> None:
     assert [each["kind"] for each in operations(node)] == ["compact", "indexes"]
 
 
-def test_a_vector_index_is_trained_anew(node: DriverNode) -> None:
+def test_vector_index_is_extended_and_later_retrained(node: DriverNode) -> None:
     """An index that was trained on a fraction of the rows is first extended, and retrained once the table has grown."""
     location = fill(node, "s", "t", commits=1, first=400)
     path = location.removeprefix("file://")
@@ -314,7 +314,7 @@ def test_a_vector_index_is_trained_anew(node: DriverNode) -> None:
     assert (index.num_rows_indexed, len(list(index.segments))) == (1_500, 1)
 
 
-def test_pinned_versions_stay(node: DriverNode) -> None:
+def test_version_pinned_by_a_run_is_not_removed(node: DriverNode) -> None:
     """A version that a running pipeline has pinned is not removed before the run ends. The explanation has the
     reason.
     """

@@ -63,7 +63,7 @@ def removed_beside(node: DriverNode, act: Act) -> int:
         return run_round(node).files
 
 
-def test_a_table_that_is_dropped_and_comes_back(table: HistoryTable) -> None:
+def test_files_of_table_dropped_after_the_mark_are_not_deleted(table: HistoryTable) -> None:
     """No file of a table that is dropped after the mark is deleted, and the operation reports that. After the table is
     restored, its orphan file is deleted later.
     """
@@ -81,7 +81,7 @@ def test_a_table_that_is_dropped_and_comes_back(table: HistoryTable) -> None:
     assert (path.exists(), lost(node)) == (False, [])
 
 
-def test_a_table_that_is_renamed(table: HistoryTable) -> None:
+def test_rename_after_the_mark_deletes_only_the_orphan_file(table: HistoryTable) -> None:
     """If a table is renamed after the mark, only its orphan file is deleted."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
@@ -91,7 +91,7 @@ def test_a_table_that_is_renamed(table: HistoryTable) -> None:
     assert (path.exists(), lost(node, "new")) == (False, [])
 
 
-def test_a_table_that_is_protected(table: HistoryTable) -> None:
+def test_files_of_table_protected_after_the_mark_are_not_deleted(table: HistoryTable) -> None:
     """No file of a table that is protected after the mark is deleted."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
@@ -102,7 +102,7 @@ def test_a_table_that_is_protected(table: HistoryTable) -> None:
     assert path.exists()
 
 
-def test_a_right_that_is_revoked(table: HistoryTable) -> None:
+def test_policy_owner_who_lost_the_privilege_deletes_nothing(table: HistoryTable) -> None:
     """If the policy's owner loses the privilege, nothing is marked or deleted until it is granted again."""
     node, clock = table.node, clock_of(table.node)
     turn_on(node, "policies")
@@ -120,7 +120,9 @@ def test_a_right_that_is_revoked(table: HistoryTable) -> None:
     assert (path.exists(), lost(node)) == (False, [])
 
 
-def test_storage_that_is_away(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_storage_failure_prevents_marks_and_keeps_existing_ones(
+    table: HistoryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While the storage cannot list, no file is marked. While it cannot delete, the marks stay."""
     node, clock = table.node, clock_of(table.node)
     paths = [write_orphan(table), write_orphan(table, "data/second.parquet")]

@@ -230,7 +230,7 @@ BUGS: Final[dict[str, tuple[tuple[Any, str, Any], ...]]] = {
 
 
 @pytest.mark.parametrize("bug", BUGS)
-def test_planted_bugs_are_found(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_bugs_are_detected(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With each planted bug, a sequence of steps loses a live file and the model reports it."""
     no_wait(monkeypatch)
     for where, name, put in BUGS[bug]:

@@ -56,7 +56,7 @@ def written_table(world: World) -> str:
     return location
 
 
-def test_an_orphan_goes_and_a_late_listing_deletes_nothing(cloud: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_listing_deletes_no_file(cloud: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """An orphan file is deleted after its age. While the listing lacks a live file, nothing is deleted."""
     location = written_table(cloud)
     files = store_for(location, cloud.properties)

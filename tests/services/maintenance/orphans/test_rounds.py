@@ -56,7 +56,7 @@ def lost(table: HistoryTable) -> list[str]:
     return lost_files(files_of_table(str(table.node.get(wire.table_path("a", "t"))["metadata-location"])))
 
 
-def test_a_file_goes_after_its_age(table: HistoryTable) -> None:
+def test_orphan_file_is_deleted_after_three_days(table: HistoryTable) -> None:
     """An orphan file is deleted at the first check after three days, and no other file is."""
     clock, path = clock_of(table.node), write_orphan(table)
     assert run_days(table.node, clock, 3) == 0
@@ -71,7 +71,7 @@ def explained_orphans(table: HistoryTable, *, user: str = "admin") -> dict[str, 
     return explained(table.node, user=user)["orphans"]  # type: ignore[no-any-return]
 
 
-def test_a_writer_slower_than_the_age(table: HistoryTable) -> None:
+def test_commit_that_adds_a_removed_file_is_refused(table: HistoryTable) -> None:
     """A commit that adds a file which the removal has deleted is refused. After the file is written again, the commit
     succeeds.
     """
@@ -106,14 +106,14 @@ def forget_fence(node: DriverNode) -> None:
     ORPHAN_FENCE.of(node.built.services).fenced = FencedTables()
 
 
-def test_a_commit_that_is_too_late(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_long_after_reading_the_fence_is_503(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit that ends long after its node read the fence is 503, and nothing is committed."""
     monkeypatch.setattr(orphan_fence, "LIST_AGE_MAX_S", -1.0)
     assert commit_file(table, "data/1.parquet", size=1_000).status == 503
     assert table.ids() == [1, 2, 3]
 
 
-def test_a_file_that_changes_waits_anew(table: HistoryTable) -> None:
+def test_rewritten_or_missing_file_restarts_its_waiting_time(table: HistoryTable) -> None:
     """The waiting time of a file starts again if the file is rewritten or is missing at one check."""
     node, clock = table.node, clock_of(table.node)
     path, other = write_orphan(table), write_orphan(table, "data/other.parquet")
@@ -128,7 +128,7 @@ def test_a_file_that_changes_waits_anew(table: HistoryTable) -> None:
     assert run_days(node, clock, 3) == 2
 
 
-def test_jumps_of_the_clock(table: HistoryTable) -> None:
+def test_clock_jumps_count_little_towards_the_waiting_time(table: HistoryTable) -> None:
     """The waiting time counts a clock jump of a year as two days and a clock set back as zero. A modification time in
     the future delays the deletion.
     """
@@ -155,7 +155,7 @@ def test_jumps_of_the_clock(table: HistoryTable) -> None:
         ("unreadable", "segment"),
     ],
 )
-def test_what_blocks_a_table(table: HistoryTable, blocked: str, reason: str) -> None:
+def test_blocked_table_loses_no_file_and_reason_is_explained(table: HistoryTable, blocked: str, reason: str) -> None:
     """No file of a table is deleted while its removal is blocked, and the explanation has the reason."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
@@ -177,7 +177,7 @@ def test_what_blocks_a_table(table: HistoryTable, blocked: str, reason: str) -> 
     assert blocked != "elsewhere" or "away.parquet" in told
 
 
-def test_protection_and_runs_block_the_deletion(table: HistoryTable) -> None:
+def test_protected_tables_and_held_runs_block_the_deletion(table: HistoryTable) -> None:
     """No file of a protected table, and of a table that a held run uses, is deleted."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
@@ -196,7 +196,7 @@ def operations(node: DriverNode) -> list[dict[str, Any]]:
     return node.get(f"{MAINTENANCE}/operations").json()["operations"]  # type: ignore[no-any-return]
 
 
-def test_which_files_stay(table: HistoryTable) -> None:
+def test_foreign_files_links_and_metadata_are_not_deleted(table: HistoryTable) -> None:
     """Files with foreign names or in foreign directories, links, metadata files and checksums of existing files are not
     deleted.
     """
@@ -212,7 +212,7 @@ def test_which_files_stay(table: HistoryTable) -> None:
     assert not sidecars[1].exists()
 
 
-def test_the_setting_and_the_policy(table: HistoryTable) -> None:
+def test_setting_and_nearest_policy_select_the_checked_tables(table: HistoryTable) -> None:
     """With the setting `off`, policies have no effect. With `policies`, only tables with a policy are checked,
     according to the nearest policy and in its owner's name.
     """
@@ -235,7 +235,7 @@ def test_the_setting_and_the_policy(table: HistoryTable) -> None:
     assert (row["state"], row["user"], row["policy"]) == ("done", "admin", "clean")
 
 
-def test_a_round_has_one_token_for_each_user(table: HistoryTable) -> None:
+def test_round_creates_one_token_for_each_user(table: HistoryTable) -> None:
     """A round creates one token for each user whose tables it checks."""
     node = table.node
     clock = clock_of(node)
@@ -260,7 +260,7 @@ def tokens_of_rounds(node: DriverNode) -> list[bool]:
     ]
 
 
-def test_datasets_and_lance_tables_are_left_alone(table: HistoryTable) -> None:
+def test_datasets_and_lance_tables_are_skipped(table: HistoryTable) -> None:
     """The task removes no files of SQL++ datasets and of Lance tables, which have their own removal. The explanation,
     the result of a requested operation, or its refusal says so.
     """
@@ -292,7 +292,7 @@ def test_datasets_and_lance_tables_are_left_alone(table: HistoryTable) -> None:
     assert (refused.status, "lance.debris_age_s" in str(refused.body)) == (405, True)
 
 
-def test_an_owner_without_the_right(table: HistoryTable) -> None:
+def test_policy_owner_without_modify_privilege_removes_nothing(table: HistoryTable) -> None:
     """A policy whose owner may not modify the table removes nothing, and the explanation says so."""
     node, clock = table.node, clock_of(table.node)
     write_orphan(table)
@@ -317,7 +317,7 @@ def test_each_deleted_file_is_audited(table: HistoryTable) -> None:
     )
 
 
-def test_a_request(table: HistoryTable) -> None:
+def test_requested_check_does_not_shorten_the_waiting_time(table: HistoryTable) -> None:
     """A user who may modify the table may request a check, which does not shorten the waiting time. If the removal is
     off, the request is 405.
     """
@@ -336,7 +336,7 @@ def test_a_request(table: HistoryTable) -> None:
     assert node.post(f"{MAINTENANCE}/operations", body).status == 405
 
 
-def test_a_request_of_a_dry_run(table: HistoryTable) -> None:
+def test_requested_dry_run_returns_the_number_of_orphan_files(table: HistoryTable) -> None:
     """If the policy is a dry run, the result has the number of orphan files found and does not mention a waiting
     time.
     """
@@ -350,7 +350,7 @@ def test_a_request_of_a_dry_run(table: HistoryTable) -> None:
     assert operations(node)[0]["result"] == "dry run: 1 orphan file was found"
 
 
-def test_findings_and_hidden_policies(table: HistoryTable) -> None:
+def test_plan_lists_orphan_files_and_hides_the_policy_name(table: HistoryTable) -> None:
     """The plan lists tables with orphan files. A user who may not load the policy sees its content without its name."""
     node = table.node
     clock_of(node)
@@ -372,7 +372,7 @@ def restore_backup(node: DriverNode) -> None:
     node.runner.run(node.built.services.store.submit(permit, lambda tx: tx.count(change, {})))
 
 
-def test_a_restored_store_waits_anew(table: HistoryTable) -> None:
+def test_store_epoch_change_restarts_the_waiting_time(table: HistoryTable) -> None:
     """After a change of the store's epoch, no file is deleted before its waiting time has passed again."""
     node, clock = table.node, clock_of(table.node)
     write_orphan(table)
@@ -382,7 +382,9 @@ def test_a_restored_store_waits_anew(table: HistoryTable) -> None:
     assert run_days(node, clock, 1) == 1
 
 
-def test_a_restored_mark_waits_anew(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_epoch_change_restarts_the_wait_of_marked_files(
+    table: HistoryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After a change of the store's epoch, the waiting time starts again also for a file that is marked for
     deletion.
     """
@@ -403,7 +405,7 @@ async def nothing_removed(round_: OrphanRound) -> dict[int, object]:
 
 
 @pytest.mark.parametrize("kind", ["fileset", "Lance table"])
-def test_an_object_inside_a_tables_directory(table: HistoryTable, kind: str) -> None:
+def test_object_inside_a_tables_directory_blocks_the_deletion(table: HistoryTable, kind: str) -> None:
     """A request cannot put an object inside a table's directory. If the register has such an object, no file of the
     table is deleted until the object is moved.
     """

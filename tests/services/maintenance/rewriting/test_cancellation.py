@@ -25,7 +25,7 @@ def cancel(node: DriverNode, operation: object, *, user: str = "admin") -> Drive
     return node.post(f"{OPERATIONS}/{operation}/cancel", user=user)
 
 
-def test_a_waiting_operation(node: DriverNode, operation: int) -> None:
+def test_waiting_operation_of_another_user_can_be_cancelled(node: DriverNode, operation: int) -> None:
     """A user who may modify the table can cancel another user's waiting operation. The result names the canceling
     user.
     """
@@ -36,7 +36,7 @@ def test_a_waiting_operation(node: DriverNode, operation: int) -> None:
     assert FakeExecutor(node).lease() == []
 
 
-def test_a_running_operation(node: DriverNode, operation: int) -> None:
+def test_executor_learns_of_cancellation_when_renewing_its_lease(node: DriverNode, operation: int) -> None:
     """The executor of a cancelled operation is notified when it renews its lease."""
     executor = FakeExecutor(node)
     executor.lease()
@@ -45,7 +45,7 @@ def test_a_running_operation(node: DriverNode, operation: int) -> None:
     assert executor.renew(operation) == [operation]
 
 
-def test_an_operation_that_has_ended(node: DriverNode, operation: int) -> None:
+def test_cancelling_an_ended_operation_returns_its_state(node: DriverNode, operation: int) -> None:
     """Cancelling an operation that has ended returns the state in which it ended."""
     executor = FakeExecutor(node)
     executor.lease()
@@ -55,7 +55,7 @@ def test_an_operation_that_has_ended(node: DriverNode, operation: int) -> None:
 
 
 @pytest.mark.parametrize("user", ["reader", "stranger"])
-def test_who_may_not(node: DriverNode, operation: int, user: str) -> None:
+def test_user_without_modify_privilege_gets_403(node: DriverNode, operation: int, user: str) -> None:
     """Users who may not modify the table get 403, with the same message as for an operation that does not exist."""
     refused, missing, no_number = (cancel(node, each, user=user) for each in (operation, 999, "x"))
 
@@ -64,7 +64,7 @@ def test_who_may_not(node: DriverNode, operation: int, user: str) -> None:
     assert told(node)[0]["state"] == "waiting"
 
 
-def test_what_is_missing(node: DriverNode, operation: int) -> None:
+def test_unknown_or_foreign_operation_is_404(node: DriverNode, operation: int) -> None:
     """For the metalake's owner, an unknown operation, one of another metalake, and one of a dropped table are 404."""
     node.done("POST", API, {"name": "pond"})
     elsewhere = node.post(OPERATIONS.replace("/lake/", "/pond/") + f"/{operation}/cancel")
@@ -74,7 +74,7 @@ def test_what_is_missing(node: DriverNode, operation: int) -> None:
     assert elsewhere.status == 404
 
 
-def test_an_operation_of_the_server(node: DriverNode, operation: int) -> None:
+def test_expiry_of_the_server_cannot_be_cancelled(node: DriverNode, operation: int) -> None:
     """An expiry cannot be cancelled, because the server itself executes it."""
     expiry = ask(node, operation="expire").json()["operation"]
     answer = cancel(node, expiry)

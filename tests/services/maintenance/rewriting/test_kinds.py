@@ -5,7 +5,7 @@ from __future__ import annotations
 from limnos.services.maintenance.rewriting.kinds import GROUP_BYTES, RewriteOptions, action_options
 
 
-def test_limits_precede_a_policy() -> None:
+def test_server_limits_override_a_stored_policy() -> None:
     """The server's limits override a stored policy with larger file groups or more concurrent groups."""
     wanted = {
         "max-concurrent-file-group-rewrites": "10000", "max-file-group-size-bytes": "1", "min-input-files": "2",

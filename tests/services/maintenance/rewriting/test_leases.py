@@ -64,7 +64,7 @@ def clock_of(node: DriverNode) -> MovedClock:
     return clock
 
 
-def test_a_compaction_from_request_to_end(lake: DriverNode, table: HistoryTable) -> None:
+def test_compaction_is_leased_committed_and_reported(lake: DriverNode, table: HistoryTable) -> None:
     """An executor leases a compaction, commits with its token and reports its end. The summary of the new snapshot
     names the operation.
     """
@@ -83,7 +83,7 @@ def test_a_compaction_from_request_to_end(lake: DriverNode, table: HistoryTable)
     assert executor.lease() == []
 
 
-def test_checkpoints_move_to_the_new_snapshot(lake: DriverNode) -> None:
+def test_rewrite_carries_newest_checkpoints_to_the_new_snapshot(lake: DriverNode) -> None:
     """The summary of the rewrite has the newest value of each checkpoint, whatever the client sent."""
     table = HistoryTable(lake)
     table.append(1, **{"limnos.inputs": "old", "flink.max-committed-checkpoint-id": "7", "limnos.run": "r"})
@@ -102,7 +102,7 @@ def test_checkpoints_move_to_the_new_snapshot(lake: DriverNode) -> None:
     }  # fmt: skip
 
 
-def test_a_table_has_one_lease(lake: DriverNode, table: HistoryTable) -> None:
+def test_operations_on_one_table_are_leased_one_after_another(lake: DriverNode, table: HistoryTable) -> None:
     """Two operations on one table are leased one after the other, even to different executors."""
     assert ask(lake, operation="manifests").status == 200
     first = FakeExecutor(lake).lease()
@@ -115,7 +115,7 @@ def test_a_table_has_one_lease(lake: DriverNode, table: HistoryTable) -> None:
     assert table.snapshots == 12
 
 
-def test_an_expired_lease_goes_back(lake: DriverNode, table: HistoryTable) -> None:
+def test_expired_lease_can_be_taken_by_another_executor(lake: DriverNode, table: HistoryTable) -> None:
     """After a lease expires, the token of the first executor is invalid, and another executor can lease the
     operation.
     """
@@ -135,7 +135,7 @@ def test_an_expired_lease_goes_back(lake: DriverNode, table: HistoryTable) -> No
     assert commit_with(lake, again["token"], "t", replacement(table)).status == 200
 
 
-def test_a_renewed_lease_lasts(lake: DriverNode, table: HistoryTable) -> None:
+def test_renewal_extends_the_lease(lake: DriverNode, table: HistoryTable) -> None:
     """A renewal before the expiry extends the lease."""
     clock, executor = clock_of(lake), FakeExecutor(lake)
     (leased,) = executor.lease()
@@ -146,7 +146,7 @@ def test_a_renewed_lease_lasts(lake: DriverNode, table: HistoryTable) -> None:
     assert commit_with(lake, leased["token"], "t", replacement(table)).status == 200
 
 
-def test_a_lease_that_committed_and_expired_is_done(lake: DriverNode, table: HistoryTable) -> None:
+def test_expired_lease_that_committed_counts_as_done(lake: DriverNode, table: HistoryTable) -> None:
     """An operation whose executor committed and crashed before its report is done."""
     (leased,) = FakeExecutor(lake).lease()
     assert commit_with(lake, leased["token"], "t", replacement(table)).status == 200
@@ -157,7 +157,7 @@ def test_a_lease_that_committed_and_expired_is_done(lake: DriverNode, table: His
     assert operation["state"] == "done"
 
 
-def test_an_operation_that_always_yields_fails(lake: DriverNode, table: HistoryTable) -> None:
+def test_operation_yielded_too_often_fails(lake: DriverNode, table: HistoryTable) -> None:
     """An executor can return an operation as `yielded` a limited number of times, each after a longer pause. Then the
     operation fails with the last reason.
     """
@@ -176,7 +176,7 @@ def test_an_operation_that_always_yields_fails(lake: DriverNode, table: HistoryT
     assert table.snapshots == 12
 
 
-def test_who_may_lease(lake: DriverNode, table: HistoryTable) -> None:
+def test_only_metalake_owner_and_service_admins_may_lease(lake: DriverNode, table: HistoryTable) -> None:
     """Only the metalake's owner and service admins may lease operations, whatever other privileges a user has."""
     grant(lake, "writer", "use_catalog use_schema select_table modify_table create_table", kind="METALAKE", on="lake")
     body = {"holder": "x", "limit": 1}
@@ -190,7 +190,7 @@ def test_who_may_lease(lake: DriverNode, table: HistoryTable) -> None:
     assert table.snapshots == 12
 
 
-def test_what_a_token_opens(lake: DriverNode, table: HistoryTable) -> None:
+def test_operation_token_can_load_only_its_own_table(lake: DriverNode, table: HistoryTable) -> None:
     """The operation's token can load its own table. It cannot load another table, list, drop or rename tables, or
     create tokens.
     """
@@ -216,7 +216,7 @@ def test_what_a_token_opens(lake: DriverNode, table: HistoryTable) -> None:
 
 
 @pytest.mark.parametrize("left, missing", [("", "needs"), ("select_table", "modify"), ("modify_table", "select")])
-def test_rights_count_when_it_is_leased(lake: DriverNode, left: str, missing: str) -> None:
+def test_lost_privilege_of_the_requester_fails_the_lease(lake: DriverNode, left: str, missing: str) -> None:
     """If the user who requested an operation can no longer read or modify the table, the lease request fails the
     operation, and the result names the missing privilege.
     """
@@ -234,7 +234,7 @@ def test_rights_count_when_it_is_leased(lake: DriverNode, left: str, missing: st
     assert (operation["state"], missing in operation["result"].lower()) == ("failed", True), operation
 
 
-def test_rights_count_when_it_commits(lake: DriverNode) -> None:
+def test_commit_after_loss_of_the_modify_privilege_is_refused(lake: DriverNode) -> None:
     """If the user has only kept the right to read the table since the lease, commits with the operation's token are
     refused.
     """
@@ -262,7 +262,7 @@ def test_rights_count_when_it_commits(lake: DriverNode) -> None:
         ({"keep": 12, "records": 10}, "10 records more"),
     ],
 )
-def test_what_is_no_true_rewrite(node: DriverNode, changes: dict[str, Any], reason: str) -> None:
+def test_commit_that_is_no_valid_rewrite_is_refused(node: DriverNode, changes: dict[str, Any], reason: str) -> None:
     """A commit that is not a valid rewrite is refused with the reason, and the table is unchanged."""
     table = HistoryTable(node)
     table.append(12)
@@ -279,7 +279,9 @@ def test_what_is_no_true_rewrite(node: DriverNode, changes: dict[str, Any], reas
     "changes, reason",
     [({"schema-id": 7}, "another schema"), ({"parent-snapshot-id": 300}, "does not follow the head")],
 )
-def test_a_rewrite_of_a_former_state(node: DriverNode, changes: dict[str, Any], reason: str) -> None:
+def test_rewrite_of_a_former_head_or_schema_is_a_conflict(
+    node: DriverNode, changes: dict[str, Any], reason: str
+) -> None:
     """A rewrite of a former head or schema is a conflict, after which Iceberg's client retries."""
     table = HistoryTable(node)
     table.append(12)
@@ -294,7 +296,7 @@ def test_a_rewrite_of_a_former_state(node: DriverNode, changes: dict[str, Any], 
     assert len(table.ids()) == 12
 
 
-def test_an_append_comes_between(node: DriverNode) -> None:
+def test_rewrite_that_ignores_a_concurrent_append_is_a_conflict(node: DriverNode) -> None:
     """A rewrite that does not follow a concurrent append is a conflict. A rewrite that follows the append's snapshot
     commits.
     """
@@ -321,7 +323,7 @@ def test_an_append_comes_between(node: DriverNode) -> None:
         {"action": "set-statistics", "snapshot-id": 100, "statistics": {"statistics-path": "file:///etc/passwd"}},
     ],
 )
-def test_what_an_operation_may_not_do(node: DriverNode, update: dict[str, Any]) -> None:
+def test_operation_token_commits_only_updates_of_a_rewrite(node: DriverNode, update: dict[str, Any]) -> None:
     """With an operation's token, a commit may contain only the updates of a rewrite of `main`."""
     table = HistoryTable(node)
     table.append(5)
@@ -334,7 +336,7 @@ def test_what_an_operation_may_not_do(node: DriverNode, update: dict[str, Any]) 
     assert table.ids() == [1, 2, 3, 4, 5]
 
 
-def test_the_token_of_the_servers_own_executor(node: DriverNode) -> None:
+def test_server_executors_token_can_only_lease_operations(node: DriverNode) -> None:
     """The token of the server's own executor can lease operations, and has no other right of its administrator."""
     HistoryTable(node).append(5)
     set_clock(node, NOW_MS)
@@ -382,7 +384,7 @@ def get_targets(table: str) -> Iterator[tuple[str, str]]:
             yield each.name, each._replace(path=filled).target
 
 
-def test_which_routes_a_token_reads(node: DriverNode) -> None:
+def test_operation_token_reads_only_own_table_and_public_routes(node: DriverNode) -> None:
     """Of all GET routes, an operation's token can use those of its own table and the public ones. No answer contains
     another table's name.
     """
@@ -410,7 +412,7 @@ def test_which_routes_a_token_reads(node: DriverNode) -> None:
     assert (opened["t"] - shared, opened["unseen"]) == (OWN_READS, shared)
 
 
-def test_another_metalake_has_no_say(lake: DriverNode, table: HistoryTable) -> None:
+def test_other_metalakes_owner_cannot_renew_or_end_a_lease(lake: DriverNode, table: HistoryTable) -> None:
     """The owner of another metalake can neither renew a lease nor end its operation, even under the executor's name."""
     (leased,) = FakeExecutor(lake).lease()
     assert lake.post(API, {"name": "other"}, user="admin").status == 200
@@ -425,7 +427,7 @@ def test_another_metalake_has_no_say(lake: DriverNode, table: HistoryTable) -> N
     assert commit_with(lake, leased["token"], "t", replacement(table)).status == 200
 
 
-def test_a_lease_of_the_server_is_its_own(lake: DriverNode, table: HistoryTable) -> None:
+def test_executor_with_servers_holder_name_cannot_end_an_expiry(lake: DriverNode, table: HistoryTable) -> None:
     """An executor that uses the server's holder name cannot end a running expiry."""
     assert ask(lake, operation="expire").status == 200
     (expiry,) = [each["id"] for each in told(lake) if each["kind"] == "expire"]
@@ -445,7 +447,7 @@ def test_a_lease_of_the_server_is_its_own(lake: DriverNode, table: HistoryTable)
 
 
 @pytest.mark.parametrize("operation", [1 << 62, 1 << 63, 1 << 200])
-def test_numbers_that_no_operation_has(lake: DriverNode, operation: int) -> None:
+def test_invalid_operation_numbers_cause_no_server_error(lake: DriverNode, operation: int) -> None:
     """Invalid operation numbers are reported as lost or are refused, without a server error."""
     answer = lake.put(LEASES, {"holder": "one", "operations": [operation]})
     report = lake.post(
@@ -456,7 +458,7 @@ def test_numbers_that_no_operation_has(lake: DriverNode, operation: int) -> None
     assert report.status in (200, 400, 404), report.body
 
 
-def test_texts_with_nul(lake: DriverNode, table: HistoryTable) -> None:
+def test_texts_with_nul_cause_no_server_error(lake: DriverNode, table: HistoryTable) -> None:
     """A holder name or a report with NUL causes no server error, on every store."""
     assert table.snapshots == 12
     renewal = lake.put(LEASES, {"holder": "o\0", "operations": [1]})
@@ -468,7 +470,7 @@ def test_texts_with_nul(lake: DriverNode, table: HistoryTable) -> None:
 
 
 @pytest.mark.parametrize("is_expired", [False, True])
-def test_a_secret_that_ended_before_the_lease(lake: DriverNode, is_expired: bool) -> None:
+def test_revoked_or_expired_account_secret_prevents_the_lease(lake: DriverNode, is_expired: bool) -> None:
     """An operation that a service account requested gets no lease and no token after the account's secret was revoked
     or has expired.
     """
@@ -490,7 +492,7 @@ def test_a_secret_that_ended_before_the_lease(lake: DriverNode, is_expired: bool
     assert "secret with which robot requested this has ended" in operation["result"]
 
 
-def test_a_secret_that_ends_during_the_lease(lake: DriverNode) -> None:
+def test_secret_revoked_during_the_lease_refuses_the_commit(lake: DriverNode) -> None:
     """If the service account's secret is revoked during the lease, the operation's commit is refused. Other secrets
     have no effect.
     """

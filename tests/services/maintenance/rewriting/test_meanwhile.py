@@ -41,7 +41,7 @@ def rename(node: DriverNode, old: str, new: str) -> None:
     assert answer.status == 204, answer.body
 
 
-def test_renamed_between_lease_and_commit(lake: DriverNode, table: HistoryTable) -> None:
+def test_commit_to_the_old_name_after_a_rename_is_refused(lake: DriverNode, table: HistoryTable) -> None:
     """After a rename of the table, a commit to the old name is refused, also if a new table has that name. The next
     executor commits under the new name.
     """
@@ -62,7 +62,7 @@ def test_renamed_between_lease_and_commit(lake: DriverNode, table: HistoryTable)
     assert commit_with(lake, again["token"], "moved", updates).status == 200
 
 
-def test_dropped_between_lease_and_commit(lake: DriverNode, table: HistoryTable) -> None:
+def test_table_dropped_after_the_lease_gets_no_commit(lake: DriverNode, table: HistoryTable) -> None:
     """Nothing is committed while the table is in the trash, nor to a new table of the same name. After the table is
     restored, the rewrite succeeds.
     """
@@ -96,7 +96,7 @@ def nodes(database: Database, tmp_path: Path) -> Iterator[tuple[DriverNode, Driv
         yield one, two
 
 
-def test_two_nodes(nodes: tuple[DriverNode, DriverNode]) -> None:
+def test_lease_of_one_node_is_valid_and_ends_on_both(nodes: tuple[DriverNode, DriverNode]) -> None:
     """A lease of one node is valid on the other and ends on both: only one executor holds it, and after its end its
     token is refused on both.
     """

@@ -57,12 +57,12 @@ def tables(node: DriverNode) -> dict[str, HistoryTable]:
     return made
 
 
-def test_nothing_without_a_policy(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_findings_without_policy_or_setting_plan_nothing(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """Without a policy or setting, findings become no operations."""
     assert (plan(node), told(node)) == (0, [])
 
 
-def test_a_setting_plans_for_owners(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_setting_plans_operations_in_the_owners_name(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """With the setting, each finding becomes an operation of the table's owner; the operation with the largest gain is
     leased first.
     """
@@ -78,7 +78,9 @@ def test_a_setting_plans_for_owners(node: DriverNode, tables: dict[str, HistoryT
 
 
 @pytest.mark.parametrize("policy_type", [COMPACTION, WHOLE])
-def test_a_policy_plans(node: DriverNode, tables: dict[str, HistoryTable], policy_type: str) -> None:
+def test_catalog_policy_applies_to_tables_except_excluded_ones(
+    node: DriverNode, tables: dict[str, HistoryTable], policy_type: str
+) -> None:
     """A policy on the catalog applies to its tables. A policy on a table that disables all kinds excludes the table."""
     content: dict[str, object] = (
         {"rewriteOptions": {"max-file-group-input-files": "9"}} if policy_type == COMPACTION else {}
@@ -137,7 +139,7 @@ def test_planned_rewrites_have_the_target_size(node: DriverNode) -> None:
     }  # fmt: skip
 
 
-def test_options_that_iceberg_lacks(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_explanation_names_policy_options_that_iceberg_lacks(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """The explanation names options of a policy that Iceberg does not have, while the policy is enabled."""
     content: dict[str, object] = {"rewriteOptions": {"min-input-file": "9", "rewrite-all": "true"}}
     add_policy(node, "small", COMPACTION, content, on="main", kind="catalog")
@@ -149,7 +151,7 @@ def test_options_that_iceberg_lacks(node: DriverNode, tables: dict[str, HistoryT
 
 
 @pytest.mark.parametrize("kind", ["compact", "deletes"])
-def test_a_request_under_options_that_iceberg_lacks(
+def test_request_with_a_policys_unknown_options_is_refused(
     node: DriverNode, tables: dict[str, HistoryTable], kind: str
 ) -> None:
     """A request that would use a policy's unknown options is refused, with a list of the valid options. Other requests
@@ -163,7 +165,9 @@ def test_a_request_under_options_that_iceberg_lacks(
     assert ask(node, operation="manifests").status == 200
 
 
-def test_an_application_of_no_delete_files(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_deletes_operation_without_delete_files_is_done_at_once(
+    node: DriverNode, tables: dict[str, HistoryTable]
+) -> None:
     """For a table without delete files, the operation `deletes` is done at once, without an executor."""
     tables["t"].append(1, **{"total-delete-files": "0"})
     ask(node, operation="deletes")
@@ -176,7 +180,9 @@ def test_an_application_of_no_delete_files(node: DriverNode, tables: dict[str, H
     assert (leased, told(node)[0]["state"]) == ([], "waiting")
 
 
-def test_delete_files_that_end_before_the_lease(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_operation_is_done_if_a_writer_removed_the_delete_files(
+    node: DriverNode, tables: dict[str, HistoryTable]
+) -> None:
     """If a writer has removed the delete files since the request, the operation is done and no executor leases it."""
     tables["t"].append(1, **{"total-delete-files": "1"})
     ask(node, operation="deletes")
@@ -186,7 +192,7 @@ def test_delete_files_that_end_before_the_lease(node: DriverNode, tables: dict[s
     assert (leased, told(node)[0]["state"]) == ([], "done")
 
 
-def test_a_failure_is_tried_again_later(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_each_failure_doubles_the_pause_of_the_table(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """After each failure the table pauses, each time for twice as long."""
     add_policy(node, "small", COMPACTION, {}, on="main.a.t", kind="table")
     clock = node.built.services.store.time
@@ -201,7 +207,7 @@ def test_a_failure_is_tried_again_later(node: DriverNode, tables: dict[str, Hist
     assert plan(node) == 1
 
 
-def test_a_table_that_was_compacted_needs_nothing(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_compacted_table_has_no_further_finding(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """After the rewrite the next assessment has no finding, and nothing is planned."""
     add_policy(node, "small", COMPACTION, {}, on="main.a.u", kind="table")
     assert plan(node) == 1
@@ -214,7 +220,7 @@ def test_a_table_that_was_compacted_needs_nothing(node: DriverNode, tables: dict
     assert plan(node) == 0
 
 
-def test_a_policy_whose_owner_is_a_group(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_operation_of_a_policy_owned_by_a_group_fails(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """If the policy's owner is a group, no user's rights apply, so the operation fails immediately with that reason."""
     add_policy(node, "small", COMPACTION, {}, on="main.a.t", kind="table")
     assert node.post("/api/metalakes/lake/groups", {"name": "team"}).status == 200
@@ -227,7 +233,7 @@ def test_a_policy_whose_owner_is_a_group(node: DriverNode, tables: dict[str, His
     assert FakeExecutor(node).lease() == []
 
 
-def test_a_request_comes_before_policies(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_requested_operations_are_leased_before_planned_ones(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """Requested operations are leased before planned ones, and a repeated request returns the same operation."""
     add_policy(node, "small", COMPACTION, {}, on="main.a.u", kind="table")
     plan(node)
@@ -238,7 +244,7 @@ def test_a_request_comes_before_policies(node: DriverNode, tables: dict[str, His
     assert ask(node, operation="vacuum").status == 400
 
 
-def test_a_busy_table_is_left_alone(node: DriverNode) -> None:
+def test_planned_operation_waits_for_a_pause_of_overwrites(node: DriverNode) -> None:
     """A planned operation waits until a recently overwritten table has had no overwrite for some time; a requested one
     does not wait.
     """
@@ -257,7 +263,7 @@ def test_a_busy_table_is_left_alone(node: DriverNode) -> None:
     assert (busy, len(FakeExecutor(node).lease())) == ([], 1)
 
 
-def test_a_table_that_is_never_quiet(node: DriverNode) -> None:
+def test_busy_table_is_leased_after_a_hundred_overwrites(node: DriverNode) -> None:
     """A table that is overwritten without a pause is leased after a hundred overwrites, not after ninety-nine."""
     table = HistoryTable(node)
     table.append(OVERWRITES_PER_REWRITE - 1, operation="overwrite")
@@ -274,7 +280,7 @@ def test_a_table_that_is_never_quiet(node: DriverNode) -> None:
     assert leased["options"]["partial-progress.enabled"] == "true"
 
 
-def test_requests_on_a_busy_table(node: DriverNode) -> None:
+def test_requested_compaction_is_split_after_a_conflict(node: DriverNode) -> None:
     """A requested compaction of a busy table is one commit at first, and several after a conflict."""
     HistoryTable(node).append(12, operation="overwrite")
     clock = set_clock(node, FIRST_MS + 1_000)

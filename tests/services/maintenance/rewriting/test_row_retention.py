@@ -65,7 +65,9 @@ def deletion(table: HistoryTable, *, operation: str = "delete", added: int = 0) 
     return [snapshot, wire.point(number)]
 
 
-def test_a_policy_from_the_finding_to_the_end(lake: DriverNode, table: HistoryTable, clock: MovedClock) -> None:
+def test_row_deletion_is_leased_committed_and_pauses_for_a_day(
+    lake: DriverNode, table: HistoryTable, clock: MovedClock
+) -> None:
     """The lease has the column and the day, the commit names the operation, and then the table pauses for a day."""
     assert findings(lake)["a.t", "retention"]["reason"] == "rows whose at is older than 10 days are deleted once a day"
     assert plan(lake) == 1
@@ -99,7 +101,7 @@ def retention_told(lake: DriverNode) -> list[bool]:
     return [("a.t", "retention") in findings(lake), "retention" in by_explanation]
 
 
-def test_what_such_a_token_may_not_commit(lake: DriverNode, table: HistoryTable) -> None:
+def test_row_deletion_token_may_commit_only_deletions(lake: DriverNode, table: HistoryTable) -> None:
     """With the token of a row deletion, commits that add rows, append or rewrite are refused. With the token of a
     compaction, a commit that deletes rows is refused.
     """
@@ -121,7 +123,7 @@ def test_what_such_a_token_may_not_commit(lake: DriverNode, table: HistoryTable)
     assert (answer.status, b"operation 'replace'" in answer.body) == (400, True), answer.body
 
 
-def test_requests(lake: DriverNode, table: HistoryTable) -> None:
+def test_requested_row_deletion_uses_policy_and_user_privileges(lake: DriverNode, table: HistoryTable) -> None:
     """A user who may maintain the table may request a row deletion. It uses the policy's conditions and the user's
     privileges.
     """
@@ -141,7 +143,7 @@ def test_requests(lake: DriverNode, table: HistoryTable) -> None:
     assert (refused.status, b"No enabled policy of type limnos-row-retention" in refused.body) == (400, True)
 
 
-def test_columns_that_do_not_fit(lake: DriverNode, table: HistoryTable) -> None:
+def test_policy_column_without_times_has_no_finding(lake: DriverNode, table: HistoryTable) -> None:
     """The nearest policy decides. If its column has no times, there is no finding, and the explanation says why."""
     add_policy(lake, "by-id", TYPE, {"column": "id", "olderThanDays": 10}, on="main.a.t", kind="table")
     assess(lake)
@@ -154,7 +156,7 @@ def test_columns_that_do_not_fit(lake: DriverNode, table: HistoryTable) -> None:
     assert ask(lake, operation="retention").status == 400
 
 
-def test_a_policy_that_changes_before_the_lease(lake: DriverNode, table: HistoryTable) -> None:
+def test_policy_at_the_lease_determines_the_rows_to_delete(lake: DriverNode, table: HistoryTable) -> None:
     """The rows to delete are determined at the lease by the policy at that time. Without a policy, the operation is
     refused.
     """
@@ -174,7 +176,9 @@ def test_a_policy_that_changes_before_the_lease(lake: DriverNode, table: History
 
 
 @pytest.mark.parametrize("change", ["disabled", "detached", "dropped", "longer", "other column"])
-def test_a_policy_that_changes_after_the_lease(lake: DriverNode, table: HistoryTable, change: str) -> None:
+def test_commit_is_refused_if_policy_no_longer_deletes_all_rows(
+    lake: DriverNode, table: HistoryTable, change: str
+) -> None:
     """A commit may delete rows only if the policy at the time of the commit still requires to delete all of them."""
     assert plan(lake) == 1
     (leased,) = FakeExecutor(lake).lease()
@@ -195,7 +199,9 @@ def test_a_policy_that_changes_after_the_lease(lake: DriverNode, table: HistoryT
     assert len(table.ids()) == table.snapshots
 
 
-def test_a_policy_that_deletes_more_after_the_lease(lake: DriverNode, table: HistoryTable, clock: MovedClock) -> None:
+def test_commit_is_accepted_if_the_policy_now_deletes_more_rows(
+    lake: DriverNode, table: HistoryTable, clock: MovedClock
+) -> None:
     """A commit may delete the rows of the lease also if, since then, a later day or a shorter retention includes more
     rows.
     """
@@ -209,7 +215,7 @@ def test_a_policy_that_deletes_more_after_the_lease(lake: DriverNode, table: His
     assert answer.status == 200, answer.body
 
 
-def test_settings_delete_no_rows(lake: DriverNode, table: HistoryTable) -> None:
+def test_setting_without_a_policy_deletes_no_rows(lake: DriverNode, table: HistoryTable) -> None:
     """The setting for tables without a policy never deletes rows."""
     lake.done("POST", f"{API}/lake/objects/catalog/main/policies", {"policiesToRemove": ["ten"]})
     services = lake.built.services
@@ -218,7 +224,7 @@ def test_settings_delete_no_rows(lake: DriverNode, table: HistoryTable) -> None:
     assert plan(lake) == 0
 
 
-def test_quiet_hours(lake: DriverNode, table: HistoryTable) -> None:
+def test_quiet_hours_delay_policy_operations_but_not_requests(lake: DriverNode, table: HistoryTable) -> None:
     """The policy's quiet hours delay its operations, but not requests."""
     content = {"column": "at", "olderThanDays": 10, "quietHours": ["00:00-00:01 UTC"]}
     add_policy(lake, "night", TYPE, content, on="main.a.t", kind="table")
@@ -230,7 +236,7 @@ def test_quiet_hours(lake: DriverNode, table: HistoryTable) -> None:
     assert len(FakeExecutor(lake).lease()) == 1
 
 
-def test_an_author_who_sees_only_some_rows(lake: DriverNode, table: HistoryTable) -> None:
+def test_policy_of_a_row_restricted_user_deletes_nothing(lake: DriverNode, table: HistoryTable) -> None:
     """The policy of a restricted user deletes nothing, because it could delete rows that the user cannot see."""
     grant(lake, "writer", RIGHTS, kind="CATALOG", on="main")
     owner = {"name": "writer", "type": "USER"}
@@ -254,7 +260,9 @@ def test_an_author_who_sees_only_some_rows(lake: DriverNode, table: HistoryTable
         ({"column": "at", "olderThanDays": 1, "quietHours": ["now"]}, "quietHours"),
     ],
 )  # fmt: skip
-def test_contents_that_are_refused(node: DriverNode, content: dict[str, object], text: str) -> None:
+def test_policy_without_column_or_whole_days_is_refused(
+    node: DriverNode, content: dict[str, object], text: str
+) -> None:
     """A policy must name a column and a whole number of days; other fields are refused."""
     answer = node.post(f"{API}/lake/policies", {"name": "p", "policyType": TYPE, "content": content})
 

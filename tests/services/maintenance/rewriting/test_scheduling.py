@@ -38,7 +38,7 @@ def waiting(number: int, owner: int, *, place: int, size: int = 0, priority: int
     return WaitingRewrite(number, number, 1, 1, "compact", "u", None, 0, "{}", size, priority, owner, place)
 
 
-def test_owners_take_turns() -> None:
+def test_owner_with_many_tables_does_not_delay_others() -> None:
     """An owner with a thousand tables does not delay an owner with two. The best operation of each owner comes
     first.
     """
@@ -48,7 +48,7 @@ def test_owners_take_turns() -> None:
     assert [row.operation_id for row in fair_order(rows, [])] == [1, 11, 2, 12, 3, 4, 5]
 
 
-def test_what_was_rewritten_counts() -> None:
+def test_owners_with_many_rewritten_bytes_come_later() -> None:
     """Owners with many bytes rewritten in the last day come later; large operations count more than small ones."""
     rows = [waiting(1, 1, place=1), waiting(2, 1, place=2), waiting(11, 2, place=1, size=2 * OPERATION_BYTES)]
     rows.append(waiting(12, 2, place=2))
@@ -57,7 +57,7 @@ def test_what_was_rewritten_counts() -> None:
     assert [row.operation_id for row in fair_order(rows, used)] == [11, 1, 2, 12]
 
 
-def test_requests_come_first() -> None:
+def test_requested_operations_are_leased_first() -> None:
     """Requested operations are leased before those of policies."""
     rows = [waiting(1, 1, place=1), waiting(2, 2, place=1, priority=REQUESTED_PRIORITY)]
 
@@ -86,7 +86,7 @@ def tables(lake: DriverNode) -> dict[str, HistoryTable]:
     return made
 
 
-def test_the_shares_of_owners(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_first_two_leases_belong_to_two_owners(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """The first two leased operations are of two owners, although both tables of one owner have larger gains."""
     add_policy(lake, "small", COMPACTION, {}, on="main", kind="catalog")
     assert plan(lake) == 3
@@ -95,7 +95,7 @@ def test_the_shares_of_owners(lake: DriverNode, tables: dict[str, HistoryTable])
     assert sorted(leased) == ["eves", "u"]
 
 
-def test_what_has_to_wait_hides_nothing(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_operations_in_quiet_hours_do_not_delay_other_owners(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """Operations that wait for quiet hours do not delay operations of other owners, even if their owner has used the
     least so far.
     """
@@ -108,7 +108,7 @@ def test_what_has_to_wait_hides_nothing(lake: DriverNode, tables: dict[str, Hist
     assert [each["path"][-1] for each in FakeExecutor(lake).lease(1)] == ["eves"]
 
 
-def test_the_queue_of_an_owner(
+def test_full_queue_of_one_owner_does_not_delay_others(
     lake: DriverNode, tables: dict[str, HistoryTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full queue of one owner does not delay the operations of others."""
@@ -120,7 +120,7 @@ def test_the_queue_of_an_owner(
     assert {each["table"] for each in told(lake)} > {"a.eves"}
 
 
-def test_outside_of_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_planned_operations_wait_outside_of_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """Planned operations wait for the quiet hours, and the status says so; requested operations do not wait."""
     limit(lake, quiet_hours=(parse_quiet_hours("22:00-06:00"),))
     add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
@@ -139,7 +139,9 @@ def test_outside_of_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable
     assert [each["path"][-1] for each in at_night] == ["t"]
 
 
-def test_a_restart_without_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_removed_quiet_hours_make_operation_wait_for_the_budget(
+    lake: DriverNode, tables: dict[str, HistoryTable]
+) -> None:
     """If the setting changes from quiet hours to a budget, an operation that waited for the hours waits for the budget,
     and the status says so without an executor's request.
     """
@@ -160,7 +162,7 @@ def test_a_restart_without_quiet_hours(lake: DriverNode, tables: dict[str, Histo
     assert waits["result"].startswith("waits for the budget of setting maintenance.bytes_per_day: 42000 bytes")
 
 
-def test_upkeep_refreshes_delays(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_server_start_recomputes_delays(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """The server recomputes delays when it starts: an operation that waited for quiet hours is due at once if the
     setting is removed.
     """
@@ -188,7 +190,7 @@ def test_upkeep_refreshes_delays(lake: DriverNode, tables: dict[str, HistoryTabl
 
 
 @pytest.mark.parametrize("content", [{"compact": False}, None])
-def test_a_delayed_operation_of_a_policy_that_ends(
+def test_delayed_operation_is_cancelled_when_its_policy_ends(
     lake: DriverNode, tables: dict[str, HistoryTable], content: dict[str, object] | None
 ) -> None:
     """An operation that waits for quiet hours is cancelled once its policy no longer requires it."""
@@ -208,7 +210,7 @@ def test_a_delayed_operation_of_a_policy_that_ends(
     assert (operation["state"], operation["result"]) == ("cancelled", "The policy small no longer requires this")
 
 
-def test_hours_of_a_policy_narrow_those_of_the_setting(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_quiet_hours_of_setting_and_policy_must_both_allow(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """Quiet hours of both the setting and the policy must allow an operation."""
     limit(lake, quiet_hours=(parse_quiet_hours("11:00-14:00"),))
     add_policy(lake, "late", WHOLE, {"quietHours": ["13:00-20:00"]}, on="main.a.t", kind="table")
@@ -221,7 +223,7 @@ def test_hours_of_a_policy_narrow_those_of_the_setting(lake: DriverNode, tables:
     assert leased == [0, 1, 0]
 
 
-def test_in_quiet_hours_nobody_waits_for_writers(lake: DriverNode) -> None:
+def test_busy_table_is_rewritten_in_quiet_hours_without_a_pause(lake: DriverNode) -> None:
     """A table that is overwritten constantly is rewritten in its quiet hours only, without waiting for a pause of its
     writers.
     """
@@ -243,7 +245,9 @@ def test_in_quiet_hours_nobody_waits_for_writers(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("whose", ["setting", "policy"])
-def test_a_budget(lake: DriverNode, tables: dict[str, HistoryTable], whose: str) -> None:
+def test_operations_wait_when_the_byte_budget_is_used_up(
+    lake: DriverNode, tables: dict[str, HistoryTable], whose: str
+) -> None:
     """When the byte budget is used up, operations wait, and the status says so. A day later they are leased."""
     content: dict[str, object] = {"maxBytesPerDay": 31_000} if whose == "policy" else {}
     if whose == "setting":
@@ -265,7 +269,7 @@ def test_a_budget(lake: DriverNode, tables: dict[str, HistoryTable], whose: str)
     assert all("waits for the budget of " + whose in each["result"] for each in waits), waits
 
 
-def test_an_operation_larger_than_the_budget(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_operation_larger_than_the_unused_budget_is_leased(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """An operation larger than the budget is leased if no other operation has used the budget; otherwise it would never
     run.
     """
@@ -276,7 +280,7 @@ def test_an_operation_larger_than_the_budget(lake: DriverNode, tables: dict[str,
     assert len(FakeExecutor(lake).lease()) == 1
 
 
-def test_a_request_counts(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_requested_operation_counts_towards_the_budget(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """The bytes of a requested operation count towards the budget."""
     limit(lake, bytes_per_day=20_000)
     add_policy(lake, "small", WHOLE, {}, on="main.a.t", kind="table")
@@ -288,7 +292,9 @@ def test_a_request_counts(lake: DriverNode, tables: dict[str, HistoryTable]) -> 
 
 
 @pytest.mark.parametrize("outcome", ["yielded", "failed"])
-def test_an_operation_that_gave_way_counts(lake: DriverNode, tables: dict[str, HistoryTable], outcome: str) -> None:
+def test_yielded_operation_counts_towards_budget_and_share(
+    lake: DriverNode, tables: dict[str, HistoryTable], outcome: str
+) -> None:
     """An operation that was returned as `yielded` counts towards the budget and the owner's share, because it rewrote
     files.
     """
@@ -302,7 +308,9 @@ def test_an_operation_that_gave_way_counts(lake: DriverNode, tables: dict[str, H
     assert (used.bytes, used.operations) == (30_000, 1)
 
 
-def test_policies_of_one_name_in_two_metalakes(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_policies_of_one_name_in_two_metalakes_have_own_budgets(
+    lake: DriverNode, tables: dict[str, HistoryTable]
+) -> None:
     """Policies of the same name in two metalakes have separate budgets."""
     for method, path, body in (
         ("POST", API, {"name": "other"}),
@@ -333,7 +341,9 @@ def _catalog_of(metalake: str) -> Load[int]:
     return int(rows[0][0])
 
 
-def test_a_table_in_the_trash(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_operations_on_a_table_in_the_trash_start_no_executor(
+    lake: DriverNode, tables: dict[str, HistoryTable]
+) -> None:
     """Operations on a table in the trash start no executor and do not delay another metalake."""
     add_policy(lake, "small", WHOLE, {}, on="main.a.t", kind="table")
     plan(lake)
@@ -346,7 +356,7 @@ def test_a_table_in_the_trash(lake: DriverNode, tables: dict[str, HistoryTable])
 
 
 @pytest.mark.parametrize("hours", [["22:00-06:00"] * 100, ["22:00-06:00 " + "x" * 65]])
-def test_many_hours(node: DriverNode, hours: list[str]) -> None:
+def test_policy_with_too_many_quiet_hours_is_refused(node: DriverNode, hours: list[str]) -> None:
     """A policy with too many quiet hours is refused, because each operation compares and lists them."""
     body = {"name": "p", "policyType": WHOLE, "enabled": True, "content": {"quietHours": hours}}
     answer = node.post(f"{API}/lake/policies", body)
@@ -354,7 +364,7 @@ def test_many_hours(node: DriverNode, hours: list[str]) -> None:
     assert (answer.status, b"quietHours" in answer.body) == (400, True), answer.body
 
 
-def test_a_policy_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_operation_of_a_disabled_policy_is_not_leased(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """An operation of a policy that was disabled before the lease is not leased."""
     add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
     plan(lake)
@@ -365,7 +375,9 @@ def test_a_policy_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]
     assert (operation["state"], operation["result"]) == ("cancelled", "The policy small no longer requires this")
 
 
-def test_a_setting_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_setting_operation_is_not_leased_if_a_policy_disables_it(
+    lake: DriverNode, tables: dict[str, HistoryTable]
+) -> None:
     """An operation of the setting is not leased after a nearer policy has disabled its kind."""
     limit(lake, rewrite=True)
     assert plan(lake) == 3
@@ -385,7 +397,7 @@ def test_a_setting_that_is_gone(lake: DriverNode, tables: dict[str, HistoryTable
         ({"maxBytesPerDay": 0}, "maxBytesPerDay"),
     ],
 )
-def test_bad_limits(node: DriverNode, content: dict[str, object], words: str) -> None:
+def test_invalid_quiet_hours_or_budgets_are_400(node: DriverNode, content: dict[str, object], words: str) -> None:
     """Invalid quiet hours or budgets of a policy are 400, and the message names the field."""
     body = {"name": "p", "policyType": WHOLE, "enabled": True, "content": content}
     answer = node.post(f"{API}/lake/policies", body)
@@ -393,7 +405,7 @@ def test_bad_limits(node: DriverNode, content: dict[str, object], words: str) ->
     assert (answer.status, words in answer.body.decode()) == (400, True), answer.body
 
 
-def test_rests_do_not_hide_waiting(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_waiting_operation_is_planned_only_once(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """An operation that waits for its quiet hours is planned once, however many rounds run."""
     limit(lake, quiet_hours=(parse_quiet_hours("22:00-06:00"),))
     add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
@@ -405,7 +417,7 @@ def test_rests_do_not_hide_waiting(lake: DriverNode, tables: dict[str, HistoryTa
     assert planned == [1, 0]
 
 
-def test_who_may_see_the_reason(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+def test_wait_reason_is_hidden_from_readers(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """The reason of a wait is visible to users who may modify the table, not to readers."""
     limit(lake, bytes_per_day=1)
     add_policy(lake, "small", WHOLE, {}, on="main", kind="catalog")

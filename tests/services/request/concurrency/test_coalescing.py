@@ -41,7 +41,7 @@ async def paused() -> None:
         await asyncio.sleep(0)
 
 
-def test_a_crowd_is_one_question_and_the_next_one() -> None:
+def test_concurrent_callers_share_the_next_query() -> None:
     """Sixty-four callers who arrive while a query runs share the next query, which begins after it and returns the
     later changes.
     """
@@ -64,7 +64,7 @@ def test_a_crowd_is_one_question_and_the_next_one() -> None:
     asyncio.run(story())
 
 
-def test_different_questions_do_not_wait_for_each_other() -> None:
+def test_queries_with_different_keys_do_not_wait_for_each_other() -> None:
     """A query with another key is sent immediately."""
 
     async def story() -> None:
@@ -80,7 +80,7 @@ def test_different_questions_do_not_wait_for_each_other() -> None:
     asyncio.run(story())
 
 
-def test_who_gives_up_takes_the_answer_from_nobody() -> None:
+def test_cancelled_caller_does_not_cancel_the_shared_query() -> None:
     """If the first caller is cancelled, the others get the answer. If all callers are cancelled, the query is
     cancelled, and the next caller sends a new one.
     """
@@ -103,7 +103,7 @@ def test_who_gives_up_takes_the_answer_from_nobody() -> None:
     asyncio.run(story())
 
 
-def test_who_waits_behind_one_that_is_given_up_is_answered() -> None:
+def test_waiting_query_begins_when_the_running_one_is_cancelled() -> None:
     """When all callers of a running query are cancelled, the query is cancelled and the waiting one begins. A waiting
     query whose callers are all cancelled is never sent.
     """
@@ -128,7 +128,7 @@ def test_who_waits_behind_one_that_is_given_up_is_answered() -> None:
     asyncio.run(story())
 
 
-def test_a_failure_is_told_to_everybody_once() -> None:
+def test_failed_query_raises_for_all_callers_and_is_not_reused() -> None:
     """All callers of a failed query get its error, and the next caller sends a new query."""
 
     async def story() -> None:

@@ -22,7 +22,7 @@ def zone_of(lab: StoreLab) -> int:
     return found
 
 
-def test_a_crowd_costs_what_one_costs(lab: StoreLab) -> None:
+def test_commit_wakes_many_waiting_callers_with_few_queries(lab: StoreLab) -> None:
     """Hundreds of waiting callers are woken by one commit, after a few queries for all of them."""
     node = Node(lab.store)
     lab.run(fill(node.ctx()))
@@ -41,7 +41,7 @@ def test_a_crowd_costs_what_one_costs(lab: StoreLab) -> None:
     assert watch.waiting == 0
 
 
-def test_nothing_is_asked_while_nothing_is_committed(file_lab: StoreLab) -> None:
+def test_long_wait_without_commits_needs_one_query(file_lab: StoreLab) -> None:
     """On an SQLite file with a readable index, a waiting caller needs one query, however long the wait is."""
     node = Node(file_lab.store)
     file_lab.run(fill(node.ctx()))
@@ -52,7 +52,7 @@ def test_nothing_is_asked_while_nothing_is_committed(file_lab: StoreLab) -> None
     assert watch.looks == 1
 
 
-def test_a_request_outside_a_task_waits_too(lab: StoreLab) -> None:
+def test_read_started_without_a_task_waits_until_its_timeout(lab: StoreLab) -> None:
     """A read that the fast path started without a task waits, and ends at its timeout."""
     node = Node(lab.store)
     lab.run(fill(node.ctx()))
@@ -80,7 +80,7 @@ def test_a_request_outside_a_task_waits_too(lab: StoreLab) -> None:
     assert watch.waiting == 0
 
 
-def test_other_zones_wake_nobody(lab: StoreLab) -> None:
+def test_change_of_another_zone_does_not_wake_a_caller(lab: StoreLab) -> None:
     """A change of another zone does not wake a waiting caller."""
     node = Node(lab.store)
     lab.run(fill(node.ctx()))
@@ -103,7 +103,7 @@ def test_other_zones_wake_nobody(lab: StoreLab) -> None:
     assert lab.run(story()) is False
 
 
-def test_what_is_behind_already_is_told_at_once(lab: StoreLab) -> None:
+def test_commit_before_the_wait_ends_it_immediately(lab: StoreLab) -> None:
     """A commit between the caller's read and its wait ends the wait immediately."""
     node = Node(lab.store)
     lab.run(fill(node.ctx()))
@@ -112,7 +112,7 @@ def test_what_is_behind_already_is_told_at_once(lab: StoreLab) -> None:
     lab.run(asyncio.wait_for(node.services.watch.wait({zone_of(lab): 0}, 600), 300))
 
 
-def test_too_many(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_callers_beyond_the_limit_get_retry_after(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Callers beyond the limit are refused with Retry-After, except those that are always admitted."""
     monkeypatch.setattr(watching, "WAITERS_MAX", 1)
     node = Node(lab.store)
@@ -132,7 +132,7 @@ def test_too_many(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
         lab.run(story())
 
 
-def test_trouble_of_the_store_is_met_by_who_waits(file_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_failure_wakes_all_waiting_callers(file_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the store fails, all waiting callers are woken, and their own reads raise the error."""
     node = Node(file_lab.store)
 

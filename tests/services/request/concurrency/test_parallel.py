@@ -9,7 +9,7 @@ import pytest
 from limnos.services.request.concurrency.parallel import map_concurrently
 
 
-def test_results_come_in_order_and_few_are_under_way() -> None:
+def test_results_are_ordered_and_concurrency_is_limited() -> None:
     """Results are in the order of the items, and the number of concurrent calls is limited."""
     under_way, most = 0, 0
 
@@ -28,7 +28,7 @@ def test_results_come_in_order_and_few_are_under_way() -> None:
     assert most == 3
 
 
-def test_first_error_is_told_when_nothing_is_under_way() -> None:
+def test_earliest_error_is_raised_after_running_calls_ended() -> None:
     """Of several errors, that of the earliest item is raised after all running calls have ended. No further calls are
     started.
     """
@@ -50,7 +50,7 @@ def test_first_error_is_told_when_nothing_is_under_way() -> None:
     assert done == [0]
 
 
-def test_nobody_goes_on_alone() -> None:
+def test_cancelled_caller_cancels_all_running_calls() -> None:
     """A cancellation of the caller cancels all running calls."""
     ended: list[int] = []
 

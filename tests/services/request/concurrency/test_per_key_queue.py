@@ -28,7 +28,7 @@ async def queue(line: PerKeyQueue, order: list[str], names: str, number: int = 7
     return tasks
 
 
-def test_turns_go_by_arrival() -> None:
+def test_turns_are_in_order_of_arrival() -> None:
     """Callers get turns in order of arrival, one at a time; afterwards the queue is deleted."""
 
     async def story() -> None:
@@ -40,7 +40,7 @@ def test_turns_go_by_arrival() -> None:
     asyncio.run(story())
 
 
-def test_lines_do_not_wait_for_each_other() -> None:
+def test_queues_do_not_delay_each_other() -> None:
     """A turn in one queue delays no caller in another."""
 
     async def story() -> None:
@@ -55,7 +55,7 @@ def test_lines_do_not_wait_for_each_other() -> None:
 
 
 @pytest.mark.parametrize("moment", [0, 1, 2, 3, 4, 5])
-def test_who_gives_up_is_passed_over(moment: int) -> None:
+def test_cancelled_caller_does_not_block_the_queue(moment: int) -> None:
     """A caller cancelled while waiting, at its turn, or during it, does not block the others."""
 
     async def story() -> None:
@@ -72,7 +72,7 @@ def test_who_gives_up_is_passed_over(moment: int) -> None:
     asyncio.run(asyncio.wait_for(story(), 300))
 
 
-def test_failure_in_a_turn_ends_it() -> None:
+def test_caller_that_fails_in_its_turn_is_removed_from_the_queue() -> None:
     """A caller that fails in its turn leaves the queue."""
 
     async def story() -> None:
@@ -85,7 +85,7 @@ def test_failure_in_a_turn_ends_it() -> None:
     asyncio.run(story())
 
 
-def test_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caller_beyond_the_queue_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit of waiting callers, the next one is refused with ServiceUnavailable."""
     monkeypatch.setattr(per_key_queue, "WAITING_MAX", 2)
 
@@ -100,7 +100,7 @@ def test_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(story())
 
 
-def test_several_lines_are_taken_in_one_order() -> None:
+def test_queues_named_in_opposite_orders_do_not_deadlock() -> None:
     """Callers that name the same queues in opposite orders do not deadlock, and no queue remains."""
 
     async def story() -> None:
@@ -120,7 +120,7 @@ def test_several_lines_are_taken_in_one_order() -> None:
     asyncio.run(story())
 
 
-def test_who_gives_up_between_lines_leaves_all() -> None:
+def test_cancelled_wait_for_second_queue_releases_the_first() -> None:
     """A caller cancelled while it waits for its second queue leaves the first one."""
 
     async def story() -> None:

@@ -12,7 +12,7 @@ from limnos.services.request.concurrency.previews import RunningPreviews
 from limnos.services.request.offloaded_work import InlineOffloader
 
 
-def test_work_has_ended_when_the_deadline_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_is_reported_after_the_work_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """The timeout is reported after the cancelled work has cleaned up, so the next preview does not run beside it."""
     monkeypatch.setattr(previews, "DEADLINE_S", 0.01)
     steps: list[str] = []
@@ -49,7 +49,7 @@ class SlowStart(InlineOffloader):
         return []
 
 
-def test_start_of_a_process_outlasts_the_preview_that_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_preview_does_not_cancel_the_process_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """A preview that times out or whose caller disconnects does not cancel the start of the process, and the next
     preview uses the process.
     """

@@ -24,7 +24,7 @@ def _check(fields: str) -> None:
         "(a: string) cast (default null)",
     ],
 )  # fmt: skip
-def test_fields_that_fit(fields: str) -> None:
+def test_index_fields_with_fitting_types_are_accepted(fields: str) -> None:
     """A declared field has its declared type. An undeclared field may have a type in the index."""
     _check(fields)
 
@@ -38,7 +38,7 @@ def test_fields_that_fit(fields: str) -> None:
         ("(c, e: int)", "Typed keys cannot be combined with untyped keys"),
     ],
 )
-def test_fields_that_do_not(fields: str, told: str) -> None:
+def test_index_fields_with_differing_types_are_refused(fields: str, told: str) -> None:
     """A type that differs from the declared one, and a mix of typed and untyped keys, are refused."""
     with pytest.raises(SqlppError, match=told):
         _check(fields)

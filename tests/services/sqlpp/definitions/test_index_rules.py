@@ -32,7 +32,7 @@ def index(text: str) -> CreateIndex:
         ("(a, unnest b: int) exclude unknown key", "Typed keys cannot be combined"),
     ],
 )
-def test_refused_combinations(text: str, message: str) -> None:
+def test_invalid_combinations_are_refused(text: str, message: str) -> None:
     """Invalid combinations are refused with AsterixDB's errors."""
     with pytest.raises(SqlppError, match=message):
         check_index(index(text))
@@ -42,12 +42,12 @@ def test_refused_combinations(text: str, message: str) -> None:
     "text",
     ["(a, b)", "(a: int?, b: string?) enforced", "(a: int) cast (default null)", "(a, unnest b select c, d) exclude unknown key"],
 )  # fmt: skip
-def test_other_combinations(text: str) -> None:
+def test_valid_combinations_are_accepted(text: str) -> None:
     """Valid combinations are accepted."""
     check_index(index(text))
 
 
-def test_enforced_types_of_one_field_agree() -> None:
+def test_second_index_with_other_field_types_is_refused() -> None:
     """A second index on the same fields must have the same types, in any spelling."""
     first = index("(a.b: int32?) enforced")
 

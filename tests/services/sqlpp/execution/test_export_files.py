@@ -36,7 +36,7 @@ def _names(store: ObjectStoreServer, prefix: str) -> list[str]:
     return sorted(name.removeprefix(prefix).partition("-")[0] for name in store.names(prefix))
 
 
-def test_two_exports_into_one_directory_share_no_file(store: ObjectStoreServer) -> None:
+def test_slower_of_two_exports_into_one_directory_is_refused(store: ObjectStoreServer) -> None:
     """Of two exports into an empty directory, the slower one is refused. A discarded export deletes only its own
     files.
     """
@@ -69,7 +69,7 @@ def test_two_exports_into_one_directory_share_no_file(store: ObjectStoreServer) 
     asyncio.run(play())
 
 
-def test_a_local_export_is_discarded_after_its_last_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancelled_export_does_not_wait_for_a_hanging_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cancelled statement does not wait for a hanging disk. The directory is deleted when the disk answers."""
 
     async def play() -> None:
@@ -101,7 +101,7 @@ def test_a_local_export_is_discarded_after_its_last_call(tmp_path: Path, monkeyp
     asyncio.run(play())
 
 
-def test_a_local_export_appears_as_a_whole(tmp_path: Path) -> None:
+def test_export_files_appear_only_after_completion(tmp_path: Path) -> None:
     """No file has the target's name before the export completes. A later export into the target is refused."""
 
     async def play() -> None:
@@ -128,7 +128,7 @@ def test_a_local_export_appears_as_a_whole(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
-def test_of_two_exports_that_end_at_once_one_is_refused(
+def test_slower_of_two_simultaneously_ending_exports_is_refused(
     store: ObjectStoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If neither export sees the other's `_SUCCESS` before it writes its own, the slower one is refused and deletes
@@ -161,7 +161,7 @@ def test_of_two_exports_that_end_at_once_one_is_refused(
     asyncio.run(play())
 
 
-def test_a_disk_that_hangs_takes_no_threads_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_disk_does_not_occupy_threads_of_other_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many exports that wait for a hanging disk do not occupy the threads of other parts of the server."""
     answers = threading.Event()
     monkeypatch.setattr(ExportedDirectory, "begin", lambda _: answers.wait(60))

@@ -34,7 +34,7 @@ def kept(shared: DriverNode) -> PreparedStatements:
     return found
 
 
-def test_the_same_statement_is_bound_once_and_read_each_time(shared: DriverNode, kept: PreparedStatements) -> None:
+def test_prepared_query_returns_objects_inserted_later(shared: DriverNode, kept: PreparedStatements) -> None:
     """A prepared query returns objects that were inserted after its first execution."""
     before = rows(shared, DATASETS)
     (query,) = kept.queries.values()
@@ -46,7 +46,7 @@ def test_the_same_statement_is_bound_once_and_read_each_time(shared: DriverNode,
     assert len(kept.parsed) == 1
 
 
-def test_each_caller_sees_what_is_theirs(shared: DriverNode, kept: PreparedStatements) -> None:
+def test_prepared_query_is_authorized_for_each_caller(shared: DriverNode, kept: PreparedStatements) -> None:
     """A query that one caller prepared is authorized again for other callers, and after a revoke."""
     rows(shared, DATASETS)
     role = grant(shared, "ana", "use_catalog", kind="CATALOG", on="main")
@@ -71,7 +71,7 @@ def test_each_caller_sees_what_is_theirs(shared: DriverNode, kept: PreparedState
         ("select value n from a.none as n", {}),
     ],
 )
-def test_what_rests_on_more_than_its_text_is_not_kept(
+def test_queries_depending_on_request_state_are_not_cached(
     shared: DriverNode, kept: PreparedStatements, statement: str, more: dict[str, object]
 ) -> None:
     """Queries that use the request's time, parameters, functions or catalog metadata are not cached."""
@@ -83,14 +83,14 @@ def test_what_rests_on_more_than_its_text_is_not_kept(
     assert kept.queries.values() == []
 
 
-def test_definitions_are_not_kept(shared: DriverNode, kept: PreparedStatements) -> None:
+def test_writing_statements_are_not_cached(shared: DriverNode, kept: PreparedStatements) -> None:
     """Writing statements are not cached, because they are rarely repeated and may contain secrets."""
     rows(shared, "create type a.T as { x: string }")
 
     assert (len(kept.parsed), len(kept.queries)) == (0, 0)
 
 
-def test_names_of_the_tree_are_asked_each_time(shared: DriverNode, kept: PreparedStatements) -> None:
+def test_replaced_view_changes_the_result_of_a_prepared_query(shared: DriverNode, kept: PreparedStatements) -> None:
     """After a view is replaced, the same statement gives the new result."""
     rows(shared, "create view a.w as select value 41")
     first = rows(shared, "select value x from a.w as x")
@@ -100,7 +100,7 @@ def test_names_of_the_tree_are_asked_each_time(shared: DriverNode, kept: Prepare
     assert kept.queries.values() == []
 
 
-def test_the_dataverse_in_use_is_part_of_a_query(shared: DriverNode, kept: PreparedStatements) -> None:
+def test_same_text_in_another_dataverse_is_another_query(shared: DriverNode, kept: PreparedStatements) -> None:
     """In another dataverse the same text refers to another dataset."""
     statement = "select value count(*) from `Dataset` d"
 
@@ -111,7 +111,7 @@ def test_the_dataverse_in_use_is_part_of_a_query(shared: DriverNode, kept: Prepa
     assert len(kept.queries) == 1
 
 
-def test_the_one_not_used_for_longest_goes() -> None:
+def test_least_recently_used_query_is_evicted() -> None:
     """The cache has a limited number of entries and evicts the least recently used."""
     found = LastUsed[str, int](2)
     found.put("a", 1)

@@ -45,7 +45,7 @@ def statement(sets: str) -> tree.Update:
         ("set u.u = 1 where u.id = 2", [{"id": 2, "n": 2, "u": 1}]),
     ],
 )
-def test_each_set_sees_the_one_before_it(sets: str, found: list[object]) -> None:
+def test_each_set_applies_to_the_result_of_the_previous_one(sets: str, found: list[object]) -> None:
     """MISSING removes a field. A field of a MISSING or NULL parent is not set; another parent becomes an object.
 
     The literal MISSING makes any parent an object.
@@ -82,7 +82,7 @@ ARRAYS = "[{'id':1,'a':['x','y'],'b':[{'n':1},{'n':2},{'n':3}]}]"
         ("set u.a = missing (insert into u.a [1]) (update a as i set i = i + 1)", "a", [2]),
     ],
 )
-def test_steps_change_arrays(step: str, name: str, found: object) -> None:
+def test_array_positions_count_from_zero_or_from_the_end(step: str, name: str, found: object) -> None:
     """Positions begin at 0, negative positions count from the end, and a position outside of the array changes
     nothing.
     """
@@ -97,7 +97,7 @@ def _frozen(value: object) -> object:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def test_whole_object_is_replaced_if_its_key_stays() -> None:
+def test_whole_object_can_be_replaced_with_the_same_key() -> None:
     """An UPDATE may replace a whole object. A changed key becomes NULL, which every dataset refuses."""
     assert changed("set u = {'id': u.id, 'n': u.n + 1} where u.id = 1") == [{"id": 1, "n": 2}]
     assert changed("set u = {'id': 7} where u.id = 1") == [None]
@@ -106,13 +106,13 @@ def test_whole_object_is_replaced_if_its_key_stays() -> None:
 @pytest.mark.parametrize(
     "keys,path", [((("id",),), "id"), ((("a", "b"),), "a"), ((("a",),), "a.b"), ((("c",), ("id",)), "id")]
 )
-def test_a_key_is_not_changed(keys: tuple[tuple[str, ...], ...], path: str) -> None:
+def test_change_of_a_key_field_is_refused(keys: tuple[tuple[str, ...], ...], path: str) -> None:
     """A field that contains the key, or that is a part of the key, cannot be changed."""
     with pytest.raises(SqlppError, match="UPDATE can't change"):
         update_query(statement(f"set u.{path} = 1"), ("x", "d"), keys=keys)
 
 
-def test_deep_path_costs_no_more_than_its_length() -> None:
+def test_query_size_grows_quadratically_with_path_length() -> None:
     """The size of a query for twenty steps grows with the square of their number, not exponentially."""
     path = ".".join(f"f{number}" for number in range(20))
 
@@ -149,7 +149,7 @@ def test_as_many_fields_as_allowed_can_be_bound(paths: list[str]) -> None:
         ("set u.n = 2 (insert into u.l ([7]))", "n l id t b"),
     ],
 )
-def test_changed_fields_first(sets: str, names: str) -> None:
+def test_moves_puts_changed_fields_first(sets: str, names: str) -> None:
     """With `moves`, the fields of the last SET come first, also in nested objects. Their values are the same."""
     (found,) = moved(f"{sets} where u.id = 1", OBJECTS)
 
@@ -167,7 +167,7 @@ def test_changed_fields_first(sets: str, names: str) -> None:
         ("(update u.b as i set i.n = 1 set i.m = 2)", "b id a"),
     ],
 )
-def test_changed_arrays_first(sets: str, names: str) -> None:
+def test_array_without_changes_keeps_its_place(sets: str, names: str) -> None:
     """An array keeps its place if a step changes nothing in it, because the position is outside of the array."""
     (found,) = moved(sets, ARRAYS)
 
@@ -175,7 +175,7 @@ def test_changed_arrays_first(sets: str, names: str) -> None:
     assert [found] == changed(sets, ARRAYS)
 
 
-def test_many_changes() -> None:
+def test_fields_keep_their_places_if_too_many_change() -> None:
     """If an UPDATE changes so many fields that the query would be nested too deeply, the fields keep their places."""
     for count, first in (
         (MOVES_MAX // 2, [f"f{MOVES_MAX // 2 - 1}", f"g{MOVES_MAX // 2 - 1}"]),

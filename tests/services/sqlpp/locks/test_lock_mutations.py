@@ -169,14 +169,14 @@ def explore(requests: Sequence[Sequence[LockRequest]], *, most: int) -> int:
     return len(seen)
 
 
-def test_every_state_of_one_key() -> None:
+def test_three_statements_on_one_key_cause_no_violation() -> None:
     """Three statements in all six modes on one key, in every order, cause no violation."""
     modes = [mode for mode in LockMode if mode is not UPGRADED]
 
     assert explore([[LockRequest(A, mode)] for mode in modes], most=3) > 200
 
 
-def test_every_state_of_two_keys() -> None:
+def test_three_statements_on_two_keys_never_deadlock() -> None:
     """Three statements on one or both of two keys never deadlock; upgrades that would deadlock are refused."""
     modes = [None, READ, LockMode.MODIFY, EXCLUSIVE]
     requests = [
@@ -188,7 +188,7 @@ def test_every_state_of_two_keys() -> None:
     assert explore(requests, most=3) > 500
 
 
-def test_the_model_sees_a_circle() -> None:
+def test_planted_lock_cycle_is_detected() -> None:
     """The search finds planted violations."""
     circle = frozenset(
         [

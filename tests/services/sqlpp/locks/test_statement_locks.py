@@ -64,7 +64,7 @@ async def end_lease(lab: StoreLab, locks: StatementLocks) -> None:
     await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.renew_lease(locks.holder, lease_ms=-1))
 
 
-def test_a_free_lock_is_held_and_given_back(lab: StoreLab) -> None:
+def test_released_lock_has_no_row(lab: StoreLab) -> None:
     """A held lock has a token that mutations can check. Its release leaves no row."""
     locks, _ = nodes(lab)
 
@@ -84,7 +84,7 @@ def test_a_free_lock_is_held_and_given_back(lab: StoreLab) -> None:
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_who_waits_is_woken(lab: StoreLab, *, apart: bool) -> None:
+def test_release_wakes_a_waiting_statement(lab: StoreLab, *, apart: bool) -> None:
     """A waiting statement of either node continues when the lock is released, with a greater token."""
     one, other = nodes(lab)
     second = other if apart else one
@@ -105,7 +105,7 @@ def test_who_waits_is_woken(lab: StoreLab, *, apart: bool) -> None:
     assert rows(lab) == 0
 
 
-def test_who_waits_too_long_is_told_for_what(lab: StoreLab) -> None:
+def test_lock_timeout_names_the_lock_and_mode(lab: StoreLab) -> None:
     """A lock timeout names the lock and its mode, and leaves no request. Unrelated locks stay free."""
     one, other = nodes(lab)
 
@@ -123,7 +123,7 @@ def test_who_waits_too_long_is_told_for_what(lab: StoreLab) -> None:
     assert rows(lab) == 0
 
 
-def test_a_cancelled_wait_leaves_nothing(lab: StoreLab) -> None:
+def test_cancelled_wait_deletes_its_lock_request(lab: StoreLab) -> None:
     """A statement that is cancelled while it waits leaves no request and blocks no other statement."""
     one, other = nodes(lab)
 
@@ -143,7 +143,7 @@ def test_a_cancelled_wait_leaves_nothing(lab: StoreLab) -> None:
 
 
 @pytest.mark.parametrize("turns", range(6))
-def test_a_request_cancelled_on_its_way_leaves_nothing(lab: StoreLab, turns: int) -> None:
+def test_cancel_before_confirmation_deletes_the_lock_request(lab: StoreLab, turns: int) -> None:
     """A statement that is cancelled before its request is known to be stored leaves no request and blocks no other
     statement.
     """
@@ -165,7 +165,7 @@ def test_a_request_cancelled_on_its_way_leaves_nothing(lab: StoreLab, turns: int
     assert rows(lab) == 0
 
 
-def test_a_failing_statement_gives_its_locks_back(lab: StoreLab) -> None:
+def test_failing_statement_releases_its_locks(lab: StoreLab) -> None:
     """An exception in the body is raised, and the lock is released."""
     one, _ = nodes(lab)
 
@@ -205,7 +205,7 @@ def test_upgrade_waits_for_readers(lab: StoreLab) -> None:
     assert rows(lab) == 0
 
 
-def test_what_is_asked_of_locks_out_of_turn(lab: StoreLab) -> None:
+def test_invalid_lock_operations_have_asterixdb_codes(lab: StoreLab) -> None:
     """Invalid lock operations have AsterixDB's codes: 1039 after a release, 1045 and 1046 for upgrades and downgrades,
     1049 for locks that are not held.
     """
@@ -232,7 +232,7 @@ def test_what_is_asked_of_locks_out_of_turn(lab: StoreLab) -> None:
     assert lab.run(story()) == [f"ASX10{number}" for number in (45, 46, 47, 48, 49, 39, 39, 39)]
 
 
-def test_a_dead_nodes_locks_are_taken_and_its_token_is_void(lab: StoreLab) -> None:
+def test_expired_node_lease_frees_locks_and_voids_the_token(lab: StoreLab) -> None:
     """After a lease expires, waiting statements get the lock, and writes under the old token are refused."""
     one, other = nodes(lab)
 
@@ -255,7 +255,7 @@ def test_a_dead_nodes_locks_are_taken_and_its_token_is_void(lab: StoreLab) -> No
         zombie.check(LockRequest(A, READ))
 
 
-def test_a_node_that_waits_and_is_taken_for_dead_is_told(lab: StoreLab) -> None:
+def test_waiting_statement_ends_when_its_node_loses_its_lease(lab: StoreLab) -> None:
     """A waiting statement of a node that has lost its lease does not wait forever."""
     one, other = nodes(lab)
 
@@ -271,7 +271,7 @@ def test_a_node_that_waits_and_is_taken_for_dead_is_told(lab: StoreLab) -> None:
     lab.run(story())
 
 
-def test_a_node_that_lives_keeps_its_locks(lab: StoreLab) -> None:
+def test_heartbeat_keeps_the_nodes_locks(lab: StoreLab) -> None:
     """A timely heartbeat keeps the node's locks. A late heartbeat keeps them if no other statement has taken them."""
     one, other = nodes(lab)
 
@@ -286,7 +286,7 @@ def test_a_node_that_lives_keeps_its_locks(lab: StoreLab) -> None:
 
 
 @pytest.mark.parametrize("done", [False, True])
-def test_an_answer_that_was_lost_leaves_nothing(lab: StoreLab, *, done: bool) -> None:
+def test_heartbeat_resolves_unknown_lock_outcomes(lab: StoreLab, *, done: bool) -> None:
     """If the outcome of a lock request or release is unknown, the next heartbeat restores a consistent state."""
     one, other = nodes(lab)
     submit = lab.store.submit
@@ -312,7 +312,7 @@ def test_an_answer_that_was_lost_leaves_nothing(lab: StoreLab, *, done: bool) ->
     assert rows(lab) == 0
 
 
-def test_whether_locks_are_free(lab: StoreLab) -> None:
+def test_check_for_free_locks_takes_no_lock(lab: StoreLab) -> None:
     """A check for free locks reports unused keys, and shared ones for readers, and takes no lock."""
     one, other = nodes(lab)
 
@@ -325,7 +325,7 @@ def test_whether_locks_are_free(lab: StoreLab) -> None:
     assert rows(lab) == 0
 
 
-def test_who_waits_asks_little(file_lab: StoreLab) -> None:
+def test_waiting_statements_share_few_queries(file_lab: StoreLab) -> None:
     """On SQLite many waiting statements share a few queries, and no query runs while nothing is committed."""
     one, other = nodes(file_lab)
 
@@ -344,7 +344,7 @@ def test_who_waits_asks_little(file_lab: StoreLab) -> None:
     assert file_lab.run(story()) <= 1
 
 
-def test_limits(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_waiting_statements_or_locks_are_refused(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many waiting statements, or too many locks of one statement, are refused with advice."""
     one, _ = nodes(lab)
     monkeypatch.setattr(sqlpp_locking, "REQUESTS_MAX", 1)
@@ -456,7 +456,7 @@ class Workload:
         await end_lease(self.lab, locks)
 
 
-def test_workloads_of_two_nodes(lab: StoreLab) -> None:
+def test_random_workloads_of_two_nodes_never_conflict_or_hang(lab: StoreLab) -> None:
     """In random concurrent workloads, conflicting locks are never held at the same time, no statement waits forever,
     and no row remains.
     """

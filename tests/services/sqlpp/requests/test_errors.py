@@ -24,7 +24,7 @@ PATH = ("sales", "e.ast", "orders")
         ("library", "ASX1117: Cannot find library with name orders in dataverse sales.`e.ast`"),
     ],
 )
-def test_what_there_is_not(kind: str, told: str) -> None:
+def test_missing_object_error_names_object_and_dataverse(kind: str, told: str) -> None:
     """A message about a missing object names the object and its dataverse separately, not in canonical form."""
     assert str(sqlpp_errors.unknown_object(kind, PATH, at=AT)) == f"{told} (in line 3, at column 7)"
 
@@ -40,12 +40,12 @@ def test_what_there_is_not(kind: str, told: str) -> None:
         ("index", "ASX1084: An index with this name orders already exists"),
     ],
 )
-def test_what_there_is_already(kind: str, told: str) -> None:
+def test_existing_object_error_has_no_position_if_none_is_given(kind: str, told: str) -> None:
     """The error about an existing object has no position if the statement gives none."""
     assert str(sqlpp_errors.object_exists(kind, PATH, at=None)) == told
 
 
-def test_what_is_in_use() -> None:
+def test_drop_refusal_names_the_dependent_object() -> None:
     """The refusal to drop an object that is in use names the object that needs it."""
     assert str(sqlpp_errors.in_use("dataset", "sales.orders", by="view v", at=None)) == (
         "ASX1148: Cannot drop dataset sales.orders being used by view v"
@@ -67,7 +67,7 @@ def test_what_is_in_use() -> None:
         ("a.b.`c\\u0000`", r"'c\x00'"),
     ],
 )
-def test_names_that_nothing_may_have(name: str, told: str | None) -> None:
+def test_invalid_name_is_reported_at_its_position(name: str, told: str | None) -> None:
     """An invalid part of a name is reported at the position of the name."""
     (parsed,) = parse(f"DROP DATASET {name}")
     dropped = parsed.statement

@@ -37,7 +37,7 @@ def _check(name: str, value: str) -> None:
         ("output-record", "x", "Query parameter output-record is not supported"),
     ],
 )  # fmt: skip
-def test_refused(name: str, value: str, told: str) -> None:
+def test_unknown_options_and_invalid_sizes_are_refused(name: str, value: str, told: str) -> None:
     """Unknown options are refused by name, and invalid sizes with AsterixDB's messages."""
     with pytest.raises(SqlppError) as refused:
         _check(name, value)
@@ -50,12 +50,12 @@ def test_refused(name: str, value: str, told: str) -> None:
     [("compiler.sortmemory", "98304"), ("compiler.joinmemory", "32 MB"), ("compiler.groupmemory", "0.5GiB"),
      ("simfunction", "edit-distance"), ("compiler.ordered.fields", "FALSE"), ("import-private-functions", "true")],
 )  # fmt: skip
-def test_accepted(name: str, value: str) -> None:
+def test_valid_memory_sizes_are_accepted(name: str, value: str) -> None:
     """Memory sizes that AsterixDB accepts are accepted."""
     _check(name, value)
 
 
-def test_memory_is_checked_before_a_query() -> None:
+def test_invalid_sort_memory_is_reported_first() -> None:
     """Some options cannot be set by SET. Of several invalid memory sizes, that of the sort is reported first."""
     (parsed,) = parse('SET `compiler.groupmemory` "-1"')
     assert isinstance(parsed.statement, tree.SetOption)
@@ -65,7 +65,7 @@ def test_memory_is_checked_before_a_query() -> None:
         check_memory({"compiler.groupmemory": "-1", "compiler.sortmemory": "-1"}, at=parsed.statement.at)
 
 
-def test_the_meaning_of_similar() -> None:
+def test_similarity_operator_uses_jaccard_by_default() -> None:
     """`~=` means Jaccard similarity by default, and edit distance if the options say so."""
     assert similarity_of({}) == ("similarity_jaccard", ">=", 0.5)
     assert similarity_of({"simthreshold": "0.8f"}) == ("similarity_jaccard", ">=", 0.8)

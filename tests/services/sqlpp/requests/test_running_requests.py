@@ -78,7 +78,7 @@ def rows(lab: StoreLab) -> int:
     return found
 
 
-def test_a_request_is_ended_from_another_node(lab: StoreLab) -> None:
+def test_request_can_be_cancelled_from_another_node(lab: StoreLab) -> None:
     """A request can be cancelled from another node by its own user, or by a caller who may cancel all requests."""
 
     async def story() -> tuple[list[list[str]], bool]:
@@ -99,7 +99,7 @@ def test_a_request_is_ended_from_another_node(lab: StoreLab) -> None:
     assert lab.run(story()) == ([[], [], ["r"]], False)
 
 
-def test_a_request_on_this_node_is_ended_at_once(lab: StoreLab) -> None:
+def test_local_request_is_cancelled_without_a_stored_row(lab: StoreLab) -> None:
     """A request on this node is cancelled even if the store has no row of it."""
 
     async def story() -> tuple[list[str], str]:
@@ -114,7 +114,7 @@ def test_a_request_on_this_node_is_ended_at_once(lab: StoreLab) -> None:
 
 
 @pytest.mark.parametrize("by,wanted", [("request_id", "r"), ("client_context_id", "c"), ("handle", "")])
-def test_a_request_on_this_node_is_nobody_elses(lab: StoreLab, by: str, wanted: str) -> None:
+def test_other_user_cannot_cancel_a_local_request(lab: StoreLab, by: str, wanted: str) -> None:
     """Another user cannot cancel a request by its id, its client's id or its handle; a service admin can by each of
     them.
     """
@@ -134,7 +134,7 @@ def test_a_request_on_this_node_is_nobody_elses(lab: StoreLab, by: str, wanted: 
 
 
 @pytest.mark.parametrize("size,lines", [(1, 65_536), (30_000, 3), (65_535, 2), (200_000, 1)])
-def test_results_are_taken_in_batches_by_their_bytes(lab: StoreLab, size: int, lines: int) -> None:
+def test_result_batches_are_limited_by_size(lab: StoreLab, size: int, lines: int) -> None:
     """A batch ends with the line that reaches the size limit, which may be its first line."""
 
     async def given() -> AsyncIterator[bytes]:
@@ -151,7 +151,7 @@ def test_results_are_taken_in_batches_by_their_bytes(lab: StoreLab, size: int, l
     assert lab.run(story()) == [lines, lines, 1]
 
 
-def test_a_request_whose_client_has_gone_is_ended(lab: StoreLab) -> None:
+def test_request_cancelled_in_the_store_ends_at_the_next_poll(lab: StoreLab) -> None:
     """Requests that were cancelled in the store end at the next poll. Others continue."""
     left: set[str] = set()
 
@@ -173,7 +173,7 @@ def test_a_request_whose_client_has_gone_is_ended(lab: StoreLab) -> None:
     assert lab.run(story()) == ("ASX0041: Its client has disconnected", False)
 
 
-def test_a_node_that_is_stopped_ends_what_it_runs(lab: StoreLab) -> None:
+def test_stopped_node_ends_its_requests_with_the_reason(lab: StoreLab) -> None:
     """When a node stops, its requests end with an error that has the reason."""
 
     async def story() -> str:
