@@ -22,8 +22,8 @@ def insert(file: sqlite3.Connection, table: str, **given: object) -> None:
 
 
 def test_check_warns_of_user_names_that_are_now_refused(tmp_path: Path) -> None:
-    """A user name of an older release that looks like another one is reported with escapes, the reason and the way to
-    replace it. The start is not prevented.
+    """User names of an older release that this release would refuse, because of a forbidden character or a similar
+    name, are reported as warnings, with escapes, reason and advice.
     """
     settings = settings_of(tmp_path)
     migrate(settings)

@@ -39,7 +39,7 @@ def test_six_of_ten_statements_are_lookups() -> None:
 
 
 def test_all_rows_run_without_a_selection() -> None:
-    """Without a selection all rows run."""
+    """Without `--only` all rows run, with it only the named ones; an unknown row ends the command."""
     assert "memory" in options([]).only
     assert options(["--only", "lookup", "warm"]).only == ["lookup", "warm"]
     with pytest.raises(SystemExit):

@@ -45,7 +45,9 @@ class Table:
 def test_old_and_excess_snapshots_expire_unless_recently_current(
     count: int, expires: int, keeps_after: int, found: int
 ) -> None:
-    """By age, and where there are too many, but none that somebody may be reading."""
+    """Snapshots expire by age and beyond a maximal number, but not those that were current until a moment ago, because
+    a reader may use them.
+    """
     options = CompactionOptions(1, expires, retained_after_ms=keeps_after, states_max=5, debris_before_ms=None)
 
     assert expires_before(Table(count), options) == found

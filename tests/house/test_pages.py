@@ -133,7 +133,7 @@ def test_guides_for_contributors_name_files_that_exist() -> None:
 
 
 def test_only_paths_with_folder_are_checked(tmp_path: Path) -> None:
-    """Paths with a folder are checked; commands, names of code and patterns are not."""
+    """Paths with a folder are collected for the check; file names, commands, names of code and patterns are not."""
     page = tmp_path / "A.md"
     page.write_text(
         "`gone/file.py` `protocol.py` `store/schema/` `a.b()` `make docs` `http/<protocol>/x.py` `Kind.home`\n"

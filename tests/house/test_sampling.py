@@ -81,7 +81,9 @@ def test_two_sevenths_of_server_modules_run() -> None:
 
 
 def test_part_is_derived_from_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder without a repository has part 0; a variable sets another one."""
+    """The part is the commit's hash modulo the number of parts; it is 0 without a repository, and a variable replaces
+    the hash.
+    """
     monkeypatch.delenv("LIMNOS_TEST_PART", raising=False)
     here = Path(__file__).parent
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True).stdout

@@ -424,8 +424,8 @@ later ones fail.
 
 
 def test_interrupted_rotation_reports_state_unknown(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the database fails between two secrets, the rotation reports a partial result, and the next rotation completes
-    it.
+    """If the database fails between two secrets, the rotation is answered with 500 and the code `state-unknown`, and
+    the next rotation succeeds.
     """
     furnish(node)
     method, target, body = WRITES["rotate-storage-keys"]

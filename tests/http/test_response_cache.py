@@ -522,7 +522,9 @@ def test_paths_with_a_plus_are_not_cached(town: Town) -> None:
 
 
 def test_lists_are_not_cached_without_a_store_moment(town: Town) -> None:
-    """If the store has no moment, lists are not cached, and tables only behind the gate."""
+    """If the store cannot report whether anything was committed (`moment` returns None), lists are not cached, and
+    cached tables are sent only after the freshness check.
+    """
     answers = town.one.built.application.response_cache
     with Patch.context() as patch:
         patch.setattr(answers, "_moment", lambda: None)

@@ -183,8 +183,8 @@ def test_restrictions_respect_deletes_evolution_and_snapshots(shop: Shop) -> Non
 
 
 def test_restricted_table_needs_server_planning(shop: Shop) -> None:
-    """A client that plans scans itself finds no file, and the file name tells why. It cannot commit, and metadata
-    tables cannot be read.
+    """A client that plans scans itself fails on a missing file whose name advises it to use server planning. A
+    restricted user cannot commit or read metadata tables.
     """
     parted = shop.owner.create_table(("shop", "parted"), SCHEMA, partition_spec=SPEC)
     parted.append(pa.Table.from_pylist(shop.rows[:9], schema=SCHEMA.as_arrow()))

@@ -32,7 +32,9 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_documented_pipeline_files_are_valid(directory: Path) -> None:
-    """The pipeline files of the page are valid; those with a mistake give the errors that are printed below."""
+    """The pipeline files of the page are valid, except the one with deliberate mistakes, and have the expected number
+    of steps.
+    """
     names = [name for name in FILES if name.endswith(".yaml") and name != "slips.yaml"]
 
     steps = {name: len(load(directory / name).steps) for name in [*names, "shop_py.py"]}
@@ -55,7 +57,9 @@ def test_commands_print_the_documented_output(directory: Path, console: str) -> 
 
 
 def test_documented_functions_accept_a_minimal_dataframe(directory: Path) -> None:
-    """A step's function is a plain function, with its arguments in the order of its signature."""
+    """The page's step function can be called without Spark, with a stand-in for the DataFrame and its arguments in the
+    order of its signature.
+    """
 
     class Frame:
         total = 7

@@ -110,5 +110,5 @@ def test_expressions_as_defaults_are_refused() -> None:
     ],
 )
 def test_plain_defaults_are_decoded_from_database_literals(text: str, value: str) -> None:
-    """Plain defaults are spelled as literals of the database."""
+    """Plain defaults that the database returns are decoded to literals."""
     assert default_json(text, "string") == {"type": "literal", "dataType": "string", "value": value}

@@ -405,7 +405,7 @@ def test_our_layouts_are_read_by_other_libraries(place: Place, layout: Directory
 
 
 def test_unreachable_store_is_a_storage_failure(options: dict[str, str]) -> None:
-    """A missing bucket is a failure of the store, not an empty directory."""
+    """A store that cannot be reached is a failure of the store, not an empty directory."""
     wrong = {**options, "aws_endpoint": "http://127.0.0.1:9"}
 
     with pytest.raises(StorageFailed, match="Cannot list s3://bucket/v1"):

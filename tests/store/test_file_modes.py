@@ -112,8 +112,8 @@ def test_new_directory_has_mode_700(tmp_path: Path) -> None:
     ids=["empty", "ours", "not ours"],
 )
 def test_existing_directory_with_the_store_is_restricted(tmp_path: Path, holds: tuple[str, ...], after: int) -> None:
-    """An existing directory that contains the store, or nothing, is restricted. A directory with other content is not
-    changed.
+    """An existing directory that is empty or contains the store, also beside other files, is restricted. A directory
+    without the store and with other files is not changed.
     """
     tmp_path.chmod(0o755)
     for name in holds:

@@ -57,7 +57,9 @@ def held(view: StoreView) -> list[tuple[str, ...]]:
 
 
 def test_name_is_looked_up_in_the_block_of_its_range() -> None:
-    """A range begins after a name and ends with one; the last has no end."""
+    """A name is looked up in the cached block whose range contains it. A range excludes its first name and includes its
+    last, and the last range has no end. Gaps between blocks are reported as ranges.
+    """
     index = BlockIndex()
     for ends in (("m", ""), ("", "c"), ("c", "f")):
         assert index.add(block_key(SPACE, *ends)) == []

@@ -14,8 +14,8 @@ OUTSIDE = {**GONE, "problem": "outside", "told": "check it with the storage's ow
 
 
 def test_check_joins_pages_and_exits_with_1_for_missing_file(fake: FakeServer, limnos: Run) -> None:
-    """Each request begins where the previous one ended. For a missing file the exit code is 1, and standard error says
-    what to do.
+    """`table check` requests page after page and joins the findings. If a file is missing, it exits with code 1, and
+    standard error has the remedy.
     """
     fake.on("GET", f"{CHECK}current", {"files": 1000, "findings": [], "after": "5.7.1.0"})
     fake.on("GET", f"{CHECK}current&after=5.7.1.0", {"files": 20, "findings": [GONE], "after": None})

@@ -125,8 +125,8 @@ def test_status_lists_unfinished_operations_first(fake: FakeServer, run: Run) ->
 
 
 def test_status_advises_no_executor_while_one_is_active(fake: FakeServer, run: Run) -> None:
-    """While an executor requests operations, the status does not advise to start one. Otherwise it does not claim that
-    none runs.
+    """While an executor is active, the status does not advise starting one. If no executor is reported as active, it
+    advises starting one only on the condition that none runs.
     """
     status = {"assess": True, "operations": [], "executor": "off", "waiting_for_executor": 2}
     fake.on("GET", f"{BASE}/operations", {**status, "executor_active": True}).on("GET", f"{BASE}/operations", status)

@@ -55,7 +55,7 @@ def test_position_of_syntax_error_is_parsed_and_underlined(text: str, word: str)
 
 
 def test_position_at_end_of_binder_message_is_parsed() -> None:
-    """What the binder says ends with its place; what has none has none, whatever it quotes."""
+    """The position at the end of a binder's message is parsed; for a message without a position the result is None."""
     assert error_position("ASX1077: Cannot find dataset x (in line 2, at column 15)") == TextPosition(2, 15)
     assert error_position("ASX1071: A dataverse with this name a already exists.") is None
 

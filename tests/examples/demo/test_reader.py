@@ -41,7 +41,7 @@ def _watched(rows: Callable[[tuple[str, ...], int], int | None]) -> ConsistencyR
 
 
 def test_missing_tables_count_as_empty() -> None:
-    """Missing tables, and those without a snapshot, have no rows."""
+    """A missing table counts as one without rows, so every look at the pair sees equal counts."""
     reader = _watched(lambda table, look: None if table == TABLES[0] else 0)
 
     assert set(reader.seen.alike) == {0}

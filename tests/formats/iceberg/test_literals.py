@@ -32,6 +32,6 @@ def test_zeros_beyond_microseconds_are_ignored(kind: str, value: str, written: s
     ],
 )
 def test_nanoseconds_are_refused(kind: str, value: str) -> None:
-    """A filter never compares with a value that was cut to microseconds without notice."""
+    """A time with nonzero digits beyond microseconds is refused, so no filter compares with a truncated value."""
     with pytest.raises(BadRequest, match="Column c is"):
         as_written(value, kind, about="Column c")

@@ -70,8 +70,8 @@ def test_iceberg_namespaces_are_listed_as_dataverses(node: DriverNode) -> None:
 
 
 def test_drop_is_refused_if_other_clients_created_objects(node: DriverNode) -> None:
-    """DROP DATAVERSE is refused if SQL++ did not create an object in it. The message names the object, and nothing is
-    dropped.
+    """DROP DATAVERSE is refused if the dataverse contains an object that SQL++ did not create. The message names the
+    object, and nothing is dropped.
     """
     iceberg.make_table(node, "x", "t")
 

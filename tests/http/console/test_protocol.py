@@ -56,7 +56,7 @@ def test_every_answer_has_the_security_headers(lake: DriverNode, signed_in: bool
 
 
 def test_unknown_url_and_wrong_method_have_security_headers(lake: DriverNode) -> None:
-    """Unknown URLs and wrong methods are answered as pages."""
+    """Unknown URLs and wrong methods are answered with HTML pages that have the security headers."""
     visitor = ConsoleVisitor(lake)
 
     for answer in (visitor.get("/console/nothing/here"), visitor.post("/console/sessions", {})):

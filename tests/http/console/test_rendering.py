@@ -75,5 +75,5 @@ def test_overflowing_lists_have_a_shaded_edge() -> None:
 
 @pytest.mark.parametrize("name", STATIC)
 def test_static_files_are_in_the_package(name: str) -> None:
-    """Templates are read as package resources, so that they work in a wheel."""
+    """Static files are read as package resources, so they work in a wheel."""
     assert len(static_file(name)) > 100

@@ -99,8 +99,8 @@ def test_connection_test_and_alter_refuse_locations_outside_roots(files: DriverN
 
 
 def test_location_is_selected_by_name_or_default(files: DriverNode) -> None:
-    """A request names the location, or the default location of a property applies. An unknown location name is
-    refused.
+    """The location named in the request is used, or the one named by `default-location-name`. An unknown location name
+    is refused with 404, and several locations without a default are refused with 400.
     """
     root = warehouse(files)
     both = {"a": f"{root}/a", "b": f"{root}/b"}

@@ -86,7 +86,9 @@ def test_namespaces_can_be_nested_changed_and_dropped(far: FarCatalog) -> None:
 
 
 def test_config_has_own_prefix_and_hides_source_secrets(far: FarCatalog) -> None:
-    """Clients get this server's prefix and separator, but not the source's address."""
+    """Clients get this server's prefix and separator and the endpoints for views. The answer does not contain the
+    source's token.
+    """
     told = far.node.done("GET", "/iceberg/v1/config?warehouse=far")
 
     assert told["overrides"] == {"prefix": "lake.far", "namespace-separator": "%1F"}

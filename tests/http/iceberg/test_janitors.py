@@ -249,7 +249,7 @@ def test_dry_run_lists_paths_without_deleting(watched: DriverNode) -> None:
 
 
 def test_command_fails_if_the_data_path_is_a_file(tmp_path: Path) -> None:
-    """Without a store, the command fails with a message and without a traceback. For a new store it deletes nothing."""
+    """If the data path is a file, the command raises CannotStart. For a new store its dry run lists nothing."""
     (tmp_path / "file").write_text("x")
 
     with pytest.raises(CannotStart):

@@ -140,8 +140,8 @@ BAD: dict[str, dict[str, object]] = {
 
 
 def test_invalid_filter_or_column_returns_400_without_hidden_names(table: Shown) -> None:
-    """A filter on a missing column, by name, number, nesting or letter case, is refused with 400. The message contains
-    only the requested name.
+    """An invalid filter, a missing column or a missing snapshot is refused with 400 and the same message as for an
+    unrestricted user. The message contains no name that the request does not contain.
     """
     for what, asked in BAD.items():
         told, whole = error_of(table.seen(**asked)), error_of(table.plan(**asked))

@@ -519,7 +519,7 @@ def test_role_excepts_holders_only_while_active(lake: DriverNode) -> None:
 
 
 def test_several_restrictions_of_a_table_are_listed(lake: DriverNode) -> None:
-    """With access control off no restriction applies; all restrictions of a table are one fact, limited in number."""
+    """Several restrictions of one table can be set, and all are listed."""
     make_table(lake, "a", "t")
     for number in range(3):
         assert restrict(lake, f"r{number}", filter=f"id > {number}").status == 200

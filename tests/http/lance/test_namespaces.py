@@ -58,7 +58,7 @@ def test_exist_ok_returns_existing_namespace_unchanged(node: DriverNode, mode: s
 
 
 def test_exist_ok_refuses_the_name_of_an_existing_table(node: DriverNode) -> None:
-    """A namespace with the name of an existing table is refused in every mode."""
+    """In the mode ExistOk, a create of a namespace with an existing table's name is refused with 409 and code 2."""
     declare(node, "lance", "t")
 
     assert told(node.post(f"{space('lance', 't')}/create", {"mode": "ExistOk"})) == (409, 2)

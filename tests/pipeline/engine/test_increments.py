@@ -128,7 +128,9 @@ def test_table_upgraded_to_version_3_uses_changelog(spark: SparkSession, place: 
 
 
 def test_map_column_causes_full_read_with_reason(spark: SparkSession, place: Parts) -> None:
-    """A changelog cannot have a map column: the reason names the column."""
+    """If a changed table has a map column and no row lineage, all rows are read, because a changelog cannot compare
+    maps. The reason says so.
+    """
     table = make(spark, place, columns="id int, v map<string, int>")
     name = engine.render_spark(table)
     spark.sql(f"INSERT INTO {name} VALUES (1, map('a', 1))")

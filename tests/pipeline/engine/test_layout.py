@@ -46,7 +46,7 @@ def test_partition_term_spellings_round_trip(text: str, term: PartitionTerm, sql
     [("weeks(at)", "no transform 'weeks'"), ("bucket(id)", "needs a number and a column"), ("bucket(x, id)", "needs a number"), ("days()", "is not a column"), ("", "is not a column")],
 )  # fmt: skip
 def test_invalid_partition_term_is_refused_with_reason(text: str, words: str) -> None:
-    """The error for an invalid term lists the valid ones."""
+    """An invalid partition term is refused with the reason."""
     with pytest.raises(BadRequest, match=words):
         partition_term(text)
 
@@ -57,7 +57,9 @@ def test_invalid_partition_term_is_refused_with_reason(text: str, words: str) ->
      ("days(at) asc nulls last", "days(at) ASC NULLS LAST"), ("bucket(8, id)", "bucket(8, id) ASC NULLS FIRST")],
 )  # fmt: skip
 def test_sort_order_has_default_null_placement(text: str, sql: str) -> None:
-    """By default NULLs come first in ascending order and last in descending order."""
+    """A sort order is rendered for Spark, and the rendered text is parsed to the same order. By default NULLs come
+    first in ascending order and last in descending order.
+    """
     assert sort_term(text).sql() == sql
     assert sort_term(sql) == sort_term(text)
 

@@ -389,7 +389,9 @@ def test_positions_count_from_one_only_in_the_first_from_term(text: str, expecte
     ],
 )
 def test_order_by_can_use_select_names_without_affecting_having(text: str, expected: list[Value]) -> None:
-    """HAVING and ORDER BY can use SELECT's names, also in their subqueries; an inner variable hides them."""
+    """ORDER BY can use SELECT's names, also in its subqueries. In HAVING, a name of SELECT hides neither an inner
+    variable nor a field of the same name.
+    """
     assert ask(text) == expected
 
 
@@ -584,7 +586,9 @@ def test_declared_function_can_be_called_with_the_dataverse_name() -> None:
     ],
 )
 def test_duplicate_aliases_and_mixed_list_types_are_refused(text: str, told: str) -> None:
-    """Duplicate variables are reported before datasets are looked up."""
+    """Duplicate variables are reported before datasets are looked up; array functions over arrays and multisets
+    together are refused.
+    """
     with pytest.raises(SqlppError) as refused:
         ask(text)
 

@@ -28,5 +28,5 @@ from tests.sqlpp.evaluation import value
     ],
 )
 def test_vector_functions_return_expected_values(text: str, expected: Value) -> None:
-    """Vectors must have the same number of numeric items."""
+    """The expected value; vectors of different lengths or with items that are not numbers give NULL."""
     assert value(text) == expected

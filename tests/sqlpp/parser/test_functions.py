@@ -111,5 +111,5 @@ def test_unexpected_token_error_has_token_and_position(text: str, what: str, col
     ],
 )
 def test_types_outside_of_libraries_and_bad_arity_are_refused(text: str, message: str) -> None:
-    """Only functions of a library may have types."""
+    """Types of a function without a library, and an arity that is too large, are refused with their position."""
     assert str(refusal(text)) == f"ASX1001: Syntax error: {message}"

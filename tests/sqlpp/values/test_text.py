@@ -124,7 +124,7 @@ def test_no_pattern_takes_long() -> None:
     ],
 )  # fmt: skip
 def test_numbers_are_written_as_java_does(number: float, text: str) -> None:
-    """Single-precision numbers have the shortest digits that identify them."""
+    """Doubles and floats are printed as in Java, with the shortest digits that identify them; INF and NaN by name."""
     assert real_text(number) == text
 
 

@@ -93,7 +93,7 @@ def test_disabled_policy_overrides_an_inherited_one(lake: DriverNode) -> None:
 
 
 def test_explanation_reports_a_blocked_table(lake: DriverNode) -> None:
-    """The explanation reports a protected table, and one with shared files, as blocked."""
+    """The explanation of a table with `gc.enabled=false` names that as the reason why nothing can be removed."""
     properties = {"action": "set-properties", "updates": {"gc.enabled": "false"}}
     body = {"requirements": [], "updates": [properties]}
     assert lake.post("/iceberg/v1/lake.main/namespaces/a/tables/t", body).status == 200

@@ -76,7 +76,7 @@ def test_token_needs_a_short_name_and_an_offered_lifetime(admin: ConsoleVisitor,
 
 
 def test_ended_statement_tokens_are_not_listed(admin: ConsoleVisitor) -> None:
-    """The list of tokens omits the short-lived tokens of statements."""
+    """The list omits tokens of statements that have ended; valid ones, and other revoked tokens, are listed."""
     for name in ("statement 5c75", "laptop"):
         admin.post("/console/tokens/create", MAKE | {"name": name})
     assert "statement 5c75" in admin.read("/console/tokens").text

@@ -273,8 +273,8 @@ def test_row_retention_policy_deletes_no_lance_rows(node: DriverNode) -> None:
 
 
 def test_nearest_policy_decides_which_operations_run(node: DriverNode) -> None:
-    """The nearest policy decides: a disabled policy on the table disables maintenance. After an operation the table
-    pauses.
+    """The nearest policy decides which operations run: the table's policy overrides the catalog's. After an operation
+    the table pauses.
     """
     fill(node, "s", "t")
     add_policy(node, "tend", TABLE_MAINTENANCE, {"compact": False}, on="lance", kind="catalog")
