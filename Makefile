@@ -48,7 +48,7 @@ test-orphans: setup ## 10,000 random steps of orphan removal on each store: no l
 	@LIMNOS_TEST_ORPHANS=10000 $(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance/orphans/test_model.py
 
 test-maintenance: setup ## 10,000 random steps of all maintenance with 200 kills on each store, and the planted bugs
-	@LIMNOS_TEST_MAINTENANCE=10000 $(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance/test_whole.py
+	@LIMNOS_TEST_MAINTENANCE=10000 $(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance/test_all_maintenance.py
 	@$(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance -k planted_bugs
 
 test-full: setup jars ## all suites, every test

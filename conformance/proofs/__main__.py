@@ -43,21 +43,21 @@ SUITES = (
     "tests/sqlpp",
     "tests/services/sqlpp/locks/test_statement_locks.py",
     "tests/http/lance/test_mutations.py",
-    "tests/integration/test_two_faces.py",
+    "tests/integration/test_two_protocols.py",
     "tests/integration/test_restricted_scans.py",
     "tests/http/iceberg/test_federated.py",
-    "tests/http/gravitino/test_source_many.py",
+    "tests/http/gravitino/test_source_load.py",
     "tests/services/exchange/test_exchange.py",
     "tests/cli/test_printed_secrets.py",
-    "tests/http/test_place_attacks.py",
+    "tests/http/test_location_attacks.py",
 )
 SPARK_SUITES = (
     "tests/pipeline/run",
     "tests/pipeline/engine/test_modes.py",
     "tests/engine/test_keys.py",
     "tests/engine/test_kills.py",
-    "tests/integration/test_two_faces_spark.py",
-    "tests/integration/test_spark_planned.py",
+    "tests/integration/test_two_protocols_spark.py",
+    "tests/integration/test_spark_scan_plans.py",
     "tests/integration/test_orphans_oracle.py",
 )
 

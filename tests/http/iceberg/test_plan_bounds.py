@@ -15,8 +15,8 @@ from limnos.services.iceberg import scans
 from limnos.services.iceberg.running_plans import RUNNING_PLANS
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
 from tests.http.driver import DriverAnswer, DriverNode, grant
-from tests.http.iceberg.test_restricted_doors import Everything
 from tests.http.iceberg.test_restricted_plans import Shown
+from tests.http.iceberg.test_restriction_bypasses import Everything
 from tests.http.iceberg.test_restrictions import words
 
 CROWD = 40

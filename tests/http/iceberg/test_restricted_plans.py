@@ -20,7 +20,7 @@ from tests.http.driver import OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable, paths_of
 from tests.http.iceberg.test_plans import deep, steer
-from tests.http.iceberg.test_restricted_doors import Everything
+from tests.http.iceberg.test_restriction_bypasses import Everything
 from tests.http.iceberg.test_restrictions import restrict, words
 from tests.http.iceberg.wire import error_of
 from tests.manifests import data_file, entry, listed, manifest

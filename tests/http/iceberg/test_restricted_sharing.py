@@ -16,8 +16,8 @@ from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
 from tests.http.driver import DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_plans import steer
-from tests.http.iceberg.test_restricted_doors import Everything
 from tests.http.iceberg.test_restricted_plans import Shown
+from tests.http.iceberg.test_restriction_bypasses import Everything
 from tests.http.iceberg.test_restrictions import restrict, words
 from tests.manifests import POSITIONS, data_file, entry
 

@@ -25,7 +25,7 @@ from limnos.store.sql import Sql
 from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import SCHEMA
 from tests.objects import objects
-from tests.store.places_story import serving
+from tests.store.location_upgrade_story import serving
 
 
 class World(NamedTuple):

@@ -1,4 +1,4 @@
-"""The invariants of a dataset's table, as values; requests over HTTP are in `tests/http/asterix/test_fence.py`."""
+"""The invariants of a dataset's table, as values. `tests/http/asterix/test_dataset_commits.py` tests them over HTTP."""
 
 from __future__ import annotations
 

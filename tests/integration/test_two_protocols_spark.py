@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 
 from tests.integration.live import LiveServer
 from tests.integration.test_pyiceberg import connect
-from tests.integration.test_two_faces import SCHEMAS, STORIES, Faces, told
+from tests.integration.test_two_protocols import SCHEMAS, STORIES, Faces, told
 from tests.nodes.wire import Wire
 
 pytestmark = [

@@ -2,8 +2,8 @@
 engine gets it.
 
 `tests/engine/test_confinement.py` tests the files that an engine could still open. Paths are in `test_datasets.py`,
-handles of others in `test_result_handles.py` and in the cells of `refusals.py`, locks of others in `test_fence.py`,
-links in `tests/engine/test_loading.py`.
+handles of others in `test_result_handles.py` and in the cells of `refusals.py`, locks of others in
+`test_dataset_commits.py`, links in `tests/engine/test_loading.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rights that are revoked, and names that change, between a request's decision and its transaction, on every writing
 route.
 
-Each write of `test_cut` is stopped after its decision, another request is executed, and the write continues. The write
-must be refused, and the store must have only the changes of the other request.
+Each write of `test_lost_database` is stopped after its decision, another request is executed, and the write continues.
+The write must be refused, and the store must have only the changes of the other request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.http.driver import OWN, DriverAnswer, DriverNode, grant, node_at
 from tests.http.iceberg.wire import rows_of
 from tests.http.interference import InterferencePoint, Rows, interfere
 from tests.http.test_coverage import FUNCTION
-from tests.http.test_cut import (
+from tests.http.test_lost_database import (
     FUNCTIONS,
     LAKE,
     MAIN,

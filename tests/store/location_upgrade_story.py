@@ -1,5 +1,5 @@
 """Generates a store of a release without the register of locations, with overlapping locations: `python -m
-tests.store.places_story`.
+tests.store.location_upgrade_story`.
 
 This release refuses to create such locations, so the script runs with the code of an earlier release (commit b32e1d9).
 It writes `older_places/KIND.sql`, the store as SQL. `LAKE` stands for the directory of all files. The reader replaces

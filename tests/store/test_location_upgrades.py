@@ -24,7 +24,7 @@ from limnos.services.storage.location_reconciliation import locations_refresh
 from limnos.store.backends.migrate import migrate
 from tests.http.driver import API, DriverNode
 from tests.http.iceberg.wire import SCHEMA
-from tests.store.places_story import CATALOGS, FOLDER, LAKE, restored, serving, settings_of
+from tests.store.location_upgrade_story import CATALOGS, FOLDER, LAKE, restored, serving, settings_of
 
 FILES = f"{CATALOGS}/files/schemas/s/filesets"
 COPY, NOBODY, KEEPS = (
