@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench import report
-from bench.compared import Compared, compare
+from bench.compared import SideResult, compare
 from bench.load import LoadError
 from bench.measure import Plan, measure_all, say, targets
 from bench.stores import STORES, StartError
@@ -80,7 +80,7 @@ def plan_of(given: argparse.Namespace) -> Plan:
     )
 
 
-def compare_all(words: tuple[str, ...], folder: Path, *, plan: Plan) -> Iterator[list[Compared]]:
+def compare_all(words: tuple[str, ...], folder: Path, *, plan: Plan) -> Iterator[list[SideResult]]:
     """Measure the comparisons whose keys begin with any of the words, or all. Raises LoadError, StartError."""
     for keys, world in WORLDS:
         if chosen := [key for key in keys if report.is_chosen(key, words)]:
@@ -99,8 +99,8 @@ def main() -> int:
         say(str(error))
         return 2
     started = time.monotonic()
-    found: list[report.Measured] = []
-    beside: list[Compared] = []
+    found: list[report.Measurement] = []
+    beside: list[SideResult] = []
     failure: str | None = None
     with tempfile.TemporaryDirectory(prefix="limnos-bench-", dir=given.data, ignore_cleanup_errors=True) as folder:
         try:

@@ -36,7 +36,7 @@ COLD_STATEMENTS: Final = 3
 """Statements of a cache miss: the changes, and missing facts of a path and a document. An upper bound here."""
 
 
-class Found(NamedTuple):
+class RunResult(NamedTuple):
     """The result of a run: requests, CPU µs per request, median and 99th percentile in ms, and counters."""
 
     requests: int
@@ -78,7 +78,7 @@ def requests_of(server: Server, method: str) -> tuple[bytes, ...]:
     )
 
 
-def measured(server: Server, method: str, *, seconds: float, connections: int) -> Found:
+def measured(server: Server, method: str, *, seconds: float, connections: int) -> RunResult:
     """Send the requests on all connections for some seconds."""
     requests = requests_of(server, method)
     load = Load(
@@ -91,7 +91,7 @@ def measured(server: Server, method: str, *, seconds: float, connections: int) -
         answered, (used_ns,) = generator.run_warm([TreeCpu(server.pids)])
         after = counters(server)
     counted = {word: after[word] - before[word] for word in before}
-    return Found(answered.count, used_ns / 1000 / answered.count, answered.p50_ms, answered.p99_ms, counted)
+    return RunResult(answered.count, used_ns / 1000 / answered.count, answered.p50_ms, answered.p99_ms, counted)
 
 
 @contextmanager

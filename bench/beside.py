@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bench.load import Answered, Clock, Generator, Load
+    from bench.load import Clock, Generator, Load, LoadResult
 
 MARGIN_S = 0.1
 """Seconds by which the second client outlasts the load."""
@@ -20,7 +20,7 @@ MARGIN_S = 0.1
 
 def run_beside(
     generator: Generator, load: Load, clocks: Sequence[Clock], *, company: Generator, beside: Load
-) -> tuple[Answered, tuple[int, ...]]:
+) -> tuple[LoadResult, tuple[int, ...]]:
     """Warm up and measure a load together with a second client.
 
     Returns answers and clock increases of the load. Raises LoadError.

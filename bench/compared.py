@@ -42,7 +42,7 @@ class Comparison(NamedTuple):
     aims: tuple[float | None, ...]
 
 
-class Compared(NamedTuple):
+class SideResult(NamedTuple):
     """The result of one side."""
 
     key: str
@@ -54,7 +54,7 @@ class Compared(NamedTuple):
     peak_mb: int | None
 
 
-class Served:
+class ComparedServer:
     """A server of the comparisons, its admin, and a load generator."""
 
     def __init__(self, data: Path, env: Mapping[str, str]) -> None:
@@ -114,7 +114,7 @@ def _peak_kb(pid: int) -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
 
 
-def compare(comparisons: Sequence[Comparison], *, rounds: int, seconds: float) -> Iterator[list[Compared]]:
+def compare(comparisons: Sequence[Comparison], *, rounds: int, seconds: float) -> Iterator[list[SideResult]]:
     """Measure; yields the sides of one comparison at a time. Raises LoadError."""
     for each in comparisons:
         best: dict[str, float] = {}
@@ -124,7 +124,7 @@ def compare(comparisons: Sequence[Comparison], *, rounds: int, seconds: float) -
                 best[side.title] = min(best.get(side.title, cost), cost)
         first = best[each.sides[0].title]
         yield [
-            Compared(each.key, each.title, side.title, best[side.title], best[side.title] / first, aim,
+            SideResult(each.key, each.title, side.title, best[side.title], best[side.title] / first, aim,
                      None if side.peak_mb is None else side.peak_mb())
             for side, aim in zip(each.sides, each.aims, strict=True)
         ]  # fmt: skip

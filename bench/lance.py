@@ -97,7 +97,7 @@ def ours(folder: Path) -> Iterator[Side]:
         yield Side("limnos", pid, urlsplit(uri).netloc, "/lance/v1", ("lance", "bench"), headers)
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A server refused a request."""
 
 
@@ -123,7 +123,7 @@ class Asker:
         )
         answer = self._http.getresponse()
         if answer.status >= 300:
-            raise Refused(f"{answer.status} for {path}: {answer.read(600)!r}")
+            raise RequestRefused(f"{answer.status} for {path}: {answer.read(600)!r}")
         found = answer.read(0 if drain else None)
         while drain and answer.read(1 << 20):
             pass
@@ -276,7 +276,7 @@ def insertion(side: Side, path: str, *, rows: int, at_once: int) -> None:
     word = f"insert, {at_once:,} a body"
     try:
         told(side, word, measured(side, insert, count=2), rows=rows)
-    except (ConnectionError, Refused) as error:
+    except (ConnectionError, RequestRefused) as error:
         print(f"{side.name:10} {word:24} refused: {str(error)[:80]}", flush=True)
 
 

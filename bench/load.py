@@ -61,7 +61,7 @@ def head_load(host: str, port: int, *, token: str, path: str) -> Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class LoadResult:
     """The result: number of responses, wall seconds, latencies in milliseconds, mean bytes of a response."""
 
     count: int
@@ -197,7 +197,7 @@ class _Run:
 
         self.drive(goes_on, None)
 
-    def measure(self) -> Answered:
+    def measure(self) -> LoadResult:
         latencies = array("q")
         for connection in self.connections.values():
             connection.total_bytes = 0
@@ -222,7 +222,7 @@ class _Run:
             raise LoadError("nothing was left to measure: the warm-up took all requests")
         ordered = sorted(latencies)
         total_bytes = sum(each.total_bytes for each in self.connections.values())
-        return Answered(
+        return LoadResult(
             len(ordered), seconds, _at(ordered, 0.50) / 1e6, _at(ordered, 0.99) / 1e6, total_bytes / len(ordered)
         )
 
@@ -273,7 +273,7 @@ class Generator:
         if self._process.is_alive():
             self._process.terminate()
 
-    def run(self, load: Load, clocks: Sequence[Clock]) -> tuple[Answered, tuple[int, ...]]:
+    def run(self, load: Load, clocks: Sequence[Clock]) -> tuple[LoadResult, tuple[int, ...]]:
         """Warm up and measure. Returns the result and the increase of each clock. Raises LoadError.
 
         Clocks are also read during the run, for threads that end in it.
@@ -281,7 +281,7 @@ class Generator:
         self.warm(load)
         return self.run_warm(clocks)
 
-    def run_warm(self, clocks: Sequence[Clock]) -> tuple[Answered, tuple[int, ...]]:
+    def run_warm(self, clocks: Sequence[Clock]) -> tuple[LoadResult, tuple[int, ...]]:
         """Measure a load that is already warm."""
         before = [clock.look() for clock in clocks]
         self.go()
@@ -300,10 +300,10 @@ class Generator:
         """Start to measure, without waiting for the end."""
         self._pipe.send("go")
 
-    def answered(self) -> Answered:
+    def answered(self) -> LoadResult:
         """Wait for the result. Raises LoadError."""
         answered = self._take()
-        assert isinstance(answered, Answered)
+        assert isinstance(answered, LoadResult)
         return answered
 
     def _take(self) -> object:

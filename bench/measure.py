@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from bench.beside import run_beside
 from bench.cpu import TreeCpu
-from bench.load import Answered, Generator, Load, LoadError
+from bench.load import Generator, Load, LoadError, LoadResult
 from bench.operations import PREFIX, TEMPLATES, Case, Operation, aim_of
-from bench.report import Measured
+from bench.report import Measurement
 from bench.seed import TEMPLATE, Shape, plant
 from bench.stores import Place, Postgres, Server, running, running_server
 from bench.yardstick import files_us
@@ -62,7 +62,7 @@ class Target:
 class RoundFigures:
     """The result of a round: answers, CPU nanoseconds of all processes, and of the database alone."""
 
-    answered: Answered
+    answered: LoadResult
     run_ns: int
     database_ns: int
 
@@ -120,14 +120,14 @@ def _post(server: Server, path: str, body: object) -> None:
         raise LoadError(f"{response.status} for POST {path}: {text[:600]}")
 
 
-def measure_all(plan: Plan, found: Sequence[Target], *, log: Path) -> Iterator[list[Measured]]:
+def measure_all(plan: Plan, found: Sequence[Target], *, log: Path) -> Iterator[list[Measurement]]:
     """Measure every operation. Yields the results of one operation on all servers at a time. Raises LoadError."""
     with Generator() as generator, Generator() as company, _yardstick(log) as bare:
         for operation in plan.operations:
             fitting = [each for each in found if _fits(operation, each, plan)]
             for target in fitting:
                 _check(operation, target)
-            results: list[Measured] = []
+            results: list[Measurement] = []
             for number, connections in enumerate(plan.connections):
                 rounds: dict[Target, list[RoundFigures]] = {target: [] for target in fitting}
                 alone: list[float] = []
@@ -233,11 +233,11 @@ def _files_alone(operation: Operation, target: Target) -> list[float]:
 def _best(
     operation: Operation, target: Target, connections: int, rounds: Sequence[RoundFigures], *, alone_us: float,
     files_us: float | None,
-) -> Measured:  # fmt: skip
+) -> Measurement:  # fmt: skip
     ordered = sorted(rounds, key=lambda each: each.cpu_us)
     best = ordered[0 if operation.beside is None else len(ordered) // 2]  # the minimum of a difference is biased
     answered = best.answered
-    return Measured(
+    return Measurement(
         operation=operation.key,
         store=target.store,
         tree_nodes=target.shape.nodes,

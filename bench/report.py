@@ -18,7 +18,7 @@ from bench.operations import ALONE_WHEN_AIMED_US, OPERATIONS, RATIO_AIM, aim_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from bench.compared import Compared
+    from bench.compared import SideResult
     from bench.operations import Operation
 
 _BY_KEY: Final = {operation.key: operation for operation in OPERATIONS}
@@ -45,7 +45,7 @@ _TEXT_COLUMNS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measurement:
     """One measurement: the round with the least CPU. Times in µs per request are CPU, those in ms are latency.
 
     `alone_us` is the cost of the server library alone with 6 KB answers between these rounds, `files_us` the cost of
@@ -90,7 +90,7 @@ def verdict(value: float, aim: float | None) -> str:
     return "ok" if value <= aim else "over"
 
 
-def row(one: Measured) -> tuple[str, ...]:
+def row(one: Measurement) -> tuple[str, ...]:
     """Return a table row."""
     aim = one.aim_us
     return (
@@ -131,14 +131,14 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str], *, text_columns: i
     return "\n".join(lines)
 
 
-def measurements(found: Iterable[Measured]) -> str:
+def measurements(found: Iterable[Measurement]) -> str:
     """Return the table of all measurements."""
     return table([row(one) for one in found], _HEAD, text_columns=_TEXT_COLUMNS)
 
 
-def ratios(found: Sequence[Measured]) -> str:
+def ratios(found: Sequence[Measurement]) -> str:
     """Return the ratio of the largest tree to the smallest, where both were measured."""
-    groups: dict[tuple[str, str, int], dict[int, Measured]] = {}
+    groups: dict[tuple[str, str, int], dict[int, Measurement]] = {}
     for one in found:
         groups.setdefault((one.operation, one.store, one.connections), {})[one.tree_nodes] = one
     rows: list[tuple[str, ...]] = []
@@ -154,7 +154,7 @@ def ratios(found: Sequence[Measured]) -> str:
     return table(rows, head, text_columns=_TEXT_COLUMNS) if rows else "one tree only: no ratios"
 
 
-def summary(found: Sequence[Measured]) -> str:
+def summary(found: Sequence[Measurement]) -> str:
     """Return the targets, as absolute values and as multiples; an absolute value depends more on the machine."""
     judged = [one for one in found if one.aim_us is not None]
     over = [one for one in judged if verdict(one.cpu_us, one.aim_us) == "over"]
@@ -168,11 +168,11 @@ def summary(found: Sequence[Measured]) -> str:
     return "\n".join(lines)
 
 
-def _name(one: Measured) -> str:
+def _name(one: Measurement) -> str:
     return f"{_BY_KEY[one.operation].title}, {one.store}, {one.tree_nodes:,} nodes"
 
 
-def comparisons(found: Sequence[Compared]) -> str:
+def comparisons(found: Sequence[SideResult]) -> str:
     """Return the sides of comparisons, each relative to the first."""
     head = ("compared", "", "CPU µs", "times", "aim", "", "peak MB")
     rows = [
@@ -191,7 +191,7 @@ def comparisons(found: Sequence[Compared]) -> str:
 
 
 def write_json(
-    found: Sequence[Measured], beside: Sequence[Compared], folder: Path, *, options: dict[str, object]
+    found: Sequence[Measurement], beside: Sequence[SideResult], folder: Path, *, options: dict[str, object]
 ) -> Path:
     """Write all measurements, with a description of the machine. Returns the file."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from bench import sqlpp_statements as statements
-from bench.sqlpp_client import LONG, Client, Refused, took_ms
+from bench.sqlpp_client import LONG, Client, StatementRefused, took_ms
 from bench.workers import served
 from limnos.spark import session
 
@@ -144,7 +144,7 @@ def _hog(uri: str, token: str) -> Iterator[threading.Thread]:
                 if ended.is_set():
                     return
                 client.say(_HOG.format(turn), client_context_id="hog")
-        except Refused:
+        except StatementRefused:
             return
         finally:
             client.close()

@@ -21,7 +21,7 @@ LONG: Final = {"LIMNOS__SQLPP__TIMEOUT_S": str(STATEMENT_S)}
 """The server's setting for such long statements."""
 
 
-class Refused(Exception):
+class StatementRefused(Exception):
     """A statement was refused."""
 
 
@@ -39,7 +39,7 @@ class Client:
         self._connection.request("POST", "/query/service", body, self._headers)
         told = json.loads(self._connection.getresponse().read())
         if told["status"] != "success":
-            raise Refused(f"{statement[:80]}: {told.get('errors')}")
+            raise StatementRefused(f"{statement[:80]}: {told.get('errors')}")
         found: list[Any] = told.get("results", [])
         return found
 

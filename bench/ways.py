@@ -138,7 +138,7 @@ def _is_up(caller: str, file: str) -> bool:
     return 0 <= below < above
 
 
-class Served:
+class ServerThread:
     """A server on a separate thread, and one connection to it."""
 
     def __init__(self, data: Path) -> None:
@@ -328,7 +328,7 @@ def trace_all(data: Path, *, chosen: Sequence[str] = (), rounds: int = 5) -> Ite
     """
     tracer = Tracer()
     with tracer.installed():
-        served = Served(data)
+        served = ServerThread(data)
     try:
         for request in _fixtures():
             served.ask(request, user="admin")
@@ -339,7 +339,7 @@ def trace_all(data: Path, *, chosen: Sequence[str] = (), rounds: int = 5) -> Ite
         served.stop()
 
 
-def _least(served: Served, tracer: Tracer, way: Way, rounds: int) -> Trace:
+def _least(served: ServerThread, tracer: Tracer, way: Way, rounds: int) -> Trace:
     found = []
     for number in range(WARM + rounds):
         if way.before is not None:

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.compared import CONNECTIONS, Comparison, Served, Side
+from bench.compared import CONNECTIONS, ComparedServer, Comparison, Side
 from bench.operations import PREFIX, new_table
 from tests.issuer import AUDIENCE, issuing
 from tests.manifests import data_file, entry, listed, manifest, manifest_list
@@ -34,7 +34,7 @@ AUDITS: Final = {
 _serial = itertools.count()
 
 
-def tables_made(server: Served, prefix: str = PREFIX) -> None:
+def tables_made(server: ComparedServer, prefix: str = PREFIX) -> None:
     """Create a namespace with a table of 6 KB of metadata for each connection."""
     server.ask(f"{prefix}/namespaces", {"namespace": ["a"]})
     for number in range(CONNECTIONS):
@@ -42,7 +42,7 @@ def tables_made(server: Served, prefix: str = PREFIX) -> None:
 
 
 def reads(
-    server: Served, method: str, *, token: str | None = None, more: tuple[str, ...] = (), at: str = TABLES
+    server: ComparedServer, method: str, *, token: str | None = None, more: tuple[str, ...] = (), at: str = TABLES
 ) -> list[bytes]:
     """Build a request for each table."""
     return [server.spelled(method, f"{at}/t{number}", token=token, more=more) for number in range(CONNECTIONS)]
@@ -62,7 +62,7 @@ def signing_in(folder: Path) -> Iterator[Sequence[Comparison]]:
             ("signing-kept", "HEAD table", {}),
             ("signing-built", "HEAD table, no answer kept", {"LIMNOS__SERVER__KEPT_BYTES_MAX": "0"}),
         ):
-            server = stack.enter_context(Served(folder / key, {**oidc, **env}))
+            server = stack.enter_context(ComparedServer(folder / key, {**oidc, **env}))
             tables_made(server)
             sides = (
                 ("by an API token", reads(server, "HEAD")),
@@ -72,7 +72,7 @@ def signing_in(folder: Path) -> Iterator[Sequence[Comparison]]:
         yield found
 
 
-def asked(server: Served, title: str, requests: Sequence[bytes]) -> Side:
+def asked(server: ComparedServer, title: str, requests: Sequence[bytes]) -> Side:
     """Return a side that repeats the same requests."""
     return Side(title, lambda seconds: server.cost(requests, seconds=seconds))
 
@@ -84,7 +84,9 @@ def asked(server: Served, title: str, requests: Sequence[bytes]) -> Side:
 def audited(folder: Path) -> Iterator[Sequence[Comparison]]:
     """Compare HEAD, load, create and commit without audit, with audit of changes, and with full audit."""
     with ExitStack() as stack:
-        servers = {mode: stack.enter_context(Served(folder / f"audit-{mode}", env)) for mode, env in AUDITS.items()}
+        servers = {
+            mode: stack.enter_context(ComparedServer(folder / f"audit-{mode}", env)) for mode, env in AUDITS.items()
+        }
         for server in servers.values():
             tables_made(server)
         lines = Side("of audit changes", lambda seconds: _told(servers["changes"], seconds=seconds))
@@ -104,7 +106,7 @@ def audited(folder: Path) -> Iterator[Sequence[Comparison]]:
         ]
 
 
-def _audited(server: Served, mode: str, key: str) -> Side:
+def _audited(server: ComparedServer, mode: str, key: str) -> Side:
     title = f"audit {mode}"
     if key == "create":
         return Side(title, lambda seconds: server.cost(_creates(server), seconds=seconds, once=True))
@@ -113,14 +115,14 @@ def _audited(server: Served, mode: str, key: str) -> Side:
     return asked(server, title, reads(server, "HEAD" if key == "head" else "GET"))
 
 
-def _creates(server: Served) -> list[bytes]:
+def _creates(server: ComparedServer) -> list[bytes]:
     """Creates of tables with ten columns, under new names."""
     body = new_table(f"made_{next(_serial):04}_00000", width=10)
     whole = server.spelled("POST", TABLES, body=body)
     return [whole.replace(b"_00000", b"_%05d" % number) for number in range(4_000)]
 
 
-def _commits(server: Served) -> list[bytes]:
+def _commits(server: ComparedServer) -> list[bytes]:
     """Commits that change a property."""
     return [
         server.spelled("POST", f"{TABLES}/t{number}", body={"requirements": [], "updates": [_set(value)]})
@@ -129,7 +131,7 @@ def _commits(server: Served) -> list[bytes]:
     ]
 
 
-def _told(server: Served, *, seconds: float) -> float:
+def _told(server: ComparedServer, *, seconds: float) -> float:
     """Commit for some seconds, and collect the audit lines by reading the audit. Returns CPU µs per commit."""
 
     def newest() -> int:
@@ -154,7 +156,7 @@ def vended(folder: Path) -> Iterator[Sequence[Comparison]]:
     prefix = "/iceberg/v1/lake.cloud"
     with objects() as store:
         env = {"LIMNOS__STORAGE__ALLOWED_ROOTS": "s3://lake", "LIMNOS__STORAGE__ALLOWED_ENDPOINTS": store.uri}
-        with Served(folder / "vended", env) as server:
+        with ComparedServer(folder / "vended", env) as server:
             catalog = {"name": "cloud", "type": "relational", "provider": "lakehouse-iceberg"}
             properties = {**store.properties, "warehouse": "s3://lake/cloud"}
             server.ask("/api/metalakes/lake/catalogs", {**catalog, "properties": properties})
@@ -176,7 +178,7 @@ COLUMNS: Final = 10
 @contextmanager
 def planned(folder: Path) -> Iterator[Sequence[Comparison]]:
     """Compare scan plans of 1,000 and of 10,000 files, new and repeated."""
-    with Served(folder / "planned", {}) as server:
+    with ComparedServer(folder / "planned", {}) as server:
         server.ask(f"{PREFIX}/namespaces", {"namespace": ["a"]})
         found = []
         for count in (1_000, 10_000):
@@ -195,7 +197,7 @@ def planned(folder: Path) -> Iterator[Sequence[Comparison]]:
 class Scans:
     """Scan plans of one table, each fetched completely."""
 
-    def __init__(self, server: Served, name: str, *, count: int) -> None:
+    def __init__(self, server: ComparedServer, name: str, *, count: int) -> None:
         self._server = server
         self._path = f"{TABLES}/{name}"
         self._count = count
@@ -224,7 +226,7 @@ class Scans:
         assert told == self._count, plan
 
 
-def _table_of_files(server: Served, name: str, *, count: int) -> None:
+def _table_of_files(server: ComparedServer, name: str, *, count: int) -> None:
     """Create a table with a snapshot of some files, each with counts and bounds of ten columns."""
     made = json.loads(server.ask(TABLES, new_table(name, width=COLUMNS)))["metadata"]
     place = str(made["location"])

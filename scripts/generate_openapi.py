@@ -162,7 +162,7 @@ MEANINGS = {
 }
 
 
-class Known(NamedTuple):
+class HandlerFacts(NamedTuple):
     """Facts from the code of a handler: its functions, and the type of its request body."""
 
     functions: tuple[FunctionType, ...]
@@ -184,7 +184,7 @@ def source_of(function: FunctionType) -> str:
     return inspect.getsource(function)
 
 
-def unwrap(handler: object) -> Known:
+def unwrap(handler: object) -> HandlerFacts:
     """Unwrap methods, partials, and closures over a `handler` (and over the `shape` of its body)."""
     if isinstance(handler, partial):
         return unwrap(handler.func)
@@ -194,10 +194,12 @@ def unwrap(handler: object) -> Known:
     inside = inspect.getclosurevars(function).nonlocals
     if "handler" in inside:
         known = unwrap(inside["handler"])
-        return Known(known.functions, inside.get("shape", known.body), known.keyed or "plan" in inside, known.word)
+        return HandlerFacts(
+            known.functions, inside.get("shape", known.body), known.keyed or "plan" in inside, known.word
+        )
     functions = tuple(_with_helpers(function))
     kind = getattr(getattr(handler, "__self__", None), "kind", None)
-    return Known(functions, _body_of(functions), word="" if kind is None else kind.word)
+    return HandlerFacts(functions, _body_of(functions), word="" if kind is None else kind.word)
 
 
 def _with_helpers(function: FunctionType, seen: frozenset[str] = frozenset()) -> Iterator[FunctionType]:
@@ -219,7 +221,7 @@ def _body_of(functions: tuple[FunctionType, ...]) -> object | None:
     return None
 
 
-def parameters_of(route: Route[Handler], known: Known) -> list[Json]:
+def parameters_of(route: Route[Handler], known: HandlerFacts) -> list[Json]:
     """Return the parameters of an operation: segments of its path, then its query parameters."""
     found: list[Json] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
@@ -236,7 +238,7 @@ def parameters_of(route: Route[Handler], known: Known) -> list[Json]:
     return found
 
 
-def read_of(known: Known) -> dict[str, str]:
+def read_of(known: HandlerFacts) -> dict[str, str]:
     """Return the query parameters that a handler reads, each with how: `_flag`, `_raw`, `_each`, or as text."""
     found: dict[str, str] = {}
     for function in known.functions:
@@ -246,7 +248,7 @@ def read_of(known: Known) -> dict[str, str]:
     return found
 
 
-def statuses_of(protocol: Protocol, route: Route[Handler], known: Known) -> list[int]:
+def statuses_of(protocol: Protocol, route: Route[Handler], known: HandlerFacts) -> list[int]:
     """Return the statuses that an operation may answer; those of errors are as the protocol defines them."""
     text = known.text
     done = [204] if "no_content()" in text else [201] if _CREATED.search(text) else [200]
@@ -273,7 +275,7 @@ def _status_of(protocol: Protocol, kind: type[LimnosError]) -> int:
     return protocol.error(error, request_id="", operation="").status
 
 
-def contents_of(route: Route[Handler], known: Known) -> list[str]:
+def contents_of(route: Route[Handler], known: HandlerFacts) -> list[str]:
     """Return the content types of an operation's successful answers; none for an empty body."""
     if route.method == "HEAD" or "no_content()" in known.text or 'Response(200, b"", ())' in known.text:
         return []
@@ -312,7 +314,7 @@ def operation_of(protocol: Protocol, route: Route[Handler], refs: dict[object, J
     return told
 
 
-def _body_told(protocol: Protocol, route: Route[Handler], known: Known, refs: dict[object, Json]) -> Json | None:
+def _body_told(protocol: Protocol, route: Route[Handler], known: HandlerFacts, refs: dict[object, Json]) -> Json | None:
     """Describe the request body of an operation, if it has one."""
     if route.method == "GET":
         return None

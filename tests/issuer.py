@@ -223,7 +223,7 @@ class Issuer:
 
 
 def _beginning(issuer: Issuer) -> type[DeviceAuthorizationEndpoint]:
-    class Beginning(DeviceAuthorizationEndpoint):  # type: ignore[misc]
+    class DeviceAuthorization(DeviceAuthorizationEndpoint):  # type: ignore[misc]
         INTERVAL = 0
 
         def get_verification_uri(self) -> str:
@@ -233,7 +233,7 @@ def _beginning(issuer: Issuer) -> type[DeviceAuthorizationEndpoint]:
             told = {**data, "client_id": client_id, "scope": scope, "expires_at": time.time() + data["expires_in"]}
             issuer.begun[data["device_code"]] = DeviceCredentialDict(told)
 
-    return Beginning
+    return DeviceAuthorization
 
 
 def _by_device(issuer: Issuer) -> type[DeviceCodeGrant]:
@@ -271,7 +271,7 @@ def _by_refreshing(issuer: Issuer) -> type[grants.RefreshTokenGrant]:
 
 
 def _revoking(issuer: Issuer) -> type[RevocationEndpoint]:
-    class Revoking(RevocationEndpoint):  # type: ignore[misc]
+    class TokenRevocation(RevocationEndpoint):  # type: ignore[misc]
         CLIENT_AUTH_METHODS = ("none",)
 
         def query_token(self, text: str, _hint: str | None) -> RefreshToken | None:
@@ -280,7 +280,7 @@ def _revoking(issuer: Issuer) -> type[RevocationEndpoint]:
         def revoke_token(self, kept: RefreshToken, _request: object) -> None:
             issuer.kept.pop(kept.text, None)
 
-    return Revoking
+    return TokenRevocation
 
 
 def new_key(name: str) -> jwk.RSAKey:

@@ -36,7 +36,7 @@ def hosted(engine: str, *apart: str) -> Start:
     return start
 
 
-class Refused(Exception):
+class CallRefused(Exception):
     """The engine's message when it refused a call."""
 
 
@@ -75,15 +75,15 @@ class Lines:
             line = self._answers.get(timeout=_ANSWER_S)
         except queue.Empty:
             self._process.kill()
-            raise Refused(f"no answer within {_ANSWER_S} s: ended") from None
+            raise CallRefused(f"no answer within {_ANSWER_S} s: ended") from None
         except OSError:
-            raise Refused("its process has ended") from None
+            raise CallRefused("its process has ended") from None
         if not line:
             self._answers.put(line)  # the process remains ended
-            raise Refused("its process has ended")
+            raise CallRefused("its process has ended")
         answer = json.loads(line)
         if "error" in answer:
-            raise Refused(answer["error"])
+            raise CallRefused(answer["error"])
         return answer.get("told")
 
     def stop(self) -> None:

@@ -15,7 +15,7 @@ from conformance.engines import chdb, cross, duck, flink, trino
 from conformance.engines.checks import Check, Lake
 from conformance.engines.drivers.flink2_driver import Engine as Flink2
 from conformance.engines.drivers.flink_driver import Engine as Flink
-from conformance.engines.remote import Refused, Remote, Start, hosted
+from conformance.engines.remote import CallRefused, Remote, Start, hosted
 from conformance.engines.rows import Row
 from conformance.engines.story import FAILED, OK, Outcome, Story
 from conformance.engines.world import REMOTE, place_of, witness_of
@@ -108,7 +108,7 @@ class Runner:
             remote.start(place_of(self.lake, catalog, folder=f"{name}-{catalog}"))
             self.titles[name] = remote.title
             tell(story)
-        except Refused as error:
+        except CallRefused as error:
             story.outcomes.append(Outcome(name, "start", FAILED, str(error)[:700]))
         finally:
             remote.stop()

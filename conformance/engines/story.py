@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from conformance.engines.checks import Lake
 from conformance.engines.drivers.pyiceberg_driver import Engine as Witness
 from conformance.engines.host import words
-from conformance.engines.remote import Refused, Remote
+from conformance.engines.remote import CallRefused, Remote
 from conformance.engines.rows import PLAIN, Row, same
 from conformance.engines.views import make_view
 
@@ -51,7 +51,7 @@ class Story:
         try:
             told = ask()
         except Exception as error:
-            told = str(error) if isinstance(error, Refused) else words(error)
+            told = str(error) if isinstance(error, CallRefused) else words(error)
         limit = self.remote.limits.get(name, self.remote.limits.get(kind))
         if limit is None:
             result = FAILED if told else OK
@@ -69,7 +69,7 @@ class Story:
         def ask() -> object:
             try:
                 given = self.remote.ask(verb, *arguments)
-            except Refused as error:
+            except CallRefused as error:
                 return "" if any(each.lower() in str(error).lower() for each in by) else error
             return f"not refused: {given}"
 
@@ -241,7 +241,7 @@ class Story:
             try:
                 self.remote.ask("be", "wrong")
                 given = self.remote.ask("read", shared, "t", ["id", "city"])
-            except Refused as error:
+            except CallRefused as error:
                 return "" if "token" in str(error).lower() else error
             return f"not refused: {given}"
 

@@ -22,7 +22,7 @@ UNCALLED: Final = Path(__file__).with_name("uncalled.txt")
 _TRUST_STORES: Final = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 
 
-class Told(NamedTuple):
+class ScriptOutput(NamedTuple):
     """The output of the script: the client's public methods, those that were called, and the outcome of each step."""
 
     known: frozenset[str]
@@ -72,15 +72,15 @@ def uncalled(file: Path) -> dict[str, str]:
     return {name: reason for name, _, reason in lines}
 
 
-def read(output: str, reasons: Path) -> Told:
+def read(output: str, reasons: Path) -> ScriptOutput:
     """Parse the output of a script: one JSON object. `reasons`: the file that lists the uncalled methods with
     reasons.
     """
     found = json.loads(output)
-    return Told(frozenset(found["known"]), frozenset(found["called"]), found["steps"], uncalled(reasons))
+    return ScriptOutput(frozenset(found["known"]), frozenset(found["called"]), found["steps"], uncalled(reasons))
 
 
-def told(uri: str) -> Told:
+def told(uri: str) -> ScriptOutput:
     """Run the script against a server with the admin's name in Basic authentication. Raises RuntimeError with its
     output if it aborted.
     """

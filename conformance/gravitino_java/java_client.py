@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from conformance.engines.archives import compiler
-from conformance.gravitino.client import Told, read
+from conformance.gravitino.client import ScriptOutput, read
 from conformance.kit.jars import cache_directory, class_path
 from limnos.spark.java import find_java
 
@@ -23,7 +23,7 @@ UNCALLED: Final = HERE / "uncalled.txt"
 RELEASE: Final = "0.5.1"
 
 
-def told(uri: str, token: str) -> Told:
+def told(uri: str, token: str) -> ScriptOutput:
     """Run the steps against a server. Raises RuntimeError with Java's output if they aborted."""
     java = find_java(cache=cache_directory()).home / "bin" / "java"
     archives = os.pathsep.join(str(path) for path in class_path(cache_directory(), HERE / "jars.lock"))
@@ -40,6 +40,6 @@ def told(uri: str, token: str) -> Told:
     return read(done.stdout, UNCALLED)
 
 
-def aged(found: Told) -> dict[str, str]:
+def aged(found: ScriptOutput) -> dict[str, str]:
     """Return the steps with another outcome because the client is older than the protocol, with the reason."""
     return {each["step"]: each["age"] for each in found.steps if each["age"]}

@@ -21,7 +21,7 @@ from limnos.model.errors import LimnosError
 OUTPUT = Path(__file__).parents[2] / "conformance-out"
 CLIENTS = (
     clients.Namespace.of,
-    clients.Generated,
+    clients.GeneratedClient,
     clients.LanceDB.in_namespace_mode,
     clients.LanceDB.in_remote_mode,
 )
@@ -76,7 +76,7 @@ def write() -> int:
     return 1 if wrong else 0
 
 
-def _differences() -> differences.Found:
+def _differences() -> differences.ComparisonResult:
     with (
         tempfile.TemporaryDirectory(prefix="limnos-lance-") as folder,
         server.served(Path(folder), log=OUTPUT / "lance-differences-server.log") as lake,

@@ -29,7 +29,7 @@ _APIS: Final = (
 )  # fmt: skip
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The server's refusal, as the client reports it."""
 
     def __init__(self, codes: tuple[int, ...], text: str) -> None:
@@ -97,7 +97,7 @@ class Namespace:
         except Exception as error:
             if "Not supported" in str(error) or "not implemented" in str(error).lower():
                 _is_no_call(error)
-            raise Refused(lancedb_calls.codes_of(error), str(error)) from error
+            raise RequestRefused(lancedb_calls.codes_of(error), str(error)) from error
         return {"metadata": answer.get("metadata", answer)} if operation == "update_table_schema_metadata" else answer
 
 
@@ -107,7 +107,7 @@ def _is_no_call(error: Exception) -> None:
         raise NoCall(str(error)) from error
 
 
-class Generated:
+class GeneratedClient:
     """The client that is generated from the OpenAPI document: identifiers are only in the path."""
 
     name = "generated"
@@ -138,7 +138,7 @@ class Generated:
             answer = plain(method(**given))
         except generated.exceptions.ApiException as error:
             found = json.loads(error.body or "{}")
-            raise Refused((found.get("code"),), str(found)) from error
+            raise RequestRefused((found.get("code"),), str(found)) from error
         return {"metadata": answer} if operation == "update_table_schema_metadata" else answer
 
 
@@ -182,4 +182,4 @@ class LanceDB:
         try:
             return plain(own(self._held, relative, fields, rows))
         except Exception as error:
-            raise Refused(lancedb_calls.codes_of(error), f"{type(error).__name__}: {error}") from error
+            raise RequestRefused(lancedb_calls.codes_of(error), f"{type(error).__name__}: {error}") from error

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 import lance.namespace
 from conformance.lance.reasons import ADDED, REASONS
-from conformance.lance.requests import REQUESTS, Asked
+from conformance.lance.requests import REQUESTS, ReferenceRequest
 
 PAGE = Path(__file__).with_name("differences.md")
 _VARY = frozenset({"location", "table_uri", "transaction_id", "e_tag", "manifest_path", "manifest_size", "timestamp_millis", "manifestSize",
@@ -81,7 +81,7 @@ class Server:
         self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
         self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ReferenceRequest) -> Answer:
         """Send a request, and return the answer without values that must differ."""
         body, kind = asked.sent
         headers = self._headers | ({"content-type": kind} if kind else {})
@@ -139,22 +139,22 @@ def reference(root: Path) -> Iterator[Server]:
     adapter.start()
     try:
         with closing(Server(f"http://127.0.0.1:{adapter.port}")) as server:
-            server.answer(Asked("the catalog", "POST", "namespace/lance/create", {}))
+            server.answer(ReferenceRequest("the catalog", "POST", "namespace/lance/create", {}))
             yield server
     finally:
         adapter.stop()
 
 
-class Found(NamedTuple):
+class ComparisonResult(NamedTuple):
     """The results of all requests: differences, and the fields that this server adds, each with its actions."""
 
     differences: list[Difference]
     added: dict[str, set[str]]
 
 
-def found(uri: str, token: str, requests: Iterable[Asked] = REQUESTS) -> Found:
+def found(uri: str, token: str, requests: Iterable[ReferenceRequest] = REQUESTS) -> ComparisonResult:
     """Send all requests to both servers; returns the differences."""
-    seen = Found([], {})
+    seen = ComparisonResult([], {})
     with (
         tempfile.TemporaryDirectory(prefix="limnos-reference-") as root,
         reference(Path(root)) as theirs,
@@ -170,7 +170,7 @@ def found(uri: str, token: str, requests: Iterable[Asked] = REQUESTS) -> Found:
     return seen
 
 
-def page(seen: Found) -> str:
+def page(seen: ComparisonResult) -> str:
     """Return the page for these differences."""
     reasons = [f"- **{key}**: {REASONS[key]}" for key in sorted({each.why for each in seen.differences})]
     added = [
@@ -190,7 +190,7 @@ def page(seen: Found) -> str:
     return "\n".join(lines)
 
 
-def unreasoned(seen: Found) -> list[Difference]:
+def unreasoned(seen: ComparisonResult) -> list[Difference]:
     """Return the differences without a reason."""
     return [each for each in seen.differences if each.why not in REASONS]
 

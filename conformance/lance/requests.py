@@ -15,7 +15,7 @@ import pyarrow as pa
 from conformance.lance.home import NEAR, ROWS, Json, stream
 
 
-class Asked(NamedTuple):
+class ReferenceRequest(NamedTuple):
     """A request: a name, method and address, and a body as JSON or bytes. `why`: a key of `reasons.REASONS`, for
     rows whose answers differ.
     """
@@ -58,16 +58,16 @@ FEW: Final = stream(ROWS.slice(0, 10))
 _ONE: Final[Json] = {"single_vector": NEAR}
 
 
-def _space(action: str, name: str, body: object = None, *, why: str = "", at: str = A) -> Asked:
-    return Asked(f"namespace {action}: {name}", "POST", f"{at}/{action}", {} if body is None else body, why)
+def _space(action: str, name: str, body: object = None, *, why: str = "", at: str = A) -> ReferenceRequest:
+    return ReferenceRequest(f"namespace {action}: {name}", "POST", f"{at}/{action}", {} if body is None else body, why)
 
 
-def _listed(name: str, path: str, *, why: str = "") -> Asked:
-    return Asked(f"list: {name}", "GET", path, None, why)
+def _listed(name: str, path: str, *, why: str = "") -> ReferenceRequest:
+    return ReferenceRequest(f"list: {name}", "GET", path, None, why)
 
 
-def _table(action: str, name: str, body: object = None, *, why: str = "", at: str = T) -> Asked:
-    return Asked(
+def _table(action: str, name: str, body: object = None, *, why: str = "", at: str = T) -> ReferenceRequest:
+    return ReferenceRequest(
         f"table {action.partition('?')[0]}: {name}", "POST", f"{at}/{action}", {} if body is None else body, why
     )
 
@@ -99,10 +99,10 @@ SPACES: Final = (
     _space("describe", "none in none", at="namespace/lance$none$b"),
     _space("describe", "the root", at="namespace/$"),
     _space("describe", "another delimiter", at="namespace/lance::a", body={}),
-    Asked("namespace describe: by another delimiter", "POST", "namespace/lance::a/describe?delimiter=::", {}),
-    Asked("namespace describe: by a dot", "POST", "namespace/lance.a/describe?delimiter=.", {}),
-    Asked("namespace describe: by an empty delimiter", "POST", "namespace/lance$a/describe?delimiter=", {}, "delimiters"),
-    Asked("namespace describe: the root without an id", "POST", "namespace/describe?delimiter=.", {}, "root"),
+    ReferenceRequest("namespace describe: by another delimiter", "POST", "namespace/lance::a/describe?delimiter=::", {}),
+    ReferenceRequest("namespace describe: by a dot", "POST", "namespace/lance.a/describe?delimiter=.", {}),
+    ReferenceRequest("namespace describe: by an empty delimiter", "POST", "namespace/lance$a/describe?delimiter=", {}, "delimiters"),
+    ReferenceRequest("namespace describe: the root without an id", "POST", "namespace/describe?delimiter=.", {}, "root"),
     _space("exists", "a namespace"),
     _space("exists", "none", at="namespace/lance$none"),
     _space("exists", "the root", at="namespace/$"),
@@ -128,11 +128,11 @@ SPACES: Final = (
     _space("create", "one to go", {}, at="namespace/lance$gone"),
     _space("create", "one in it", {}, at="namespace/lance$gone$b"),
     _space("drop", "all in it", {"behavior": "Cascade"}, at="namespace/lance$gone", why="modes"),
-    Asked("a trailing slash", "POST", "namespace/lance$a/describe/", {}),
-    Asked("a doubled slash", "POST", "/namespace/lance$a/describe", {}, "slashes"),
-    Asked("no such route", "POST", "namespace/lance$a/dance", {}, "error bodies"),
-    Asked("no such method", "PUT", "namespace/lance$a/describe", {}, "error bodies"),
-    Asked("GET where POST is meant", "GET", "namespace/lance$a/describe", None, "error bodies"),
+    ReferenceRequest("a trailing slash", "POST", "namespace/lance$a/describe/", {}),
+    ReferenceRequest("a doubled slash", "POST", "/namespace/lance$a/describe", {}, "slashes"),
+    ReferenceRequest("no such route", "POST", "namespace/lance$a/dance", {}, "error bodies"),
+    ReferenceRequest("no such method", "PUT", "namespace/lance$a/describe", {}, "error bodies"),
+    ReferenceRequest("GET where POST is meant", "GET", "namespace/lance$a/describe", None, "error bodies"),
 )  # fmt: skip
 """Requests about namespaces."""
 
@@ -278,8 +278,8 @@ INSIDE: Final = (
     _table("index/list", "none", {}, at="table/lance$a$none"),
     _table("index/id_idx/stats", "of one", {}),
     _table("index/none/stats", "of none", {}),
-    Asked("table index/drop: one", "POST", f"{T}/index/id_idx/drop", None),
-    Asked("table index/drop: none", "POST", f"{T}/index/none/drop", None),
+    ReferenceRequest("table index/drop: one", "POST", f"{T}/index/id_idx/drop", None),
+    ReferenceRequest("table index/drop: none", "POST", f"{T}/index/none/drop", None),
     _table("stats", "of a table", why="stats"),
     _table("stats", "of none", {}, at="table/lance$a$none"),
     _table("add_columns", "one", {"new_columns": [{"name": "twice", "expression": "id * 2"}]}),
@@ -298,7 +298,7 @@ INSIDE: Final = (
     _table("schema_metadata/update", "numbers", {"a": 1}),
     _table("update_field_metadata", "a column", {"updates": [{"path": "id", "metadata": {"u": "one"}}]}, at=W, why="unserved"),
     _table("update_field_metadata", "no such column", {"updates": [{"path": "none", "metadata": {"u": "one"}}]}, why="unserved"),
-    Asked("table tags/list: none yet", "POST", f"{T}/tags/list", None),
+    ReferenceRequest("table tags/list: none yet", "POST", f"{T}/tags/list", None),
     _table("tags/create", "a tag", {"tag": "first", "version": 1}),
     _table("tags/create", "a taken name", {"tag": "first", "version": 1}),
     _table("tags/create", "no such version", {"tag": "other", "version": 99}),
@@ -310,7 +310,7 @@ INSIDE: Final = (
     _table("tags/update", "none", {"tag": "none", "version": 2}),
     _table("tags/update", "no such version", {"tag": "first", "version": 99}),
     _table("describe", "a tag", {"tag": "first", "load_detailed_metadata": True}, why="full describes"),
-    Asked("table tags/list: one", "POST", f"{T}/tags/list", None),
+    ReferenceRequest("table tags/list: one", "POST", f"{T}/tags/list", None),
     _table("tags/delete", "a tag", {"tag": "first"}),
     _table("tags/delete", "none", {"tag": "none"}),
     _table("branches/create", "a branch", {"name": "dev"}),
@@ -319,15 +319,15 @@ INSIDE: Final = (
     _table("branches/create", "of no branch", {"name": "late", "from_branch": "none"}, why="branches"),
     _table("branches/create", "a name that is none", {"name": "../x"}),
     _table("branches/create", "no name", {}),
-    Asked("table branches/list: one", "POST", f"{T}/branches/list", None),
-    Asked("table insert: into a branch", "POST", f"{T}/insert?branch=dev", FEW),
+    ReferenceRequest("table branches/list: one", "POST", f"{T}/branches/list", None),
+    ReferenceRequest("table insert: into a branch", "POST", f"{T}/insert?branch=dev", FEW),
     _table("count_rows", "of a branch", {"branch": "dev"}, why="branches"),
     _table("branches/delete", "a branch", {"name": "dev"}),
     _table("branches/delete", "none", {"name": "none"}),
-    Asked("table version/list: all", "POST", f"{T}/version/list", None, "e_tags"),
-    Asked("table version/list: newest first", "POST", f"{T}/version/list?descending=true&limit=2", None, "e_tags"),
-    Asked("table version/list: no such branch", "POST", f"{T}/version/list?branch=none", None, "branches"),
-    Asked("table version/list: none", "POST", "table/lance$a$none/version/list", None),
+    ReferenceRequest("table version/list: all", "POST", f"{T}/version/list", None, "e_tags"),
+    ReferenceRequest("table version/list: newest first", "POST", f"{T}/version/list?descending=true&limit=2", None, "e_tags"),
+    ReferenceRequest("table version/list: no such branch", "POST", f"{T}/version/list?branch=none", None, "branches"),
+    ReferenceRequest("table version/list: none", "POST", "table/lance$a$none/version/list", None),
     _table("version/describe", "one", {"version": 2}, why="e_tags"),
     _table("version/describe", "none", {"version": 99}),
     _table("version/describe", "the newest", {}, why="e_tags"),
@@ -338,22 +338,22 @@ INSIDE: Final = (
     _table("restore", "an old version", {"version": 1}),
     _table("restore", "no such version", {"version": 99}, why="bad versions"),
     _table("restore", "no version", {}),
-    Asked("transaction/describe: none", "POST", "transaction/lance$a$t$00000000-0000-0000-0000-000000000000/describe", {}),
-    Asked("transaction/describe: of no table", "POST", "transaction/lance$a$none$x/describe", {}),
-    Asked("transaction/alter: none", "POST", "transaction/lance$a$t$x/alter", {"actions": [{"setStatusAction": {"status": "Canceled"}}]}),
+    ReferenceRequest("transaction/describe: none", "POST", "transaction/lance$a$t$00000000-0000-0000-0000-000000000000/describe", {}),
+    ReferenceRequest("transaction/describe: of no table", "POST", "transaction/lance$a$none$x/describe", {}),
+    ReferenceRequest("transaction/alter: none", "POST", "transaction/lance$a$t$x/alter", {"actions": [{"setStatusAction": {"status": "Canceled"}}]}),
     _table("backfill_column", "a column", {"column": "id"}, why="unserved"),
-    Asked("materialized_view/create: a view", "POST", "materialized_view/lance$a$v/create", {"kind": "query", "source_query": "q", "output_schema": "s"}, "unserved"),
-    Asked("materialized_view/refresh: a view", "POST", "materialized_view/lance$a$v/refresh", {}, "unserved"),
-    Asked("batch-create: nothing", "POST", "table/version/batch-create", {"entries": []}, "unserved"),
-    Asked("batch-commit: nothing", "POST", "table/batch-commit", {"operations": []}, "unserved"),
+    ReferenceRequest("materialized_view/create: a view", "POST", "materialized_view/lance$a$v/create", {"kind": "query", "source_query": "q", "output_schema": "s"}, "unserved"),
+    ReferenceRequest("materialized_view/refresh: a view", "POST", "materialized_view/lance$a$v/refresh", {}, "unserved"),
+    ReferenceRequest("batch-create: nothing", "POST", "table/version/batch-create", {"entries": []}, "unserved"),
+    ReferenceRequest("batch-commit: nothing", "POST", "table/batch-commit", {"operations": []}, "unserved"),
     _table("rename", "a table", {"new_table_name": "s2"}, at="table/lance$w$s", why="unserved"),
     _table("rename", "none", {"new_table_name": "p2"}, at="table/lance$a$none", why="unserved"),
     _table("rename", "no name", {}, at="table/lance$a$t", why="unserved"),
     _table("deregister", "a declared one", {}, at="table/lance$a$d"),
     _table("deregister", "none", {}, at="table/lance$a$none"),
-    Asked("table drop: a table", "POST", f"{T}/drop", None),
-    Asked("table drop: it again", "POST", f"{T}/drop", None),
-    Asked("table drop: with a body", "POST", "table/lance$a$p/drop", {"id": ["lance", "a", "p"]}),
+    ReferenceRequest("table drop: a table", "POST", f"{T}/drop", None),
+    ReferenceRequest("table drop: it again", "POST", f"{T}/drop", None),
+    ReferenceRequest("table drop: with a body", "POST", "table/lance$a$p/drop", {"id": ["lance", "a", "p"]}),
     _listed("what is left", "namespace/lance$a/table/list"),
 )  # fmt: skip
 """Requests about the content of a table, and its end."""

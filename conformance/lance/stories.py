@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from conformance.lance.calls import DATABASES, DENIED, SHOWN_NOTHING, SPACES, TABLES, Call
-from conformance.lance.clients import Client, NoCall, Refused
+from conformance.lance.clients import Client, NoCall, RequestRefused
 from conformance.lance.home import Home, Json
 from conformance.lance.operations import NUMBERS
 
@@ -67,7 +67,7 @@ def _trouble(client: Client, outsider: Client, home: Home, call: Call) -> Iterat
     yield _refusal(outsider, call, ident, fields)
     try:
         answer = client.ask(call.operation, ident, fields=fields, data=call.data)
-    except Refused as error:
+    except RequestRefused as error:
         yield None if {call.code_for(home), call.unsaid} & set(error.codes) else f"refused with {error.codes}: {error}"
         return
     if call.key:
@@ -85,7 +85,7 @@ def _refusal(outsider: Client, call: Call, ident: list[str] | None, fields: Json
     nothing = call.outsider == SHOWN_NOTHING or (call.operation == "list_namespaces" and not ident)
     try:
         answer = outsider.ask(call.operation, ident, fields=fields, data=call.data)
-    except Refused as error:
+    except RequestRefused as error:
         return None if call.outsider in error.codes else f"who has no rights was told {error.codes}: {error}"
     shown = [value for value in answer.values() if isinstance(value, list)]
     return None if nothing and shown == [[]] else f"who has no rights was answered {answer}"

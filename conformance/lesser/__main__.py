@@ -69,7 +69,7 @@ ABOUT_RIGHTS: Final = ("403", "orbidden", "efus", "user=", "who", "grant", "may"
 """A test whose text has none of these makes no access decisions."""
 
 
-class Chosen:
+class SelectionPlugin:
     """A pytest plugin that deselects tests without access decisions."""
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -102,7 +102,7 @@ def main(arguments: list[str]) -> int:
     began = time.monotonic()
     options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     try:
-        pytest.main([*options, *(asked.tests or (*FIRST, *THEN))], plugins=[replays, Chosen()])
+        pytest.main([*options, *(asked.tests or (*FIRST, *THEN))], plugins=[replays, SelectionPlugin()])
     finally:  # also if the run is interrupted
         print(f"tests took {time.monotonic() - began:.0f} s")
         code = report(replays)

@@ -30,7 +30,7 @@ DEPTH_MAX: Final = 4
 LOOKS: Final = ("GET", "HEAD")
 
 
-class Told(NamedTuple):
+class ReplayResult(NamedTuple):
     """The request with another answer, and the other uses that had to be lowered together with this one."""
 
     test: str
@@ -51,8 +51,8 @@ class Replays:
         self._test = ""
         self._shapes: set[tuple[int, str, str]] = set()
         """Tried uses and requests, without the caller's name: after a use that is noticed another may refuse."""
-        self.noticed: dict[int, Told] = {}
-        self.again: dict[int, Told] = {}
+        self.noticed: dict[int, ReplayResult] = {}
+        self.again: dict[int, ReplayResult] = {}
         self.reached: dict[int, str] = {}
         self.tries: dict[int, int] = {}
 
@@ -113,7 +113,7 @@ class Replays:
             with self._lowered(lowered):
                 other = await self._plain(node, *request, **options)  # type: ignore[arg-type]
             _, decisive = self._recorder.take()
-            told = Told(
+            told = ReplayResult(
                 self._test,
                 f"{request[0]} {request[1]} by {request[3]}",
                 f"{last.status} became {other.status}",

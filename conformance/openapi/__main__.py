@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.openapi.asking import PROTOCOLS, Found, ask_all, operations
+from conformance.openapi.asking import PROTOCOLS, ProtocolResults, ask_all, operations
 from conformance.openapi.world import CALLERS, world_at
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def main(words: Sequence[str]) -> int:
     return 1 if wrong else 0
 
 
-def totals(protocol: str, found: Found, seconds: float) -> str:
+def totals(protocol: str, found: ProtocolResults, seconds: float) -> str:
     """Return a line for the protocol, and one for each caller, with the counts of statuses."""
     lines = [f"{protocol}: {found.cases} requests in {seconds:.0f} s, {len(found.wrong)} wrong"]
     for caller in CALLERS:

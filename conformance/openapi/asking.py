@@ -98,7 +98,7 @@ class Wrong(NamedTuple):
 
 
 @dataclass
-class Found:
+class ProtocolResults:
     """The results of one protocol."""
 
     statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -119,9 +119,9 @@ def operations(protocol: str) -> list[APIOperation]:
 
 def ask_all(
     world: World, chosen: Sequence[APIOperation], *, callers: Sequence[Caller], cases: int, number: int
-) -> Found:
+) -> ProtocolResults:
     """Send the given number of cases of each operation as each caller; `number` is the seed."""
-    found = Found()
+    found = ProtocolResults()
     for operation in chosen:
         for caller in callers:
             if _ask(world, operation, caller, found, cases=cases, number=number):
@@ -129,7 +129,9 @@ def ask_all(
     return found
 
 
-def _ask(world: World, operation: APIOperation, caller: Caller, found: Found, *, cases: int, number: int) -> bool:
+def _ask(
+    world: World, operation: APIOperation, caller: Caller, found: ProtocolResults, *, cases: int, number: int
+) -> bool:
     """Send the cases; returns whether one may have changed something."""
     credentials = cycle(caller.credentials)
     done: list[int] = []
@@ -163,7 +165,7 @@ def _ask(world: World, operation: APIOperation, caller: Caller, found: Found, *,
     return operation.method not in ("get", "head") and any(status < 300 or status >= 500 for status in done)
 
 
-def _judge(case: Case, response: Response, caller: Caller, found: Found) -> None:
+def _judge(case: Case, response: Response, caller: Caller, found: ProtocolResults) -> None:
     """Compare an answer with the document."""
     try:
         case.validate_response(response, checks=list(CHECKS))

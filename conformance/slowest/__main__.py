@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from conformance.openapi.world import World, believed
 from conformance.slowest.crowd import beside
 from conformance.slowest.long_bodies import long_requests
-from conformance.slowest.requests import BODY_BYTES_MAX, PROTOCOLS, Sent, changed, first_requests
+from conformance.slowest.requests import BODY_BYTES_MAX, PROTOCOLS, SentRequest, changed, first_requests
 from tests.integration.live import serving
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Slowness:
     def _now_ms(self) -> float:
         return int(self._clock.read_text().split()[0]) / 1e6
 
-    def of(self, sent: Sent) -> tuple[float, int]:
+    def of(self, sent: SentRequest) -> tuple[float, int]:
         """Return the milliseconds, and the answer's status; 0 without an answer."""
         kind = "application/x-www-form-urlencoded" if sent.form == "statement" else "application/json"
         began = self._now_ms()
@@ -83,14 +83,14 @@ class Slowness:
 
 def search(
     server: LiveServer, protocol: str, *, seconds: float, seed: int
-) -> tuple[list[tuple[float, int, Sent]], int]:
+) -> tuple[list[tuple[float, int, SentRequest]], int]:
     """Return the slowest requests found in the given time, each with its minimum of three attempts; and the number of
     requests with a 500.
     """
     random = Random(f"{seed} {protocol}")
     world, slowness = World(server.uri), Slowness(server)
-    known: list[tuple[float, int, Sent]] = []
-    best: list[tuple[float, int, Sent]] = []
+    known: list[tuple[float, int, SentRequest]] = []
+    best: list[tuple[float, int, SentRequest]] = []
     for sent in first_requests(protocol):
         slowness.of(sent)
         known.append((*slowness.of(sent), sent))
@@ -120,10 +120,10 @@ def search(
     return best, len(failed)
 
 
-def ask_long(server: LiveServer, protocol: str) -> tuple[list[tuple[float, int, Sent]], int]:
+def ask_long(server: LiveServer, protocol: str) -> tuple[list[tuple[float, int, SentRequest]], int]:
     """Send each request with a body of nearly 1 MiB; returns the slowest, and the number of answers with 500."""
     world, slowness = World(server.uri), Slowness(server)
-    found: list[tuple[float, int, str, Sent]] = []
+    found: list[tuple[float, int, str, SentRequest]] = []
     for count, (shape, sent) in enumerate(long_requests(protocol)):
         took, status = slowness.of(sent)
         if took > LONG_AGAIN_MS:
@@ -142,7 +142,7 @@ def ask_long(server: LiveServer, protocol: str) -> tuple[list[tuple[float, int, 
     return slowest, len(failures)
 
 
-def shown(found: tuple[float, int, Sent]) -> str:
+def shown(found: tuple[float, int, SentRequest]) -> str:
     """Return a line for a request."""
     took, status, sent = found
     body = sent.body if sent.form == "statement" else sent.content.decode(errors="replace")

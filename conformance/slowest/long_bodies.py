@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from conformance.slowest.requests import Sent, first_requests
+from conformance.slowest.requests import SentRequest, first_requests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ _MARK: Final = "limnos-place"
 
 
 OWN: Final = {
-    "asterix": (Sent("POST", "/query/service", {"statement": "select value 1", "args": [1], "$x": {"a": 1}}),)
+    "asterix": (SentRequest("POST", "/query/service", {"statement": "select value 1", "args": [1], "$x": {"a": 1}}),)
 }
 """Requests in addition to the initial ones of a protocol, whose bodies are statements."""
 
@@ -45,7 +45,7 @@ SHAPES: Final[dict[str, bytes]] = {
 }
 
 
-def long_requests(protocol: str) -> Iterator[tuple[str, Sent]]:
+def long_requests(protocol: str) -> Iterator[tuple[str, SentRequest]]:
     """Yield requests of a protocol, each with the name of its shape and the position that has it."""
     for sent in (*OWN.get(protocol, ()), *first_requests(protocol)):
         if sent.form == "statement" or not isinstance(sent.body, dict):

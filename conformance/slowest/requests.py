@@ -25,7 +25,7 @@ LEFT_OUT: Final = re.compile(r"/(jobs/runs|tasks|backup|watch)|signout|/connecto
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentRequest:
     """A request: its line, its body, and whether that is JSON, a form or a statement."""
 
     method: str
@@ -77,25 +77,25 @@ WORDS: Final = (
     "$1", "?", "in [1,2,3]", "is known", "date('2020-01-01')", "array_agg(x)", "count(*)", "group by cube(a,b,c)", "exists (", "* ", "a.b.c",
 )  # fmt: skip
 FILTER: Final = {"type": "eq", "term": "id", "value": 1}
-EXTRA: Final[dict[str, tuple[Sent, ...]]] = {
+EXTRA: Final[dict[str, tuple[SentRequest, ...]]] = {
     "iceberg": (
         *(
-            Sent("POST", "/iceberg/v1/lake.main/namespaces/a/tables/t/plan", {"filter": each})
+            SentRequest("POST", "/iceberg/v1/lake.main/namespaces/a/tables/t/plan", {"filter": each})
             for each in (
                 {"type": "and", "left": FILTER, "right": {"type": "not", "child": FILTER}},
                 {"type": "in", "term": "id", "values": [1, 2, 3]},
             )
         ),
-        Sent("GET", "/iceberg/v1/lake.main/namespaces/a%1Fb%1Fc/tables/t"),
-        Sent("GET", "/iceberg/v1/lake.main/namespaces?parent=a%1Fb&pageToken=x&pageSize=1"),
+        SentRequest("GET", "/iceberg/v1/lake.main/namespaces/a%1Fb%1Fc/tables/t"),
+        SentRequest("GET", "/iceberg/v1/lake.main/namespaces?parent=a%1Fb&pageToken=x&pageSize=1"),
     ),
     "lance": (
-        Sent("POST", "/lance/v1/table/lance$a$t/query", {"vector": {"single_vector": [1.0]}, "k": 3, "filter": "id > 1 and id < 3"}),
-        Sent("POST", "/lance/v1/table/lance$a$t/count_rows", {"predicate": "id in (1, 2, 3)"}),
+        SentRequest("POST", "/lance/v1/table/lance$a$t/query", {"vector": {"single_vector": [1.0]}, "k": 3, "filter": "id > 1 and id < 3"}),
+        SentRequest("POST", "/lance/v1/table/lance$a$t/count_rows", {"predicate": "id in (1, 2, 3)"}),
     ),
     "admin": (),
     "gravitino": (),
-    "asterix": tuple(Sent("POST", "/query/service", each, "statement") for each in STATEMENTS),
+    "asterix": tuple(SentRequest("POST", "/query/service", each, "statement") for each in STATEMENTS),
 }  # fmt: skip
 PIECES: Final = (
     "a",
@@ -117,7 +117,7 @@ PIECES: Final = (
 )
 
 
-def first_requests(protocol: str) -> list[Sent]:
+def first_requests(protocol: str) -> list[SentRequest]:
     """Return each operation of the protocol's document with existing names and a meaningful body, and some hand-written
     ones.
     """
@@ -129,11 +129,13 @@ def first_requests(protocol: str) -> list[Sent]:
                 continue
             body = BODIES.get(operation["operationId"].removesuffix("-default-catalog"))
             named = re.sub(r"\{(\w+)\}", lambda match: quote(NAMES.get(match[1], "x"), safe="$"), path)
-            found.append(Sent(method.upper(), named, {} if body is None and "requestBody" in operation else body))
+            found.append(
+                SentRequest(method.upper(), named, {} if body is None and "requestBody" in operation else body)
+            )
     return found
 
 
-def changed(sent: Sent, other: Sent, random: Random) -> Sent:
+def changed(sent: SentRequest, other: SentRequest, random: Random) -> SentRequest:
     """Return a random change of a request; parts may be taken from `other`."""
     for _ in range(random.choice((1, 1, 2, 4))):
         if sent.form == "statement":

@@ -42,7 +42,7 @@ AIM = 1.2
 DATAVERSE = ("tpch",)
 
 
-class Told(NamedTuple):
+class QueryResult(NamedTuple):
     """One query: whether both sides agree, and their seconds."""
 
     equal: bool
@@ -137,7 +137,7 @@ def uncarried(asking: EngineDataverse, text: str) -> str | None:
     return None
 
 
-def compared(asking: EngineDataverse, sessions: StatementSessions, *, both: Both, rounds: int) -> Told:
+def compared(asking: EngineDataverse, sessions: StatementSessions, *, both: Both, rounds: int) -> QueryResult:
     """Run both sides repeatedly, in one session."""
     job = asking.job(both.sqlpp, deadline_s=3600)
     with sessions.of(job) as spark:
@@ -158,7 +158,7 @@ def compared(asking: EngineDataverse, sessions: StatementSessions, *, both: Both
                 found[name] = ask()
                 times[name].append(time.monotonic() - began)
         # The first round warms up both sides.
-        return Told(
+        return QueryResult(
             same(found["ours"], found["plain"]), min(times["ours"][1:]), min(times["plain"][1:]), len(found["ours"])
         )
 

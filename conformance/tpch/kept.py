@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExpectedTable:
     """The expected table: its columns, and its number of rows with their checksum."""
 
     columns: tuple[str, ...]
@@ -32,13 +32,13 @@ class Day:
     """All tables after a number of days, and the time to compute and write them."""
 
     seconds: float
-    tables: dict[str, Wanted]
+    tables: dict[str, ExpectedTable]
 
 
-def wanted(spark: SparkSession, deliveries: Path, *, days: int) -> dict[str, Wanted]:
+def wanted(spark: SparkSession, deliveries: Path, *, days: int) -> dict[str, ExpectedTable]:
     """Return the same without writing anything: for small data."""
     frames = expected(spark, deliveries, days=days)
-    return {name: Wanted(tuple(frame.columns), checksum(frame)) for name, frame in frames.items()}
+    return {name: ExpectedTable(tuple(frame.columns), checksum(frame)) for name, frame in frames.items()}
 
 
 def computed(spark: SparkSession, place: Path, *, days: int) -> Day:
@@ -50,7 +50,7 @@ def computed(spark: SparkSession, place: Path, *, days: int) -> Day:
     seconds, tables = 0.0, {}
     for name, frame in expected(spark, place / "deliveries", days=days).items():
         seconds += _write(frame, written / name)
-        tables[name] = Wanted(tuple(frame.columns), checksum(spark.read.parquet(str(written / name))))
+        tables[name] = ExpectedTable(tuple(frame.columns), checksum(spark.read.parquet(str(written / name))))
     shutil.rmtree(written)
     day = Day(seconds, tables)
     kept.write_text(json.dumps(asdict(day)), encoding="utf-8")
@@ -67,7 +67,7 @@ def _write(frame: DataFrame, target: Path) -> float:
 def _read(file: Path) -> Day:
     told = json.loads(file.read_text(encoding="utf-8"))
     tables = {
-        name: Wanted(tuple(each["columns"]), (int(each["sum"][0]), int(each["sum"][1])))
+        name: ExpectedTable(tuple(each["columns"]), (int(each["sum"][0]), int(each["sum"][1])))
         for name, each in told["tables"].items()
     }
     return Day(float(told["seconds"]), tables)

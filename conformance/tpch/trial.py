@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.tpch.data import CHANGING, TABLES
-from conformance.tpch.kept import Wanted, wanted
+from conformance.tpch.kept import ExpectedTable, wanted
 from conformance.tpch.plain import checksum
 from limnos import pipeline
 
@@ -69,7 +69,7 @@ class Trial:
         self.run()
         return tuple(self.compare(wanted(self.spark, self.deliveries, days=day)))
 
-    def compare(self, tables: Mapping[str, Wanted]) -> Iterator[Line]:
+    def compare(self, tables: Mapping[str, ExpectedTable]) -> Iterator[Line]:
         """Compare each table with the plain computation for the days delivered so far."""
         for name, one in tables.items():
             found = self.spark.table(f"main.{name}").select(*one.columns)

@@ -24,7 +24,7 @@ Story = Callable[[], Awaitable[object]]
 Progress = Callable[[int, int], None]
 
 
-class Preparing:
+class FakePreparation:
     """A fake preparation. It returns files when the test releases it, after it has raised the exceptions in `fails`,
     one per call.
     """
@@ -66,7 +66,7 @@ def test_waiting_statements_share_one_preparation(tmp_path: Path) -> None:
     """All waiting statements share one preparation, which runs in its own thread and is not repeated while its files
     exist.
     """
-    preparing = Preparing(tmp_path)
+    preparing = FakePreparation(tmp_path)
 
     async def story() -> None:
         files = EngineFiles(preparing)
@@ -84,7 +84,7 @@ def test_statement_timeout_reports_preparation_progress(tmp_path: Path) -> None:
     """While files are prepared the event loop runs. A statement whose time ends gets an error with the progress and a
     time to retry.
     """
-    preparing = Preparing(tmp_path)
+    preparing = FakePreparation(tmp_path)
     preparing.goes_on.clear()
 
     async def story() -> None:
@@ -121,7 +121,7 @@ def test_failed_preparation_is_retried_after_a_pause(
     """After a failure statements get the reason and a time to retry. Until then no preparation is tried; the next
     statement after it tries again.
     """
-    preparing = Preparing(tmp_path, error)
+    preparing = FakePreparation(tmp_path, error)
 
     async def story() -> None:
         files = EngineFiles(preparing)
@@ -141,7 +141,7 @@ def test_failed_preparation_is_retried_after_a_pause(
 
 def test_missing_or_unusable_files_are_prepared_again(tmp_path: Path) -> None:
     """Files are prepared again if an archive was deleted, or if no engine could be started with them."""
-    preparing = Preparing(tmp_path)
+    preparing = FakePreparation(tmp_path)
 
     async def story() -> None:
         files = EngineFiles(preparing)
@@ -159,7 +159,7 @@ def test_missing_or_unusable_files_are_prepared_again(tmp_path: Path) -> None:
 
 def test_a_server_that_stops_waits_for_no_preparation(tmp_path: Path) -> None:
     """A stop of the server does not wait for a preparation. Its thread ends by itself."""
-    preparing = Preparing(tmp_path)
+    preparing = FakePreparation(tmp_path)
     preparing.goes_on.clear()
 
     async def story() -> None:

@@ -189,12 +189,12 @@ def test_repeated_process_death_is_reported_as_unavailable(
 ) -> None:
     """If a new process dies, too, the caller gets an error which says that nothing was changed."""
 
-    class Dying(module.WorkerProcess):
+    class DyingWorker(module.WorkerProcess):
         def __init__(self, module: str, environment: Mapping[str, str]) -> None:
             super().__init__(module, environment)
             os.kill(self.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(module, "WorkerProcess", Dying)
+    monkeypatch.setattr(module, "WorkerProcess", DyingWorker)
 
     async def story(offloader: OffloadProcesses) -> str:
         with pytest.raises(ServiceUnavailable) as caught:

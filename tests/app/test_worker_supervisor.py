@@ -41,7 +41,7 @@ worker_supervisor.BEATS_MISSED_MAX = 5
 
 
 @dataclass
-class Running:
+class RunningSupervisor:
     """A supervisor, with methods for requests to its workers."""
 
     process: subprocess.Popen[str]
@@ -76,7 +76,7 @@ class Running:
 
 
 @contextmanager
-def workers(tmp_path: Path, count: int = 2, *, planted: str = "") -> Iterator[Running]:
+def workers(tmp_path: Path, count: int = 2, *, planted: str = "") -> Iterator[RunningSupervisor]:
     """Start this number of workers. At the end none remains, whatever happens."""
     data, log = tmp_path / "data", tmp_path / "log"
     command = [sys.executable, "-c", f"{planted}\nimport sys\nfrom limnos.cli.main import main\nsys.exit(main())"]
@@ -88,7 +88,7 @@ def workers(tmp_path: Path, count: int = 2, *, planted: str = "") -> Iterator[Ru
         try:
             uri = next((line[6:].strip() for line in process.stdout or () if line.startswith("ready ")), None)
             assert uri is not None, log.read_text()
-            yield Running(process, uri, data, log)
+            yield RunningSupervisor(process, uri, data, log)
         finally:
             process.terminate()
             try:

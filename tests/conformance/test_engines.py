@@ -24,7 +24,7 @@ from conformance.engines.drivers.spark_sql import SparkSql
 from conformance.engines.foreign import Foreign
 from conformance.engines.host import answer
 from conformance.engines.page import block
-from conformance.engines.remote import Refused, Remote
+from conformance.engines.remote import CallRefused, Remote
 from conformance.engines.rows import FIRST, PLAIN, SECOND, TYPED, Row, difference, kept, same
 from conformance.engines.runner import Runner
 from conformance.engines.scores import BEGIN, END, as_json, as_text, in_page, merged, totals
@@ -181,7 +181,7 @@ def test_engine_missing_on_the_page_raises_lookup_error() -> None:
         block("Impala", uri="http://h", token="t")
 
 
-class Told(Remote):
+class PreparedEngine(Remote):
     """An engine with a prepared answer for each verb."""
 
     def __init__(self, answers: dict[str, object], limits: dict[str, str]) -> None:
@@ -198,7 +198,7 @@ class Told(Remote):
 def story(answers: dict[str, object], **limits: str) -> Story:
     """Return a story of an engine, without checks by the witness."""
     lake = Lake(uri="http://h", admin="a", reader="r", work=Path())
-    return Story("one", Told(answers, limits), witness=Witness(), lake=lake, warehouse="main")
+    return Story("one", PreparedEngine(answers, limits), witness=Witness(), lake=lake, warehouse="main")
 
 
 def test_failure_with_listed_words_counts_as_client_limit() -> None:
@@ -206,7 +206,10 @@ def test_failure_with_listed_words_counts_as_client_limit() -> None:
     failed.
     """
     one = story(
-        {"drop": Refused("No: DROP is not spoken here")}, known="not spoken", gone="not spoken", other="unknown verb"
+        {"drop": CallRefused("No: DROP is not spoken here")},
+        known="not spoken",
+        gone="not spoken",
+        other="unknown verb",
     )
     one.check("fine", lambda: None)
     one.check("wrong", lambda: "it reads nothing")
@@ -239,7 +242,7 @@ def test_other_engines_must_read_the_writers_rows() -> None:
     """
     rows = [[*row[:6], row[6] or [], row[7]] for row in kept(deleted=True)]
 
-    class Seeing(Witness):
+    class PreparedWitness(Witness):
         def is_partitioned_by_day(self, levels: Levels, name: str) -> bool:
             return True
 
@@ -249,7 +252,7 @@ def test_other_engines_must_read_the_writers_rows() -> None:
     told = "the witness reads " + difference([[*FIRST[2][:6], [], None]], [FIRST[2]], TYPED)
     one = story(dict.fromkeys(("be", "create_typed", "append_typed", "delete")), **{"types: delete": told})
     one.remote.limits["types: write"] = "the witness reads"
-    one.witness = Seeing()
+    one.witness = PreparedWitness()
     assert cross.written(one) == rows
     assert [each.result for each in one.outcomes] == ["ok", "client", "client"]
 
@@ -258,13 +261,13 @@ def test_other_engines_must_read_the_writers_rows() -> None:
     assert [each.result for each in two.outcomes] == ["FAILED", "ok"]
     assert two.outcomes[0].told.startswith("it reads [[3, ")
 
-    failed = story({"be": None, "create_typed": Refused("No")})
+    failed = story({"be": None, "create_typed": CallRefused("No")})
     assert cross.written(failed) == []
 
 
 def test_expected_refusal_must_have_the_servers_message() -> None:
     """A caller without the right must be refused, with the server's message."""
-    one = story({"append": Refused("403: needs MODIFY_TABLE"), "read": Refused("403"), "drop": None})
+    one = story({"append": CallRefused("403: needs MODIFY_TABLE"), "read": CallRefused("403"), "drop": None})
     for verb in one.remote.answers:  # type: ignore[attr-defined]
         one.refused(verb, verb, by=["MODIFY_TABLE"])
 
@@ -299,13 +302,13 @@ def test_driver_results_are_sent_over_the_pipe(tmp_path: Path) -> None:
 def test_all_engines_write_before_any_reads() -> None:
     """Every engine writes before any reads; engines without a driver are skipped."""
 
-    class Logged(Runner):
+    class LoggedRunner(Runner):
         def _with(self, name: str, catalog: str, tell: Callable[[Story], object]) -> None:
             asked.append((name, catalog))
 
     asked: list[tuple[str, str]] = []
     lake = Lake(uri="http://h", admin="a", reader="r", work=Path())
-    Logged(lake, ObjectStoreServer(), Path()).run_crossed(["go", "none", "trino"])
+    LoggedRunner(lake, ObjectStoreServer(), Path()).run_crossed(["go", "none", "trino"])
 
     assert asked == [("go", "main"), ("trino", "main")] * 2
 
@@ -314,9 +317,9 @@ def test_ended_engine_process_is_reported_by_later_verbs(tmp_path: Path) -> None
     """If an engine's process ends, the next verb and all later ones report that."""
     remote = Remote([sys.executable, "-c", "input()"], {}, tmp_path / "log")
     place = Place(uri="u", warehouse="w", tokens={}, work=tmp_path)
-    with pytest.raises(Refused, match="has ended"):
+    with pytest.raises(CallRefused, match="has ended"):
         remote.start(place)
-    with pytest.raises(Refused, match="has ended"):
+    with pytest.raises(CallRefused, match="has ended"):
         remote.ask("read")
     remote.stop()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformance.lance import differences
 from conformance.lance.calls import SPACES, TABLES
-from conformance.lance.clients import NoCall, Refused
+from conformance.lance.clients import NoCall, RequestRefused
 from conformance.lance.home import Home, Json
 from conformance.lance.operations import OPERATIONS
 from conformance.lance.reasons import REASONS
@@ -35,7 +35,7 @@ class Fake:
         return self._told
 
 
-DENIED, OTHER = Fake(Refused((15,), "no")), Fake(Refused((18,), "no"))
+DENIED, OTHER = Fake(RequestRefused((15,), "no")), Fake(RequestRefused((18,), "no"))
 ROW = SPACES[:1]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.openapi.asking import PROTOCOLS, Found, ask_all, operations
+from conformance.openapi.asking import PROTOCOLS, ProtocolResults, ask_all, operations
 from conformance.openapi.world import CALLERS, World, world_at
 
 CASES = 2
@@ -45,7 +45,7 @@ def answering(status: int, kind: str, body: bytes) -> Iterator[World]:
         thread.join()
 
 
-def found_with(label: str, status: int, kind: str, body: bytes) -> Found:
+def found_with(label: str, status: int, kind: str, body: bytes) -> ProtocolResults:
     """Return the findings for an operation with this answer of the server."""
     chosen = [each for each in operations(label.split("/")[1]) if each.label == label]
     with answering(status, kind, body) as world:

@@ -49,7 +49,7 @@ Change = tuple[str, str, str, str]
 """The change's operation, the kind, the path, and the new path."""
 
 
-class Deed(NamedTuple):
+class UserAction(NamedTuple):
     """An action of one user: the request, the change that it makes, and a check whether it was made."""
 
     method: str
@@ -67,7 +67,7 @@ class Deed(NamedTuple):
         return () if self.change is None else (self.change, *self.also)
 
 
-class Done(NamedTuple):
+class AnsweredAction(NamedTuple):
     """An answered action: its user and its outcome."""
 
     user: str
@@ -93,8 +93,8 @@ class Model:
         self.spaces: list[str] = []
         self.tables: list[tuple[str, str]] = []
         self.runs: list[tuple[str, str]] = []
-        self.done: dict[str, Done] = {}
-        self.lost: list[tuple[str, Deed]] = []
+        self.done: dict[str, AnsweredAction] = {}
+        self.lost: list[tuple[str, UserAction]] = []
         self.sure: set[str] = set()
         """Requests after which the same node has answered the audit, so that their records are certainly stored."""
         self.read: list[dict[str, object]] = []
@@ -104,7 +104,7 @@ class Model:
 
     # -- actions -----------------------------------------------------------------------------------------------
 
-    def deed(self) -> Deed:
+    def deed(self) -> UserAction:
         """Choose a random action."""
         self.count += 1
         kinds = [
@@ -122,86 +122,86 @@ class Model:
             [*kinds, self.drop, self.tables_list, self.tag, self.allow, self.token, self.statistic, *self.others()]
         )()
 
-    def others(self) -> list[Callable[[], Deed]]:
+    def others(self) -> list[Callable[[], UserAction]]:
         """Return actions of other protocols than Iceberg's and Gravitino's, and of pipelines."""
         return [self.dataverse, self.view, self.synonym, self.query, self.lance_table, self.lance_list, self.publish]
 
-    def space(self) -> Deed:
+    def space(self) -> UserAction:
         """Create a namespace."""
         name = f"n{self.count}"
         self.spaces.append(name)
         change = ("create", "namespace", f"main.{name}", "")
-        return Deed("POST", f"{PREFIX}/namespaces", namespace_body(name), change, namespace_path(name))
+        return UserAction("POST", f"{PREFIX}/namespaces", namespace_body(name), change, namespace_path(name))
 
-    def table(self) -> Deed:
+    def table(self) -> UserAction:
         """Create a table."""
         space, name = self.chance.choice(self.spaces), f"t{self.count}"
         self.tables.append((space, name))
         change = ("create", "table", f"main.{space}.{name}", "")
-        return Deed("POST", f"{namespace_path(space)}/tables", table_body(name), change, table_path(space, name))
+        return UserAction("POST", f"{namespace_path(space)}/tables", table_body(name), change, table_path(space, name))
 
-    def load(self) -> Deed:
+    def load(self) -> UserAction:
         """Load a table that may have been dropped."""
-        return Deed("GET", table_path(*self.chance.choice(self.tables)))
+        return UserAction("GET", table_path(*self.chance.choice(self.tables)))
 
-    def tables_list(self) -> Deed:
+    def tables_list(self) -> UserAction:
         """List a namespace."""
-        return Deed("GET", f"{namespace_path(self.chance.choice(self.spaces))}/tables")
+        return UserAction("GET", f"{namespace_path(self.chance.choice(self.spaces))}/tables")
 
-    def commit(self) -> Deed:
+    def commit(self) -> UserAction:
         """Set a property of a table."""
         table, mark = self.chance.choice(self.tables), f"p{self.count}"
         change = ("commit", "table", f"main.{'.'.join(table)}", "")
-        return Deed("POST", table_path(*table), properties_body(**{mark: "1"}), change, table_path(*table), mark)
+        return UserAction("POST", table_path(*table), properties_body(**{mark: "1"}), change, table_path(*table), mark)
 
-    def move(self) -> Deed:
+    def move(self) -> UserAction:
         """Rename a table."""
         source = self.chance.choice(self.tables)
         target = (source[0], f"m{self.count}")
         self.tables.append(target)
         change = ("move", "table", f"main.{'.'.join(source)}", f"main.{'.'.join(target)}")
-        return Deed("POST", f"{PREFIX}/tables/rename", rename_body(source, target), change, table_path(*target))
+        return UserAction("POST", f"{PREFIX}/tables/rename", rename_body(source, target), change, table_path(*target))
 
-    def drop(self) -> Deed:
+    def drop(self) -> UserAction:
         """Drop a table whose name is never used again."""
         table = self.chance.choice(self.tables)
         change = ("drop", "table", f"main.{'.'.join(table)}", "")
-        return Deed("DELETE", table_path(*table), None, change, f"!{table_path(*table)}")
+        return UserAction("DELETE", table_path(*table), None, change, f"!{table_path(*table)}")
 
-    def tag(self) -> Deed:
+    def tag(self) -> UserAction:
         """Create a tag."""
         name = f"g{self.count}"
         change = ("create", "tag", name, "")
-        return Deed("POST", f"{GRAVITINO}/tags", {"name": name}, change, f"{GRAVITINO}/tags/{name}")
+        return UserAction("POST", f"{GRAVITINO}/tags", {"name": name}, change, f"{GRAVITINO}/tags/{name}")
 
-    def allow(self) -> Deed:
+    def allow(self) -> UserAction:
         """Grant a privilege on a namespace to the readers."""
         space = self.chance.choice(self.spaces)
         change = ("alter", "role", "readers", "")
         path = rights_path("readers", "schema", f"main.{space}", "grant")
-        return Deed("PUT", path, rights_body("CREATE_TABLE"), change)
+        return UserAction("PUT", path, rights_body("CREATE_TABLE"), change)
 
-    def token(self) -> Deed:
+    def token(self) -> UserAction:
         """Create a token for the user itself."""
         name = f"k{self.count}"
         change = ("create", "token", "", "")
-        return Deed("POST", f"{OWN}/tokens", {"name": name}, change, f"{OWN}/tokens?all=true", name)
+        return UserAction("POST", f"{OWN}/tokens", {"name": name}, change, f"{OWN}/tokens?all=true", name)
 
-    def statistic(self) -> Deed:
+    def statistic(self) -> UserAction:
         """Write a statistic of a table, which leaves no change in the feed."""
         table, name = self.chance.choice(self.tables), f"custom-{self.count}"
         path = f"{GRAVITINO}/objects/table/main.{'.'.join(table)}/statistics"
         change = ("other", "table", f"main.{'.'.join(table)}", "")
-        return Deed("PUT", path, {"updates": {name: 1}}, change, path, name)
+        return UserAction("PUT", path, {"updates": {name: 1}}, change, path, name)
 
-    def dataverse(self) -> Deed:
+    def dataverse(self) -> UserAction:
         """Create a dataverse by a SQL++ statement; it is a namespace for other protocols."""
         name = f"d{self.count}"
         return self.statement(
             f"create dataverse {name}", ("create", "namespace", f"main.{name}", ""), namespace_path(name)
         )
 
-    def view(self) -> Deed:
+    def view(self) -> UserAction:
         """Create a SQL++ view."""
         space, name = self.chance.choice(self.spaces), f"v{self.count}"
         change = ("create", "view", f"main.{space}.{name}", "")
@@ -209,38 +209,38 @@ class Model:
             f"create view {space}.{name} as select value 1", change, f"{namespace_path(space)}/views/{name}"
         )
 
-    def synonym(self) -> Deed:
+    def synonym(self) -> UserAction:
         """Create a synonym, which only the list of all synonyms shows."""
         space, name = self.chance.choice(self.spaces), f"s{self.count}"
         return self.statement(
             f"create synonym {space}.{name} for {space}.t", ("create", "synonym", f"main.{space}.{name}", "")
         )
 
-    def query(self) -> Deed:
+    def query(self) -> UserAction:
         """Send a query that needs no table: a valid or an invalid one."""
         return self.statement(
             self.chance.choice(("select value 1 + 1", "select value from", "select value x from nowhere x"))
         )
 
     @staticmethod
-    def statement(text: str, change: Change | None = None, seen_at: str = "") -> Deed:
+    def statement(text: str, change: Change | None = None, seen_at: str = "") -> UserAction:
         """Send a SQL++ statement."""
-        return Deed("POST", "/query/service", {"statement": text}, change, seen_at)
+        return UserAction("POST", "/query/service", {"statement": text}, change, seen_at)
 
-    def lance_table(self) -> Deed:
+    def lance_table(self) -> UserAction:
         """Declare a Lance table."""
         name = f"l{self.count}"
         change = ("create", "table", f"lance.{LANCE_SPACE}.{name}", "")
         path = f"/lance/v1/table/lance%24{LANCE_SPACE}%24{name}"
-        return Deed(
+        return UserAction(
             "POST", f"{path}/declare", {}, change, f"{GRAVITINO}/catalogs/lance/schemas/{LANCE_SPACE}/tables/{name}"
         )
 
-    def lance_list(self) -> Deed:
+    def lance_list(self) -> UserAction:
         """List Lance tables."""
-        return Deed("GET", f"/lance/v1/namespace/lance%24{LANCE_SPACE}/table/list")
+        return UserAction("GET", f"/lance/v1/namespace/lance%24{LANCE_SPACE}/table/list")
 
-    def publish(self) -> Deed:
+    def publish(self) -> UserAction:
         """Commit a table and publish the run of a pipeline that wrote it, in one transaction. The run may be published
         already.
         """
@@ -251,19 +251,21 @@ class Model:
         ]
         change, also = ("commit", "table", f"main.{'.'.join(table)}", ""), ("publish", "job", f"{pipeline}.`{run}`", "")
         path = f"{OWN}/metalakes/lake/catalogs/main/transactions"
-        return Deed("POST", path, {"operations": operations}, change, table_path(*table), mark, (also,))
+        return UserAction("POST", path, {"operations": operations}, change, table_path(*table), mark, (also,))
 
     def run(self) -> None:
         """Start the run of another pipeline, as the admin."""
         pipeline, run = f"p{len(self.runs)}", str(UUID(int=self.chance.getrandbits(128), version=4))
         self.runs.append((pipeline, run))
-        self.must(Deed("PUT", f"{PIPELINES}/{pipeline}", {"declaration": {}}, ("create", "job_template", pipeline, "")))
+        self.must(
+            UserAction("PUT", f"{PIPELINES}/{pipeline}", {"declaration": {}}, ("create", "job_template", pipeline, ""))
+        )
         body = {"id": run, "holder": "h:1", "lease_s": 3600, "steps": [{"name": "s"}]}
-        self.must(Deed("POST", f"{PIPELINES}/{pipeline}/runs", body, ("start", "job", f"{pipeline}.`{run}`", "")))
+        self.must(UserAction("POST", f"{PIPELINES}/{pipeline}/runs", body, ("start", "job", f"{pipeline}.`{run}`", "")))
 
     # -- execution ---------------------------------------------------------------------------------------------
 
-    def ask(self, user: str, deed: Deed) -> WireAnswer | None:
+    def ask(self, user: str, deed: UserAction) -> WireAnswer | None:
         """Execute an action once, and record the answer."""
         try:
             answer = self.rig.wire(user).ask(deed.method, deed.path, deed.body)
@@ -271,14 +273,14 @@ class Model:
             self.lost.append((user, _spoken(deed, user)))
             return None
         changes = _spoken(deed, user).changes if answer.status < 300 else ()
-        self.done[answer.headers["x-request-id"]] = Done(user, answer.status, changes)
+        self.done[answer.headers["x-request-id"]] = AnsweredAction(user, answer.status, changes)
         return answer
 
-    def must(self, deed: Deed) -> None:
+    def must(self, deed: UserAction) -> None:
         """Execute an action that must succeed, as the admin."""
         assert self.answer(deed).status < 300, deed
 
-    def answer(self, deed: Deed) -> WireAnswer:
+    def answer(self, deed: UserAction) -> WireAnswer:
         """Return the answer to a request of the admin, from a running node."""
         answer = self.ask("admin", deed)
         assert answer is not None, deed
@@ -291,10 +293,10 @@ class Model:
             deed = self.deed()
         self.ask(self.chance.choice((*USERS, "admin")), deed)
 
-    def is_done(self, deed: Deed) -> bool:
+    def is_done(self, deed: UserAction) -> bool:
         """Return whether an action whose answer was lost was executed."""
         gone, path = deed.seen_at.startswith("!"), deed.seen_at.removeprefix("!")
-        answer = self.answer(Deed("GET", path))
+        answer = self.answer(UserAction("GET", path))
         assert answer.status in (200, 404), answer
         return (answer.status == 404) if gone else answer.status == 200 and deed.seen_as in str(answer.body)
 
@@ -313,14 +315,14 @@ class Model:
         found: list[dict[str, object]] = []
         page: dict[str, object] = {"next": after, "more": True}
         while page["more"]:
-            answer = self.answer(Deed("GET", f"{OWN}/audit?after={page['next']}&limit=1000"))
+            answer = self.answer(UserAction("GET", f"{OWN}/audit?after={page['next']}&limit=1000"))
             assert answer.status == 200, answer
             page = answer.body
             found += page["lines"]  # type: ignore[arg-type]
         return found
 
 
-def _spoken(deed: Deed, user: str) -> Deed:
+def _spoken(deed: UserAction, user: str) -> UserAction:
     """A token's audit records have the name of the token's user."""
     if deed.change is None or deed.change[1] != "token":
         return deed
@@ -330,20 +332,24 @@ def _spoken(deed: Deed, user: str) -> Deed:
 def begin(model: Model) -> None:
     """Create the lake's users: eight who write, six who read, six without privileges."""
     for user in USERS:
-        model.must(Deed("POST", f"{GRAVITINO}/users", {"name": user}, ("create", "user", user, "")))
+        model.must(UserAction("POST", f"{GRAVITINO}/users", {"name": user}, ("create", "user", user, "")))
     for role, rights, holders in (("writers", WRITES, USERS[:8]), ("readers", READS, USERS[8:14])):
         model.must(
-            Deed("POST", f"{GRAVITINO}/roles", {"name": role, "securableObjects": []}, ("create", "role", role, ""))
+            UserAction(
+                "POST", f"{GRAVITINO}/roles", {"name": role, "securableObjects": []}, ("create", "role", role, "")
+            )
         )
         path = rights_path(role, "catalog", "main", "grant")
-        model.must(Deed("PUT", path, rights_body(*rights), ("alter", "role", role, "")))
+        model.must(UserAction("PUT", path, rights_body(*rights), ("alter", "role", role, "")))
         for user in holders:
             given = {"roleNames": [role]}
-            model.must(Deed("PUT", f"{GRAVITINO}/permissions/users/{user}/grant", given, ("give", "user", user, "")))
+            model.must(
+                UserAction("PUT", f"{GRAVITINO}/permissions/users/{user}/grant", given, ("give", "user", user, ""))
+            )
     model.must(model.space())
     model.must(model.table())
     path = f"/lance/v1/namespace/lance%24{LANCE_SPACE}/create"
-    model.must(Deed("POST", path, {}, ("create", "namespace", f"lance.{LANCE_SPACE}", "")))
+    model.must(UserAction("POST", path, {}, ("create", "namespace", f"lance.{LANCE_SPACE}", "")))
     for _ in range(RUNS):
         model.run()
 
@@ -371,7 +377,7 @@ def complaints(model: Model, lines: list[dict[str, object]], lost: Counter[tuple
             *(f"nobody asked {each}" for each in unasked)]  # fmt: skip
 
 
-def _differs(done: Done, told: list[dict[str, object]], *, is_sure: bool) -> str:
+def _differs(done: AnsweredAction, told: list[dict[str, object]], *, is_sure: bool) -> str:
     """Return how the audit records of one request differ from its outcome, or an empty text."""
     changes = [change_of(each) for each in told if each["change"]]
     if sorted(changes) != sorted(done.changes):

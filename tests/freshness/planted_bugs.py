@@ -142,12 +142,12 @@ def memos_not_forgotten(patch: Patch) -> None:
 def paths_not_forgotten(patch: Patch) -> None:
     """Resolved paths are not evicted after a name was removed."""
 
-    class Keeping(dict[object, object]):
+    class PermanentDict(dict[object, object]):
         def clear(self) -> None:
             """Do not clear the cache."""
 
-    kept: dict[int, Keeping] = {}
-    patch.setattr(StoreView, "paths", lambda self, zone: kept.setdefault(id(self) ^ zone, Keeping()))
+    kept: dict[int, PermanentDict] = {}
+    patch.setattr(StoreView, "paths", lambda self, zone: kept.setdefault(id(self) ^ zone, PermanentDict()))
 
 
 @plant

@@ -271,7 +271,7 @@ def one_row_of_a_revision(patch: Patch) -> None:
     patch.setattr(StoreView, "_follow", lambda self, space, rows: real(self, space, rows[-1:]))
 
 
-class _Covering(tuple[int, ...]):
+class _CoveringZones(tuple[int, ...]):
     """A tuple of zones that counts as covered if the zones above it are covered."""
 
     __slots__ = ()
@@ -286,7 +286,7 @@ class _Covering(tuple[int, ...]):
 
 def covered_from_above(patch: Patch) -> None:
     """A gate read of the metalake also counts as a gate read of its catalogs."""
-    patch.setattr(context, "scope_zones", lambda of, scope: _Covering(request_scope.scope_zones(of, scope)))
+    patch.setattr(context, "scope_zones", lambda of, scope: _CoveringZones(request_scope.scope_zones(of, scope)))
 
 
 STORIES: dict[str, tuple[Story, tuple[Callable[[Patch], None], ...]]] = {

@@ -19,7 +19,7 @@ SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "
 
 
 @dataclass(frozen=True)
-class Done:
+class CommandResult:
     """The exit code and the output of a command."""
 
     code: int
@@ -39,7 +39,7 @@ class Done:
         return document["error"]
 
 
-Run = Callable[..., Done]
+Run = Callable[..., CommandResult]
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +61,10 @@ def _environment(node: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Run a command line, given as one text or as words."""
 
-    def call(*words: str) -> Done:
+    def call(*words: str) -> CommandResult:
         code = main(words[0].split() if len(words) == 1 else words)
         captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
+        return CommandResult(code, captured.out, captured.err)
 
     return call
 
@@ -80,7 +80,7 @@ def make_table(node: LiveServer, namespace: str, name: str, *, catalog: str = "m
     assert answer.status_code == 200, answer.text
 
 
-def names(done: Done) -> list[str]:
+def names(done: CommandResult) -> list[str]:
     """Return the names of a list."""
     assert isinstance(done.result, list)
     return [row["name"] for row in done.result]

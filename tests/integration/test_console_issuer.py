@@ -37,7 +37,7 @@ class Forwarder(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Forwarding)
+        super().__init__(("127.0.0.1", 0), _ForwardingHandler)
         self.ports: tuple[int, int] = (0, 0)
         self.forwarded: list[tuple[int, str]] = []
         """The number of the node and the path of each request, without its query."""
@@ -50,7 +50,7 @@ class Forwarder(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
-class _Forwarding(BaseHTTPRequestHandler):
+class _ForwardingHandler(BaseHTTPRequestHandler):
     server: Forwarder
     dropped: ClassVar = {"connection", "keep-alive", "transfer-encoding"}
 

@@ -11,10 +11,10 @@ import pytest
 
 from limnos.cli.main import main
 from tests.integration.live import LiveServer
-from tests.integration.test_cli import Done, make_table
+from tests.integration.test_cli import CommandResult, make_table
 
 COMMAND = re.compile(r"'(limnos (?:[^']|'\"'\"')*)'")
-Typed = Callable[[str], Done]
+Typed = Callable[[str], CommandResult]
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def typed(server: LiveServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     monkeypatch.setenv("LIMNOS_URI", server.uri)
     monkeypatch.setenv("LIMNOS_TOKEN_FILE", str(server.data / "admin.token"))
 
-    def call(line: str) -> Done:
+    def call(line: str) -> CommandResult:
         code = main(shlex.split(line))
         captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
+        return CommandResult(code, captured.out, captured.err)
 
     return call
 

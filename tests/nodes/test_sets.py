@@ -45,7 +45,7 @@ def marks_of(wire: Wire, space: str, name: str) -> set[str]:
     return {key for key in metadata["properties"] if key.startswith("set-")}
 
 
-class Told(NamedTuple):
+class CommitAnswer(NamedTuple):
     """The answer to a commit of several tables, and the tables."""
 
     mark: str
@@ -59,7 +59,7 @@ class Model:
     def __init__(self, space: str, warehouse: str) -> None:
         self.space = space
         self.warehouse = warehouse
-        self.told: list[Told] = []
+        self.told: list[CommitAnswer] = []
         self.names: dict[str, frozenset[str]] = {}
         self.torn: list[str] = []
         self.over = threading.Event()
@@ -95,7 +95,7 @@ class Model:
             answer = wire.ask("POST", PATH, body)
             assert answer.status in (204, 409), answer
             assert not (fails and answer.status == 204)
-            self.told.append(Told(mark, names, answer.status))
+            self.told.append(CommitAnswer(mark, names, answer.status))
             statuses.append(answer.status)
         return statuses
 

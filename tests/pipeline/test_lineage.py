@@ -119,7 +119,7 @@ def test_quarantine_table_has_lineage_of_step_table() -> None:
     assert (malformed["name"], malformed["facets"]) == ("main.marts.`x y__malformed`", {})
 
 
-class _Refusing:
+class _RefusingClient:
     """A client whose server refuses."""
 
     class lineage:  # noqa: N801 - stands for an attribute
@@ -141,7 +141,7 @@ def test_refused_lineage_is_logged_and_step_remains_published(caplog: pytest.Log
     sent.
     """
     known = {"pipeline": "p", "run_id": "r", "step": "s", "targets": [("main", "a", "t")]}
-    refused = report_lineage(_Refusing(), lineage=lineage_of_tables([("main", "a", "s")]), **known)  # type: ignore[arg-type]
+    refused = report_lineage(_RefusingClient(), lineage=lineage_of_tables([("main", "a", "s")]), **known)  # type: ignore[arg-type]
     silent = report_lineage(None, lineage=QueryLineage(inputs=(), columns={}), **known)  # type: ignore[arg-type]
 
     assert (refused, silent) == (None, None)

@@ -33,7 +33,7 @@ def stream(table: pa.Table = ROWS, *, batches: int = 4, compression: str | None 
     return sink.getvalue().to_pybytes()
 
 
-class Told:
+class CompleteWire:
     """A wire on which all messages have arrived."""
 
     def __init__(self, data: bytes, *, end: bytes, size: int) -> None:
@@ -54,7 +54,7 @@ def write(
     location: str, data: bytes, *, end: bytes = COMPLETE, size: int = 1000, limit: int = 1 << 20
 ) -> LanceWriteResult:
     """Append a body that arrives in pieces of the given size."""
-    body = BodyPieces(Told(data, end=end, size=size))  # type: ignore[arg-type]
+    body = BodyPieces(CompleteWire(data, end=end, size=size))  # type: ignore[arg-type]
     return writing.write(Write(location, {}, mode="append", batch_bytes_max=limit), body)
 
 
@@ -200,7 +200,7 @@ def test_next_request_is_not_read_as_a_piece_of_a_failed_body() -> None:
 
 def test_reading_a_discarded_body_raises() -> None:
     """A thread that reads on after the operation has failed gets an error, not the end of a complete body."""
-    body = BodyPieces(Told(b"abc", end=COMPLETE, size=1))  # type: ignore[arg-type]
+    body = BodyPieces(CompleteWire(b"abc", end=COMPLETE, size=1))  # type: ignore[arg-type]
 
     assert body.piece() == b"a"
     body.drain()

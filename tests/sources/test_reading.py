@@ -153,13 +153,13 @@ def test_rows_are_added_to_the_opened_table_state(tmp_path: Path, opens: list[in
 
     done = write(
         Write(f"file://{place}", {}, mode="append", batch_bytes_max=1 << 20),
-        BodyPieces(Told(body.getvalue().to_pybytes())),
+        BodyPieces(CompleteWire(body.getvalue().to_pybytes())),
     )  # type: ignore[arg-type]
 
     assert (done.version, done.inserted, opens) == (2, 1, [None])
 
 
-class Told:
+class CompleteWire:
     """A wire on which a complete body has arrived."""
 
     def __init__(self, data: bytes) -> None:

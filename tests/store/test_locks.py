@@ -33,7 +33,7 @@ def world(lab: StoreLab) -> StoreWorld:
     return make_world(lab)
 
 
-class Paused:
+class PausedMutation:
     """A mutation that pauses inside its transaction with its locks until a test continues it."""
 
     def __init__(self, then: Callable[[Tx], int] = touch) -> None:
@@ -69,7 +69,7 @@ def meet(
 
     Returns whether the second one waits, and its result.
     """
-    paused = Paused(then)
+    paused = PausedMutation(then)
     one, other = lab.permit(*first), lab.permit(*second)
     store, neighbour = lab.store, lab.open()
 
@@ -129,7 +129,7 @@ def test_catalog_mutation_waits_for_an_open_server_change(lab: StoreLab, world: 
 
 def test_freshness_read_does_not_wait_for_an_open_mutation(lab: StoreLab, world: StoreWorld) -> None:
     """A gate read does not wait for an open mutation, and does not see its uncommitted changes."""
-    paused = Paused()
+    paused = PausedMutation()
     permit = lab.permit(0, world.lake.id, world.main.id)
 
     async def both() -> object:
@@ -154,13 +154,13 @@ def test_concurrent_table_at_one_location_is_a_bad_request(lab: StoreLab, world:
     def take(tx: Tx, node_id: int) -> bool:
         return tx.documents.swap(document(node_id, version=2, location=place), expected=1)
 
-    class Taking(Paused):
+    class LockingMutation(PausedMutation):
         def __call__(self, tx: Tx) -> int:
             taken = take(tx, 7)
             super().__call__(tx)
             return taken
 
-    taking = Taking()
+    taking = LockingMutation()
     one, other = lab.permit(world.main.id), lab.permit(world.side.id)
 
     async def both() -> tuple[bool, list[object]]:

@@ -11,7 +11,7 @@ from pyiceberg.exceptions import ForbiddenError
 from examples.demo import access
 
 
-class Refusing:
+class RefusingCatalog:
     """A catalog that refuses with a given message."""
 
     def __init__(self, words: str) -> None:
@@ -24,7 +24,7 @@ class Refusing:
 
 def test_refusal_naming_the_privilege_is_accepted() -> None:
     """A refusal with the missing privilege in its message is what the demo expects."""
-    door = access.iceberg_access(cast("Catalog", Refusing("ana lacks select_table on main.curated.nyc.delays")))
+    door = access.iceberg_access(cast("Catalog", RefusingCatalog("ana lacks select_table on main.curated.nyc.delays")))
 
     scene = access._run_trial(door, server="first server", change="revoked", allowed=False)
 
@@ -35,7 +35,7 @@ def test_a_refusal_without_the_privilege_fails_the_demo() -> None:
     """A refusal without the privilege's name fails the demo, because the user does not learn what to request."""
     with pytest.raises(access.AccessCheckFailed, match="does not name SELECT_TABLE"):
         access._run_trial(
-            access.iceberg_access(cast("Catalog", Refusing("no"))),
+            access.iceberg_access(cast("Catalog", RefusingCatalog("no"))),
             server="first server",
             change="revoked",
             allowed=False,
@@ -44,7 +44,7 @@ def test_a_refusal_without_the_privilege_fails_the_demo() -> None:
 
 def test_a_refusal_where_access_was_granted_fails_the_demo() -> None:
     """If a grant is not effective at the next request, the demo fails with the server's name and message."""
-    door = access.iceberg_access(cast("Catalog", Refusing("needs SELECT_TABLE")))
+    door = access.iceberg_access(cast("Catalog", RefusingCatalog("needs SELECT_TABLE")))
 
     with pytest.raises(access.AccessCheckFailed, match=r"'granted', ana was refused by the second server"):
         access._run_trial(door, server="second server", change="granted", allowed=True)

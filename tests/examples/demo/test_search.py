@@ -15,7 +15,7 @@ from examples.demo import search
 from examples.demo.access import AccessAnswer
 
 
-class Answering:
+class SearchableNamespace:
     """A namespace that answers searches with names, or refuses without a prepared name."""
 
     def __init__(self, near: str | None, word: str | None) -> None:
@@ -36,7 +36,7 @@ class Answering:
 
 def searched(near: str | None, word: str | None) -> AccessAnswer:
     """Return the search results of ana."""
-    return search._search(cast("LanceNamespace", Answering(near, word)), [0.0, 1.0])
+    return search._search(cast("LanceNamespace", SearchableNamespace(near, word)), [0.0, 1.0])
 
 
 def test_expected_search_results_are_accepted() -> None:

@@ -35,7 +35,7 @@ OTHER = "of-a-newer-release"
 PATIENCE_S = 600.0
 
 
-class Counting:
+class CountingEngine:
     """A fake engine whose commits state the number of files of a dataset, as Spark's do; a compaction leaves `left`
     files.
     """
@@ -71,7 +71,7 @@ class Counting:
         """No-op: the fake holds no resources."""
 
 
-class Broken(NoSqlppEngine):
+class FailingEngine(NoSqlppEngine):
     """A fake engine that fails in the middle of each job."""
 
     async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
@@ -94,9 +94,9 @@ def lake(shared: DriverNode) -> Iterator[DriverNode]:
     CLEANUP_PLANNED.of(services).clear()
 
 
-def with_engine(node: DriverNode, files: int = MANY + 1, *, left: int = 1) -> Counting:
+def with_engine(node: DriverNode, files: int = MANY + 1, *, left: int = 1) -> CountingEngine:
     """Give the node a fake engine."""
-    engine = Counting(node, files, left=left)
+    engine = CountingEngine(node, files, left=left)
     ENGINE.put(node.built.services, engine)
     return engine
 
@@ -267,7 +267,7 @@ def test_first_writing_statement_creates_a_cleanup_task(lake: DriverNode, monkey
     """
     with_engine(lake, 1)
     services = lake.built.services
-    ENGINE.put(services, Broken())
+    ENGINE.put(services, FailingEngine())
     refusal(lake, INSERT)
     ENGINE.put(services, with_engine(lake, 1))
     rows(lake, INSERT)
@@ -314,7 +314,7 @@ def test_table_of_another_client_gets_no_tasks(lake: DriverNode) -> None:
     """A writing statement on a table that another client created makes neither a compaction nor a cleanup task."""
     path = ("Default", "plain")
     make_table(lake, *path)
-    engine = Counting(lake, MANY + 1, path=path)
+    engine = CountingEngine(lake, MANY + 1, path=path)
     ENGINE.put(lake.built.services, engine)
 
     rows(lake, "insert into plain ({'id': 1})")

@@ -312,7 +312,7 @@ def test_table_without_a_key_accepts_commits_of_all_clients(lake: DriverNode) ->
     assert appended(lake, path=path).status == 200
 
 
-class Committing:
+class CommittingEngine:
     """A fake engine that commits over Iceberg REST as Spark does, and may then fail as if its answer were lost."""
 
     def __init__(self, node: DriverNode, *, commits: bool, error: SqlppError | None, hangs: bool = False) -> None:
@@ -372,7 +372,7 @@ def test_lost_engine_answer_is_resolved_from_snapshot_history(
     only if nothing was changed.
     """
     status, told = expected
-    engine = Committing(lake, commits=commits, error=error)
+    engine = CommittingEngine(lake, commits=commits, error=error)
     ENGINE.put(lake.built.services, engine)
 
     found = ask(lake, f"insert into items ({{'id': 1}}){returning}")
@@ -389,7 +389,7 @@ def test_lost_engine_answer_is_resolved_from_snapshot_history(
 @pytest.mark.parametrize("commits", [True, False])
 def test_timed_out_statement_reports_whether_it_was_executed(lake: DriverNode, commits: bool) -> None:
     """A statement that exceeds its deadline is cancelled, and the message says whether the statement was executed."""
-    ENGINE.put(lake.built.services, Committing(lake, commits=commits, error=None, hangs=True))
+    ENGINE.put(lake.built.services, CommittingEngine(lake, commits=commits, error=None, hangs=True))
 
     _, message = refusal(lake, "insert into items ({'id': 1})", timeout="1s")
 
@@ -400,7 +400,7 @@ def test_statement_timed_out_waiting_for_lock_changes_nothing(
     lake: DriverNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A statement whose deadline passes before it gets the lock reports that nothing was changed."""
-    engine = Committing(lake, commits=True, error=None)
+    engine = CommittingEngine(lake, commits=True, error=None)
     ENGINE.put(lake.built.services, engine)
 
     @asynccontextmanager
@@ -418,7 +418,7 @@ def test_statement_timed_out_waiting_for_lock_changes_nothing(
 
 def test_undeterminable_outcome_is_reported_as_unknown(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the outcome cannot be determined, because the lock cannot be released, the answer says that it is unknown."""
-    ENGINE.put(lake.built.services, Committing(lake, commits=False, error=LATE))
+    ENGINE.put(lake.built.services, CommittingEngine(lake, commits=False, error=LATE))
 
     kept: set[HeldLocks] = set()
 

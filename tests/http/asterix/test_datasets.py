@@ -29,7 +29,7 @@ SEED = (
 )
 
 
-class Heard:
+class RecordingEngine:
     """A fake engine that records its jobs and returns fixed rows."""
 
     def __init__(self, *given: bytes) -> None:
@@ -50,10 +50,10 @@ class Heard:
 
 
 @pytest.fixture
-def heard(node: DriverNode) -> Heard:
+def heard(node: DriverNode) -> RecordingEngine:
     """A fake engine in a node with the datasets of the seed."""
     rows(node, SEED)
-    engine = Heard(b'{"oid":100}', b'{"oid":101}')
+    engine = RecordingEngine(b'{"oid":100}', b'{"oid":101}')
     ENGINE.put(node.built.services, engine)
     return engine
 
@@ -75,7 +75,7 @@ def test_a_dataset_is_an_iceberg_table(node: DriverNode) -> None:
     assert told[0]["InternalDetails"]["PrimaryKey"] == [["oid"]]
 
 
-def test_open_fields_can_be_stored_in_a_variant_column(heard: Heard, node: DriverNode) -> None:
+def test_open_fields_can_be_stored_in_a_variant_column(heard: RecordingEngine, node: DriverNode) -> None:
     """A dataset with a variant column for open fields is a table of format version 3, and the engine gets the column's
     type.
     """
@@ -201,7 +201,7 @@ def test_tables_of_other_clients_are_datasets_without_a_key(node: DriverNode) ->
     assert refusal(node, "create index i on a.t(x)")[1].startswith("ASX1079: ")
 
 
-def test_query_job_has_plan_datasets_and_caller_token(node: DriverNode, heard: Heard) -> None:
+def test_query_job_has_plan_datasets_and_caller_token(node: DriverNode, heard: RecordingEngine) -> None:
     """A query's job has the plan, the datasets read, and a token of the caller that ends with the statement."""
     found = rows(node, "use sales.east; select value o from orders o, sales.west.orders w where o.oid = w.oid")
 
@@ -214,7 +214,7 @@ def test_query_job_has_plan_datasets_and_caller_token(node: DriverNode, heard: H
     assert node.get(f"{API}/lake", user=None, authorization=f"Bearer {job.credential}").status == 401
 
 
-def test_field_order_setting_is_sent_to_the_engine(node: DriverNode, heard: Heard) -> None:
+def test_field_order_setting_is_sent_to_the_engine(node: DriverNode, heard: RecordingEngine) -> None:
     """The engine gets the setting of the field order, because it knows the types of datasets. Without it, UPDATE puts
     changed fields first.
     """
@@ -226,7 +226,7 @@ def test_field_order_setting_is_sent_to_the_engine(node: DriverNode, heard: Hear
     assert [b"object_concat" in job.plan for job in heard.jobs] == [False, False, False, True]
 
 
-def test_writing_statement_job_has_its_target(node: DriverNode, heard: Heard) -> None:
+def test_writing_statement_job_has_its_target(node: DriverNode, heard: RecordingEngine) -> None:
     """A writing statement's job has its target; the results are those of RETURNING."""
     assert rows(node, "use sales.east; insert into orders ({'oid': 100})") == []
     assert rows(node, "upsert into sales.east.orders as o ([{'oid': 1}]) returning o.oid + oid") == [
@@ -244,7 +244,7 @@ def test_writing_statement_job_has_its_target(node: DriverNode, heard: Heard) ->
 
 
 def test_visible_metadata_is_sent_to_the_engine_as_constants(
-    node: DriverNode, heard: Heard, monkeypatch: pytest.MonkeyPatch
+    node: DriverNode, heard: RecordingEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Metadata objects that the caller may see are sent to the engine as constants; too many are refused."""
     monkeypatch.setattr(data_statements, "ROWS_AT_ONCE", 1)
@@ -267,7 +267,7 @@ FILLED = (
 )
 
 
-class FailingEngine(Heard):
+class FailingEngine(RecordingEngine):
     """A fake engine whose jobs all fail."""
 
     def __init__(self, error: Exception) -> None:
@@ -323,7 +323,7 @@ def unfinished_datasets(node: DriverNode) -> list[UnfinishedDataset]:
     return [msgspec.json.decode(text, type=UnfinishedDataset) for _, text, _ in found]
 
 
-def test_create_as_fills_a_temporary_name_then_renames(node: DriverNode, heard: Heard) -> None:
+def test_create_as_fills_a_temporary_name_then_renames(node: DriverNode, heard: RecordingEngine) -> None:
     """The engine fills a dataset under a temporary name, which is then renamed, and no task is left. If the dataset
     exists, IF NOT EXISTS does not call the engine.
     """
@@ -359,7 +359,7 @@ def test_an_unfinished_dataset_is_dropped_by_its_task(node: DriverNode) -> None:
     assert names(node, "copies%") == []
 
 
-def test_files_are_read_only_below_allowed_roots(node: DriverNode, heard: Heard, tmp_path: Path) -> None:
+def test_files_are_read_only_below_allowed_roots(node: DriverNode, heard: RecordingEngine, tmp_path: Path) -> None:
     """LOAD and external datasets read files only below an allowed root. Links and `..` cannot lead outside."""
     defaults = node.built.services.defaults
     node.built.services.defaults = defaults._replace(file_roots=(f"file://{tmp_path}",))
@@ -403,7 +403,7 @@ def test_files_are_read_only_below_allowed_roots(node: DriverNode, heard: Heard,
     rows(node, "drop dataset sales.east.files")
 
 
-def test_privileges_are_checked_before_the_engine_runs(node: DriverNode, heard: Heard) -> None:
+def test_privileges_are_checked_before_the_engine_runs(node: DriverNode, heard: RecordingEngine) -> None:
     """Reading needs SELECT_TABLE, writing MODIFY_TABLE, creating CREATE_TABLE, dropping ownership; all are checked
     before the engine runs.
     """

@@ -27,7 +27,7 @@ from limnos.sqlpp.jobs import EngineJob
 from limnos.store.activity.audit import AuditFilter
 from limnos.store.objects.storage_locations import rivals_read
 from limnos.store.tx import Tx
-from tests.http.asterix.test_datasets import SEED, Heard
+from tests.http.asterix.test_datasets import SEED, RecordingEngine
 from tests.http.asterix.wire import refusal, rows
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire as iceberg
@@ -46,7 +46,7 @@ FILES = (
 )  # fmt: skip
 
 
-class Failing(Heard):
+class FailingEngine(RecordingEngine):
     """A fake engine that fails in the middle of a file."""
 
     async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
@@ -80,9 +80,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 @pytest.fixture
-def engine(node: DriverNode) -> Heard:
+def engine(node: DriverNode) -> RecordingEngine:
     """A fake engine that returns two files."""
-    engine = Heard(*FILES)
+    engine = RecordingEngine(*FILES)
     ENGINE.put(node.built.services, engine)
     return engine
 
@@ -103,7 +103,7 @@ def _below(base: Path) -> dict[str, bytes]:
     return {str(path.relative_to(base)): path.read_bytes() for path in base.rglob("*") if path.is_file()}
 
 
-def test_files_are_written_to_computed_directories(node: DriverNode, engine: Heard, exports: Path) -> None:
+def test_files_are_written_to_computed_directories(node: DriverNode, engine: RecordingEngine, exports: Path) -> None:
     """Files are written to the directories that the engine computed, with the suffix of their format."""
     settings = f"{AS_JSON}, 'compression': 'gzip', 'max-objects-per-file': 2000"
     assert rows(node, _copy(f"'localhost://{exports}/a', 'b/c'", settings=settings)) == []
@@ -120,7 +120,7 @@ def test_files_are_written_to_computed_directories(node: DriverNode, engine: Hea
     assert [ref.path for ref in job.reads] == [("main", "sales", "east", "orders")]
 
 
-def test_parts_of_the_path_are_computed(node: DriverNode, engine: Heard, exports: Path) -> None:
+def test_parts_of_the_path_are_computed(node: DriverNode, engine: RecordingEngine, exports: Path) -> None:
     """Parts of the path are computed from the variables of OVER, and type names are resolved."""
     what, more = "(select value o from sales.east.orders o) as x", "over (partition by x.oid p order by x.oid desc)"
     rows(node, _copy(f"'{exports}/parts', 'k', to_string(p)", what=what, more=more))
@@ -135,7 +135,7 @@ def test_parts_of_the_path_are_computed(node: DriverNode, engine: Heard, exports
     assert set(_below(exports / "parts")) == {"k/part-00000.json", "k/x=1/y/part-00001.json"}
 
 
-def test_export_into_a_nonempty_directory_is_refused(node: DriverNode, engine: Heard, exports: Path) -> None:
+def test_export_into_a_nonempty_directory_is_refused(node: DriverNode, engine: RecordingEngine, exports: Path) -> None:
     """An export into a directory with files is refused with AsterixDB's error."""
     (exports / "full").mkdir()
     (exports / "full" / "mine").write_bytes(b"x")
@@ -145,7 +145,9 @@ def test_export_into_a_nonempty_directory_is_refused(node: DriverNode, engine: H
     assert (_below(exports / "full"), engine.jobs) == ({"mine": b"x"}, [])
 
 
-def test_path_outside_the_allowed_directories_is_refused(node: DriverNode, engine: Heard, exports: Path) -> None:
+def test_path_outside_the_allowed_directories_is_refused(
+    node: DriverNode, engine: RecordingEngine, exports: Path
+) -> None:
     """Paths outside of the allowed directories are refused with the name of the setting."""
     (exports / "link").symlink_to(exports.parent)
     (exports / "data").symlink_to(node.data)
@@ -160,7 +162,7 @@ def test_path_outside_the_allowed_directories_is_refused(node: DriverNode, engin
     assert engine.jobs == []
 
 
-def test_no_directory_is_allowed_without_the_setting(node: DriverNode, engine: Heard, exports: Path) -> None:
+def test_no_directory_is_allowed_without_the_setting(node: DriverNode, engine: RecordingEngine, exports: Path) -> None:
     """Without the setting, no directory is allowed."""
     services = node.built.services
     before, services.defaults = services.defaults, services.defaults._replace(export_roots=())
@@ -170,7 +172,7 @@ def test_no_directory_is_allowed_without_the_setting(node: DriverNode, engine: H
         services.defaults = before
 
 
-def test_export_to_a_fileset_needs_write_and_read_privileges(node: DriverNode, engine: Heard) -> None:
+def test_export_to_a_fileset_needs_write_and_read_privileges(node: DriverNode, engine: RecordingEngine) -> None:
     """Export to a fileset needs the right to write it and to read the dataset; paths outside of the fileset are
     refused.
     """
@@ -191,7 +193,7 @@ def test_export_to_a_fileset_needs_write_and_read_privileges(node: DriverNode, e
 
 def test_failed_export_deletes_its_directory(node: DriverNode, exports: Path) -> None:
     """A failed export leaves neither the directory nor hidden files."""
-    ENGINE.put(node.built.services, Failing())
+    ENGINE.put(node.built.services, FailingEngine())
     before = _below(exports)
 
     assert refusal(node, _copy(f"'{exports}/failed'"))[1].startswith("ASX1245")
@@ -204,7 +206,7 @@ def test_failed_export_deletes_its_directory(node: DriverNode, exports: Path) ->
 @pytest.mark.parametrize("names", [["..", "x"], ["."], ["a\x00b"], ["a\\b"], ["x" * 256], ["ab" * 50] * 11])
 def test_computed_directory_with_dots_or_slashes_is_refused(node: DriverNode, exports: Path, names: list[str]) -> None:
     """Computed directory names with dots or slashes are refused, and no files are left."""
-    ENGINE.put(node.built.services, Heard(_line(begin=names), _line(end=1)))
+    ENGINE.put(node.built.services, RecordingEngine(_line(begin=names), _line(end=1)))
 
     status, text = refusal(node, _copy(f"'{exports}/odd', to_string(oid)", more="over (partition by orders.oid oid)"))
     assert (status, text[:9] in ("ASX0064: ", "ASX0065: ")) == (400, True), text
@@ -226,7 +228,7 @@ def test_computed_directory_with_dots_or_slashes_is_refused(node: DriverNode, ex
     ],
 )
 def test_invalid_copy_to_is_refused_before_the_engine_runs(
-    node: DriverNode, engine: Heard, statement: str, says: str
+    node: DriverNode, engine: RecordingEngine, statement: str, says: str
 ) -> None:
     """Invalid COPY TO statements are refused with the reason before the engine runs."""
     status, text = refusal(node, statement)
@@ -235,7 +237,7 @@ def test_invalid_copy_to_is_refused_before_the_engine_runs(
     assert engine.jobs == []
 
 
-def test_read_only_request_writes_no_files(node: DriverNode, engine: Heard, exports: Path) -> None:
+def test_read_only_request_writes_no_files(node: DriverNode, engine: RecordingEngine, exports: Path) -> None:
     """COPY TO is refused in read-only requests. A compile-only request writes nothing and does not find errors in
     values.
     """
@@ -247,7 +249,7 @@ def test_read_only_request_writes_no_files(node: DriverNode, engine: Heard, expo
 
 def test_empty_export_creates_no_directory(node: DriverNode, exports: Path) -> None:
     """As in AsterixDB, an export without objects creates no directory."""
-    ENGINE.put(node.built.services, Heard())
+    ENGINE.put(node.built.services, RecordingEngine())
     rows(node, _copy(f"'{exports}/empty'"))
     node.settle()
 
@@ -255,7 +257,7 @@ def test_empty_export_creates_no_directory(node: DriverNode, exports: Path) -> N
     assert not list(exports.glob(".limnos-*"))
 
 
-def test_each_export_has_an_audit_record(node: DriverNode, engine: Heard) -> None:
+def test_each_export_has_an_audit_record(node: DriverNode, engine: RecordingEngine) -> None:
     """Each export has an audit record with user, dataset, location, size and rights; a refused one has a record,
     too.
     """
@@ -270,7 +272,7 @@ def test_each_export_has_an_audit_record(node: DriverNode, engine: Heard) -> Non
     assert {(line.user, line.outcome, line.operation) for line in told} == {("both", "done", told[0].operation)}
 
 
-class Meanwhile(Heard):
+class Meanwhile(RecordingEngine):
     """A fake engine that runs a callback before the last line of its answer."""
 
     def __init__(self, happens: Callable[[], Awaitable[None]]) -> None:
@@ -318,7 +320,7 @@ def test_fileset_privilege_is_rechecked_before_publishing_files(node: DriverNode
     assert not (base / "day").exists()
 
 
-def test_fileset_root_is_refused_as_export_target_on_disk(node: DriverNode, engine: Heard) -> None:
+def test_fileset_root_is_refused_as_export_target_on_disk(node: DriverNode, engine: RecordingEngine) -> None:
     """The top directory of a fileset cannot be the target of an export on disk, because files are staged beside the
     target.
     """
@@ -330,7 +332,7 @@ def test_fileset_root_is_refused_as_export_target_on_disk(node: DriverNode, engi
 
 @pytest.mark.parametrize("place", ["", "/sub", "/.."])
 def test_export_overlapping_a_fileset_location_is_refused(
-    node: DriverNode, engine: Heard, exports: Path, place: str
+    node: DriverNode, engine: RecordingEngine, exports: Path, place: str
 ) -> None:
     """An export to a path at, below or above the location of a fileset is refused, even in an allowed directory."""
     location = exports / "claims" / f"claimed{len(place)}" / "files"
@@ -349,7 +351,7 @@ def test_export_overlapping_a_fileset_location_is_refused(
 
 
 def test_export_cancelled_while_publishing_is_audited(
-    node: DriverNode, engine: Heard, exports: Path, monkeypatch: pytest.MonkeyPatch
+    node: DriverNode, engine: RecordingEngine, exports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If an export is cancelled while its files are published, the answer says that the files exist, and the export is
     audited.
@@ -385,7 +387,7 @@ def test_export_cancelled_while_publishing_is_audited(
 def test_computed_directory_named_like_a_file_is_refused(node: DriverNode, exports: Path) -> None:
     """A computed directory that has the name of an exported file is refused with a message."""
     lines = (*FILES[:4], _line(begin=["part-00000.json"]), _line(end=1))
-    ENGINE.put(node.built.services, Heard(*lines))
+    ENGINE.put(node.built.services, RecordingEngine(*lines))
     status, text = refusal(node, _copy(f"'{exports}/twice', to_string(oid)", more="over (partition by orders.oid oid)"))
 
     assert (status, "of a directory and of a file" in text, (exports / "twice").exists()) == (400, True, False), text

@@ -19,7 +19,7 @@ DOUBLING = "declare function f0(x) {x+x};" + "".join(
 )
 
 
-class Recorded(InlineOffloader):
+class RecordingOffloader(InlineOffloader):
     """Runs offloaded work in this process, and records each piece with its caller."""
 
     def __init__(self) -> None:
@@ -34,9 +34,9 @@ class Recorded(InlineOffloader):
 
 
 @pytest.fixture
-def recorded(node: DriverNode) -> Recorded:
+def recorded(node: DriverNode) -> RecordingOffloader:
     """Return the node's offloader, which records its work."""
-    found = Recorded()
+    found = RecordingOffloader()
     SQLPP_OFFLOADER.put(node.built.services, found)
     return found
 
@@ -57,7 +57,7 @@ def recorded(node: DriverNode) -> Recorded:
     ],
 )
 def test_long_statements_run_in_a_worker_process(
-    node: DriverNode, recorded: Recorded, text: str, expected: list[str]
+    node: DriverNode, recorded: RecordingOffloader, text: str, expected: list[str]
 ) -> None:
     """A long text, many expressions or many units of work move the work of a statement from the event loop to a worker
     process.
@@ -69,7 +69,7 @@ def test_long_statements_run_in_a_worker_process(
     assert recorded.callers <= {"admin"}
 
 
-def test_long_statements_behave_like_short_ones(node: DriverNode, recorded: Recorded) -> None:
+def test_long_statements_behave_like_short_ones(node: DriverNode, recorded: RecordingOffloader) -> None:
     """Parameters, declared functions, USE and several statements have the same meaning in a worker process as on the
     event loop.
     """
@@ -83,7 +83,7 @@ def test_long_statements_behave_like_short_ones(node: DriverNode, recorded: Reco
     assert recorded.done == [PARSE, *[BIND] * recorded.done.count(BIND), EVALUATE]
 
 
-def test_errors_of_long_statements_have_line_and_column(node: DriverNode, recorded: Recorded) -> None:
+def test_errors_of_long_statements_have_line_and_column(node: DriverNode, recorded: RecordingOffloader) -> None:
     """Errors of long statements have the line and column of the original text."""
     padding = "/* " + "x" * TEXT_SHORT + " */"
 
@@ -92,7 +92,7 @@ def test_errors_of_long_statements_have_line_and_column(node: DriverNode, record
     assert recorded.done[0] == PARSE
 
 
-def test_a_long_view_is_parsed_by_a_process(node: DriverNode, recorded: Recorded) -> None:
+def test_a_long_view_is_parsed_by_a_process(node: DriverNode, recorded: RecordingOffloader) -> None:
     """A worker process parses a long view text for every reader."""
     rows(node, f"create dataverse a; create view a.v as {ONE_LONG}")
     recorded.done.clear()
@@ -102,7 +102,7 @@ def test_a_long_view_is_parsed_by_a_process(node: DriverNode, recorded: Recorded
     assert PARSE not in recorded.done
 
 
-def test_overload_of_a_long_function_is_parsed_in_a_worker(node: DriverNode, recorded: Recorded) -> None:
+def test_overload_of_a_long_function_is_parsed_in_a_worker(node: DriverNode, recorded: RecordingOffloader) -> None:
     """A worker process also parses a short function that has the name of a long one, because one object stores both."""
     rows(node, f"create dataverse a; create function a.f(x) {{ {ONE_LONG[13:]}[x] }}; create function a.f() {{ 7 }}")
     recorded.done.clear()
@@ -120,7 +120,7 @@ def test_overload_of_a_long_function_is_parsed_in_a_worker(node: DriverNode, rec
 LONG_COMMENT = f"select value [?, $b] /* {'%,[' * 30_000} */"
 
 
-def test_long_bodies_are_decoded_like_short_ones(node: DriverNode, recorded: Recorded) -> None:
+def test_long_bodies_are_decoded_like_short_ones(node: DriverNode, recorded: RecordingOffloader) -> None:
     """A form and a JSON object over 64 KiB have the same meaning as short ones."""
     found = rows(node, LONG_COMMENT, args=[1], **{"$b": {"c": [2]}})
     answer = form(node, ("statement", LONG_COMMENT), ("args", "[1]"), ("$b", '{"c": [2]}'))
@@ -132,7 +132,7 @@ def test_long_bodies_are_decoded_like_short_ones(node: DriverNode, recorded: Rec
 @pytest.mark.parametrize("sends_form", [False, True])
 @pytest.mark.parametrize("count", [1000, 50_001])
 def test_parameters_with_many_values_are_refused(
-    node: DriverNode, recorded: Recorded, count: int, *, sends_form: bool
+    node: DriverNode, recorded: RecordingOffloader, count: int, *, sends_form: bool
 ) -> None:
     """The number of parameter values is limited in JSON and forms, because they are decoded on the event loop."""
     values = [1] * count

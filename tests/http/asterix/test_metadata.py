@@ -38,7 +38,7 @@ class Reads:
         self.turns = 0
 
 
-class Recorded(InlineOffloader):
+class RecordingOffloader(InlineOffloader):
     """Runs offloaded work in this process, and records it."""
 
     def __init__(self, reads: Reads) -> None:
@@ -109,7 +109,7 @@ def reads(large: DriverNode, monkeypatch: pytest.MonkeyPatch) -> Reads:
     monkeypatch.setattr(module, "live_nodes_read", nodes)
     monkeypatch.setattr("limnos.store.objects.nodes.span_read", span)
     monkeypatch.setattr(module.asyncio, "sleep", sleep)
-    SQLPP_OFFLOADER.put(large.built.services, Recorded(found))
+    SQLPP_OFFLOADER.put(large.built.services, RecordingOffloader(found))
     return found
 
 

@@ -336,7 +336,7 @@ def test_only_its_user_or_a_service_admin_cancels_a_request(node: DriverNode) ->
         node.runner.run(asyncio.wait_for(asyncio.gather(*requests._background), 300))
 
 
-class Given:
+class RowsEngine:
     """A fake engine that returns rows and then fails. It records the number of rows that were read."""
 
     def __init__(self, rows: list[bytes], failure: Exception | None = None) -> None:
@@ -372,7 +372,7 @@ def test_failure_of_a_streamed_result_is_reported_in_the_body(
 ) -> None:
     """If a streamed result fails, the status stays 200, and the end of the body has the error."""
     rows(node, DATA)
-    ENGINE.put(node.built.services, Given([ROW] * 4, failure))  # type: ignore[assignment]
+    ENGINE.put(node.built.services, RowsEngine([ROW] * 4, failure))  # type: ignore[assignment]
 
     answer = ask(node, "select value t from t")
 
@@ -385,7 +385,7 @@ def test_failure_of_a_streamed_result_is_reported_in_the_body(
 def test_failure_of_a_buffered_result_has_its_own_status(node: DriverNode) -> None:
     """Small results are buffered: a failure after the first rows has its own status, and no rows are sent."""
     rows(node, DATA)
-    ENGINE.put(node.built.services, Given([b"1"] * 1000, LATER))  # type: ignore[assignment]
+    ENGINE.put(node.built.services, RowsEngine([b"1"] * 1000, LATER))  # type: ignore[assignment]
 
     answer = ask(node, "select value t from t")
 
@@ -397,7 +397,7 @@ def test_failure_of_a_buffered_result_has_its_own_status(node: DriverNode) -> No
 def test_result_buffer_is_bounded_in_bytes(node: DriverNode, given: list[bytes], whole: bool) -> None:
     """The buffer is bounded in bytes: many small results are buffered, a few large ones are streamed."""
     rows(node, DATA)
-    ENGINE.put(node.built.services, Given(given))  # type: ignore[assignment]
+    ENGINE.put(node.built.services, RowsEngine(given))  # type: ignore[assignment]
 
     answer = ask(node, "select value t from t")
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from limnos.services.sqlpp.execution.engine import ENGINE
-from tests.http.asterix.test_datasets import Heard
+from tests.http.asterix.test_datasets import RecordingEngine
 from tests.http.asterix.wire import ask, refusal, rows
 from tests.http.driver import DriverNode, grant
 
@@ -31,10 +31,10 @@ def lake(shared: DriverNode) -> DriverNode:
 
 
 @pytest.fixture
-def heard(lake: DriverNode) -> Iterator[Heard]:
+def heard(lake: DriverNode) -> Iterator[RecordingEngine]:
     """A fake engine that records its requests."""
     services = lake.built.services
-    before, engine = ENGINE.of(services), Heard(b'{"id":1}')
+    before, engine = ENGINE.of(services), RecordingEngine(b'{"id":1}')
     ENGINE.put(services, engine)
     yield engine
     ENGINE.put(services, before)
@@ -85,7 +85,7 @@ SESSIONS = [
 
 
 @pytest.mark.parametrize("statement", FILES + CLASSES + TABLES + SESSIONS)
-def test_no_trick_reaches_an_engine(lake: DriverNode, heard: Heard, statement: str) -> None:
+def test_no_trick_reaches_an_engine(lake: DriverNode, heard: RecordingEngine, statement: str) -> None:
     """Statements that name files, Java classes, other tables or sessions are refused with an error code, and no engine
     gets a job.
     """
@@ -96,7 +96,7 @@ def test_no_trick_reaches_an_engine(lake: DriverNode, heard: Heard, statement: s
     assert heard.jobs == []
 
 
-def test_text_reaches_the_engine_only_as_names_and_values(lake: DriverNode, heard: Heard) -> None:
+def test_text_reaches_the_engine_only_as_names_and_values(lake: DriverNode, heard: RecordingEngine) -> None:
     """Text in other languages reaches the engine only as a name or value in the plan, never as part of a query."""
     evil = "'); DROP TABLE main.deep.east.orders; --"
 
@@ -107,7 +107,7 @@ def test_text_reaches_the_engine_only_as_names_and_values(lake: DriverNode, hear
     assert evil.encode() in job.plan  # a literal of the plan, which is msgpack
 
 
-def test_the_credential_ends_with_the_statement(lake: DriverNode, heard: Heard) -> None:
+def test_the_credential_ends_with_the_statement(lake: DriverNode, heard: RecordingEngine) -> None:
     """The engine's token belongs to the caller, is invalid after the statement, and appears in no answer."""
     grant(lake, "reader", "use_catalog use_schema select_table", kind="catalog", on="main")
 
@@ -120,7 +120,7 @@ def test_the_credential_ends_with_the_statement(lake: DriverNode, heard: Heard) 
     assert late.status == 401
 
 
-def test_huge_literal_does_not_stop_the_service(lake: DriverNode, heard: Heard) -> None:
+def test_huge_literal_does_not_stop_the_service(lake: DriverNode, heard: RecordingEngine) -> None:
     """A statement with a literal of 900,000 characters is accepted or refused, and the next statement is answered."""
     answer = ask(lake, f"select value '{'x' * 900_000}' from deep.east.orders o")
 
@@ -129,7 +129,7 @@ def test_huge_literal_does_not_stop_the_service(lake: DriverNode, heard: Heard) 
     assert len(heard.jobs) <= 1
 
 
-def test_unauthorized_statement_is_refused_as_missing_dataset(lake: DriverNode, heard: Heard) -> None:
+def test_unauthorized_statement_is_refused_as_missing_dataset(lake: DriverNode, heard: RecordingEngine) -> None:
     """A statement of a user without rights on the dataset is refused as for a missing dataset, and no engine gets a
     job.
     """

@@ -42,13 +42,13 @@ FEW = (NAMES[7], NAMES[-1])
 _THRIFT = re.compile(rb"\x80\x01\x00\x01\x00\x00\x00.([a-z_]+)", re.DOTALL)
 
 
-class Held(NamedTuple):
+class LargeSource(NamedTuple):
     """A node with a catalog `shown` of a source with many tables in one schema, and a connection to the source."""
 
     node: DriverNode
     bridge: Bridge
     schema: str
-    calls: Callable[[Held], Counter[str]]
+    calls: Callable[[LargeSource], Counter[str]]
     """The requests to the source since the last call."""
     most: int
     """The maximum number of requests for a load, without those for a connection."""
@@ -74,7 +74,7 @@ def _sources(bridge: Bridge) -> SourcesSection:
 
 
 @contextmanager
-def _statements(dialect: str) -> Iterator[Callable[[Held], Counter[str]]]:
+def _statements(dialect: str) -> Iterator[Callable[[LargeSource], Counter[str]]]:
     """Count the statements sent to databases of a kind."""
     found: Counter[str] = Counter()
 
@@ -82,7 +82,7 @@ def _statements(dialect: str) -> Iterator[Callable[[Held], Counter[str]]]:
         if connection.dialect.name == dialect:
             found[statement] += 1
 
-    def told(_held: Held) -> Counter[str]:
+    def told(_held: LargeSource) -> Counter[str]:
         said = Counter(found)
         found.clear()
         return said
@@ -95,7 +95,7 @@ def _statements(dialect: str) -> Iterator[Callable[[Held], Counter[str]]]:
 
 
 @contextmanager
-def _postgresql(request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
+def _postgresql(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeSource]:
     server: PostgresServer = request.getfixturevalue("postgres_server")
     database = server.empty_database()
     with psycopg.connect(database, autocommit=True) as connection:
@@ -114,11 +114,11 @@ def _postgresql(request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
             node, "jdbc-postgresql",
             **{"jdbc-url": f"jdbc:postgresql://127.0.0.1:{bridge.port}/{name}", "jdbc-user": user, "jdbc-password": "word"},
         )  # fmt: skip
-        yield Held(node, bridge, "sales", calls, most=8)
+        yield LargeSource(node, bridge, "sales", calls, most=8)
 
 
 @contextmanager
-def _mysql(request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
+def _mysql(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeSource]:
     server: MariaServer = request.getfixturevalue("maria_server")
     server.sql(
         "CREATE DATABASE many", "USE many", *(f"CREATE TABLE {name} (id BIGINT) ENGINE=MEMORY" for name in NAMES)
@@ -128,11 +128,11 @@ def _mysql(request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
             node, "jdbc-mysql",
             **{"jdbc-url": f"jdbc:mysql://127.0.0.1:{server.bridge.port}", "jdbc-user": USER, "jdbc-password": PASSWORD},
         )  # fmt: skip
-        yield Held(node, server.bridge, "many", calls, most=5)
+        yield LargeSource(node, server.bridge, "many", calls, most=5)
 
 
-def _heard(pattern: re.Pattern[bytes]) -> Callable[[Held], Counter[str]]:
-    def told(held: Held) -> Counter[str]:
+def _heard(pattern: re.Pattern[bytes]) -> Callable[[LargeSource], Counter[str]]:
+    def told(held: LargeSource) -> Counter[str]:
         said, held.bridge.heard = held.bridge.heard, bytearray()
         return Counter(each[1].decode() for each in pattern.finditer(bytes(said or b"")))
 
@@ -140,7 +140,7 @@ def _heard(pattern: re.Pattern[bytes]) -> Callable[[Held], Counter[str]]:
 
 
 @contextmanager
-def _hive(request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
+def _hive(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeSource]:
     server: HiveServer = request.getfixturevalue("hive_server")
     with node_at(folder, sources=_sources(server.bridge)) as node:
         _shown(node, "hive", **{"metastore.uris": f"thrift://127.0.0.1:{server.bridge.port}"})
@@ -153,11 +153,11 @@ def _hive(request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
                 client.create_table(Table(
                     tableName=name, dbName="many", sd=storage, partitionKeys=[], parameters={"EXTERNAL": "TRUE"}, tableType="EXTERNAL_TABLE",
                 ))  # fmt: skip
-        yield Held(node, server.bridge, "many", _heard(_THRIFT), most=2)
+        yield LargeSource(node, server.bridge, "many", _heard(_THRIFT), most=2)
 
 
 @contextmanager
-def _iceberg(_request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
+def _iceberg(_request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeSource]:
     away = folder / "away"
     with wire.node_over(away) as source:
         source.done("POST", f"{MAIN}/namespaces", {"namespace": ["many"]})
@@ -166,14 +166,14 @@ def _iceberg(_request: pytest.FixtureRequest, folder: Path) -> Iterator[Held]:
     with far_at(folder / "near", away, timeout_s=60.0) as far:
         _shown(far.node, "iceberg-rest", **far.properties)
         requests = re.compile(rb"(?:GET|HEAD|POST) (/[^ ]*) HTTP/1\.1")
-        yield Held(far.node, far.bridge, "many", _heard(requests), most=1)
+        yield LargeSource(far.node, far.bridge, "many", _heard(requests), most=1)
 
 
 KINDS = {"jdbc-postgresql": _postgresql, "jdbc-mysql": _mysql, "hive": _hive, "iceberg-rest": _iceberg}
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
+def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LargeSource]:
     """A source of each kind with two thousand tables, to which the node is already connected."""
     with KINDS[request.param](request, tmp_path_factory.mktemp("many")) as found:
         assert found.node.get(f"{found.tables}/t0000").status == 200
@@ -183,7 +183,7 @@ def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield found
 
 
-def test_table_lists_need_few_calls_to_the_source(held: Held) -> None:
+def test_table_lists_need_few_calls_to_the_source(held: LargeSource) -> None:
     """A list has all tables for a user of all, and two for a user of two. The two lists need at most twelve calls to
     the source.
     """
@@ -194,7 +194,7 @@ def test_table_lists_need_few_calls_to_the_source(held: Held) -> None:
     assert held.calls(held).total() <= 2 * 6
 
 
-def test_concurrent_loads_do_not_list_all_names(held: Held) -> None:
+def test_concurrent_loads_do_not_list_all_names(held: LargeSource) -> None:
     """64 concurrent callers each load a table with as many calls as a single caller, and without listing all names."""
     held.node.runner.run(held.crowd())  # the connections exist now
     held.calls(held)
@@ -207,7 +207,7 @@ def test_concurrent_loads_do_not_list_all_names(held: Held) -> None:
     assert 0 < asked.total() <= CROWD * (held.most + 1), asked
 
 
-def test_silent_source_does_not_block_other_catalogs(held: Held) -> None:
+def test_silent_source_does_not_block_other_catalogs(held: LargeSource) -> None:
     """While many callers wait for a source that does not answer, a table of another catalog is loaded."""
     node = held.node
     main = "/iceberg/v1/lake.main/namespaces"

@@ -15,14 +15,14 @@ from limnos.services.iceberg import scans
 from limnos.services.iceberg.running_plans import RUNNING_PLANS
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
 from tests.http.driver import DriverAnswer, DriverNode, grant
-from tests.http.iceberg.test_restricted_plans import Shown
-from tests.http.iceberg.test_restriction_bypasses import Everything
+from tests.http.iceberg.test_restricted_plans import RestrictedTable
+from tests.http.iceberg.test_restriction_bypasses import InlineRewrites
 from tests.http.iceberg.test_restrictions import words
 
 CROWD = 40
 
 
-class Stuck(Everything):
+class Stuck(InlineRewrites):
     """Executes all offloaded work, except that of one caller, which waits until the test releases or ends it."""
 
     def __init__(self, name: str, *, caller: str) -> None:
@@ -44,9 +44,9 @@ class Stuck(Everything):
 
 
 @pytest.fixture
-def table(lake: DriverNode) -> Shown:
+def table(lake: DriverNode) -> RestrictedTable:
     """The restricted table, on a node with the scan queue of a real server."""
-    made = Shown(lake, manifests=3)
+    made = RestrictedTable(lake, manifests=3)
     SCAN_QUEUE.put(lake.built.services, turns_of())
     return made
 
@@ -61,7 +61,7 @@ def turns_of() -> FairQueue:
     [("bob", "scan-residual", 1), ("bob", "scan-manifests", 1), ("bob", "scan-tasks", 1), ("bob", "restrict-file", 4), ("admin", "scan-manifests", 1), ("admin", "scan-tasks", 1)],
 )  # fmt: skip
 def test_client_disconnect_ends_the_plan(
-    table: Shown, monkeypatch: pytest.MonkeyPatch, user: str, chore: str, at_once: int
+    table: RestrictedTable, monkeypatch: pytest.MonkeyPatch, user: str, chore: str, at_once: int
 ) -> None:
     """If the client disconnects at any stage of a plan, the work ends and frees its slot in the queue."""
     monkeypatch.setattr(plans, "LOOK_S", 0.01)
@@ -85,7 +85,7 @@ def test_client_disconnect_ends_the_plan(
     assert (offloader.began, offloader.ended) == (at_once, at_once)
 
 
-def test_concurrent_plans_per_caller_are_limited(table: Shown) -> None:
+def test_concurrent_plans_per_caller_are_limited(table: RestrictedTable) -> None:
     """Two plans of one caller run, some wait, and others are refused with `Retry-After`. Another caller's plan runs
     immediately.
     """
@@ -114,7 +114,9 @@ def test_concurrent_plans_per_caller_are_limited(table: Shown) -> None:
 
 
 @pytest.mark.parametrize("user", ["bob", "admin"])
-def test_plan_beyond_byte_limit_of_a_step_returns_406(table: Shown, monkeypatch: pytest.MonkeyPatch, user: str) -> None:
+def test_plan_beyond_byte_limit_of_a_step_returns_406(
+    table: RestrictedTable, monkeypatch: pytest.MonkeyPatch, user: str
+) -> None:
     """A plan whose manifests exceed a step's byte limit is refused with 406, whatever sizes the manifest list states.
     The next plan runs.
     """

@@ -20,7 +20,7 @@ from tests.http.driver import OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable, paths_of
 from tests.http.iceberg.test_plans import deep, steer
-from tests.http.iceberg.test_restriction_bypasses import Everything
+from tests.http.iceberg.test_restriction_bypasses import InlineRewrites
 from tests.http.iceberg.test_restrictions import restrict, words
 from tests.http.iceberg.wire import error_of
 from tests.manifests import data_file, entry, listed, manifest
@@ -36,12 +36,12 @@ ROWS = [
 ]
 
 
-class Shown(WrittenTable):
+class RestrictedTable(WrittenTable):
     """A table with real files that bob reads under a restriction: masked cards, and rows of Rome only."""
 
     def __init__(self, node: DriverNode, *, manifests: int = 2, files: int = 2) -> None:
         super().__init__(node, schema=SCHEMA)
-        SCAN_OFFLOADER.put(node.built.services, Everything())
+        SCAN_OFFLOADER.put(node.built.services, InlineRewrites())
         self.told = [
             self.manifest(f"m{n}.avro", [entry(self.file(f"{n}-{each}.parquet")) for each in range(files)])
             for n in range(manifests)
@@ -74,14 +74,14 @@ def _field(name: str, kind: pa.DataType, number: int) -> pa.Field:
 
 
 @pytest.fixture
-def table(lake: DriverNode) -> Shown:
+def table(lake: DriverNode) -> RestrictedTable:
     """The table."""
-    return Shown(lake)
+    return RestrictedTable(lake)
 
 
 @pytest.mark.parametrize("document_bytes_max", [10, 1 << 20])
 def test_plan_returns_remaining_rows_masked(
-    table: Shown, monkeypatch: pytest.MonkeyPatch, document_bytes_max: int
+    table: RestrictedTable, monkeypatch: pytest.MonkeyPatch, document_bytes_max: int
 ) -> None:
     """Each file is returned once, with the remaining rows masked. The residual filter is the user's own, whatever the
     size of the metadata.
@@ -111,7 +111,9 @@ def test_plan_returns_remaining_rows_masked(
         (True, True),
     ],
 )  # fmt: skip
-def test_filter_on_a_masked_or_nested_column_prunes_no_file(table: Shown, asked: object, residual: object) -> None:
+def test_filter_on_a_masked_or_nested_column_prunes_no_file(
+    table: RestrictedTable, asked: object, residual: object
+) -> None:
     """A filter on a masked or nested column prunes no file and is left to the client."""
     answer = table.seen(filter=asked)
 
@@ -119,7 +121,7 @@ def test_filter_on_a_masked_or_nested_column_prunes_no_file(table: Shown, asked:
     assert {json.dumps(each["residual-filter"]) for each in answer.json()["file-scan-tasks"]} == {json.dumps(residual)}
 
 
-def test_restriction_without_matching_rows_writes_no_file(table: Shown) -> None:
+def test_restriction_without_matching_rows_writes_no_file(table: RestrictedTable) -> None:
     """If no row matches the restriction's filter, no file is written."""
     answer = table.seen(filter=False)
 
@@ -139,7 +141,7 @@ BAD: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
-def test_invalid_filter_or_column_returns_400_without_hidden_names(table: Shown) -> None:
+def test_invalid_filter_or_column_returns_400_without_hidden_names(table: RestrictedTable) -> None:
     """An invalid filter, a missing column or a missing snapshot is refused with 400 and the same message as for an
     unrestricted user. The message contains no name that the request does not contain.
     """
@@ -156,7 +158,7 @@ def test_invalid_filter_or_column_returns_400_without_hidden_names(table: Shown)
     assert len(table.rows(table.seen(filter={"type": "is-null", "term": "CITY"}, case_sensitive=False))) == 20
 
 
-def test_former_column_names_are_unknown_in_older_snapshots(table: Shown) -> None:
+def test_former_column_names_are_unknown_in_older_snapshots(table: RestrictedTable) -> None:
     """A restricted user gets today's columns, also for older snapshots; former names of columns are unknown."""
     renamed = [{**field, "name": "town"} if field["id"] == 2 else field for field in SCHEMA["fields"]]  # type: ignore[index]
     added = {"action": "add-schema", "schema": {"type": "struct", "fields": renamed}, "last-column-id": 5}
@@ -177,7 +179,7 @@ def test_former_column_names_are_unknown_in_older_snapshots(table: Shown) -> Non
 
 def test_errors_reveal_no_file_name_to_restricted_users(lake: DriverNode) -> None:
     """For restricted users, errors in the table's files contain no file name and no location; for the owner they do."""
-    table = Shown(lake)
+    table = RestrictedTable(lake)
     good = manifest([entry(data_file("file:///x.parquet"))])
     gone = entry(data_file(f"{table.location}/metadata/City=Rome.parquet"))
     elsewhere = entry(data_file("file:///tmp/City=Rome.parquet"))
@@ -198,7 +200,9 @@ def test_errors_reveal_no_file_name_to_restricted_users(lake: DriverNode) -> Non
         assert "The table's owner" in words(answer) or "the table's owner" in words(answer)
 
 
-def test_refusal_of_a_disallowed_location_does_not_reveal_it(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusal_of_a_disallowed_location_does_not_reveal_it(
+    table: RestrictedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the server may no longer read the table's location, the refusal to a restricted user does not contain the
     location.
     """
@@ -213,7 +217,7 @@ def test_refusal_of_a_disallowed_location_does_not_reveal_it(table: Shown, monke
     assert (whole.status, table.location in words(whole)) == (400, True)
 
 
-def test_answer_size_with_a_long_filter_is_limited(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_size_with_a_long_filter_is_limited(table: RestrictedTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long filter is returned with each file: other users get smaller parts, restricted ones are refused before any
     file is read.
     """
@@ -233,7 +237,7 @@ def test_answer_size_with_a_long_filter_is_limited(table: Shown, monkeypatch: py
     assert table.seen(filter={"type": "eq", "term": "id", "value": 1}).status == 200
 
 
-def test_plan_from_before_the_restriction_is_refused(table: Shown) -> None:
+def test_plan_from_before_the_restriction_is_refused(table: RestrictedTable) -> None:
     """A plan from before the restriction, whether it was complete or still submitted, and its tasks are refused to a
     restricted user, who may cancel it and start another.
     """

@@ -16,15 +16,15 @@ from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
 from tests.http.driver import DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_plans import steer
-from tests.http.iceberg.test_restricted_plans import Shown
-from tests.http.iceberg.test_restriction_bypasses import Everything
+from tests.http.iceberg.test_restricted_plans import RestrictedTable
+from tests.http.iceberg.test_restriction_bypasses import InlineRewrites
 from tests.http.iceberg.test_restrictions import restrict, words
 from tests.manifests import POSITIONS, data_file, entry
 
 READ = "use_catalog use_schema select_table"
 
 
-class Counting(Everything):
+class CountingOffloader(InlineRewrites):
     """Counts the requested and the written files; each write takes some time."""
 
     def __init__(self) -> None:
@@ -49,22 +49,22 @@ class Counting(Everything):
 
 
 @pytest.fixture
-def table(lake: DriverNode) -> Shown:
+def table(lake: DriverNode) -> RestrictedTable:
     """The table of four files, with a mask that is the same for each query."""
-    made = Shown(lake)
-    SCAN_OFFLOADER.put(lake.built.services, Counting())
+    made = RestrictedTable(lake)
+    SCAN_OFFLOADER.put(lake.built.services, CountingOffloader())
     grant(lake, "carl", READ, kind="CATALOG", on="main")
     return made
 
 
-def written(table: Shown) -> int:
+def written(table: RestrictedTable) -> int:
     """Return the number of rewritten files so far."""
     offloader = SCAN_OFFLOADER.of(table.node.built.services)
-    assert isinstance(offloader, Counting)
+    assert isinstance(offloader, CountingOffloader)
     return offloader.written
 
 
-def there(table: Shown) -> list[str]:
+def there(table: RestrictedTable) -> list[str]:
     """Return the rewritten files in the warehouse."""
     root = wire.local(table.location).parent / "restricted-reads"
     return sorted(str(each) for each in root.rglob("*.parquet"))
@@ -76,17 +76,17 @@ def files_of(answer: DriverAnswer) -> set[str]:
     return {str(wire.local(each["data-file"]["file-path"])) for each in answer.json()["file-scan-tasks"]}
 
 
-def local_hashes(table: Shown) -> None:
+def local_hashes(table: RestrictedTable) -> None:
     """Mask the cards with a different salt for each query."""
     assert restrict(table.node, masks={"card": "sha-256-query-local"}).status == 200
 
 
-def cancel(table: Shown, answer: DriverAnswer, *, user: str = "bob") -> None:
+def cancel(table: RestrictedTable, answer: DriverAnswer, *, user: str = "bob") -> None:
     """Cancel a plan."""
     assert table.node.delete(f"{table.path}/plan/{answer.json()['plan-id']}", user=user).status == 204
 
 
-def test_plans_with_the_same_restrictions_share_one_rewrite(table: Shown) -> None:
+def test_plans_with_the_same_restrictions_share_one_rewrite(table: RestrictedTable) -> None:
     """A second plan, and a second user with the same restrictions, get the same files without another rewrite."""
     first = table.seen()
     others = [
@@ -100,7 +100,7 @@ def test_plans_with_the_same_restrictions_share_one_rewrite(table: Shown) -> Non
     assert there(table) == sorted(files_of(first))
 
 
-def test_plans_at_the_same_time_wait_for_one_rewrite(table: Shown) -> None:
+def test_plans_at_the_same_time_wait_for_one_rewrite(table: RestrictedTable) -> None:
     """Ten concurrent plans cause one rewrite of each file."""
 
     async def ask() -> list[DriverAnswer]:
@@ -109,13 +109,13 @@ def test_plans_at_the_same_time_wait_for_one_rewrite(table: Shown) -> None:
 
     answers = table.node.runner.run(ask())
     offloader = SCAN_OFFLOADER.of(table.node.built.services)
-    assert isinstance(offloader, Counting)
+    assert isinstance(offloader, CountingOffloader)
 
     assert len({frozenset(files_of(each)) for each in answers}) == 1
     assert (written(table), offloader.twice) == (4, 0)
 
 
-def test_changed_restriction_ends_sharing(table: Shown) -> None:
+def test_changed_restriction_ends_sharing(table: RestrictedTable) -> None:
     """A changed restriction ends the sharing immediately. Users never get files that were written for other
     restrictions.
     """
@@ -132,7 +132,7 @@ def test_changed_restriction_ends_sharing(table: Shown) -> None:
     assert len(directories) == 3
 
 
-def test_local_hashes_differ_from_query_to_query(table: Shown) -> None:
+def test_local_hashes_differ_from_query_to_query(table: RestrictedTable) -> None:
     """The hashes of each plan have their own salt and are equal within the plan. No answer contains the salt."""
     local_hashes(table)
     answers = [table.seen(), table.seen()]
@@ -142,7 +142,7 @@ def test_local_hashes_differ_from_query_to_query(table: Shown) -> None:
     assert not set(one) & set(two)
 
 
-def test_cancelled_plan_with_own_salt_deletes_its_files(table: Shown) -> None:
+def test_cancelled_plan_with_own_salt_deletes_its_files(table: RestrictedTable) -> None:
     """Files of a plan with its own salt are deleted when its user cancels the plan. Files of another plan stay."""
     local_hashes(table)
     kept, gone = table.seen(), table.seen()
@@ -156,7 +156,9 @@ def test_cancelled_plan_with_own_salt_deletes_its_files(table: Shown) -> None:
     assert there(table) == sorted(files_of(kept))
 
 
-def test_unused_shared_files_are_deleted_after_a_grace_period(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unused_shared_files_are_deleted_after_a_grace_period(
+    table: RestrictedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A shared directory is kept while a plan needs it, and for a grace period afterwards, in which another plan can
     use it.
     """
@@ -182,7 +184,7 @@ def test_unused_shared_files_are_deleted_after_a_grace_period(table: Shown, monk
     assert there(table) == sorted(files_of(anew))
 
 
-def test_expired_plans_free_their_files(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_plans_free_their_files(table: RestrictedTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan that is not cancelled needs its files for `planning.keep_s`; the next plan after that deletes them."""
     local_hashes(table)
     time = table.node.built.services.store.time
@@ -198,7 +200,7 @@ def test_expired_plans_free_their_files(table: Shown, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("setting", ["restricted_reader_bytes", "restricted_table_bytes"])
-def test_plan_beyond_a_quota_is_refused(table: Shown, setting: str) -> None:
+def test_plan_beyond_a_quota_is_refused(table: RestrictedTable, setting: str) -> None:
     """A plan beyond a quota is refused with `Retry-After` and leaves no file. Cancelled plans free the quota."""
     local_hashes(table)
     first = table.seen()
@@ -220,7 +222,7 @@ def test_plan_beyond_a_quota_is_refused(table: Shown, setting: str) -> None:
     assert table.seen().status == 200
 
 
-def test_number_of_plans_with_own_salt_is_limited_per_user(table: Shown) -> None:
+def test_number_of_plans_with_own_salt_is_limited_per_user(table: RestrictedTable) -> None:
     """A user has at most `planning.plans_max` plans with their own salt; shared directories are not limited."""
     local_hashes(table)
     steer(table.node, scan_plans_max=2)
@@ -230,7 +232,7 @@ def test_number_of_plans_with_own_salt_is_limited_per_user(table: Shown) -> None
     assert table.plan(user="carl").status == 200
 
 
-def test_failed_plan_deletes_its_files(table: Shown) -> None:
+def test_failed_plan_deletes_its_files(table: RestrictedTable) -> None:
     """A failed plan with its own salt leaves no file and does not count."""
     local_hashes(table)
     gone = wire.local(f"{table.location}/metadata/1-1.parquet")
@@ -244,7 +246,7 @@ def test_failed_plan_deletes_its_files(table: Shown) -> None:
     assert table.seen().status == 200
 
 
-def test_rows_deleted_after_a_rewrite_are_not_returned(table: Shown) -> None:
+def test_rows_deleted_after_a_rewrite_are_not_returned(table: RestrictedTable) -> None:
     """Rows deleted after a rewrite are not in the files of the next plan. Files without deleted rows stay shared."""
     before = table.seen()
     path = f"{table.location}/metadata/0-0.parquet"

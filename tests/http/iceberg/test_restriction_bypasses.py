@@ -43,7 +43,7 @@ def shop(lake: DriverNode) -> DriverNode:
     return lake
 
 
-class Everything(InlineOffloader):
+class InlineRewrites(InlineOffloader):
     """Executes offloaded work in this process, also rewrites for restricted users."""
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
@@ -98,7 +98,7 @@ def test_no_table_can_be_created_at_the_restricted_location(shop: DriverNode) ->
 def test_own_manifests_naming_restricted_files_are_refused(shop: DriverNode) -> None:
     """A scan of a user's own table is refused if its manifests or manifest lists name files of the restricted table."""
     own = WrittenTable(shop, "stolen")
-    SCAN_OFFLOADER.put(shop.built.services, Everything())
+    SCAN_OFFLOADER.put(shop.built.services, InlineRewrites())
     file = f"{real(shop)['metadata']['location']}/data/x.parquet"  # type: ignore[index]
     own.commit([own.manifest("m.avro", [entry(data_file(file))])])
     assert restrict(shop, "r", on="main.a.stolen", filter="id > 1").status == 200

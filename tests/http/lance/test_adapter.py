@@ -25,7 +25,7 @@ from tests.services.lance_workers import FakeLanceWorkers, lay
 Call = Callable[..., object]
 
 
-class Told:
+class JsonResponse:
     """An answer: status, JSON and headers."""
 
     def __init__(self, messages: list[dict[str, Any]]) -> None:
@@ -47,7 +47,7 @@ def ask(
     body: bytes = b"",
     headers: tuple[tuple[bytes, bytes], ...] = (),
     cut: bool = False,
-) -> Told:
+) -> JsonResponse:
     """Send a request to an adapter over ASGI."""
     raw, _, query = path.partition("?")
     scope = {
@@ -66,7 +66,7 @@ def ask(
     adapter = LanceAdapter(call)
     asyncio.run(adapter(scope, receive, send))  # type: ignore[arg-type]
     adapter.close()
-    return Told(sent)
+    return JsonResponse(sent)
 
 
 def asked(
@@ -167,7 +167,7 @@ def test_implementation_errors_keep_their_codes() -> None:
     message.
     """
 
-    def failing(error: Exception) -> Told:
+    def failing(error: Exception) -> JsonResponse:
         def call(*_: object) -> object:
             raise error
 

@@ -22,7 +22,7 @@ LATER_NS = 60_000_000_000
 ROWS = pa.table({"id": [1, 2]})
 
 
-class Asked:
+class RequestCounter:
     """Counts the requests to workers."""
 
     def __init__(self, node: DriverNode) -> None:
@@ -43,11 +43,11 @@ class Asked:
 
 
 @pytest.fixture
-def asked(node: DriverNode) -> Asked:
+def asked(node: DriverNode) -> RequestCounter:
     """A counter of worker requests, for a node on which each file seems to be a minute old."""
     services = node.built.services
     DESCRIPTIONS.put(services, DescriptionCache(services.files.identity_now, now_ns=lambda: time.time_ns() + LATER_NS))
-    return Asked(node)
+    return RequestCounter(node)
 
 
 BOTH = pytest.mark.parametrize("place", ["false", "true"], ids=["storage", "managed"], indirect=True)
@@ -67,7 +67,7 @@ def described(node: DriverNode, body: Json | None = None) -> Json:
 
 
 @BOTH
-def test_unchanged_table_is_described_from_the_cache(node: DriverNode, place: Path, asked: Asked) -> None:
+def test_unchanged_table_is_described_from_the_cache(node: DriverNode, place: Path, asked: RequestCounter) -> None:
     """A worker process describes an unchanged table once. Later answers, complete or partial, are the same and need no
     process.
     """
@@ -84,7 +84,7 @@ def test_unchanged_table_is_described_from_the_cache(node: DriverNode, place: Pa
 
 
 @BOTH
-def test_every_change_shows_at_once(node: DriverNode, place: Path, asked: Asked) -> None:
+def test_every_change_shows_at_once(node: DriverNode, place: Path, asked: RequestCounter) -> None:
     """The next description has each change that the server made."""
     for number in range(2, 12):
         described(node)
@@ -92,7 +92,7 @@ def test_every_change_shows_at_once(node: DriverNode, place: Path, asked: Asked)
         assert described(node)["version"] == number
 
 
-def test_a_commit_by_path_shows_at_once(node: DriverNode, asked: Asked) -> None:
+def test_a_commit_by_path_shows_at_once(node: DriverNode, asked: RequestCounter) -> None:
     """The next description has each commit that bypassed the server, with new and with removed versions."""
     location = fill(node, "lance", "t", rows=ROWS)["location"]
     for number in range(2, 12):
@@ -107,7 +107,7 @@ def test_a_commit_by_path_shows_at_once(node: DriverNode, asked: Asked) -> None:
 
 def test_just_changed_table_is_not_cached(node: DriverNode, place: Path) -> None:
     """A table that was just changed is not cached, because the next change could have the same time."""
-    services, asked = node.built.services, Asked(node)
+    services, asked = node.built.services, RequestCounter(node)
     DESCRIPTIONS.put(
         services,
         DescriptionCache(services.files.identity_now, now_ns=lambda: (place / "_versions").stat().st_ctime_ns),
@@ -117,7 +117,7 @@ def test_just_changed_table_is_not_cached(node: DriverNode, place: Path) -> None
     assert asked.kinds == ["describe", "describe"]
 
 
-def test_unmanaged_manifest_is_moved_aside_despite_the_cache(node: DriverNode, asked: Asked) -> None:
+def test_unmanaged_manifest_is_moved_aside_despite_the_cache(node: DriverNode, asked: RequestCounter) -> None:
     """A manifest that was written past the server into a table with managed versions is not described, and is moved
     aside, even if a description is cached.
     """
@@ -132,7 +132,7 @@ def test_unmanaged_manifest_is_moved_aside_despite_the_cache(node: DriverNode, a
 
 @BOTH
 def test_link_in_place_of_manifest_directory_is_not_followed(
-    node: DriverNode, place: Path, asked: Asked, tmp_path: Path
+    node: DriverNode, place: Path, asked: RequestCounter, tmp_path: Path
 ) -> None:
     """If a link replaces a cached table's manifest directory, its target is not described."""
     described(node)
@@ -142,7 +142,7 @@ def test_link_in_place_of_manifest_directory_is_not_followed(
     assert "version" not in node.post(f"{AT}/describe", {}).json()
 
 
-def test_cached_description_is_refused_without_privilege(node: DriverNode, place: Path, asked: Asked) -> None:
+def test_cached_description_is_refused_without_privilege(node: DriverNode, place: Path, asked: RequestCounter) -> None:
     """A description that was cached for one caller is refused to callers without the right, and after a revoke."""
     role = grant(node, "ana", "use_catalog use_schema select_table", kind="catalog", on="lance")
     assert node.post(f"{AT}/describe", {}, user="ana").status == 200
@@ -153,7 +153,9 @@ def test_cached_description_is_refused_without_privilege(node: DriverNode, place
     assert asked.kinds == ["describe"]
 
 
-def test_recreated_table_does_not_use_the_cached_description(node: DriverNode, place: Path, asked: Asked) -> None:
+def test_recreated_table_does_not_use_the_cached_description(
+    node: DriverNode, place: Path, asked: RequestCounter
+) -> None:
     """A cached description is not used for a later table of the same name."""
     described(node)
     node.done("POST", f"{AT}/deregister")
@@ -169,7 +171,7 @@ def test_concurrent_describes_share_worker_requests(node: DriverNode, place: Pat
     """Sixty-four concurrent requests to describe a table cause at most two requests to worker processes. Callers
     without the right are refused.
     """
-    services, asked = node.built.services, Asked(node)
+    services, asked = node.built.services, RequestCounter(node)
     DESCRIPTIONS.put(services, DescriptionCache(services.files.identity_now, now_ns=lambda: 0))
 
     async def crowd() -> list[tuple[int, object]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from conformance.lance.home import ROWS, stream
-from conformance.lance.requests import REQUESTS, Asked
+from conformance.lance.requests import REQUESTS, ReferenceRequest
 from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg.wire import node_over
 from tests.http.lance.wire import declare, make_space
@@ -61,7 +61,7 @@ def turned(body: dict[str, object]) -> Iterator[dict[str, object]]:
                 yield {**body, name: [inner]}
 
 
-def wrong_fields() -> list[Asked]:
+def wrong_fields() -> list[ReferenceRequest]:
     """Return a sample of requests with one field changed."""
     every = [
         asked._replace(name=f"{asked.name} {number}", body=body)

@@ -46,7 +46,7 @@ steps:
 
 
 @dataclass(frozen=True)
-class Told:
+class ConnectServer:
     """A Spark Connect server with all pages and the event log enabled."""
 
     server: SparkConnectServer
@@ -63,7 +63,7 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     """A server that has the credential as docs/guides/run-pipelines.md says."""
     events = tmp_path_factory.mktemp("events")
     told = {
@@ -73,11 +73,11 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         "spark.sql.catalog.main.token": "set on each session",
     }
     with connect_server(tmp_path_factory.mktemp("connect"), config=told) as started:
-        yield Told(started, events)
+        yield ConnectServer(started, events)
 
 
 def test_run_over_connect_gives_right_rows(
-    server: LiveServer, admin: Client, spark: SparkSession, connect: Told, tmp_path: Path
+    server: LiveServer, admin: Client, spark: SparkSession, connect: ConnectServer, tmp_path: Path
 ) -> None:
     """Merge, history, quarantine and Python steps over two days give the right rows; the command exits; no page has the
     token.
@@ -98,7 +98,7 @@ def test_run_over_connect_gives_right_rows(
 
 
 def test_failed_query_over_connect_publishes_nothing(
-    server: LiveServer, admin: Client, connect: Told, tmp_path: Path
+    server: LiveServer, admin: Client, connect: ConnectServer, tmp_path: Path
 ) -> None:
     """If a query fails while its rows are computed, the command reports it, publishes nothing, and exits."""
     admin.namespaces.create("main.failsoverconnect")
@@ -114,7 +114,7 @@ def test_failed_query_over_connect_publishes_nothing(
 
 
 def test_command_exits_when_connect_server_hangs(
-    server: LiveServer, admin: Client, connect: Told, tmp_path: Path
+    server: LiveServer, admin: Client, connect: ConnectServer, tmp_path: Path
 ) -> None:
     """The Spark Connect server is stopped while a step runs, and the command is asked to end: it waits briefly for an
     answer, and exits without one.
@@ -137,7 +137,7 @@ def test_command_exits_when_connect_server_hangs(
 
 
 def test_command_exits_when_connect_server_is_killed(
-    server: LiveServer, admin: Client, connect: Told, tmp_path: Path
+    server: LiveServer, admin: Client, connect: ConnectServer, tmp_path: Path
 ) -> None:
     """The Spark Connect server is killed while a step runs, and the command is asked to end: it exits at once and
     reports the interrupt. This is the last test, because it kills the server.

@@ -22,7 +22,7 @@ from tests.services.conftest import ServiceDesk
 FAR_MS = 1 << 42
 
 
-class Vouching:
+class FakeIssuer:
     """A fake issuer whose tokens have the form `user/issued_ms/groups`."""
 
     metalakes = (LAKE, "nowhere")
@@ -45,7 +45,7 @@ def vouched(desk: ServiceDesk) -> ServiceDesk:
     for group in ("crew", "guests"):
         desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name=group))
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
-    ISSUER.put(desk.node.services, Vouching())
+    ISSUER.put(desk.node.services, FakeIssuer())
     return desk
 
 
@@ -106,7 +106,7 @@ def test_token_without_groups_claim_changes_no_membership(vouched: ServiceDesk) 
 def test_verified_token_is_cached_by_its_bytes(vouched: ServiceDesk) -> None:
     """A verified token is cached by its bytes. A token with other bytes is verified."""
     issuer = ISSUER.of(vouched.node.services)
-    assert isinstance(issuer, Vouching)
+    assert isinstance(issuer, FakeIssuer)
     enter(vouched, "ana", 10, "crew")
     enter(vouched, "ana", 10, "crew")
     assert issuer.checked == 1

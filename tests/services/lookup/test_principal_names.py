@@ -24,7 +24,7 @@ from limnos.services.request.context import Context
 from tests.backends import StoreLab
 from tests.inprocess import ADMIN, LAKE
 from tests.services.conftest import ServiceDesk
-from tests.services.identity.test_issuer_sign_in import Vouching
+from tests.services.identity.test_issuer_sign_in import FakeIssuer
 
 DOUBLE = "admin\u200b"
 """Looks like `admin`, but has a zero-width space at its end."""
@@ -78,7 +78,7 @@ def test_name_that_looks_like_a_service_admins_is_refused(desk: ServiceDesk) -> 
 def test_issuer_token_with_deceptive_user_name_is_refused(desk: ServiceDesk, user: str) -> None:
     """A token of an issuer with a deceptive user name is refused, and no metalake has the user afterwards."""
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
-    ISSUER.put(desk.node.services, Vouching())
+    ISSUER.put(desk.node.services, FakeIssuer())
 
     with pytest.raises(AuthenticationFailed, match="has an invalid user name"):
         desk.run(sign_in(desk.node.services, bearer(user), request_id="r"))
@@ -86,7 +86,7 @@ def test_issuer_token_with_deceptive_user_name_is_refused(desk: ServiceDesk, use
 
 
 def bearer(user: str) -> bytes:
-    """Return a token of `Vouching`, with escapes for characters beyond ASCII."""
+    """Return a token of `FakeIssuer`, with escapes for characters beyond ASCII."""
     return f"Bearer {user.encode('unicode_escape').decode()}../10/-".encode()
 
 
@@ -101,7 +101,7 @@ def test_user_with_stored_deceptive_name_can_still_sign_in(desk: ServiceDesk) ->
     """
     stored(desk, DOUBLE)
     desk.node.services.authenticator = Authenticator(believes_basic=True, has_issuer=True)
-    ISSUER.put(desk.node.services, Vouching())
+    ISSUER.put(desk.node.services, FakeIssuer())
 
     assert desk.run(sign_in(desk.node.services, bearer(DOUBLE), request_id="r")).user == DOUBLE
     assert desk.run(token_create(desk.ctx(), user=DOUBLE, name="x", expires_in_s=60))[0].user == DOUBLE

@@ -16,7 +16,7 @@ from limnos.services.catalog.tables import TableCreate, table_insert
 from limnos.services.transactions.mutations import TransactionCommand, TransactionMutation, transaction_run
 from limnos.store.tx import Tx
 from tests.backends import PostgresServer, StoreLab
-from tests.store.test_locks import WAIT_S, Paused, is_blocked
+from tests.store.test_locks import WAIT_S, PausedMutation, is_blocked
 from tests.store.world import StoreWorld, add_namespace, make_world
 
 pytestmark = pytest.mark.integration
@@ -53,7 +53,7 @@ def meet(
         lab.write(lambda tx, catalog=catalog: add_namespace(tx, catalog, "a"), zone=catalog.id)
         for catalog in (world.main, world.side)
     ]
-    paused, inserted = Paused(lambda _: 0), []
+    paused, inserted = PausedMutation(lambda _: 0), []
 
     def insert_first(tx: Tx, permit: Permit[Any]) -> MetadataDocument:
         made = table_insert(tx, permit)

@@ -313,13 +313,13 @@ def test_visited_rows_count_against_the_budget() -> None:
 def test_exception_of_the_callback_ends_the_query() -> None:
     """The callback is called regularly, and its exception ends the query."""
 
-    class Gone(Exception):
+    class ClientDisconnect(Exception):
         """The caller has disconnected."""
 
     def stop() -> None:
-        raise Gone
+        raise ClientDisconnect
 
-    with pytest.raises(Gone):
+    with pytest.raises(ClientDisconnect):
         ask("SELECT COUNT(*) FROM range(1, 100000) x", budget=Budget(stop=stop))
 
 

@@ -66,7 +66,7 @@ def test_a_running_total_visits_each_value_once() -> None:
     """For ten thousand rows, a growing frame and a moving frame visit each value once."""
     visited = 0
 
-    class Counting(Budget):
+    class CountingBudget(Budget):
         def work(self, values: int) -> None:
             nonlocal visited
             visited += values
@@ -74,7 +74,7 @@ def test_a_running_total_visits_each_value_once() -> None:
     for bounds in ("unbounded preceding and current row", "500 preceding and 500 following"):
         visited = 0
         text = f"select value sum(x) over (order by x rows between {bounds}) from range(1, 10000) x"
-        sums = list(ask(text, budget=Counting()))
+        sums = list(ask(text, budget=CountingBudget()))
 
         assert visited == 10_000
         assert sums[-1] == (50_005_000 if "unbounded" in bounds else sum(range(9_500, 10_001)))
