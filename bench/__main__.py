@@ -53,30 +53,30 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--out", type=Path, default=Path("bench-out"), help="folder of the JSON file")
     parser.add_argument("--data", type=Path, default=None, help="folder for the stores while it runs; on a real disk")
-    given = parser.parse_args(arguments)
+    parsed_arguments = parser.parse_args(arguments)
     for name, known in (("stores", STORES), ("sizes", tuple(SIZES))):
-        wrong = set(getattr(given, name)) - set(known)
-        if wrong or not getattr(given, name):
+        wrong = set(getattr(parsed_arguments, name)) - set(known)
+        if wrong or not getattr(parsed_arguments, name):
             parser.error(f"--{name}: choose among {', '.join(known)}")
-    if given.connections is not None and not all(0 < each <= 1000 for each in given.connections):
+    if parsed_arguments.connections is not None and not all(0 < each <= 1000 for each in parsed_arguments.connections):
         parser.error("--connections: numbers from 1 to 1000, separated by commas")
-    if given.rounds < 1:
+    if parsed_arguments.rounds < 1:
         parser.error("--rounds: at least 1")
-    return given
+    return parsed_arguments
 
 
-def plan_of(given: argparse.Namespace) -> Plan:
+def plan_of(arguments: argparse.Namespace) -> Plan:
     """Build a plan from the options. Raises ValueError."""
 
     def nodes(size: str, store: str) -> int:
-        return min(SIZES[size][store], QUICK_LARGE) if given.quick else SIZES[size][store]
+        return min(SIZES[size][store], QUICK_LARGE) if arguments.quick else SIZES[size][store]
 
     return Plan(
-        operations=report.known_keys(given.operations, others=[key for keys, _ in WORLDS for key in keys]),
-        sizes={store: tuple(nodes(size, store) for size in given.sizes) for store in given.stores},
-        connections=given.connections or ((16,) if given.quick else (1, 16, 64)),
-        rounds=given.rounds,
-        seconds=given.seconds or (0.15 if given.quick else 0.25),
+        operations=report.known_keys(arguments.operations, others=[key for keys, _ in WORLDS for key in keys]),
+        sizes={store: tuple(nodes(size, store) for size in arguments.sizes) for store in arguments.stores},
+        connections=arguments.connections or ((16,) if arguments.quick else (1, 16, 64)),
+        rounds=arguments.rounds,
+        seconds=arguments.seconds or (0.15 if arguments.quick else 0.25),
     )
 
 
@@ -92,35 +92,37 @@ def compare_all(words: tuple[str, ...], folder: Path, *, plan: Plan) -> Iterator
 
 def main() -> int:
     """Measure, print, and store the results."""
-    given = options()
+    arguments = options()
     try:
-        plan = plan_of(given)
+        plan = plan_of(arguments)
     except ValueError as error:
         say(str(error))
         return 2
     started = time.monotonic()
-    found: list[report.Measurement] = []
+    measurements: list[report.Measurement] = []
     beside: list[SideResult] = []
     failure: str | None = None
-    with tempfile.TemporaryDirectory(prefix="limnos-bench-", dir=given.data, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="limnos-bench-", dir=arguments.data, ignore_cleanup_errors=True) as folder:
         try:
             if plan.operations:
                 with targets(plan, Path(folder)) as servers:
                     for results in measure_all(plan, servers, log=Path(folder) / "yardstick.log"):
-                        found += results
+                        measurements += results
                         say("\n".join("  ".join(report.row(one)) for one in results))
-            for sides in compare_all(given.operations, Path(folder), plan=plan):
+            for sides in compare_all(arguments.operations, Path(folder), plan=plan):
                 beside += sides
                 say(report.comparisons(sides))
         except (LoadError, StartError) as error:
             failure = str(error)
-    if found:
-        print(report.measurements(found), report.ratios(found), report.summary(found), sep="\n\n")
+    if measurements:
+        print(report.measurements(measurements), report.ratios(measurements), report.summary(measurements), sep="\n\n")
     if beside:
         print(report.comparisons(beside))
-    if found or beside:
-        kept = report.write_json(found, beside, given.out, options={k: str(v) for k, v in vars(given).items()})
-        print(f"\n{time.monotonic() - started:.0f} s; kept in {kept}")
+    if measurements or beside:
+        report_file = report.write_json(
+            measurements, beside, arguments.out, options={k: str(v) for k, v in vars(arguments).items()}
+        )
+        print(f"\n{time.monotonic() - started:.0f} s; kept in {report_file}")
     if failure is not None:
         say(f"failed: {failure}")
     return 0 if failure is None else 1

@@ -13,7 +13,7 @@ _COUNTED = re.compile(r"^limnos_requests_total\{(?P<labels>[^}]*)\} (?P<count>[0
 _OPERATION = re.compile(r'operation="([^"]*)"')
 
 
-def asked(uri: str, token: str) -> Counter[str]:
+def count_requests(uri: str, token: str) -> Counter[str]:
     """Return requests by operation, with any outcome, except those for metrics.
 
     Subtract two results for an interval.
@@ -21,9 +21,9 @@ def asked(uri: str, token: str) -> Counter[str]:
     request = urllib.request.Request(f"{uri}/metrics", headers={"Authorization": f"Bearer {token}"})
     with urllib.request.urlopen(request) as answer:
         text = answer.read().decode()
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for line in _COUNTED.finditer(text):
         operation = _OPERATION.search(line["labels"])
-        found[operation[1] if operation else ""] += int(float(line["count"]))
-    found.pop("metrics", None)
-    return found
+        counts[operation[1] if operation else ""] += int(float(line["count"]))
+    counts.pop("metrics", None)
+    return counts

@@ -121,15 +121,15 @@ def changing(server: Server, per_second: float) -> Iterator[list[float]]:
         thread.join(30)
 
 
-def measure_all(place: Place, given: argparse.Namespace, *, database_pid: int | None) -> None:
+def measure_all(place: Place, options: argparse.Namespace, *, database_pid: int | None) -> None:
     """Fill a store, measure, and print."""
     prepare(place, Shape(1000), database_pid=database_pid)
     with running_server(place, database_pid=database_pid) as server:
         for method in ("HEAD", "GET"):
-            quiet = measured(server, method, seconds=given.seconds, connections=given.connections)
+            quiet = measured(server, method, seconds=options.seconds, connections=options.connections)
             print(f"{method:4} quiet:    {quiet.told()}", flush=True)
-            with changing(server, given.changes) as took:
-                busy = measured(server, method, seconds=given.seconds, connections=given.connections)
+            with changing(server, options.changes) as took:
+                busy = measured(server, method, seconds=options.seconds, connections=options.connections)
             slowest = max(took, default=0.0) * 1000
             print(
                 f"{method:4} changing: {busy.told()}; {len(took)} changes, the slowest in {slowest:.0f} ms", flush=True
@@ -143,18 +143,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--connections", type=int, default=CONNECTIONS)
     parser.add_argument("--changes", type=float, default=50.0, help="users that are added per second")
-    given = parser.parse_args()
-    stores = given.stores.split(",")
+    options = parser.parse_args()
+    stores = options.stores.split(",")
     if not set(stores) <= set(STORES):
         parser.error(f"--stores: choose among {', '.join(STORES)}")
     with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
         if "sqlite" in stores:
-            measure_all(Place(Path(folder) / "sqlite-1000", None), given, database_pid=None)
+            measure_all(Place(Path(folder) / "sqlite-1000", None), options, database_pid=None)
         if "postgres" in stores:
             database = Postgres(Path(folder) / "database")
             try:
                 place = Place(Path(folder) / "postgres-1000", database.new_database("authorization"))
-                measure_all(place, given, database_pid=database.pid)
+                measure_all(place, options, database_pid=database.pid)
             finally:
                 database.stop()
 

@@ -212,20 +212,20 @@ def _cpu_s(session: CDPSession) -> float:
     return sum(float(each["cpuTime"]) for each in session.send("SystemInfo.getProcessInfo")["processInfo"])
 
 
-def measured(folder: Path, given: argparse.Namespace) -> list[Figure]:
+def measured(folder: Path, options: argparse.Namespace) -> list[Figure]:
     """Fill a lake and measure."""
-    place, lake = Place(folder / "lake", None), Lake(given.objects)
+    place, lake = Place(folder / "lake", None), Lake(options.objects)
     with running_server(place, database_pid=None) as server:
         for path, body in template_bodies():
             Client(server).ask("POST", path, body)
     plant_lake(place, lake)
-    plant_crowd(place, given.crowd)
+    plant_crowd(place, options.crowd)
     with running_server(place, database_pid=None) as server:
-        fill(server, given.crowd)
+        fill(server, options.crowd)
         browser = Browser(server)
         return [
-            *first_load(browser), *page_costs(server, browser, lake=lake, times=given.times),
-            *search_quality(server, lake, questions=given.questions), *chromium_costs(server, browser, lake=lake),
+            *first_load(browser), *page_costs(server, browser, lake=lake, times=options.times),
+            *search_quality(server, lake, questions=options.questions), *chromium_costs(server, browser, lake=lake),
         ]  # fmt: skip
 
 
@@ -236,9 +236,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--crowd", type=int, default=10_000, help="tables of one namespace")
     parser.add_argument("--times", type=int, default=40, help="requests of each page")
     parser.add_argument("--questions", type=int, default=200, help="searches of each sort")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
-        for figure in measured(Path(folder), given):
+        for figure in measured(Path(folder), options):
             print(figure.line, flush=True)
     return 0
 

@@ -52,14 +52,14 @@ def descendants(roots: Sequence[int]) -> set[int]:
             parent = _parent(int(entry))
             if parent is not None:
                 children.setdefault(parent, []).append(int(entry))
-    found: set[int] = set()
+    pids: set[int] = set()
     todo = list(roots)
     while todo:
         pid = todo.pop()
-        if pid not in found:
-            found.add(pid)
+        if pid not in pids:
+            pids.add(pid)
             todo.extend(children.get(pid, ()))
-    return found
+    return pids
 
 
 def _read(path: str) -> str | None:

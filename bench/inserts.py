@@ -80,22 +80,22 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--compact-files", type=int, nargs="+", default=[0, 64], help="settings of sqlpp.compact_files; 0: never"
     )
-    given = parser.parse_args(arguments)
-    if min(given.inserts, given.block) < 1 or min(given.compact_files) < 0:
+    parsed_arguments = parser.parse_args(arguments)
+    if min(parsed_arguments.inserts, parsed_arguments.block) < 1 or min(parsed_arguments.compact_files) < 0:
         parser.error("numbers above 0")
-    return given
+    return parsed_arguments
 
 
 def main() -> int:
     """Measure and print."""
-    given = options()
-    for files in given.compact_files:
+    arguments = options()
+    for files in arguments.compact_files:
         print(f"sqlpp.compact_files = {files}", flush=True)
         with tempfile.TemporaryDirectory(prefix="limnos-bench-") as place:
             data = Path(place) / "data"
             with served(data, 1, env={SETTING: str(files)}) as (pid, uri, _):
                 token = (data / "admin.token").read_text().strip()
-                run(uri, token, pid, inserts=given.inserts, block=given.block)
+                run(uri, token, pid, inserts=arguments.inserts, block=arguments.block)
     return 0
 
 

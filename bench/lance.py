@@ -124,10 +124,10 @@ class Asker:
         answer = self._http.getresponse()
         if answer.status >= 300:
             raise RequestRefused(f"{answer.status} for {path}: {answer.read(600)!r}")
-        found = answer.read(0 if drain else None)
+        content = answer.read(0 if drain else None)
         while drain and answer.read(1 << 20):
             pass
-        return found
+        return content
 
 
 class Pieces:
@@ -155,8 +155,8 @@ class Pieces:
 
     def taken(self) -> bytes:
         """Return the chunks since the last call."""
-        found, self.found = b"".join(self.found), []
-        return found
+        data, self.found = b"".join(self.found), []
+        return data
 
 
 def stream(rows: int) -> Iterator[bytes]:
@@ -254,16 +254,16 @@ def requests_of(side: Side, rows: int) -> None:
     docs, listed = side.table("docs"), f"{side.space()}/table/list"
     query = {"k": 10, "vector": {"single_vector": [1.0] * SIZE}, "columns": {"column_names": ["id", "_distance"]}}
     descriptions_of(side, f"{docs}/describe")
-    found = measured(side, lambda by, _: by.ask("GET", listed), count=100, connections=CONNECTIONS)
-    told(side, "list 1,000", found)
+    cost = measured(side, lambda by, _: by.ask("GET", listed), count=100, connections=CONNECTIONS)
+    print_cost(side, "list 1,000", cost)
     for at_once in (rows, BODY_ROWS):
         insertion(side, f"{docs}/insert?mode=append", rows=rows, at_once=at_once)
     searched = side.table("searched")
     Asker(side).ask("POST", f"{searched}/create", b"".join(stream(BODY_ROWS)))
     for _ in range(BODY_ROWS, rows, BODY_ROWS):
         Asker(side).ask("POST", f"{searched}/insert?mode=append", b"".join(stream(BODY_ROWS)))
-    found = measured(side, lambda by, _: by.ask("POST", f"{searched}/query", query), count=20)
-    told(side, f"query over {rows:,}", found)
+    cost = measured(side, lambda by, _: by.ask("POST", f"{searched}/query", query), count=20)
+    print_cost(side, f"query over {rows:,}", cost)
 
 
 def insertion(side: Side, path: str, *, rows: int, at_once: int) -> None:
@@ -275,7 +275,7 @@ def insertion(side: Side, path: str, *, rows: int, at_once: int) -> None:
 
     word = f"insert, {at_once:,} a body"
     try:
-        told(side, word, measured(side, insert, count=2), rows=rows)
+        print_cost(side, word, measured(side, insert, count=2), rows=rows)
     except (ConnectionError, RequestRefused) as error:
         print(f"{side.name:10} {word:24} refused: {str(error)[:80]}", flush=True)
 
@@ -289,19 +289,19 @@ def descriptions_of(side: Side, path: str) -> None:
         os.utime(f"{location}/_versions")
         asker.ask("POST", path, DETAILED)
 
-    asked: tuple[tuple[str, Callable[[Asker, int], object]], ...] = (
+    calls: tuple[tuple[str, Callable[[Asker, int], object]], ...] = (
         ("describe", lambda by, _: by.ask("POST", path)),
         ("describe, location", lambda by, _: by.ask("POST", path, {"load_detailed_metadata": False})),
         ("describe, all of it", lambda by, _: by.ask("POST", path, DETAILED)),
         ("the same, changed", changed),
     )
-    for word, what in asked:
-        told(side, word, measured(side, what, count=DESCRIPTIONS, connections=CONNECTIONS))
+    for word, what in calls:
+        print_cost(side, word, measured(side, what, count=DESCRIPTIONS, connections=CONNECTIONS))
 
 
-def told(side: Side, word: str, found: tuple[float, float], *, rows: int = 0) -> None:
+def print_cost(side: Side, word: str, cost: tuple[float, float], *, rows: int = 0) -> None:
     """Print the cost of an operation."""
-    cpu, wall = found
+    cpu, wall = cost
     pace = f"  {rows / cpu:,.0f} rows a second of CPU, {rows / wall:,.0f} of time" if rows else ""
     print(f"{side.name:10} {word:24} {cpu * 1e3:10.2f} ms of CPU {wall * 1e3:10.1f} ms{pace}", flush=True)
 
@@ -341,19 +341,19 @@ def main() -> None:
         "--rows", type=int, default=100_000, help="of an insert; 0: nothing but what --gigabytes asks for"
     )
     parser.add_argument("--gigabytes", type=float, default=0.0)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="limnos-bench-") as name:
         folder = Path(name)
         (folder / "reference").mkdir()
-        with ours(folder) as here, adapter(folder / "reference") as there:
-            sides = (here, there)
-            for side in sides if given.rows else ():
+        with ours(folder) as here, adapter(folder / "reference") as reference_side:
+            sides = (here, reference_side)
+            for side in sides if options.rows else ():
                 furnish(side, folder / "reference")
-                requests_of(side, given.rows)
-            if given.rows:
-                told(here, "commit, managed", managed_commits(here))
-            if given.gigabytes:
-                large(here, given.gigabytes)
+                requests_of(side, options.rows)
+            if options.rows:
+                print_cost(here, "commit, managed", managed_commits(here))
+            if options.gigabytes:
+                large(here, options.gigabytes)
 
 
 if __name__ == "__main__":

@@ -65,14 +65,14 @@ def measure_lance(folder: Path, *, fragments: int) -> list[Figure]:
         node.runner.run(lance_run(task_context(node), LancePosition()))
         at = node.done("GET", "/api/limnos/v1/metalakes/lake/catalogs/lance/maintenance/operations")
         after = _look(location, vectors)
-        kept = {name: lance.dataset(location, version=name).to_table().num_rows for name in tags}
+        retained_rows = {name: lance.dataset(location, version=name).to_table().num_rows for name in tags}
         dataset = lance.dataset(location)
         dataset.create_index("vector", "IVF_PQ", name="v", replace=True, num_partitions=16, num_sub_vectors=16)
         renewed = _look(location, vectors)
     for each in reversed(at["operations"]):
         print(f"{each['kind']}: {each['state']}, {each['result']}")
     print(f"before: {before}\nafter: {after}\nwith an index that was trained anew: {renewed}")
-    lost = sum(kept[name] != expected[name] for name in tags)
+    lost = sum(retained_rows[name] != expected[name] for name in tags)
     return [
         Figure(f"Lance, {fragments} fragments: fragments after maintenance", after.fragments, "", 2),
         Figure("  rows that the index misses", after.missing_rows, "", 0),
@@ -112,16 +112,16 @@ def _rows(vectors: Any, *, first: int) -> pa.Table:  # noqa: ANN401 - an array o
 
 def _look(location: str, vectors: Any) -> LanceFigures:  # noqa: ANN401 - an array of numpy
     dataset = lance.dataset(location)
-    wanted = np.random.default_rng(3).integers(0, len(vectors), SEARCHES)
+    query_numbers = np.random.default_rng(3).integers(0, len(vectors), SEARCHES)
     hits, spent = 0, []
-    for number in wanted:
+    for number in query_numbers:
         vector = vectors[number] + np.float32(0.01)
         exact = set(np.argsort(((vectors - vector) ** 2).sum(axis=1))[:NEAREST].tolist())
         nearest: dict[str, Any] = {"column": "vector", "q": vector, "k": NEAREST, "nprobes": 8, "refine_factor": 20}
         began = time.process_time()
-        found = dataset.to_table(columns=["id"], nearest=nearest)
+        nearest_rows = dataset.to_table(columns=["id"], nearest=nearest)
         spent.append((time.process_time() - began) * 1000)
-        hits += len(exact & set(found["id"].to_pylist()))
+        hits += len(exact & set(nearest_rows["id"].to_pylist()))
     began = time.process_time()
     dataset.to_table(columns=["id"])
     scan_ms = (time.process_time() - began) * 1000

@@ -156,11 +156,11 @@ def measure_growth(folder: Path, *, commits: int) -> list[Figure]:
 def _append(table: HistoryTable, *, at_ms: int) -> None:
     """Commit a snapshot, as writers of a table with a thousand files do; only its summary is read here."""
     number = table.snapshots + 1
-    told = wire.snapshot(number, manifest_list=f"{table.location}/metadata/none.avro", parent=table.snapshots or None)
+    update = wire.snapshot(number, manifest_list=f"{table.location}/metadata/none.avro", parent=table.snapshots or None)
     totals = {"total-data-files": "4", "total-files-size": "1000000000", "total-delete-files": "0"}
     summary = {"operation": "append", "added-data-files": "1", **totals}
-    told["snapshot"] = {**told["snapshot"], "timestamp-ms": at_ms, "sequence-number": number, "summary": summary}  # type: ignore[dict-item]
-    answer = wire.commit(table.node, "a", table.name, updates=[told, wire.point(number)])
+    update["snapshot"] = {**update["snapshot"], "timestamp-ms": at_ms, "sequence-number": number, "summary": summary}  # type: ignore[dict-item]
+    answer = wire.commit(table.node, "a", table.name, updates=[update, wire.point(number)])
     assert answer.status == 200, answer.body
     table.snapshots = number
 

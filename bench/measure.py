@@ -85,15 +85,17 @@ def targets(plan: Plan, folder: Path) -> Iterator[list[Target]]:
         if "postgres" in plan.sizes:
             postgres = Postgres(folder / "pg")
             stack.callback(postgres.stop)
-        found = []
+        served_targets = []
         for store, sizes in plan.sizes.items():
             for nodes in sizes:
                 database = None if store == "sqlite" or postgres is None else postgres.new_database(f"bench_{nodes}")
                 pid = None if store == "sqlite" or postgres is None else postgres.pid
                 place = Place(folder / f"{store}-{nodes}", database)
                 prepare(place, Shape(nodes), database_pid=pid)
-                found.append(Target(store, Shape(nodes), stack.enter_context(running_server(place, database_pid=pid))))
-        yield found
+                served_targets.append(
+                    Target(store, Shape(nodes), stack.enter_context(running_server(place, database_pid=pid)))
+                )
+        yield served_targets
 
 
 def prepare(place: Place, shape: Shape, *, database_pid: int | None) -> None:
@@ -120,11 +122,11 @@ def _post(server: Server, path: str, body: object) -> None:
         raise LoadError(f"{response.status} for POST {path}: {text[:600]}")
 
 
-def measure_all(plan: Plan, found: Sequence[Target], *, log: Path) -> Iterator[list[Measurement]]:
+def measure_all(plan: Plan, all_targets: Sequence[Target], *, log: Path) -> Iterator[list[Measurement]]:
     """Measure every operation. Yields the results of one operation on all servers at a time. Raises LoadError."""
     with Generator() as generator, Generator() as company, _yardstick(log) as bare:
         for operation in plan.operations:
-            fitting = [each for each in found if _fits(operation, each, plan)]
+            fitting = [each for each in all_targets if _fits(operation, each, plan)]
             for target in fitting:
                 _check(operation, target)
             results: list[Measurement] = []
@@ -156,8 +158,8 @@ def measure_all(plan: Plan, found: Sequence[Target], *, log: Path) -> Iterator[l
 
 def _rounds(operation: Operation, connections: int, plan: Plan) -> int:
     """Return all rounds if a target is judged: noise varies within seconds, and only the quietest round counts."""
-    judged = any(aim_of(operation, store=store, connections=connections) is not None for store in plan.sizes)
-    return plan.rounds if judged else min(plan.rounds, ROUNDS_UNJUDGED)
+    has_aim = any(aim_of(operation, store=store, connections=connections) is not None for store in plan.sizes)
+    return plan.rounds if has_aim else min(plan.rounds, ROUNDS_UNJUDGED)
 
 
 def _warm(operation: Operation, case: Case, *, requests: int) -> int:

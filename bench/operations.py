@@ -195,8 +195,8 @@ def _deep_namespaces(case: Case) -> list[bytes]:
 
 def _cold_namespaces(case: Case) -> list[bytes]:
     """Namespaces six levels deep that were never requested. Each measurement has its own share of them."""
-    asked = frozenset(seed.deep_leaves(case.shape))
-    leaves = [leaf for leaf in range(case.shape.leaves) if leaf not in asked]
+    requested_leaves = frozenset(seed.deep_leaves(case.shape))
+    leaves = [leaf for leaf in range(case.shape.leaves) if leaf not in requested_leaves]
     random.Random(11).shuffle(leaves)
     mine = leaves[case.part :: case.parts][:20_000]
     return [request(case, "GET", namespace_path((*case.shape.leaf(leaf), "deep")), user="reader") for leaf in mine]
@@ -227,12 +227,12 @@ def _create_views(case: Case) -> list[bytes]:
 
 def _load_views(case: Case) -> list[bytes]:
     """Each connection creates a view as its warm-up, and then loads that view."""
-    made, name = _create_views(case)[: case.connections], f"view_{next(_serial) - 1:03}"
+    creates, name = _create_views(case)[: case.connections], f"view_{next(_serial) - 1:03}"
     loads = [
         request(case, "GET", f"{namespace_path(['made'])}/views/{name}_{i:05}", user="writer")
         for i in range(case.connections)
     ]
-    return made + loads * (40_000 // case.connections)
+    return creates + loads * (40_000 // case.connections)
 
 
 def _create_namespaces(case: Case) -> list[bytes]:
@@ -263,8 +263,8 @@ def _sets(size: int) -> Callable[[Case], list[bytes]]:
 
     def make(case: Case) -> list[bytes]:
         serial = next(_serial)
-        there = seed.COMMIT_TABLES // size
-        sets = there // case.connections * case.connections or there  # with many connections some share a table
+        sets_max = seed.COMMIT_TABLES // size
+        sets = sets_max // case.connections * case.connections or sets_max  # with many connections some share a table
         return [
             request(
                 case, "POST", f"{PREFIX}/transactions/commit", user="writer",
@@ -356,12 +356,12 @@ def _crowd_mixed(size: int) -> Callable[[Case], list[bytes]]:
     def make(case: Case) -> list[bytes]:
         pages, creates = _crowd_pages(size)(case), _crowd_creates(size)(case)
         turns = len(creates) // case.connections
-        found: list[bytes] = []
+        requests: list[bytes] = []
         for turn in range(turns):
             for number in range(4 * case.connections):
                 at = turn * case.connections + number % case.connections
-                found.append(creates[at] if number < case.connections else pages[(4 * at + number) % len(pages)])
-        return found
+                requests.append(creates[at] if number < case.connections else pages[(4 * at + number) % len(pages)])
+        return requests
 
     return make
 
@@ -385,12 +385,12 @@ def _gravitino_creates(case: Case) -> list[bytes]:
     """Creates of tables with ten columns and ten properties, as over Iceberg REST."""
     serial = next(_serial)
     types = ("long", "string", "double", "timestamp_tz", "decimal(18,2)")
-    told = [
+    column_specs = [
         {"name": f"column_{i:04}", "type": types[i % len(types)], "nullable": True, "comment": "what it holds"}
         for i in range(10)
     ]
     properties = new_table("", width=0)["properties"]
-    body = {"name": f"gravitino_{serial:03}_00000", "comment": None, "columns": told, "properties": properties}
+    body = {"name": f"gravitino_{serial:03}_00000", "comment": None, "columns": column_specs, "properties": properties}
     whole = request(case, "POST", f"{SCHEMAS}/made/tables", user="writer", body=body)
     return [whole.replace(b"_00000", b"_%05d" % i) for i in range(12_000)]
 
@@ -424,10 +424,10 @@ _COMMITS_BESIDE: Final = Beside(lambda case: _commits(replace(case, connections=
 
 
 def _crowds() -> tuple[Operation, ...]:
-    found: list[Operation] = []
+    operations: list[Operation] = []
     for size in seed.CROWDS:
         word = f"{size:,} siblings"
-        found += [
+        operations += [
             Operation(key=f"crowd-page-{size}", title=f"page of {PAGE_SIZE} among {word}", requests=_crowd_pages(size), nodes_min=size),
             Operation(
                 key=f"crowd-create-{size}", title=f"create among {word}", requests=_crowd_creates(size), writes=True,
@@ -438,7 +438,7 @@ def _crowds() -> tuple[Operation, ...]:
                 writes=True, once=True, nodes_min=size, count_max=8_000,
             ),
         ]  # fmt: skip
-    return tuple(found)
+    return tuple(operations)
 
 
 # ------------------------------------------------------------------------------------------------- the list

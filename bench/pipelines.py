@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.asked import asked
+from bench.asked import count_requests
 from bench.cpu import processes_s
 from bench.workers import served
 from limnos.client import Client
@@ -63,13 +63,13 @@ class Bench:
 
     def cost(self, work: Callable[[], object]) -> Cost:
         """Run the work and return its cost."""
-        requests, cpu, began = asked(self._uri, self._token), processes_s(self._processes), time.perf_counter()
+        requests, cpu, began = count_requests(self._uri, self._token), processes_s(self._processes), time.perf_counter()
         work()
         seconds = time.perf_counter() - began
         return Cost(
             seconds=seconds,
             cpu_s=processes_s(self._processes) - cpu,
-            requests=dict(asked(self._uri, self._token) - requests),
+            requests=dict(count_requests(self._uri, self._token) - requests),
         )
 
     def run(self, project: Project, *, full: bool = False) -> None:
@@ -181,20 +181,22 @@ def compared(
     costs: tuple[list[Cost], list[Cost]] = ([], [])
     for number in range(rounds + 1):
         before()
-        for side, found in zip(sides, costs, strict=True):
+        for side, side_costs in zip(sides, costs, strict=True):
             cost = bench.cost(side)
             if number:
-                found.append(cost)
+                side_costs.append(cost)
     first, second = (sorted(each, key=lambda cost: cost.seconds)[rounds // 2] for each in costs)
     print(f"{name}: {'seconds':>20} {'CPU s':>8} {'requests':>9}")
     for word, cost in zip(words, (first, second), strict=True):
-        print(f"  {word:8} {cost.seconds:>{len(name) + 12}.2f} {cost.cpu_s:>8.2f} {cost.asked:>9}  {_told(cost)}")
+        print(
+            f"  {word:8} {cost.seconds:>{len(name) + 12}.2f} {cost.cpu_s:>8.2f} {cost.asked:>9}  {_format_requests(cost)}"
+        )
     ratio = statistics.fmean(cost.cpu_s for cost in costs[0]) / statistics.fmean(cost.cpu_s for cost in costs[1])
     print(f"  {' / '.join(words)}: {first.seconds / second.seconds:.2f} in seconds, {ratio:.2f} in CPU", flush=True)
     return first, second
 
 
-def _told(cost: Cost) -> str:
+def _format_requests(cost: Cost) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(cost.requests.items(), key=lambda each: -each[1]))
 
 
@@ -211,32 +213,38 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=3, help="of which the middle one stands, after one to warm up")
     parser.add_argument("--memory", default="2g", help="of Spark's Java machine")
-    given = parser.parse_args(arguments)
-    if given.rounds < 1 or min(given.steps, given.rows, given.facts) < 0 or (given.rows and given.into < given.rows):
+    parsed_arguments = parser.parse_args(arguments)
+    if (
+        parsed_arguments.rounds < 1
+        or min(parsed_arguments.steps, parsed_arguments.rows, parsed_arguments.facts) < 0
+        or (parsed_arguments.rows and parsed_arguments.into < parsed_arguments.rows)
+    ):
         parser.error("at least one round, no negative numbers, and --into of at least --rows")
-    return given
+    return parsed_arguments
 
 
-def _merges(bench: Bench, given: argparse.Namespace) -> None:
-    words = f"merge of {given.rows:,} into {given.into:,}"
-    costs = compared(bench, words, merge(bench, rows=given.rows, into=given.into), rounds=given.rounds)
+def _merges(bench: Bench, arguments: argparse.Namespace) -> None:
+    words = f"merge of {arguments.rows:,} into {arguments.into:,}"
+    costs = compared(bench, words, merge(bench, rows=arguments.rows, into=arguments.into), rounds=arguments.rounds)
     each = zip(("runner", "plain"), costs, strict=True)
-    print("  rows/s: " + ", ".join(f"{word} {given.rows / cost.seconds:,.0f}" for word, cost in each))
+    print("  rows/s: " + ", ".join(f"{word} {arguments.rows / cost.seconds:,.0f}" for word, cost in each))
 
 
 def main() -> int:
     """Measure and print."""
-    given = options()
-    with opened(given.memory) as bench:
-        if given.steps:
-            runner, _ = compared(bench, f"{given.steps} steps", trivial(bench, steps=given.steps), rounds=given.rounds)
-            print(f"  requests a step: {runner.asked / given.steps:.1f}")
-        if given.rows:
-            _merges(bench, given)
-        if given.facts:
-            partial, full, come = day(bench, facts=given.facts)
-            name = f"1 % day of {given.facts:,}"
-            compared(bench, name, (partial, full), rounds=given.rounds, words=("day", "full"), before=come)
+    arguments = options()
+    with opened(arguments.memory) as bench:
+        if arguments.steps:
+            runner, _ = compared(
+                bench, f"{arguments.steps} steps", trivial(bench, steps=arguments.steps), rounds=arguments.rounds
+            )
+            print(f"  requests a step: {runner.asked / arguments.steps:.1f}")
+        if arguments.rows:
+            _merges(bench, arguments)
+        if arguments.facts:
+            partial, full, come = day(bench, facts=arguments.facts)
+            name = f"1 % day of {arguments.facts:,}"
+            compared(bench, name, (partial, full), rounds=arguments.rounds, words=("day", "full"), before=come)
         bench.client.close()
     return 0
 

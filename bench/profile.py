@@ -141,41 +141,41 @@ def _deadline(seconds: float) -> Callable[[], bool]:
     return lambda: time.perf_counter() >= end
 
 
-async def _profile(given: argparse.Namespace, operation: Operation, place: Place) -> None:
+async def _profile(options: argparse.Namespace, operation: Operation, place: Place) -> None:
     flags = {"server.data": str(place.data), "database.url": place.database}
     built = build(
         load(flags={key: value for key, value in flags.items() if value is not None}, file=None, environ={}).settings
     )
-    case = Case(host="127.0.0.1", shape=Shape(given.nodes), connections=given.at_once, part=0, parts=1)
-    made = [] if operation.once else [call_of(request) for request in operation.requests(case)]
-    calls = itertools.cycle(made) if made else _fresh(operation, case)
+    case = Case(host="127.0.0.1", shape=Shape(options.nodes), connections=options.at_once, part=0, parts=1)
+    prepared_calls = [] if operation.once else [call_of(request) for request in operation.requests(case)]
+    calls = itertools.cycle(prepared_calls) if prepared_calls else _fresh(operation, case)
     caller = Caller(built.application)
     try:
-        warm = itertools.islice(calls, 200 if operation.writes or operation.once else max(200, len(made)))
-        await caller.calls(warm, at_once=given.at_once, until=lambda: False)
+        warm = itertools.islice(calls, 200 if operation.writes or operation.once else max(200, len(prepared_calls)))
+        await caller.calls(warm, at_once=options.at_once, until=lambda: False)
         settle_memory()
-        await _time(caller, calls, given)
-        await _sample(caller, calls, given)
-        if given.cprofile:
+        await _time(caller, calls, options)
+        await _sample(caller, calls, options)
+        if options.cprofile:
             profile = cProfile.Profile()
             profile.enable()
-            count = await caller.calls(calls, at_once=given.at_once, until=_deadline(given.seconds))
+            count = await caller.calls(calls, at_once=options.at_once, until=_deadline(options.seconds))
             profile.disable()
-            _print(profile, count, given.top)
+            _print(profile, count, options.top)
     finally:
         await built.close()
 
 
-async def _time(caller: Caller, calls: Iterator[Call], given: argparse.Namespace) -> None:
+async def _time(caller: Caller, calls: Iterator[Call], options: argparse.Namespace) -> None:
     """Print CPU µs per request of this process, including threads, without the profiler: best and median slice."""
-    found = []
+    costs_us = []
     for _ in range(_SLICES):
         before = time.process_time_ns()
-        count = await caller.calls(calls, at_once=given.at_once, until=_deadline(given.seconds / _SLICES))
+        count = await caller.calls(calls, at_once=options.at_once, until=_deadline(options.seconds / _SLICES))
         if count:
-            found.append((time.process_time_ns() - before) / count / 1000)
-    found.sort()
-    print(f"CPU µs per request without sockets: best {found[0]:.1f}, median {found[len(found) // 2]:.1f}")
+            costs_us.append((time.process_time_ns() - before) / count / 1000)
+    costs_us.sort()
+    print(f"CPU µs per request without sockets: best {costs_us[0]:.1f}, median {costs_us[len(costs_us) // 2]:.1f}")
 
 
 class Sampler:
@@ -213,22 +213,22 @@ class Sampler:
         self.total.update(seen)
 
 
-async def _sample(caller: Caller, calls: Iterator[Call], given: argparse.Namespace) -> None:
+async def _sample(caller: Caller, calls: Iterator[Call], options: argparse.Namespace) -> None:
     before = time.process_time_ns()
-    with Sampler() as found:
-        count = await caller.calls(calls, at_once=given.at_once, until=_deadline(given.seconds))
+    with Sampler() as sampler:
+        count = await caller.calls(calls, at_once=options.at_once, until=_deadline(options.seconds))
     each_us = (time.process_time_ns() - before) / count / 1000
-    per = each_us / max(1, found.count)
-    print(f"\n{found.count:,} samples of {count:,} requests at {each_us:.1f} µs; µs per request by function:\n")
+    per = each_us / max(1, sampler.count)
+    print(f"\n{sampler.count:,} samples of {count:,} requests at {each_us:.1f} µs; µs per request by function:\n")
     print(f"{'own':>8}  {'with callees':>12}  function")
-    for where, ticks in found.own.most_common(given.top):
-        print(f"{ticks * per:8.2f}  {found.total[where] * per:12.2f}  {_where(*where)}")
+    for where, ticks in sampler.own.most_common(options.top):
+        print(f"{ticks * per:8.2f}  {sampler.total[where] * per:12.2f}  {_where(*where)}")
     print("\nwith callees, in the product:\n")
-    inside = [(where, ticks) for where, ticks in found.total.most_common() if "/limnos/" in where[0]]
-    for where, ticks in inside[: given.top]:
+    inside = [(where, ticks) for where, ticks in sampler.total.most_common() if "/limnos/" in where[0]]
+    for where, ticks in inside[: options.top]:
         print(f"{'':8}  {ticks * per:12.2f}  {_where(*where)}")
     print("\nlines:\n")
-    for where, ticks in found.own_line.most_common(given.top // 2):
+    for where, ticks in sampler.own_line.most_common(options.top // 2):
         print(f"{ticks * per:8.2f}  {'':12}  {_where(*where)}")
 
 
@@ -271,12 +271,15 @@ def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> int:
     """Prepare, time, profile, print."""
-    given = _options()
-    operation = next(each for each in OPERATIONS if each.key == given.operation)
+    options = _options()
+    operation = next(each for each in OPERATIONS if each.key == options.operation)
     logging.disable(logging.INFO)
     try:
-        with _place(given.store, given.nodes) as place, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_profile(given, operation, place))
+        with (
+            _place(options.store, options.nodes) as place,
+            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+        ):
+            runner.run(_profile(options, operation, place))
     except LoadError as error:
         say(f"failed: {error}")
         return 1

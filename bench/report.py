@@ -131,15 +131,15 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str], *, text_columns: i
     return "\n".join(lines)
 
 
-def measurements(found: Iterable[Measurement]) -> str:
+def measurements(results: Iterable[Measurement]) -> str:
     """Return the table of all measurements."""
-    return table([row(one) for one in found], _HEAD, text_columns=_TEXT_COLUMNS)
+    return table([row(one) for one in results], _HEAD, text_columns=_TEXT_COLUMNS)
 
 
-def ratios(found: Sequence[Measurement]) -> str:
+def ratios(results: Sequence[Measurement]) -> str:
     """Return the ratio of the largest tree to the smallest, where both were measured."""
     groups: dict[tuple[str, str, int], dict[int, Measurement]] = {}
-    for one in found:
+    for one in results:
         groups.setdefault((one.operation, one.store, one.connections), {})[one.tree_nodes] = one
     rows: list[tuple[str, ...]] = []
     for (key, store, connections), sizes in groups.items():
@@ -148,20 +148,20 @@ def ratios(found: Sequence[Measurement]) -> str:
             continue
         ratio = sizes[large].cpu_us / sizes[small].cpu_us
         trees = f"{large:,} / {small:,}"
-        told = (f"{ratio:.2f}", f"{RATIO_AIM:g}", verdict(ratio, RATIO_AIM))
-        rows.append((_BY_KEY[key].title, store, trees, str(connections), *told))
+        cells = (f"{ratio:.2f}", f"{RATIO_AIM:g}", verdict(ratio, RATIO_AIM))
+        rows.append((_BY_KEY[key].title, store, trees, str(connections), *cells))
     head = ("operation", "store", "trees", "conn", "ratio", "aim", "")
     return table(rows, head, text_columns=_TEXT_COLUMNS) if rows else "one tree only: no ratios"
 
 
-def summary(found: Sequence[Measurement]) -> str:
+def summary(results: Sequence[Measurement]) -> str:
     """Return the targets, as absolute values and as multiples; an absolute value depends more on the machine."""
-    judged = [one for one in found if one.aim_us is not None]
-    over = [one for one in judged if verdict(one.cpu_us, one.aim_us) == "over"]
-    far = [one for one in judged if verdict(one.times_alone, one.aim_times) == "over"]
-    met = f"{len(judged) - len(over)} of {len(judged)} aims are met as µs"
+    aimed_results = [one for one in results if one.aim_us is not None]
+    over = [one for one in aimed_results if verdict(one.cpu_us, one.aim_us) == "over"]
+    far = [one for one in aimed_results if verdict(one.times_alone, one.aim_times) == "over"]
+    met = f"{len(aimed_results) - len(over)} of {len(aimed_results)} aims are met as µs"
     lines = [
-        f"{met}; {len(judged) - len(far)} as multiples of the server library alone ({ALONE_WHEN_AIMED_US:g} µs when set)",
+        f"{met}; {len(aimed_results) - len(far)} as multiples of the server library alone ({ALONE_WHEN_AIMED_US:g} µs when set)",
         *(f"  over in µs: {_name(one)}: {one.cpu_us:.1f}, aim {one.aim_us:g}" for one in over),
         *(f"  over as a multiple: {_name(one)}: {one.times_alone:.1f}, aim {one.aim_times:.1f}" for one in far),
     ]
@@ -172,7 +172,7 @@ def _name(one: Measurement) -> str:
     return f"{_BY_KEY[one.operation].title}, {one.store}, {one.tree_nodes:,} nodes"
 
 
-def comparisons(found: Sequence[SideResult]) -> str:
+def comparisons(results: Sequence[SideResult]) -> str:
     """Return the sides of comparisons, each relative to the first."""
     head = ("compared", "", "CPU µs", "times", "aim", "", "peak MB")
     rows = [
@@ -185,13 +185,13 @@ def comparisons(found: Sequence[SideResult]) -> str:
             verdict(one.times, one.aim),
             "" if one.peak_mb is None else str(one.peak_mb),
         )
-        for one in found
+        for one in results
     ]
     return table(rows, head, text_columns=2)
 
 
 def write_json(
-    found: Sequence[Measurement], beside: Sequence[SideResult], folder: Path, *, options: dict[str, object]
+    results: Sequence[Measurement], beside: Sequence[SideResult], folder: Path, *, options: dict[str, object]
 ) -> Path:
     """Write all measurements, with a description of the machine. Returns the file."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -199,7 +199,7 @@ def write_json(
     whole = {
         "machine": {"cores": os.cpu_count(), "platform": platform.platform(), "python": platform.python_version()},
         "options": options,
-        "measurements": [asdict(one) | {"aim_us": one.aim_us} for one in found],
+        "measurements": [asdict(one) | {"aim_us": one.aim_us} for one in results],
         "comparisons": [one._asdict() for one in beside],
     }
     path.write_text(json.dumps(whole, indent=1) + "\n")
@@ -213,7 +213,7 @@ def is_chosen(key: str, words: Sequence[str]) -> bool:
 
 def known_keys(chosen: Sequence[str], *, others: Sequence[str] = ()) -> tuple[Operation, ...]:
     """Return the chosen operations; none if only other keys are chosen. Raises ValueError."""
-    found = tuple(each for each in OPERATIONS if is_chosen(each.key, chosen))
-    if not found and not any(is_chosen(each, chosen) for each in others):
+    operations = tuple(each for each in OPERATIONS if is_chosen(each.key, chosen))
+    if not operations and not any(is_chosen(each, chosen) for each in others):
         raise ValueError(f"No operation begins with {', '.join(chosen)}: choose among {', '.join((*_BY_KEY, *others))}")
-    return found
+    return operations

@@ -68,8 +68,8 @@ class Client:
 
     def find(self, question: str, *, user: str = ADMIN, limit: int = 50) -> dict[str, object]:
         """Search."""
-        found = self.ask("GET", f"{SEARCH}?q={quote(question)}&limit={limit}", user=user)
-        answer: dict[str, object] = json.loads(found)
+        body = self.ask("GET", f"{SEARCH}?q={quote(question)}&limit={limit}", user=user)
+        answer: dict[str, object] = json.loads(body)
         return answer
 
 
@@ -133,10 +133,10 @@ def cost_line(title: str, costs: Sequence[Cost]) -> str:
     """Format the costs of a kind of query; `!` marks values over their targets."""
     cpu = sorted(each.cpu_ms for each in costs)
     figures = (statistics.median(cpu), cpu[int(len(cpu) * 0.99)], cpu[-1])
-    told = "  ".join(f"{ms:8.2f}{'!' if ms > aim else ' '}" for ms, aim in zip(figures, AIMS_MS, strict=True))
+    cells = "  ".join(f"{ms:8.2f}{'!' if ms > aim else ' '}" for ms, aim in zip(figures, AIMS_MS, strict=True))
     hits, bounded = statistics.mean(each.hits for each in costs), sum(each.bounded for each in costs)
     took = statistics.median(each.took_ms for each in costs)
-    return f"  {title:40} {told} {took:8.1f} {hits:6.1f} {bounded:6}"
+    return f"  {title:40} {cells} {took:8.1f} {hits:6.1f} {bounded:6}"
 
 
 def wait_until_idle(server: Server) -> None:
@@ -160,9 +160,9 @@ def costs(server: Server, lake: Lake, *, questions: int) -> None:
         for kind in KINDS:
             dice = random.Random(f"{kind.title} {user}")
             client.find("warm", user=user)
-            found = [searched(client, server, kind.make(lake, dice), user=user) for _ in range(questions)]
-            print(cost_line(f"{user}: {kind.title}", found), flush=True)
-            every += found
+            query_costs = [searched(client, server, kind.make(lake, dice), user=user) for _ in range(questions)]
+            print(cost_line(f"{user}: {kind.title}", query_costs), flush=True)
+            every += query_costs
         print(cost_line(f"{user}: all", every), flush=True)
 
 
@@ -223,7 +223,7 @@ class ChangedTables:
 def exactness(writer: Server, reader: Server, *, changes: int) -> None:
     """Make changes on one node, and compare the results of the next search on the other."""
     changed = ChangedTables(Client(writer), Client(reader))
-    asked = wrong = 0
+    searches = wrong = 0
     kinds: dict[str, int] = {}
     for _ in range(changes):
         questions, kind = changed.change()
@@ -231,13 +231,13 @@ def exactness(writer: Server, reader: Server, *, changes: int) -> None:
         for question, expected in questions.items():
             hits = changed.reader.find(question)["hits"]
             assert isinstance(hits, list)
-            found = [".".join(hit["path"]) for hit in hits]
-            asked += 1
-            if found != expected:
+            paths = [".".join(hit["path"]) for hit in hits]
+            searches += 1
+            if paths != expected:
                 wrong += 1
-                print(f"  WRONG after {kind}: '{question}' finds {found}, not {expected}", flush=True)
-    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    print(f"  {changes} changes on another node ({told}): {asked} searches, {wrong} wrong", flush=True)
+                print(f"  WRONG after {kind}: '{question}' finds {paths}, not {expected}", flush=True)
+    kind_counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    print(f"  {changes} changes on another node ({kind_counts}): {searches} searches, {wrong} wrong", flush=True)
 
 
 # ---------------------------------------------------------------------------------------- indexing and commits
@@ -301,9 +301,9 @@ def commits(client: Client, count: int, *, comment: bool = False) -> None:
 # ------------------------------------------------------------------------------------------------------- main
 
 
-def measured(store: str, folder: Path, given: argparse.Namespace) -> None:
+def measured(store: str, folder: Path, arguments: argparse.Namespace) -> None:
     """Measure one store."""
-    lake = Lake(given.objects)
+    lake = Lake(arguments.objects)
     with ExitStack() as stack:
         postgres = Postgres(folder / "pg") if store == "postgres" else None
         if postgres is not None:
@@ -322,10 +322,10 @@ def measured(store: str, folder: Path, given: argparse.Namespace) -> None:
             server = sides.enter_context(serving(place(f"commits_{name}"), environment))
             return server, Client(server)
 
-        if "commits" in given.parts:
+        if "commits" in arguments.parts:
             with ExitStack() as sides:
-                commit_costs(commit_side, rounds=given.rounds)
-        if not {"costs", "changes", "behind"} & set(given.parts):
+                commit_costs(commit_side, rounds=arguments.rounds)
+        if not {"costs", "changes", "behind"} & set(arguments.parts):
             return
         began, at = time.monotonic(), place("lake")
         with serving(at, {}) as server:
@@ -333,16 +333,18 @@ def measured(store: str, folder: Path, given: argparse.Namespace) -> None:
                 Client(server).ask("POST", path, body)
         plant_lake(at, lake)
         say(f"planted {lake.objects:,} objects in {store}: {time.monotonic() - began:.0f} s")
-        if {"costs", "changes"} & set(given.parts):
+        if {"costs", "changes"} & set(arguments.parts):
             with serving(at, {}) as one, serving(at, {}) as other:
-                if "costs" in given.parts:
-                    costs(one, lake, questions=given.questions)
-                if "changes" in given.parts:
-                    exactness(one, other, changes=given.changes)
-        if "behind" in given.parts:
+                if "costs" in arguments.parts:
+                    costs(one, lake, questions=arguments.questions)
+                if "changes" in arguments.parts:
+                    exactness(one, other, changes=arguments.changes)
+        if "behind" in arguments.parts:
             with ExitStack() as nodes:
                 first = nodes.enter_context(serving(at, OFF))
-                caught_up(first, changes=given.behind, environment=lambda env: nodes.enter_context(serving(at, env)))
+                caught_up(
+                    first, changes=arguments.behind, environment=lambda env: nodes.enter_context(serving(at, env))
+                )
 
 
 def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -357,20 +359,26 @@ def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="of commits with and without the index")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
     parser.add_argument("--data", type=Path, default=None, help="folder for the stores while it runs")
-    given = parser.parse_args(arguments)
-    if given.objects < 1_000 or min(given.questions, given.changes, given.behind, given.rounds) < 1:
+    parsed_arguments = parser.parse_args(arguments)
+    if (
+        parsed_arguments.objects < 1_000
+        or min(parsed_arguments.questions, parsed_arguments.changes, parsed_arguments.behind, parsed_arguments.rounds)
+        < 1
+    ):
         parser.error("--objects: at least 1,000; the other numbers: at least 1")
-    return given
+    return parsed_arguments
 
 
 def main() -> int:
     """Measure and print."""
-    given = options()
-    for store in given.stores:
-        print(f"{store}, {given.objects:,} objects", flush=True)
-        with tempfile.TemporaryDirectory(prefix="limnos-bench-", dir=given.data, ignore_cleanup_errors=True) as folder:
+    arguments = options()
+    for store in arguments.stores:
+        print(f"{store}, {arguments.objects:,} objects", flush=True)
+        with tempfile.TemporaryDirectory(
+            prefix="limnos-bench-", dir=arguments.data, ignore_cleanup_errors=True
+        ) as folder:
             try:
-                measured(store, Path(folder), given)
+                measured(store, Path(folder), arguments)
             except LoadError as error:
                 say(f"failed: {error}")
                 return 1

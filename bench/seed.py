@@ -284,13 +284,13 @@ class Forest:
 
     def principal(self, name: str) -> int:
         """Create a user."""
-        found = self.draw_id()
+        principal_id = self.draw_id()
         row: dict[str, Value] = {
-            "id": found, "metalake_id": self.metalake_id, "kind": int(Kind.USER), "name": name, "enabled": True, "deleted": 0,
+            "id": principal_id, "metalake_id": self.metalake_id, "kind": int(Kind.USER), "name": name, "enabled": True, "deleted": 0,
             "created_by": "bench", "created_at": self._now_ms,
         }  # fmt: skip
         self.filler.copy("principal", tuple(row), [tuple(row.values())])
-        return found
+        return principal_id
 
     def role(self, name: str, grants: Iterable[tuple[int, Kind, Privilege, bool]], *, held_by: int) -> None:
         """Create a role with its rules, held by one user."""
@@ -365,13 +365,13 @@ def plant(place: Place, shape: Shape) -> None:
 
 
 def _plant_crowds(forest: Forest, shape: Shape) -> list[int]:
-    found = []
+    namespace_ids = []
     for size in CROWDS:
         if size <= shape.nodes:
-            found.append(forest.namespace(forest.catalog_id, f"crowd{size}"))
+            namespace_ids.append(forest.namespace(forest.catalog_id, f"crowd{size}"))
             for number in range(size):
-                forest.bare_table(found[-1], crowd_table(number))
-    return found
+                forest.bare_table(namespace_ids[-1], crowd_table(number))
+    return namespace_ids
 
 
 def crowd_table(number: int) -> str:
@@ -384,10 +384,10 @@ def _plant_bulk(forest: Forest, root_id: int, shape: Shape) -> None:
     loaded = frozenset(deep_leaves(shape))
 
     def parent_of(levels: tuple[str, ...]) -> int:
-        found = known.get(levels)
-        if found is None:
-            found = known[levels] = forest.namespace(parent_of(levels[:-1]), levels[-1])
-        return found
+        namespace_id = known.get(levels)
+        if namespace_id is None:
+            namespace_id = known[levels] = forest.namespace(parent_of(levels[:-1]), levels[-1])
+        return namespace_id
 
     for number in range(shape.leaves):
         levels = shape.leaf(number)

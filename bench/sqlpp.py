@@ -49,9 +49,9 @@ def beside(
     """Measure both sides in turn. Prints and returns the ratio of their medians."""
     times: tuple[list[float], list[float]] = ([], [])
     for turn in range(warm + rounds):
-        for side, found in zip((ours, theirs), times, strict=True):
-            found.append(took_ms(partial(side, turn)))
-    one, other = (statistics.median(found[warm:]) for found in times)
+        for side, side_times in zip((ours, theirs), times, strict=True):
+            side_times.append(took_ms(partial(side, turn)))
+    one, other = (statistics.median(side_times[warm:]) for side_times in times)
     print(f"{name}: {one:.0f} ms, Spark's own {other:.0f} ms ({one / other:.2f}, aim 1.5)", flush=True)
     return one / other
 
@@ -105,15 +105,15 @@ def hogged(uri: str, token: str, *, objects: int, rounds: int) -> None:
     client = Client(uri, token)
     client.say(_FILLED.format("large", objects))
     list(_small(client, rounds=9))  # warm-up
-    told = {"alone": _percentile(_small(client, rounds=rounds))}
+    percentiles_ms = {"alone": _percentile(_small(client, rounds=rounds))}
     with _hog(uri, token) as running:
-        told["beside a hog"] = _percentile(_small(client, rounds=rounds))
-        held = running.is_alive()
+        percentiles_ms["beside a hog"] = _percentile(_small(client, rounds=rounds))
+        is_hog_alive = running.is_alive()
     client.close()
     print(
         "small queries, 95th percentile: "
-        + ", ".join(f"{name} {ms:.0f} ms" for name, ms in told.items())
-        + f" (aim 2,000); the hog went on all the while: {'yes' if held else 'no'}",
+        + ", ".join(f"{name} {ms:.0f} ms" for name, ms in percentiles_ms.items())
+        + f" (aim 2,000); the hog went on all the while: {'yes' if is_hog_alive else 'no'}",
         flush=True,
     )
 
@@ -129,8 +129,8 @@ def _small(client: Client, *, rounds: int) -> Iterator[float]:
 
 
 def _percentile(times: Iterator[float]) -> float:
-    found = sorted(times)
-    return found[min(len(found) - 1, int(len(found) * 0.95))]
+    sorted_times = sorted(times)
+    return sorted_times[min(len(sorted_times) - 1, int(len(sorted_times) * 0.95))]
 
 
 @contextmanager
@@ -182,10 +182,19 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--large", type=int, default=60_000, help="of the dataset whose objects a hog pairs")
     parser.add_argument("--rounds", type=int, default=20, help="turns, after some to warm up")
     parser.add_argument("--memory", default="1g", help="of the benchmark's own Spark")
-    given = parser.parse_args(arguments)
-    if min(given.objects, given.large, given.rounds, given.lookups, given.statements) < 1:
+    parsed_arguments = parser.parse_args(arguments)
+    if (
+        min(
+            parsed_arguments.objects,
+            parsed_arguments.large,
+            parsed_arguments.rounds,
+            parsed_arguments.lookups,
+            parsed_arguments.statements,
+        )
+        < 1
+    ):
         parser.error("numbers above 0")
-    return given
+    return parsed_arguments
 
 
 @contextmanager
@@ -202,53 +211,53 @@ def _server(env: Mapping[str, str] = MappingProxyType({})) -> Iterator[tuple[sta
                 client.close()
 
 
-def measured(given: argparse.Namespace) -> Iterator[str]:
+def measured(arguments: argparse.Namespace) -> Iterator[str]:
     """Measure the rows of single statements; yields lines as they come."""
-    rounds, objects = given.rounds, given.objects
+    rounds, objects = arguments.rounds, arguments.objects
     few = max(1, rounds // 4)
     rows: dict[str, Callable[[statements.Server], Iterator[str]]] = {
-        "lookup": partial(statements.lookup_lines, counts=(objects, given.many), times=given.lookups),
+        "lookup": partial(statements.lookup_lines, counts=(objects, arguments.many), times=arguments.lookups),
         "change": partial(statements.change_lines, objects=objects, times=rounds),
         "insert": partial(statements.insert_lines, rounds=few),
         "division": partial(statements.division_lines, rounds=few),
     }
-    chosen = [work for name, work in rows.items() if name in given.only]
+    chosen = [work for name, work in rows.items() if name in arguments.only]
     if chosen:
         with _server() as (server, _, _):
             for work in chosen:
                 server.client.say("DROP DATAVERSE bench IF EXISTS")
                 yield from work(server)
-    if "warm" in given.only:
+    if "warm" in arguments.only:
         began = time.perf_counter()
         with _server(statements.WARMS) as (server, _, _):
             yield from statements.warm_lines(server, started_at=began, ready_at=time.perf_counter())
-    if "memory" in given.only:
+    if "memory" in arguments.only:
         with _server() as (server, _, _):
-            yield from statements.memory_lines(server, statements=given.statements, objects=objects)
+            yield from statements.memory_lines(server, statements=arguments.statements, objects=objects)
 
 
-def compare(given: argparse.Namespace) -> None:
+def compare(arguments: argparse.Namespace) -> None:
     """Compare with Spark's own statements."""
     with _server() as (server, uri, token):
         server.client.say(_MADE)
-        definitions(server.client, rounds=given.rounds * 10)
-        server.client.say(_FILLED.format("points", given.objects))
-        hogged(uri, token, objects=given.large, rounds=given.rounds * 3)
-        settings = {"spark.driver.memory": given.memory, "spark.log.level": "ERROR"}
+        definitions(server.client, rounds=arguments.rounds * 10)
+        server.client.say(_FILLED.format("points", arguments.objects))
+        hogged(uri, token, objects=arguments.large, rounds=arguments.rounds * 3)
+        settings = {"spark.driver.memory": arguments.memory, "spark.log.level": "ERROR"}
         spark = session(uri, token=token, config=settings)
         try:
-            single(server.client, spark, objects=given.objects, rounds=given.rounds)
+            single(server.client, spark, objects=arguments.objects, rounds=arguments.rounds)
         finally:
             spark.stop()
 
 
 def main() -> int:
     """Measure and print."""
-    given = options()
-    for line in measured(given):
+    arguments = options()
+    for line in measured(arguments):
         print(line, flush=True)
-    if "compare" in given.only:
-        compare(given)
+    if "compare" in arguments.only:
+        compare(arguments)
     return 0
 
 

@@ -37,11 +37,11 @@ class Client:
         """Run statements and return the results. Raises Refused."""
         body = json.dumps({"statement": statement, **more})
         self._connection.request("POST", "/query/service", body, self._headers)
-        told = json.loads(self._connection.getresponse().read())
-        if told["status"] != "success":
-            raise StatementRefused(f"{statement[:80]}: {told.get('errors')}")
-        found: list[Any] = told.get("results", [])
-        return found
+        response = json.loads(self._connection.getresponse().read())
+        if response["status"] != "success":
+            raise StatementRefused(f"{statement[:80]}: {response.get('errors')}")
+        results: list[Any] = response.get("results", [])
+        return results
 
     def close(self) -> None:
         """Close the connection."""

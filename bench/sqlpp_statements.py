@@ -160,9 +160,9 @@ def division_lines(server: Server, *, rounds: int) -> Iterator[str]:
             'level': 'level ' || to_string(i * i % 23 % 5), 'price': i * 1.5}} FROM range(1, {SALES}) AS i);"""
     )
     expected = divided()
-    found = server.client.say(DIVISION)
-    if [each["id"] for each in found] != expected:
-        yield f"relational division: WRONG RESULT, {len(found)} and not {len(expected)} objects"
+    objects = server.client.say(DIVISION)
+    if [each["id"] for each in objects] != expected:
+        yield f"relational division: WRONG RESULT, {len(objects)} and not {len(expected)} objects"
     yield cost_of(server, lambda _: DIVISION, times=rounds, warm=1).line(
         f"relational division, {BUYERS} by {SALES:,} objects, {len(expected)} results", DIVISION_S
     )

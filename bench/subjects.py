@@ -91,8 +91,8 @@ async def measure_all(built: ServerNode, rounds: int) -> None:
         cold.append(await measured(built))
         await principal_add(admin, metalake="lake", kind=Kind.USER, name=f"another{number}")
         warm.append(await measured(built))
-    for word, found in (("nothing cached", cold), ("after another's change", warm)):
-        best = min(found)
+    for word, costs in (("nothing cached", cold), ("after another's change", warm)):
+        best = min(costs)
         print(f"{word}: {best[0]:.1f} ms of CPU, {best[1]:.1f} ms in one piece at most")
 
 
@@ -102,15 +102,15 @@ def main() -> None:
     parser.add_argument("--roles", type=int, default=ROLES)
     parser.add_argument("--rules", type=int, default=2, help="of each role")
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
         place = Place(Path(folder) / "sqlite", None)
         prepare(place, Shape(1_000), database_pid=None)
-        plant(place, roles=given.roles, rules=given.rules)
+        plant(place, roles=options.roles, rules=options.rules)
         with asyncio.Runner() as runner:
             built = build(load(flags={"server.data": str(place.data)}, file=None, environ={}).settings)
             try:
-                runner.run(measure_all(built, given.rounds))
+                runner.run(measure_all(built, options.rounds))
             finally:
                 runner.run(built.close())
 

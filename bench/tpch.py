@@ -77,38 +77,38 @@ def _phases(client: Client, run_id: str) -> dict[str, float]:
     return {f"{step.name} {phase}": value for step in seen.steps for phase, value in step.phases_s.items()}
 
 
-def measured(side: str, given: argparse.Namespace, *, place: Path) -> None:
+def measured(side: str, arguments: argparse.Namespace, *, place: Path) -> None:
     """Process all days on one side, and print a line of JSON for each, and one with the tables' content."""
     work: Side = (
-        plain if side == "plain" else (lambda trial, day: run(trial, ruled=side == "with", at_once=given.at_once))
+        plain if side == "plain" else (lambda trial, day: run(trial, ruled=side == "with", at_once=arguments.at_once))
     )
     with tempfile.TemporaryDirectory(dir=place) as temporary:
         data = Path(temporary).resolve() / "server"
         flags = ("--allow-root", temporary)
         with served(data, 1, *flags) as (pid, uri, _):
-            spark = session(uri, token=(data / "admin.token").read_text().strip(), config=_settings(given))
+            spark = session(uri, token=(data / "admin.token").read_text().strip(), config=_settings(arguments))
             try:
-                _side(spark, work, given, place=place, temporary=Path(temporary), pid=pid)
+                _side(spark, work, arguments, place=place, temporary=Path(temporary), pid=pid)
             finally:
                 spark.stop()
 
 
 def _side(
-    spark: SparkSession, work: Side, given: argparse.Namespace, *, place: Path, temporary: Path, pid: int
+    spark: SparkSession, work: Side, arguments: argparse.Namespace, *, place: Path, temporary: Path, pid: int
 ) -> None:
-    small = Trial(_directory(temporary / "small"), spark, deliveries=place / f"deliveries-{given.warm}")
+    small = Trial(_directory(temporary / "small"), spark, deliveries=place / f"deliveries-{arguments.warm}")
     for day in range(2):
         small.deliver(day)
         work(small, day=day)
     for table in TABLES:
         spark.sql(f"DROP TABLE {table} PURGE")
-    trial = Trial(_directory(temporary / "whole"), spark, deliveries=place / f"deliveries-{given.scale:g}")
-    for day in range(given.days + 1):
+    trial = Trial(_directory(temporary / "whole"), spark, deliveries=place / f"deliveries-{arguments.scale:g}")
+    for day in range(arguments.days + 1):
         trial.deliver(day)
         cpu, began = processes_s([pid, os.getpid()]), time.perf_counter()
         phases = work(trial, day=day)
         seconds, cpu = time.perf_counter() - began, processes_s([pid, os.getpid()]) - cpu
-        slowest = dict(sorted(phases.items(), key=lambda each: -each[1])[: given.slowest])
+        slowest = dict(sorted(phases.items(), key=lambda each: -each[1])[: arguments.slowest])
         print(json.dumps({"day": day, "seconds": seconds, "cpu_s": cpu, "phases": slowest}), flush=True)
     print(json.dumps({"rows": {table: _rows(spark, table) for table in TABLES}}), flush=True)
 
@@ -125,13 +125,13 @@ def _rows(spark: SparkSession, table: str) -> list[str]:
     return [str(each) for each in spark.sql(query).collect()[0]]
 
 
-def _settings(given: argparse.Namespace) -> dict[str, str]:
+def _settings(arguments: argparse.Namespace) -> dict[str, str]:
     return {
-        "spark.driver.memory": given.memory,
+        "spark.driver.memory": arguments.memory,
         "spark.log.level": "ERROR",
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(max(4, round(_SHUFFLE_AT_SCALE_1 * given.scale))),
+        "spark.sql.shuffle.partitions": str(max(4, round(_SHUFFLE_AT_SCALE_1 * arguments.scale))),
         "spark.ui.enabled": "false",
     }
 
@@ -157,32 +157,32 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def main() -> int:
     """Measure each side in its own process, and print."""
-    given = options()
-    if given.side:
-        measured(given.side, given, place=given.directory)
+    arguments = options()
+    if arguments.side:
+        measured(arguments.side, arguments, place=arguments.directory)
         return 0
     with tempfile.TemporaryDirectory(prefix="limnos-tpch-") as temporary:
-        place = (given.directory or Path(temporary)).resolve()
+        place = (arguments.directory or Path(temporary)).resolve()
         place.mkdir(parents=True, exist_ok=True)
-        deliveries(place / f"deliveries-{given.scale:g}", scale=given.scale, days=given.days)
-        deliveries(place / f"deliveries-{given.warm}", scale=given.warm, days=1)
-        told = {side: _by_itself(side, given, place=place) for side in given.sides}
-    _print(told)
+        deliveries(place / f"deliveries-{arguments.scale:g}", scale=arguments.scale, days=arguments.days)
+        deliveries(place / f"deliveries-{arguments.warm}", scale=arguments.warm, days=1)
+        lines_by_side = {side: _by_itself(side, arguments, place=place) for side in arguments.sides}
+    _print(lines_by_side)
     return 0
 
 
-def _by_itself(side: str, given: argparse.Namespace, *, place: Path) -> list[dict[str, object]]:
-    told = ("scale", "days", "warm", "memory", "slowest", "at_once")
-    words = [f"--{name.replace('_', '-')}={getattr(given, name)}" for name in told]
+def _by_itself(side: str, arguments: argparse.Namespace, *, place: Path) -> list[dict[str, object]]:
+    option_names = ("scale", "days", "warm", "memory", "slowest", "at_once")
+    words = [f"--{name.replace('_', '-')}={getattr(arguments, name)}" for name in option_names]
     command = [sys.executable, "-m", "bench.tpch", f"--side={side}", f"--directory={place}", *words]
     answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return [json.loads(line) for line in answer.stdout.splitlines() if line.startswith("{")]
 
 
-def _print(told: dict[str, list[dict[str, object]]]) -> None:
-    base = next(iter(told.values()))
+def _print(lines_by_side: dict[str, list[dict[str, object]]]) -> None:
+    base = next(iter(lines_by_side.values()))
     number: Callable[[object], float] = lambda each: float(str(each))  # noqa: E731
-    for side, lines in told.items():
+    for side, lines in lines_by_side.items():
         for line, first in zip(lines[:-1], base, strict=False):
             ratio = [number(line[key]) / number(first[key]) for key in ("seconds", "cpu_s")]
             print(
@@ -190,8 +190,12 @@ def _print(told: dict[str, list[dict[str, object]]]) -> None:
             )
             phases: dict[str, float] = line["phases"]  # type: ignore[assignment]
             print("    " + ", ".join(f"{name} {value:.1f}" for name, value in phases.items()))
-    same = all(lines[-1] == base[-1] for lines in told.values())
-    print("all sides hold the same rows" if same else f"the sides differ: {[lines[-1] for lines in told.values()]}")
+    same = all(lines[-1] == base[-1] for lines in lines_by_side.values())
+    print(
+        "all sides hold the same rows"
+        if same
+        else f"the sides differ: {[lines[-1] for lines in lines_by_side.values()]}"
+    )
 
 
 if __name__ == "__main__":

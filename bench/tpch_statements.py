@@ -44,11 +44,11 @@ def making(data: Path) -> Iterator[str]:
     for space in ("main.raw", RAW, "main.mart", MART):
         yield f"CREATE NAMESPACE IF NOT EXISTS {space}"
     for name in (*WHOLE, *KEYS, "lineitem"):
-        yield _made(f"{RAW}.{name}", f"SELECT * FROM {_file(data, name, day=0)}")
-    yield _made(f"{MART}.customer_history", _states())
+        yield _create_table(f"{RAW}.{name}", f"SELECT * FROM {_file(data, name, day=0)}")
+    yield _create_table(f"{MART}.customer_history", _states())
     for name, query in QUERIES.items():
         by = "PARTITIONED BY (o_month)" if name == "revenue_by_month" else ""
-        yield _made(f"{MART}.{name}", query.format(lines=f"{RAW}.lineitem"), by=by)
+        yield _create_table(f"{MART}.{name}", query.format(lines=f"{RAW}.lineitem"), by=by)
 
 
 def filling(data: Path, *, day: int, columns: dict[str, tuple[str, ...]]) -> Iterator[str]:
@@ -57,7 +57,7 @@ def filling(data: Path, *, day: int, columns: dict[str, tuple[str, ...]]) -> Ite
         yield f"INSERT OVERWRITE {RAW}.{name} SELECT * FROM {_file(data, name, day=0)}"
     for name, key in KEYS.items():
         source, table = f"(SELECT * FROM {_file(data, name, day=day)})", f"{RAW}.{name}"
-        yield _merged(table, source, key=key, columns=columns[table], gone="s.op = 'D'")
+        yield _merged(table, source, key=key, columns=columns[table], delete_condition="s.op = 'D'")
     yield f"INSERT INTO {RAW}.lineitem SELECT * FROM {_file(data, 'lineitem', day=day)}"
     yield f"INSERT INTO {MART}.customer_history {_states()}" if day == 0 else _history()
     revenue = f"{MART}.order_revenue"
@@ -71,17 +71,17 @@ def _file(data: Path, name: str, *, day: int) -> str:
     return f"parquet.`{data}/{name}/{day}.parquet`"
 
 
-def _made(table: str, query: str, *, by: str = "") -> str:
+def _create_table(table: str, query: str, *, by: str = "") -> str:
     return f"CREATE TABLE {table} USING iceberg {by} AS SELECT * FROM ({query}) WHERE false"
 
 
-def _merged(table: str, source: str, *, key: str, columns: tuple[str, ...], gone: str = "false") -> str:
+def _merged(table: str, source: str, *, key: str, columns: tuple[str, ...], delete_condition: str = "false") -> str:
     others = [each for each in columns if each != key]
     same = " AND ".join(f"t.{each} <=> s.{each}" for each in others)
-    delete = "" if gone == "false" else f"WHEN MATCHED AND {gone} THEN DELETE "
+    delete = "" if delete_condition == "false" else f"WHEN MATCHED AND {delete_condition} THEN DELETE "
     return (
         f"MERGE INTO {table} AS t USING {source} AS s ON t.{key} = s.{key} {delete}"
-        f"WHEN MATCHED AND NOT ({same}) THEN UPDATE SET * WHEN NOT MATCHED AND NOT ({gone}) THEN INSERT *"
+        f"WHEN MATCHED AND NOT ({same}) THEN UPDATE SET * WHEN NOT MATCHED AND NOT ({delete_condition}) THEN INSERT *"
     )
 
 

@@ -207,10 +207,10 @@ class ServerThread:
         asyncio.run_coroutine_threadsafe(asyncio.sleep(QUIET_S), self._loop).result(WAIT_S)
 
     def _answer(self) -> tuple[int, bytes]:
-        held = b""
-        while b"\r\n\r\n" not in held:
-            held += self._received()
-        head, _, body = held.partition(b"\r\n\r\n")
+        received_bytes = b""
+        while b"\r\n\r\n" not in received_bytes:
+            received_bytes += self._received()
+        head, _, body = received_bytes.partition(b"\r\n\r\n")
         status, *fields = head.decode("latin-1").split("\r\n")
         headers = {name.lower(): value for name, _, value in (field.partition(": ") for field in fields)}
         if headers.get("transfer-encoding") == "chunked":
@@ -340,7 +340,7 @@ def trace_all(data: Path, *, chosen: Sequence[str] = (), rounds: int = 5) -> Ite
 
 
 def _least(served: ServerThread, tracer: Tracer, way: Way, rounds: int) -> Trace:
-    found = []
+    traces = []
     for number in range(WARM + rounds):
         if way.before is not None:
             served.ask(way.before(number), user="user")
@@ -350,8 +350,8 @@ def _least(served: ServerThread, tracer: Tracer, way: Way, rounds: int) -> Trace
         served.settle()
         trace = tracer.end()
         if number >= WARM:
-            found.append(trace)
-    return min(found, key=lambda each: each.count)  # periodic work of the server only adds calls
+            traces.append(trace)
+    return min(traces, key=lambda each: each.count)  # periodic work of the server only adds calls
 
 
 def main() -> int:
@@ -361,22 +361,22 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="of which the one with the fewest calls stands")
     parser.add_argument("--top", type=int, default=10, help="the most called functions of each request")
     parser.add_argument("--json", type=Path, default=None, help="a file for all counts")
-    given = parser.parse_args()
+    options = parser.parse_args()
     logging.disable(logging.WARNING)
     counts: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
         try:
-            for way, trace in trace_all(Path(folder), chosen=given.ways, rounds=given.rounds):
+            for way, trace in trace_all(Path(folder), chosen=options.ways, rounds=options.rounds):
                 print(f"{way.key}: {way.title}: {trace.count} calls, {trace.files} files, {trace.up} up")
-                for (file, name), count in trace.calls.most_common(given.top):
+                for (file, name), count in trace.calls.most_common(options.top):
                     print(f"{count:8}  {name}  {file.removeprefix(ROOT)}")
                 named = {f"{file.removeprefix(ROOT)}:{name}": count for (file, name), count in trace.calls.items()}
                 counts[way.key] = {"calls": trace.count, "files": trace.files, "up": trace.up, "functions": named}
         except LoadError as error:
             print(f"failed: {error}", file=sys.stderr)
             return 1
-    if given.json is not None:
-        given.json.write_text(json.dumps(counts, indent=1))
+    if options.json is not None:
+        options.json.write_text(json.dumps(counts, indent=1))
     return 0
 
 

@@ -64,17 +64,17 @@ def ask(uri: str, token: str, path: str, body: object = None) -> bytes:
     with urllib.request.urlopen(
         urllib.request.Request(f"{uri}{path}", data=data, headers=headers), timeout=30
     ) as answer:
-        found: bytes = answer.read()
-        return found
+        content: bytes = answer.read()
+        return content
 
 
 def memory_mb(root: int) -> list[int]:
     """Return proportional memory of the server's processes in MB: shared pages count once."""
-    found = []
+    sizes_mb = []
     for pid in sorted(descendants([root])):
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        found.append(next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) // 1024)
-    return found
+        sizes_mb.append(next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) // 1024)
+    return sizes_mb
 
 
 def measured(pid: int, uri: str, token: str, *, method: str, connections: int, seconds: float) -> tuple[float, float]:
@@ -122,12 +122,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
+    options = parser.parse_args()
     best: dict[tuple[int, str, int], tuple[float, float]] = {}
     with tempfile.TemporaryDirectory(prefix="limnos-bench-") as folder:
         data = Path(folder) / "data"
-        for round_ in range(given.rounds):
-            for count in (1, given.workers):
+        for round_ in range(options.rounds):
+            for count in (1, options.workers):
                 with served(data, count) as (pid, uri, ready_s):
                     token = (data / "admin.token").read_text().strip()
                     if round_ == 0 and count == 1:
@@ -135,21 +135,21 @@ def main() -> None:
                         ask(uri, token, "/iceberg/v1/lake.main/namespaces/a/tables", {"name": "t", "schema": SCHEMA})
                     for method in ("HEAD", "GET"):
                         for connections in sorted({CONNECTIONS, CONNECTIONS * count}):
-                            found = measured(
-                                pid, uri, token, method=method, connections=connections, seconds=given.seconds
+                            cost = measured(
+                                pid, uri, token, method=method, connections=connections, seconds=options.seconds
                             )
                             key = (count, method, connections)
-                            best[key] = min(best.get(key, found), found)
+                            best[key] = min(best.get(key, cost), cost)
                     if round_ == 0:
                         print(f"{count} worker(s): ready in {ready_s:.2f} s, memory (PSS MB) {memory_mb(pid)}")
         for method in ("HEAD", "GET"):
             one, one_rate = best[1, method, CONNECTIONS]
-            for connections in (CONNECTIONS, CONNECTIONS * given.workers):
-                more, rate = best[given.workers, method, connections]
+            for connections in (CONNECTIONS, CONNECTIONS * options.workers):
+                more, rate = best[options.workers, method, connections]
                 print(f"{method} table: {one:.1f} µs with 1 worker at {CONNECTIONS} connections, {more:.1f} with "
-                      f"{given.workers} at {connections // given.workers} each: {more / one:.2f} × "
+                      f"{options.workers} at {connections // options.workers} each: {more / one:.2f} × "
                       f"({one_rate:.0f} and {rate:.0f} requests/s beside the load generator)")  # fmt: skip
-        with served(data, given.workers) as (pid, uri, _):
+        with served(data, options.workers) as (pid, uri, _):
             seconds, tried, refused = comes_back(pid, uri)
         print(
             f"killed worker: another answers after {seconds:.2f} s; {tried} new connections meanwhile, {refused} refused"

@@ -57,7 +57,7 @@ def signing_in(folder: Path) -> Iterator[Sequence[Comparison]]:
     with ExitStack() as stack:
         issuer = stack.enter_context(issuing())
         oidc = {"LIMNOS__OIDC__ISSUER": issuer.url, "LIMNOS__OIDC__AUDIENCES": AUDIENCE}
-        found = []
+        comparisons = []
         for key, title, env in (
             ("signing-kept", "HEAD table", {}),
             ("signing-built", "HEAD table, no answer kept", {"LIMNOS__SERVER__KEPT_BYTES_MAX": "0"}),
@@ -68,11 +68,13 @@ def signing_in(folder: Path) -> Iterator[Sequence[Comparison]]:
                 ("by an API token", reads(server, "HEAD")),
                 ("by an issuer's token", reads(server, "HEAD", token=issuer.token("admin"))),
             )
-            found.append(Comparison(key, title, tuple(asked(server, *each) for each in sides), (None, 1.1)))
-        yield found
+            comparisons.append(
+                Comparison(key, title, tuple(repeat_requests(server, *each) for each in sides), (None, 1.1))
+            )
+        yield comparisons
 
 
-def asked(server: ComparedServer, title: str, requests: Sequence[bytes]) -> Side:
+def repeat_requests(server: ComparedServer, title: str, requests: Sequence[bytes]) -> Side:
     """Return a side that repeats the same requests."""
     return Side(title, lambda seconds: server.cost(requests, seconds=seconds))
 
@@ -89,7 +91,7 @@ def audited(folder: Path) -> Iterator[Sequence[Comparison]]:
         }
         for server in servers.values():
             tables_made(server)
-        lines = Side("of audit changes", lambda seconds: _told(servers["changes"], seconds=seconds))
+        lines = Side("of audit changes", lambda seconds: _measure_audit(servers["changes"], seconds=seconds))
         yield [
             Comparison("audit-lines", "a change becomes a line", (lines,), (None,)),
             *(
@@ -111,8 +113,8 @@ def _audited(server: ComparedServer, mode: str, key: str) -> Side:
     if key == "create":
         return Side(title, lambda seconds: server.cost(_creates(server), seconds=seconds, once=True))
     if key == "commit":
-        return asked(server, title, _commits(server))
-    return asked(server, title, reads(server, "HEAD" if key == "head" else "GET"))
+        return repeat_requests(server, title, _commits(server))
+    return repeat_requests(server, title, reads(server, "HEAD" if key == "head" else "GET"))
 
 
 def _creates(server: ComparedServer) -> list[bytes]:
@@ -131,12 +133,12 @@ def _commits(server: ComparedServer) -> list[bytes]:
     ]
 
 
-def _told(server: ComparedServer, *, seconds: float) -> float:
+def _measure_audit(server: ComparedServer, *, seconds: float) -> float:
     """Commit for some seconds, and collect the audit lines by reading the audit. Returns CPU µs per commit."""
 
     def newest() -> int:
-        found = json.loads(server.ask("/api/limnos/v1/audit?limit=1&action=commit"))["lines"]
-        return int(found[0]["revision"]) if found else 0
+        lines = json.loads(server.ask("/api/limnos/v1/audit?limit=1&action=commit"))["lines"]
+        return int(lines[0]["revision"]) if lines else 0
 
     before = newest()
     server.cost(_commits(server), seconds=seconds)
@@ -163,7 +165,7 @@ def vended(folder: Path) -> Iterator[Sequence[Comparison]]:
             tables_made(server, prefix)
             delegated = ("X-Iceberg-Access-Delegation: vended-credentials",)
             sides = tuple(
-                asked(server, title, reads(server, "GET", more=more, at=f"{prefix}/namespaces/a/tables"))
+                repeat_requests(server, title, reads(server, "GET", more=more, at=f"{prefix}/namespaces/a/tables"))
                 for title, more in (("without credentials", ()), ("with credentials, cached", delegated))
             )
             yield [Comparison("vended-load", "load table of an object store, 6 KB", sides, (None, None))]
@@ -180,7 +182,7 @@ def planned(folder: Path) -> Iterator[Sequence[Comparison]]:
     """Compare scan plans of 1,000 and of 10,000 files, new and repeated."""
     with ComparedServer(folder / "planned", {}) as server:
         server.ask(f"{PREFIX}/namespaces", {"namespace": ["a"]})
-        found = []
+        comparisons = []
         for count in (1_000, 10_000):
             name = f"files{count}"
             _table_of_files(server, name, count=count)
@@ -190,8 +192,8 @@ def planned(folder: Path) -> Iterator[Sequence[Comparison]]:
                 Side(title, lambda _, work=work: server.own_cost(work, times=1), server.peak_mb)
                 for title, work in (("planned", scan.begin), ("told again", scan.again))
             )
-            found.append(Comparison(f"plan-{count}", f"scan of {count:,} files", sides, (None, 1.1)))
-        yield found
+            comparisons.append(Comparison(f"plan-{count}", f"scan of {count:,} files", sides, (None, 1.1)))
+        yield comparisons
 
 
 class Scans:
@@ -220,16 +222,18 @@ class Scans:
             self.begin()
 
     def _fetch(self, plan: dict[str, list[object]]) -> None:
-        told = len(plan["file-scan-tasks"])
+        task_count = len(plan["file-scan-tasks"])
         for task in plan.get("plan-tasks", ()):
-            told += len(json.loads(self._server.ask(f"{self._path}/tasks", {"plan-task": task}))["file-scan-tasks"])
-        assert told == self._count, plan
+            task_count += len(
+                json.loads(self._server.ask(f"{self._path}/tasks", {"plan-task": task}))["file-scan-tasks"]
+            )
+        assert task_count == self._count, plan
 
 
 def _table_of_files(server: ComparedServer, name: str, *, count: int) -> None:
     """Create a table with a snapshot of some files, each with counts and bounds of ten columns."""
-    made = json.loads(server.ask(TABLES, new_table(name, width=COLUMNS)))["metadata"]
-    place = str(made["location"])
+    metadata = json.loads(server.ask(TABLES, new_table(name, width=COLUMNS)))["metadata"]
+    place = str(metadata["location"])
     folder = _path_of(place)
     manifests = []
     for first in range(0, count, FILES_OF_MANIFEST):
@@ -242,7 +246,7 @@ def _table_of_files(server: ComparedServer, name: str, *, count: int) -> None:
         manifests.append(listed(f"{place}/metadata/m{first}.avro", data, added_files_count=FILES_OF_MANIFEST))
     (folder / "metadata" / "snap-1.avro").write_bytes(manifest_list(manifests))
     snapshot = {
-        "snapshot-id": 1, "sequence-number": 1, "timestamp-ms": made["last-updated-ms"] + 1, "manifest-list": f"{place}/metadata/snap-1.avro",
+        "snapshot-id": 1, "sequence-number": 1, "timestamp-ms": metadata["last-updated-ms"] + 1, "manifest-list": f"{place}/metadata/snap-1.avro",
         "summary": {"operation": "append"}, "schema-id": 0,
     }  # fmt: skip
     updates = [

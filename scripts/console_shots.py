@@ -217,8 +217,8 @@ def fill_files(server: LakeServer) -> None:
         server.ask("POST", f"{lake}/catalogs", body)
     server.ask("POST", f"{lake}/catalogs/files/schemas", {"name": "raw"})
     comment = "Daily files of the three airports, as delivered"
-    made = server.ask("POST", f"{lake}/catalogs/files/schemas/raw/filesets", {"name": "scans", "comment": comment})
-    top = Path(str(made["fileset"]["storageLocation"]).removeprefix("file://"))
+    response = server.ask("POST", f"{lake}/catalogs/files/schemas/raw/filesets", {"name": "scans", "comment": comment})
+    top = Path(str(response["fileset"]["storageLocation"]).removeprefix("file://"))
     for day in range(1, 4):
         (top / f"day=2026-11-0{day}/part").mkdir(parents=True)
         (top / f"day=2026-11-0{day}/part/flights.csv").write_text("flight,airport\n1,OSL\n")
@@ -425,7 +425,7 @@ def shoot(server: LakeServer, into: Path, *, only: str, widths: tuple[int, ...])
     """Write the screenshots."""
     from playwright.sync_api import sync_playwright
 
-    found = os.environ.get("LIMNOS_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    chromium_path = os.environ.get("LIMNOS_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     arguments = [
         "--disable-quic",
         "--no-first-run",
@@ -434,7 +434,9 @@ def shoot(server: LakeServer, into: Path, *, only: str, widths: tuple[int, ...])
         "--disable-sync",
     ]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=arguments, chromium_sandbox=os.geteuid() != 0)
+        browser = playwright.chromium.launch(
+            executable_path=chromium_path, args=arguments, chromium_sandbox=os.geteuid() != 0
+        )
         for user, scheme, width in itertools.product(USER_PAGES, SCHEMES, widths):
             pages = [name for name in USER_PAGES[user] if not only or name in only.split(",")]
             if pages or (user == "admin" and only == "sign-in"):
@@ -449,7 +451,7 @@ def shoot_pages(
 ) -> None:
     """Write the screenshots of one user's pages; with those of the administrator also that of the sign-in page."""
     page = context.new_page()
-    page.on("console", lambda told: print("console:", told.text))
+    page.on("console", lambda message: print("console:", message.text))
     page.on("pageerror", lambda error: print("error:", error))
     page.goto(server.url + "/console/")
     if user == "admin":

@@ -88,27 +88,27 @@ def _statuses(name: str, code: str, package: str) -> str:
 def metric_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
     """Return one row per `Counter("limnos_…", "help", (labels))` and the like: name, kind, labels, help."""
     rows = [
-        (name, call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func), labels, told)
+        (name, call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func), labels, help_text)
         for _, tree in parsed
         for call in ast.walk(tree)
         if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in METRIC_CLASSES
-        for name, told, labels in _metric(call)
+        for name, help_text, labels in _metric(call)
     ]
     return [
-        f"| `{name}` | {kind.lower()} | {', '.join(f'`{label}`' for label in labels)} | {_cell(told)} |"
-        for name, kind, labels, told in sorted(rows)
+        f"| `{name}` | {kind.lower()} | {', '.join(f'`{label}`' for label in labels)} | {_cell(help_text)} |"
+        for name, kind, labels, help_text in sorted(rows)
     ]
 
 
 def key_rows(file: Record) -> list[str]:
     """Return a heading and a table for each record of a pipeline's file, the outer ones first."""
     lines: list[str] = []
-    told: set[str] = set()
+    listed_names: set[str] = set()
     waiting = [file]
     for record in waiting:  # grows during the iteration
-        if record.name in told:
+        if record.name in listed_names:
             continue
-        told.add(record.name)
+        listed_names.add(record.name)
         lines += [
             "",
             f"### {record.name[0].upper()}{record.name[1:]}",
@@ -168,7 +168,7 @@ def statement_rows() -> list[str]:
     rows = []
     for words, kind in sorted(statement_kinds()):
         does = ", ".join(f"`{action.word}`" for action in kind.takes) or "nothing"
-        takes = "; ".join(dict.fromkeys(_told(POLICY[action]) for action in kind.takes)) or "membership"
+        takes = "; ".join(dict.fromkeys(_describe_rule(POLICY[action]) for action in kind.takes)) or "membership"
         rows.append(f"| {words} | {does} | {takes} |")
     return rows
 
@@ -186,11 +186,11 @@ def kind_rows() -> list[str]:
         row = KIND_TABLE[kind]
         catalogs = tuple("any" if each == ANY_CATALOG else each for each in row.catalogs or ())
         privileges = tuple(word.upper() for word in row.privileges or ())
-        shown = (
+        aspects = (
             row.gravitino, row.name_space, catalogs, privileges, row.owned, row.attachable, row.protected, row.restricted, row.trash,
             bool(row.export), row.transactions, row.sqlpp,
         )  # fmt: skip
-        rows.append(f"| {kind.word.replace('_', ' ')} | {' | '.join(map(_aspect, shown))} |")
+        rows.append(f"| {kind.word.replace('_', ' ')} | {' | '.join(map(_aspect, aspects))} |")
     return rows
 
 
@@ -204,7 +204,7 @@ def _aspect(value: object) -> str:
     return ", ".join(each if each == "any" else f"`{each}`" for each in words)
 
 
-def _told(rule: Rule) -> str:
+def _describe_rule(rule: Rule) -> str:
     """Return the privileges in a rule, without those of use, and then the owners in it."""
     words = dict.fromkeys(re.findall(r"<Privilege\.(\w+)", repr(rule)))
     owners = sorted(set(re.findall(r"<Kind\.(\w+)", repr(rule))), key=lambda name: -Kind[name])
@@ -247,8 +247,8 @@ def pages() -> dict[Path, str]:
     ]  # fmt: skip
     tables["reference/settings.md"] = reference().rstrip("\n").split("\n")
     docs = ROOT / "docs"
-    found = {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}
-    return found | {ROOT / "src" / "limnos" / "pipeline" / "schema.json": build_schema_text()}
+    page_texts = {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}
+    return page_texts | {ROOT / "src" / "limnos" / "pipeline" / "schema.json": build_schema_text()}
 
 
 def function_rows() -> list[str]:
@@ -261,7 +261,7 @@ def function_rows() -> list[str]:
         most = "…" if function.most == ANY_NUMBER else str(function.most)
         count = most if str(function.least) == most else f"{function.least}–{most}"
         families.setdefault(function.family, []).append(f"{', '.join(names)} ({count})")
-    return [f"| {family} | {'; '.join(sorted(found))} |" for family, found in sorted(families.items())]
+    return [f"| {family} | {'; '.join(sorted(entries))} |" for family, entries in sorted(families.items())]
 
 
 def _head(page: Path) -> str:

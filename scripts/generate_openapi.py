@@ -223,29 +223,29 @@ def _body_of(functions: tuple[FunctionType, ...]) -> object | None:
 
 def parameters_of(route: Route[Handler], known: HandlerFacts) -> list[Json]:
     """Return the parameters of an operation: segments of its path, then its query parameters."""
-    found: list[Json] = [
+    parameters: list[Json] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in _PARAMETER.findall(route.path)
     ]
     if known.keyed:
-        found.append(KEY)
+        parameters.append(KEY)
     flags = {name for name, kind in read_of(known).items() if kind == "_flag"}
     for name in (*route.query, *route.query_ignored):
         shape: Json = {"type": "boolean" if name in flags else "string"}
         if name in route.query_repeatable:
             shape = {"type": "array", "items": shape}
-        found.append({"name": name, "in": "query", "schema": shape})
-    return found
+        parameters.append({"name": name, "in": "query", "schema": shape})
+    return parameters
 
 
 def read_of(known: HandlerFacts) -> dict[str, str]:
     """Return the query parameters that a handler reads, each with how: `_flag`, `_raw`, `_each`, or as text."""
-    found: dict[str, str] = {}
+    query_kinds: dict[str, str] = {}
     for function in known.functions:
-        found |= {name: kind for kind, name in _QUERY.findall(source_of(function))}
-        found |= dict.fromkeys(_FLAG.findall(source_of(function)), "_flag")
-        found |= {name: "" for name in _HELPED.findall(source_of(function)) if name not in found}
-    return found
+        query_kinds |= {name: kind for kind, name in _QUERY.findall(source_of(function))}
+        query_kinds |= dict.fromkeys(_FLAG.findall(source_of(function)), "_flag")
+        query_kinds |= {name: "" for name in _HELPED.findall(source_of(function)) if name not in query_kinds}
+    return query_kinds
 
 
 def statuses_of(protocol: Protocol, route: Route[Handler], known: HandlerFacts) -> list[int]:
@@ -282,8 +282,10 @@ def contents_of(route: Route[Handler], known: HandlerFacts) -> list[str]:
     if route.operation in CONTENTS:
         return CONTENTS[route.operation]
     named = [function.__globals__.get(name) for function in known.functions for name in function.__code__.co_names]
-    found = [header[1].decode() for header in named if isinstance(header, tuple) and header[:1] == (b"content-type",)]
-    return list(dict.fromkeys(kind.partition(";")[0] for kind in found)) or [JSON]
+    content_types = [
+        header[1].decode() for header in named if isinstance(header, tuple) and header[:1] == (b"content-type",)
+    ]
+    return list(dict.fromkeys(kind.partition(";")[0] for kind in content_types)) or [JSON]
 
 
 def operation_of(protocol: Protocol, route: Route[Handler], refs: dict[object, Json]) -> Json:
@@ -293,25 +295,25 @@ def operation_of(protocol: Protocol, route: Route[Handler], refs: dict[object, J
         (inspect.getdoc(known.functions[0]) or "").partition("\n\n")[0].replace("\n", " ").replace("{kind}", known.word)
     )
     prefixed = protocol.name != "iceberg" or "{prefix}" in route.path or route.path == "/config"
-    told: Json = {
+    operation: Json = {
         "operationId": route.operation if prefixed else f"{route.operation}-default-catalog",
         "summary": summary,
         "parameters": parameters_of(route, known),
     }
     if (body := _body_told(protocol, route, known, refs)) is not None:
-        told["requestBody"] = body
+        operation["requestBody"] = body
     if route.operation in protocol.anonymous:
-        told["security"] = []
-    shown: Json = {kind: {"schema": {} if kind == JSON else {"type": "string"}} for kind in contents_of(route, known)}
-    told["responses"] = {
-        str(status): _success(status, shown)
+        operation["security"] = []
+    content: Json = {kind: {"schema": {} if kind == JSON else {"type": "string"}} for kind in contents_of(route, known)}
+    operation["responses"] = {
+        str(status): _success(status, content)
         if status < 400 or route.method == "HEAD"
         else _failure(status, "OAuthError")
         if route.takes == "form"
         else {"$ref": f"#/components/responses/{status}"}
         for status in statuses_of(protocol, route, known)
     }
-    return told
+    return operation
 
 
 def _body_told(protocol: Protocol, route: Route[Handler], known: HandlerFacts, refs: dict[object, Json]) -> Json | None:
@@ -334,16 +336,16 @@ def _needs_fields(shape: object) -> bool:
     return isinstance(shape, type) and any(field.required for field in msgspec.structs.fields(shape))
 
 
-def _success(status: int, shown: Json) -> Json:
-    return {"description": MEANINGS[status]} | ({"content": shown} if shown and 200 <= status < 300 else {})
+def _success(status: int, content: Json) -> Json:
+    return {"description": MEANINGS[status]} | ({"content": content} if content and 200 <= status < 300 else {})
 
 
 def _failure(status: int, shape: str = "Error") -> Json:
-    told: Json = {"description": MEANINGS[status]}
+    response: Json = {"description": MEANINGS[status]}
     if status in (429, 503):
-        told["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
-    told["content"] = {JSON: {"schema": {"$ref": REF.format(name=shape)}}}
-    return told
+        response["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
+    response["content"] = {JSON: {"schema": {"$ref": REF.format(name=shape)}}}
+    return response
 
 
 def _any_json(shape: type) -> Json:
@@ -402,12 +404,14 @@ def documents() -> dict[Path, str]:
 def main(*, check: bool) -> int:
     """Write the documents, or with `--check` only report the outdated ones; returns the exit code."""
     FOLDER.mkdir(exist_ok=True)
-    found = documents()
-    behind = [path for path, text in found.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    document_texts = documents()
+    behind = [
+        path for path, text in document_texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
     for path in behind:
         print(f"{path.relative_to(ROOT)}: {'behind the code; run `make docs`' if check else 'written'}")
         if not check:
-            path.write_text(found[path], encoding="utf-8")
+            path.write_text(document_texts[path], encoding="utf-8")
     return 1 if check and behind else 0
 
 

@@ -27,12 +27,14 @@ def tags() -> tuple[str, str]:
     return ("manylinux" if platform.libc_ver()[0] == "glibc" else "musllinux"), machine
 
 
-def wheel_of(index: str, version: str, wanted: tuple[str, str]) -> tuple[str, str]:
+def wheel_of(index: str, version: str, wheel_tags: tuple[str, str]) -> tuple[str, str]:
     """Return URL and SHA-256 of the wheel with the wanted tags. Raises SystemExit if there is none."""
     for url, name, sha256 in LINK.findall(index):
-        if name.startswith(f"uv-{version}-") and name.endswith(".whl") and all(tag in name for tag in wanted):
+        if name.startswith(f"uv-{version}-") and name.endswith(".whl") and all(tag in name for tag in wheel_tags):
             return urljoin(INDEX, url), sha256
-    message = f"get_uv: PyPI has no uv {version} for {' '.join(wanted)}; install python3-venv or pip, then try again"
+    message = (
+        f"get_uv: PyPI has no uv {version} for {' '.join(wheel_tags)}; install python3-venv or pip, then try again"
+    )
     raise SystemExit(message)
 
 

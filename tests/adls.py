@@ -110,29 +110,29 @@ class AdlsServer:
     @property
     def by_program(self) -> dict[str, str]:
         """Catalog properties that access the store as an application of the account."""
-        told = {"adls.tenant-id": TENANT, "adls.client-id": PROGRAM, "adls.client-secret": SECRET}
-        return {"adls.account-host": self.host, "adls.vended-credentials-enabled": "true", **told}
+        credentials = {"adls.tenant-id": TENANT, "adls.client-id": PROGRAM, "adls.client-secret": SECRET}
+        return {"adls.account-host": self.host, "adls.vended-credentials-enabled": "true", **credentials}
 
-    def may(self, words: dict[str, str], wanted: str, path: str) -> bool:
+    def may(self, words: dict[str, str], permissions: str, path: str) -> bool:
         """Return whether a signature permits one of some permissions on a path."""
         depth = int(words["sdd"]) if words.get("sr") == "d" else 0
         parts = path.split("/")
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        found = (
-            0 < depth <= len(parts) - (wanted == "l")  # a prefix without a slash lists siblings, too
+        permitted = (
+            0 < depth <= len(parts) - (permissions == "l")  # a prefix without a slash lists siblings, too
             and self._signs(words, "/".join(parts[:depth]))
             and words["st"] <= now < words["se"]
-            and bool(set(wanted) & set(words["sp"]))
+            and bool(set(permissions) & set(words["sp"]))
         )
-        if not found:
-            self.refused.append(f"{wanted} {path}")
-        return found
+        if not permitted:
+            self.refused.append(f"{permissions} {path}")
+        return permitted
 
     def _signs(self, words: dict[str, str], directory: str) -> bool:
         place = {"@": f"/blob/{ACCOUNT}/{CONTAINER}/{directory}"}
         names, key = (_SIGNED_BY_LENT, self.lent_key) if "skoid" in words else (_SIGNED_BY_KEY, self.key)
-        told = "\n".join((place | words).get(name, "") for name in names)
-        mark = hmac.new(base64.b64decode(key), told.encode(), hashlib.sha256).digest()
+        signed_text = "\n".join((place | words).get(name, "") for name in names)
+        mark = hmac.new(base64.b64decode(key), signed_text.encode(), hashlib.sha256).digest()
         return hmac.compare_digest(base64.b64encode(mark).decode(), words.get("sig", ""))
 
 
@@ -145,15 +145,15 @@ def adls(folder: Path) -> Iterator[AdlsServer]:
     context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
     # aiohttp creates its context at import, and reads no environment settings afterwards.
     aiohttp.connector._SSL_CONTEXT_VERIFIED.load_verify_locations(authority.file)  # type: ignore[union-attr]
-    found = AdlsServer(authority=authority.file)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": found}))
+    store = AdlsServer(authority=authority.file)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": store}))
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    found.host = f"localhost:{server.server_address[1]}"
+    store.host = f"localhost:{server.server_address[1]}"
     try:
-        yield found
+        yield store
     finally:
         server.shutdown()
         server.server_close()
@@ -170,8 +170,8 @@ class _Handler(BaseHTTPRequestHandler):
     def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
         """Send an answer. Underscores in header names become hyphens; a HEAD request gets no body."""
         self.send_response(status)
-        told = {"content_length": str(len(body)), "content_type": "application/octet-stream"} | headers
-        for name, value in told.items():
+        all_headers = {"content_length": str(len(body)), "content_type": "application/octet-stream"} | headers
+        for name, value in all_headers.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         if self.command != "HEAD":
@@ -188,12 +188,12 @@ class _Handler(BaseHTTPRequestHandler):
         path = unquote(urlsplit(self.path).path).removeprefix(f"/{CONTAINER}").lstrip("/")
         return self.query.get("prefix", "") if self.query.get("comp") == "list" else path
 
-    def is_refused(self, wanted: str) -> bool:
+    def is_refused(self, permissions: str) -> bool:
         """Refuse requests that the signature does not permit, and callers without a signature or the account's key."""
-        told = self.headers.get("authorization", "")
+        authorization = self.headers.get("authorization", "")
         words = self.query
-        own = told.startswith(f"SharedKey {ACCOUNT}:") or told == "Bearer own"
-        if own or ("sig" in words and self.store.may(words, wanted, self.place)):
+        own = authorization.startswith(f"SharedKey {ACCOUNT}:") or authorization == "Bearer own"
+        if own or ("sig" in words and self.store.may(words, permissions, self.place)):
             return False
         self.answer(403, x_ms_error_code="AuthorizationPermissionMismatch")
         return True
@@ -207,8 +207,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.store.away:
             return self.answer(self.store.away, b"{}", content_type="application/json")
         if self.path.endswith("/oauth2/v2.0/token"):
-            told = {key: values[0] for key, values in parse_qs(body).items()}
-            if (told["client_id"], told["client_secret"]) != (PROGRAM, SECRET):
+            fields = {key: values[0] for key, values in parse_qs(body).items()}
+            if (fields["client_id"], fields["client_secret"]) != (PROGRAM, SECRET):
                 return self.answer(401, b'{"error": "invalid_client"}', content_type="application/json")
             token = {"access_token": "own", "token_type": "Bearer", "expires_in": 3600}
             return self.answer(200, json.dumps(token).encode(), content_type="application/json")
@@ -244,12 +244,12 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path.endswith("/.well-known/openid-configuration"):
             base = f"https://{self.store.host}/{TENANT}"
-            told = {
+            document = {
                 "issuer": f"{base}/v2.0",
                 "authorization_endpoint": f"{base}/authorize",
                 "token_endpoint": f"{base}/oauth2/v2.0/token",
             }
-            return self.answer(200, json.dumps(told).encode(), content_type="application/json")
+            return self.answer(200, json.dumps(document).encode(), content_type="application/json")
         if self.query.get("comp") == "list":
             return None if self.is_refused("l") else self.answer(200, self.listed(), content_type="application/xml")
         if self.is_refused("r"):
@@ -281,18 +281,18 @@ class _Handler(BaseHTTPRequestHandler):
     def listed(self) -> bytes:
         """List names below a prefix, and common prefixes up to the delimiter."""
         prefix, sign = self.place, self.query.get("delimiter", "")
-        found = [each for each in sorted(self.store.files) if each.startswith(prefix)]
+        names = [each for each in sorted(self.store.files) if each.startswith(prefix)]
         folded = sorted(
-            {each[: each.index(sign, len(prefix)) + 1] for each in found if sign and sign in each[len(prefix) :]}
+            {each[: each.index(sign, len(prefix)) + 1] for each in names if sign and sign in each[len(prefix) :]}
         )
-        told = "".join(
+        entries_xml = "".join(
             f"<Blob><Name>{escape(each)}</Name><Properties><Content-Length>{len(self.store.files[each])}</Content-Length>"
             "<Last-Modified>Thu, 01 Jan 2026 00:00:00 GMT</Last-Modified><Etag>e</Etag><BlobType>BlockBlob</BlobType></Properties></Blob>"
-            for each in found
+            for each in names
             if not sign or sign not in each[len(prefix) :]
         )
-        told += "".join(f"<BlobPrefix><Name>{escape(each)}</Name></BlobPrefix>" for each in folded)
-        return f"<?xml version='1.0'?><EnumerationResults ContainerName='{CONTAINER}'><Blobs>{told}</Blobs><NextMarker/></EnumerationResults>".encode()
+        entries_xml += "".join(f"<BlobPrefix><Name>{escape(each)}</Name></BlobPrefix>" for each in folded)
+        return f"<?xml version='1.0'?><EnumerationResults ContainerName='{CONTAINER}'><Blobs>{entries_xml}</Blobs><NextMarker/></EnumerationResults>".encode()
 
 
 def _about(data: bytes) -> dict[str, str]:

@@ -20,10 +20,10 @@ class Authority:
     def __init__(self, directory: Path, name: str = "Authority of a test") -> None:
         self._name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
         self._key = ec.generate_private_key(ec.SECP256R1())
-        made = self._builder(self._name, self._key, starts=-1, ends=3_000)
-        made = made.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        builder = self._builder(self._name, self._key, starts=-1, ends=3_000)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         self.file = directory / f"{name.replace(' ', '-')}.pem"
-        self.file.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        self.file.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
     def give(self, certificate: Path, key: Path, *, starts: float = -1, ends: float = 30, rsa_key: bool = False) -> int:
         """Write a certificate and key for localhost, each atomically.
@@ -37,9 +37,9 @@ class Authority:
         )
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-        made = self._builder(name, own, starts=starts, ends=ends)
-        made = made.add_extension(x509.SubjectAlternativeName(names), critical=False)
-        signed = made.sign(self._key, hashes.SHA256())
+        builder = self._builder(name, own, starts=starts, ends=ends)
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        signed = builder.sign(self._key, hashes.SHA256())
         put(key, text_of(own))
         put(certificate, signed.public_bytes(serialization.Encoding.PEM))
         return signed.serial_number

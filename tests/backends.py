@@ -109,8 +109,8 @@ class PostgresServer:
         self._count += 1
         name = f"limnos_{self._count}"
         self.admin(f"CREATE DATABASE {name}")
-        found: str = self._server.get_uri(database=name)
-        return found
+        database_uri: str = self._server.get_uri(database=name)
+        return database_uri
 
     def fresh_database(self) -> Database:
         """Return a migrated database without rows of earlier tests."""
@@ -123,8 +123,8 @@ class PostgresServer:
 
     def program(self, name: str) -> Path:
         """Return the path of a PostgreSQL program such as `pg_dump`."""
-        found: Path = self._server.bin_path / name
-        return found
+        executable: Path = self._server.bin_path / name
+        return executable
 
     def stop(self) -> None:
         """Stop the server for good. The wheel would stop it again at exit and recreate its directory."""
@@ -248,8 +248,8 @@ class StoreLab:
 
     def epoch(self) -> int:
         """Read the store's epoch."""
-        found: int = self.database.sql("SELECT epoch FROM store")[0][0]
-        return found
+        current_epoch: int = self.database.sql("SELECT epoch FROM store")[0][0]
+        return current_epoch
 
     def clock(self, zone: int) -> tuple[int, int]:
         """Read (revision, access revision) of a zone."""

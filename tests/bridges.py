@@ -110,6 +110,6 @@ def bridge_to(database: str) -> Iterator[Bridge]:
 
 def free_ports(count: int) -> list[int]:
     """Return different free loopback ports."""
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]

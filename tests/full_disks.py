@@ -48,24 +48,24 @@ class Disk:
         self.refused = 0
         """Number of refused writes."""
         for name, kind in _CALLS.items():
-            found = self._vfs.contents.get_call(self._vfs, name)
-            if found:
-                own = kind(self._instead_of(kind(found)))
-                self._kept[name] = (own, found)
+            address = self._vfs.contents.get_call(self._vfs, name)
+            if address:
+                own = kind(self._instead_of(kind(address)))
+                self._kept[name] = (own, address)
                 self._vfs.contents.set_call(self._vfs, name, ctypes.cast(own, ctypes.c_void_p))
         assert self._kept, "SQLite's writes were not found"
 
     def _instead_of(self, real: Callable[..., int]) -> Callable[..., int]:
-        def write(*asked: Any) -> int:  # noqa: ANN401 - as C hands them over
+        def write(*arguments: Any) -> int:  # noqa: ANN401 - as C hands them over
             if self._is_full():
                 self.refused += 1
                 ctypes.set_errno(errno.ENOSPC)
                 return -1
-            return real(*asked)
+            return real(*arguments)
 
         return write
 
     def give_back(self) -> None:
         """Restore SQLite's own system calls."""
-        for name, (_, found) in self._kept.items():
-            self._vfs.contents.set_call(self._vfs, name, found)
+        for name, (_, address) in self._kept.items():
+            self._vfs.contents.set_call(self._vfs, name, address)

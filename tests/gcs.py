@@ -54,14 +54,14 @@ class GcsServer:
         private = self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        told = {
+        service_account = {
             "type": "service_account",
             "client_email": EMAIL,
             "private_key": private.decode(),
             "token_uri": "http://127.0.0.1:1/evil",
         }
         return {
-            "gcs.service.host": self.uri, "gcs.token-service-endpoint": self.uri, "gcs.service-account-key": json.dumps(told),
+            "gcs.service.host": self.uri, "gcs.token-service-endpoint": self.uri, "gcs.service-account-key": json.dumps(service_account),
             "gcs.vended-credentials-enabled": "true", "gcs.project-id": "project",
         }  # fmt: skip
 
@@ -70,10 +70,10 @@ class GcsServer:
         if token not in self.tokens or token in self.ended:
             return False
         rules = self.tokens[token]
-        found = rules is None or any(_allows(rule, verb, key=key, prefix=prefix) for rule in rules)
-        if not found:
+        is_allowed = rules is None or any(_allows(rule, verb, key=key, prefix=prefix) for rule in rules)
+        if not is_allowed:
             self.refused.append(f"{verb} {key or prefix}")
-        return found
+        return is_allowed
 
     def given(self, rules: list[dict[str, Any]] | None) -> dict[str, object]:
         """Issue a token."""
@@ -91,25 +91,25 @@ def _allows(rule: dict[str, Any], verb: str, *, key: str, prefix: str) -> bool:
 
 
 def _holds(condition: str, name: str, prefix: str) -> bool:
-    if found := _NAMED.fullmatch(condition):
-        return name.startswith(found[1])
-    found = _LISTED.fullmatch(condition)
-    assert found, condition
-    return prefix.startswith(found[1])
+    if match := _NAMED.fullmatch(condition):
+        return name.startswith(match[1])
+    match = _LISTED.fullmatch(condition)
+    assert match, condition
+    return prefix.startswith(match[1])
 
 
 @contextmanager
 def gcs() -> Iterator[GcsServer]:
     """Serve such a store."""
-    found = GcsServer()
-    handler = type("Handler", (_Handler,), {"store": found})
+    gcs_server = GcsServer()
+    handler = type("Handler", (_Handler,), {"store": gcs_server})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    found.uri = f"http://127.0.0.1:{server.server_address[1]}"
+    gcs_server.uri = f"http://127.0.0.1:{server.server_address[1]}"
     try:
-        yield found
+        yield gcs_server
     finally:
         server.shutdown()
         server.server_close()
@@ -150,8 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return self.answer(
                     self.store.away, {"error": "unavailable" if self.store.away >= 500 else "invalid_grant"}
                 )
-            told = {key: values[0] for key, values in parse_qs(body.decode()).items()}
-            return self.answer(200, self.own(told) if parts.path == "/token" else self.exchanged(told))
+            form = {key: values[0] for key, values in parse_qs(body.decode()).items()}
+            return self.answer(200, self.own(form) if parts.path == "/token" else self.exchanged(form))
         assert parts.path == f"/upload/storage/v1/b/{BUCKET}/o", parts.path
         _, metadata, rest = body.split(b"\n\n", 2)
         key = json.loads(metadata.split(b"\n--==0==")[0])["name"]
@@ -162,18 +162,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.store.files[key] = rest.removesuffix(b"\n--==0==--")
         return self.answer(200, self.about(key))
 
-    def own(self, told: dict[str, str]) -> dict[str, object]:
+    def own(self, form: dict[str, str]) -> dict[str, object]:
         """Issue the account's own token for an assertion that is signed with its key."""
-        signed, _, signature = told["assertion"].rpartition(".")
+        signed, _, signature = form["assertion"].rpartition(".")
         mark = urlsafe_b64decode(signature + "=" * (-len(signature) % 4))
         self.store.key.public_key().verify(mark, signed.encode(), padding.PKCS1v15(), hashes.SHA256())
         return self.store.given(None)
 
-    def exchanged(self, told: dict[str, str]) -> dict[str, object]:
+    def exchanged(self, form: dict[str, str]) -> dict[str, object]:
         """Exchange the account's token for one with a boundary."""
-        assert self.store.tokens[told["subject_token"]] is None
+        assert self.store.tokens[form["subject_token"]] is None
         self.store.exchanges += 1
-        return self.store.given(json.loads(unquote(told["options"]))["accessBoundary"]["accessBoundaryRules"])
+        return self.store.given(json.loads(unquote(form["options"]))["accessBoundary"]["accessBoundaryRules"])
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
@@ -197,9 +197,9 @@ class _Handler(BaseHTTPRequestHandler):
     def listed(self, prefix: str, query: dict[str, list[str]]) -> dict[str, object]:
         """List names below a prefix, and common prefixes up to the delimiter."""
         sign = query.get("delimiter", [""])[0]
-        found = [each for each in sorted(self.store.files) if each.startswith(prefix)]
-        folded = {each[: each.index(sign, len(prefix)) + 1] for each in found if sign and sign in each[len(prefix) :]}
-        items = [self.about(each) for each in found if not sign or sign not in each[len(prefix) :]]
+        keys = [each for each in sorted(self.store.files) if each.startswith(prefix)]
+        folded = {each[: each.index(sign, len(prefix)) + 1] for each in keys if sign and sign in each[len(prefix) :]}
+        items = [self.about(each) for each in keys if not sign or sign not in each[len(prefix) :]]
         return {"items": items, "prefixes": sorted(folded)}
 
     def about(self, key: str) -> dict[str, object]:

@@ -144,9 +144,9 @@ class Issuer:
     def token(self, user: str, **claims: object) -> str:
         """Issue a token without checking a secret. `claims` are added."""
         now = int(time.time())
-        told = {"iss": self.url, "aud": AUDIENCE, "sub": user, "iat": now, "exp": now + self.life_s, **claims}
-        told.setdefault("groups", self.groups.get(user, []))
-        return jwt.encode({"alg": "RS256", "kid": self.key.kid}, told, self.key)
+        payload = {"iss": self.url, "aud": AUDIENCE, "sub": user, "iat": now, "exp": now + self.life_s, **claims}
+        payload.setdefault("groups", self.groups.get(user, []))
+        return jwt.encode({"alg": "RS256", "kid": self.key.kid}, payload, self.key)
 
     def rotate(self, name: str, *, keep: bool = True) -> None:
         """Sign with a new key from now on. Older keys remain published or are removed."""
@@ -203,10 +203,10 @@ class Issuer:
             if issuer.away:
                 return "away", 503
             names = ("jwks_uri", "device_authorization_endpoint", "revocation_endpoint")
-            told = {name: f"{issuer.url}/{name.partition('_')[0].replace('jwks', 'keys')}" for name in names}
-            told["revocation_endpoint"] = f"{issuer.url}/revoke"
-            told["authorization_endpoint"] = f"{issuer.url}/authorize"
-            return {"issuer": issuer.url, "token_endpoint": issuer.token_url, **told}
+            endpoints = {name: f"{issuer.url}/{name.partition('_')[0].replace('jwks', 'keys')}" for name in names}
+            endpoints["revocation_endpoint"] = f"{issuer.url}/revoke"
+            endpoints["authorization_endpoint"] = f"{issuer.url}/authorize"
+            return {"issuer": issuer.url, "token_endpoint": issuer.token_url, **endpoints}
 
         @app.get("/keys")
         def keys() -> Any:  # noqa: ANN401
@@ -230,8 +230,13 @@ def _beginning(issuer: Issuer) -> type[DeviceAuthorizationEndpoint]:
             return f"{issuer.url}/activate"
 
         def save_device_credential(self, client_id: str, scope: str, data: dict[str, Any]) -> None:
-            told = {**data, "client_id": client_id, "scope": scope, "expires_at": time.time() + data["expires_in"]}
-            issuer.begun[data["device_code"]] = DeviceCredentialDict(told)
+            credential = {
+                **data,
+                "client_id": client_id,
+                "scope": scope,
+                "expires_at": time.time() + data["expires_in"],
+            }
+            issuer.begun[data["device_code"]] = DeviceCredentialDict(credential)
 
     return DeviceAuthorization
 
@@ -261,11 +266,11 @@ def _by_refreshing(issuer: Issuer) -> type[grants.RefreshTokenGrant]:
         def authenticate_refresh_token(self, text: str) -> RefreshToken | None:
             return issuer.kept.get(text)
 
-        def authenticate_user(self, kept: RefreshToken) -> Person:
-            return Person(kept.user)
+        def authenticate_user(self, refresh_token: RefreshToken) -> Person:
+            return Person(refresh_token.user)
 
-        def revoke_old_credential(self, kept: RefreshToken) -> None:
-            issuer.kept.pop(kept.text, None)
+        def revoke_old_credential(self, refresh_token: RefreshToken) -> None:
+            issuer.kept.pop(refresh_token.text, None)
 
     return ByRefreshing
 
@@ -277,8 +282,8 @@ def _revoking(issuer: Issuer) -> type[RevocationEndpoint]:
         def query_token(self, text: str, _hint: str | None) -> RefreshToken | None:
             return issuer.kept.get(text)
 
-        def revoke_token(self, kept: RefreshToken, _request: object) -> None:
-            issuer.kept.pop(kept.text, None)
+        def revoke_token(self, refresh_token: RefreshToken, _request: object) -> None:
+            issuer.kept.pop(refresh_token.text, None)
 
     return TokenRevocation
 

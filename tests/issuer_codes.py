@@ -89,15 +89,15 @@ def by_code(issuer: Issuer, person: type[Any]) -> type[grants.AuthorizationCodeG
         TOKEN_ENDPOINT_AUTH_METHODS = ("none", "client_secret_basic")
 
         def save_authorization_code(self, code: str, request: Any) -> None:  # noqa: ANN401 - Authlib's
-            told = request.payload.data
+            form = request.payload.data
             issuer.codes[code] = AuthorizationCode(
-                code, request.client.client_id, request.user.name, told["redirect_uri"], told["scope"],
-                told.get("nonce"), told.get("code_challenge"), told.get("code_challenge_method"),
+                code, request.client.client_id, request.user.name, form["redirect_uri"], form["scope"],
+                form.get("nonce"), form.get("code_challenge"), form.get("code_challenge_method"),
             )  # fmt: skip
 
         def query_authorization_code(self, code: str, client: Any) -> AuthorizationCode | None:  # noqa: ANN401 - Authlib's
-            found = issuer.codes.get(code)
-            return found if found is not None and found.client == client.client_id else None
+            stored_code = issuer.codes.get(code)
+            return stored_code if stored_code is not None and stored_code.client == client.client_id else None
 
         def delete_authorization_code(self, code: AuthorizationCode) -> None:
             issuer.codes.pop(code.text)

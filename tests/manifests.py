@@ -17,7 +17,7 @@ Fields = Mapping[str, object]
 
 def data_file(path: str, **more: object) -> dict[str, object]:
     """Return a data file's entry in a manifest: by default Parquet, ten rows, unpartitioned. Maps are plain dicts."""
-    told: dict[str, object] = {
+    fields: dict[str, object] = {
         "content": DATA, "file_path": path, "file_format": "PARQUET", "partition": {}, "record_count": 10, "file_size_in_bytes": 1_000,
     }  # fmt: skip
     pairs = {
@@ -25,7 +25,7 @@ def data_file(path: str, **more: object) -> dict[str, object]:
         for name, value in more.items()
         if name != "partition"
     }
-    return {**told, **pairs, "partition": more.get("partition", {})}
+    return {**fields, **pairs, "partition": more.get("partition", {})}
 
 
 def entry(

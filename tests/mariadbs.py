@@ -84,9 +84,9 @@ def _unpacked(place: Path) -> Path:
     (archive,) = class_path(cache_directory(), LOCK)
     with zipfile.ZipFile(archive) as files:
         for name in files.namelist():
-            wanted = next((each for each in _WANTED if each in name), None)
-            if wanted is not None and not name.endswith("/"):
-                target = place / name[name.index(wanted) + 1 :]
+            path_part = next((each for each in _WANTED if each in name), None)
+            if path_part is not None and not name.endswith("/"):
+                target = place / name[name.index(path_part) + 1 :]
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(files.read(name))
     (place / "bin" / "mariadbd").chmod(0o755)
@@ -94,11 +94,11 @@ def _unpacked(place: Path) -> Path:
 
 
 def _tables(base: Path) -> str:
-    made = "\n".join((base / "share" / name).read_text() for name in _SCRIPTS)
+    scripts = "\n".join((base / "share" / name).read_text() for name in _SCRIPTS)
     user = (
         f"CREATE USER '{USER}'@'%' IDENTIFIED BY '{PASSWORD}';\nGRANT ALL ON *.* TO '{USER}'@'%' WITH GRANT OPTION;\n"
     )
-    return f"CREATE DATABASE mysql;\nUSE mysql;\n{made}\nFLUSH PRIVILEGES;\n{user}"
+    return f"CREATE DATABASE mysql;\nUSE mysql;\n{scripts}\nFLUSH PRIVILEGES;\n{user}"
 
 
 @contextmanager

@@ -82,13 +82,13 @@ class HiveServer:
 
 
 def _settings(warehouse: Path) -> str:
-    said = {
+    settings = {
         "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
         "datanucleus.schema.autoCreateAll": "true", "hive.metastore.schema.verification": "false", "datanucleus.connectionPoolingType": "none",
         "hive.metastore.warehouse.dir": f"file://{warehouse}", "hive.async.log.enabled": "false", "hive.stats.autogather": "false",
     }  # fmt: skip
-    properties = (f"<property><name>{name}</name><value>{value}</value></property>" for name, value in said.items())
+    properties = (f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items())
     return f"<configuration>{''.join(properties)}</configuration>"
 
 

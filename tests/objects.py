@@ -98,13 +98,13 @@ class ObjectStoreServer:
     def names(self, prefix: str = "") -> list[str]:
         """Return the names of all objects below a prefix."""
         client = self.client()
-        found = [
+        object_names = [
             each["Key"]
             for page in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
             for each in page.get("Contents", ())
         ]
         client.close()
-        return found
+        return object_names
 
     @staticmethod
     def sessions() -> list[AssumedRole]:
@@ -120,19 +120,19 @@ class ObjectStoreServer:
 @contextmanager
 def authorized() -> Iterator[ObjectStoreServer]:
     """Serve an object store with authorization on: the owner is a user, and the role permits one of two buckets."""
-    with objects() as found:
+    with objects() as store:
         words = {
-            "endpoint_url": found.uri,
+            "endpoint_url": store.uri,
             "aws_access_key_id": "key",
             "aws_secret_access_key": "secret",
             "region_name": "us-east-1",
         }
-        owner = found.client()
+        owner = store.client()
         owner.create_bucket(Bucket=ELSE)
         owner.close()
         iam = boto3.client("iam", **words)
         user = iam.create_user(UserName="owner")["User"]["Arn"]
-        made = iam.create_access_key(UserName="owner")["AccessKey"]
+        access_key = iam.create_access_key(UserName="owner")["AccessKey"]
         everything = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
         takes = {"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": ROLE}
         iam.put_user_policy(UserName="owner", PolicyName="p", PolicyDocument=_policy(everything, takes))
@@ -145,10 +145,10 @@ def authorized() -> Iterator[ObjectStoreServer]:
         }
         iam.put_role_policy(RoleName=ROLE.rpartition("/")[2], PolicyName="p", PolicyDocument=_policy(opened))
         iam.close()
-        found.keys = made["AccessKeyId"], made["SecretAccessKey"]
+        store.keys = access_key["AccessKeyId"], access_key["SecretAccessKey"]
         before, settings.INITIAL_NO_AUTH_ACTION_COUNT = settings.INITIAL_NO_AUTH_ACTION_COUNT, 0
         try:
-            yield found
+            yield store
         finally:
             settings.INITIAL_NO_AUTH_ACTION_COUNT = before
             iam_backends[ACCOUNT]["aws"].reset()  # moto keeps users for the whole process
@@ -165,47 +165,47 @@ _serving: list[ObjectStoreServer] = []
 @contextmanager
 def objects() -> Iterator[ObjectStoreServer]:
     """Serve an object store with one bucket. It is empty unless another store of this process runs."""
-    found = ObjectStoreServer()
-    _serving.append(found)
+    store = ObjectStoreServer()
+    _serving.append(store)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a log line for each request
     app = DomainDispatcherApplication(create_backend_app)
-    server = make_server("127.0.0.1", 0, _guarded(found, app), threaded=True, request_handler=MotoRequestHandler)
+    server = make_server("127.0.0.1", 0, _guarded(store, app), threaded=True, request_handler=MotoRequestHandler)
     server.daemon_threads = True  # type: ignore[attr-defined]  # of socketserver: clients keep their connections
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    found.uri = f"http://127.0.0.1:{server.server_address[1]}"
-    owner = found.client()
+    store.uri = f"http://127.0.0.1:{server.server_address[1]}"
+    owner = store.client()
     owner.create_bucket(Bucket=BUCKET)
     owner.close()
     try:
-        yield found
+        yield store
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
-        _serving.remove(found)
+        _serving.remove(store)
         if not _serving:
             s3_backends[ACCOUNT]["aws"].reset()
 
 
-def _guarded(found: ObjectStoreServer, app: Callable[..., Any]) -> Callable[..., Any]:
+def _guarded(store: ObjectStoreServer, app: Callable[..., Any]) -> Callable[..., Any]:
     def answer(environ: Environ, start: Callable[..., Any]) -> Any:  # noqa: ANN401 - WSGI's
         key, _, service = _asker(environ)
         if service == "sts":
-            if found.is_away:
+            if store.is_away:
                 start("503 Service Unavailable", [("content-type", "text/xml")])
                 return [b"<ErrorResponse><Error><Code>ServiceUnavailable</Code></Error></ErrorResponse>"]
-            found.asked["sts"] += 1
-            if found.life_s is not None:
-                return [_shortened(b"".join(app(environ, start)), found.life_s)]
-        elif found.trouble is not None and found.trouble.has(environ):
-            code = "AccessDenied" if found.trouble.status.startswith("403") else "SlowDown"
-            return _refusal(environ, start, found.trouble.status, code)
-        elif key != found.keys[0] and not found.is_lax:
+            store.asked["sts"] += 1
+            if store.life_s is not None:
+                return [_shortened(b"".join(app(environ, start)), store.life_s)]
+        elif store.trouble is not None and store.trouble.has(environ):
+            code = "AccessDenied" if store.trouble.status.startswith("403") else "SlowDown"
+            return _refusal(environ, start, store.trouble.status, code)
+        elif key != store.keys[0] and not store.is_lax:
             for action, resource, prefix in _wants(environ):
-                found.asked[action] += 1
+                store.asked[action] += 1
                 if not _may(environ, key, action=action, resource=resource, prefix=prefix):
-                    found.refused.append(f"{action} {resource} {prefix or ''}")
+                    store.refused.append(f"{action} {resource} {prefix or ''}")
                     return _refusal(environ, start, "403 Forbidden", "AccessDenied")
         return app(environ, start)
 
@@ -232,8 +232,8 @@ def _shortened(answer: bytes, life_s: int) -> bytes:
 
 def _asker(environ: Environ) -> tuple[str, str, str]:
     """Return the access key, region and service of a request."""
-    found = _ACCESS_KEY.search(environ.get("HTTP_AUTHORIZATION", ""))
-    return ("", "", "") if found is None else (found[1], found[2], found[3])
+    match = _ACCESS_KEY.search(environ.get("HTTP_AUTHORIZATION", ""))
+    return ("", "", "") if match is None else (match[1], match[2], match[3])
 
 
 def _path_of(environ: Environ) -> str:

@@ -52,10 +52,10 @@ class ScriptedServer:
 
     def next(self, method: str, target: str) -> ScriptedAnswer:
         """Return the next answer to a request; the last one is repeated."""
-        found = self.answers.get(f"{method} {target}") or self.answers.get(f"{method} {target.partition('?')[0]}")
-        if isinstance(found, list):
-            found = found.pop(0) if len(found) > 1 else found[0]
-        return found or ScriptedAnswer(404, {"error": {"message": "no such thing", "code": 404}})
+        answer = self.answers.get(f"{method} {target}") or self.answers.get(f"{method} {target.partition('?')[0]}")
+        if isinstance(answer, list):
+            answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        return answer or ScriptedAnswer(404, {"error": {"message": "no such thing", "code": 404}})
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         script = self
@@ -71,15 +71,15 @@ class ScriptedServer:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 script.asked.append(ScriptedRequest(self.command, self.path, headers, body))
-                told = script.next(self.command, self.path)
-                if told.writes is not None:
+                answer = script.next(self.command, self.path)
+                if answer.writes is not None:
                     self.close_connection = True
-                    told.writes(self)
+                    answer.writes(self)
                     return
-                data = told.body if isinstance(told.body, bytes) else json.dumps(told.body).encode()
-                data = b"" if told.body is None else data
-                self.send_response(told.status)
-                for name, value in {"content-length": str(len(data)), **told.headers}.items():
+                data = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+                data = b"" if answer.body is None else data
+                self.send_response(answer.status)
+                for name, value in {"content-length": str(len(data)), **answer.headers}.items():
                     self.send_header(name, value)
                 self.end_headers()
                 if self.command != "HEAD":
@@ -96,8 +96,8 @@ class ScriptedServer:
 @contextmanager
 def scripted() -> Iterator[ScriptedServer]:
     """Serve for the body of a `with`."""
-    found = ScriptedServer()
+    server = ScriptedServer()
     try:
-        yield found
+        yield server
     finally:
-        found.close()
+        server.close()

@@ -30,7 +30,7 @@ NODES = {1: "one node", 2: "two nodes"}
 
 def found_all(folder: Path) -> dict[str, list[list[Cell]]]:
     """Run all cells. Returns the matrices by their titles."""
-    found = {}
+    matrices = {}
     with ExitStack() as stack:
         server = stack.enter_context(postgres_server())
         for store in STORES:
@@ -39,8 +39,8 @@ def found_all(folder: Path) -> dict[str, list[list[Cell]]]:
                 place = folder / f"{store}-{nodes}"
                 place.mkdir()
                 with world_of(place, nodes=nodes, database=database) as world:
-                    found[f"{store}, {words}"] = matrix.cells(world)
-    return found
+                    matrices[f"{store}, {words}"] = matrix.cells(world)
+    return matrices
 
 
 def main(words: Sequence[str]) -> int:
@@ -50,10 +50,10 @@ def main(words: Sequence[str]) -> int:
         return 2
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))  # a store is cut off
     with tempfile.TemporaryDirectory(prefix="limnos-acceptance-") as folder:
-        found = found_all(Path(folder))
-    text = matrix.written(matrix.PAGE.read_text(encoding="utf-8"), found)
+        matrices = found_all(Path(folder))
+    text = matrix.written(matrix.PAGE.read_text(encoding="utf-8"), matrices)
     print(text.partition(matrix.MARK)[2])
-    wrong = any(cell.wrong for rows in found.values() for row in rows for cell in row)
+    wrong = any(cell.wrong for rows in matrices.values() for row in rows for cell in row)
     if words and not wrong:
         matrix.PAGE.write_text(text, encoding="utf-8")
     elif matrix.PAGE.read_text(encoding="utf-8") != text:

@@ -135,9 +135,9 @@ def _goes_away(home: Home) -> None:
     """
     with home.world.away():
         done = home.tried_to_take()
-        said, _ = home.ask()
-    if said not in (REFUSED if done else ALLOWED, AWAY):
-        home.complaint = f"{said} while the store was away, by what was remembered"
+        answer, _ = home.ask()
+    if answer not in (REFUSED if done else ALLOWED, AWAY):
+        home.complaint = f"{answer} while the store was away, by what was remembered"
     if not done:
         home.give("revoke")
 

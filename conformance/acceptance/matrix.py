@@ -48,21 +48,21 @@ def tried(world: World, face: Face, change: Change) -> Cell:
         home.ask()
     before, hot = _settled(home)
     change.does(home)
-    told, following = home.ask()
+    answer, following = home.ask()
     once_more, again = _settled(home)
     wrong = None if home.complaint is None else f"WRONG: {home.complaint}"
-    if (before, told, once_more) != (change.before, change.after, change.after):
-        wrong = f"WRONG: {before}, then {told}, then {once_more}; right: {change.before}, {change.after}"
+    if (before, answer, once_more) != (change.before, change.after, change.after):
+        wrong = f"WRONG: {before}, then {answer}, then {once_more}; right: {change.before}, {change.after}"
     elif max(hot, again) > face.hot_max:
         wrong = f"WRONG: {hot} statements before, {again} after; {face.hot_max} at most"
-    return Cell(told, hot, following, again, wrong)
+    return Cell(answer, hot, following, again, wrong)
 
 
 def _settled(home: Home) -> tuple[str, int]:
     """Request several times. The least count is used, because a node's background work may add to the others."""
-    asked = [home.ask() for _ in range(ASKS)]
-    told = list(dict.fromkeys(answer for answer, _ in asked))
-    return ", then ".join(told), min(count for _, count in asked)
+    answers = [home.ask() for _ in range(ASKS)]
+    distinct_answers = list(dict.fromkeys(answer for answer, _ in answers))
+    return ", then ".join(distinct_answers), min(count for _, count in answers)
 
 
 def cells(world: World, faces: Sequence[Face] = FACES) -> list[list[Cell]]:
@@ -84,9 +84,9 @@ def section(title: str, rows: list[list[Cell]]) -> str:
     return "\n".join((*lines, ""))
 
 
-def summary(found: dict[str, list[list[Cell]]]) -> str:
+def summary(matrices: dict[str, list[list[Cell]]]) -> str:
     """Return the number of cells, and their maximum cost."""
-    every = [cell for rows in found.values() for row in rows for cell in row]
+    every = [cell for rows in matrices.values() for row in rows for cell in row]
     right = sum(cell.wrong is None for cell in every)
     return (
         f"{right} of {len(every)} cells right; statements: {max(cell.hot for cell in every)} at most before a change,"
@@ -94,24 +94,24 @@ def summary(found: dict[str, list[list[Cell]]]) -> str:
     )
 
 
-def written(page: str, found: dict[str, list[list[Cell]]]) -> str:
+def written(page: str, matrices: dict[str, list[list[Cell]]]) -> str:
     """Replace the generated part of the page."""
     head = page.partition(MARK)[0]
-    return "\n".join((f"{head}{MARK}", "", f"{summary(found)}.", "", *(section(*each) for each in found.items())))
+    return "\n".join((f"{head}{MARK}", "", f"{summary(matrices)}.", "", *(section(*each) for each in matrices.items())))
 
 
 def differences(page: str, title: str, rows: list[list[Cell]]) -> list[str]:
     """Return differences to the page for one store. Statements directly after a change may vary a little."""
     lines = page.partition(f"### {title}\n")[2].partition("###")[0].strip().splitlines()[2:]
-    told = {line.split(" | ")[0].removeprefix("| "): line.rstrip(" |").split(" | ")[1:] for line in lines}
-    found = []
+    page_rows = {line.split(" | ")[0].removeprefix("| "): line.rstrip(" |").split(" | ")[1:] for line in lines}
+    mismatches = []
     for change, row in zip(CHANGES, rows, strict=True):
-        written = told.get(change.title, [])
+        written = page_rows.get(change.title, [])
         if [_firm(text) for text in written] != [_firm(str(cell)) for cell in row] or any(
             abs(_following(text) - cell.following) > SLACK for text, cell in zip(written, row, strict=True)
         ):
-            found.append(f"{change.title}: {' | '.join(map(str, row))}; the page: {' | '.join(written)}")
-    return found
+            mismatches.append(f"{change.title}: {' | '.join(map(str, row))}; the page: {' | '.join(written)}")
+    return mismatches
 
 
 def _firm(text: str) -> list[str]:

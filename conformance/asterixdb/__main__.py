@@ -125,8 +125,8 @@ class _Keeper:
 
 def earlier_outcomes(file: Path, *, again: list[str]) -> dict[str, CaseOutcome]:
     """Return the outcomes in a file by case, without those to be repeated."""
-    held = json.loads(file.read_text()) if file.exists() else []
-    return {each["key"]: CaseOutcome(**each) for each in held if each["outcome"] not in (NOT_ELIGIBLE, *again)}
+    entries = json.loads(file.read_text()) if file.exists() else []
+    return {each["key"]: CaseOutcome(**each) for each in entries if each["outcome"] not in (NOT_ELIGIBLE, *again)}
 
 
 def _run(cases: list[Case], options: argparse.Namespace, *, root: Path, keep: Callable[[CaseOutcome], None]) -> None:

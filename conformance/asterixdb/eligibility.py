@@ -74,7 +74,7 @@ def _step_reason(kind: str, text: str, *, root: Path) -> str | None:
     for reason, pattern in _TEXTS:
         if pattern.search(bare):
             return reason
-    return DATA if any(_is_absent(found["path"], root=root) for found in _PATH.finditer(bare)) else None
+    return DATA if any(_is_absent(path_match["path"], root=root) for path_match in _PATH.finditer(bare)) else None
 
 
 def _is_absent(path: str, *, root: Path) -> bool:

@@ -24,8 +24,8 @@ _SHOWN: Final = (PASSED, DIFFERS, REFUSED, OTHER_ERROR)
 def write_ledger(outcomes: Path, page: Path = PAGE) -> None:
     """Replace the tables of a page by those of a file of outcomes."""
     text = page.read_text(encoding="utf-8")
-    head, found, _ = text.partition(MARK)
-    if not found:
+    head, separator, _ = text.partition(MARK)
+    if not separator:
         raise ValueError(f"{page} has no line {MARK}")
     page.write_text(head + MARK + "\n\n" + ledger(json.loads(outcomes.read_text())), encoding="utf-8")
 

@@ -66,7 +66,7 @@ def with_local_paths(text: str, files: str) -> str:
 def request_of(step: Step, *, files: str) -> StepRequest:
     """Read a step's request. The paths of its files begin with `files`."""
     text = step.read()
-    remarks = {found["name"]: found["value"].strip() for found in _REMARK.finditer(text)}
+    remarks = {match["name"]: match["value"].strip() for match in _REMARK.finditer(text)}
     status = int(remarks["statuscode"]) if remarks.get("statuscode", "").isdigit() else None
     handle = remarks.get("handlevariable", "")
     if step.kind.endswith((".http", ".uri")):
@@ -74,14 +74,14 @@ def request_of(step: Step, *, files: str) -> StepRequest:
         return _web_request(step.kind, text, handle=handle, status=status, part=part)
     as_json = "json" in remarks.get("requesttype", "")
     parameters: dict[str, object] = {}
-    for found in _PARAMETER.finditer(text):
-        value: object = found["value"].strip()
-        if as_json and found["type"] == "json":
+    for match in _PARAMETER.finditer(text):
+        value: object = match["value"].strip()
+        if as_json and match["type"] == "json":
             try:
-                value = json.loads(found["value"])
+                value = json.loads(match["value"])
             except ValueError:
                 as_json = False
-        parameters[found["name"]] = value
+        parameters[match["name"]] = value
     if "maxresultreads" in remarks:
         parameters["max-result-reads"] = remarks["maxresultreads"]
     kind = step.kind.removesuffix(".sqlpp")
@@ -98,9 +98,9 @@ def _web_request(kind: str, text: str, *, handle: str, status: int | None, part:
     ]
     method = {"get": "GET", "pollget": "GET", "post": "POST", "delete": "DELETE"}.get(kind.partition(".")[0], "GET")
     path = paths[0] if paths else ""
-    given = urlencode([(found["name"], found["value"].strip()) for found in _PARAMETER.finditer(bare)])
-    if given and method == "GET":
-        path = f"{path}?{given}"
+    query_string = urlencode([(match["name"], match["value"].strip()) for match in _PARAMETER.finditer(bare)])
+    if query_string and method == "GET":
+        path = f"{path}?{query_string}"
     return StepRequest(
         kind, method=method, path=path, handle=handle, status=status, part=part,
         body=None if body is None else body["value"].strip(),

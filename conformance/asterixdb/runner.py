@@ -112,8 +112,8 @@ class _CaseRun:
     def _send_web(self, request: StepRequest, *, accept: str | None) -> Answer:
         path = request.path
         if path.startswith("$"):
-            found = urlsplit(self.handles.get(path[1:], ""))
-            path = found.path + (f"?{found.query}" if found.query else "")
+            url = urlsplit(self.handles.get(path[1:], ""))
+            path = url.path + (f"?{url.query}" if url.query else "")
         body = None if request.body is None else request.body.encode()
         kind = None if body is None else "application/json"
         path = quote(path, safe="/?&=%;:+,@$!*'()-._~")
@@ -136,15 +136,15 @@ class _CaseRun:
     def _meet_error(self, answer: Answer) -> None:
         """Compare an error with the next expected one. Raises _Failure."""
         self.errors += 1
-        found = answer.error
+        error = answer.error
         if self.errors > len(self.case.errors):
             late = answer.body.get("status") == "timeout"
             outcome = OTHER_ERROR if late or answer.status >= 500 else REFUSED
-            raise _Failure(outcome, f"time limit: {found}" if late else found)
+            raise _Failure(outcome, f"time limit: {error}" if late else error)
         expected = self.case.errors[self.errors - 1]
         status = _STATUS.match(expected)
-        if not (is_same_error(expected, found) if status is None else int(status[1]) == answer.status):
-            raise _Failure(OTHER_ERROR, f"another error: expected {expected!r:.200}, found {found!r:.300}")
+        if not (is_same_error(expected, error) if status is None else int(status[1]) == answer.status):
+            raise _Failure(OTHER_ERROR, f"another error: expected {expected!r:.200}, found {error!r:.300}")
 
     def _compare(self, request: StepRequest, answer: Answer) -> None:
         if self.results >= len(self.case.expected):
@@ -165,13 +165,13 @@ class _CaseRun:
             self.texts += 1
             return
         try:
-            wanted = read_values(text)
+            expected_values = read_values(text)
         except UnreadableResult as reason:
             raise _Failure(NOT_ELIGIBLE, f"the expected result is not readable: {reason}") from None
-        found = [answer.body.get(request.part)] if request.part else _found_values(answer)
-        told = difference(wanted, found, ordered=ordered)
-        if told is not None:
-            raise _Failure(DIFFERS, told)
+        actual_values = [answer.body.get(request.part)] if request.part else _found_values(answer)
+        mismatch = difference(expected_values, actual_values, ordered=ordered)
+        if mismatch is not None:
+            raise _Failure(DIFFERS, mismatch)
         if "adm" in str(answer.body.get("type", "")) and expected.kind == "adm" and not request.part:
             self.texts += 1
             self._keep_text_difference(text, _text_of(answer), ordered=ordered, name=expected.file.name)
@@ -217,18 +217,18 @@ def run_case(case: Case, service: QueryService, *, root: Path) -> CaseOutcome:
     return ended(PASSED)
 
 
-def is_same_error(expected: str, found: str) -> bool:
+def is_same_error(expected: str, actual: str) -> bool:
     """Return whether an error is the expected one: it has the text or the code. A syntax error without code is ASX1001.
 
     AsterixDB's tests write `{0}` for the name of a dataverse.
     """
-    if expected and _names_pattern(_bare(expected)).search(_bare(found)) is not None:
+    if expected and _names_pattern(_bare(expected)).search(_bare(actual)) is not None:
         return True
-    wanted, told = _CODE.search(expected), _CODE.search(found)
-    if wanted is not None:
-        return told is not None and wanted[0] == told[0]
+    expected_code, actual_code = _CODE.search(expected), _CODE.search(actual)
+    if expected_code is not None:
+        return actual_code is not None and expected_code[0] == actual_code[0]
     if re.search(r"syntax error|encountered|lexical error", expected, re.IGNORECASE):
-        return told is not None and told[0] == "ASX1001"
+        return actual_code is not None and actual_code[0] == "ASX1001"
     return False
 
 
@@ -243,26 +243,26 @@ def _bare(message: str) -> str:
 
 def _found_values(answer: Answer) -> list[object]:
     """Return the results of an answer; ADM text is parsed. A statement that is only a comment has none."""
-    found = answer.body.get("results", [] if "status" in answer.body else answer.body or [])
-    if not isinstance(found, list):
-        return [found]
+    results = answer.body.get("results", [] if "status" in answer.body else answer.body or [])
+    if not isinstance(results, list):
+        return [results]
     if "adm" in str(answer.body.get("type", "")):
         try:
-            return [value for text in found for value in read_values(str(text))]
+            return [value for text in results for value in read_values(str(text))]
         except UnreadableResult as reason:
             raise _Failure(DIFFERS, f"the result is not ADM: {reason}") from None
-    return found
+    return results
 
 
 def _match(text: str, answer: Answer, *, whole: bool) -> None:
     """Compare a response with a pattern in which `R{…}` is a regular expression. Raises _Failure."""
     if whole:
         try:
-            told = _whole_difference(json.loads(text), answer.body, "")
+            mismatch = _whole_difference(json.loads(text), answer.body, "")
         except ValueError:
             raise _Failure(NOT_ELIGIBLE, "the expected result is not readable") from None
-        if told is not None:
-            raise _Failure(DIFFERS, told)
+        if mismatch is not None:
+            raise _Failure(DIFFERS, mismatch)
         return
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if lines and all(len(line) > 1 and line[0] == line[-1] == "/" for line in lines):
@@ -271,14 +271,14 @@ def _match(text: str, answer: Answer, *, whole: bool) -> None:
         if absent is not None:
             raise _Failure(DIFFERS, f"expected {absent}, found {body[:160]}")
         return
-    shown = [each if isinstance(each, str) else json.dumps(each) for each in _raw_results(answer)]
-    if len(lines) != len(shown) or not all(map(_fits, lines, shown)):
-        raise _Failure(DIFFERS, f"expected {' '.join(lines)[:160]}, found {' '.join(shown)[:160]}")
+    result_texts = [each if isinstance(each, str) else json.dumps(each) for each in _raw_results(answer)]
+    if len(lines) != len(result_texts) or not all(map(_fits, lines, result_texts)):
+        raise _Failure(DIFFERS, f"expected {' '.join(lines)[:160]}, found {' '.join(result_texts)[:160]}")
 
 
 def _raw_results(answer: Answer) -> list[object]:
-    found = answer.body.get("results", [answer.body])
-    return found if isinstance(found, list) else [found]
+    results = answer.body.get("results", [answer.body])
+    return results if isinstance(results, list) else [results]
 
 
 def _fits(pattern: str, text: str) -> bool:
@@ -291,32 +291,36 @@ def _fits(pattern: str, text: str) -> bool:
         return False
 
 
-def _whole_difference(expected: object, found: object, where: str) -> str | None:
+def _whole_difference(expected: object, actual: object, where: str) -> str | None:
     if isinstance(expected, str) and "R{" in expected:
-        shown = found if isinstance(found, str) else json.dumps(found)
-        return None if _fits(expected, shown) else f"{where}: expected {expected[:80]}, found {shown[:80]}"
+        actual_text = actual if isinstance(actual, str) else json.dumps(actual)
+        return None if _fits(expected, actual_text) else f"{where}: expected {expected[:80]}, found {actual_text[:80]}"
     if isinstance(expected, dict):
-        if not isinstance(found, dict):
+        if not isinstance(actual, dict):
             return f"{where}: no object"
         for name, value in expected.items():
-            if name not in found and value not in ({}, "R{.*}"):
+            if name not in actual and value not in ({}, "R{.*}"):
                 return f"{where}.{name} is absent"
-            told = _whole_difference(value, found.get(name, {} if value == {} else ""), f"{where}.{name}")
-            if told is not None:
-                return told
+            mismatch = _whole_difference(value, actual.get(name, {} if value == {} else ""), f"{where}.{name}")
+            if mismatch is not None:
+                return mismatch
         return None
     if isinstance(expected, list):
-        if not isinstance(found, list) or len(found) != len(expected):
+        if not isinstance(actual, list) or len(actual) != len(expected):
             return f"{where}: another list"
-        return next(filter(None, (_whole_difference(*both, where) for both in zip(expected, found, strict=True))), None)
-    return None if str(expected).strip() == str(found).strip() else f"{where}: expected {expected}, found {found!r:.80}"
+        return next(
+            filter(None, (_whole_difference(*both, where) for both in zip(expected, actual, strict=True))), None
+        )
+    return (
+        None if str(expected).strip() == str(actual).strip() else f"{where}: expected {expected}, found {actual!r:.80}"
+    )
 
 
 def _compare_lines(text: str, answer: Answer) -> None:
     """Compare results as lines of CSV. Raises _Failure."""
-    lines, shown = (lines_of(each, ordered=False) for each in (text, _text_of(answer)))
-    if lines != shown:
-        raise _Failure(DIFFERS, f"expected {str(lines)[:160]}, found {str(shown)[:160]}")
+    lines, answer_lines = (lines_of(each, ordered=False) for each in (text, _text_of(answer)))
+    if lines != answer_lines:
+        raise _Failure(DIFFERS, f"expected {str(lines)[:160]}, found {str(answer_lines)[:160]}")
 
 
 def _text_of(answer: Answer) -> str:
@@ -329,9 +333,9 @@ def _top_level(statement: str) -> str:
     bare = re.sub(
         r"/\*.*?\*/|--[^\n]*|(?<!:)//[^\n]*|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", " ", statement, flags=re.DOTALL
     )
-    kept, depth = [], 0
+    top_characters, depth = [], 0
     for character in bare:
         depth += (character in "([{") - (character in ")]}")
         if depth <= 0:
-            kept.append(character)
-    return "".join(kept)
+            top_characters.append(character)
+    return "".join(top_characters)

@@ -62,12 +62,12 @@ class Case:
 def _numbered(directory: Path) -> tuple[Step, ...]:
     if not directory.is_dir():
         return ()
-    found = []
+    steps = []
     for file in directory.iterdir():
         parts = _FILE.fullmatch(file.name)
         if parts is not None and file.is_file():
-            found.append(Step(int(parts["number"]), parts["kind"].rstrip("."), file))
-    return tuple(sorted(found, key=lambda step: (step.number, step.file.name)))
+            steps.append(Step(int(parts["number"]), parts["kind"].rstrip("."), file))
+    return tuple(sorted(steps, key=lambda step: (step.number, step.file.name)))
 
 
 def root_of(directory: Path) -> Path:
@@ -83,16 +83,16 @@ def cases_of(root: Path) -> list[Case]:
     runtime = root / RUNTIME
     suite = ET.fromstring(_expanded(runtime))
     queries, results = (runtime / suite.get(f"{each}OffsetPath", "") for each in ("Query", "Result"))
-    found: dict[str, Case] = {}
+    cases_by_key: dict[str, Case] = {}
     for group, case in _cases(suite, ()):
         path = case.get("FilePath", "")
         for unit in case.findall(f"{_MARK}compilation-unit"):
             name, output = unit.get("name", ""), unit.find(f"{_MARK}output-dir")
             key, times = f"{path}/{name}", 1
-            while key in found:
+            while key in cases_by_key:
                 times += 1
                 key = f"{path}/{name}#{times}"
-            found[key] = Case(
+            cases_by_key[key] = Case(
                 group=group or path.partition("/")[0],
                 key=key,
                 queries=queries / path / name,
@@ -101,19 +101,19 @@ def cases_of(root: Path) -> list[Case]:
                 errors=tuple((each.text or "").strip() for each in unit.findall(f"{_MARK}expected-error")),
                 placeholders=unit.find(f"{_MARK}placeholder") is not None,
             )
-    return list(found.values())
+    return list(cases_by_key.values())
 
 
 def _cases(element: ET.Element, groups: tuple[str, ...]) -> list[tuple[str, ET.Element]]:
     """Return the cases below an element, each with the name of its group: the second level, or the only one."""
-    found: list[tuple[str, ET.Element]] = []
+    cases: list[tuple[str, ET.Element]] = []
     for each in element:
         if each.tag == f"{_MARK}test-group":
-            found += _cases(each, (*groups, each.get("name", "")))
+            cases += _cases(each, (*groups, each.get("name", "")))
         elif each.tag == f"{_MARK}test-case":
             named = [group for group in groups if group != "sqlpp_queries"]
-            found.append((named[0] if named else "", each))
-    return found
+            cases.append((named[0] if named else "", each))
+    return cases
 
 
 def _expanded(runtime: Path) -> str:
@@ -122,8 +122,8 @@ def _expanded(runtime: Path) -> str:
     files = dict(_ENTITY.findall(text))
     body = _DOCTYPE.sub("", _COMMENT.sub("", text))
 
-    def included(found: re.Match[str]) -> str:
-        file = files.get(found[1])
-        return found[0] if file is None else _COMMENT.sub("", (runtime / file).read_text(encoding="utf-8"))
+    def included(match: re.Match[str]) -> str:
+        file = files.get(match[1])
+        return match[0] if file is None else _COMMENT.sub("", (runtime / file).read_text(encoding="utf-8"))
 
     return re.sub(r"&(\w+);", included, body)

@@ -40,10 +40,10 @@ class _Reader:
         self.text, self.at = text, 0
 
     def values(self) -> list[object]:
-        found = []
+        values = []
         while self._more():
-            found.append(self.value())
-        return found
+            values.append(self.value())
+        return values
 
     def _more(self) -> bool:
         space = _SPACE.match(self.text, self.at)
@@ -68,35 +68,35 @@ class _Reader:
         return self._bare()
 
     def _until(self, end: str) -> list[object]:
-        found: list[object] = []
+        items: list[object] = []
         while self._more() and not self.text.startswith(end, self.at):
-            found.append(self.value())
+            items.append(self.value())
         if not self.text.startswith(end, self.at):
             raise UnreadableResult(f"no {end}")
         self.at += len(end)
-        return found
+        return items
 
     def _object(self) -> dict[str, object]:
-        found: dict[str, object] = {}
+        fields: dict[str, object] = {}
         while self._more() and self.text[self.at] != "}":
             name = self._string()
             self._more()
             if not self.text.startswith(":", self.at):
                 raise UnreadableResult(f"no colon after {name}")
             self.at += 1
-            found[name] = self.value()
+            fields[name] = self.value()
         self.at += 1
-        return found
+        return fields
 
     def _string(self) -> str:
-        found = _STRING.match(self.text, self.at)
-        if found is None:
+        match = _STRING.match(self.text, self.at)
+        if match is None:
             raise UnreadableResult(f"no string at {self.text[self.at : self.at + 20]!r}")
-        self.at = found.end()
+        self.at = match.end()
         try:
-            return str(json.loads(found[0], strict=False))
+            return str(json.loads(match[0], strict=False))
         except ValueError:
-            return found[1]
+            return match[1]
 
     def _bare(self) -> object:
         sign = self.text.startswith("-", self.at)
@@ -104,8 +104,8 @@ class _Reader:
         if word is not None:
             self.at = word.end()
             if word[0] in _WORDS:
-                found = _WORDS[word[0]]
-                return -found if sign and isinstance(found, float) else found
+                constant = _WORDS[word[0]]
+                return -constant if sign and isinstance(constant, float) else constant
             if self.text.startswith("(", self.at):
                 self.at += 1
                 return _constructed(word[0], self._until(")"))
@@ -136,19 +136,19 @@ def read_values(text: str) -> list[object]:
 # Comparison.
 
 
-def difference(expected: list[object], found: list[object], *, ordered: bool) -> str | None:
+def difference(expected: list[object], actual: list[object], *, ordered: bool) -> str | None:
     """Return how two results differ; None if they are equal. `ordered`: the query orders its results."""
-    if len(expected) != len(found):
+    if len(expected) != len(actual):
         if len(expected) == 1 and isinstance(expected[0], list) and not isinstance(expected[0], Bag):
-            return difference(expected[0], found, ordered=ordered)
-        return f"{len(found)} results for {len(expected)}"
-    if all(_same(one, other) for one, other in zip(expected, found, strict=True)):
+            return difference(expected[0], actual, ordered=ordered)
+        return f"{len(actual)} results for {len(expected)}"
+    if all(_same(one, other) for one, other in zip(expected, actual, strict=True)):
         return None
-    if _are_same_bag(expected, found, same=_same):
+    if _are_same_bag(expected, actual, same=_same):
         return "order of results" if ordered else None
-    if _are_same_bag(expected, found, same=_same_in_any_order):
+    if _are_same_bag(expected, actual, same=_same_in_any_order):
         return "order of an array's items"
-    for one, other in zip(_sorted(expected), _sorted(found), strict=True):
+    for one, other in zip(_sorted(expected), _sorted(actual), strict=True):
         if not _same(one, other):
             return f"expected {_short(one)}, found {_short(other)}"
     return "results"
@@ -183,12 +183,12 @@ def _sorted(values: Iterable[object]) -> list[object]:
     return sorted(values, key=_key)
 
 
-def _are_same_bag(expected: list[object], found: list[object], *, same: Callable[[object, object], bool]) -> bool:
-    if all(same(one, other) for one, other in zip(_sorted(expected), _sorted(found), strict=True)):
+def _are_same_bag(expected: list[object], actual: list[object], *, same: Callable[[object, object], bool]) -> bool:
+    if all(same(one, other) for one, other in zip(_sorted(expected), _sorted(actual), strict=True)):
         return True
     if len(expected) > 2000:
         return False
-    rest = list(found)
+    rest = list(actual)
     for one in expected:
         at = next((at for at, other in enumerate(rest) if same(one, other)), None)
         if at is None:

@@ -80,10 +80,10 @@ class QueryService:
         finally:
             connection.close()
         try:
-            held = json.loads(text)
+            document = json.loads(text)
         except (ValueError, RecursionError):
-            held = None
-        return Answer(response.status, text, held if isinstance(held, dict) else {})
+            document = None
+        return Answer(response.status, text, document if isinstance(document, dict) else {})
 
     def state(
         self,
@@ -94,24 +94,24 @@ class QueryService:
         accept: str | None = None,
     ) -> Answer:
         """Send a statement with its parameters, as a form or as JSON."""
-        given = {
+        fields = {
             "statement": statement,
             "timeout": f"{self.limit_s:g}s",
             **self.settings,
             **(parameters or {}),
         }
         body = (
-            json.dumps(given).encode()
+            json.dumps(fields).encode()
             if as_json
-            else urlencode({name: str(value) for name, value in given.items()}).encode()
+            else urlencode({name: str(value) for name, value in fields.items()}).encode()
         )
         kind = "application/json" if as_json else "application/x-www-form-urlencoded"
         return self.ask("POST", "/query/service", body=body, kind=kind, accept=accept)
 
     def values(self, statement: str) -> list[object]:
         """Return the results of a query; none if it fails."""
-        found = self.state(statement).body.get("results")
-        return found if isinstance(found, list) else []
+        results = self.state(statement).body.get("results")
+        return results if isinstance(results, list) else []
 
     def parts(self, name: str) -> list[str]:
         """Return the parts of a dataverse's canonical name: `@` escapes `@` and `.`."""

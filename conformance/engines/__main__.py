@@ -46,10 +46,10 @@ def main(names: Sequence[str]) -> int:
 
 
 def _keep(runner: Runner) -> None:
-    kept = OUTPUT / "engines.json"
-    before = kept.read_text(encoding="utf-8") if kept.exists() else as_json([], {})
+    results_file = OUTPUT / "engines.json"
+    before = results_file.read_text(encoding="utf-8") if results_file.exists() else as_json([], {})
     outcomes, titles = merged(before, runner.outcomes, runner.titles)
-    kept.write_text(as_json(outcomes, titles), encoding="utf-8")
+    results_file.write_text(as_json(outcomes, titles), encoding="utf-8")
     PAGE.write_text(in_page(PAGE.read_text(encoding="utf-8"), outcomes, titles), encoding="utf-8")
 
 

@@ -81,16 +81,16 @@ def trino_home() -> Path:
     if home.is_dir():
         return home
     with tempfile.TemporaryDirectory(prefix="trino-", dir=cache_directory()) as folder:
-        unpack(_fetch([TRINO])[0], Path(folder), wanted=("lib/", "plugin/iceberg/"))
+        unpack(_fetch([TRINO])[0], Path(folder), prefixes=("lib/", "plugin/iceberg/"))
         shutil.move(Path(folder) / home.name, home)
     return home
 
 
-def unpack(archive: Path, target: Path, *, wanted: tuple[str, ...]) -> None:
+def unpack(archive: Path, target: Path, *, prefixes: tuple[str, ...]) -> None:
     """Unpack folders in two passes, because JARs that plugins share are links to one of them."""
     with tarfile.open(archive) as tar:
         members = {member.name: member for member in tar if not member.isdir()}
-    chosen = [member for name, member in members.items() if name.partition("/")[2].startswith(wanted)]
+    chosen = [member for name, member in members.items() if name.partition("/")[2].startswith(prefixes)]
     sources = {member.linkname if member.islnk() else member.name for member in chosen}
     with tarfile.open(archive) as tar:
         for member in tar:

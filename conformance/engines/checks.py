@@ -46,22 +46,22 @@ class Checks:
         self.engine = engine
         self.made: list[Check] = []
 
-    def expect(self, name: str, ask: Callable[[], object], wanted: object) -> None:
+    def expect(self, name: str, ask: Callable[[], object], expected: object) -> None:
         """Run an action and compare its result. The text of an exception counts as the result."""
         try:
-            told = ask()
+            result = ask()
         except Exception as error:
-            told = f"{type(error).__name__}: {error}"
-        self.made.append(Check(self.engine, name, told == wanted, _short(told)))
+            result = f"{type(error).__name__}: {error}"
+        self.made.append(Check(self.engine, name, result == expected, _short(result)))
 
     def expect_refusal(self, name: str, ask: Callable[[], object], words: str) -> None:
         """Run an action that must be refused, with these words in the reason."""
         try:
-            told, refused = _short(ask()), False
+            message, refused = _short(ask()), False
         except Exception as error:
-            told, refused = str(error), True
-        self.made.append(Check(self.engine, name, refused and words in told, _short(told)))
+            message, refused = str(error), True
+        self.made.append(Check(self.engine, name, refused and words in message, _short(message)))
 
 
-def _short(told: object) -> str:
-    return " ".join(str(told).split())[:600]
+def _short(value: object) -> str:
+    return " ".join(str(value).split())[:600]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from conformance.engines.driver import ANOTHER
-from conformance.engines.rows import DELETED, FIRST, SECOND, TYPED, Row, difference, kept
+from conformance.engines.rows import DELETED, FIRST, SECOND, TYPED, Row, difference, remaining_rows
 from conformance.engines.story import CLIENT, Story
 
 SPACE = ["crossed"]
@@ -23,7 +23,7 @@ def written(story: Story) -> list[Row]:
 
     def look(*, deleted: bool) -> str:
         rows[:] = witness.read(space, name, list(TYPED))
-        other = difference(rows, kept(deleted=deleted), TYPED)
+        other = difference(rows, remaining_rows(deleted=deleted), TYPED)
         return f"the witness reads {other}" if other else ""
 
     def create() -> str:

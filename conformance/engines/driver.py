@@ -44,7 +44,7 @@ class Driver:
     """Heading of its settings in docs/guides/engines.md."""
     dialect = ""
     """Dialect of its views; empty if it has none."""
-    limits: dict[str, str] = {}  # noqa: RUF012 - told by the class
+    limits: dict[str, str] = {}  # noqa: RUF012 - stated by the class
     """Known limits of the engine: a check of `story.py` or `cross.py`, and words of the engine's error."""
 
     def start(self, place: Place) -> None:
@@ -131,7 +131,7 @@ class SqlDriver(Driver):
     """An engine with SQL, in the most common dialect."""
 
     mark = '"'
-    types: dict[str, str] = {}  # noqa: RUF012 - told by the class
+    types: dict[str, str] = {}  # noqa: RUF012 - stated by the class
     catalog = "lake"
 
     def ask(self, text: str) -> list[Row]:

@@ -18,7 +18,7 @@ from conformance.engines.driver import Driver, Place
 _TOLD_S = 120
 
 
-def made(engine: str) -> Driver:
+def create_driver(engine: str) -> Driver:
     """Return the driver of an engine: the class `Engine` of its file."""
     return importlib.import_module(f"conformance.engines.drivers.{engine}_driver").Engine()  # type: ignore[no-any-return]
 
@@ -37,21 +37,21 @@ def answer(driver: Driver, line: str) -> dict[str, object]:
 
 def words(error: BaseException) -> str:
     """Return the messages of an error and its causes, each once."""
-    told: list[str] = []
+    messages: list[str] = []
     at: BaseException | None = error
-    while at and len(told) < 8:
+    while at and len(messages) < 8:
         text = f"{type(at).__name__}: {at}"
-        if text not in told:
-            told.append(text)
+        if text not in messages:
+            messages.append(text)
         at = at.__cause__ or at.__context__
-    return " / ".join(told)
+    return " / ".join(messages)
 
 
 def main(engine: str) -> None:
     """Answer until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    driver = made(engine)
+    driver = create_driver(engine)
     for line in sys.stdin:
         faulthandler.dump_traceback_later(_TOLD_S)  # the log shows where a verb hangs
         answers.write(json.dumps(answer(driver, line), default=str) + "\n")

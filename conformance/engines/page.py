@@ -40,7 +40,7 @@ def _by_credential(code: str) -> str:
     Raises LookupError for another client.
     """
     for line in PAGE.read_text(encoding="utf-8").splitlines():
-        instead, *given = (line.startswith("| ") and _CODE.findall(line)) or [""]
-        if "TOKEN" in instead and (found := re.search(rf"(?<!\w){re.escape(instead)}", code)):
-            return code[: found.start()] + "\n".join(given) + code[found.end() :]
+        instead, *credential_lines = (line.startswith("| ") and _CODE.findall(line)) or [""]
+        if "TOKEN" in instead and (match := re.search(rf"(?<!\w){re.escape(instead)}", code)):
+            return code[: match.start()] + "\n".join(credential_lines) + code[match.end() :]
     raise LookupError(f"{PAGE.name} has no way for it to sign in by a credential")

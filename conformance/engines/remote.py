@@ -26,11 +26,11 @@ _ANSWER_S = 240
 _STOP_S = 30
 
 
-def hosted(engine: str, *apart: str) -> Start:
+def hosted(engine: str, *wheel_names: str) -> Start:
     """Return the start of a driver in Python, with additional wheels."""
 
     def start() -> tuple[list[str], dict[str, str]]:
-        paths = [*(str(wheels(name)) for name in apart), str(ROOT)]
+        paths = [*(str(wheels(name)) for name in wheel_names), str(ROOT)]
         return [sys.executable, "-m", "conformance.engines.host", engine], {"PYTHONPATH": ":".join(paths)}
 
     return start
@@ -111,8 +111,8 @@ class Remote(Lines):
         """Start the process and the engine in it. Raises Refused with the engine's message."""
         self.open(place.work)
         self.is_remote = place.is_remote
-        told = self.ask("start", {**asdict(place), "work": str(place.work)})
-        self.title, self.dialect, self.limits = told["title"], told["dialect"], told["limits"]
+        description = self.ask("start", {**asdict(place), "work": str(place.work)})
+        self.title, self.dialect, self.limits = description["title"], description["dialect"], description["limits"]
 
 
 def _pump(lines: IO[str] | None, answers: queue.Queue[str]) -> None:

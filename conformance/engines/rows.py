@@ -36,20 +36,20 @@ SECOND: list[Row] = [
 DELETED = 2
 
 
-def kept(*, deleted: bool) -> list[Row]:
+def remaining_rows(*, deleted: bool) -> list[Row]:
     """Return the rows that remain."""
     return [row for row in (*FIRST, *SECOND) if not (deleted and row[0] == DELETED)]
 
 
-def same(found: Sequence[Row], wanted: Sequence[Row], columns: dict[str, str]) -> bool:
+def same(actual: Sequence[Row], expected: Sequence[Row], columns: dict[str, str]) -> bool:
     """Return whether rows are equal in any order."""
-    return not difference(found, wanted, columns)
+    return not difference(actual, expected, columns)
 
 
-def difference(found: Sequence[Row], wanted: Sequence[Row], columns: dict[str, str]) -> str:
+def difference(actual: Sequence[Row], expected: Sequence[Row], columns: dict[str, str]) -> str:
     """Return the unexpected and missing rows as text; empty if all are equal."""
     kinds = list(columns.values())
-    has, wants = _counted(found, kinds), _counted(wanted, kinds)
+    has, wants = _counted(actual, kinds), _counted(expected, kinds)
     if has == wants:
         return ""
     return " in place of ".join(f"[{', '.join(sorted(some.elements()))}]" for some in (has - wants, wants - has))

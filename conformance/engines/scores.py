@@ -62,9 +62,9 @@ def in_page(page: str, outcomes: Sequence[Outcome], titles: dict[str, str]) -> s
 
 def merged(text: str, outcomes: Sequence[Outcome], titles: dict[str, str]) -> tuple[list[Outcome], dict[str, str]]:
     """Merge a run with earlier results: of other engines, and of checks of the same versions that were not run now."""
-    kept = json.loads(text)
-    anew = {name for name, title in titles.items() if kept["titles"].get(name) != title}
-    old = [Outcome(**each) for each in kept["outcomes"]]
+    stored_results = json.loads(text)
+    anew = {name for name, title in titles.items() if stored_results["titles"].get(name) != title}
+    old = [Outcome(**each) for each in stored_results["outcomes"]]
     all_of = {(each.engine, each.check): each for each in old if each.engine not in anew}
     all_of.update({(each.engine, each.check): each for each in outcomes})
-    return list(all_of.values()), {**kept["titles"], **titles}
+    return list(all_of.values()), {**stored_results["titles"], **titles}

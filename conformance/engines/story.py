@@ -49,17 +49,17 @@ class Story:
     def check(self, name: str, ask: Callable[[], object], kind: str = "") -> bool:
         """Run a check, which returns its problem, if any. A limit may be declared for a group of checks."""
         try:
-            told = ask()
+            problem = ask()
         except Exception as error:
-            told = str(error) if isinstance(error, CallRefused) else words(error)
+            problem = str(error) if isinstance(error, CallRefused) else words(error)
         limit = self.remote.limits.get(name, self.remote.limits.get(kind))
         if limit is None:
-            result = FAILED if told else OK
-        elif told and limit in str(told):
+            result = FAILED if problem else OK
+        elif problem and limit in str(problem):
             result = CLIENT
         else:
-            result, told = FAILED, f"its limit is told by {limit!r}; here: {told or 'done'}"
-        self.outcomes.append(Outcome(self.engine, name, result, " ".join(str(told or "").split())[:700]))
+            result, problem = FAILED, f"its limit is told by {limit!r}; here: {problem or 'done'}"
+        self.outcomes.append(Outcome(self.engine, name, result, " ".join(str(problem or "").split())[:700]))
         print(f"{result:6} {self.engine}: {name}", file=sys.stderr, flush=True)
         return result == OK
 
@@ -68,10 +68,10 @@ class Story:
 
         def ask() -> object:
             try:
-                given = self.remote.ask(verb, *arguments)
+                answer = self.remote.ask(verb, *arguments)
             except CallRefused as error:
                 return "" if any(each.lower() in str(error).lower() for each in by) else error
-            return f"not refused: {given}"
+            return f"not refused: {answer}"
 
         self.check(name, ask)
 
@@ -82,15 +82,15 @@ class Story:
             self.witness.append(self.home, name, rows)
         return self.home, name
 
-    def seen(self, levels: Sequence[str], name: str, wanted: Sequence[Row] = ROWS) -> str:
+    def seen(self, levels: Sequence[str], name: str, expected: Sequence[Row] = ROWS) -> str:
         """Return the problem with a plain table's rows, as the witness reads them."""
-        found = self.witness.read(levels, name, ["id", "city"])
-        return "" if same(found, wanted, PLAIN) else f"the witness reads {found}"
+        rows = self.witness.read(levels, name, ["id", "city"])
+        return "" if same(rows, expected, PLAIN) else f"the witness reads {rows}"
 
-    def read(self, levels: Sequence[str], name: str, wanted: Sequence[Row] = ROWS) -> str:
+    def read(self, levels: Sequence[str], name: str, expected: Sequence[Row] = ROWS) -> str:
         """Return the problem with a plain table's rows, as the engine reads them."""
-        found = self.remote.ask("read", levels, name, ["id", "city"])
-        return "" if same(found, wanted, PLAIN) else f"it reads {found}"
+        rows = self.remote.ask("read", levels, name, ["id", "city"])
+        return "" if same(rows, expected, PLAIN) else f"it reads {rows}"
 
     # The list of checks.
 
@@ -159,8 +159,8 @@ class Story:
         def travel() -> str:
             table = self.made("travelled")
             self.witness.append(*table, [[3, "Bern"]])
-            found = self.remote.ask("read_at", *table, self.witness.snapshots(*table)[0])
-            return "" if same(found, ROWS, PLAIN) else f"it reads {found}"
+            rows = self.remote.ask("read_at", *table, self.witness.snapshots(*table)[0])
+            return "" if same(rows, ROWS, PLAIN) else f"it reads {rows}"
 
         self.check("create", create)
         self.check("append", append)
@@ -170,8 +170,8 @@ class Story:
         self.check("drop", drop)
 
     def _columns(self) -> None:
-        wanted = {"add": ["id", "city", "size"], "rename": ["id", "town"], "drop": ["id"]}
-        for what, names in wanted.items():
+        expected_columns = {"add": ["id", "city", "size"], "rename": ["id", "town"], "drop": ["id"]}
+        for what, names in expected_columns.items():
 
             def evolve(what: str = what, names: list[str] = names) -> str:
                 table = self.made(f"evolved_{what}")
@@ -179,9 +179,9 @@ class Story:
                 if self.witness.names(*table) != names:
                     return f"the columns are {self.witness.names(*table)}"
                 cells = [[1, "Oslo", None], [2, "Rome", None]]
-                found = self.remote.ask("read", *table, names)
+                rows = self.remote.ask("read", *table, names)
                 short = [row[: len(names)] for row in cells]
-                return "" if same(found, short, dict.fromkeys(names, "text")) else f"it reads {found}"
+                return "" if same(rows, short, dict.fromkeys(names, "text")) else f"it reads {rows}"
 
             self.check(f"{what} column", evolve)
 
@@ -215,8 +215,8 @@ class Story:
         self.check("read another's view", another)
 
     def _viewed(self, name: str) -> str:
-        found = self.remote.ask("read", self.home, name, ["id"])
-        return "" if same(found, [[1], [2]], {"id": "long"}) else f"it reads {found}"
+        rows = self.remote.ask("read", self.home, name, ["id"])
+        return "" if same(rows, [[1], [2]], {"id": "long"}) else f"it reads {rows}"
 
     def _callers(self) -> None:
         shared, closed = ["open"], ["closed"]
@@ -240,10 +240,10 @@ class Story:
         def wrong() -> object:
             try:
                 self.remote.ask("be", "wrong")
-                given = self.remote.ask("read", shared, "t", ["id", "city"])
+                rows = self.remote.ask("read", shared, "t", ["id", "city"])
             except CallRefused as error:
                 return "" if "token" in str(error).lower() else error
-            return f"not refused: {given}"
+            return f"not refused: {rows}"
 
         self.check("a wrong credential", wrong)
 

@@ -61,8 +61,8 @@ def _replaced(checks: Checks, ask: Ask) -> None:
 
 def _places(checks: Checks, lake: Lake, ask: Ask) -> None:
     """A schema has a location, which may be another one within the catalog's roots."""
-    told = "a schema's location is told"
-    checks.expect(told, lambda: "location = 'file:" in str(ask("SHOW CREATE SCHEMA admin.trino")), True)
+    check_name = "a schema's location is told"
+    checks.expect(check_name, lambda: "location = 'file:" in str(ask("SHOW CREATE SCHEMA admin.trino")), True)
     place = f"file://{lake.work}/data/warehouse/main/chosen"
     ask(f"CREATE SCHEMA admin.chosen WITH (location = '{place}')")
     ask("CREATE TABLE admin.chosen.t AS SELECT 1 AS n")

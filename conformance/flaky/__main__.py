@@ -41,13 +41,13 @@ def busy(count: int) -> Iterator[None]:
 
 def failures(report: Path) -> dict[str, str]:
     """Read a JUnit report: the tests that failed or could not be set up, each with the end of its output."""
-    found = {}
+    outputs = {}
     for case in ET.parse(report).iter("testcase"):
-        told = [child for child in case if child.tag in ("failure", "error")]
-        if told:
-            lines = (told[0].text or told[0].get("message") or "").strip().splitlines()
-            found[f"{case.get('classname')}::{case.get('name')}"] = "\n".join(lines[-TOLD_LINES:])
-    return found
+        problems = [child for child in case if child.tag in ("failure", "error")]
+        if problems:
+            lines = (problems[0].text or problems[0].get("message") or "").strip().splitlines()
+            outputs[f"{case.get('classname')}::{case.get('name')}"] = "\n".join(lines[-TOLD_LINES:])
+    return outputs
 
 
 def run(words: Sequence[str], *, seed: int, folder: Path) -> dict[str, str]:
@@ -69,20 +69,20 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes that share the tests; 0 for this one alone")
     parser.add_argument("--marked", default="not integration and not spark", help="as pytest's -m")
     parser.add_argument("--sampled", action="store_true", help="the sample that `make test` runs")
-    given = parser.parse_args(words)
-    processes = ["-n", str(given.workers), "--dist", "loadgroup"] if given.workers else ["-p", "no:xdist"]
-    shared = [*processes, "-m", given.marked, *(["--sampled"] if given.sampled else [])]
+    options = parser.parse_args(words)
+    processes = ["-n", str(options.workers), "--dist", "loadgroup"] if options.workers else ["-p", "no:xdist"]
+    shared = [*processes, "-m", options.marked, *(["--sampled"] if options.sampled else [])]
     counts: dict[str, int] = defaultdict(int)
-    told: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(prefix="limnos-flaky-") as folder, busy(given.busy):
-        for seed in range(given.times):
-            failed = run([*shared, *given.tests], seed=seed, folder=Path(folder))
-            print(f"run {seed + 1} of {given.times}: {len(failed)} failed", flush=True)
+    outputs: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="limnos-flaky-") as folder, busy(options.busy):
+        for seed in range(options.times):
+            failed = run([*shared, *options.tests], seed=seed, folder=Path(folder))
+            print(f"run {seed + 1} of {options.times}: {len(failed)} failed", flush=True)
             for name, text in failed.items():
                 counts[name] += 1
-                told[name] = text
+                outputs[name] = text
     for name, count in sorted(counts.items(), key=lambda each: -each[1]):
-        print(f"{count} of {given.times}: {name}\n{told[name]}\n")
+        print(f"{count} of {options.times}: {name}\n{outputs[name]}\n")
     return 1 if counts else 0
 
 

@@ -25,11 +25,11 @@ def main() -> int:
             flags=("--config", client.settings_in(Path(folder))),
         ) as server,
     ):
-        found = client.told(server.uri)
-    for line in (*found.failed, *found.forgotten):
+        script_output = client.run_script(server.uri)
+    for line in (*script_output.failed, *script_output.forgotten):
         print(f"FAILED {line}")
-    print(found.totals())
-    return 1 if found.failed or found.forgotten else 0
+    print(script_output.totals())
+    return 1 if script_output.failed or script_output.forgotten else 0
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ Method = tuple[type, str]
 def methods() -> Iterator[Method]:
     """Return every public method that a class of the client's package defines."""
     for module in pkgutil.iter_modules(gravitino.client.__path__, "gravitino.client."):
-        found = importlib.import_module(module.name)
-        for _, each in inspect.getmembers(found, inspect.isclass):
-            if each.__module__ == found.__name__:
+        client_module = importlib.import_module(module.name)
+        for _, each in inspect.getmembers(client_module, inspect.isclass):
+            if each.__module__ == client_module.__name__:
                 yield from ((each, name) for name, value in vars(each).items() if _is_method(name, value))
 
 
@@ -33,7 +33,7 @@ class Book:
     """The called methods, and the outcome of each step."""
 
     def __init__(self) -> None:
-        self.known = sorted({_told(each) for each in methods()})
+        self.known = sorted({_format_method(each) for each in methods()})
         self.called: set[str] = set()
         self.steps: list[dict[str, str]] = []
         for each in list(methods()):
@@ -41,10 +41,10 @@ class Book:
 
     def _watch(self, owner: type, name: str) -> None:
         """Record the calls of a method by any caller."""
-        kept = vars(owner)[name]
-        wrap = type(kept) if isinstance(kept, (staticmethod, classmethod)) else None
-        inner = kept.__func__ if wrap else kept
-        note = functools.partial(self.called.add, _told((owner, name)))
+        attribute = vars(owner)[name]
+        wrap = type(attribute) if isinstance(attribute, (staticmethod, classmethod)) else None
+        inner = attribute.__func__ if wrap else attribute
+        note = functools.partial(self.called.add, _format_method((owner, name)))
 
         @functools.wraps(inner)
         def call(*args: object, **named: object) -> object:
@@ -56,18 +56,20 @@ class Book:
     def see(self, who: str, step: str, call: Callable[[], object], *, wants: object = None) -> object:
         """Run a step. `wants`: its result, or the name of its exception; by default any result."""
         try:
-            found = call()
+            result = call()
         except Exception as error:
             name = type(error).__name__
-            self._note(who, step, ok=name == wants, told=f"{name}: {error}", wants=wants)
+            self._note(who, step, ok=name == wants, result_text=f"{name}: {error}", wants=wants)
             return None
-        self._note(who, step, ok=wants is None or found == wants, told=repr(found), wants=wants)
-        return found
+        self._note(who, step, ok=wants is None or result == wants, result_text=repr(result), wants=wants)
+        return result
 
-    def _note(self, who: str, step: str, *, ok: bool, told: str, wants: object) -> None:
+    def _note(self, who: str, step: str, *, ok: bool, result_text: str, wants: object) -> None:
         outcome = "ok" if ok else "FAILED"
-        self.steps.append({"who": who, "step": step, "outcome": outcome, "told": told[:500], "wants": repr(wants)})
+        self.steps.append(
+            {"who": who, "step": step, "outcome": outcome, "told": result_text[:500], "wants": repr(wants)}
+        )
 
 
-def _told(method: Method) -> str:
+def _format_method(method: Method) -> str:
     return f"{method[0].__name__}.{method[1]}"

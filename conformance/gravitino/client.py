@@ -76,11 +76,13 @@ def read(output: str, reasons: Path) -> ScriptOutput:
     """Parse the output of a script: one JSON object. `reasons`: the file that lists the uncalled methods with
     reasons.
     """
-    found = json.loads(output)
-    return ScriptOutput(frozenset(found["known"]), frozenset(found["called"]), found["steps"], uncalled(reasons))
+    document = json.loads(output)
+    return ScriptOutput(
+        frozenset(document["known"]), frozenset(document["called"]), document["steps"], uncalled(reasons)
+    )
 
 
-def told(uri: str) -> ScriptOutput:
+def run_script(uri: str) -> ScriptOutput:
     """Run the script against a server with the admin's name in Basic authentication. Raises RuntimeError with its
     output if it aborted.
     """
@@ -117,10 +119,10 @@ def _environment() -> dict[str, str]:
     """Return the environment that uv needs, as in scripts/setup.sh: the machine's trust store if there is one, and a
     writable cache.
     """
-    found = {"UV_CACHE_DIR": str(HOME.parent / "uv-cache")}
+    variables = {"UV_CACHE_DIR": str(HOME.parent / "uv-cache")}
     if any(Path(store).exists() for store in _TRUST_STORES):
-        found["UV_SYSTEM_CERTS"] = "true"
-    return {**os.environ, **found}
+        variables["UV_SYSTEM_CERTS"] = "true"
+    return {**os.environ, **variables}
 
 
 def settings_in(folder: Path) -> str:

@@ -168,9 +168,9 @@ def _below(book: Book, outsider: GravitinoClient, worker: GravitinoClient) -> No
         book.see("outsider", step, call, wants="ForbiddenException")
 
     def of(catalog: str) -> Catalog:
-        found = worker.load_catalog(f"{catalog}_worker")
-        found.rest_client = outsider._rest_client
-        return found
+        worker_catalog = worker.load_catalog(f"{catalog}_worker")
+        worker_catalog.rest_client = outsider._rest_client
+        return worker_catalog
 
     tables, models, files = of("tables"), of("models"), of("files")
     space, name = Namespace.of("a"), NameIdentifier.of("a", "kept")

@@ -102,16 +102,16 @@ def catalogs(steps: Steps) -> None:
             lambda own=own, kind=kind, provider=provider: lake.create_catalog(own, kind, provider, "c", {}).name(),
             own,
         )
-    gone, tables_ = f"gone_{steps.user}", f"tables_{steps.user}"
-    see("list_catalogs", lambda: {gone, tables_} <= set(lake.list_catalogs()), True)
+    dropped_catalog, tables_ = f"gone_{steps.user}", f"tables_{steps.user}"
+    see("list_catalogs", lambda: {dropped_catalog, tables_} <= set(lake.list_catalogs()), True)
     see("list_catalogs_info", lambda: tables_ in [each.name() for each in lake.list_catalogs_info()], True)
-    see("alter_catalog", lambda: lake.alter_catalog(gone, CatalogChange.update_comment("d")).comment(), "d")
+    see("alter_catalog", lambda: lake.alter_catalog(dropped_catalog, CatalogChange.update_comment("d")).comment(), "d")
     see("test_connection", lambda: lake.test_connection(tables_))
-    see("enable_catalog", lambda: lake.enable_catalog(gone))
-    see("drop_catalog in use", lambda: lake.drop_catalog(gone), "CatalogInUseException")
-    see("disable_catalog", lambda: lake.disable_catalog(gone))
-    see("drop_catalog", lambda: [lake.drop_catalog(gone) for _ in range(2)], [True, False])
-    see("load_catalog missing", lambda: lake.load_catalog(gone), "NoSuchCatalogException")
+    see("enable_catalog", lambda: lake.enable_catalog(dropped_catalog))
+    see("drop_catalog in use", lambda: lake.drop_catalog(dropped_catalog), "CatalogInUseException")
+    see("disable_catalog", lambda: lake.disable_catalog(dropped_catalog))
+    see("drop_catalog", lambda: [lake.drop_catalog(dropped_catalog) for _ in range(2)], [True, False])
+    see("load_catalog missing", lambda: lake.load_catalog(dropped_catalog), "NoSuchCatalogException")
 
 
 def schemas(steps: Steps) -> None:
@@ -205,8 +205,12 @@ def statistics(steps: Steps) -> None:
         "custom-l": StatisticValues.list_value([StatisticValues.string_value("x")]),
     }
     steps.see("update_statistics", lambda: on.update_statistics(values))
-    found = {each.name(): each for each in on.list_statistics()}
-    steps.see("list_statistics", lambda: [found["custom-n"].value().value(), found["custom-n"].modifiable()], [3, True])
+    statistics_by_name = {each.name(): each for each in on.list_statistics()}
+    steps.see(
+        "list_statistics",
+        lambda: [statistics_by_name["custom-n"].value().value(), statistics_by_name["custom-n"].modifiable()],
+        [3, True],
+    )
     wrong = {"rows": StatisticValues.long_value(3)}
     steps.see("update_statistics reserved", lambda: on.update_statistics(wrong), "IllegalStatisticNameException")
     steps.see("drop_statistics", lambda: [on.drop_statistics(["custom-n"]) for _ in range(2)], [True, False])
@@ -299,8 +303,8 @@ def versions(steps: Steps) -> None:
         "link_model_version_with_multiple_uris",
         lambda: on.link_model_version_with_multiple_uris(KEPT, two, ["best"], "v", {}),
     )
-    taken = "ModelVersionAliasesAlreadyExistException"
-    see("link_model_version taken alias", lambda: on.link_model_version(KEPT, "s3://x/2", ["best"], "", {}), taken)
+    error_name = "ModelVersionAliasesAlreadyExistException"
+    see("link_model_version taken alias", lambda: on.link_model_version(KEPT, "s3://x/2", ["best"], "", {}), error_name)
     see("list_model_versions", lambda: on.list_model_versions(KEPT), [0, 1])
     see(
         "list_model_version_infos",
@@ -368,8 +372,8 @@ def filesets(steps: Steps) -> None:
     keys = MetadataObjectCredentialOperations(lake, thing, steps.lake._rest_client)
     see("MetadataObjectCredentialOperations.get_credentials", keys.get_credentials, [])
     info = {"s3-access-key-id": "k", "s3-secret-access-key": "s", "s3-session-token": "t"}
-    told = CredentialDTO(_credential_type="s3-token", _expire_time_in_ms=9, _credential_info=info)
-    see("to_credential", lambda: keys.to_credential(told).session_token(), "t")
+    credential = CredentialDTO(_credential_type="s3-token", _expire_time_in_ms=9, _credential_info=info)
+    see("to_credential", lambda: keys.to_credential(credential).session_token(), "t")
 
 
 def tags(steps: Steps) -> None:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from conformance.gravitino_java.java_client import RELEASE, aged, told
+from conformance.gravitino_java.java_client import RELEASE, aged, run_script
 from examples.demo.server import running_server
 
 OUTPUT = Path(__file__).parents[2] / "conformance-out"
@@ -20,13 +20,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="limnos-gravitino-java-") as folder:
         data = Path(folder) / "data"
         with running_server(data, log=OUTPUT / "gravitino-java-server.log") as server:
-            found = told(server.uri, (data / "admin.token").read_text().strip())
-    for line in (*found.failed, *found.forgotten):
+            script_output = run_script(server.uri, (data / "admin.token").read_text().strip())
+    for line in (*script_output.failed, *script_output.forgotten):
         print(f"FAILED {line}")
-    for step, age in aged(found).items():
+    for step, age in aged(script_output).items():
         print(f"older than the wire: {step}: {age}")
-    print(f"Java client {RELEASE}\n{found.totals()}")
-    return 1 if found.failed or found.forgotten else 0
+    print(f"Java client {RELEASE}\n{script_output.totals()}")
+    return 1 if script_output.failed or script_output.forgotten else 0
 
 
 if __name__ == "__main__":

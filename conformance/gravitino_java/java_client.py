@@ -23,7 +23,7 @@ UNCALLED: Final = HERE / "uncalled.txt"
 RELEASE: Final = "0.5.1"
 
 
-def told(uri: str, token: str) -> ScriptOutput:
+def run_script(uri: str, token: str) -> ScriptOutput:
     """Run the steps against a server. Raises RuntimeError with Java's output if they aborted."""
     java = find_java(cache=cache_directory()).home / "bin" / "java"
     archives = os.pathsep.join(str(path) for path in class_path(cache_directory(), HERE / "jars.lock"))
@@ -40,6 +40,6 @@ def told(uri: str, token: str) -> ScriptOutput:
     return read(done.stdout, UNCALLED)
 
 
-def aged(found: ScriptOutput) -> dict[str, str]:
+def aged(script_output: ScriptOutput) -> dict[str, str]:
     """Return the steps with another outcome because the client is older than the protocol, with the reason."""
-    return {each["step"]: each["age"] for each in found.steps if each["age"]}
+    return {each["step"]: each["age"] for each in script_output.steps if each["age"]}

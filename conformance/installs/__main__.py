@@ -39,9 +39,9 @@ steps:
 """
 
 
-def expect(said: object, *words: str) -> None:
+def expect(output: object, *words: str) -> None:
     """Check that an output contains some words. Raises Unmet."""
-    text = said if isinstance(said, str) else json.dumps(said)
+    text = output if isinstance(output, str) else json.dumps(output)
     for word in words:
         if word not in text:
             raise Unmet(f"'{word}' is not in: {text[-2000:]}")
@@ -100,10 +100,10 @@ def s3(place: Place, stack: ExitStack) -> str:
     store = stack.enter_context(objects())
     flags = ("--allow-root", "s3://lake", "--allow-endpoint", store.uri)
     with place.server(*flags) as running:
-        status, told = running.make_catalog(
+        status, body = running.make_catalog(
             "cloud", provider="lakehouse-iceberg", warehouse="s3://lake/w", **store.properties
         )
-        expect([status, told], "200")
+        expect([status, body], "200")
         location = running.make_table("cloud")
     expect(location, "s3://lake/w")
     return f"table at {location[:20]}…"
@@ -113,10 +113,10 @@ def google(place: Place, stack: ExitStack) -> str:
     """Tables on Google's store."""
     store = stack.enter_context(gcs())
     with place.server("--allow-root", "gs://lake", "--allow-endpoint", store.uri) as running:
-        status, told = running.make_catalog(
+        status, body = running.make_catalog(
             "cloud", provider="lakehouse-iceberg", warehouse="gs://lake/w", **store.properties
         )
-        expect([status, told], "200")
+        expect([status, body], "200")
         location = running.make_table("cloud")
     expect(location, "gs://lake/w")
     return f"table at {location[:20]}…"
@@ -126,9 +126,9 @@ def azure(place: Place, stack: ExitStack) -> str:
     """Tables on Azure's store: the extra has all needed packages, so the store's refusal is not about a missing one."""
     store = stack.enter_context(adls(place.work))
     with place.server("--allow-root", ADLS, "--allow-endpoint", f"https://{store.host}") as running:
-        _, told = running.make_catalog("cloud", provider="lakehouse-iceberg", warehouse=f"{ADLS}/w", **store.by_key)
-    if "not installed" in json.dumps(told):
-        raise Unmet(json.dumps(told))
+        _, body = running.make_catalog("cloud", provider="lakehouse-iceberg", warehouse=f"{ADLS}/w", **store.by_key)
+    if "not installed" in json.dumps(body):
+        raise Unmet(json.dumps(body))
     place.python("import adlfs, azure.identity, azure.storage.filedatalake, limnos.sources.adls")
     return "catalog, signatures' libraries"
 
@@ -138,8 +138,8 @@ def connector(provider: str, kind: str, **properties: str) -> Callable[[Place, E
 
     def job(place: Place, _stack: ExitStack) -> str:
         with place.server("--allow-source", "127.0.0.1:9") as running:
-            status, told = running.make_catalog("outside", provider=provider, kind=kind, **properties)
-            expect([status, told], "200")
+            status, body = running.make_catalog("outside", provider=provider, kind=kind, **properties)
+            expect([status, body], "200")
             answer = running.ask("GET", "/api/metalakes/lake/catalogs/outside/schemas")
             if kind == "messaging":
                 answer = running.ask("GET", "/api/metalakes/lake/catalogs/outside/schemas/default/topics")
@@ -178,10 +178,10 @@ def lance(place: Place, _stack: ExitStack) -> str:
     expect(place.run("lance", "describe", "dir", "t"), "int64")
     with place.server() as running:
         place.python(write, str(running.data / "warehouse" / "lance" / "u.lance"))
-        asked = {"location": f"file://{running.data}/warehouse/lance/own/v.lance"}
+        request_body = {"location": f"file://{running.data}/warehouse/lance/own/v.lance"}
         running.ask("POST", "/lance/v1/namespace/lance$s/create", {})
-        status, told = running.ask("POST", "/lance/v1/table/lance$s$v/declare", asked | {"location": None})
-        expect([status, told], "200")
+        status, body = running.ask("POST", "/lance/v1/table/lance$s$v/declare", request_body | {"location": None})
+        expect([status, body], "200")
         expect(running.run("describe", "lance.s.v"), "location")
     return "ls, describe, declare"
 
@@ -264,15 +264,15 @@ JOBS: dict[str, Callable[[Place, ExitStack], str]] = {
 
 def main(arguments: list[str]) -> int:
     """Test the given environments, or all; prints a line for each, and returns 0 if each serves its purpose."""
-    wanted = ["" if each == "base" else each for each in arguments] or list(JOBS)
+    environments = ["" if each == "base" else each for each in arguments] or list(JOBS)
     failed = 0
     with tempfile.TemporaryDirectory(prefix="limnos-installs-") as folder:
         wheel, versions = build_wheel(Path(folder)), constraints(Path(folder))
-        for extras in wanted:
+        for extras in environments:
             failed += not _tried(
                 Path(folder) / (extras or "base").replace(",", "-"), wheel, versions=versions, extras=extras
             )
-    print(f"{len(wanted) - failed} of {len(wanted)} installs do what they are for")
+    print(f"{len(environments) - failed} of {len(environments)} installs do what they are for")
     return 1 if failed else 0
 
 

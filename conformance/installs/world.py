@@ -107,10 +107,10 @@ class Place:
             timeout=TIMEOUT_S,
             check=False,
         )
-        said = done.stdout + done.stderr
+        output = done.stdout + done.stderr
         if done.returncode != code:
-            raise Unmet(f"{' '.join(words[:6])}: exit code {done.returncode}, not {code}: {said[-2000:]}")
-        return said
+            raise Unmet(f"{' '.join(words[:6])}: exit code {done.returncode}, not {code}: {output[-2000:]}")
+        return output
 
     @contextmanager
     def server(self, *flags: str, data: str = "data", **environ: str) -> Iterator[Server]:
@@ -176,11 +176,11 @@ class Server:
             "Content-Type": "application/json", "Accept": "application/vnd.gravitino.v1+json, application/json",
         }  # fmt: skip
         data = None if body is None else json.dumps(body).encode()
-        asked = urllib.request.Request(self.uri + path, data=data, headers=headers, method=method)
+        request = urllib.request.Request(self.uri + path, data=data, headers=headers, method=method)
         try:
-            with urllib.request.urlopen(asked, timeout=60) as answer:
-                said = answer.read()
-                return answer.status, json.loads(said or b"null")
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                content = answer.read()
+                return answer.status, json.loads(content or b"null")
         except urllib.error.HTTPError as error:
             return error.code, json.loads(error.read() or b"null")
 
@@ -189,10 +189,10 @@ class Server:
         root = f"/iceberg/v1/lake.{catalog}/namespaces"
         self.ask("POST", root, {"namespace": [space]})
         schema = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
-        status, told = self.ask("POST", f"{root}/{space}/tables", {"name": "t", "schema": schema})
-        if status != 200 or not isinstance(told, dict):
-            raise Unmet(f"a table in {catalog} is not made: {status} {told}")
-        return str(told["metadata-location"])
+        status, body = self.ask("POST", f"{root}/{space}/tables", {"name": "t", "schema": schema})
+        if status != 200 or not isinstance(body, dict):
+            raise Unmet(f"a table in {catalog} is not made: {status} {body}")
+        return str(body["metadata-location"])
 
     def make_catalog(
         self, name: str, *, provider: str, kind: str = "relational", **properties: str

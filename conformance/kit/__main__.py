@@ -66,16 +66,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--reference", action="store_true", help="through a catalog that shows Iceberg's reference server's"
     )
     parser.add_argument("names", nargs="*", metavar="NAME")
-    given = parser.parse_args(arguments)
-    chosen = chosen_tests(given.names)
+    options = parser.parse_args(arguments)
+    chosen = chosen_tests(options.names)
     with tempfile.TemporaryDirectory(prefix="limnos-kit-", dir="/tmp") as folder:
         kit = prepare(Path(folder) / "classes")
         shutil.rmtree(OUTPUT, ignore_errors=True)
         OUTPUT.mkdir(parents=True)
-        if given.reference:
+        if options.reference:
             return run_reference(kit, chosen, work=Path(folder))
-        run = run_far if given.far else run_store
-        return max([run(kit, store, chosen, work=Path(folder) / store) for store in given.store or STORES])
+        run = run_far if options.far else run_store
+        return max([run(kit, store, chosen, work=Path(folder) / store) for store in options.store or STORES])
 
 
 def run_store(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path) -> int:
@@ -125,15 +125,15 @@ def serving_far(suite: str, store: str, *, work: Path, flags: Sequence[str]) -> 
         with Client(source.uri, token=word) as client:
             client.catalogs.alter(CATALOG, updates={"allowed-locations": ALLOWED})
         properties = {"uri": f"{source.uri}/iceberg", "warehouse": CATALOG, "token": word}
-        with showing(properties, work=near, log=OUTPUT / f"near-{suite}-{store}.log") as found:
-            yield found
+        with showing(properties, work=near, log=OUTPUT / f"near-{suite}-{store}.log") as endpoint:
+            yield endpoint
 
 
 def run_reference(kit: Kit, chosen: dict[str, list[str]], *, work: Path) -> int:
     """Run the selected tests against a reference server, and through a catalog that shows one; returns 1 if an outcome
     differs.
     """
-    found = []
+    differences = []
     for suite, methods in chosen.items():
         ends = []
         for way, serving in (("straight", serving_reference), ("far", serving_far_reference)):
@@ -145,14 +145,14 @@ def run_reference(kit: Kit, chosen: dict[str, list[str]], *, work: Path) -> int:
             print(f"Iceberg's REST compatibility kit {VERSION}, {suite}, reference server, {way}: {as_text(outcomes)}")
             ends.append({outcome.name: outcome.verdict for outcome in outcomes})
         straight, far = ends
-        found += [
+        differences += [
             f"{suite}: {name} is {straight.get(name)} straight, {far.get(name)} through a catalog that shows the server"
             for name in sorted(straight.keys() | far.keys())
             if straight.get(name) != far.get(name)
         ]
-    for line in found:
+    for line in differences:
         print(f"  {line}")
-    return int(bool(found))
+    return int(bool(differences))
 
 
 @contextmanager
@@ -252,10 +252,10 @@ def report(suite: str, outcomes: list[Outcome], *, store: str, partial: bool) ->
     if partial:
         return int(any(outcome.verdict == "failed" for outcome in outcomes))
     expected = parse_expectation((HERE / f"expected_{suite}.txt").read_text(encoding="utf-8"))
-    found = complaints(outcomes, expected)
-    for line in found:
+    problems = complaints(outcomes, expected)
+    for line in problems:
         print(f"  {line}")
-    return 1 if found else 0
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -40,12 +40,12 @@ class Expectation:
 
 def read_report(directory: Path) -> list[Outcome]:
     """Read every `TEST-*.xml` below the directory; sorted by name."""
-    found = [
+    outcomes = [
         _outcome(case)
         for file in sorted(directory.glob("TEST-*.xml"))
         for case in ET.parse(file).getroot().iter("testcase")
     ]
-    return sorted(found, key=lambda outcome: outcome.name)
+    return sorted(outcomes, key=lambda outcome: outcome.name)
 
 
 def _outcome(case: ET.Element) -> Outcome:
@@ -79,13 +79,13 @@ def complaints(outcomes: list[Outcome], expected: Expectation) -> list[str]:
     """
     failed = {outcome.name for outcome in of(outcomes, "failed")}
     skipped = {outcome.name for outcome in of(outcomes, "skipped")}
-    found = [f"fails, but is expected to pass: {name}" for name in sorted(failed - expected.failed)]
-    found += [f"is skipped, but is expected to run: {name}" for name in sorted(skipped - expected.skipped)]
+    problems = [f"fails, but is expected to pass: {name}" for name in sorted(failed - expected.failed)]
+    problems += [f"is skipped, but is expected to run: {name}" for name in sorted(skipped - expected.skipped)]
     better = (expected.failed - failed) | (expected.skipped - skipped)
-    found += [f"no longer true, take it out of the expectation: {name}" for name in sorted(better)]
+    problems += [f"no longer true, take it out of the expectation: {name}" for name in sorted(better)]
     if len(outcomes) != expected.total:
-        found.append(f"{len(outcomes)} tests ran, {expected.total} are expected")
-    return found
+        problems.append(f"{len(outcomes)} tests ran, {expected.total} are expected")
+    return problems
 
 
 def as_json(outcomes: list[Outcome], *, kit: str) -> str:

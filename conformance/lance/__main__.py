@@ -81,21 +81,21 @@ def _differences() -> differences.ComparisonResult:
         tempfile.TemporaryDirectory(prefix="limnos-lance-") as folder,
         server.served(Path(folder), log=OUTPUT / "lance-differences-server.log") as lake,
     ):
-        return differences.found(lake.uri, lake.admin)
+        return differences.compare_servers(lake.uri, lake.admin)
 
 
 def called(lake: server.Lake, *, spaces: range = SPACES, tables: range = TABLES) -> list[Result]:
     """Run each client's stories."""
-    found: list[Result] = []
+    results: list[Result] = []
     for number, make in enumerate(CLIENTS):
         who, outsider = make(lake.lance, lake.worker), make(lake.lance, lake.outsider)
         remote = make == clients.LanceDB.in_remote_mode
         if remote and 1 in spaces:
             ours, theirs = (clients.LanceDB.of_databases(lake.lance, each) for each in (lake.worker, lake.outsider))
-            found += stories.databases(ours, theirs, f"c{number}")
-        found += stories.spaces(who, outsider, f"c{number}", depths=range(max(spaces.start, 1 + remote), spaces.stop))
-        found += stories.tables(who, outsider, f"c{number}", depths=tables, flat=remote)
-    return found
+            results += stories.databases(ours, theirs, f"c{number}")
+        results += stories.spaces(who, outsider, f"c{number}", depths=range(max(spaces.start, 1 + remote), spaces.stop))
+        results += stories.tables(who, outsider, f"c{number}", depths=tables, flat=remote)
+    return results
 
 
 def missing(results: list[Result]) -> set[str]:
@@ -116,8 +116,8 @@ def totals(results: list[Result]) -> str:
 
 def _counted(results: list[Result]) -> str:
     counts = {word: sum(each.outcome == word for each in results) for word in ("ok", "FAILED", "no call")}
-    asked = sum(each.calls for each in results)
-    return f"{counts['ok']} ok, {counts['FAILED']} failed, {counts['no call']} not in the client; {asked} answers looked at"
+    call_count = sum(each.calls for each in results)
+    return f"{counts['ok']} ok, {counts['FAILED']} failed, {counts['no call']} not in the client; {call_count} answers looked at"
 
 
 if __name__ == "__main__":

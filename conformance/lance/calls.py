@@ -61,15 +61,15 @@ class Call:
         )  # type: ignore[arg-type]
 
 
-def _is(**wanted: object) -> Callable[[Json, Home], bool]:
-    return lambda answer, _home: all(answer.get(name) == value for name, value in wanted.items())
+def _is(**expected: object) -> Callable[[Json, Home], bool]:
+    return lambda answer, _home: all(answer.get(name) == value for name, value in expected.items())
 
 
 def _has(field: str, *names: str, lacks: str = "") -> Callable[[Json, Home], bool]:
     def check(answer: Json, home: Home) -> bool:
-        found = list(answer.get(field) or ())  # type: ignore[call-overload]
-        return all(home.named(each)[-1] in found for each in names) and (
-            not lacks or home.named(lacks)[-1] not in found
+        listed_names = list(answer.get(field) or ())  # type: ignore[call-overload]
+        return all(home.named(each)[-1] in listed_names for each in names) and (
+            not lacks or home.named(lacks)[-1] not in listed_names
         )
 
     return check
@@ -130,7 +130,7 @@ TABLES: Final = (
          _is(num_inserted_rows=1, num_updated_rows=0, version=3), rows=FEW.slice(0, 2).set_column(0, "id", pa.array([5, 9999]))),
     Call("count_table_rows", "t", _set(predicate="id < 10"), _is(value=20)),
     Call("update_table", "t", _set(updates=[["text", "'x'"]], predicate="id = 1"), _is(updated_rows=2, version=4)),
-    Call("query_table", "t", _set(**QUERY), _rows_are(lambda found: found["id"][0].as_py() == 17 and set(found.column_names) == {"id", "_distance", "_rowid"})),
+    Call("query_table", "t", _set(**QUERY), _rows_are(lambda result_table: result_table["id"][0].as_py() == 17 and set(result_table.column_names) == {"id", "_distance", "_rowid"})),
     Call("query_table", "t", _set(k=5, vector={"single_vector": []}, filter="nope > 1"), code=12),
     Call("explain_table_query_plan", "t", _set(query=QUERY, verbose=True), lambda answer, _: "LanceRead" in str(answer["value"])),
     Call("analyze_table_query_plan", "t", _set(**QUERY), lambda answer, _: "metrics" in str(answer["value"])),

@@ -72,15 +72,15 @@ def plain(answer: object) -> Json:
         return {"value": answer}
     if hasattr(answer, "count") and not callable(answer.count):
         return {"value": answer.count}
-    found: Json = answer.to_dict()  # type: ignore[attr-defined]
-    return found
+    fields: Json = answer.to_dict()  # type: ignore[attr-defined]
+    return fields
 
 
 class Namespace:
     """pylance's client, also inside of another client."""
 
-    def __init__(self, name: str, held: Foreign) -> None:
-        self.name, self._held = name, held
+    def __init__(self, name: str, client: Foreign) -> None:
+        self.name, self._held = name, client
 
     @classmethod
     def of(cls, uri: str, token: str) -> Namespace:
@@ -122,32 +122,34 @@ class GeneratedClient:
         method: Callable[..., object] = next(
             getattr(each, operation) for each in self._apis if hasattr(each, operation)
         )
-        taken = inspect.signature(method).parameters
-        given: Json = {} if ident is None else {"id": "$".join(ident)}
-        body = next((name for name in taken if name.endswith("_request") and not name.startswith("_")), None)
-        if "request_body" in taken:
-            given["request_body"] = fields["metadata"]
+        parameters = inspect.signature(method).parameters
+        arguments: Json = {} if ident is None else {"id": "$".join(ident)}
+        body = next((name for name in parameters if name.endswith("_request") and not name.startswith("_")), None)
+        if "request_body" in parameters:
+            arguments["request_body"] = fields["metadata"]
         elif body is not None:
-            given[body] = _model(operation, fields)
-            given |= {name: value for name, value in fields.items() if name == "index_name" and name in taken}
+            arguments[body] = _model(operation, fields)
+            arguments |= {name: value for name, value in fields.items() if name == "index_name" and name in parameters}
         else:
-            given |= {name: json.dumps(value) if isinstance(value, dict) else value for name, value in fields.items()}
+            arguments |= {
+                name: json.dumps(value) if isinstance(value, dict) else value for name, value in fields.items()
+            }
         if data is not None:
-            given["body"] = data
+            arguments["body"] = data
         try:
-            answer = plain(method(**given))
+            answer = plain(method(**arguments))
         except generated.exceptions.ApiException as error:
-            found = json.loads(error.body or "{}")
-            raise RequestRefused((found.get("code"),), str(found)) from error
+            error_body = json.loads(error.body or "{}")
+            raise RequestRefused((error_body.get("code"),), str(error_body)) from error
         return {"metadata": answer} if operation == "update_table_schema_metadata" else answer
 
 
 class LanceDB:
     """LanceDB: its own calls where they exist, otherwise the namespace inside of it."""
 
-    def __init__(self, name: str, held: Foreign, *, own: dict[str, lancedb_calls.Own], hidden: int) -> None:
-        self.name, self._held, self._own, self._hidden = name, held, own, hidden
-        space = held[1] if isinstance(held, tuple) else held
+    def __init__(self, name: str, connection: Foreign, *, own: dict[str, lancedb_calls.Own], hidden: int) -> None:
+        self.name, self._held, self._own, self._hidden = name, connection, own, hidden
+        space = connection[1] if isinstance(connection, tuple) else connection
         self._namespace = Namespace(name, space.namespace_client())
 
     @classmethod
@@ -166,11 +168,11 @@ class LanceDB:
     @classmethod
     def of_databases(cls, uri: str, token: str) -> LanceDB:
         """LanceDB with catalogs as its databases."""
-        held = (
+        connections = (
             lancedb.connect_catalog(uri, api_key=token),
             lancedb.connect("db://lance", api_key=token, host_override=uri),
         )
-        return cls("lancedb remote", held, own=lancedb_calls.DATABASES, hidden=0)
+        return cls("lancedb remote", connections, own=lancedb_calls.DATABASES, hidden=0)
 
     def ask(self, operation: str, ident: list[str] | None, *, fields: Json, data: bytes | None) -> Json:
         """Call LanceDB."""

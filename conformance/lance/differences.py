@@ -81,18 +81,18 @@ class Server:
         self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
         self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
 
-    def answer(self, asked: ReferenceRequest) -> Answer:
+    def answer(self, request: ReferenceRequest) -> Answer:
         """Send a request, and return the answer without values that must differ."""
-        body, kind = asked.sent
+        body, kind = request.sent
         headers = self._headers | ({"content-type": kind} if kind else {})
         self._connection.close()  # otherwise a connection that the server closed after the last answer would count as no answer
         try:
-            self._connection.request(asked.method, self._base + asked.address, body, headers)
-            found = self._connection.getresponse()
-            data = found.read()
+            self._connection.request(request.method, self._base + request.address, body, headers)
+            response = self._connection.getresponse()
+            data = response.read()
         except (OSError, http.client.HTTPException) as error:
             return Answer(f"no answer, {'broken off' if isinstance(error, OSError) else 'no HTTP'}")
-        return answer_of(found.status, found.headers.get("content-type", ""), data)
+        return answer_of(response.status, response.headers.get("content-type", ""), data)
 
     def close(self) -> None:
         """Close the connection."""
@@ -123,8 +123,8 @@ def _settled(value: object, name: str = "") -> object:
     if name == "schema" and isinstance(value, dict):
         return ", ".join(f"{each['name']} {each['type']['type']}" for each in value["fields"])
     if isinstance(value, dict):
-        kept = {key: _settled(each, str(key)) for key, each in value.items()}
-        return {key: each for key, each in kept.items() if each not in (None, {}, "") or key == "value"}
+        fields = {key: _settled(each, str(key)) for key, each in value.items()}
+        return {key: each for key, each in fields.items() if each not in (None, {}, "") or key == "value"}
     if isinstance(value, list):
         return [_settled(each) for each in value]
     if isinstance(value, float):
@@ -152,7 +152,7 @@ class ComparisonResult(NamedTuple):
     added: dict[str, set[str]]
 
 
-def found(uri: str, token: str, requests: Iterable[ReferenceRequest] = REQUESTS) -> ComparisonResult:
+def compare_servers(uri: str, token: str, requests: Iterable[ReferenceRequest] = REQUESTS) -> ComparisonResult:
     """Send all requests to both servers; returns the differences."""
     seen = ComparisonResult([], {})
     with (
@@ -160,13 +160,13 @@ def found(uri: str, token: str, requests: Iterable[ReferenceRequest] = REQUESTS)
         reference(Path(root)) as theirs,
         closing(Server(uri, base="/lance", token=token)) as ours,
     ):
-        for asked in requests:
-            mine, other = ours.answer(asked), theirs.answer(asked)
+        for request in requests:
+            mine, other = ours.answer(request), theirs.answer(request)
             more = mine.more_than(other)
             for field in more:
-                seen.added.setdefault(field, set()).add(asked.name.partition(":")[0])
+                seen.added.setdefault(field, set()).add(request.name.partition(":")[0])
             if mine.without(more) != other:
-                seen.differences.append(Difference(asked.name, str(mine.without(more)), str(other), asked.why))
+                seen.differences.append(Difference(request.name, str(mine.without(more)), str(other), request.why))
     return seen
 
 

@@ -39,9 +39,9 @@ def codes_of(error: Exception) -> tuple[int, ...]:
     if isinstance(code, int):
         return (int(code),)
     text = str(error)
-    found = _CODE.search(text)
-    if found is not None:
-        return _AS_WRONG_REQUEST.get(int(found[1]), (int(found[1]),))
+    match = _CODE.search(text)
+    if match is not None:
+        return _AS_WRONG_REQUEST.get(int(match[1]), (int(match[1]),))
     return next((codes for words, codes in _BY_WORDS if words in text), ())
 
 
@@ -64,7 +64,7 @@ def _rename(db: Foreign, ident: list[str], fields: Json, _rows: object) -> objec
     )
 
 
-def _made(db: Foreign, ident: list[str], fields: Json, _rows: object) -> object:
+def _create_namespace(db: Foreign, ident: list[str], fields: Json, _rows: object) -> object:
     modes = {"ExistOk": "exist_ok"}
     return db.create_namespace(ident, mode=modes.get(str(fields.get("mode"))), properties=fields.get("properties"))
 
@@ -82,7 +82,7 @@ def _request(name: str, **fields: object) -> Foreign:
 
 
 OVER_NAMESPACE: Final[dict[str, Own]] = {
-    "create_namespace": _made,
+    "create_namespace": _create_namespace,
     "list_namespaces": lambda db, ident, _f, _: {"namespaces": list(db.list_namespaces(ident).namespaces)},
     "describe_namespace": lambda db, ident, _f, _: db.describe_namespace(ident),
     "drop_namespace": lambda db, ident, fields, _: db.drop_namespace(ident, **fields),
@@ -123,9 +123,12 @@ def _scalar_index(db: Foreign, ident: list[str], fields: Json, _rows: object) ->
 
 
 def _stats(db: Foreign, ident: list[str], fields: Json, _rows: object) -> object:
-    found = _opened(db, ident).index_stats(fields["index_name"])
+    statistics = _opened(db, ident).index_stats(fields["index_name"])
     kinds = {"BTREE": "BTree"}
-    return {"index_type": kinds.get(found.index_type, found.index_type), "num_unindexed_rows": found.num_unindexed_rows}
+    return {
+        "index_type": kinds.get(statistics.index_type, statistics.index_type),
+        "num_unindexed_rows": statistics.num_unindexed_rows,
+    }
 
 
 def _indices(db: Foreign, ident: list[str], _fields: Json, _rows: object) -> object:
@@ -168,12 +171,14 @@ REMOTE: Final[dict[str, Own]] = {
 
 
 DATABASES: Final[dict[str, Own]] = {
-    "create_namespace": lambda held, ident, fields, _: _nothing(
-        held[0].create_database(ident[0], exist_ok=fields.get("mode") == "ExistOk")
+    "create_namespace": lambda connections, ident, fields, _: _nothing(
+        connections[0].create_database(ident[0], exist_ok=fields.get("mode") == "ExistOk")
     ),
-    "list_namespaces": lambda held, _i, _f, _: {"namespaces": list(held[0].list_databases().databases)},
-    "list_tables": lambda held, ident, _f, _: {"tables": list(held[0].connect_database(ident[0]).table_names())},
-    "drop_namespace": lambda held, ident, _f, _: held[0].drop_database(ident[0]),
+    "list_namespaces": lambda connections, _i, _f, _: {"namespaces": list(connections[0].list_databases().databases)},
+    "list_tables": lambda connections, ident, _f, _: {
+        "tables": list(connections[0].connect_database(ident[0]).table_names())
+    },
+    "drop_namespace": lambda connections, ident, _f, _: connections[0].drop_database(ident[0]),
 }
 """A catalog is a database of the remote client; connecting sends no request until an object in it is used."""
 

@@ -39,23 +39,31 @@ class Result:
 
 def told_of(client: Client, outsider: Client, home: Home, *, calls: tuple[Call, ...], group: str) -> list[Result]:
     """Run each row of a story, first as a user without rights; the rows of an operation are one result."""
-    found: dict[str, list[str | None]] = {}
+    problems_by_operation: dict[str, list[str | None]] = {}
     missing: dict[str, str] = {}
     for call in calls:
         try:
-            found.setdefault(call.operation, []).extend(_trouble(client, outsider, home, call))
+            problems_by_operation.setdefault(call.operation, []).extend(_trouble(client, outsider, home, call))
         except NoCall as error:
             missing[call.operation] = str(error)
-    return [_result(client.name, group, operation, told, missing) for operation, told in found.items()]
+    return [
+        _result(client.name, group, operation, problems, missing)
+        for operation, problems in problems_by_operation.items()
+    ]
 
 
-def _result(client: str, group: str, operation: str, told: list[str | None], missing: dict[str, str]) -> Result:
-    wrong = next((each for each in told if each is not None), None)
+def _result(client: str, group: str, operation: str, problems: list[str | None], missing: dict[str, str]) -> Result:
+    wrong = next((each for each in problems if each is not None), None)
     if operation in missing:
         outcome: Outcome = "no call" if operation in NO_CALL else "FAILED"
         return Result(operation, client, group, outcome, 0, " ".join(missing[operation].split())[:200])
     return Result(
-        operation, client, group, "ok" if wrong is None else "FAILED", len(told), " ".join((wrong or "").split())[:600]
+        operation,
+        client,
+        group,
+        "ok" if wrong is None else "FAILED",
+        len(problems),
+        " ".join((wrong or "").split())[:600],
     )
 
 
@@ -87,8 +95,8 @@ def _refusal(outsider: Client, call: Call, ident: list[str] | None, fields: Json
         answer = outsider.ask(call.operation, ident, fields=fields, data=call.data)
     except RequestRefused as error:
         return None if call.outsider in error.codes else f"who has no rights was told {error.codes}: {error}"
-    shown = [value for value in answer.values() if isinstance(value, list)]
-    return None if nothing and shown == [[]] else f"who has no rights was answered {answer}"
+    lists = [value for value in answer.values() if isinstance(value, list)]
+    return None if nothing and lists == [[]] else f"who has no rights was answered {answer}"
 
 
 def spaces(client: Client, outsider: Client, mark: str, *, depths: range) -> Iterator[Result]:

@@ -35,14 +35,14 @@ def embeddings(uri: str, *, token: str, rows: int, folder: Path) -> list[str]:
             written = fill(spark, admin, rows=rows, folder=folder)
             print(f"{written:,} rows written by Spark in {time.perf_counter() - began:.0f} s", flush=True)
             index(admin)
-            found = recall(admin)
-            for mode, share in found.items():
+            shares_by_mode = recall(admin)
+            for mode, share in shares_by_mode.items():
                 print(f"recall at {NEAREST}, {QUERIES} queries by LanceDB ({mode}): {share:.3f}", flush=True)
             wrong = knock(uri, admin)
     finally:
         spark.stop()
     wrong += [] if written == rows else ["rows"]
-    return wrong + [f"recall ({mode})" for mode, share in found.items() if share < RECALL_MIN]
+    return wrong + [f"recall ({mode})" for mode, share in shares_by_mode.items() if share < RECALL_MIN]
 
 
 def main(arguments: list[str]) -> int:
@@ -50,17 +50,17 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m conformance.lance_spark", description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--bundles", action="store_true", help="Lance's own connectors for Spark in place of ours")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="limnos-lance-", dir="/tmp") as name:
         folder = Path(name)
         with running_server(folder / "data", log=folder / "server.log") as server:
             token = (folder / "data" / "admin.token").read_text().strip()
-            if given.bundles:
+            if options.bundles:
                 from conformance.lance_spark.bundles import connectors
 
                 wrong = connectors(server.uri, token=token)
             else:
-                wrong = embeddings(server.uri, token=token, rows=given.rows, folder=folder)
+                wrong = embeddings(server.uri, token=token, rows=options.rows, folder=folder)
     print(f"not as it should be: {', '.join(wrong) or 'nothing'}")
     return 1 if wrong else 0
 

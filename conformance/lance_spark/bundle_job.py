@@ -45,7 +45,7 @@ def opened(catalog: str, uri: str, token: str, extra: dict[str, str]) -> SparkSe
     return builder.getOrCreate()
 
 
-def told(step: str, do: Callable[[], object]) -> None:
+def run_step(step: str, do: Callable[[], object]) -> None:
     """Run a step, and print its outcome."""
     try:
         outcome: dict[str, object] = {"step": step, "found": do()}
@@ -62,16 +62,18 @@ def main(catalog: str, uri: str, token: str, extra: str, space: str) -> None:
         return [list(row) for row in spark.sql(text.format(s=space)).collect()]
 
     for step in STEPS:
-        told(step, lambda step=step: rows(step))
+        run_step(step, lambda step=step: rows(step))
     for table in TABLES:
-        told(f"CREATE TABLE {table}", lambda table=table: rows(f"CREATE TABLE {table} (id BIGINT, name STRING)"))
-        told(
+        run_step(f"CREATE TABLE {table}", lambda table=table: rows(f"CREATE TABLE {table} (id BIGINT, name STRING)"))
+        run_step(
             f"INSERT INTO {table}", lambda table=table: rows(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b'), (3, 'c')")
         )
-        told(f"SELECT FROM {table}", lambda table=table: rows(f"SELECT id, name FROM {table} WHERE id > 1 ORDER BY id"))
-    told("SHOW TABLES IN old.{s}", lambda: [row[1] for row in rows("SHOW TABLES IN old.{s}")])
-    told("DROP TABLE old.{s}.deep.t", lambda: rows("DROP TABLE old.{s}.deep.t"))
-    told("SHOW TABLES IN old.{s}.deep", lambda: rows("SHOW TABLES IN old.{s}.deep"))
+        run_step(
+            f"SELECT FROM {table}", lambda table=table: rows(f"SELECT id, name FROM {table} WHERE id > 1 ORDER BY id")
+        )
+    run_step("SHOW TABLES IN old.{s}", lambda: [row[1] for row in rows("SHOW TABLES IN old.{s}")])
+    run_step("DROP TABLE old.{s}.deep.t", lambda: rows("DROP TABLE old.{s}.deep.t"))
+    run_step("SHOW TABLES IN old.{s}.deep", lambda: rows("SHOW TABLES IN old.{s}.deep"))
     spark.stop()
 
 

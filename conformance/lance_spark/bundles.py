@@ -89,10 +89,10 @@ def steps_of(connector: Connector, uri: str, *, token: str) -> dict[str, dict[st
             key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYTHON", "PYSPARK"))
         }
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    found = [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("STEP ")]
-    if not found:
+    outcomes = [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("STEP ")]
+    if not outcomes:
         print(done.stderr[-3000:])
-    return {each["step"]: each for each in found}
+    return {each["step"]: each for each in outcomes}
 
 
 def connectors(uri: str, *, token: str) -> list[str]:
@@ -108,9 +108,9 @@ def connectors(uri: str, *, token: str) -> list[str]:
                 print(f"  {step:32} {str(outcome.get('error') or outcome.get('found'))[:300]}", flush=True)
             wrong += [f"{each.name}: {step}" for step in expected(admin, each, steps=steps)]
             refused = steps_of(each, uri, token=stranger)
-            told = [str(outcome.get("error", "")) for step, outcome in refused.items() if step.startswith("SELECT")]
-            print(f"  without rights: {told[0][:300] if told else 'nothing'}", flush=True)
-            wrong += [] if told and all(told) else [f"{each.name}: a stranger is not refused"]
+            errors = [str(outcome.get("error", "")) for step, outcome in refused.items() if step.startswith("SELECT")]
+            print(f"  without rights: {errors[0][:300] if errors else 'nothing'}", flush=True)
+            wrong += [] if errors and all(errors) else [f"{each.name}: a stranger is not refused"]
     return wrong
 
 

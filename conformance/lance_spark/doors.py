@@ -46,12 +46,12 @@ def doors(uri: str, *, token: str, user: str, spark: SparkSession) -> dict[str, 
     remote = lancedb.connect("db://lance", api_key=token, host_override=f"{uri}/lance")
 
     def limnos(*words: str) -> object:
-        return _told([*LIMNOS, *words, "--uri", uri], {**os.environ, "LIMNOS_TOKEN": token})
+        return _run_command([*LIMNOS, *words, "--uri", uri], {**os.environ, "LIMNOS_TOKEN": token})
 
     def gravitino() -> object:
         from conformance.gravitino.client import interpreter
 
-        return _told([str(interpreter()), "-c", GRAVITINO, uri, user], dict(os.environ))
+        return _run_command([str(interpreter()), "-c", GRAVITINO, uri, user], dict(os.environ))
 
     def view() -> object:
         spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW docs USING `limnos.lance` OPTIONS (path '{DOCS}', columns 'id')")
@@ -76,7 +76,7 @@ def doors(uri: str, *, token: str, user: str, spark: SparkSession) -> dict[str, 
     }
 
 
-def _told(command: list[str], environment: dict[str, str]) -> str:
+def _run_command(command: list[str], environment: dict[str, str]) -> str:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise PermissionError(done.stderr.strip() or done.stdout.strip())
@@ -96,19 +96,19 @@ def knock(uri: str, admin: Client) -> list[str]:
             admin.roles.allow(role, granted, on="lance", kind="catalog")
             admin.roles.grant_to_user("eve", [role])
         print(f"{rights}:")
-        for door, ask in doors(uri, token=token, user="eve", spark=spark).items():
-            is_right, told = _asked(ask, door=door, rights=rights)
-            print(f"  {'' if is_right else 'WRONG '}{door:20} {' '.join(told.split())[:300]}", flush=True)
-            wrong += [] if is_right else [f"{door} ({rights})"]
+        for way, ask in doors(uri, token=token, user="eve", spark=spark).items():
+            is_right, answer = _try_access(ask, way=way, rights=rights)
+            print(f"  {'' if is_right else 'WRONG '}{way:20} {' '.join(answer.split())[:300]}", flush=True)
+            wrong += [] if is_right else [f"{way} ({rights})"]
     return wrong
 
 
-def _asked(ask: Callable[[], object], *, door: str, rights: str) -> tuple[bool, str]:
+def _try_access(ask: Callable[[], object], *, way: str, rights: str) -> tuple[bool, str]:
     """Try one way of access; returns whether it behaved as expected, and the answer."""
     try:
-        return rights == WHOLE and door != SQL, f"open: {ask()}"
+        return rights == WHOLE and way != SQL, f"open: {ask()}"
     except (Exception, LanceNamespaceError) as error:
         text = str(error)
-        why = NO_DOOR if door == SQL else WHY.get(rights)
-        told = next((line for line in text.splitlines() if why is not None and why.search(line)), text)
-        return why is not None and why.search(text) is not None, told
+        why = NO_DOOR if way == SQL else WHY.get(rights)
+        answer = next((line for line in text.splitlines() if why is not None and why.search(line)), text)
+        return why is not None and why.search(text) is not None, answer

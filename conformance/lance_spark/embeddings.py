@@ -32,14 +32,14 @@ NEAREST, QUERIES, PROBES = 10, 50, 40
 
 def sentences(rows: int) -> Iterator[str]:
     """Return real text: the sentences of docstrings of installed packages, repeated if there are too few."""
-    found: list[str] = []
+    texts: list[str] = []
     for file in sorted(Path(pa.__file__).parents[1].rglob("*.py")):
         text = " ".join(re.findall(r'"""(.*?)"""', file.read_text(encoding="utf-8", errors="ignore"), re.DOTALL))
-        found += [each for each in re.split(r"(?<=[.!?])\s+", " ".join(text.split())) if 40 < len(each) < 400]
-        if len(found) >= rows:
+        texts += [each for each in re.split(r"(?<=[.!?])\s+", " ".join(text.split())) if 40 < len(each) < 400]
+        if len(texts) >= rows:
             break
     for number in range(rows):
-        yield found[number % len(found)]
+        yield texts[number % len(texts)]
 
 
 def embedded(spark: SparkSession, file: Path) -> DataFrame:
@@ -54,8 +54,10 @@ def embedded(spark: SparkSession, file: Path) -> DataFrame:
         RegexTokenizer(inputCol="value", outputCol="words", pattern=r"\W+"), HashingTF(numFeatures=SIZE, inputCol="words", outputCol="counts"),
         IDF(inputCol="counts", outputCol="weights"), Normalizer(inputCol="weights", outputCol="even"),
     ]  # fmt: skip
-    found = Pipeline(stages=stages).fit(lines).transform(lines)
-    return found.select("id", col("value").alias("text"), vector_to_array(col("even"), dtype="float32").alias("vector"))
+    vectors = Pipeline(stages=stages).fit(lines).transform(lines)
+    return vectors.select(
+        "id", col("value").alias("text"), vector_to_array(col("even"), dtype="float32").alias("vector")
+    )
 
 
 def fill(spark: SparkSession, admin: Client, *, rows: int, folder: Path) -> int:
@@ -81,17 +83,17 @@ def recall(admin: Client) -> dict[str, float]:
     """Return the share of the nearest rows by brute force that a search through LanceDB finds with the index, in each
     mode.
     """
-    held = lance.dataset(admin.lance.load(DOCS).location).to_table(columns=["vector"])["vector"].combine_chunks()
-    numbers = held.values.to_numpy().reshape(-1, SIZE)
-    asked = numbers[:: max(1, len(numbers) // QUERIES)][:QUERIES]
+    vectors = lance.dataset(admin.lance.load(DOCS).location).to_table(columns=["vector"])["vector"].combine_chunks()
+    numbers = vectors.values.to_numpy().reshape(-1, SIZE)
+    queries = numbers[:: max(1, len(numbers) // QUERIES)][:QUERIES]
     tables = {
         "namespace": admin.lance.connect().open_table(PATH[-1], namespace_path=PATH[:-1]),
         "remote": admin.lance.remote("lance").open_table(PATH[-1], namespace_path=PATH[1:-1]),
     }
     hits = dict.fromkeys(tables, 0)
-    for each in asked:
+    for each in queries:
         bound = np.partition(((numbers - each) ** 2).sum(axis=1), NEAREST - 1)[NEAREST - 1] + 1e-5
         for mode, docs in tables.items():
-            found = docs.search(each, vector_column_name="vector").limit(NEAREST).nprobes(PROBES).to_arrow()
-            hits[mode] += sum(distance <= bound for distance in found["_distance"].to_pylist())
-    return {mode: count / (NEAREST * len(asked)) for mode, count in hits.items()}
+            matches = docs.search(each, vector_column_name="vector").limit(NEAREST).nprobes(PROBES).to_arrow()
+            hits[mode] += sum(distance <= bound for distance in matches["_distance"].to_pylist())
+    return {mode: count / (NEAREST * len(queries)) for mode, count in hits.items()}

@@ -75,14 +75,14 @@ class SelectionPlugin:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Keep tables of refusals, and a few cases of each test that may make access decisions."""
         cases: Counter[str] = Counter()
-        kept = []
+        selected_items = []
         for item in items:
             name = item.nodeid.partition("[")[0]
             cases[name] += 1
             text = inspect.getsource(item.function) if isinstance(item, pytest.Function) else ""
             if "refusals" in name or (cases[name] <= EACH_MAX and any(word in text for word in ABOUT_RIGHTS)):
-                kept.append(item)
-        items[:] = kept
+                selected_items.append(item)
+        items[:] = selected_items
 
 
 def main(arguments: list[str]) -> int:
@@ -90,19 +90,19 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="conformance/run lesser", description=__doc__)
     parser.add_argument("--only", default="", help="uses whose line here holds this text")
     parser.add_argument("tests", nargs="*", help="files of tests; those that come by most uses else")
-    asked = parser.parse_args(arguments)
+    parsed_arguments = parser.parse_args(arguments)
     os.chdir(HERE)
     planter = install(HERE / "src")
     recorder = Recorder(planter)
     recorder.record_decisions()
     from conformance.lesser.replays import Replays  # after the hook
 
-    replays = Replays(planter, recorder, {each.number for each in planter.found if asked.only in each.key})
+    replays = Replays(planter, recorder, {each.number for each in planter.found if parsed_arguments.only in each.key})
     replays.install()
     began = time.monotonic()
     options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
     try:
-        pytest.main([*options, *(asked.tests or (*FIRST, *THEN))], plugins=[replays, SelectionPlugin()])
+        pytest.main([*options, *(parsed_arguments.tests or (*FIRST, *THEN))], plugins=[replays, SelectionPlugin()])
     finally:  # also if the run is interrupted
         print(f"tests took {time.monotonic() - began:.0f} s")
         code = report(replays)
@@ -111,16 +111,16 @@ def main(arguments: list[str]) -> int:
 
 def report(replays: Replays) -> int:
     """Print the outcome of each use; returns the exit code."""
-    judged = read_judgements(replays.planter.found)
+    judgements = read_judgements(replays.planter.found)
     counts: Counter[str] = Counter()
     for site in replays.planter.found:
         if site.number not in replays.wanted:
             continue
-        word, told = outcome(replays, site)
-        if word in ("SURVIVED", "NOT REACHED") and site.key in judged:
-            word, told = "open" if judged[site.key].is_open else "judged", judged[site.key].reason
+        word, details = outcome(replays, site)
+        if word in ("SURVIVED", "NOT REACHED") and site.key in judgements:
+            word, details = "open" if judgements[site.key].is_open else "judged", judgements[site.key].reason
         counts[word] += 1
-        print(f"{word:11} {site.key} (line {site.line}) -> {site.lesser}: {told}")
+        print(f"{word:11} {site.key} (line {site.line}) -> {site.lesser}: {details}")
     print(f"{sum(counts.values())} uses:", ", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
     return 1 if counts["SURVIVED"] or counts["NOT REACHED"] else 0
 
@@ -134,11 +134,11 @@ def outcome(replays: Replays, site: Site) -> tuple[str, str]:
         more = admits_more([*map(Action, site.asks)], [*map(Action, lowered)], DEEP if is_deep else SHALLOW)
         if more is None:
             return "same", "no caller has a long body read who has none now"
-    if (told := replays.noticed.get(number)) is not None:
-        return "noticed", f"{told.answers} in {told.test}, {told.request}"
-    if (told := replays.again.get(number)) is not None:
-        others = ", ".join(replays.planter.found[each].key for each in told.again)
-        return "asked twice", f"{told.answers} with {others} lowered, too, in {told.test}"
+    if (replay := replays.noticed.get(number)) is not None:
+        return "noticed", f"{replay.answers} in {replay.test}, {replay.request}"
+    if (replay := replays.again.get(number)) is not None:
+        others = ", ".join(replays.planter.found[each].key for each in replay.again)
+        return "asked twice", f"{replay.answers} with {others} lowered, too, in {replay.test}"
     if number in replays.reached:
         return (
             "SURVIVED",

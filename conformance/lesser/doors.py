@@ -52,8 +52,8 @@ class _Caller:
 def admits_more(asks: Sequence[Action], lowered: Sequence[Action], chains: Sequence[SecurableChain]) -> str | None:
     """Describe a caller whose body is read only with the lowered actions; None if there is none."""
     privileges = sorted({each for action in (*asks, *lowered) for each in _privileges(POLICY[action])})
-    held = (each for count in range(len(privileges) + 1) for each in combinations(privileges, count))
-    for allowed, member, admin, chain in product(held, (False, True), (False, True), chains):
+    privilege_sets = (each for count in range(len(privileges) + 1) for each in combinations(privileges, count))
+    for allowed, member, admin, chain in product(privilege_sets, (False, True), (False, True), chains):
         caller = cast("Subject", _Caller(allowed, member=member, admin=admin))
         for owned in (None, *(link.id for link in chain if link.id > 0)):
             owner_of = {link.id: 1 if link.id == owned else 2 for link in chain}

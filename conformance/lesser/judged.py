@@ -26,13 +26,13 @@ def read_judgements(sites: Iterable[Site], path: Path = FILE) -> dict[str, Judge
     reason.
     """
     known = {each.key for each in sites}
-    found: dict[str, Judgement] = {}
-    held = tomllib.loads(path.read_text(encoding="utf-8"))
-    for is_open, each in ((name == "open", each) for name in ("same", "open") for each in held.get(name, ())):
+    judgements: dict[str, Judgement] = {}
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    for is_open, each in ((name == "open", each) for name in ("same", "open") for each in document.get(name, ())):
         for key in each["keys"]:
             if key not in known:
                 raise ValueError(f"{path.name}: no use has the key {key!r}")
-            if key in found or not each.get("reason"):
+            if key in judgements or not each.get("reason"):
                 raise ValueError(f"{path.name}: {key!r} is there twice, or without a reason")
-            found[key] = Judgement(each["reason"], is_open)
-    return found
+            judgements[key] = Judgement(each["reason"], is_open)
+    return judgements

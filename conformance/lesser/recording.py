@@ -34,14 +34,14 @@ class Recorder:
 
     def take(self) -> tuple[frozenset[int], frozenset[int]]:
         """Return the uses that were reached since the last call, and those of them with another decision."""
-        found = frozenset(self._planter.reached), frozenset(self._decisive)
+        site_numbers = frozenset(self._planter.reached), frozenset(self._decisive)
         self._planter.reached.clear()
         self._decisive.clear()
-        return found
+        return site_numbers
 
     def _asked_twice(self, plain: Callable[..., Any]) -> Callable[..., Any]:
-        def asked(subject: object, action: Action, *rest: object, **others: object) -> object:
-            told = plain(subject, action, *rest, **others)
+        def decide_twice(subject: object, action: Action, *rest: object, **others: object) -> object:
+            decision = plain(subject, action, *rest, **others)
             number = vars(action).get(SITE)
             if number is not None:
                 self._planter.reached.add(number)
@@ -49,13 +49,13 @@ class Recorder:
                     lesser = plain(subject, Action(self._planter.found[number].lesser), *rest, **others)
                 except Exception:  # a fact is not loaded yet, so the decision is unknown
                     self._decisive.add(number)
-                    return told
-                if _allowed(told) != _allowed(lesser):
+                    return decision
+                if _allowed(decision) != _allowed(lesser):
                     self._decisive.add(number)
-            return told
+            return decision
 
-        return asked
+        return decide_twice
 
 
-def _allowed(told: object) -> bool:
-    return told.allowed if isinstance(told, Decision) else bool(told)
+def _allowed(decision: object) -> bool:
+    return decision.allowed if isinstance(decision, Decision) else bool(decision)

@@ -42,8 +42,8 @@ class ReplayResult(NamedTuple):
 class Replays:
     """A pytest plugin that repeats requests of tests, each with the lowered uses that change a decision in it."""
 
-    def __init__(self, planter: Planter, recorder: Recorder, wanted: Collection[int]) -> None:
-        self.planter, self.wanted = planter, wanted
+    def __init__(self, planter: Planter, recorder: Recorder, numbers: Collection[int]) -> None:
+        self.planter, self.wanted = planter, numbers
         self._recorder = recorder
         self._plain = DriverNode._ask
         self._submitted = Context._submitted
@@ -113,7 +113,7 @@ class Replays:
             with self._lowered(lowered):
                 other = await self._plain(node, *request, **options)  # type: ignore[arg-type]
             _, decisive = self._recorder.take()
-            told = ReplayResult(
+            replay = ReplayResult(
                 self._test,
                 f"{request[0]} {request[1]} by {request[3]}",
                 f"{last.status} became {other.status}",
@@ -121,12 +121,12 @@ class Replays:
             )
             if differs(last, other):
                 if len(lowered) == 1:
-                    self.noticed.setdefault(number, told)
+                    self.noticed.setdefault(number, replay)
                 else:
-                    self.again.setdefault(lowered[-1], told)
+                    self.again.setdefault(lowered[-1], replay)
                     if last.status == answer.status:
                         for each in lowered[:-1]:
-                            self.again.setdefault(each, told._replace(again=tuple(n for n in lowered if n != each)))
+                            self.again.setdefault(each, replay._replace(again=tuple(n for n in lowered if n != each)))
             more = sorted(decisive - set(lowered))
             if not more:
                 return

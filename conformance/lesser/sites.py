@@ -68,7 +68,7 @@ def lesser_of(word: str) -> str | None:
     if Action(word) in SERVER_ACTIONS or word.endswith("_list"):
         return None
     kind, _, verb = word.rpartition("_")
-    found = [
+    candidates = [
         _SPECIAL.get(word),
         f"{kind}_list" if verb == "create" else None,
         f"{kind}_load",
@@ -77,7 +77,7 @@ def lesser_of(word: str) -> str | None:
         f"{kind}_list",
     ]
     known = {each.word: each for each in Action}
-    for each in found:
+    for each in candidates:
         if each in known and each != word and POLICY[known[each]] != POLICY[Action(word)]:
             return each
     return None
@@ -85,7 +85,7 @@ def lesser_of(word: str) -> str | None:
 
 def sites(source: Path) -> list[Site]:
     """Find every use in the packages below `source` that can be lowered, in the order of the files."""
-    found: list[Site] = []
+    uses: list[Site] = []
     for package in PACKAGES:
         for path in sorted((source / package.replace(".", "/")).rglob("*.py")):
             name = path.relative_to(source).as_posix()
@@ -102,9 +102,9 @@ def sites(source: Path) -> list[Site]:
                 key += f" #{counts[key]}" if counts[key] > 1 else ""
                 is_early = not function or function.startswith("=")
                 asks = beside if package == "limnos.http" and (is_early or node.lineno in doors) else ()
-                found.append(
+                uses.append(
                     Site(
-                        len(found),
+                        len(uses),
                         name,
                         node.lineno,
                         node.col_offset,
@@ -115,7 +115,7 @@ def sites(source: Path) -> list[Site]:
                         key.replace("=", ""),
                     )
                 )
-    return found
+    return uses
 
 
 def _uses(
@@ -167,11 +167,11 @@ class Planter(ast.NodeTransformer, MetaPathFinder):
     assigned.
     """
 
-    def __init__(self, source: Path, found: Sequence[Site]) -> None:
+    def __init__(self, source: Path, uses: Sequence[Site]) -> None:
         self.source = source
-        self.numbers = {(each.path, each.line, each.column): each for each in found}
-        self.found = list(found)
-        self.values = [_copied(Action(each.action), each.number) for each in found]
+        self.numbers = {(each.path, each.line, each.column): each for each in uses}
+        self.found = list(uses)
+        self.values = [_copied(Action(each.action), each.number) for each in uses]
         self.reached: set[int] = set()
         self.at = ""
 

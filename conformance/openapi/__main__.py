@@ -27,26 +27,26 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--cases", type=int, default=20, help="of every operation, as each caller")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="operations whose method and path contain this")
-    asked = parser.parse_args(words)
-    if unknown := set(asked.protocols) - set(PROTOCOLS):
+    options = parser.parse_args(words)
+    if unknown := set(options.protocols) - set(PROTOCOLS):
         parser.error(f"no document of {', '.join(unknown)}")
     wrong = 0
-    for protocol in asked.protocols:
+    for protocol in options.protocols:
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="limnos-openapi-") as folder, world_at(Path(folder)) as world:
-            chosen = [each for each in operations(protocol) if asked.only in each.label]
-            found = ask_all(world, chosen, callers=CALLERS, cases=asked.cases, number=asked.seed)
-        print("\n\n".join(map(str, found.wrong.values())))
-        print(totals(protocol, found, time.monotonic() - began), flush=True)
-        wrong += len(found.wrong)
+            chosen = [each for each in operations(protocol) if options.only in each.label]
+            results = ask_all(world, chosen, callers=CALLERS, cases=options.cases, number=options.seed)
+        print("\n\n".join(map(str, results.wrong.values())))
+        print(totals(protocol, results, time.monotonic() - began), flush=True)
+        wrong += len(results.wrong)
     return 1 if wrong else 0
 
 
-def totals(protocol: str, found: ProtocolResults, seconds: float) -> str:
+def totals(protocol: str, results: ProtocolResults, seconds: float) -> str:
     """Return a line for the protocol, and one for each caller, with the counts of statuses."""
-    lines = [f"{protocol}: {found.cases} requests in {seconds:.0f} s, {len(found.wrong)} wrong"]
+    lines = [f"{protocol}: {results.cases} requests in {seconds:.0f} s, {len(results.wrong)} wrong"]
     for caller in CALLERS:
-        statuses = sorted((status, count) for (who, status), count in found.statuses.items() if who == caller.name)
+        statuses = sorted((status, count) for (who, status), count in results.statuses.items() if who == caller.name)
         lines.append(f"  {caller.name}: " + ", ".join(f"{status} × {count}" for status, count in statuses))
     return "\n".join(lines)
 

@@ -49,8 +49,8 @@ def _arrow(_context: object, value: object) -> bytes:
 
 def nothing_undocumented(_context: object, response: Response, case: Case) -> None:
     """Check that there is no body if the document has none. Raises AssertionError."""
-    told = case.operation.definition.raw["responses"].get(str(response.status_code), {})
-    if "$ref" not in told and "content" not in told:
+    documented_response = case.operation.definition.raw["responses"].get(str(response.status_code), {})
+    if "$ref" not in documented_response and "content" not in documented_response:
         assert not response.content, "An undocumented body"
 
 
@@ -114,23 +114,23 @@ class ProtocolResults:
 def operations(protocol: str) -> list[APIOperation]:
     """Every operation of a protocol's document."""
     schema = openapi.from_dict(json.loads((FOLDER / f"{protocol}.json").read_text(encoding="utf-8")))
-    return [found.ok() for found in schema.get_all_operations()]
+    return [result.ok() for result in schema.get_all_operations()]
 
 
 def ask_all(
     world: World, chosen: Sequence[APIOperation], *, callers: Sequence[Caller], cases: int, number: int
 ) -> ProtocolResults:
     """Send the given number of cases of each operation as each caller; `number` is the seed."""
-    found = ProtocolResults()
+    results = ProtocolResults()
     for operation in chosen:
         for caller in callers:
-            if _ask(world, operation, caller, found, cases=cases, number=number):
+            if _ask(world, operation, caller, results, cases=cases, number=number):
                 world.mend()
-    return found
+    return results
 
 
 def _ask(
-    world: World, operation: APIOperation, caller: Caller, found: ProtocolResults, *, cases: int, number: int
+    world: World, operation: APIOperation, caller: Caller, results: ProtocolResults, *, cases: int, number: int
 ) -> bool:
     """Send the cases; returns whether one may have changed something."""
     credentials = cycle(caller.credentials)
@@ -155,17 +155,17 @@ def _ask(
             return  # an invalid request that cannot be sent
         except requests.exceptions.RequestException as error:
             key = (operation.label, 0, "No answer")
-            found.wrong.setdefault(key, Wrong(*key, caller.name, f"{error}\n{case.as_curl_command()}"))
+            results.wrong.setdefault(key, Wrong(*key, caller.name, f"{error}\n{case.as_curl_command()}"))
             return
         done.append(response.status_code)
-        found.statuses[caller.name, response.status_code] += 1
-        _judge(case, response, caller, found)
+        results.statuses[caller.name, response.status_code] += 1
+        _judge(case, response, caller, results)
 
     send()
     return operation.method not in ("get", "head") and any(status < 300 or status >= 500 for status in done)
 
 
-def _judge(case: Case, response: Response, caller: Caller, found: ProtocolResults) -> None:
+def _judge(case: Case, response: Response, caller: Caller, results: ProtocolResults) -> None:
     """Compare an answer with the document."""
     try:
         case.validate_response(response, checks=list(CHECKS))
@@ -174,7 +174,7 @@ def _judge(case: Case, response: Response, caller: Caller, found: ProtocolResult
             title = failure.title if isinstance(failure, Failure) else str(failure)
             key = (case.operation.label, response.status_code, title)
             detail = f"{failure}\n{case.as_curl_command()}\n{response.text[:500]}"
-            found.wrong.setdefault(key, Wrong(*key, caller.name, detail))
+            results.wrong.setdefault(key, Wrong(*key, caller.name, detail))
 
 
 def _cases(operation: APIOperation) -> SearchStrategy[Case]:
@@ -182,9 +182,9 @@ def _cases(operation: APIOperation) -> SearchStrategy[Case]:
     wild = operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
     if operation.body:
         wild |= operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
-    told = operation.definition.raw
-    kinds = list(told.get("requestBody", {"content": ()})["content"])
-    right = BODIES.get(told["operationId"].removesuffix("-default-catalog")) if kinds else None
+    definition = operation.definition.raw
+    kinds = list(definition.get("requestBody", {"content": ()})["content"])
+    right = BODIES.get(definition["operationId"].removesuffix("-default-catalog")) if kinds else None
 
     @st.composite
     def tamed(draw: DrawFn) -> Case:

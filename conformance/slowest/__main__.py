@@ -106,7 +106,7 @@ def search(
         took, status = slowness.of(sent)
         if status == FAILED and (sent.method, sent.path.partition("?")[0]) not in failed:
             failed.add((sent.method, sent.path.partition("?")[0]))
-            print(f"failed: {shown((took, status, sent))}", flush=True)
+            print(f"failed: {format_request((took, status, sent))}", flush=True)
         if len(best) < BEST_KEPT or took > best[-1][0]:
             again = [slowness.of(sent)[0] for _ in range(TRIES - 1)]
             took = min(took, *again)
@@ -123,28 +123,28 @@ def search(
 def ask_long(server: LiveServer, protocol: str) -> tuple[list[tuple[float, int, SentRequest]], int]:
     """Send each request with a body of nearly 1 MiB; returns the slowest, and the number of answers with 500."""
     world, slowness = World(server.uri), Slowness(server)
-    found: list[tuple[float, int, str, SentRequest]] = []
+    timings: list[tuple[float, int, str, SentRequest]] = []
     for count, (shape, sent) in enumerate(long_requests(protocol)):
         took, status = slowness.of(sent)
         if took > LONG_AGAIN_MS:
             took = min(took, *[slowness.of(sent)[0] for _ in range(TRIES - 1)])
-        found.append((took, status, shape, sent))
+        timings.append((took, status, shape, sent))
         if count % MEND_EVERY == 0:
             world.mend()
-    found.sort(key=lambda each: -each[0])
-    print(f"{protocol}: {len(found)} requests of nearly 1 MiB")
-    failures = [each for each in found if each[1] == FAILED]
+    timings.sort(key=lambda each: -each[0])
+    print(f"{protocol}: {len(timings)} requests of nearly 1 MiB")
+    failures = [each for each in timings if each[1] == FAILED]
     slowest = [
-        (took, status, replace(sent, body=shape, form="statement")) for took, status, shape, sent in found[:BEST_KEPT]
+        (took, status, replace(sent, body=shape, form="statement")) for took, status, shape, sent in timings[:BEST_KEPT]
     ]
     for _, _, shape, sent in failures:
         print(f"failed: {sent.method} {sent.path} {shape}")
     return slowest, len(failures)
 
 
-def shown(found: tuple[float, int, SentRequest]) -> str:
+def format_request(timing: tuple[float, int, SentRequest]) -> str:
     """Return a line for a request."""
-    took, status, sent = found
+    took, status, sent = timing
     body = sent.body if sent.form == "statement" else sent.content.decode(errors="replace")
     return f"  {took:7.1f} ms  {status}  {sent.method} {sent.path[:300]}  {str(body)[:SHOWN_MAX]}"
 
@@ -171,23 +171,23 @@ def main(words: Sequence[str]) -> int:
         "--beside", type=int, default=0, help="instead: so many attackers beside probes of the server's health"
     )
     parser.add_argument("--long", action="store_true", help="instead: bodies of 1 MiB, each field in costly shapes")
-    given = parser.parse_args(words)
-    if unknown := set(given.protocols) - set(PROTOCOLS):
+    options = parser.parse_args(words)
+    if unknown := set(options.protocols) - set(PROTOCOLS):
         parser.error(f"no document of {', '.join(unknown)}")
-    if given.beside:
+    if options.beside:
         with tempfile.TemporaryDirectory(prefix="limnos-slowest-") as folder, _server(Path(folder)) as server:
-            print(beside(server, attackers=given.beside, seconds=given.seconds))
+            print(beside(server, attackers=options.beside, seconds=options.seconds))
         return 0
     over = 0
-    for protocol in given.protocols:
+    for protocol in options.protocols:
         with tempfile.TemporaryDirectory(prefix="limnos-slowest-") as folder, _server(Path(folder)) as server:
-            found, failures = (
+            timings, failures = (
                 ask_long(server, protocol)
-                if given.long
-                else search(server, protocol, seconds=given.seconds, seed=given.seed)
+                if options.long
+                else search(server, protocol, seconds=options.seconds, seed=options.seed)
             )
-        print("\n".join(map(shown, found[: given.show])), flush=True)
-        over += failures + sum(took > given.aim for took, _, _ in found)
+        print("\n".join(map(format_request, timings[: options.show])), flush=True)
+        over += failures + sum(took > options.aim for took, _, _ in timings)
     return 1 if over else 0
 
 

@@ -87,18 +87,18 @@ def _probe(server: LiveServer, until: float) -> tuple[list[float], float]:
     """Request health at a steady rate, on one connection; a late answer delays the next probe."""
     at = urlsplit(server.uri)
     connection = http.client.HTTPConnection(at.hostname or "", at.port, timeout=ANSWER_S)
-    found: list[float] = []
+    delays_ms: list[float] = []
     peak = 0.0
     while time.monotonic() < until:
         began = time.perf_counter()
         connection.request("GET", "/health/live")
         connection.getresponse().read()
         took = time.perf_counter() - began
-        found.append(took * 1000)
+        delays_ms.append(took * 1000)
         peak = max(peak, _resident_mib(server.pid))
         time.sleep(max(0.0, 1 / PROBES_PER_S - took))
     connection.close()
-    return found, peak
+    return delays_ms, peak
 
 
 def _resident_mib(pid: int) -> float:

@@ -122,17 +122,17 @@ def first_requests(protocol: str) -> list[SentRequest]:
     ones.
     """
     document = json.loads((FOLDER / f"{protocol}.json").read_text(encoding="utf-8"))
-    found = list(EXTRA.get(protocol, ()))
+    sent_requests = list(EXTRA.get(protocol, ()))
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if method not in ("get", "put", "post", "delete", "patch", "head") or LEFT_OUT.search(path):
                 continue
             body = BODIES.get(operation["operationId"].removesuffix("-default-catalog"))
             named = re.sub(r"\{(\w+)\}", lambda match: quote(NAMES.get(match[1], "x"), safe="$"), path)
-            found.append(
+            sent_requests.append(
                 SentRequest(method.upper(), named, {} if body is None and "requestBody" in operation else body)
             )
-    return found
+    return sent_requests
 
 
 def changed(sent: SentRequest, other: SentRequest, random: Random) -> SentRequest:
@@ -236,10 +236,10 @@ def _value(value: object, random: Random, depth: int) -> object:
         case 4:
             return 10 ** random.choice((0, 9, 18, 19, 300, 1500))
         case 5:
-            made: object = value
+            nested: object = value
             for _ in range(random.choice((3, 30, 200))):
-                made = {"type": "not", "child": made} if random.random() < 0.5 else [made]
-            return made
+                nested = {"type": "not", "child": nested} if random.random() < 0.5 else [nested]
+            return nested
         case 6 if isinstance(value, str):
             return random.choice((".", "/", "\x1f", "$", "%", "(", " and ", " or ")).join(
                 [value or "a"] * random.choice((2, 20, 200))

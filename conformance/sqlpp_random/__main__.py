@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     differences = 0
     if options.duckdb:
         comparison = DuckDBComparison(options.seed)
-        outcomes = Counter(_told(comparison.next()) for _ in range(options.duckdb))
+        outcomes = Counter(_report_outcome(comparison.next()) for _ in range(options.duckdb))
         differences += outcomes["different"]
         print(f"DuckDB, seed {options.seed}, {options.duckdb} queries: {_counts(outcomes)}", flush=True)
     if options.spark:
@@ -61,7 +61,7 @@ def _compare_spark(tables: SparkTables, count: int, *, seed: int) -> int:
     outcomes: Counter[str] = Counter()
     relations, began = 0, time.process_time()
     for number, query in enumerate(islice(engine_queries(seed), count), 1):
-        outcomes[_told(_on_spark(query, tables))] += 1
+        outcomes[_report_outcome(_on_spark(query, tables))] += 1
         relations += not isinstance(query.results, SqlppError) and tables.is_relation(query.text)
         if number % PROGRESS == 0 or number == count:
             print(
@@ -87,7 +87,7 @@ def _on_spark(query: EngineQuery, tables: SparkTables) -> Comparison:
     return Comparison("different" if difference else "same", query.text, difference)
 
 
-def _told(comparison: Comparison) -> str:
+def _report_outcome(comparison: Comparison) -> str:
     """Print a difference. Returns the outcome."""
     if comparison.outcome == "different":
         print(f"DIFFERENT: {comparison.text}\n    {comparison.difference}", flush=True)

@@ -87,7 +87,7 @@ def both(template: str, *parts: Pair) -> Pair:
     return Pair(template.format(*(part.sqlpp for part in parts)), template.format(*(part.sql for part in parts)))
 
 
-def apart(sqlpp: str, sql: str, *parts: Pair) -> Pair:
+def fill_templates(sqlpp: str, sql: str, *parts: Pair) -> Pair:
     """Fill a template for each language."""
     return Pair(sqlpp.format(*(part.sqlpp for part in parts)), sql.format(*(part.sql for part in parts)))
 
@@ -183,22 +183,22 @@ class SqlQueries:
         """A query in FROM or WITH, joined with a table."""
         source, variables = self._source()
         inner = [self._column(variables[0], "id"), self._expression("int", variables, 2), self._scalar(variables, 1)]
-        made = self._made(inner, both("from {} {}", source, self._where(variables)))
+        subquery = self._made(inner, both("from {} {}", source, self._where(variables)))
         if self._chance(0.4):
             key = self._of_a_row(variables)
             body = both("from {} {} group by {}", source, self._where(variables), key)
-            made = self._made([self._whole_measure(variables), self._whole_measure(variables), key], body)
+            subquery = self._made([self._whole_measure(variables), self._whole_measure(variables), key], body)
         name, other = self._name(), self._name()
         outer = self._of(["join", "left join"])
-        text = apart(f"{{}} {name} {outer} sales {other} on {name}.c1 = {other}.qty", f"{{}} {name} {outer} sales {other} on {name}.c1 = {other}.qty", Pair("{}", "{}"))  # fmt: skip
+        text = fill_templates(f"{{}} {name} {outer} sales {other} on {name}.c1 = {other}.qty", f"{{}} {name} {outer} sales {other} on {name}.c1 = {other}.qty", Pair("{}", "{}"))  # fmt: skip
         columns = [Pair(f"{name}.c0", f"{name}.c0"), Pair(f"{name}.c2", f"{name}.c2"),
                    self._column(Source(other, "sales", outer == "left join"), self._of(["id", "note"]))]  # fmt: skip
         if self._chance(0.4):
             query = self._made(columns, both(f"from {text.sqlpp}", Pair("w", "w")))
             return query._replace(
-                sqlpp=f"with w as ({made.sqlpp}) {query.sqlpp}", sql=f"with w as ({made.sql}) {query.sql}"
+                sqlpp=f"with w as ({subquery.sqlpp}) {query.sqlpp}", sql=f"with w as ({subquery.sql}) {query.sql}"
             )
-        return self._made(columns, both(f"from {text.sqlpp}", Pair(f"({made.sqlpp})", f"({made.sql})")))
+        return self._made(columns, both(f"from {text.sqlpp}", Pair(f"({subquery.sqlpp})", f"({subquery.sql})")))
 
     def _windowed(self) -> RandomQuery:
         source, variables = self._source(most=1)
@@ -248,8 +248,8 @@ class SqlQueries:
                      both(f"lead({{}}, {number})", value), both("lag({})", value)]  # fmt: skip
             return both("{} over ({}order by {})", self._of(calls), partition, order)
         calls = [both("first_value({})", value), both("last_value({})", value), both(f"nth_value({{}}, {number})", value),
-                 apart("last_value({}) ignore nulls", "last_value({} ignore nulls)", value),
-                 apart("first_value({}) ignore nulls", "first_value({} ignore nulls)", value),
+                 fill_templates("last_value({}) ignore nulls", "last_value({} ignore nulls)", value),
+                 fill_templates("first_value({}) ignore nulls", "first_value({} ignore nulls)", value),
                  self._measure(variables, distinct=False), self._measure(variables, distinct=False)]  # fmt: skip
         call, frame = self._of(calls), self._frame()
         if frame.startswith("range") and any(each.isdigit() for each in frame):
@@ -275,8 +275,12 @@ class SqlQueries:
         if self._chance(0.35):
             return both(f"{self._of(['min', 'max', 'count'])}({once}{{}})", self._scalar(variables, 1))
         function = self._of(["sum", "avg", "min", "max", "count", "stddev_samp", "var_pop"])
-        made = both(f"{function}({once}{{}})", self._expression(self._of(["int", "dbl"]), variables, 1))
-        return both("{} filter (where {})", made, self._bool(variables, 1)) if distinct and self._chance(0.2) else made
+        aggregate = both(f"{function}({once}{{}})", self._expression(self._of(["int", "dbl"]), variables, 1))
+        return (
+            both("{} filter (where {})", aggregate, self._bool(variables, 1))
+            if distinct and self._chance(0.2)
+            else aggregate
+        )
 
     def _whole_measure(self, variables: list[Source]) -> Pair:
         return both(f"{self._of(['count', 'min', 'max'])}({{}})", self._expression("int", variables, 1))
@@ -289,9 +293,9 @@ class SqlQueries:
     def _of_a_row(self, variables: list[Source]) -> Pair:
         """Return an expression over a row: SQL reads a constant in GROUP BY and ORDER BY as a column's number."""
         while True:
-            made = self._scalar(variables, 1)
-            if any(f"{each.name}." in made.sql for each in variables) and "(select" not in made.sql:
-                return made
+            expression = self._scalar(variables, 1)
+            if any(f"{each.name}." in expression.sql for each in variables) and "(select" not in expression.sql:
+                return expression
 
     def _expression(self, type_: str, variables: list[Source], depth: int) -> Pair:
         if depth <= 0 or self._chance(0.25):
@@ -330,10 +334,10 @@ class SqlQueries:
         one, other = (self._expression("int", variables, depth) for _ in range(2))
         text, day = self._expression("str", variables, depth), self._leaf("date", variables)
         return self._of([
-            both(f"({{}} {self._of(['+', '-', '*', '%'])} {{}})", one, other), apart("({} div {})", "({} // {})", one, other),
+            both(f"({{}} {self._of(['+', '-', '*', '%'])} {{}})", one, other), fill_templates("({} div {})", "({} // {})", one, other),
             both("(-({}))", one), both("length({})", text), both("abs({})", one), both("sign({})", one),
-            apart("get_year({})", "year({})", day), apart("get_month({})", "month({})", day),
-            apart("position({}, 'b')", "(strpos({}, 'b') - 1)", text), self._one_of_a_query(variables),
+            fill_templates("get_year({})", "year({})", day), fill_templates("get_month({})", "month({})", day),
+            fill_templates("position({}, 'b')", "(strpos({}, 'b') - 1)", text), self._one_of_a_query(variables),
         ])  # fmt: skip
 
     def _real(self, variables: list[Source], depth: int) -> Pair:
@@ -352,7 +356,7 @@ class SqlQueries:
         one, other = (self._expression("str", variables, depth) for _ in range(2))
         return self._of([
             both("lower({})", one), both("upper({})", one), both("({} || {})", one, other), both("trim({})", one),
-            apart("substr({} || 'qq', 1)", "substr({} || 'qq', 2)", one), apart("substr({} || 'qq', 0, 2)", "substr({} || 'qq', 1, 2)", one),
+            fill_templates("substr({} || 'qq', 1)", "substr({} || 'qq', 2)", one), fill_templates("substr({} || 'qq', 0, 2)", "substr({} || 'qq', 1, 2)", one),
             both("replace({}, 'b', 'cc')", one), both("reverse({})", one),
         ])  # fmt: skip
 
@@ -363,7 +367,7 @@ class SqlQueries:
         one, other = (self._expression(type_, variables, depth) for _ in range(2))
         return self._of([
             both("(case when {} then {} else {} end)", self._bool(variables, depth), one, other),
-            apart("(case when {} then {} end)", "(case when {} then {} end)", self._bool(variables, depth), one),
+            fill_templates("(case when {} then {} end)", "(case when {} then {} end)", self._bool(variables, depth), one),
             both("coalesce({}, {})", one, other), both("nullif({}, {})", one, other),
             both("(case {} when {} then {} else {} end)", one, other, other, one),
         ])  # fmt: skip
@@ -379,7 +383,9 @@ class SqlQueries:
                 return both("(not {})", self._bool(variables, depth - 1))
             case 3:
                 word = self._of(["", "not "])
-                return apart(f"({{}} is {word}unknown)", f"({{}} is {word}null)", self._scalar(variables, depth - 1))
+                return fill_templates(
+                    f"({{}} is {word}unknown)", f"({{}} is {word}null)", self._scalar(variables, depth - 1)
+                )
             case 4:
                 return self._of_a_list(variables, depth - 1)
             case 5:
@@ -398,8 +404,8 @@ class SqlQueries:
         value, text = self._expression("int", variables, depth), self._expression("str", variables, depth)
         word, null = self._of(["in", "not in"]), self._of(["", "", ", null"])
         return self._of([
-            apart(f"({{}} {word} [1, 2, -7{null}])", f"({{}} {word} (1, 2, -7{null}))", value),
-            apart(f"({{}} {word} ['ab', ''{null}])", f"({{}} {word} ('ab', ''{null}))", text),
+            fill_templates(f"({{}} {word} [1, 2, -7{null}])", f"({{}} {word} (1, 2, -7{null}))", value),
+            fill_templates(f"({{}} {word} ['ab', ''{null}])", f"({{}} {word} ('ab', ''{null}))", text),
             both(f"({{}} {self._of(['', 'not '])}between {{}} and {{}})", value, self._leaf("int", variables), self._literal("int")),
             both(f"({{}} {self._of(['', 'not '])}like '{self._of(['a%', '%b', '_b%', '%'])}')", text),
         ])  # fmt: skip
@@ -424,14 +430,14 @@ class SqlQueries:
         outer, key = self._of(variables), self._key(inner.table)
         value, word = self._column(outer, self._key(outer.table)), self._of(["in", "not in"])
         column = f"{inner.name}.{key}"
-        return apart(
+        return fill_templates(
             f"({{}} {word} (select value {column} {{}}))", f"({{}} {word} (select {column} {{}}))", value, body
         )
 
     def _one_of_a_query(self, variables: list[Source]) -> Pair:
         inner, body = self._inner(variables)
         what = self._of(["count(*)", f"sum({inner.name}.id)", f"max({inner.name}.{self._key(inner.table)})"])
-        return apart(f"(select value {what} {{}})[0]", f"(select {what} {{}})", body)
+        return fill_templates(f"(select value {what} {{}})[0]", f"(select {what} {{}})", body)
 
     # Random choices.
 

@@ -90,24 +90,26 @@ def main() -> int:
                 asking.rest("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": list(DATAVERSE)})
                 with sessions.of(asking.job("{}", "insert", target=_first(asking))) as spark:
                     filled(asking, spark, files=files)
-            return _asked(asking, sessions, queries=queries, rounds=options.rounds)
+            return _compare_queries(asking, sessions, queries=queries, rounds=options.rounds)
 
 
-def _asked(asking: EngineDataverse, sessions: StatementSessions, *, queries: dict[int, Both], rounds: int) -> int:
-    wrong, found = 0, []
+def _compare_queries(
+    asking: EngineDataverse, sessions: StatementSessions, *, queries: dict[int, Both], rounds: int
+) -> int:
+    wrong, results = 0, []
     for number, both in queries.items():
         reason = uncarried(asking, both.sqlpp)
-        told = compared(asking, sessions, both=both, rounds=rounds)
-        found.append(told)
-        wrong += not told.equal or reason is not None
-        said = "equal" if told.equal else "DIFFERENT"
+        result = compared(asking, sessions, both=both, rounds=rounds)
+        results.append(result)
+        wrong += not result.equal or reason is not None
+        verdict = "equal" if result.equal else "DIFFERENT"
         print(
-            f"query {number:2}: {said}, {told.rows} rows, {told.sqlpp_s:.2f} s, plain {told.plain_s:.2f} s ({told.ratio:.2f})"
+            f"query {number:2}: {verdict}, {result.rows} rows, {result.sqlpp_s:.2f} s, plain {result.plain_s:.2f} s ({result.ratio:.2f})"
             + ("" if reason is None else f", not carried: {reason}"),
             flush=True,
         )
-    whole = math.exp(sum(math.log(each.ratio) for each in found) / len(found))
-    ours_s, plain_s = (sum(times) for times in zip(*((each.sqlpp_s, each.plain_s) for each in found), strict=True))
+    whole = math.exp(sum(math.log(each.ratio) for each in results) / len(results))
+    ours_s, plain_s = (sum(times) for times in zip(*((each.sqlpp_s, each.plain_s) for each in results), strict=True))
     print(f"total time {ours_s:.1f} s, plain {plain_s:.1f} s: ratio {ours_s / plain_s:.2f} (aim {AIM})")
     print(
         f"geometric mean of the ratios {whole:.2f} (aim {AIM}); "
@@ -150,16 +152,19 @@ def compared(asking: EngineDataverse, sessions: StatementSessions, *, both: Both
             return _plain(spark, both.plain)
 
         times: dict[str, list[float]] = {"ours": [], "plain": []}
-        found: dict[str, list[object]] = {}
+        results: dict[str, list[object]] = {}
         for at in range(rounds + 1):
             sides: list[tuple[str, Callable[[], list[object]]]] = [("ours", ours), ("plain", plain)]
             for name, ask in sides if at % 2 else reversed(sides):
                 began = time.monotonic()
-                found[name] = ask()
+                results[name] = ask()
                 times[name].append(time.monotonic() - began)
         # The first round warms up both sides.
         return QueryResult(
-            same(found["ours"], found["plain"]), min(times["ours"][1:]), min(times["plain"][1:]), len(found["ours"])
+            same(results["ours"], results["plain"]),
+            min(times["ours"][1:]),
+            min(times["plain"][1:]),
+            len(results["ours"]),
         )
 
 

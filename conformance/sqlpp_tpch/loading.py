@@ -28,18 +28,18 @@ SETTINGS = {
 
 def generated_text(directory: Path, *, scale: float) -> Path:
     """Return `.tbl` files of all tables; existing ones are kept."""
-    made = directory / f"scale-{scale:g}-tbl"
-    if not (made / "lineitem.tbl").exists():
+    output_folder = directory / f"scale-{scale:g}-tbl"
+    if not (output_folder / "lineitem.tbl").exists():
         command = [
             str(Path(sys.executable).parent / "tpchgen-cli"),
             "tbl",
             "-s",
             f"{scale:g}",
             "--output-dir",
-            str(made),
+            str(output_folder),
         ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return made
+    return output_folder
 
 
 def fields_of(name: str, *, dates: str) -> str:
@@ -70,10 +70,10 @@ def loaded(asking: EngineDataverse, *, files: Path, dates: str) -> dict[str, flo
         asking.refs[name] = DatasetRef(
             ("main", *asking.dataverse, name), f"closed {{ {fields} }}", tuple((key,) for key in keys)
         )
-        found = answered(asking, f"USE {dataverse}; SELECT VALUE count(*) FROM {name};")
+        counts = answered(asking, f"USE {dataverse}; SELECT VALUE count(*) FROM {name};")
         with file.open("rb") as lines:
             expected = sum(1 for _ in lines)
-        assert found == [expected], f"{name}: {found} objects of {expected} lines"
+        assert counts == [expected], f"{name}: {counts} objects of {expected} lines"
         print(f"loaded {name}: {expected:,} objects in {times[name]:.1f} s", flush=True)
     return times
 
@@ -87,9 +87,9 @@ def answered(asking: EngineDataverse, text: str) -> list[Any]:
     )
     try:
         with urllib.request.urlopen(request, timeout=STATEMENT_S) as answer:
-            told = json.loads(answer.read())
+            response = json.loads(answer.read())
     except urllib.error.HTTPError as error:
         raise AssertionError(f"{text[:120]}: {error.read().decode()[:500]}") from None
-    assert told["status"] == "success", f"{text[:120]}: {told.get('errors')}"
-    found: list[Any] = told.get("results", [])
-    return found
+    assert response["status"] == "success", f"{text[:120]}: {response.get('errors')}"
+    results: list[Any] = response.get("results", [])
+    return results

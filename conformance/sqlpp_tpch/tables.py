@@ -62,18 +62,18 @@ _SPARK = {"bigint": "BIGINT", "double": "DOUBLE", "string": "STRING", "date": "D
 
 def generated(directory: Path, *, scale: float) -> Path:
     """Return Parquet files of all tables; existing ones are kept."""
-    made = directory / f"scale-{scale:g}"
-    if not (made / "lineitem.parquet").exists():
+    output_folder = directory / f"scale-{scale:g}"
+    if not (output_folder / "lineitem.parquet").exists():
         command = [
             str(Path(sys.executable).parent / "tpchgen-cli"),
             "parquet",
             "-s",
             f"{scale:g}",
             "--output-dir",
-            str(made),
+            str(output_folder),
         ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return made
+    return output_folder
 
 
 def filled(asking: EngineDataverse, spark: SparkSession, *, files: Path) -> None:

@@ -49,8 +49,8 @@ def main() -> int:
     # linked.
     with tempfile.TemporaryDirectory(dir=options.directory) as temporary:
         trial = Path(temporary).resolve()
-        kept = (options.directory or trial).resolve()
-        deliveries(kept / "deliveries", scale=options.scale, days=options.days)
+        data_folder = (options.directory or trial).resolve()
+        deliveries(data_folder / "deliveries", scale=options.scale, days=options.days)
         with serving(trial / "server", "--allow-root", str(trial)) as server:
             spark = session(
                 server.uri,
@@ -59,19 +59,23 @@ def main() -> int:
                 config=_settings(options.scale, options.memory),
             )
             try:
-                return _days(Trial(trial, spark, deliveries=kept / "deliveries"), kept=kept, days=options.days)
+                return _days(
+                    Trial(trial, spark, deliveries=data_folder / "deliveries"),
+                    data_folder=data_folder,
+                    days=options.days,
+                )
             finally:
                 spark.stop()
 
 
-def _days(trial: Trial, *, kept: Path, days: int) -> int:
+def _days(trial: Trial, *, data_folder: Path, days: int) -> int:
     wrong = 0
     for day in range(days + 1):
         trial.deliver(day)
         began = time.monotonic()
         trial.run()
         seconds, memory = time.monotonic() - began, _memory(trial)
-        plain = computed(trial.spark, kept, days=day)
+        plain = computed(trial.spark, data_folder, days=day)
         print(
             f"day {day}: published after {seconds:.1f} s, plain Spark {plain.seconds:.1f} s ({seconds / plain.seconds:.2f}), {memory}",
             flush=True,
@@ -89,8 +93,8 @@ def _memory(trial: Trial) -> str:
     status = Path(f"/proc/{number}/status")
     if not status.exists():
         return "memory unknown"
-    found = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-    return f"at most {int(found.split()[1]) / 1024**2:.1f} GB"
+    peak_line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return f"at most {int(peak_line.split()[1]) / 1024**2:.1f} GB"
 
 
 if __name__ == "__main__":

@@ -88,10 +88,10 @@ def _customers(table: pa.Table, day: int) -> list[tuple[str, pa.Table]]:
     segments = ["AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY"]
     moved = [segments[(segments.index(one) + day) % 5] for one in changed["c_mktsegment"].to_pylist()]
     changed = _set(changed, "c_mktsegment", pa.array(moved, pa.string()))
-    gone = table.filter(pa.array(key % 500 == 125 + day))
+    deleted = table.filter(pa.array(key % 500 == 125 + day))
     new = table.slice(0, NEW_CUSTOMERS)
     new = _set(new, "c_custkey", pc.add(new["c_custkey"], _NEW_KEYS * day))
-    return [("U", changed), ("D", gone), ("U", new)]
+    return [("U", changed), ("D", deleted), ("U", new)]
 
 
 def _orders(table: pa.Table, day: int) -> list[tuple[str, pa.Table]]:
@@ -99,10 +99,10 @@ def _orders(table: pa.Table, day: int) -> list[tuple[str, pa.Table]]:
     changed = table.filter(pa.array(key % 64 == day))
     changed = _set(changed, "o_totalprice", pc.add(changed["o_totalprice"], pa.scalar(day, pa.decimal128(15, 2))))
     changed = _set(changed, "o_orderstatus", pa.array(["F"] * changed.num_rows, pa.string()))
-    gone = table.filter(pa.array(key % 640 == 100 + day))
+    deleted = table.filter(pa.array(key % 640 == 100 + day))
     new = table.filter(pa.array(key % 100 == day))
     new = _set(new, "o_orderkey", pc.add(new["o_orderkey"], _NEW_KEYS * day))
-    return [("U", changed), ("D", gone), ("U", new)]
+    return [("U", changed), ("D", deleted), ("U", new)]
 
 
 def _lines(source: Path, target: Path, day: int) -> None:

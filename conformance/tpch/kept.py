@@ -35,7 +35,7 @@ class Day:
     tables: dict[str, ExpectedTable]
 
 
-def wanted(spark: SparkSession, deliveries: Path, *, days: int) -> dict[str, ExpectedTable]:
+def expected_tables(spark: SparkSession, deliveries: Path, *, days: int) -> dict[str, ExpectedTable]:
     """Return the same without writing anything: for small data."""
     frames = expected(spark, deliveries, days=days)
     return {name: ExpectedTable(tuple(frame.columns), checksum(frame)) for name, frame in frames.items()}
@@ -43,9 +43,9 @@ def wanted(spark: SparkSession, deliveries: Path, *, days: int) -> dict[str, Exp
 
 def computed(spark: SparkSession, place: Path, *, days: int) -> Day:
     """Return the day from `place/plain/<days>.json`, or compute it and write it there."""
-    kept = place / "plain" / f"{days}.json"
-    if kept.exists():
-        return _read(kept)
+    cache_file = place / "plain" / f"{days}.json"
+    if cache_file.exists():
+        return _read(cache_file)
     written = place / "plain" / str(days)
     seconds, tables = 0.0, {}
     for name, frame in expected(spark, place / "deliveries", days=days).items():
@@ -53,7 +53,7 @@ def computed(spark: SparkSession, place: Path, *, days: int) -> Day:
         tables[name] = ExpectedTable(tuple(frame.columns), checksum(spark.read.parquet(str(written / name))))
     shutil.rmtree(written)
     day = Day(seconds, tables)
-    kept.write_text(json.dumps(asdict(day)), encoding="utf-8")
+    cache_file.write_text(json.dumps(asdict(day)), encoding="utf-8")
     return day
 
 
@@ -65,9 +65,9 @@ def _write(frame: DataFrame, target: Path) -> float:
 
 
 def _read(file: Path) -> Day:
-    told = json.loads(file.read_text(encoding="utf-8"))
+    document = json.loads(file.read_text(encoding="utf-8"))
     tables = {
         name: ExpectedTable(tuple(each["columns"]), (int(each["sum"][0]), int(each["sum"][1])))
-        for name, each in told["tables"].items()
+        for name, each in document["tables"].items()
     }
-    return Day(float(told["seconds"]), tables)
+    return Day(float(document["seconds"]), tables)

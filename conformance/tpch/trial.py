@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.tpch.data import CHANGING, TABLES
-from conformance.tpch.kept import ExpectedTable, wanted
+from conformance.tpch.kept import ExpectedTable, expected_tables
 from conformance.tpch.plain import checksum
 from limnos import pipeline
 
@@ -67,10 +67,10 @@ class Trial:
         """Deliver a day, run, and compare."""
         self.deliver(day)
         self.run()
-        return tuple(self.compare(wanted(self.spark, self.deliveries, days=day)))
+        return tuple(self.compare(expected_tables(self.spark, self.deliveries, days=day)))
 
     def compare(self, tables: Mapping[str, ExpectedTable]) -> Iterator[Line]:
         """Compare each table with the plain computation for the days delivered so far."""
         for name, one in tables.items():
-            found = self.spark.table(f"main.{name}").select(*one.columns)
-            yield Line(name, checksum(found), one.sum)
+            frame = self.spark.table(f"main.{name}").select(*one.columns)
+            yield Line(name, checksum(frame), one.sum)

@@ -76,16 +76,16 @@ def add_ana(admin: Client, tables: Iterable[str]) -> None:
     admin.roles.grant_to_user(USER, [ROLE])
 
 
-def run_trials(admin: Client, door: TableAccess, *, server: str) -> Iterator[AccessTrial]:
+def run_trials(admin: Client, table_access: TableAccess, *, server: str) -> Iterator[AccessTrial]:
     """Send requests to the server named `server`: refused, granted, revoked; the changes are made at `admin`'s server.
 
     Raises AccessCheckFailed at the first answer that violates the rules.
     """
-    yield _run_trial(door, server=server, change=f"{USER} has no {PRIVILEGE}", allowed=False)
-    admin.roles.allow(ROLE, [PRIVILEGE], on=door.table, kind="table")
-    yield _run_trial(door, server=server, change=f"{PRIVILEGE} granted", allowed=True)
-    _revoke(admin, door.table)
-    yield _run_trial(door, server=server, change=f"{PRIVILEGE} revoked", allowed=False)
+    yield _run_trial(table_access, server=server, change=f"{USER} has no {PRIVILEGE}", allowed=False)
+    admin.roles.allow(ROLE, [PRIVILEGE], on=table_access.table, kind="table")
+    yield _run_trial(table_access, server=server, change=f"{PRIVILEGE} granted", allowed=True)
+    _revoke(admin, table_access.table)
+    yield _run_trial(table_access, server=server, change=f"{PRIVILEGE} revoked", allowed=False)
 
 
 def iceberg_access(catalog: Catalog) -> TableAccess:
@@ -123,14 +123,14 @@ def read_last_day(catalog: Catalog) -> AccessAnswer:
     return AccessAnswer(allowed=True, text=f"{day.num_rows:,} flights of 31 December read")
 
 
-def _run_trial(door: TableAccess, *, server: str, change: str, allowed: bool) -> AccessTrial:
-    answer = door.ask()
+def _run_trial(table_access: TableAccess, *, server: str, change: str, allowed: bool) -> AccessTrial:
+    answer = table_access.ask()
     if answer.allowed != allowed:
         word = "let in" if answer.allowed else "refused"
         raise AccessCheckFailed(f"After '{change}', {USER} was {word} by the {server}: {answer.text}")
     if not allowed and PRIVILEGE not in answer.text.upper():
         raise AccessCheckFailed(f"The refusal by the {server} does not name {PRIVILEGE}: {answer.text}")
-    return AccessTrial(table=door.table, way=door.way, server=server, change=change, answer=answer)
+    return AccessTrial(table=table_access.table, way=table_access.way, server=server, change=change, answer=answer)
 
 
 def _revoke(admin: Client, table: str) -> None:

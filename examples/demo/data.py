@@ -75,10 +75,10 @@ def take_census(file: Path) -> Census:
     return Census(rows=table.num_rows, filled=filled)
 
 
-def write_base_data(found: Mapping[str, DemoTable], directory: Path) -> Path:
+def write_base_data(tables: Mapping[str, DemoTable], directory: Path) -> Path:
     """Copy the pipeline's file into `directory`, with the small tables and the first flights."""
     directory.mkdir(parents=True, exist_ok=True)
-    for name, source in found.items():
+    for name, source in tables.items():
         if name != "flights":
             target = directory / "data" / name / source.file.name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -86,17 +86,17 @@ def write_base_data(found: Mapping[str, DemoTable], directory: Path) -> Path:
                 shutil.copy(source.file, target)
     first = directory / "data" / "flights" / FIRST
     if not first.exists():
-        flights = _as_text(found["flights"].file)
+        flights = _as_text(tables["flights"].file)
         late, in_the_air = _late_day(flights), _in_the_air(flights)
         _write(_blank_rows(flights, in_the_air).filter(pc.invert(late)), first)
     return Path(shutil.copy(EXAMPLE, directory))
 
 
-def write_late_data(found: Mapping[str, DemoTable], directory: Path) -> None:
+def write_late_data(tables: Mapping[str, DemoTable], directory: Path) -> None:
     """Write the second delivery: the last day, and the flights of the evening before, now complete."""
     target = directory / "data" / "flights" / LATE
     if not target.exists():
-        flights = _as_text(found["flights"].file)
+        flights = _as_text(tables["flights"].file)
         _write(flights.filter(pc.or_(_late_day(flights), _in_the_air(flights))), target)
 
 

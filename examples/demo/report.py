@@ -75,7 +75,7 @@ class DemoSummary:
     deliveries: Sequence[Delivery]
     graph: Sequence[DrawnEdge]
     commits: Sequence[TableCommitLine]
-    scenes: Sequence[AccessTrial]
+    trials: Sequence[AccessTrial]
     steps: Sequence[Step]
     total_s: float
 
@@ -116,9 +116,9 @@ def print_report(summary: DemoSummary, *, console: Console) -> None:
     """Print the created tables, access answers, times, and the commands that show the result."""
     console.print()
     console.print(_tables_table(summary.tables))
-    for scenes in _by_table(summary.scenes):
-        console.print(_scenes_table(scenes))
-        refusal = next((scene.answer.text for scene in scenes if not scene.answer.allowed), None)
+    for trials in _by_table(summary.trials):
+        console.print(_trials_table(trials))
+        refusal = next((trial.answer.text for trial in trials if not trial.answer.allowed), None)
         if refusal is not None:
             console.print(f"The reason, as ana reads it: {escape(refusal)}\n", highlight=False, soft_wrap=True)
     console.print(
@@ -161,7 +161,7 @@ a late day merged in. {summary.total_s:.0f} seconds in all.</p>
 <h2>Who may read it</h2>
 <p>The user ana asks; the administrator's changes are all made at the first server. <code>lance.nyc.airports</code> is a Lance table: names as vectors of
 their groups of letters, made by Spark, searched by what is spelled alike and by words.</p>
-{_html_table(("for", "through", "asked", "after", "answer"), [_scene_row(scene) for scenes in _by_table(summary.scenes) for scene in scenes])}
+{_html_table(("for", "through", "asked", "after", "answer"), [_trial_row(trial) for trials in _by_table(summary.trials) for trial in trials])}
 <h2>Expectations met</h2><ul>{"".join(f"<li>{html.escape(line)}</li>" for line in summary.expectations)}</ul>
 <h2>Steps</h2>
 {_html_table(("step", "seconds", ""), [(s.title, f"{s.elapsed_s:.1f}", s.note) for s in summary.steps])}
@@ -180,20 +180,20 @@ def _tables_table(lines: Sequence[TableLine]) -> Table:
     return table
 
 
-def _scenes_table(scenes: Sequence[AccessTrial]) -> Table:
-    table = Table(title=f"ana asks for {scenes[0].table}, through {scenes[0].way}", title_justify="left")
+def _trials_table(trials: Sequence[AccessTrial]) -> Table:
+    table = Table(title=f"ana asks for {trials[0].table}, through {trials[0].way}", title_justify="left")
     for heading in ("at", "after", "answer"):
         table.add_column(heading)
-    for scene in scenes:
-        answer = f"allowed, {scene.answer.text}" if scene.answer.allowed else "refused"
-        table.add_row(scene.server, scene.change, escape(answer))
+    for trial in trials:
+        answer = f"allowed, {trial.answer.text}" if trial.answer.allowed else "refused"
+        table.add_row(trial.server, trial.change, escape(answer))
     return table
 
 
-def _by_table(scenes: Sequence[AccessTrial]) -> list[list[AccessTrial]]:
+def _by_table(trials: Sequence[AccessTrial]) -> list[list[AccessTrial]]:
     """Group the trials by table, in the order of their first request."""
     return [
-        [scene for scene in scenes if scene.table == table] for table in dict.fromkeys(each.table for each in scenes)
+        [trial for trial in trials if trial.table == table] for table in dict.fromkeys(each.table for each in trials)
     ]
 
 
@@ -204,9 +204,9 @@ def _table_rows(lines: Sequence[TableLine]) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _scene_row(scene: AccessTrial) -> tuple[str, ...]:
-    word = "allowed" if scene.answer.allowed else "refused"
-    return scene.table, scene.way, scene.server, scene.change, f"{word}: {scene.answer.text}"
+def _trial_row(trial: AccessTrial) -> tuple[str, ...]:
+    word = "allowed" if trial.answer.allowed else "refused"
+    return trial.table, trial.way, trial.server, trial.change, f"{word}: {trial.answer.text}"
 
 
 def _html_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

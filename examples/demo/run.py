@@ -60,7 +60,7 @@ class DemoRun:
     tables: list[TableLine] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     commits: list[TableCommitLine] = field(default_factory=list)
-    scenes: list[AccessTrial] = field(default_factory=list)
+    trials: list[AccessTrial] = field(default_factory=list)
     plots: list[tuple[str, bytes]] = field(default_factory=list)
 
     @property
@@ -233,8 +233,8 @@ def _show_access(run: DemoRun, uris: dict[str, str], *, token: str, source_looku
                         access.iceberg_access(access.connect(uri, metalake="lake")),
                         search.search_access(ana, source_lookup),
                     )
-                for door in doors:
-                    run.scenes += access.run_trials(admin, door, server=name)
+                for table_access in doors:
+                    run.trials += access.run_trials(admin, table_access, server=name)
                 step.note = "each right at the very next request"
 
 
@@ -245,7 +245,7 @@ def _summary(run: DemoRun, *, directory: Path, total_s: float) -> DemoSummary:
         deliveries=run.deliveries,
         graph=_graph(run),
         commits=run.commits,
-        scenes=run.scenes,
+        trials=run.trials,
         steps=run.progress.finished,
         total_s=total_s,
     )
@@ -257,8 +257,8 @@ def _graph(run: DemoRun) -> list[DrawnEdge]:
     for step, sources in _READS.items():
         for source in sources:
             rows = sum(delivery.rows.get(source, 0) for delivery in run.deliveries) or None
-            made = sum(delivery.rows.get(step, 0) for delivery in run.deliveries)
-            edges.append(DrawnEdge(start=source, end=step, rows=made if rows is None else rows))
+            written_rows = sum(delivery.rows.get(step, 0) for delivery in run.deliveries)
+            edges.append(DrawnEdge(start=source, end=step, rows=written_rows if rows is None else rows))
     return edges
 
 

@@ -92,8 +92,8 @@ def _with_vectors(model: PipelineModel, names: DataFrame) -> DataFrame:
     from pyspark.ml.functions import vector_to_array
     from pyspark.sql.functions import col
 
-    found = model.transform(names)
-    return found.select(*names.columns, vector_to_array(col("even"), dtype="float32").alias("vector"))
+    vectors = model.transform(names)
+    return vectors.select(*names.columns, vector_to_array(col("even"), dtype="float32").alias("vector"))
 
 
 def search_access(client: Client, source_lookup: list[float]) -> TableAccess:
@@ -106,32 +106,32 @@ def _search(namespace: LanceNamespace, source_lookup: list[float]) -> AccessAnsw
     """Search both ways; if only one is refused, that is an error. Raises SearchCheckFailed."""
     from lance_namespace.errors import PermissionDeniedError
 
-    found: list[str] = []
+    names: list[str] = []
     refused: list[str] = []
     for query in _queries(source_lookup):
         try:
-            found.append(_first(namespace, query))
+            names.append(_first(namespace, query))
         except PermissionDeniedError as error:
             refused.append(str(error))
-    if refused and not found:
+    if refused and not names:
         return AccessAnswer(allowed=False, text=refused[0])
-    if found != [MEANT, NAMED]:
-        raise SearchCheckFailed(f"'{MISSPELT}' and '{WORD}' found {found or 'nothing'}, and not {MEANT} and {NAMED}")
+    if names != [MEANT, NAMED]:
+        raise SearchCheckFailed(f"'{MISSPELT}' and '{WORD}' found {names or 'nothing'}, and not {MEANT} and {NAMED}")
     return AccessAnswer(allowed=True, text=f"'{MISSPELT}' is nearest to {MEANT}; '{WORD}' is in {NAMED}")
 
 
 def _queries(source_lookup: list[float]) -> tuple[QueryTableRequest, QueryTableRequest]:
     from lance_namespace_urllib3_client.models.query_table_request import QueryTableRequest
 
-    asked = {"id": _PATH, "k": 1, "columns": {"column_names": ["name"]}}
+    fields = {"id": _PATH, "k": 1, "columns": {"column_names": ["name"]}}
     words = {"string_query": {"query": WORD, "columns": ["name"]}}
     return (
-        QueryTableRequest.model_validate({**asked, "vector": {"single_vector": source_lookup}}),
-        QueryTableRequest.model_validate({**asked, "vector": {}, "full_text_query": words}),
+        QueryTableRequest.model_validate({**fields, "vector": {"single_vector": source_lookup}}),
+        QueryTableRequest.model_validate({**fields, "vector": {}, "full_text_query": words}),
     )
 
 
 def _first(namespace: LanceNamespace, query: QueryTableRequest) -> str:
-    found = namespace.query_table(query).data
-    names = pa.ipc.open_file(pa.BufferReader(found)).read_all()["name"].to_pylist()
+    data = namespace.query_table(query).data
+    names = pa.ipc.open_file(pa.BufferReader(data)).read_all()["name"].to_pylist()
     return str(names[0]) if names else "nothing"

@@ -51,15 +51,15 @@ def verify(spark: SparkSession, source: DemoTable) -> int:
     on any difference.
     """
     table = raw_table_name(source.name)
-    found = census(spark, table, columns=source.column_names)
-    if found.rows != source.census.rows:
-        raise CountsDiffer(f"{table} has {found.rows:,} rows, its source {source.census.rows:,}. {_REMEDY}")
+    table_census = census(spark, table, columns=source.column_names)
+    if table_census.rows != source.census.rows:
+        raise CountsDiffer(f"{table} has {table_census.rows:,} rows, its source {source.census.rows:,}. {_REMEDY}")
     for column, filled in source.census.filled.items():
-        if found.filled[column] != filled:
+        if table_census.filled[column] != filled:
             raise CountsDiffer(
-                f"{table}.{column} has {found.filled[column]:,} values, its source {filled:,}. {_REMEDY}"
+                f"{table}.{column} has {table_census.filled[column]:,} values, its source {filled:,}. {_REMEDY}"
             )
-    return found.rows
+    return table_census.rows
 
 
 def verify_delays(spark: SparkSession, flights: DemoTable) -> int:

@@ -25,9 +25,9 @@ def dag() -> object:
     from airflow.providers.standard.operators.bash import BashOperator
     from airflow.sdk import DAG
 
-    with DAG(dag_id="nyc_flights", schedule="@daily", catchup=False) as made:
+    with DAG(dag_id="nyc_flights", schedule="@daily", catchup=False) as flights_dag:
         BashOperator(task_id="publish", bash_command=script(), append_env=True, retries=2)
-    return made
+    return flights_dag
 
 
 try:

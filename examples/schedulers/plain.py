@@ -31,10 +31,12 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     parser.add_argument("--uri", default="http://127.0.0.1:8090")
     parser.add_argument("--token-file", type=Path, required=True)
     parser.add_argument("--master", default="local[*]")
-    given = parser.parse_args(arguments)
-    told = publish(given.file, uri=given.uri, token=given.token_file.read_text().strip(), master=given.master)
-    print(told)
-    return told
+    options = parser.parse_args(arguments)
+    outcome = publish(
+        options.file, uri=options.uri, token=options.token_file.read_text().strip(), master=options.master
+    )
+    print(outcome)
+    return outcome
 
 
 if __name__ == "__main__":

@@ -211,7 +211,7 @@ def _sufficient(action: Action, kind: Kind, more: Rules) -> str:
     def levels(privilege: Privilege) -> str:
         return "".join(letter for letter, level in LEVELS.items() if may(privilege, letter, level))
 
-    return ", ".join(f"{p.name} {found}" for p in Privilege if (found := levels(p)))
+    return ", ".join(f"{p.name} {level_letters}" for p in Privilege if (level_letters := levels(p)))
 
 
 def _binds(privilege: Privilege, kind: Kind, letter: str) -> bool:

@@ -42,7 +42,7 @@ def test_privilege_as_action_lists_actions_that_need_it(text: str, first: str) -
 def test_every_privilege_is_needed_by_an_action() -> None:
     """Each privilege is needed by some action, and all listed actions exist."""
     for privilege in Privilege:
-        found = actions_of(privilege)
+        actions = actions_of(privilege)
 
-        assert 0 < len(found) <= 8, privilege
-        assert [parse_action(action.word) for action in found] == list(found)
+        assert 0 < len(actions) <= 8, privilege
+        assert [parse_action(action.word) for action in actions] == list(actions)

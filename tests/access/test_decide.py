@@ -155,20 +155,20 @@ def test_refusal_does_not_reveal_whether_object_exists(
     subject = allowed(*rights)
     absent = (ChainLink.absent(Kind.TABLE, "t"), *INNER_CHAIN)
 
-    there, gone = (decide(subject, action, chain, nobody) for chain in (TABLE_CHAIN, absent))
+    existing, missing = (decide(subject, action, chain, nobody) for chain in (TABLE_CHAIN, absent))
 
-    assert not there.allowed
-    assert there.message() == gone.message()
+    assert not existing.allowed
+    assert existing.message() == missing.message()
 
 
 def test_owner_of_missing_object_is_not_looked_up() -> None:
     """The owner lookup is never called with the id of a missing object."""
-    asked: list[ChainLink] = []
+    lookups: list[ChainLink] = []
 
-    decide(member(), Action.TABLE_LOAD, (ChainLink.absent(Kind.TABLE, "t"), *INNER_CHAIN), asked.append)
+    decide(member(), Action.TABLE_LOAD, (ChainLink.absent(Kind.TABLE, "t"), *INNER_CHAIN), lookups.append)
 
-    assert asked
-    assert min(link.id for link in asked) > 0
+    assert lookups
+    assert min(link.id for link in lookups) > 0
 
 
 def test_percent_signs_are_doubled_in_messages_only() -> None:
@@ -192,16 +192,16 @@ def test_decision_json_can_be_decoded_and_is_complete() -> None:
     """The JSON of a decision can be decoded again and has all parts of an explanation."""
     decision = decide(allowed(*USE), Action.TABLE_DROP, TABLE_CHAIN, nobody, revision=((1, 2),))
 
-    told = json.loads(json.dumps(decision.as_json()))
+    document = json.loads(json.dumps(decision.as_json()))
 
-    assert told["target"] == {"id": 5, "kind": "table", "name": "main.a.b.t"}
-    assert told["factors"][0] == {
+    assert document["target"] == {"id": 5, "kind": "table", "name": "main.a.b.t"}
+    assert document["factors"][0] == {
         "kind": "missing",
         "privilege": "OWNER",
         "object": {"id": 5, "kind": "table", "name": "main.a.b.t"},
         "clause": 0,
     }
-    assert told["revision"] == [[1, 2]]
+    assert document["revision"] == [[1, 2]]
 
 
 def test_access_control_off_allows_everything() -> None:

@@ -34,29 +34,29 @@ def test_right_on_parent_shows_items_without_checks() -> None:
 
 def test_only_granted_items_visible_without_parent_right() -> None:
     """Without a right on the parent only items with grants are visible."""
-    found = list_filter(
+    item_filter = list_filter(
         allowed((Privilege.SELECT_TABLE, 11), (Privilege.MODIFY_TABLE, 13)), Action.TABLE_LIST, INNER_CHAIN, nobody
     )
 
-    assert found.positions(IDS, UNOWNED) == [1, 3]
+    assert item_filter.positions(IDS, UNOWNED) == [1, 3]
 
 
 def test_denied_item_is_hidden() -> None:
     """With a right on the parent all items are visible except denied ones."""
     subject = allowed((Privilege.SELECT_TABLE, LAKE), deny=[(Privilege.SELECT_TABLE, 12)])
 
-    found = list_filter(subject, Action.TABLE_LIST, INNER_CHAIN, nobody)
+    item_filter = list_filter(subject, Action.TABLE_LIST, INNER_CHAIN, nobody)
 
-    assert found.positions(IDS, UNOWNED) == [0, 1, 3]
+    assert item_filter.positions(IDS, UNOWNED) == [0, 1, 3]
 
 
 def test_denied_item_is_visible_to_its_owner() -> None:
     """A denied item is visible to its owner."""
     subject = allowed((Privilege.SELECT_TABLE, LAKE), deny=[(Privilege.SELECT_TABLE, 12)])
 
-    found = list_filter(subject, Action.TABLE_LIST, INNER_CHAIN, nobody)
+    item_filter = list_filter(subject, Action.TABLE_LIST, INNER_CHAIN, nobody)
 
-    assert found.positions(IDS, [None, OTHER, USER, None]) == [0, 1, 2, 3]
+    assert item_filter.positions(IDS, [None, OTHER, USER, None]) == [0, 1, 2, 3]
 
 
 def test_item_with_select_denied_is_visible_through_modify() -> None:
@@ -71,9 +71,9 @@ def test_item_is_hidden_only_if_both_rights_are_denied() -> None:
     denials = [(Privilege.SELECT_TABLE, 11), (Privilege.SELECT_TABLE, 12), (Privilege.MODIFY_TABLE, 12)]
     subject = allowed((Privilege.SELECT_TABLE, LAKE), (Privilege.MODIFY_TABLE, OUTER), deny=denials)
 
-    found = list_filter(subject, Action.TABLE_LIST, INNER_CHAIN, nobody)
+    item_filter = list_filter(subject, Action.TABLE_LIST, INNER_CHAIN, nobody)
 
-    assert found.positions(IDS, UNOWNED) == [0, 1, 3]
+    assert item_filter.positions(IDS, UNOWNED) == [0, 1, 3]
 
 
 def test_denial_on_parent_precedes_grants_on_items() -> None:
@@ -92,9 +92,9 @@ def test_stranger_sees_nothing() -> None:
 
 def test_role_list_has_the_callers_roles() -> None:
     """The list of roles has the caller's roles."""
-    found = list_filter(member(role(id=12)), Action.ROLE_LIST, METALAKE_CHAIN, nobody)
+    item_filter = list_filter(member(role(id=12)), Action.ROLE_LIST, METALAKE_CHAIN, nobody)
 
-    assert found.positions(IDS, UNOWNED) == [2]
+    assert item_filter.positions(IDS, UNOWNED) == [2]
 
 
 @pytest.mark.parametrize("action, own_id", [(Action.USER_LIST, 10), (Action.GROUP_LIST, 11)])
@@ -107,13 +107,13 @@ def test_user_and_group_lists_have_caller_and_own_groups(action: Action, own_id:
 
 def test_catalog_is_visible_to_its_users_and_owner() -> None:
     """A catalog is visible to its users and its owner."""
-    found = list_filter(allowed((Privilege.USE_CATALOG, 10)), Action.CATALOG_LIST, METALAKE_CHAIN, nobody)
+    item_filter = list_filter(allowed((Privilege.USE_CATALOG, 10)), Action.CATALOG_LIST, METALAKE_CHAIN, nobody)
 
-    assert found.positions(IDS, [None, USER, None, None]) == [0, 1]
+    assert item_filter.positions(IDS, [None, USER, None, None]) == [0, 1]
 
 
 def test_use_schema_on_one_namespace_shows_only_that_one() -> None:
     """USE_SCHEMA on one namespace makes only that one visible."""
-    found = list_filter(allowed((Privilege.USE_SCHEMA, 11)), Action.NAMESPACE_LIST, CATALOG_CHAIN, nobody)
+    item_filter = list_filter(allowed((Privilege.USE_SCHEMA, 11)), Action.NAMESPACE_LIST, CATALOG_CHAIN, nobody)
 
-    assert found.positions(IDS, UNOWNED) == [1]
+    assert item_filter.positions(IDS, UNOWNED) == [1]

@@ -39,9 +39,9 @@ def test_token_signed_by_published_key_is_accepted(key: Any, alg: str) -> None: 
     """A token signed by a published key is accepted. Its times are in milliseconds, and its expiry includes the allowed
     clock skew.
     """
-    told = read(token({**GOOD, "groups": ["b", "a", "b", "bad\nname"]}, key, alg=alg))
+    identity = read(token({**GOOD, "groups": ["b", "a", "b", "bad\nname"]}, key, alg=alg))
 
-    assert told == IssuerIdentity("ana", NOW_S * 1000, (NOW_S + 660) * 1000, ("a", "b"))
+    assert identity == IssuerIdentity("ana", NOW_S * 1000, (NOW_S + 660) * 1000, ("a", "b"))
 
 
 @pytest.mark.parametrize("claims", [
@@ -159,10 +159,10 @@ def test_unusable_keys_of_a_set_are_ignored() -> None:
         {"kty": "RSA", "kid": "broken", "n": "?", "e": "AQAB"}, {"kty": "XX"},
     ]  # fmt: skip
 
-    found = keys_of({"keys": listed})
+    keys = keys_of({"keys": listed})
 
-    assert list(found) == ["r1"]
-    assert not found["r1"][0].is_private
+    assert list(keys) == ["r1"]
+    assert not keys["r1"][0].is_private
     for wrong in (None, [], {"keys": {}}, {"keys": [{}] * 101}, "x"):
         with pytest.raises(ValueError, match="not a JWK set"):
             keys_of(wrong)

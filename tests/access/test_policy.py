@@ -53,9 +53,9 @@ def test_every_list_has_an_item_rule() -> None:
 
 def test_vector_1_root_list_shows_only_owned_root_namespace() -> None:
     """The owner of A, A:B and A:B:C sees only A in the list of the root."""
-    shown = list_filter(member(), Action.NAMESPACE_LIST, CATALOG_CHAIN, nobody).positions([OUTER], [USER])
+    positions = list_filter(member(), Action.NAMESPACE_LIST, CATALOG_CHAIN, nobody).positions([OUTER], [USER])
 
-    assert shown == [0]
+    assert positions == [0]
 
 
 def test_vector_2_creating_without_a_grant_is_refused() -> None:
@@ -96,9 +96,9 @@ def test_vector_6_only_owner_can_drop_a_namespace() -> None:
 
 def test_vector_7_parent_owner_lists_all_children() -> None:
     """The owner of P:Q sees all of its children, whoever owns them."""
-    found = list_filter(member(), Action.NAMESPACE_LIST, INNER_CHAIN, owned_by({INNER: USER}))
+    item_filter = list_filter(member(), Action.NAMESPACE_LIST, INNER_CHAIN, owned_by({INNER: USER}))
 
-    assert found.positions([20, 21], [OTHER, None]) == [0, 1]
+    assert item_filter.positions([20, 21], [OTHER, None]) == [0, 1]
 
 
 def test_table_named_like_a_metadata_table_is_decided_as_table() -> None:

@@ -26,10 +26,10 @@ def test_unions_have_the_rules_of_all_roles() -> None:
 
 def test_rules_of_a_single_role_are_not_copied() -> None:
     """A large role is shared by its holders without a copy."""
-    held = role([USE, SELECT])
+    member_role = role([USE, SELECT])
 
-    assert member(held).allow == held.rules.allow == {USE, SELECT}
-    assert member(held).allow_ids[Privilege.USE_CATALOG] is held.rules.allow_ids[Privilege.USE_CATALOG]
+    assert member(member_role).allow == member_role.rules.allow == {USE, SELECT}
+    assert member(member_role).allow_ids[Privilege.USE_CATALOG] is member_role.rules.allow_ids[Privilege.USE_CATALOG]
 
 
 def test_a_user_without_an_id_is_no_member() -> None:

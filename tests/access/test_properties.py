@@ -126,8 +126,8 @@ def test_additional_ownership_never_removes_a_right(question: Question) -> None:
 @given(questions(), st.data())
 def test_denial_anywhere_overrides_a_privilege(question: Question, data: st.DataObject) -> None:
     """One denial anywhere in the ancestors, in any role, makes a privilege count as not held."""
-    wanted = _privileges(question.action, question.chain[0].kind) or list(Privilege)
-    privilege = data.draw(st.sampled_from(wanted))
+    privileges = _privileges(question.action, question.chain[0].kind) or list(Privilege)
+    privilege = data.draw(st.sampled_from(privileges))
     level = data.draw(st.sampled_from(question.chain)).id
     rest = tuple(
         HeldRole(
@@ -220,9 +220,11 @@ def _helped(question: Question, decision: Decision) -> Question:
     return replace(question, roles=tuple(_lifted(h, lifted) for h in question.roles), owned=owned).plus(allow=grants)
 
 
-def _lifted(held: HeldRole, lifted: set[tuple[str | None, int]]) -> HeldRole:
-    deny = frozenset(rule for rule in held.rules.deny if (rule[0].name, rule[1]) not in lifted)
-    return HeldRole(RoleRules.of(held.rules.id, held.rules.name, allow=held.rules.allow, deny=deny), held.via)
+def _lifted(held_role: HeldRole, lifted: set[tuple[str | None, int]]) -> HeldRole:
+    deny = frozenset(rule for rule in held_role.rules.deny if (rule[0].name, rule[1]) not in lifted)
+    return HeldRole(
+        RoleRules.of(held_role.rules.id, held_role.rules.name, allow=held_role.rules.allow, deny=deny), held_role.via
+    )
 
 
 @settings(max_examples=600, deadline=None)
@@ -233,10 +235,12 @@ def test_filters_agree_with_decisions(question: Question, ids: list[int]) -> Non
     (kind,) = item.kinds
     parent, owned, subject = question.chain, question.owned, question.subject
 
-    shown = list_filter(subject, question.action, parent, owned_by(owned)).positions(ids, [owned.get(i) for i in ids])
+    positions = list_filter(subject, question.action, parent, owned_by(owned)).positions(
+        ids, [owned.get(i) for i in ids]
+    )
 
     chains = [(ChainLink(i, kind, "x"), *parent) for i in ids]
-    assert shown == [at for at, chain in enumerate(chains) if decide(subject, item, chain, owned_by(owned)).allowed]
+    assert positions == [at for at, chain in enumerate(chains) if decide(subject, item, chain, owned_by(owned)).allowed]
 
 
 @law
@@ -248,8 +252,8 @@ def test_missing_object_is_decided_like_one_without_grants(question: Question) -
 
     absent = replace(question, chain=(ChainLink.absent(head.kind, head.name), *question.chain[1:]))
 
-    there, gone = bare.answer(), absent.answer()
-    assert (there.allowed, there.message()) == (gone.allowed, gone.message())
+    existing_answer, missing_answer = bare.answer(), absent.answer()
+    assert (existing_answer.allowed, existing_answer.message()) == (missing_answer.allowed, missing_answer.message())
 
 
 @law
@@ -257,7 +261,7 @@ def test_missing_object_is_decided_like_one_without_grants(question: Question) -
 def test_active_roles_never_allow_more_than_all_roles(question: Question, names: set[str]) -> None:
     """With only some of the held roles active, nothing is allowed that all of them together do not allow."""
     subject = question.subject
-    narrow = subject.narrowed(frozenset(names & {held.rules.name for held in subject.roles}))
+    narrow = subject.narrowed(frozenset(names & {role.rules.name for role in subject.roles}))
 
     after = decide(narrow, question.action, question.chain, owned_by(question.owned)).allowed
 

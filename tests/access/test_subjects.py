@@ -68,7 +68,7 @@ def facts() -> Facts:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+def build_counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Return how often a role's rules were built from its fact, and how often rules were merged."""
     counted: Counter[str] = Counter()
     rules_of, merge = subjects.rules_of, MergedRules.of
@@ -86,7 +86,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counted
 
 
-def test_a_subject_has_the_rules_of_all_roles(facts: Facts, made: Counter[str]) -> None:
+def test_a_subject_has_the_rules_of_all_roles(facts: Facts, build_counts: Counter[str]) -> None:
     """A subject has the rules of all of its roles, also those through groups, whose names it has. Each role is built
     once, and all are merged once.
     """
@@ -94,43 +94,43 @@ def test_a_subject_has_the_rules_of_all_roles(facts: Facts, made: Counter[str]) 
 
     assert subject.allow_ids == {Privilege.SELECT_TABLE: {OBJECT + number for number in range(ROLES)}}
     assert len(subject.roles) == ROLES + 1
-    assert [held.rules.name for held in subject.roles if held.via == "crew"] == [f"r{ROLES - 1}", "r0"]
-    assert made == {"rules": ROLES, "merged": 1}
+    assert [held_role.rules.name for held_role in subject.roles if held_role.via == "crew"] == [f"r{ROLES - 1}", "r0"]
+    assert build_counts == {"rules": ROLES, "merged": 1}
 
 
-def test_unrelated_change_rebuilds_no_role(facts: Facts, made: Counter[str]) -> None:
+def test_unrelated_change_rebuilds_no_role(facts: Facts, build_counts: Counter[str]) -> None:
     """An unrelated change of access builds and merges nothing again."""
     before = facts.subject()
-    made.clear()
+    build_counts.clear()
     facts.forget_what_access_gave()
     facts.put(rules_key(ROLE + ROLES), role(ROLES))
 
     after = facts.subject()
 
-    assert not made
+    assert not build_counts
     assert after.allow_ids is before.allow_ids
     assert after.roles is before.roles
 
 
-def test_only_the_changed_role_is_rebuilt(facts: Facts, made: Counter[str]) -> None:
+def test_only_the_changed_role_is_rebuilt(facts: Facts, build_counts: Counter[str]) -> None:
     """If one of many roles changes, only it is built again, and all are merged."""
     facts.subject()
-    made.clear()
+    build_counts.clear()
     facts.forget_what_access_gave()
     facts.put(rules_key(ROLE + 7), role(7, Grant(1, Kind.CATALOG, int(Privilege.USE_CATALOG), allowed=False)))
 
     subject = facts.subject()
 
-    assert made == {"rules": 1, "merged": 1}
+    assert build_counts == {"rules": 1, "merged": 1}
     assert subject.deny_ids == {Privilege.USE_CATALOG: {1}}
 
 
-@pytest.mark.parametrize("taken", ["given", "taken", "gone", "group"])
-def test_changes_of_roles_and_groups_affect_the_next_subject(facts: Facts, taken: str) -> None:
+@pytest.mark.parametrize("change", ["given", "taken", "gone", "group"])
+def test_changes_of_roles_and_groups_affect_the_next_subject(facts: Facts, change: str) -> None:
     """Granted, revoked and dropped roles, and groups that the user has left, affect the next subject."""
     facts.subject()
     facts.forget_what_access_gave()
-    match taken:
+    match change:
         case "given":
             facts.put(rules_key(ROLE + ROLES), role(ROLES))
             facts.put(roles_key(USER), (ROLE + ROLES,))
@@ -166,7 +166,7 @@ def test_many_roles_are_read_in_parts(facts: Facts) -> None:
     assert [part for part in parts if part[0] > 2] == [(256, True), (256, True), (ROLES - 512, False)]
 
 
-def test_cached_subjects_are_limited(facts: Facts, made: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_subjects_are_limited(facts: Facts, build_counts: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of cached subjects is limited for all users together."""
     monkeypatch.setattr(subjects, "HELD_ROLES_MAX", ROLES)
     facts.subject()
@@ -175,8 +175,8 @@ def test_cached_subjects_are_limited(facts: Facts, made: Counter[str], monkeypat
     facts.put(groups_key(12), ())
     facts.put(roles_key(12), (ROLE,))
     subject_of(facts.view, LAKE, "bob", service_admin=False)
-    made.clear()
+    build_counts.clear()
 
     facts.subject()
 
-    assert made["merged"] == 1
+    assert build_counts["merged"] == 1

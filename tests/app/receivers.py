@@ -57,19 +57,19 @@ class Receiver:
 @contextmanager
 def receiving(port: int = 0, receiver: Receiver | None = None) -> Iterator[Receiver]:
     """Run a receiver on loopback during the body of a `with`."""
-    found = receiver or Receiver()
+    active_receiver = receiver or Receiver()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            if found.hangs.is_set():
-                found.refused += 1
-                found.freed.wait(30)
+            if active_receiver.hangs.is_set():
+                active_receiver.refused += 1
+                active_receiver.freed.wait(30)
                 return
-            status = found.take({name.lower(): value for name, value in self.headers.items()}, body)
+            status = active_receiver.take({name.lower(): value for name, value in self.headers.items()}, body)
             self.send_response(status)
             if 300 <= status < 400:
-                self.send_header("location", found.url + "/elsewhere")
+                self.send_header("location", active_receiver.url + "/elsewhere")
             self.send_header("content-length", "0")
             self.end_headers()
 
@@ -78,13 +78,13 @@ def receiving(port: int = 0, receiver: Receiver | None = None) -> Iterator[Recei
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     server.daemon_threads = True
-    found.url = f"http://127.0.0.1:{server.server_address[1]}"
+    active_receiver.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
-        yield found
+        yield active_receiver
     finally:
-        found.freed.set()
+        active_receiver.freed.set()
         server.shutdown()
         server.server_close()
         thread.join(10)

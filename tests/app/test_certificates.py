@@ -27,7 +27,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "lake.pem", tmp_path / "lake.key"
 
 
-def shown(context: ssl.SSLContext, authority: Authority, name: str | None = "localhost") -> int:
+def read_serial_number(context: ssl.SSLContext, authority: Authority, name: str | None = "localhost") -> int:
     """Perform a handshake in memory. Returns the serial number of the server's certificate."""
     client = ssl.create_default_context(cafile=str(authority.file))
     client.check_hostname = name is not None
@@ -40,9 +40,9 @@ def shown(context: ssl.SSLContext, authority: Authority, name: str | None = "loc
                 side.do_handshake()
             except ssl.SSLWantReadError:
                 continue
-    found = asking.getpeercert(binary_form=True)
-    assert found is not None
-    return x509.load_der_x509_certificate(found).serial_number
+    certificate = asking.getpeercert(binary_form=True)
+    assert certificate is not None
+    return x509.load_der_x509_certificate(certificate).serial_number
 
 
 def test_new_certificate_is_used_at_next_handshake(authority: Authority, files: tuple[Path, Path]) -> None:
@@ -51,13 +51,13 @@ def test_new_certificate_is_used_at_next_handshake(authority: Authority, files: 
     """
     first = authority.give(*files, rsa_key=True)
     certificates = CertificateReloader(*files)
-    before = shown(certificates.context, authority)
+    before = read_serial_number(certificates.context, authority)
     second = authority.give(*files)
 
     assert certificates.reload_if_changed()
     assert before == first
-    assert shown(certificates.context, authority) == second
-    assert shown(certificates.context, authority, name=None) == second
+    assert read_serial_number(certificates.context, authority) == second
+    assert read_serial_number(certificates.context, authority, name=None) == second
     assert not certificates.reload_if_changed()
 
 
@@ -76,10 +76,10 @@ def test_unusable_certificate_keeps_the_old_one_in_use(
     assert not certificates.reload_if_changed()
     assert not certificates.reload_if_changed()
     assert RELOADS[("refused",)] == refused + 1
-    assert shown(certificates.context, authority) == old
+    assert read_serial_number(certificates.context, authority) == old
     new = authority.give(*files)
     assert certificates.reload_if_changed()
-    assert shown(certificates.context, authority) == new
+    assert read_serial_number(certificates.context, authority) == new
 
 
 @pytest.mark.parametrize("trouble", ["other key", "no PEM", "gone", "over", "encrypted"])
@@ -100,10 +100,10 @@ def test_start_with_unacceptable_certificate_is_refused(
 
 def test_not_yet_valid_certificate_does_not_prevent_a_start(authority: Authority, files: tuple[Path, Path]) -> None:
     """A certificate that is not valid yet is accepted, because this machine's clock may be wrong."""
-    given = authority.give(*files, starts=1, ends=2)
+    certificate = authority.give(*files, starts=1, ends=2)
 
     assert CertificateReloader(*files)._pair.starts is not None
-    assert given
+    assert certificate
 
 
 def test_old_versions_of_tls_are_refused(authority: Authority, files: tuple[Path, Path]) -> None:

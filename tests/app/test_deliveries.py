@@ -61,17 +61,17 @@ def desk(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     """A running webhook receiver."""
-    with receiving() as found:
-        yield found
+    with receiving() as running_receiver:
+        yield running_receiver
 
 
 def hook(desk: ServiceDesk, receiver: Receiver, *, after: str | None = None, user: str = "admin") -> int:
     """Create a webhook."""
     services = desk.node.services
     services.defaults = services.defaults._replace(allowed_urls=(receiver.url,))
-    made = desk.run(webhook_create(desk.ctx(user), metalake=LAKE, url=f"{receiver.url}/hook", after=after))
-    receiver.secret = made.secret
-    return made.id
+    webhook = desk.run(webhook_create(desk.ctx(user), metalake=LAKE, url=f"{receiver.url}/hook", after=after))
+    receiver.secret = webhook.secret
+    return webhook.id
 
 
 def deliver(desk: ServiceDesk, until: Callable[[], bool], *, timeout_s: float = 5) -> None:
@@ -95,8 +95,8 @@ def deliver(desk: ServiceDesk, until: Callable[[], bool], *, timeout_s: float = 
 
 def standing(desk: ServiceDesk) -> WebhookStatus:
     """Return the only webhook."""
-    (found,) = desk.run(webhooks_list(desk.ctx(), LAKE))
-    return found
+    (webhook_status,) = desk.run(webhooks_list(desk.ctx(), LAKE))
+    return webhook_status
 
 
 def failed(desk: ServiceDesk) -> bool:
@@ -212,10 +212,10 @@ def test_redirects_are_not_followed(desk: ServiceDesk, receiver: Receiver) -> No
     hook(desk, receiver)
     desk.namespace("a")
     with receiving() as elsewhere:
-        receiver.status, there = 307, receiver.url
+        receiver.status, original_url = 307, receiver.url
         receiver.url = elsewhere.url
         deliver(desk, lambda: failed(desk))
-        receiver.url = there
+        receiver.url = original_url
 
         assert "redirects are not followed" in str(standing(desk).webhook.error)
         assert elsewhere.messages == []
@@ -253,21 +253,21 @@ def test_batches_shrink_to_isolate_a_refused_event(desk: ServiceDesk, receiver: 
     hook(desk, receiver)
     for number in range(20):
         desk.namespace(f"n{number}")
-    taken = receiver.take
+    original_take = receiver.take
 
     def picky(headers: dict[str, str], body: bytes) -> int:
         if b'"n13"' in body:
             receiver.refused += 1
             return 400
-        return taken(headers, body)
+        return original_take(headers, body)
 
     receiver.take = picky  # type: ignore[method-assign]
 
-    def found() -> bool:
+    def is_n12_delivered() -> bool:
         due_now(desk)
         return "n12" in names(receiver)
 
-    deliver(desk, found)
+    deliver(desk, is_n12_delivered)
 
     assert list(dict.fromkeys(names(receiver))) == [f"n{number}" for number in range(13)]
 
@@ -310,10 +310,10 @@ def test_node_with_expired_lease_cannot_move_position_back(desk: ServiceDesk, re
         webhooks = tx.webhooks  # type: ignore[attr-defined]
         first = webhooks.lease("one", limit=9, lease_ms=-1)
         second = webhooks.lease("two", limit=9, lease_ms=1000)
-        kept = [
+        moves = [
             webhooks.reached(webhook_id, who, position=before, lease_ms=1, delivered=False) for who in ("one", "two")
         ]
-        return [len(first) == 1, len(second) == 1, *kept]
+        return [len(first) == 1, len(second) == 1, *moves]
 
     assert desk.lab.write(rivals) == [True, True, False, True]
 
@@ -407,25 +407,25 @@ def test_webhook_secrets_are_sealed_in_the_database(desk: ServiceDesk, receiver:
     """
     services = desk.node.services
 
-    def held(*keys: bytes) -> None:
-        found = SealingKeys(keys)
-        found.begin()
-        services.defaults = services.defaults._replace(storages=NamedStorages(keys=found))
+    def install_keys(*keys: bytes) -> None:
+        sealing_keys = SealingKeys(keys)
+        sealing_keys.begin()
+        services.defaults = services.defaults._replace(storages=NamedStorages(keys=sealing_keys))
 
-    def kept() -> str:
+    def read_stored_secret() -> str:
         return str(desk.rows("SELECT secret FROM webhook")[0][0])
 
     hook(desk, receiver)
-    assert kept() == receiver.secret  # as an earlier release wrote it
+    assert read_stored_secret() == receiver.secret  # as an earlier release wrote it
     for number, keys in enumerate([(ONE,), (ONE, TWO)]):
-        held(*keys)
-        found, done = desk.run(keys_rotate(desk.ctx()))
-        assert (done, found.plain, found.webhooks) == (1, 0, {key_name(keys[-1]): 1})
-        assert keys_of(kept()) == {key_name(keys[-1])}
-        assert receiver.secret not in kept()
+        install_keys(*keys)
+        key_usage, done = desk.run(keys_rotate(desk.ctx()))
+        assert (done, key_usage.plain, key_usage.webhooks) == (1, 0, {key_name(keys[-1]): 1})
+        assert keys_of(read_stored_secret()) == {key_name(keys[-1])}
+        assert receiver.secret not in read_stored_secret()
         desk.namespace(f"n{number}")
         deliver(desk, lambda: f"n{number}" in names(receiver))  # noqa: B023 - called before the next
-    held(ONE)
+    install_keys(ONE)
     desk.namespace("late")
     deliver(desk, lambda: failed(desk))
 
@@ -443,9 +443,9 @@ def test_a_new_webhook_is_sealed_at_once(desk: ServiceDesk, receiver: Receiver) 
     desk.namespace("n")
     deliver(desk, lambda: len(receiver.events) == 1)
 
-    ((kept,),) = desk.rows("SELECT secret FROM webhook")
-    assert keys_of(str(kept)) == {key_name(ONE)}
-    assert receiver.secret not in str(kept)
+    ((stored_secret,),) = desk.rows("SELECT secret FROM webhook")
+    assert keys_of(str(stored_secret)) == {key_name(ONE)}
+    assert receiver.secret not in str(stored_secret)
 
 
 def test_a_position_ahead_of_a_clock_is_not_behind(desk: ServiceDesk, receiver: Receiver) -> None:
@@ -453,13 +453,13 @@ def test_a_position_ahead_of_a_clock_is_not_behind(desk: ServiceDesk, receiver: 
     Other zones count as usual.
     """
     hook(desk, receiver)
-    found = standing(desk).webhook
-    zones = position_of(found.position).zones
+    webhook = standing(desk).webhook
+    zones = position_of(webhook.position).zones
     clocks = {zone: ZoneClock(at - 5, 0) for zone, at in zones.items()}
     first = next(iter(zones))
 
-    assert count_revisions_behind(found, clocks) == 0
-    assert count_revisions_behind(found, {**clocks, first: ZoneClock(zones[first] + 3, 0)}) == 3
+    assert count_revisions_behind(webhook, clocks) == 0
+    assert count_revisions_behind(webhook, {**clocks, first: ZoneClock(zones[first] + 3, 0)}) == 3
 
 
 def test_webhook_position_of_another_metalake_is_refused(desk: ServiceDesk, receiver: Receiver) -> None:

@@ -51,7 +51,7 @@ class FakePreparation:
         return self.files
 
 
-def told(story: Story) -> EngineUnavailable:
+def catch_refusal(story: Story) -> EngineUnavailable:
     """Return the refusal with which a scenario ends."""
 
     async def run() -> None:
@@ -71,10 +71,10 @@ def test_waiting_statements_share_one_preparation(tmp_path: Path) -> None:
     async def story() -> None:
         files = EngineFiles(preparing)
         files.begin()
-        found = await asyncio.gather(*(files.get(within_s=60) for _ in range(5)))
+        prepared_files = await asyncio.gather(*(files.get(within_s=60) for _ in range(5)))
         again = await files.get(within_s=60)
 
-        assert [*found, again] == [preparing.files] * 6
+        assert [*prepared_files, again] == [preparing.files] * 6
 
     asyncio.run(story())
     assert (preparing.count, preparing.threads) == (1, {"engine-files"})
@@ -95,7 +95,7 @@ def test_statement_timeout_reports_preparation_progress(tmp_path: Path) -> None:
             preparing.goes_on.set()
             assert await files.get(within_s=60) == preparing.files
 
-    refused = told(story)
+    refused = catch_refusal(story)
 
     assert refused.text == (
         "ASX3109: The engine is not ready: an archive for it is being fetched (12 of 48 MB). Nothing was changed: try again"
@@ -177,11 +177,11 @@ def test_settings_determine_download_source_and_target(tmp_path: Path, monkeypat
     """`spark.repository` and `spark.cache` determine the source and the target of the download, and no other location
     is used.
     """
-    wanted = b"an archive" * 100
-    artifact = jars.Artifact("org.example", "runtime", "1", jars.hashlib.sha256(wanted).hexdigest(), len(wanted))
+    archive = b"an archive" * 100
+    artifact = jars.Artifact("org.example", "runtime", "1", jars.hashlib.sha256(archive).hexdigest(), len(archive))
     source = tmp_path / "maven" / artifact.relative_path
     source.parent.mkdir(parents=True)
-    source.write_bytes(wanted)
+    source.write_bytes(archive)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(jars, "runtime_for", lambda _version: artifact)
     settings = Settings(spark=SparkSection(repository=f"file://{tmp_path}/maven", cache=str(tmp_path / "cache")))
@@ -189,17 +189,17 @@ def test_settings_determine_download_source_and_target(tmp_path: Path, monkeypat
     async def story() -> SparkFiles:
         files = engine_files_of(settings)
         assert not files.are_fetched()
-        found = await files.get(within_s=60)
+        spark_files = await files.get(within_s=60)
         assert files.are_fetched()
-        return found
+        return spark_files
 
     assert artifact.filename in engine_notes(settings)[0]
     assert (
         f"in {tmp_path}/cache, which is not fetched yet; a server fetches it from file://" in engine_notes(settings)[0]
     )
-    found = asyncio.run(story())
+    spark_files = asyncio.run(story())
 
-    assert found.jars == (str(tmp_path / "cache" / artifact.filename),)
+    assert spark_files.jars == (str(tmp_path / "cache" / artifact.filename),)
     assert engine_notes(settings) == []
     assert not (tmp_path / "home").exists()
 
@@ -210,11 +210,11 @@ def test_each_setting_of_spark_reaches_the_engine(tmp_path: Path) -> None:
     """
     values = {name: f"{tmp_path}/{name}" for name in SparkSection.model_fields}
 
-    found = engine_settings(Settings(spark=SparkSection(**values)))
+    environment = engine_settings(Settings(spark=SparkSection(**values)))
 
-    assert found == {f"LIMNOS__SPARK__{name.upper()}": value for name, value in values.items()}
+    assert environment == {f"LIMNOS__SPARK__{name.upper()}": value for name, value in values.items()}
     assert engine_settings(Settings()) == {}
-    assert {"LIMNOS__SPARK__CACHE", "LIMNOS__SPARK__REPOSITORY"} <= found.keys()
+    assert {"LIMNOS__SPARK__CACHE", "LIMNOS__SPARK__REPOSITORY"} <= environment.keys()
     assert (jars.CACHE_VARIABLE, jars.REPOSITORY_VARIABLE) == ("LIMNOS__SPARK__CACHE", "LIMNOS__SPARK__REPOSITORY")
 
 

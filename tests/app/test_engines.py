@@ -79,11 +79,11 @@ def test_language_error_is_returned_unchanged(run: Callable[[Story], object]) ->
     """An error of the language is returned unchanged, and the process continues."""
 
     async def story(engine: SparkEngine) -> None:
-        with pytest.raises(SqlppError) as told:
+        with pytest.raises(SqlppError) as refused:
             await lines(engine.run(job("refuse")))
         pid = pid_of(engine)
 
-        assert (told.value.number, told.value.place) == (1077, TextPosition(2, 5))
+        assert (refused.value.number, refused.value.place) == (1077, TextPosition(2, 5))
         assert await lines(engine.run(job("rows 1"))) == [b'{"at":0}', b'"x"']
         assert pid_of(engine) == pid
 
@@ -153,9 +153,9 @@ def test_uncreatable_engine_directory_is_reported(
     async def story(engine: SparkEngine) -> None:
         with monkeypatch.context() as patched:
             patched.setattr(tempfile, "tempdir", str(tmp_path / "none"))
-            with pytest.raises(EngineUnavailable, match=r"No such file or directory.*try again") as told:
+            with pytest.raises(EngineUnavailable, match=r"No such file or directory.*try again") as refused:
                 await lines(engine.run(job("rows 1", kind="insert")))
-        assert told.value.retry_after_s == RETRY_S
+        assert refused.value.retry_after_s == RETRY_S
         engine._refused_until = 0.0  # as if the time had passed
         assert len(await lines(engine.run(job("rows 1")))) == 2
 
@@ -187,11 +187,11 @@ def test_engine_gets_paths_of_archives_java_and_spark_settings(run: Callable[[St
         files = Files(tmp_path)
         engine = SparkEngine(START, idle_s=60, files=files, settings={"LIMNOS__SPARK__CACHE": "/cache"})
         try:
-            found = await asyncio.gather(*(lines(engine.run(job("told"))) for _ in range(2)))
+            outputs = await asyncio.gather(*(lines(engine.run(job("told"))) for _ in range(2)))
         finally:
             engine.close()
 
-        assert found == [[f'[["{tmp_path}/a.jar"],"{tmp_path}","/runtime","/cache"]'.encode()]] * 2
+        assert outputs == [[f'[["{tmp_path}/a.jar"],"{tmp_path}","/runtime","/cache"]'.encode()]] * 2
         assert files.count == 1
 
     run(story)
@@ -235,9 +235,9 @@ def test_a_warm_engine_starts_with_the_server(run: Callable[[Story], object]) ->
         await asyncio.sleep(0)
         await asyncio.gather(*module._KEPT)
         pid = pid_of(engine)
-        found = await lines(engine.run(job("rows 1")))
+        output_lines = await lines(engine.run(job("rows 1")))
 
-        assert len(found) == 2
+        assert len(output_lines) == 2
         assert pid_of(engine) == pid
         engine.close()
 
@@ -291,10 +291,10 @@ def test_cancelled_job_ends_and_its_process_continues(run: Callable[[Story], obj
         await lines(engine.run(job("rows 1")))
         pid = pid_of(engine)
         await engine.cancel("obey")
-        (told,) = await asyncio.gather(task, return_exceptions=True)
+        (error,) = await asyncio.gather(task, return_exceptions=True)
 
-        assert isinstance(told, SqlppError)
-        assert told.number == 41
+        assert isinstance(error, SqlppError)
+        assert error.number == 41
         assert pid_of(engine) == pid
 
     run(story)
@@ -329,10 +329,10 @@ def test_process_that_ignores_a_deadline_is_replaced(run: Callable[[Story], obje
             await lines(engine.run(job("deaf", deadline_s=-0.9)))
         pid = pid_of(engine)
         await asyncio.gather(*module._KEPT)
-        (told,) = await asyncio.gather(other, return_exceptions=True)
+        (error,) = await asyncio.gather(other, return_exceptions=True)
 
-        assert isinstance(told, SqlppError)
-        assert "try again" in told.text
+        assert isinstance(error, SqlppError)
+        assert "try again" in error.text
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
         assert len(await lines(engine.run(job("rows 1")))) == 2

@@ -145,11 +145,16 @@ def test_a_program_is_run(lake: Lake) -> None:
         scripts=[f"file://{lake.programs}/part.sh"],
     )  # fmt: skip
 
-    told = lake.run(job)
+    ended_job = lake.run(job)
 
-    assert (told["state"], told["exit_code"], told["message"], told["template"]) == ("succeeded", 0, None, "hello")
-    assert told["stdout"] == "hello {{x}} daily\npart.sh\npart of it\n"
-    assert (told["stderr"], told["stderr_bytes"]) == ("careful\n", 8)
+    assert (ended_job["state"], ended_job["exit_code"], ended_job["message"], ended_job["template"]) == (
+        "succeeded",
+        0,
+        None,
+        "hello",
+    )
+    assert ended_job["stdout"] == "hello {{x}} daily\npart.sh\npart of it\n"
+    assert (ended_job["stderr"], ended_job["stderr_bytes"]) == ("careful\n", 8)
     job_told = lake.node.get(f"{RUNS}/{job}").json()["job"]
     assert job_told["status"] == "succeeded"
     assert job_told["queuedAt"] <= job_told["startedAt"] <= job_told["finishedAt"]
@@ -161,9 +166,9 @@ def test_a_program_is_run(lake: Lake) -> None:
 )
 def test_failed_program_sets_exit_status_of_job(lake: Lake, program: str, code: int, message: str) -> None:
     """The job of a failed program has the exit status."""
-    told = lake.run(lake.ask(program))
+    ended_job = lake.run(lake.ask(program))
 
-    assert (told["state"], told["exit_code"], told["message"]) == ("failed", code, message)
+    assert (ended_job["state"], ended_job["exit_code"], ended_job["message"]) == ("failed", code, message)
 
 
 def test_program_can_access_only_the_files_of_its_job(lake: Lake) -> None:
@@ -177,10 +182,10 @@ def test_program_can_access_only_the_files_of_its_job(lake: Lake) -> None:
     outside.write_text("secret too")
     try:
         assert lake.register("reads.sh", arguments=["{{path}}"]).status == 200
-        read = [lake.run(asked(lake, "reads", path=str(path))) for path in (token, outside)]
+        read = [lake.run(request_job(lake, "reads", path=str(path))) for path in (token, outside)]
         assert lake.register("writes.sh", arguments=["{{path}}"]).status == 200
-        written = lake.run(asked(lake, "writes", path=str(lake.programs / "new")))
-        own = lake.run(asked(lake, "writes", path="new"))
+        written = lake.run(request_job(lake, "writes", path=str(lake.programs / "new")))
+        own = lake.run(request_job(lake, "writes", path="new"))
     finally:
         del os.environ["LIMNOS_SECRET_OF_THE_SERVER"]
 
@@ -192,7 +197,7 @@ def test_program_can_access_only_the_files_of_its_job(lake: Lake) -> None:
     assert own["state"] == "succeeded"
 
 
-def asked(lake: Lake, template: str, **conf: str) -> str:
+def request_job(lake: Lake, template: str, **conf: str) -> str:
     """Request a job of an existing template."""
     answer = lake.node.post(RUNS, {"jobTemplateName": template, "jobConf": conf})
     assert answer.status == 200, answer
@@ -201,11 +206,11 @@ def asked(lake: Lake, template: str, **conf: str) -> str:
 
 def test_only_the_end_of_a_long_output_is_stored(lake: Lake) -> None:
     """Only the end of a long output is stored, with the length of the whole."""
-    told = lake.run(lake.ask("long.sh"))
+    ended_job = lake.run(lake.ask("long.sh"))
 
-    assert (told["state"], len(told["stdout"])) == ("succeeded", 1000)
-    assert told["stdout"].endswith("line-2998\nline-2999\n")
-    assert told["stdout_bytes"] == sum(len(f"line-{number}\n") for number in range(3000))
+    assert (ended_job["state"], len(ended_job["stdout"])) == ("succeeded", 1000)
+    assert ended_job["stdout"].endswith("line-2998\nline-2999\n")
+    assert ended_job["stdout_bytes"] == sum(len(f"line-{number}\n") for number in range(3000))
 
 
 def test_a_job_is_cancelled(lake: Lake) -> None:
@@ -235,9 +240,9 @@ def test_a_job_is_cancelled(lake: Lake) -> None:
 @pytest.mark.parametrize("program", ["sleeps.sh", "deaf.sh"])
 def test_job_over_its_time_limit_is_ended(lake: Lake, program: str) -> None:
     """A job that exceeds its time limit is ended, whether it reacts to signals or not."""
-    told = lake.run(lake.ask(program), timeout_s=0.2, grace_s=0.2)
+    ended_job = lake.run(lake.ask(program), timeout_s=0.2, grace_s=0.2)
 
-    assert (told["state"], told["message"]) == (
+    assert (ended_job["state"], ended_job["message"]) == (
         "failed",
         "Ended after 0.2 seconds, the limit of jobs.timeout_s",
     )
@@ -248,9 +253,9 @@ def test_job_processes_have_limits_and_lower_priority(lake: Lake) -> None:
     says how they ended.
     """
     limits = JobLimits(memory_bytes=64 << 20, cpu_s=1, file_bytes=8192)
-    told = lake.run(lake.ask("limits.sh"), limits=limits)
+    ended_job = lake.run(lake.ask("limits.sh"), limits=limits)
 
-    bounds = told["stdout"].split()
+    bounds = ended_job["stdout"].split()
     assert bounds[:4] == [str((64 << 20) // 1024), "1", "16", "0"]  # kibibytes, seconds, blocks
     assert (int(bounds[4]) >= os.nice(0) + 10 or bounds[4] == "19", bounds[5]) == (True, "1000")
     assert (bounds[6], int(bounds[7])) == (str(Path("/proc/self/ns/net").readlink()), os.geteuid())
@@ -259,24 +264,27 @@ def test_job_processes_have_limits_and_lower_priority(lake: Lake) -> None:
         ("fills.sh", "8192"),
         ("eats.sh", "Ended"),
     ):
-        told = lake.run(lake.ask(program), limits=limits)
-        said = f"{told['message']} {told['stdout']}"
-        assert message in said, (program, told)
-        assert told["state"] == ("succeeded" if program == "fills.sh" else "failed")
+        ended_job = lake.run(lake.ask(program), limits=limits)
+        output = f"{ended_job['message']} {ended_job['stdout']}"
+        assert message in output, (program, ended_job)
+        assert ended_job["state"] == ("succeeded" if program == "fills.sh" else "failed")
 
 
 def test_job_without_network_runs_in_own_namespace(lake: Lake) -> None:
     """A job without network access runs in a network namespace of its own, with the same user id. If the machine does
     not allow that, the job is not started.
     """
-    told = lake.run(lake.ask("limits.sh"), limits=JobLimits(network=False))
+    ended_job = lake.run(lake.ask("limits.sh"), limits=JobLimits(network=False))
 
-    if told["state"] == "succeeded":
-        found = told["stdout"].split()
-        assert found[-2].startswith("net:[")
-        assert (found[-2] != str(Path("/proc/self/ns/net").readlink()), int(found[-1])) == (True, os.geteuid())
+    if ended_job["state"] == "succeeded":
+        output_words = ended_job["stdout"].split()
+        assert output_words[-2].startswith("net:[")
+        assert (output_words[-2] != str(Path("/proc/self/ns/net").readlink()), int(output_words[-1])) == (
+            True,
+            os.geteuid(),
+        )
     else:
-        assert "jobs.network is off" in told["message"]
+        assert "jobs.network is off" in ended_job["message"]
 
 
 def test_every_limit_setting_is_passed_to_the_job(lake: Lake) -> None:
@@ -291,10 +299,10 @@ def test_every_limit_setting_is_passed_to_the_job(lake: Lake) -> None:
 
 def test_processes_and_directory_of_ended_job_are_removed(lake: Lake) -> None:
     """After a job no process of it remains, also in its own sessions, and its directory is deleted."""
-    told = lake.run(lake.ask("leaves.sh"))
+    ended_job = lake.run(lake.ask("leaves.sh"))
 
-    assert told["state"] == "succeeded"
-    left, home = told["stdout"].split()
+    assert ended_job["state"] == "succeeded"
+    left, home = ended_job["stdout"].split()
     assert not Path(f"/proc/{left}").exists()
     assert not Path(home).exists()
 
@@ -303,9 +311,9 @@ def test_a_server_that_stops_ends_its_jobs(lake: Lake) -> None:
     """When the server stops, its running jobs fail and waiting ones keep waiting."""
     job = lake.ask("sleeps.sh")
     lake.node.runner.run(lake.work(job, lake.executor(), until=("started",)))
-    told = lake.told(job)
+    stored_job = lake.told(job)
 
-    assert (told["state"], "stopped" in str(told["message"])) == ("failed", True)
+    assert (stored_job["state"], "stopped" in str(stored_job["message"])) == ("failed", True)
 
 
 def test_job_of_killed_server_is_marked_as_failed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,15 +325,15 @@ def test_job_of_killed_server_is_marked_as_failed(lake: Lake, monkeypatch: pytes
     lake.node.runner.run(
         store.submit(upkeep_permit("t"), lambda tx: tx.template_jobs.claim("gone", limit=1, lease_ms=0))
     )
-    shown = lake.node.get(f"{RUNS}/{job}").json()["job"]["status"]
+    reported_status = lake.node.get(f"{RUNS}/{job}").json()["job"]["status"]
     busy = lake.node.delete(f"{TEMPLATES}/sleeps")
 
     lake.node.runner.run(lake.settle())
-    told = lake.told(job)
+    stored_job = lake.told(job)
 
-    assert shown == "failed"
+    assert reported_status == "failed"
     assert (busy.status, busy["type"]) == (409, "InUseException")
-    assert (told["state"], "stopped responding" in str(told["message"])) == ("failed", True)
+    assert (stored_job["state"], "stopped responding" in str(stored_job["message"])) == ("failed", True)
     assert lake.node.delete(f"{TEMPLATES}/sleeps").json()["dropped"] is True
 
 
@@ -357,14 +365,14 @@ def test_disallowed_job_is_refused_at_request(lake: Lake) -> None:
 
 
 def _placed(value: T, programs: Path) -> T:
-    found: object = value
+    resolved_value: object = value
     if isinstance(value, str):
-        found = value.replace("PROGRAMS", str(programs))
+        resolved_value = value.replace("PROGRAMS", str(programs))
     elif isinstance(value, list):
-        found = [_placed(each, programs) for each in value]
+        resolved_value = [_placed(each, programs) for each in value]
     elif isinstance(value, dict):
-        found = {key: _placed(each, programs) for key, each in value.items()}
-    return cast("T", found)
+        resolved_value = {key: _placed(each, programs) for key, each in value.items()}
+    return cast("T", resolved_value)
 
 
 def test_a_link_that_leads_out_is_not_followed(lake: Lake) -> None:
@@ -397,12 +405,12 @@ def test_job_is_visible_only_to_owners(lake: Lake) -> None:
     for user in ("ann", "bob"):
         grant(lake.node, user, "use_job_template run_job", kind="metalake", on="lake")
     job = lake.node.post(RUNS, {"jobTemplateName": "hello"}, user="ann").json()["job"]["jobId"]
-    told = f"{OWN}/metalakes/lake/jobs/{job}"
+    job_path = f"{OWN}/metalakes/lake/jobs/{job}"
 
     def seen(user: str) -> tuple[int, ...]:
         return tuple(
             lake.node.ask(method, path, user=user).status
-            for method, path in (("GET", f"{RUNS}/{job}"), ("GET", told), ("POST", f"{RUNS}/{job}"))
+            for method, path in (("GET", f"{RUNS}/{job}"), ("GET", job_path), ("POST", f"{RUNS}/{job}"))
         )
 
     listed = {user: len(lake.node.get(RUNS, user=user).json()["jobs"]) for user in ("admin", "ann", "bob")}
@@ -446,6 +454,6 @@ def hello_of(lake: Lake) -> JobWork:
 
 def test_unstorable_bytes_of_output_are_replaced(lake: Lake) -> None:
     """Bytes of the outputs that no store can keep as text are replaced."""
-    told = lake.run(lake.ask("bytes.sh"))
+    ended_job = lake.run(lake.ask("bytes.sh"))
 
-    assert (told["state"], told["stdout"], told["stderr"]) == ("succeeded", "a\ufffdb\ufffdc", "\ufffd")
+    assert (ended_job["state"], ended_job["stdout"], ended_job["stderr"]) == ("succeeded", "a\ufffdb\ufffdc", "\ufffd")

@@ -15,14 +15,14 @@ def answered(answer: bytes | None, *, timeout_s: float = 5) -> tuple[int, bytes]
     """
 
     async def story() -> tuple[int, bytes]:
-        got: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        request_future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
         serving: list[asyncio.Task[None]] = []
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             serving.append(asyncio.current_task())  # type: ignore[arg-type]
             head = await reader.readuntil(b"\r\n\r\n")
-            got.set_result(head + await reader.readexactly(2))
+            request_future.set_result(head + await reader.readexactly(2))
             if answer is None:
                 await reader.read()
             else:
@@ -33,7 +33,7 @@ def answered(answer: bytes | None, *, timeout_s: float = 5) -> tuple[int, bytes]
         port = server.sockets[0].getsockname()[1]
         try:
             status = await post(f"http://127.0.0.1:{port}/a?b=c", {"x-y": "z"}, b"{}", timeout_s=timeout_s)
-            return status, got.result()
+            return status, request_future.result()
         finally:
             await _closed(server, serving)
 
@@ -42,9 +42,9 @@ def answered(answer: bytes | None, *, timeout_s: float = 5) -> tuple[int, bytes]
 
 def test_request_has_path_headers_and_length() -> None:
     """The request has path, query, host, headers and length, and the connection is closed afterwards."""
-    status, got = answered(b"HTTP/1.1 204 No Content\r\n\r\n")
+    status, request = answered(b"HTTP/1.1 204 No Content\r\n\r\n")
 
-    head, _, body = got.partition(b"\r\n\r\n")
+    head, _, body = request.partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")
     assert (status, body, lines[0]) == (204, b"{}", b"POST /a?b=c HTTP/1.1")
     assert {b"content-length: 2", b"connection: close", b"x-y: z"} <= set(lines)
@@ -66,7 +66,7 @@ def test_status_is_returned_and_redirects_are_not_followed(answer: bytes, status
 
 
 @pytest.mark.parametrize(
-    "answer, told",
+    "answer, message",
     [
         (b"", "ended before a response"),
         (b"HTTP/1.1 200 OK\r\n", "ended before a response"),
@@ -77,9 +77,9 @@ def test_status_is_returned_and_redirects_are_not_followed(answer: bytes, status
     ],
     ids=["nothing", "half", "ssh", "no-status", "endless", "for-ever-100"],
 )
-def test_invalid_answer_raises_an_error(answer: bytes, told: str) -> None:
+def test_invalid_answer_raises_an_error(answer: bytes, message: str) -> None:
     """An invalid answer raises an error with a message."""
-    with pytest.raises(PostFailed, match=told):
+    with pytest.raises(PostFailed, match=message):
         answered(answer)
 
 

@@ -72,9 +72,9 @@ def test_concurrent_first_tokens_fetch_keys_once(issuer: Issuer) -> None:
     checker = keys(issuer)
 
     async def crowd() -> IssuerIdentity:
-        told = await asyncio.gather(*(checker.identity(issuer.token(f"u{i}")) for i in range(64)))
-        assert [each.user for each in told] == [f"u{i}" for i in range(64)]
-        return told[0]
+        identities = await asyncio.gather(*(checker.identity(issuer.token(f"u{i}")) for i in range(64)))
+        assert [each.user for each in identities] == [f"u{i}" for i in range(64)]
+        return identities[0]
 
     run(crowd())
     assert issuer.asked == 1
@@ -103,8 +103,8 @@ def test_invented_key_ids_cause_limited_fetches(issuer: Issuer, monkeypatch: pyt
         forged.append(issuer.token("ana").replace(issuer.token("ana").split(".")[0], _head(f"made-up-{number}"), 1))
 
     async def crowd() -> IssuerIdentity:
-        told = await asyncio.gather(*(checker.identity(text) for text in forged), return_exceptions=True)
-        assert {type(each) for each in told} == {AuthenticationFailed}
+        outcomes = await asyncio.gather(*(checker.identity(text) for text in forged), return_exceptions=True)
+        assert {type(each) for each in outcomes} == {AuthenticationFailed}
         return await checker.identity(issuer.token("ben"))
 
     assert run(crowd()).user == "ben"

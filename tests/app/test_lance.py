@@ -50,8 +50,8 @@ def run(story: Callable[[LanceProcesses], Awaitable[T]], **settings: int) -> T:
 
 async def described(processes: LanceProcesses, location: str, version: int | None = None) -> LanceDescription | None:
     """Request the description of a table."""
-    told = await processes.ask(WorkerTask(Describe(location, {}, version), caller="ana"))
-    return msgspec.json.decode(told, type=LanceDescription | None)
+    response = await processes.ask(WorkerTask(Describe(location, {}, version), caller="ana"))
+    return msgspec.json.decode(response, type=LanceDescription | None)
 
 
 def test_a_process_describes_a_table(location: str) -> None:
@@ -60,9 +60,9 @@ def test_a_process_describes_a_table(location: str) -> None:
     async def story(processes: LanceProcesses) -> tuple[object, object]:
         return await described(processes, location), await described(processes, f"{location}x")
 
-    found, nothing = run(story)
+    description, nothing = run(story)
 
-    assert (found.version, found.stats["num_fragments"], nothing) == (1, 1, None)  # type: ignore[attr-defined]
+    assert (description.version, description.stats["num_fragments"], nothing) == (1, 1, None)  # type: ignore[attr-defined]
 
 
 def test_missing_version_raises_same_error_as_in_process(location: str) -> None:
@@ -87,15 +87,15 @@ def test_a_dead_process_is_replaced(location: str) -> None:
         (pid,) = processes.pids()
         os.kill(pid, signal.SIGKILL)
         await asyncio.to_thread(os.waitid, os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        found = await described(processes, location)
-        return 0 if found is None else found.version
+        description = await described(processes, location)
+        return 0 if description is None else description.version
 
     assert run(story) == 1
 
 
 def test_catalog_properties_become_lance_storage_options() -> None:
     """A catalog's properties for object stores are passed to Lance under its own names."""
-    told = storage_options_of(
+    options = storage_options_of(
         {
             "s3.endpoint": "http://minio:9000",
             "s3.access-key-id": "k",
@@ -104,7 +104,7 @@ def test_catalog_properties_become_lance_storage_options() -> None:
         }
     )
 
-    assert told == {"aws_endpoint": "http://minio:9000", "aws_access_key_id": "k", "allow_http": "true"}
+    assert options == {"aws_endpoint": "http://minio:9000", "aws_access_key_id": "k", "allow_http": "true"}
 
 
 def stream(rows: int = 100, batches: int = 4) -> bytes:
@@ -148,8 +148,8 @@ def test_rows_are_written_after_the_body_has_ended(location: str) -> None:
 
     async def story(processes: LanceProcesses) -> tuple[LanceWriteResult, int]:
         worker_task, _ = inserting(location)
-        told = await processes.feed(worker_task, pieces(stream()))
-        return msgspec.json.decode(told, type=LanceWriteResult), len(processes.pids())
+        response = await processes.feed(worker_task, pieces(stream()))
+        return msgspec.json.decode(response, type=LanceWriteResult), len(processes.pids())
 
     done, left = run(story)
     assert (done.inserted, done.version, versions(location), left) == (100, 2, 2, 1)
@@ -250,9 +250,9 @@ def test_process_is_ended_if_caller_stops_reading(location: str) -> None:
     """If a caller stops reading an answer, the process that produces it is ended."""
 
     async def story(processes: LanceProcesses) -> None:
-        found = processes.stream(WorkerTask(Query(location, {}), caller="ana"))
-        assert (await anext(found))[:6] == b"ARROW1"
-        await found.aclose()
+        chunks = processes.stream(WorkerTask(Query(location, {}), caller="ana"))
+        assert (await anext(chunks))[:6] == b"ARROW1"
+        await chunks.aclose()
         assert processes.pids() == []
 
     run(story)
@@ -262,12 +262,12 @@ def test_request_waiting_for_slot_is_refused_at_server_stop(location: str) -> No
     """A request that waits for a slot when the server stops is refused, and no process is started for it."""
 
     async def story(processes: LanceProcesses) -> BaseException | None:
-        found = processes.stream(WorkerTask(Query(location, {}), caller="ana"))
-        await anext(found)
+        chunks = processes.stream(WorkerTask(Query(location, {}), caller="ana"))
+        await anext(chunks)
         waiting = asyncio.create_task(described(processes, location))
         await asyncio.sleep(0)
         processes.close()
-        await found.aclose()
+        await chunks.aclose()
         await asyncio.wait({waiting})
         assert processes.pids() == []
         return waiting.exception()
@@ -299,8 +299,8 @@ def test_process_start_continues_after_request_timeout(location: str) -> None:
         impatient.cancel()
         await asyncio.wait({impatient})
         assert processes.pids() == first
-        found = await described(processes, location)
-        assert found is not None
+        description = await described(processes, location)
+        assert description is not None
         assert processes.pids() == first
 
     run(story, workers_max=1)

@@ -15,21 +15,21 @@ def test_only_the_configured_address_is_bound(monkeypatch: pytest.MonkeyPatch) -
     """With a configured address, the server binds only that address."""
     monkeypatch.setattr(listening, "EXTRA_PORTS", (0,))
 
-    found = listening.listen(Settings(server=ServerSection(listen="127.0.0.1:0")))
+    sockets = listening.listen(Settings(server=ServerSection(listen="127.0.0.1:0")))
 
-    assert len(found) == 1
-    found[0].close()
+    assert len(sockets) == 1
+    sockets[0].close()
 
 
 def test_customary_ports_are_taken_when_they_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a configured address the server also binds the customary ports, if they are free."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with socket.create_server(("127.0.0.1", 0)) as busy_socket:
         monkeypatch.setattr(listening, "DEFAULT_LISTEN", "127.0.0.1:0")
-        monkeypatch.setattr(listening, "EXTRA_PORTS", (taken.getsockname()[1], 0))
-        monkeypatch.setattr(listening, "SQLPP_PORT", taken.getsockname()[1])
+        monkeypatch.setattr(listening, "EXTRA_PORTS", (busy_socket.getsockname()[1], 0))
+        monkeypatch.setattr(listening, "SQLPP_PORT", busy_socket.getsockname()[1])
 
-        found = listening.listen(Settings())
+        sockets = listening.listen(Settings())
 
-    assert len(found) == 2
-    for each in found:
+    assert len(sockets) == 2
+    for each in sockets:
         each.close()

@@ -23,9 +23,9 @@ def test_catalogs_cannot_access_the_servers_own_files(tmp_path: Path, warehouse:
     """Wherever the warehouse is, catalogs have no access to the database and the token file. Older tables in the
     default warehouse stay accessible.
     """
-    given = None if warehouse is None else warehouse.format(data=tmp_path)
+    warehouse_path = None if warehouse is None else warehouse.format(data=tmp_path)
     settings = Settings(
-        server=ServerSection(data=str(tmp_path)), storage=StorageSection(warehouse=given, allowed_roots=("/",))
+        server=ServerSection(data=str(tmp_path)), storage=StorageSection(warehouse=warehouse_path, allowed_roots=("/",))
     )
 
     allowed = allowed_of(settings)
@@ -33,7 +33,7 @@ def test_catalogs_cannot_access_the_servers_own_files(tmp_path: Path, warehouse:
     assert not allowed.covers(f"{tmp_path}/limnos.db")
     assert not allowed.covers(str(tmp_path))
     assert allowed.covers(f"{tmp_path}/warehouse/main/t")
-    assert given == str(tmp_path) or allowed.covers(f"{warehouse_of(settings)}/t")
+    assert warehouse_path == str(tmp_path) or allowed.covers(f"{warehouse_of(settings)}/t")
 
 
 @pytest.mark.parametrize("warehouse", ["/elsewhere", "s3://b/k"])
@@ -55,13 +55,13 @@ def test_node_close_closes_every_service_part(tmp_path: Path) -> None:
     async def story() -> set[str]:
         built = build(Settings(server=ServerSection(data=str(tmp_path))))
         await bootstrap(built.services, Settings(server=ServerSection(data=str(tmp_path))))
-        held = {name: part for name, part in vars(built.services).items() if hasattr(part, "close")}
-        closed = {name for name in held if name == "watch"}
-        for name, part in held.items():
+        closable_parts = {name: part for name, part in vars(built.services).items() if hasattr(part, "close")}
+        closed = {name for name in closable_parts if name == "watch"}
+        for name, part in closable_parts.items():
             setattr(built.services, name, mock.Mock(wraps=part))
         await built.close()
-        closed |= {name for name in held if getattr(built.services, name).close.called}
-        return set(held) - closed
+        closed |= {name for name in closable_parts if getattr(built.services, name).close.called}
+        return set(closable_parts) - closed
 
     assert asyncio.run(story()) == set()
 

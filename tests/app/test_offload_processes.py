@@ -105,11 +105,11 @@ def test_error_of_offloaded_work_is_raised_unchanged(
         await offloader.do(REFS, BODY)
         return str(caught.value)
 
-    told = run(story)
+    message = run(story)
 
     with pytest.raises(error) as caught:
         OFFLOADED_WORK[COMMIT](metadata.encode(table()), request_body, TERMS)
-    assert told == str(caught.value)
+    assert message == str(caught.value)
 
 
 def test_log_has_file_name_that_a_refusal_omits(run: Callable[..., object], tmp_path: Path) -> None:
@@ -123,22 +123,22 @@ def test_log_has_file_name_that_a_refusal_omits(run: Callable[..., object], tmp_
         "content": "data", "file-path": at, "file-format": "parquet", "partition": [], "spec-id": 0, "record-count": 1, "file-size-in-bytes": 20,
     }  # fmt: skip
     shape = {"metadata": read_restrictions.reading_shape(table()), "row_filter": None, "masks": {}}
-    asked = {
+    arguments = {
         "shape": shape, "task": {"data-file": file}, "deletes": [], "root": f"file://{place}", "into": f"file://{place}/shown", "name": "n",
         "properties": {}, "kept": [], "open_within": [str(place)],
     }  # fmt: skip
 
     async def story(offloader: OffloadProcesses) -> str:
         with pytest.raises(UnsupportedOperation) as caught:
-            await offloader.do("restrict-file", msgspec.json.encode(asked))
+            await offloader.do("restrict-file", msgspec.json.encode(arguments))
         return str(caught.value)
 
     configure("info")  # by default nothing below a warning is logged
     with capture_logs() as logs:
-        told = run(story)
+        message = run(story)
 
     (line,) = [each for each in logs if each["event"] == "offloaded work was refused"]
-    assert "Rome" not in str(told)
+    assert "Rome" not in str(message)
     assert at in line["cause"]
     assert "Parquet" in line["cause"]
 
@@ -167,9 +167,9 @@ def test_request_waiting_for_slot_is_refused_at_server_stop(run: Callable[..., o
         await asyncio.wait({task, waiting})
         return waiting.exception(), offloader.pids()
 
-    found, pids = cast("tuple[BaseException, list[int]]", run(story))
-    assert isinstance(found, ServiceUnavailable)
-    assert "stopping" in str(found)
+    error, pids = cast("tuple[BaseException, list[int]]", run(story))
+    assert isinstance(error, ServiceUnavailable)
+    assert "stopping" in str(error)
     assert pids == []
 
 
@@ -218,10 +218,10 @@ def test_caller_cannot_occupy_the_last_process() -> None:
             tasks = [asyncio.create_task(offloader.do(REFS, BODY, caller="ana")) for _ in range(3)]
             await asyncio.sleep(0)
             others = [await offloader.do(REFS, BODY, caller=who) for who in ("bob", "eve", "")]
-            found = [each == OFFLOADED_WORK[REFS](BODY) for each in others] + [each.done() for each in tasks]
+            completions = [each == OFFLOADED_WORK[REFS](BODY) for each in others] + [each.done() for each in tasks]
             os.kill(pid, signal.SIGCONT)
             await asyncio.gather(*tasks)
-            return found
+            return completions
         finally:
             offloader.close()
 

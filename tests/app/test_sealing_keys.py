@@ -75,11 +75,11 @@ def test_check_reports_a_missing_key(tmp_path: Path) -> None:
     assert check(settings_of(data)) == []
     (data / KEY_FILE).rename(tmp_path / "kept")
 
-    (found,) = check(settings_of(data))
+    (warning,) = check(settings_of(data))
 
-    assert isinstance(found, StartWarning)
-    assert key in found.why
-    assert str(data / KEY_FILE) in found.advice
+    assert isinstance(warning, StartWarning)
+    assert key in warning.why
+    assert str(data / KEY_FILE) in warning.advice
     assert not (data / KEY_FILE).exists()
 
 
@@ -104,10 +104,10 @@ def test_a_backup_names_the_file_of_keys(tmp_path: Path) -> None:
     key = store_with_a_secret(data)
     migrate(settings_of(tmp_path / "empty"))
 
-    told = backup(settings_of(data), tmp_path / "one")
+    report = backup(settings_of(data), tmp_path / "one")
 
-    assert str(data / KEY_FILE) in told
-    assert key in told
+    assert str(data / KEY_FILE) in report
+    assert key in report
     assert KEY_FILE not in backup(settings_of(tmp_path / "empty"), tmp_path / "two")
     (data / KEY_FILE).unlink()
     assert f"this server does not have either: {key}" in backup(settings_of(data), tmp_path / "three")
@@ -129,8 +129,8 @@ def test_a_restore_without_the_keys_is_refused(tmp_path: Path) -> None:
     assert key in str(refused.value)
     assert str(fresh / KEY_FILE) in str(refused.value)
     assert list(fresh.iterdir()) == []
-    told = restore(settings, tmp_path / "copy", keeps_tokens=False, vouched=False, without_keys=True)
-    assert key in told
+    report = restore(settings, tmp_path / "copy", keeps_tokens=False, vouched=False, without_keys=True)
+    assert key in report
     (tmp_path / "data" / KEY_FILE).rename(fresh / KEY_FILE)
     assert key not in restore(settings, tmp_path / "copy", keeps_tokens=False, vouched=False)
 

@@ -14,10 +14,10 @@ from tests.app.test_sealing_keys import settings_of
 LAKE_ID = 7
 
 
-def insert(file: sqlite3.Connection, table: str, **given: object) -> None:
+def insert(file: sqlite3.Connection, table: str, **values: object) -> None:
     """Insert a row. Columns that are not given are zero, and empty bytes in a record."""
     names = [each[1] for each in file.execute(f"PRAGMA table_info({table})")]
-    row = {"record": b"", "created_by": "admin", "format": "", "external_id": None} | given
+    row = {"record": b"", "created_by": "admin", "format": "", "external_id": None} | values
     file.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})", [row.get(name, 0) for name in names])
 
 
@@ -32,14 +32,14 @@ def test_check_warns_of_user_names_that_are_now_refused(tmp_path: Path) -> None:
         for number, name in enumerate(("ana", "admin\u200b", "adm\u0131n")):
             insert(file, "principal", id=10 + number, metalake_id=LAKE_ID, kind=int(Kind.USER), name=name)
 
-    found = check(settings)
+    start_warnings = check(settings)
 
-    assert all(isinstance(each, StartWarning) for each in found)
-    assert [(each.message, each.why.partition(" (")[0]) for each in found] == [
+    assert all(isinstance(each, StartWarning) for each in start_warnings)
+    assert [(each.message, each.why.partition(" (")[0]) for each in start_warnings] == [
         (
             r"The name of user 'admin\u200b' of metalake lake would be refused by this release",
             "U+200B is not allowed in it",
         ),
         (r"The name of user 'adm\u0131n' of metalake lake would be refused by this release", "it looks like admin"),
     ]
-    assert all("add a user with another name" in each.advice for each in found)
+    assert all("add a user with another name" in each.advice for each in start_warnings)

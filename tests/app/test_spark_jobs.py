@@ -41,13 +41,13 @@ def test_spark_application_runs_with_its_arguments_and_files(lake: Lake, tmp_pat
     }  # fmt: skip
     answer = lake.node.post(TEMPLATES, {"jobTemplate": template})
     assert answer.status == 200, answer.body
-    asked = lake.node.post(RUNS, {"jobTemplateName": "app", "jobConf": {"rows": "101"}})
-    assert asked.status == 200, asked.body
-    job = asked.json()["job"]["jobId"]
+    response = lake.node.post(RUNS, {"jobTemplateName": "app", "jobConf": {"rows": "101"}})
+    assert response.status == 200, response.body
+    job = response.json()["job"]["jobId"]
 
-    told = lake.run(job, timeout_s=1500.0)
+    ended_job = lake.run(job, timeout_s=1500.0)
 
-    assert (told["state"], told["exit_code"]) == ("succeeded", 0), told["stderr"]
-    assert f"sum 5050 mine {job}" in told["stdout"]
-    assert "files 3" in told["stdout"]
-    assert ("closed" in told["stdout"]) is (version() > 0), "as far as the kernel can confine it"
+    assert (ended_job["state"], ended_job["exit_code"]) == ("succeeded", 0), ended_job["stderr"]
+    assert f"sum 5050 mine {job}" in ended_job["stdout"]
+    assert "files 3" in ended_job["stdout"]
+    assert ("closed" in ended_job["stdout"]) is (version() > 0), "as far as the kernel can confine it"

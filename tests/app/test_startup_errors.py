@@ -40,10 +40,10 @@ def settings_of(data: Path, *, listen: str | None = None, database: str | None =
 
 
 @pytest.fixture
-def taken() -> Iterator[str]:
+def used_address() -> Iterator[str]:
     """An address at which another process listens."""
-    with socket.create_server(("127.0.0.1", 0)) as there:
-        yield f"127.0.0.1:{there.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 def newer_store(data: Path) -> None:
@@ -112,12 +112,16 @@ def test_invalid_warehouse_prints_three_lines(wrong: str, why: str, tmp_path: Pa
     assert not (tmp_path / "d").exists()
 
 
-def test_address_in_use_prints_three_lines(tmp_path: Path, taken: str) -> None:
+def test_address_in_use_prints_three_lines(tmp_path: Path, used_address: str) -> None:
     """An address in use is reported before anything is created."""
-    done = run("server", "start", "--data", "d", "--listen", taken, cwd=tmp_path)
+    done = run("server", "start", "--data", "d", "--listen", used_address, cwd=tmp_path)
 
     what, why, advice = done.stderr.splitlines()
-    assert (done.returncode, what, why) == (1, f"error: Cannot listen on {taken}", "  why: Address already in use")
+    assert (done.returncode, what, why) == (
+        1,
+        f"error: Cannot listen on {used_address}",
+        "  why: Address already in use",
+    )
     assert "--listen" in advice
     assert not (tmp_path / "d").exists()
 
@@ -148,17 +152,17 @@ def test_failure_after_the_start_keeps_its_message(tmp_path: Path) -> None:
         raise BadRequest("x")
 
 
-def test_check_reports_all_problems_together(tmp_path: Path, taken: str) -> None:
+def test_check_reports_all_problems_together(tmp_path: Path, used_address: str) -> None:
     """The check reports an address in use, a directory that is a file, and an unreachable database together."""
     (tmp_path / "d").write_text("x")
     away = f"postgresql://127.0.0.1:{free_port()}/lake"
 
-    found = check(settings_of(tmp_path / "d", listen=taken, database=away))
+    problems = check(settings_of(tmp_path / "d", listen=used_address, database=away))
 
-    assert [problem.message.split()[:3] for problem in found] == [
+    assert [problem.message.split()[:3] for problem in problems] == [
         ["Cannot", "listen", "on"], ["The", "data", "directory"], ["The", "store", masked_address(away)],
     ]  # fmt: skip
-    assert all(problem.why and problem.advice for problem in found)
+    assert all(problem.why and problem.advice for problem in problems)
 
 
 def test_check_reports_nothing_if_server_could_start(tmp_path: Path) -> None:
@@ -187,10 +191,10 @@ def test_missing_database_is_reported(postgres_server: PostgresServer, tmp_path:
     """A missing PostgreSQL database is reported, with the advice to create it."""
     address = re.sub(r"/limnos_\d+", "/nosuch", postgres_server.empty_database())
 
-    (found,) = check(settings_of(tmp_path, database=address))
+    (problem,) = check(settings_of(tmp_path, database=address))
 
-    assert "no database of that name" in found.why
-    assert "createdb" in found.advice
+    assert "no database of that name" in problem.why
+    assert "createdb" in problem.advice
 
 
 def test_silent_database_is_reported_as_unreachable(tmp_path: Path) -> None:
@@ -199,17 +203,17 @@ def test_silent_database_is_reported_as_unreachable(tmp_path: Path) -> None:
         hung_up = threading.Timer(90, silent.close)  # without its own timeout the check would only end by this one
         hung_up.start()
         address = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/lake"
-        (found,) = check(settings_of(tmp_path, database=address))
+        (problem,) = check(settings_of(tmp_path, database=address))
         in_time = hung_up.is_alive()
         hung_up.cancel()
 
     assert in_time
-    assert "no database answers there" in found.why
+    assert "no database answers there" in problem.why
 
 
-def sql(said: str) -> Exception:
+def sql(message: str) -> Exception:
     """Return the exception that SQLAlchemy raises for a driver's error."""
-    return OperationalError("SELECT 1", {}, psycopg.OperationalError(said))
+    return OperationalError("SELECT 1", {}, psycopg.OperationalError(message))
 
 
 @pytest.mark.parametrize("error,why,advice", [
@@ -237,20 +241,20 @@ def test_system_and_database_errors_have_cause_and_remedy(
     """Errors of the operating system and of databases are reported with their meaning and the remedy, and without
     passwords.
     """
-    found = startup_error_of(error, settings_of(tmp_path), STORE)
+    startup_error = startup_error_of(error, settings_of(tmp_path), STORE)
 
-    assert found is not None
-    assert why in found.why
-    assert advice in found.advice
-    assert "\n" not in found.message + found.why + found.advice
-    assert "hunter2" not in found.message
+    assert startup_error is not None
+    assert why in startup_error.why
+    assert advice in startup_error.advice
+    assert "\n" not in startup_error.message + startup_error.why + startup_error.advice
+    assert "hunter2" not in startup_error.message
 
 
-@pytest.mark.parametrize("given,expected", [
+@pytest.mark.parametrize("warehouse,expected", [
     (None, "file://{data}/warehouse"), ("s3://lake/tables/", "s3://lake/tables"), ("/srv/tables", "file:///srv/tables"),
 ])  # fmt: skip
-def test_default_catalogs_are_below_configured_warehouse(given: str | None, expected: str, tmp_path: Path) -> None:
+def test_default_catalogs_are_below_configured_warehouse(warehouse: str | None, expected: str, tmp_path: Path) -> None:
     """Catalogs without their own warehouse are below the warehouse of the settings, or else in the data directory."""
-    settings = Settings(server=ServerSection(data=str(tmp_path)), storage=StorageSection(warehouse=given))
+    settings = Settings(server=ServerSection(data=str(tmp_path)), storage=StorageSection(warehouse=warehouse))
 
     assert warehouse_of(settings) == expected.format(data=tmp_path)

@@ -18,23 +18,23 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> tuple[Supervisor, list[tuple[
     """A supervisor of two fake workers, and the signals that it would send."""
     killed: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda pid, which: killed.append((pid, which)))
-    found = Supervisor(LoadedSettings(Settings(), {}), [[], []], lambda: None)
-    found.workers = [ServingProcess(number, []) for number in (1, 2)]
-    for each in found.workers:
+    supervisor = Supervisor(LoadedSettings(Settings(), {}), [[], []], lambda: None)
+    supervisor.workers = [ServingProcess(number, []) for number in (1, 2)]
+    for each in supervisor.workers:
         each.pid, each.due_at = 1_000_000 + each.number, None
-    return found, killed
+    return supervisor, killed
 
 
 def test_slowly_starting_worker_is_not_ended(supervised: tuple[Supervisor, list[tuple[int, int]]]) -> None:
     """A worker that has not sent its first heartbeat yet is not ended, because it may migrate, fill or open its store
     for any time. A serving worker without heartbeats is.
     """
-    found, killed = supervised
-    slow, hung = found.workers
+    supervisor, killed = supervised
+    slow, hung = supervisor.workers
     hung.is_serving = True
     slow.missed = hung.missed = worker_supervisor.BEATS_MISSED_MAX + 1
 
-    found._end_hung()
+    supervisor._end_hung()
 
     assert killed == [(hung.pid, signal.SIGKILL)]
     assert hung.missed == 0
@@ -46,14 +46,14 @@ def test_worker_within_missed_heartbeat_limit_is_not_ended(
     """A worker is ended only after more than the maximal number of missed heartbeats, and not while all workers
     stop.
     """
-    found, killed = supervised
-    for each in found.workers:
+    supervisor, killed = supervised
+    for each in supervisor.workers:
         each.is_serving, each.missed = True, worker_supervisor.BEATS_MISSED_MAX
-    found._end_hung()
+    supervisor._end_hung()
     assert killed == []
 
-    found.stopping_until = 1e18
-    found.workers[0].missed = 1_000
-    found._end_hung()
+    supervisor.stopping_until = 1e18
+    supervisor.workers[0].missed = 1_000
+    supervisor._end_hung()
 
     assert killed == []

@@ -28,7 +28,7 @@ def test_idle_node_takes_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         while run(upkeep.run_one()) or run(upkeep.run_one(among_long=True)):
             pass
         written: list[object] = []
-        monkeypatch.setattr(type(upkeep.store), "submit", lambda *given, **_: written.append(given))
+        monkeypatch.setattr(type(upkeep.store), "submit", lambda *arguments, **_: written.append(arguments))
 
         assert run(upkeep.run_one()) is False
         assert run(upkeep.run_one(among_long=True)) is False

@@ -58,12 +58,12 @@ class RunningSupervisor:
 
     def answering(self, count: int) -> set[str]:
         """Send requests until this number of processes has answered."""
-        found: set[str] = set()
+        answers: set[str] = set()
         until = time.monotonic() + WITHIN_S
-        while len(found) < count:
+        while len(answers) < count:
             assert time.monotonic() < until, self.log.read_text()
-            found.add(self.ask("/health/live")[0])
-        return found
+            answers.add(self.ask("/health/live")[0])
+        return answers
 
     def pids(self) -> dict[int, int]:
         """Return the process id with which each worker was last started."""
@@ -170,18 +170,18 @@ def test_a_hung_worker_is_ended_and_replaced(tmp_path: Path) -> None:
         os.kill(hung, signal.SIGSTOP)
         wait_gone([hung])
         after: set[str] = set()
-        told = ""
+        metrics_text = ""
         until = time.monotonic() + WITHIN_S
-        while not after - before or 'worker="2"' not in told:
+        while not after - before or 'worker="2"' not in metrics_text:
             assert time.monotonic() < until, running.log.read_text()
             with suppress(ConnectionResetError, http.client.RemoteDisconnected):
                 after.add(running.ask("/health/live")[0])
-                told = running.ask("/metrics")[1].decode()
+                metrics_text = running.ask("/metrics")[1].decode()
         events = [(line["event"], line.get("pid")) for line in running.lines() if line.get("worker") == 2]
 
     assert ("worker hangs and is killed", hung) in events
-    assert re.search(r'limnos_worker_starts{reason="hung",worker="2"} [1-9]', told)
-    assert 'limnos_worker_starts{reason="first",worker="2"} 1.0' in told
+    assert re.search(r'limnos_worker_starts{reason="hung",worker="2"} [1-9]', metrics_text)
+    assert 'limnos_worker_starts{reason="first",worker="2"} 1.0' in metrics_text
 
 
 def test_a_hung_worker_does_not_keep_the_others_from_stopping(tmp_path: Path) -> None:

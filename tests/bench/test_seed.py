@@ -59,6 +59,6 @@ def test_seeded_tables_are_listed_loaded_and_committed(tmp_path: Path, monkeypat
         commit = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
         assert node.post(f"{PREFIX}/namespaces/commits/tables/t1", commit, user="writer").status == 200
         assert node.post(f"{PREFIX}/namespaces/commits/tables/t1", commit, user="reader").status == 403
-        told = {user: node.get(f"{PREFIX}/namespaces/hot0/tables/t0", user=user).status for user in USERS}
-        assert told == USERS
+        statuses = {user: node.get(f"{PREFIX}/namespaces/hot0/tables/t0", user=user).status for user in USERS}
+        assert statuses == USERS
         assert [len(names(node, "list3", user)) for user in USERS] == [3, 2, 1, 3]

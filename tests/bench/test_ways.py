@@ -31,8 +31,8 @@ UP_MAX = 30
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, int]]:
     """The calls of each kind of request, and how many of them go to a higher layer."""
-    found = trace_all(tmp_path_factory.mktemp("ways"), rounds=3)
-    return {way.key: (trace.count, trace.up) for way, trace in found}
+    traces = trace_all(tmp_path_factory.mktemp("ways"), rounds=3)
+    return {way.key: (trace.count, trace.up) for way, trace in traces}
 
 
 def test_every_traced_request_kind_has_a_call_limit() -> None:

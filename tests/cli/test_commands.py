@@ -75,8 +75,14 @@ def test_ls_lists_catalogs(fake: FakeServer, limnos: Run) -> None:
     done, table = limnos("ls"), limnos("ls", "--output", "table").out
 
     assert done.code == 0
-    told = {"name": "main", "kind": "catalog", "path": ["main"], "provider": "lakehouse-iceberg", "comment": "sales"}
-    assert done.result == [{"name": "held", "kind": "catalog", "path": ["held"]}, told]
+    main_entry = {
+        "name": "main",
+        "kind": "catalog",
+        "path": ["main"],
+        "provider": "lakehouse-iceberg",
+        "comment": "sales",
+    }
+    assert done.result == [{"name": "held", "kind": "catalog", "path": ["held"]}, main_entry]
     assert "provider" in table
     assert "sales" in table
 
@@ -98,8 +104,8 @@ def test_ls_lists_namespaces_tables_and_views(fake: FakeServer, limnos: Run) -> 
 
     assert done.code == 0
     lines = [line.split() for line in done.out.splitlines()]
-    told = [["main.raw.`new", "york`", "namespace"], ["main.raw.t", "table"], ["main.raw.v", "view"]]
-    assert lines == [["name", "kind"], *told]
+    entries = [["main.raw.`new", "york`", "namespace"], ["main.raw.t", "table"], ["main.raw.v", "view"]]
+    assert lines == [["name", "kind"], *entries]
 
 
 def test_ls_of_a_catalog_requests_no_iceberg_tables(fake: FakeServer, limnos: Run) -> None:
@@ -126,8 +132,8 @@ def harmless(text: str) -> bool:
 @pytest.mark.parametrize("output", ["table", "json"])
 def test_control_characters_in_output_are_escaped(fake: FakeServer, limnos: Run, output: str) -> None:
     """Properties, names, errors and results are printed with control and bidi characters as escapes."""
-    told = {"name": "lake", "comment": STEERING, "properties": {f"k{STEERING}": f"v{STEERING}\nforged = yes"}}
-    fake.on("GET", M, {"metalake": told | {"audit": AUDIT}})
+    metalake = {"name": "lake", "comment": STEERING, "properties": {f"k{STEERING}": f"v{STEERING}\nforged = yes"}}
+    fake.on("GET", M, {"metalake": metalake | {"audit": AUDIT}})
     fake.on("GET", "/api/metalakes", {"metalakes": [{"name": f"lake\n{STEERING}"}]})
     fake.on("GET", f"{M}/users/ben", {"code": 1003, "message": STEERING}, status=404)
     fake.on("POST", f"{M}/users", {"user": {"name": STEERING}})
@@ -136,7 +142,7 @@ def test_control_characters_in_output_are_escaped(fake: FakeServer, limnos: Run,
         "suggestions": [STEERING],
     })  # fmt: skip
 
-    shown = [
+    results = [
         limnos(*words, "--output", output)
         for words in (
             ["describe"], ["ls", "--kind", "metalake"], ["user", "describe", "ben"], ["user", "add", "x"],
@@ -144,11 +150,11 @@ def test_control_characters_in_output_are_escaped(fake: FakeServer, limnos: Run,
         )
     ]  # fmt: skip
 
-    assert [done.code for done in shown] == [0, 0, 3, 0, 7]
-    assert all("owned" in done.out + done.err for done in shown)
-    assert [done for done in shown if not harmless(done.out + done.err)] == []
+    assert [done.code for done in results] == [0, 0, 3, 0, 7]
+    assert all("owned" in done.out + done.err for done in results)
+    assert [done for done in results if not harmless(done.out + done.err)] == []
     if output == "json":
-        assert shown[0].result == told | {
+        assert results[0].result == metalake | {
             "kind": "metalake",
             "created_by": "ana",
             "created_at": AUDIT["createTime"],
@@ -157,8 +163,8 @@ def test_control_characters_in_output_are_escaped(fake: FakeServer, limnos: Run,
             "modified_at": None,
         }
     else:
-        assert "\nforged" not in shown[0].out.replace(" ", "")
-        assert len(shown[1].out.splitlines()) == 2
+        assert "\nforged" not in results[0].out.replace(" ", "")
+        assert len(results[1].out.splitlines()) == 2
 
 
 def test_describe_without_a_path_shows_the_metalake(fake: FakeServer, limnos: Run) -> None:
@@ -205,8 +211,10 @@ def test_describe_shows_columns_owner_and_location_of_table(fake: FakeServer, li
     assert result["columns"] == {"id": "long required", "tags": "list"}
     assert result["partition_by"] == ["day (day)"]
     assert result["metadata"] == METADATA
-    told = {key: result[key] for key in ("rows", "size_bytes", "data_files", "last_change", "last_operation", "owner")}
-    assert told == {
+    details = {
+        key: result[key] for key in ("rows", "size_bytes", "data_files", "last_change", "last_operation", "owner")
+    }
+    assert details == {
         "rows": 12, "size_bytes": 345, "data_files": 2, "last_change": "2026-01-01T00:00:00Z", "last_operation": "append",
         "owner": "user ana",
     }  # fmt: skip
@@ -641,11 +649,11 @@ def test_owner_is_shown_and_set(fake: FakeServer, limnos: Run) -> None:
     fake.on("PUT", f"{M}/owners/role/r", {"set": True})
     fake.on("GET", f"{M}/owners/metalake/lake", {"code": 0})
 
-    shown = limnos("owner", "show", "main")
+    show_result = limnos("owner", "show", "main")
     handed = limnos("owner", "set", "r", "staff", "--group", "--kind", "role", "--output", "table")
     nobody = limnos("owner", "show", "lake", "--kind", "metalake")
 
-    assert shown.result == {"object": "main", "kind": "catalog", "owner": "ana", "owner_type": "user"}
+    assert show_result.result == {"object": "main", "kind": "catalog", "owner": "ana", "owner_type": "user"}
     assert handed.out == "role r is now owned by group staff\n"
     assert fake.asked[1].body == {"name": "staff", "type": "GROUP"}
     assert nobody.code == 3
@@ -721,9 +729,9 @@ def test_webhooks_are_created_listed_and_dropped(fake: FakeServer, limnos: Run, 
     yet.
     """
     hooks = f"{OWN}/metalakes/lake/webhooks"
-    made = {"id": 7, "url": "https://h", "user": "ana", "state": "well"}
-    fake.on("POST", hooks, {**made, "secret": "whsec_x"}).on("POST", hooks, {**made, "secret": "whsec_y"})
-    fake.on("GET", hooks, {"webhooks": [{**made, "behind": 3}]})
+    webhook = {"id": 7, "url": "https://h", "user": "ana", "state": "well"}
+    fake.on("POST", hooks, {**webhook, "secret": "whsec_x"}).on("POST", hooks, {**webhook, "secret": "whsec_y"})
+    fake.on("GET", hooks, {"webhooks": [{**webhook, "behind": 3}]})
     fake.on("DELETE", f"{hooks}/7", {"dropped": 7}).on("POST", f"{hooks}/7/retry", {"retried": 7})
 
     assert limnos("webhook", "create", "https://h").result["secret"] == "whsec_x"
@@ -758,10 +766,10 @@ def test_changes_table_has_one_line_per_change(fake: FakeServer, limnos: Run) ->
     moved = CHANGE | {"old": ["main", "a.b", "t"]}
     fake.on("GET", feed, {"changes": [moved], "next": "y", "more": False})
 
-    told = limnos("changes", "--catalog", "main", "--after", "now", "--output", "table")
+    command_result = limnos("changes", "--catalog", "main", "--after", "now", "--output", "table")
 
-    assert told.out == "2026-11-20T23:40:11.120Z  ana  move table main.`a.b`.t -> ?\n"
-    assert "--after y" in told.err
+    assert command_result.out == "2026-11-20T23:40:11.120Z  ana  move table main.`a.b`.t -> ?\n"
+    assert "--after y" in command_result.err
 
 
 def test_token_flags_for_and_all_exclude_each_other(fake: FakeServer, limnos: Run) -> None:

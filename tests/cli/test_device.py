@@ -41,12 +41,19 @@ def paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.fixture
 def lake(fake: FakeServer, issuer: Issuer) -> FakeServer:
     """A fake server that names the issuer."""
-    told = {"provider": "oidc", "authority": issuer.url, "clientId": TERMINAL, "scope": "openid offline_access"}
-    fake.on("GET", "/configs", {f"gravitino.authenticator.oauth.{name}": value for name, value in told.items()})
+    oauth_settings = {
+        "provider": "oidc",
+        "authority": issuer.url,
+        "clientId": TERMINAL,
+        "scope": "openid offline_access",
+    }
+    fake.on(
+        "GET", "/configs", {f"gravitino.authenticator.oauth.{name}": value for name, value in oauth_settings.items()}
+    )
     return fake.on("GET", WHO, {"user": "ana"})
 
 
-def kept() -> dict:
+def read_profile() -> dict:
     """Return the only profile of the profiles file."""
     (profile,) = json.loads(Path(os.environ["LIMNOS_PROFILES"]).read_text())["profiles"].values()
     return profile
@@ -55,10 +62,10 @@ def kept() -> dict:
 def over() -> None:
     """Set the end of the session into the past."""
     file = Path(os.environ["LIMNOS_PROFILES"])
-    told = json.loads(file.read_text())
-    for profile in told["profiles"].values():
+    document = json.loads(file.read_text())
+    for profile in document["profiles"].values():
         profile["ends_at"] = time.time() - 1
-    file.write_text(json.dumps(told))
+    file.write_text(json.dumps(document))
 
 
 def test_device_login_prints_code_and_polls_the_issuer(
@@ -76,7 +83,7 @@ def test_device_login_prints_code_and_polls_the_issuer(
     assert f"{issuer.url}/activate" in done.err
     assert code in done.err
     assert paused == [1.0, 1.0, 6.0, 6.0]
-    token = kept()["token"]
+    token = read_profile()["token"]
     assert token.count(".") == 2
     assert lake.asked[-1].headers["Authorization"] == f"Bearer {token}"
     assert run("whoami").code == 0
@@ -104,12 +111,12 @@ def test_declined_or_expired_login_stores_no_profile(
 def test_a_session_is_refreshed_on_use(lake: FakeServer, run: Run, issuer: Issuer) -> None:
     """A refresh returns a new access token and a new refresh token; each refresh token is valid once."""
     run("login", "--device", "--uri", lake.uri)
-    before = kept()
+    before = read_profile()
     over()
 
     assert run("whoami").code == 0
 
-    after = kept()
+    after = read_profile()
     assert after["token"] != before["token"]
     assert after["refresh_token"] != before["refresh_token"]
     assert list(issuer.kept) == [after["refresh_token"]]
@@ -125,10 +132,10 @@ def test_concurrent_commands_refresh_the_session_once(lake: FakeServer, run: Run
     over()
 
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda _: CommonFlags().credential(os.environ)[0], range(8)))
+        tokens = list(threads.map(lambda _: CommonFlags().credential(os.environ)[0], range(8)))
 
-    assert found == [kept()["token"]] * 8
-    assert list(issuer.kept) == [kept()["refresh_token"]]
+    assert tokens == [read_profile()["token"]] * 8
+    assert list(issuer.kept) == [read_profile()["refresh_token"]]
 
 
 def test_session_ended_by_issuer_is_reported(lake: FakeServer, run: Run, issuer: Issuer) -> None:
@@ -174,7 +181,11 @@ def test_invalid_device_logins_are_refused(fake: FakeServer, run: Run, issuer: I
         (f"{fake.uri}", "answers 404"),
     ):
         fake.routes.pop(("GET", "/configs"))
-        told = {"authority": authority, "clientId": TERMINAL, "scope": "openid"}
-        fake.on("GET", "/configs", {f"gravitino.authenticator.oauth.{name}": value for name, value in told.items()})
+        oauth_settings = {"authority": authority, "clientId": TERMINAL, "scope": "openid"}
+        fake.on(
+            "GET",
+            "/configs",
+            {f"gravitino.authenticator.oauth.{name}": value for name, value in oauth_settings.items()},
+        )
         done = run("login", "--device", "--uri", fake.uri)
         assert words in str(done.error["message"])

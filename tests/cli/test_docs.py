@@ -33,9 +33,9 @@ COMMANDS = dict(commands_of(app))
 @pytest.mark.parametrize("words", COMMANDS)
 def test_every_command_is_documented(words: str) -> None:
     """Every command is the beginning of a row of the page, and has a sentence of help."""
-    told = re.search(rf"^\| `{words}\b[^`]*` \|", PAGE, flags=re.MULTILINE)
+    table_row = re.search(rf"^\| `{words}\b[^`]*` \|", PAGE, flags=re.MULTILINE)
 
-    assert told
+    assert table_row
     assert COMMANDS[words].help
 
 
@@ -51,9 +51,9 @@ def test_every_flag_is_documented(words: str) -> None:
 
 def test_every_exit_code_is_documented() -> None:
     """Each exit code has a row."""
-    told = {int(found) for found in re.findall(r"^\| (\d+) \|", PAGE, flags=re.MULTILINE)}
+    documented_codes = {int(number) for number in re.findall(r"^\| (\d+) \|", PAGE, flags=re.MULTILINE)}
 
-    assert told == {int(code) for code in ExitCode}
+    assert documented_codes == {int(code) for code in ExitCode}
 
 
 def test_every_variable_is_documented() -> None:
@@ -68,9 +68,9 @@ def test_every_variable_is_documented() -> None:
 
 def test_every_client_resource_is_documented() -> None:
     """The page names the resources of the client, and no others."""
-    told = re.search(r"Resources: (.+?)\. ", PAGE, flags=re.DOTALL)
+    resource_match = re.search(r"Resources: (.+?)\. ", PAGE, flags=re.DOTALL)
     with Client("http://127.0.0.1:1", user="ana") as client:
-        there = {name for name in dir(client) if isinstance(getattr(client, name), Resource)}
+        resources = {name for name in dir(client) if isinstance(getattr(client, name), Resource)}
 
-    assert told
-    assert set(re.findall(r"`(\w+)`", told[1])) == there
+    assert resource_match
+    assert set(re.findall(r"`(\w+)`", resource_match[1])) == resources

@@ -204,9 +204,9 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("answer,code,asked", [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0), ("", 1, 0)])
+@pytest.mark.parametrize("answer,code,request_count", [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0), ("", 1, 0)])
 def test_drop_on_a_terminal_needs_confirmation(  # noqa: PLR0917 - fixtures and one column per part of the case
-    fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, asked: int
+    fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, request_count: int
 ) -> None:
     """On a terminal `drop` asks for confirmation, and drops only after a yes."""
     fake.on("DELETE", "/api/metalakes/lake/users/ben", {"removed": True})
@@ -217,7 +217,7 @@ def test_drop_on_a_terminal_needs_confirmation(  # noqa: PLR0917 - fixtures and 
     done = limnos("user", "remove", "ben")
 
     assert done.code == code
-    assert len(fake.asked) == asked
+    assert len(fake.asked) == request_count
     assert "Remove user ben from metalake lake? [y/N]" in terminal.getvalue()
 
 

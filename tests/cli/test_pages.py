@@ -56,13 +56,13 @@ class Block:
 
 def blocks_of(page: Path) -> list[Block]:
     """Return every fenced block of a page."""
-    found: list[Block] = []
+    blocks: list[Block] = []
     before, fresh, inside = "", True, None
     for line in page.read_text(encoding="utf-8").splitlines():
         if inside is None and line.startswith("```"):
             inside = (line[3:].strip(), [])
         elif inside is not None and line.startswith("```"):
-            found.append(Block(before, inside[0], "".join(f"{each}\n" for each in inside[1])))
+            blocks.append(Block(before, inside[0], "".join(f"{each}\n" for each in inside[1])))
             before, inside = "", None
         elif inside is not None:
             inside[1].append(line)
@@ -70,16 +70,16 @@ def blocks_of(page: Path) -> list[Block]:
             before, fresh = (line, False) if fresh else (f"{before}\n{line}", False)
         else:
             fresh = True
-    return found
+    return blocks
 
 
 def commands_of(text: str) -> Iterator[list[str]]:
     """Return the command lines of `limnos` in a text, as words."""
-    for found in COMMAND.findall(text):
+    for command in COMMAND.findall(text):
         try:
-            yield shlex.split(found.strip())
+            yield shlex.split(command.strip())
         except ValueError:  # the closing quote of a sentence
-            yield found.split()
+            yield command.split()
 
 
 def resolve(words: list[str]) -> tuple[App | None, list[str]]:
@@ -222,12 +222,12 @@ def test_extras_exist() -> None:
 @pytest.mark.parametrize("file", sorted((ROOT / "src" / "limnos").rglob("*.py")), ids=lambda file: file.name)
 def test_commands_in_messages_exist(file: Path) -> None:
     """Messages and hints in the code name only existing commands."""
-    told = [
+    texts = [
         node.value for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]  # fmt: skip
     named = [
-        words for text in told for found in re.findall(r"'limnos ([a-z][^'{]*)", text) for words in [found.split()]
+        words for text in texts for command in re.findall(r"'limnos ([a-z][^'{]*)", text) for words in [command.split()]
     ]
 
     assert [words for words in named if resolve(words)[0] is None] == []

@@ -36,18 +36,18 @@ Break = Callable[[pytest.MonkeyPatch, Path], list[str]]
 
 def commands() -> list[tuple[str, ...]]:
     """Every executable command, by its words."""
-    found: list[tuple[str, ...]] = []
+    command_list: list[tuple[str, ...]] = []
 
     def walk(app: App, words: tuple[str, ...]) -> None:
         names = [name for name in app if not name.startswith("-")]
         if not names or app.default_command is not None:
-            found.append(words)
+            command_list.append(words)
         for name in names:
             walk(app[name], (*words, name))
 
     for name in main.COMMANDS:
         walk(main.build(name)[name], (name,))
-    return found
+    return command_list
 
 
 COMMANDS = commands()
@@ -109,11 +109,11 @@ def answering(answer: Callable[[BaseHTTPRequestHandler], tuple[int, bytes]]) -> 
         server.server_close()
 
 
-def echo(asked: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+def echo(request: BaseHTTPRequestHandler) -> tuple[int, bytes]:
     """Answer with an error that contains the whole request."""
-    said = f"no: {asked.path} {dict(asked.headers)} postgresql://u:planted-password@h/d"
+    message = f"no: {request.path} {dict(request.headers)} postgresql://u:planted-password@h/d"
     return 500, json.dumps(
-        {"code": 1002, "type": "RuntimeException", "message": said, "error": {"message": said, "code": 500}}
+        {"code": 1002, "type": "RuntimeException", "message": message, "error": {"message": message, "code": 500}}
     ).encode()
 
 
@@ -127,7 +127,7 @@ def echoing() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def babbling() -> Iterator[str]:
     """A server that is not Limnos, and repeats the credential."""
-    with answering(lambda asked: (200, f"<html>{asked.headers['authorization']}".encode())) as uri:
+    with answering(lambda request: (200, f"<html>{request.headers['authorization']}".encode())) as uri:
         yield uri
 
 
@@ -245,9 +245,9 @@ def test_a_failing_command_prints_no_secret(  # noqa: PLR0917 - of pytest
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()
 
-    told = "".join(capfd.readouterr())
-    assert [secret for secret in SECRETS if secret in told] == []
-    assert ("Traceback" in told) <= (how == "unforeseen"), told
+    output = "".join(capfd.readouterr())
+    assert [secret for secret in SECRETS if secret in output] == []
+    assert ("Traceback" in output) <= (how == "unforeseen"), output
     if how in {"unknown flag", "too many words"}:
         assert code != 0
 

@@ -55,7 +55,7 @@ class FakeServer:
     @property
     def calls(self) -> list[str]:
         """Return the requests so far, as `METHOD target`."""
-        return [f"{asked.method} {asked.target}" for asked in self.asked]
+        return [f"{request.method} {request.target}" for request in self.asked]
 
     def answer(self, method: str, target: str) -> FakeAnswer:
         """Return the next answer of a route."""

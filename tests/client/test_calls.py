@@ -632,9 +632,9 @@ def test_every_page_of_a_list_is_read(fake: FakeServer, client: Client) -> None:
     second = f"{url}?pageToken=x%2B%2F%3D%20&pageSize=1000"
     fake.on("GET", second, {"identifiers": [{"namespace": ["a"], "name": "t2"}], "next-page-token": None})
 
-    found = client.tables.list("main.a")
+    identifiers = client.tables.list("main.a")
 
-    assert found == (("main", "a", "t1"), ("main", "a", "t2"))
+    assert identifiers == (("main", "a", "t1"), ("main", "a", "t2"))
 
 
 def test_separator_is_requested_once_and_used(fake: FakeServer, client: Client) -> None:
@@ -656,9 +656,9 @@ def test_chain_of_namespaces_is_made_in_one_call(fake: FakeServer, client: Clien
     fake.on("GET", "/configs", {"gravitino.schema.separator": ":"})
     fake.on("POST", f"{M}/catalogs/main/schemas", {"schema": {"name": "a:b:c"}})
 
-    made = client.namespaces.create("main.a.b.c", parents=True, comment="x")
+    namespace = client.namespaces.create("main.a.b.c", parents=True, comment="x")
 
-    assert made.path == ("main", "a", "b", "c")
+    assert namespace.path == ("main", "a", "b", "c")
     assert fake.asked[-1].body == {"name": "a:b:c", "comment": "x", "properties": {}}
 
 

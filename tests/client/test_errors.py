@@ -19,7 +19,9 @@ from limnos.client import (
 from limnos.client.errors import NoSpaceError, error_from
 
 
-def made(status: int, body: object, *, request_id: str | None = None, retry_after: str | None = None) -> ClientError:
+def make_error(
+    status: int, body: object, *, request_id: str | None = None, retry_after: str | None = None
+) -> ClientError:
     """Return the exception for an answer."""
     raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
     return error_from(status, raw, request_id=request_id, retry_after=retry_after)
@@ -71,7 +73,7 @@ def iceberg(kind: str, code: int) -> dict[str, object]:
 )
 def test_body_becomes_exception(status: int, body: object, expected: type[ClientError], code: str) -> None:
     """Status and body of each protocol determine the class and the stable code."""
-    error = made(status, body)
+    error = make_error(status, body)
 
     assert type(error) is expected
     assert (error.status, error.code) == (status, code)
@@ -95,7 +97,7 @@ def test_decision_and_request_id_are_carried() -> None:
         "message": "no 100%% right",
     }
 
-    error = made(403, {"error": {"code": "forbidden", "message": "m", "request_id": "r-1", "decision": decision}})
+    error = make_error(403, {"error": {"code": "forbidden", "message": "m", "request_id": "r-1", "decision": decision}})
 
     assert error.request_id == "r-1"
     assert error.decision is not None
@@ -106,12 +108,12 @@ def test_decision_and_request_id_are_carried() -> None:
 
 def test_header_gives_the_request_id() -> None:
     """If the body has no request id, that of the header is used."""
-    assert made(404, gravitino(1003), request_id="r-2").request_id == "r-2"
+    assert make_error(404, gravitino(1003), request_id="r-2").request_id == "r-2"
 
 
 def test_doubled_percent_of_gravitino_is_read_back() -> None:
     """Percent signs, which Gravitino's messages double for its own client, are shown once."""
-    assert made(404, gravitino(1003, "no schema a%%b")).message == "no schema a%b"
+    assert make_error(404, gravitino(1003, "no schema a%%b")).message == "no schema a%b"
 
 
 @pytest.mark.parametrize(
@@ -128,19 +130,19 @@ def test_doubled_percent_of_gravitino_is_read_back() -> None:
 )
 def test_only_the_reason_of_gravitinos_message_is_shown(message: str, expected: str) -> None:
     """Of Gravitino's standard message only the reason is kept; any other message is unchanged."""
-    assert made(409, gravitino(1010, message)).message == expected
+    assert make_error(409, gravitino(1010, message)).message == expected
 
 
 def test_empty_or_foreign_error_body_gives_a_message() -> None:
     """For an empty body the message is the status; for a body of another kind, its beginning."""
-    assert made(500, "").message == "the server answered 500 without a reason"
-    assert made(500, "<html>\n  oops</html>").message == "<html> oops</html>"
+    assert make_error(500, "").message == "the server answered 500 without a reason"
+    assert make_error(500, "<html>\n  oops</html>").message == "<html> oops</html>"
 
 
 @pytest.mark.parametrize("header,expected", [("7", 7.0), (None, None), ("Wed, 21 Oct 2026 07:28:00 GMT", None)])
 def test_retry_after_is_read_in_seconds(header: str | None, expected: float | None) -> None:
     """Retry-After in seconds is parsed; its date form is ignored."""
-    error = made(503, {"error": {"message": "busy"}}, retry_after=header)
+    error = make_error(503, {"error": {"message": "busy"}}, retry_after=header)
 
     assert isinstance(error, UnavailableError)
     assert error.retry_after_s == expected

@@ -99,9 +99,9 @@ def test_loopback_requests_bypass_the_proxy(fake: FakeServer, monkeypatch: pytes
                 return await client.whoami()
 
         with Client(fake.uri, token="s3cret") as client:
-            found = [client.whoami(), asyncio.run(awaited())]
+            users = [client.whoami(), asyncio.run(awaited())]
 
-    assert found == ["ana", "ana"]
+    assert users == ["ana", "ana"]
     assert proxy.calls == []
 
 
@@ -198,7 +198,7 @@ def test_transaction_is_repeated_only_with_idempotency_key(fake: FakeServer) -> 
         with pytest.raises(UnavailableError):
             client.transactions.run("main", [])
 
-    assert [asked.headers.get("Idempotency-Key") for asked in fake.asked] == [key, key, None]
+    assert [request.headers.get("Idempotency-Key") for request in fake.asked] == [key, key, None]
 
 
 def test_runner_heartbeat_is_repeated(fake: FakeServer) -> None:
@@ -259,12 +259,12 @@ def test_async_client_behaves_as_the_blocking_one(fake: FakeServer) -> None:
     async def scenario() -> tuple[str, tuple[tuple[str, ...], ...]]:
         async with AsyncClient(fake.uri, user="ana") as client:
             who = await client.whoami()
-            found = await client.namespaces.list("main")
+            namespaces = await client.namespaces.list("main")
             with pytest.raises(ConflictError, match="full"):
                 await client.namespaces.drop("main.a")
             with pytest.raises(NotFoundError):
                 await client.objects.kind("main.a.none")
-            return who, found
+            return who, namespaces
 
     assert asyncio.run(scenario()) == ("ana", (("main", "a"), ("main", "b")))
     assert fake.asked[0].headers["Authorization"].startswith("Basic ")
@@ -284,9 +284,9 @@ def test_async_client_reports_unreachable_servers() -> None:
 def test_iceberg_properties_connect_pyiceberg() -> None:
     """The properties for PyIceberg name the server, the catalog and the token."""
     with Client("http://h:1", token="t", metalake="m") as client:
-        found = client.iceberg_properties("main")
+        properties = client.iceberg_properties("main")
 
-    assert found == {"type": "rest", "uri": "http://h:1/iceberg", "warehouse": "m/main", "token": "t"}
+    assert properties == {"type": "rest", "uri": "http://h:1/iceberg", "warehouse": "m/main", "token": "t"}
 
 
 def test_call_on_the_class_has_a_docstring() -> None:
@@ -300,9 +300,9 @@ def test_pyiceberg_properties_contain_the_ca_file(tmp_path: Path) -> None:
     """
     authority = Authority(tmp_path)
     with Client("https://h:1", ca_file=authority.file) as client:
-        found: Mapping[str, object] = client.iceberg_properties("main")
+        properties: Mapping[str, object] = client.iceberg_properties("main")
     (tmp_path / "no.pem").write_text("no certificate")
 
-    assert found["ssl"] == {"cabundle": str(authority.file)}
+    assert properties["ssl"] == {"cabundle": str(authority.file)}
     with pytest.raises(ArgumentError, match="not a readable PEM file"):
         Client("https://h:1", ca_file=tmp_path / "no.pem")

@@ -23,9 +23,9 @@ def toml(folder: Path, text: str) -> Path:
 
 def refusal(**layers: object) -> str:
     """Load invalid layers of settings. Returns the message of the refusal."""
-    given: dict[str, object] = {"flags": {}, "file": None, "environ": {}} | layers
+    arguments: dict[str, object] = {"flags": {}, "file": None, "environ": {}} | layers
     with pytest.raises(ConfigError) as caught:
-        load(**given)  # type: ignore[arg-type]
+        load(**arguments)  # type: ignore[arg-type]
     return caught.value.message
 
 
@@ -225,11 +225,11 @@ def test_the_heap_of_an_engine_fits_the_machine(value: str, fits: bool, monkeypa
     monkeypatch.setattr("limnos.config.engine.memory_bytes", lambda: 600 << 20)
 
     if fits:
-        found = load(flags={}, file=None, environ={"LIMNOS__ENGINE__MEMORY": value})
-        assert found.settings.engine.memory == value
+        loaded_settings = load(flags={}, file=None, environ={"LIMNOS__ENGINE__MEMORY": value})
+        assert loaded_settings.settings.engine.memory == value
     else:
-        told = refusal(environ={"LIMNOS__ENGINE__MEMORY": value})
-        assert told == (
+        message = refusal(environ={"LIMNOS__ENGINE__MEMORY": value})
+        assert message == (
             f"setting 'engine.memory' (environment LIMNOS__ENGINE__MEMORY): '{value}' is not between 450m, which Spark needs, and 600m, "
             "which this machine has"
         )
@@ -295,9 +295,9 @@ def test_loopback_is_recognised(host: str, expected: bool) -> None:
 
 def test_postgres_scheme_is_accepted() -> None:
     """`postgres://` is accepted as `postgresql://`."""
-    found = load(flags={"database.url": "postgres://u@h/d"}, file=None, environ={})
+    loaded_settings = load(flags={"database.url": "postgres://u@h/d"}, file=None, environ={})
 
-    assert found.settings.database.url == Secret("postgresql://u@h/d")
+    assert loaded_settings.settings.database.url == Secret("postgresql://u@h/d")
 
 
 @pytest.mark.parametrize("wrong", ["tables", "s3://", "file:///", "/", "file:", "file:/"])
@@ -311,16 +311,18 @@ def test_storages_are_tables_below_their_section(tmp_path: Path) -> None:
     """`[storage.NAME]` tables stand beside the section's own settings. The environment has them as JSON."""
     file = tmp_path / "limnos.toml"
     file.write_text('[storage]\ntimeout_s = 7\n[storage.big]\nlocations = "s3://b"\n"s3.path-style-access" = true\n')
-    found = load(flags={}, file=file, environ={}).settings.storage
-    assert found.timeout_s == 7
-    assert found.named == {"big": {"locations": Secret("s3://b"), "s3.path-style-access": Secret("true")}}
+    storage = load(flags={}, file=file, environ={}).settings.storage
+    assert storage.timeout_s == 7
+    assert storage.named == {"big": {"locations": Secret("s3://b"), "s3.path-style-access": Secret("true")}}
 
-    told = {"LIMNOS__STORAGE__NAMED": '{"small": {"locations": "s3://s"}}'}
-    assert load(flags={}, file=None, environ=told).settings.storage.named == {"small": {"locations": Secret("s3://s")}}
+    environment = {"LIMNOS__STORAGE__NAMED": '{"small": {"locations": "s3://s"}}'}
+    assert load(flags={}, file=None, environ=environment).settings.storage.named == {
+        "small": {"locations": Secret("s3://s")}
+    }
 
 
 @pytest.mark.parametrize(
-    "name, value, said",
+    "name, value, message",
     [
         ("NAMED", "hunter2", "it is not JSON"),
         ("NAMED", '["hunter2"]', "it is not a table of storages"),
@@ -330,11 +332,11 @@ def test_storages_are_tables_below_their_section(tmp_path: Path) -> None:
         ("KEYS", "hunter2", "a key is 32 bytes in base64"),
     ],
 )
-def test_errors_and_representations_contain_no_secret(name: str, value: str, said: str) -> None:
+def test_errors_and_representations_contain_no_secret(name: str, value: str, message: str) -> None:
     """Errors about keys and storages do not contain their values, nor do representations of valid ones."""
     with pytest.raises(ConfigError) as refused:
         load(flags={}, file=None, environ={f"LIMNOS__STORAGE__{name}": value})
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "hunter2" not in str(refused.value)
 
     key = "h" * 43 + "="
@@ -343,7 +345,7 @@ def test_errors_and_representations_contain_no_secret(name: str, value: str, sai
         "LIMNOS__STORAGE__NAMED": '{"b": {"locations": "s3://b", "token": "hunter2"}}',
     }
     loaded = load(flags={}, file=None, environ=environ)
-    shown = {row.key: row.value for row in rows(loaded)}
-    assert (shown["storage.keys"], shown["storage.named"]) == ("*****", "b")
+    shown_values = {row.key: row.value for row in rows(loaded)}
+    assert (shown_values["storage.keys"], shown_values["storage.named"]) == ("*****", "b")
     assert "hunter2" not in repr(loaded)
     assert key not in repr(loaded)

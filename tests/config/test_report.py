@@ -13,20 +13,23 @@ def test_every_setting_has_a_row_with_origin() -> None:
     """The report lists every setting once, in order, with its effective value and origin."""
     loaded = load(flags={"server.bare": True}, file=None, environ={"LIMNOS__LOG__LEVEL": "error"})
 
-    found = {row.key: row for row in rows(loaded)}
+    rows_by_key = {row.key: row for row in rows(loaded)}
 
-    assert tuple(found) == keys()
-    assert (found["server.bare"].value, found["server.bare"].origin) == (True, "flag --bare")
-    assert (found["log.level"].value, found["log.level"].origin) == ("error", "environment LIMNOS__LOG__LEVEL")
+    assert tuple(rows_by_key) == keys()
+    assert (rows_by_key["server.bare"].value, rows_by_key["server.bare"].origin) == (True, "flag --bare")
+    assert (rows_by_key["log.level"].value, rows_by_key["log.level"].origin) == (
+        "error",
+        "environment LIMNOS__LOG__LEVEL",
+    )
 
 
 def test_password_is_masked_in_the_report() -> None:
     """The database URL is shown without its password."""
     loaded = load(flags={"database.url": "postgresql://lim:hunter2@db:5432/lake"}, file=None, environ={})
 
-    found = {row.key: row.value for row in rows(loaded)}
+    values_by_key = {row.key: row.value for row in rows(loaded)}
 
-    assert found["database.url"] == "postgresql://lim:*****@db:5432/lake"
+    assert values_by_key["database.url"] == "postgresql://lim:*****@db:5432/lake"
 
 
 @pytest.mark.parametrize(

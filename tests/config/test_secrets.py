@@ -50,7 +50,7 @@ def test_settings_show_no_secret() -> None:
     """Neither `repr`, nor dumps, nor the report contain a secret, and the settings cannot be pickled."""
     loaded = planted()
     settings = loaded.settings
-    shown = [
+    texts = [
         repr(loaded),
         str(settings),
         f"{settings.database}",
@@ -60,17 +60,17 @@ def test_settings_show_no_secret() -> None:
     ]
     secrets = [each for _, parts in PLANTED.values() for each in parts]
 
-    assert [each for text in shown for each in secrets if each in text] == []
-    assert all("***" in text for text in shown)
+    assert [each for text in texts for each in secrets if each in text] == []
+    assert all("***" in text for text in texts)
     with pytest.raises(TypeError, match="reveal"):
         pickle.dumps(settings)
 
 
 def test_texts_to_hide_are_exactly_the_secrets() -> None:
     """The texts to be hidden in logs are all secrets, and nothing that is not secret, such as a region."""
-    found = secrets_of(planted().settings)
+    secrets = secrets_of(planted().settings)
 
-    assert set(found) == {each for _, parts in PLANTED.values() for each in parts}
+    assert set(secrets) == {each for _, parts in PLANTED.values() for each in parts}
 
 
 @pytest.mark.parametrize("key", [key for key in keys() if key not in PLANTED])
@@ -97,8 +97,8 @@ def test_a_wrong_database_url_is_not_repeated(value: object) -> None:
     with pytest.raises(ConfigError) as refused:
         load(flags={"database.url": value}, file=None, environ={})
 
-    told = f"{refused.value}{refused.value.__cause__!r}"
-    assert not re.search(r"planted.password|planted", told)
+    message = f"{refused.value}{refused.value.__cause__!r}"
+    assert not re.search(r"planted.password|planted", message)
     assert refused.value.__suppress_context__
 
 

@@ -69,8 +69,8 @@ def case_of(directory: Path, steps: dict[str, str], results: dict[str, str], mor
 
 def outcome(case: Case, *answers: dict[str, object]) -> tuple[str, str]:
     """Return the outcome of a case with prepared answers."""
-    found = run_case(case, ScriptedService(*answers), root=Path("/data"))
-    return found.outcome, found.reason
+    case_result = run_case(case, ScriptedService(*answers), root=Path("/data"))
+    return case_result.outcome, case_result.reason
 
 
 def test_steps_are_sent_in_the_order_of_their_numbers(tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_steps_are_sent_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     }, {"1.adm": "3"})  # fmt: skip
     service = ScriptedService({}, {}, {"results": [3]})
 
-    found = run_case(case, service, root=Path("/checkout"))
+    case_result = run_case(case, service, root=Path("/checkout"))
 
-    assert (found.outcome, case.group, case.key) == (PASSED, "birds", "birds/wren")
+    assert (case_result.outcome, case.group, case.key) == (PASSED, "birds", "birds/wren")
     assert [text.split()[0] for text, _ in service.sent] == ["create", "load", "--"]
     assert "file:///checkout/data/birds.adm" in service.sent[1][0]
     assert service.sent[2][1] == {"$n": "3"}
@@ -152,7 +152,7 @@ def test_expected_errors_are_met_in_their_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "expected,found,same",
+    "expected,actual,same",
     [
         ("ASX1063: Cannot find x", "ASX1063: other words", True),
         ("ASX1063: Cannot find x", "ASX1064: Cannot find y", False),
@@ -163,9 +163,9 @@ def test_expected_errors_are_met_in_their_order(tmp_path: Path) -> None:
         ("no dataset x in dataverse {0}", "ASX1077: no dataset y in dataverse a", False),
     ],
 )
-def test_errors_are_compared_by_code_or_text(expected: str, found: str, same: bool) -> None:
+def test_errors_are_compared_by_code_or_text(expected: str, actual: str, same: bool) -> None:
     """Positions in errors are ignored."""
-    assert is_same_error(expected, found) is same
+    assert is_same_error(expected, actual) is same
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_values_of_adm_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "expected,found,told",
+    "expected,actual,expected_difference",
     [
         ("0.1", [0.10000000149], None),
         ("1 2", [1, 3], "expected 2, found 3"),
@@ -208,11 +208,11 @@ def test_values_of_adm_are_read() -> None:
         ('time("07:22:35.000")', ["07:22:35"], None),
     ],
 )
-def test_results_are_compared_as_values(expected: str, found: list[object], told: str | None) -> None:
+def test_results_are_compared_as_values(expected: str, actual: list[object], expected_difference: str | None) -> None:
     """Numbers are compared with a tolerance, names in both spellings, multisets without order; NULL differs from
     MISSING.
     """
-    assert difference(read_values(expected), found, ordered=True) == told
+    assert difference(read_values(expected), actual, ordered=True) == expected_difference
 
 
 def test_the_ledger_counts_by_group_and_kind(tmp_path: Path) -> None:
@@ -252,8 +252,8 @@ def test_no_case_runs_without_a_suite(capsys: pytest.CaptureFixture[str]) -> Non
 def test_outcomes_marked_for_repetition_are_run_again(tmp_path: Path) -> None:
     """Earlier outcomes that are to be repeated, and cases that were not eligible, are run again."""
     file = tmp_path / "outcomes.json"
-    kept = [{"key": name, "group": "g", "outcome": name} for name in (PASSED, DIFFERS, NOT_ELIGIBLE)]
-    file.write_text(json.dumps(kept))
+    outcomes = [{"key": name, "group": "g", "outcome": name} for name in (PASSED, DIFFERS, NOT_ELIGIBLE)]
+    file.write_text(json.dumps(outcomes))
 
     assert set(earlier_outcomes(file, again=[DIFFERS])) == {PASSED}
     assert set(earlier_outcomes(file, again=[])) == {PASSED, DIFFERS}
@@ -261,7 +261,7 @@ def test_outcomes_marked_for_repetition_are_run_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "expected, answer, told",
+    "expected, answer, expected_difference",
     [
         ('{ "a": 1 }\n{ "a": 2 }', '{ "a": 2 }\n{ "a": 1 }', None),
         ('{ "a": 1.1234567 }', '{ "a": 1.1234568 }', DIGITS),
@@ -278,11 +278,13 @@ def test_outcomes_marked_for_repetition_are_run_again(tmp_path: Path) -> None:
         ('{ "Timestamp": "Mon", "DatasetId": 104, "a": 1 }', '{ "Timestamp": "Tue", "DatasetId": 7, "a": 1 }', None),
     ],
 )
-def test_unordered_text_results_are_compared_as_line_sets(expected: str, answer: str, told: str | None) -> None:
+def test_unordered_text_results_are_compared_as_line_sets(
+    expected: str, answer: str, expected_difference: str | None
+) -> None:
     """Text results without an order are compared as sets of lines, without the metadata fields that differ between
     runs.
     """
-    assert text_difference(expected, answer, ordered=False) == told
+    assert text_difference(expected, answer, ordered=False) == expected_difference
 
 
 def test_line_order_matters_for_ordered_queries() -> None:

@@ -25,7 +25,7 @@ from conformance.engines.foreign import Foreign
 from conformance.engines.host import answer
 from conformance.engines.page import block
 from conformance.engines.remote import CallRefused, Remote
-from conformance.engines.rows import FIRST, PLAIN, SECOND, TYPED, Row, difference, kept, same
+from conformance.engines.rows import FIRST, PLAIN, SECOND, TYPED, Row, difference, remaining_rows, same
 from conformance.engines.runner import Runner
 from conformance.engines.scores import BEGIN, END, as_json, as_text, in_page, merged, totals
 from conformance.engines.story import Story
@@ -61,10 +61,12 @@ def test_only_selected_folders_are_unpacked(archive: Path, tmp_path: Path) -> No
     """Wanted folders are unpacked completely, with JARs that they share with unwanted ones; of unwanted folders nothing
     remains.
     """
-    unpack(archive, tmp_path / "out", wanted=("lib/", "plugin/iceberg/"))
+    unpack(archive, tmp_path / "out", prefixes=("lib/", "plugin/iceberg/"))
 
-    found = {str(path.relative_to(tmp_path / "out")): path.read_bytes() for path in (tmp_path / "out").rglob("*.jar")}
-    assert found == {
+    unpacked_files = {
+        str(path.relative_to(tmp_path / "out")): path.read_bytes() for path in (tmp_path / "out").rglob("*.jar")
+    }
+    assert unpacked_files == {
         "t-1/lib/a.jar": b"a", "t-1/plugin/iceberg/a.jar": b"a", "t-1/plugin/iceberg/b.jar": b"b",
         "t-1/plugin/iceberg/i.jar": b"i",
     }  # fmt: skip
@@ -189,10 +191,10 @@ class PreparedEngine(Remote):
         self.answers = answers
 
     def ask(self, verb: str, *_: object) -> object:
-        given = self.answers[verb]
-        if isinstance(given, Exception):
-            raise given
-        return given
+        scripted_answer = self.answers[verb]
+        if isinstance(scripted_answer, Exception):
+            raise scripted_answer
+        return scripted_answer
 
 
 def story(answers: dict[str, object], **limits: str) -> Story:
@@ -240,7 +242,7 @@ def test_other_engines_must_read_the_writers_rows() -> None:
     """Other engines must read the rows that the witness sees, including a replaced value; for a missing table none is
     asked.
     """
-    rows = [[*row[:6], row[6] or [], row[7]] for row in kept(deleted=True)]
+    rows = [[*row[:6], row[6] or [], row[7]] for row in remaining_rows(deleted=True)]
 
     class PreparedWitness(Witness):
         def is_partitioned_by_day(self, levels: Levels, name: str) -> bool:
@@ -249,15 +251,15 @@ def test_other_engines_must_read_the_writers_rows() -> None:
         def read(self, levels: Levels, name: str, columns: Sequence[str]) -> list[Row]:
             return list(rows)
 
-    told = "the witness reads " + difference([[*FIRST[2][:6], [], None]], [FIRST[2]], TYPED)
-    one = story(dict.fromkeys(("be", "create_typed", "append_typed", "delete")), **{"types: delete": told})
+    message = "the witness reads " + difference([[*FIRST[2][:6], [], None]], [FIRST[2]], TYPED)
+    one = story(dict.fromkeys(("be", "create_typed", "append_typed", "delete")), **{"types: delete": message})
     one.remote.limits["types: write"] = "the witness reads"
     one.witness = PreparedWitness()
     assert cross.written(one) == rows
     assert [each.result for each in one.outcomes] == ["ok", "client", "client"]
 
-    two = story({"be": None, "read": kept(deleted=True)})
-    cross.read(two, {"one": rows, "two": kept(deleted=True)})
+    two = story({"be": None, "read": remaining_rows(deleted=True)})
+    cross.read(two, {"one": rows, "two": remaining_rows(deleted=True)})
     assert [each.result for each in two.outcomes] == ["FAILED", "ok"]
     assert two.outcomes[0].told.startswith("it reads [[3, ")
 
@@ -304,13 +306,13 @@ def test_all_engines_write_before_any_reads() -> None:
 
     class LoggedRunner(Runner):
         def _with(self, name: str, catalog: str, tell: Callable[[Story], object]) -> None:
-            asked.append((name, catalog))
+            calls.append((name, catalog))
 
-    asked: list[tuple[str, str]] = []
+    calls: list[tuple[str, str]] = []
     lake = Lake(uri="http://h", admin="a", reader="r", work=Path())
     LoggedRunner(lake, ObjectStoreServer(), Path()).run_crossed(["go", "none", "trino"])
 
-    assert asked == [("go", "main"), ("trino", "main")] * 2
+    assert calls == [("go", "main"), ("trino", "main")] * 2
 
 
 def test_ended_engine_process_is_reported_by_later_verbs(tmp_path: Path) -> None:
@@ -367,70 +369,70 @@ def test_foreign_language_program_gets_iceberg_json(tmp_path: Path) -> None:
 
 def test_typed_values_are_compared_by_value() -> None:
     """Timestamps, decimals and structs are compared by their value."""
-    told: list[Row] = [
+    read_rows: list[Row] = [
         ["1", "Ada", 12.5, "2026-01-02", "2026-01-02 03:04:05.123456", "2026-01-02 04:04:05.123456+01:00", '["a", "b"]', {"x": 1, "label": "here"}],
     ]  # fmt: skip
-    assert same(told, FIRST[:1], TYPED)
+    assert same(read_rows, FIRST[:1], TYPED)
     for i, other in enumerate(
         (2, "ada", "12.51", "2026-01-03", "2026-01-02 03:04:05", "2026-01-02 03:04:05.123457", [], [1, None])
     ):
-        row = list(told[0])
+        row = list(read_rows[0])
         row[i] = other
         assert not same([row], FIRST[:1], TYPED), other
     assert difference([[1, "a"], [2, "b"]], [[2, "b"], [1, "c"]], PLAIN) == "[[1, 'a']] in place of [[1, 'c']]"
     assert difference([[1, "a"], [1, "a"]], [[1, "a"]], PLAIN) == "[[1, 'a']] in place of []"
     assert same([[2, "b"], [1, None]], [[1, None], [2, "b"]], PLAIN)
     assert not same([[1, None]], [[1, "None"]], PLAIN)
-    assert [row[0] for row in kept(deleted=True)] == [1, 3, 4]
-    assert len(kept(deleted=False)) == len([*FIRST, *SECOND])
+    assert [row[0] for row in remaining_rows(deleted=True)] == [1, 3, 4]
+    assert len(remaining_rows(deleted=False)) == len([*FIRST, *SECOND])
 
 
 def test_sql_names_and_literals_are_quoted_and_typed() -> None:
     """Names are quoted, levels are joined by dots, and literals have the column's type."""
-    asked: list[str] = []
+    statements: list[str] = []
 
     class Plain(SqlDriver):
         types = {"long": "BIGINT", "string": "VARCHAR"}  # noqa: RUF012
 
         def ask(self, text: str) -> list[Row]:
-            asked.append(text)
+            statements.append(text)
             return []
 
     Plain().append(["a", "b"], 't"u', [[1, "it's"], [2, None]])
-    assert asked == ['INSERT INTO lake."a.b"."t""u" VALUES (1, \'it\'\'s\'), (2, CAST(NULL AS VARCHAR))']
+    assert statements == ['INSERT INTO lake."a.b"."t""u" VALUES (1, \'it\'\'s\'), (2, CAST(NULL AS VARCHAR))']
 
 
 def test_spark_sql_quotes_each_level_and_escapes_strings() -> None:
     """Each level is one part of the name, a quote in a string is escaped by a backslash, and a typed table has
     partitions.
     """
-    asked: list[str] = []
+    statements: list[str] = []
 
     class Plain(SparkSql):
         def ask(self, text: str) -> list[Row]:
-            asked.append(text)
+            statements.append(text)
             return []
 
     Plain().append(["a", "b.c"], "t`u", [[1, "it's \\"]])
     Plain().create_typed(["a"], "t")
-    assert asked[0] == "INSERT INTO lake.`a`.`b.c`.`t``u` VALUES (1, 'it\\'s \\\\')"
-    assert "`tags` ARRAY<STRING>" in asked[1]
-    assert " USING iceberg PARTITIONED BY (days(`at`)) " in asked[1]
+    assert statements[0] == "INSERT INTO lake.`a`.`b.c`.`t``u` VALUES (1, 'it\\'s \\\\')"
+    assert "`tags` ARRAY<STRING>" in statements[1]
+    assert " USING iceberg PARTITIONED BY (days(`at`)) " in statements[1]
 
 
 def test_each_spark_caller_has_its_own_catalog(tmp_path: Path) -> None:
     """Settings that Spark accepts only at its start are not repeated; each caller's catalog has the page's settings and
     the caller's token.
     """
-    said: dict[str, str] = {}
+    settings: dict[str, str] = {}
     spark = PySpark()
     spark.place = Place(uri="http://h", warehouse="w", tokens={"reader": "r"}, work=tmp_path, is_remote=True)
-    spark.spark = SimpleNamespace(conf=SimpleNamespace(set=said.__setitem__))  # type: ignore[assignment]
+    spark.spark = SimpleNamespace(conf=SimpleNamespace(set=settings.__setitem__))  # type: ignore[assignment]
 
     spark.be("reader")
-    assert all(name.startswith("spark.sql.catalog.lake_reader") for name in said)
-    assert said["spark.sql.catalog.lake_reader.token"] == "r"
-    assert said["spark.sql.catalog.lake_reader.header.X-Iceberg-Access-Delegation"] == "vended-credentials"
+    assert all(name.startswith("spark.sql.catalog.lake_reader") for name in settings)
+    assert settings["spark.sql.catalog.lake_reader.token"] == "r"
+    assert settings["spark.sql.catalog.lake_reader.header.X-Iceberg-Access-Delegation"] == "vended-credentials"
     assert spark.space(["a"]) == "lake_reader.`a`"
 
 
@@ -444,10 +446,10 @@ def test_page_tables_are_replaced_by_the_last_run() -> None:
         each.check("here", lambda: None)
         each.check("gone", lambda: "No")
         each.check("deeper: alone", lambda: None)
-    kept = as_json([*first.outcomes, *second.outcomes], {"one": "engine 1", "two": "engine 2"})
-    outcomes, titles = merged(kept, second.outcomes[:1], {"two": "engine 2.1"})
+    stored_results = as_json([*first.outcomes, *second.outcomes], {"one": "engine 1", "two": "engine 2"})
+    outcomes, titles = merged(stored_results, second.outcomes[:1], {"two": "engine 2.1"})
     page = in_page(f"a\n{BEGIN}\nold\n{END}\nb", outcomes, titles)
-    same_version, _ = merged(kept, first.outcomes[:1], {"one": "engine 1"})
+    same_version, _ = merged(stored_results, first.outcomes[:1], {"one": "engine 1"})
 
     assert len(same_version) == len(first.outcomes) + len(second.outcomes)
     assert [(each.engine, each.check) for each in outcomes] == [

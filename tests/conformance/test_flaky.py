@@ -29,13 +29,13 @@ def test_flaky_test_is_reported_with_count_and_message(tmp_path: Path, capsys: p
     (tmp_path / "test_some.py").write_text(SOMETIMES)
 
     code = main(["--times", "3", "--busy", "1", "--workers", "0", str(tmp_path)])
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
 
     assert code == 1
-    assert "1 of 3: " in said
-    assert "words of the failure" in said
-    assert "run 2 of 3: 1 failed" in said
-    assert "test_steady" not in said
+    assert "1 of 3: " in output
+    assert "words of the failure" in output
+    assert "run 2 of 3: 1 failed" in output
+    assert "test_steady" not in output
 
 
 def test_pytest_error_is_not_a_success(tmp_path: Path) -> None:

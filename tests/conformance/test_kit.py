@@ -69,10 +69,10 @@ def test_expected_score_has_no_complaint(outcomes: list[Outcome]) -> None:
 )
 def test_unexpected_scores_are_reported(outcomes: list[Outcome], text: str, word: str) -> None:
     """A new failure, a new skip, an outdated expectation and a missing test are each reported."""
-    found = complaints(outcomes, parse_expectation(text))
+    messages = complaints(outcomes, parse_expectation(text))
 
-    assert len(found) == 1
-    assert word in found[0]
+    assert len(messages) == 1
+    assert word in messages[0]
 
 
 def test_lock_file_is_pinned() -> None:

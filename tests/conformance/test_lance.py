@@ -25,8 +25,8 @@ class Fake:
 
     name = "fake"
 
-    def __init__(self, told: Json | Exception) -> None:
-        self._told = told
+    def __init__(self, answer: Json | Exception) -> None:
+        self._told = answer
 
     def ask(self, operation: str, ident: list[str] | None, *, fields: Json, data: bytes | None) -> Json:
         """Return the answer."""

@@ -36,20 +36,24 @@ def test_each_action_has_a_lesser_one_with_another_rule() -> None:
 
     assert lesser_of("table_commit") == "table_load"
     assert lesser_of("table_create") == "table_list"
-    assert all(POLICY[Action(found)] != POLICY[each] for each in Action if (found := lesser_of(each.word)) is not None)
+    assert all(
+        POLICY[Action(lesser_action)] != POLICY[each]
+        for each in Action
+        if (lesser_action := lesser_of(each.word)) is not None
+    )
     left = {each for each in none if Action(each) not in SERVER_ACTIONS and not each.endswith("_list")}
     assert not {each for each in left if each.endswith(("_create", "_alter", "_drop", "_commit"))}
 
 
 def test_every_use_of_an_action_is_detected() -> None:
     """Uses in services and routes are found, and those that are evaluated at import are marked as early."""
-    found = sites(ROOT / "src")
+    uses = sites(ROOT / "src")
 
-    assert len(found) > 200
-    assert [each.number for each in found] == list(range(len(found)))
-    assert {"limnos/services/upkeep/trash.py", "limnos/http/iceberg/protocol.py"} <= {each.path for each in found}
-    assert any(each.is_early for each in found)
-    assert not all(each.is_early for each in found)
+    assert len(uses) > 200
+    assert [each.number for each in uses] == list(range(len(uses)))
+    assert {"limnos/services/upkeep/trash.py", "limnos/http/iceberg/protocol.py"} <= {each.path for each in uses}
+    assert any(each.is_early for each in uses)
+    assert not all(each.is_early for each in uses)
 
 
 PLANTING = """
@@ -81,21 +85,21 @@ def test_exactly_the_planted_use_is_lowered(tmp_path: Path) -> None:
     folder = tmp_path / "limnos" / "services"
     folder.mkdir(parents=True)
     (folder / "odd.py").write_text(TEXT)
-    found = sites(tmp_path)
+    uses = sites(tmp_path)
 
-    told = run(f"TEXT = {TEXT!r}\n{PLANTING}", str(tmp_path))
+    output = run(f"TEXT = {TEXT!r}\n{PLANTING}", str(tmp_path))
 
-    assert [(each.action, each.lesser, each.is_early) for each in found] == [
+    assert [(each.action, each.lesser, each.is_early) for each in uses] == [
         ("table_create", "table_list", True), ("table_drop", "table_load", True), ("table_commit", "table_load", False),
         ("table_commit", "table_load", False),
     ]  # fmt: skip
-    assert [each.key for each in found] == [
+    assert [each.key for each in uses] == [
         "services/odd.py table_create", "services/odd.py make table_drop", "services/odd.py make table_commit",
         "services/odd.py is_commit table_commit",
     ]  # fmt: skip
-    assert [each.asks for each in found] == [(), (), (), ()]
-    assert str(found[2]) == "limnos/services/odd.py:5: table_commit -> table_load"
-    assert told == "right"
+    assert [each.asks for each in uses] == [(), (), (), ()]
+    assert str(uses[2]) == "limnos/services/odd.py:5: table_commit -> table_load"
+    assert output == "right"
 
 
 def test_list_and_create_read_the_same_request_bodies() -> None:
@@ -112,22 +116,22 @@ def test_list_and_create_read_the_same_request_bodies() -> None:
 
 def test_each_judgement_has_a_reason_and_an_existing_use(tmp_path: Path) -> None:
     """Each use that may be lowered has a reason; a key without a use is an error."""
-    found = sites(ROOT / "src")
+    uses = sites(ROOT / "src")
     path = tmp_path / "judged.toml"
     path.write_text('[[same]]\nkeys = ["services/gone.py table_drop"]\nreason = "none"\n')
 
-    assert all(len(each.reason) > 20 for each in read_judgements(found).values())
-    assert len({each.key for each in found}) == len(found)
+    assert all(len(each.reason) > 20 for each in read_judgements(uses).values())
+    assert len({each.key for each in uses}) == len(uses)
     with pytest.raises(ValueError, match=r"no use has the key 'services/gone\.py table_drop'"):
-        read_judgements(found, path)
+        read_judgements(uses, path)
 
 
 def run(code: str, *arguments: str) -> str:
     """Run code in a separate process; returns its output."""
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
     )
-    return told.stdout.strip()
+    return process.stdout.strip()
 
 
 def test_services_load_with_hooks() -> None:

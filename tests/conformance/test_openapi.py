@@ -57,11 +57,11 @@ def found_with(label: str, status: int, kind: str, body: bytes) -> ProtocolResul
 def test_generated_requests_get_documented_answers(tmp_path: Path, protocol: str) -> None:
     """Every caller gets a documented answer below 500 for every generated request."""
     with world_at(tmp_path) as world:
-        found = ask_all(world, operations(protocol)[::EVERY], callers=CALLERS, cases=CASES, number=0)
+        findings = ask_all(world, operations(protocol)[::EVERY], callers=CALLERS, cases=CASES, number=0)
 
-    assert not found.wrong, "\n\n".join(map(str, found.wrong.values()))
-    assert {who for who, _ in found.statuses} == {caller.name for caller in CALLERS}
-    assert any(status < 300 for who, status in found.statuses if who == "owner")
+    assert not findings.wrong, "\n\n".join(map(str, findings.wrong.values()))
+    assert {who for who, _ in findings.statuses} == {caller.name for caller in CALLERS}
+    assert any(status < 300 for who, status in findings.statuses if who == "owner")
 
 
 @pytest.mark.parametrize(
@@ -79,17 +79,17 @@ def test_server_errors_and_undocumented_answers_are_reported(status: int, kind: 
     """An answer of 500, and one with an undocumented status, content type or shape, are reported with a way to repeat
     the request.
     """
-    found = found_with("GET /iceberg/v1/{prefix}/namespaces", status, kind, body)
+    findings = found_with("GET /iceberg/v1/{prefix}/namespaces", status, kind, body)
 
-    assert {wrong.status for wrong in found.wrong.values()} == {status}
-    assert all("curl" in wrong.detail for wrong in found.wrong.values())
+    assert {wrong.status for wrong in findings.wrong.values()} == {status}
+    assert all("curl" in wrong.detail for wrong in findings.wrong.values())
 
 
 def test_undocumented_body_is_reported() -> None:
     """A body is reported if the document has none."""
-    found = found_with("POST /lance/v1/namespace/{namespace_id}/exists", 200, "application/json", b"{}")
+    findings = found_with("POST /lance/v1/namespace/{namespace_id}/exists", 200, "application/json", b"{}")
 
-    assert [wrong.title for wrong in found.wrong.values()] == ["Custom check failed: `nothing_undocumented`"]
+    assert [wrong.title for wrong in findings.wrong.values()] == ["Custom check failed: `nothing_undocumented`"]
 
 
 def test_unreachable_server_is_reported() -> None:
@@ -98,9 +98,9 @@ def test_unreachable_server_is_reported() -> None:
         pass
     chosen = operations("iceberg")[:1]
 
-    found = ask_all(world, chosen, callers=CALLERS[:1], cases=1, number=0)
+    findings = ask_all(world, chosen, callers=CALLERS[:1], cases=1, number=0)
 
-    assert [wrong.title for wrong in found.wrong.values()] == ["No answer"]
+    assert [wrong.title for wrong in findings.wrong.values()] == ["No answer"]
 
 
 def test_documented_answer_has_no_findings() -> None:

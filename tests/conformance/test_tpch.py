@@ -15,9 +15,9 @@ from limnos.pipeline.file import load
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small base and two days."""
-    made = tmp_path_factory.mktemp("tpch")
-    deliveries(made, scale=0.01, days=2)
-    return made
+    directory = tmp_path_factory.mktemp("tpch")
+    deliveries(directory, scale=0.01, days=2)
+    return directory
 
 
 @pytest.mark.parametrize(

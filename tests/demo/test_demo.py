@@ -83,5 +83,5 @@ def test_page_has_two_plots_and_loads_nothing(runs: Runs) -> None:
 
 def test_servers_are_stopped(runs: Runs) -> None:
     """After the run no process has the store's directory in its command line."""
-    found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert str(runs.directory / "server") not in found
+    process_list = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(runs.directory / "server") not in process_list

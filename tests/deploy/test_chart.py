@@ -28,8 +28,8 @@ EVERYTHING: Json = {
 
 def rendered(values: Json) -> dict[str, Json]:
     """Return the documents that Helm renders, by kind."""
-    made = Chart.load(str(CHART)).render(values, name="lake", namespace="data")
-    documents = [yaml.safe_load(text) for path, text in made.items() if path.endswith(".yaml")]
+    files = Chart.load(str(CHART)).render(values, name="lake", namespace="data")
+    documents = [yaml.safe_load(text) for path, text in files.items() if path.endswith(".yaml")]
     return {document["kind"]: document for document in documents if document}
 
 
@@ -42,14 +42,14 @@ def at(document: object, *path: str | int) -> object:
 
 def pods() -> list[Json]:
     """Return the pods of a chart with all options: nodes and the migration."""
-    made = rendered(EVERYTHING)
-    return [cast("Json", at(made[kind], "spec", "template", "spec")) for kind in ("Deployment", "Job")]
+    documents = rendered(EVERYTHING)
+    return [cast("Json", at(documents[kind], "spec", "template", "spec")) for kind in ("Deployment", "Job")]
 
 
 def environment(pod: Json) -> dict[str, str]:
     """Return the variables of a pod; a secret is replaced by a URL of PostgreSQL."""
-    told = cast("list[dict[str, str]]", at(pod, "containers", 0, "env"))
-    return {each["name"]: each.get("value", "postgresql://limnos@db.example.com/limnos") for each in told}
+    variables = cast("list[dict[str, str]]", at(pod, "containers", 0, "env"))
+    return {each["name"]: each.get("value", "postgresql://limnos@db.example.com/limnos") for each in variables}
 
 
 @pytest.mark.parametrize("values", [VALUES, EVERYTHING], ids=["least", "everything"])
@@ -130,13 +130,13 @@ def test_probes_request_existing_paths() -> None:
     them.
     """
     container = cast("Json", at(pods()[0], "containers", 0))
-    asked = {
+    probe_paths = {
         name: at(container, name, "httpGet", "path") for name in ("startupProbe", "livenessProbe", "readinessProbe")
     }
 
-    assert set(asked.values()) <= addresses()
-    assert asked["livenessProbe"] == asked["startupProbe"] == "/health/live"
-    assert asked["readinessProbe"] == "/health/ready"
+    assert set(probe_paths.values()) <= addresses()
+    assert probe_paths["livenessProbe"] == probe_paths["startupProbe"] == "/health/live"
+    assert probe_paths["readinessProbe"] == "/health/ready"
     assert cast("int", pods()[0]["terminationGracePeriodSeconds"]) > 30 + 5  # the drain time, and the pause before it
 
 
@@ -155,18 +155,22 @@ def test_selectors_match_only_nodes() -> None:
     """Service, disruption budget and monitor select the labels of the nodes' pods, or of the service, and not the
     migration's pod.
     """
-    made = rendered(EVERYTHING)
-    labels = cast("dict[str, str]", at(made["Deployment"], "spec", "template", "metadata", "labels"))
-    other = cast("dict[str, str]", at(made["Job"], "spec", "template", "metadata", "labels"))
-    selectors = [at(made["Service"], "spec", "selector")]
-    selectors += [at(made[kind], "spec", "selector", "matchLabels") for kind in ("Deployment", "PodDisruptionBudget")]
+    documents = rendered(EVERYTHING)
+    labels = cast("dict[str, str]", at(documents["Deployment"], "spec", "template", "metadata", "labels"))
+    other = cast("dict[str, str]", at(documents["Job"], "spec", "template", "metadata", "labels"))
+    selectors = [at(documents["Service"], "spec", "selector")]
+    selectors += [
+        at(documents[kind], "spec", "selector", "matchLabels") for kind in ("Deployment", "PodDisruptionBudget")
+    ]
 
     for selector in map(dict, selectors):  # type: ignore[call-overload]
         assert selector.items() <= labels.items()
         assert not selector.items() <= other.items()
-    monitored = cast("dict[str, str]", at(made["ServiceMonitor"], "spec", "selector", "matchLabels"))
-    assert monitored.items() <= cast("dict[str, str]", at(made["Service"], "metadata", "labels")).items()
-    assert at(made["Service"], "spec", "ports", 0, "targetPort") == at(pods()[0], "containers", 0, "ports", 0, "name")
+    monitored = cast("dict[str, str]", at(documents["ServiceMonitor"], "spec", "selector", "matchLabels"))
+    assert monitored.items() <= cast("dict[str, str]", at(documents["Service"], "metadata", "labels")).items()
+    assert at(documents["Service"], "spec", "ports", 0, "targetPort") == at(
+        pods()[0], "containers", 0, "ports", 0, "name"
+    )
 
 
 def test_ingress_serves_all_paths_except_root_and_metrics() -> None:

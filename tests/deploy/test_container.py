@@ -62,8 +62,8 @@ def test_container_runs_as_numeric_non_root_user() -> None:
 
 def test_variables_are_settings_and_require_authentication() -> None:
     """The variables are settings; callers must authenticate, because the server is reachable from outside."""
-    (told,) = lines("ENV")
-    settings = settings_of(dict(pair.split("=", 1) for pair in told.split())).settings
+    (variables,) = lines("ENV")
+    settings = settings_of(dict(pair.split("=", 1) for pair in variables.split())).settings
 
     assert settings.access.authentication == "token"
     assert settings.server.listen == f"0.0.0.0:{lines('EXPOSE')[0]}"
@@ -72,12 +72,12 @@ def test_variables_are_settings_and_require_authentication() -> None:
 
 def test_health_check_requests_a_served_path() -> None:
     """The health check requests the served port at an existing path, with an existing program."""
-    (told,) = lines("HEALTHCHECK")
-    program, flag, code = json.loads(told[told.index("CMD ") + 4 :])
-    asked = re.search(r"127\.0\.0\.1:(\d+)(/[\w/]+)", code)
+    (instruction,) = lines("HEALTHCHECK")
+    program, flag, code = json.loads(instruction[instruction.index("CMD ") + 4 :])
+    request_match = re.search(r"127\.0\.0\.1:(\d+)(/[\w/]+)", code)
 
     assert (program, flag) == ("python", "-c")
     compile(code, "HEALTHCHECK", "exec")
-    assert asked is not None
-    assert asked[1] == lines("EXPOSE")[0]
-    assert asked[2] in addresses()
+    assert request_match is not None
+    assert request_match[1] == lines("EXPOSE")[0]
+    assert request_match[2] in addresses()

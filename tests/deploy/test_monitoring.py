@@ -63,7 +63,7 @@ def labels_of(name: str) -> frozenset[str]:
 def complaints(query: str) -> list[str]:
     """Return the problems of a query."""
     tree = promql_parser.parse(query)
-    found = []
+    problems = []
     known: set[str] = set()
     for each in series(tree):
         try:
@@ -71,13 +71,13 @@ def complaints(query: str) -> list[str]:
         except KeyError:
             return [f"no metric {each.name}"]
         known |= labels
-        found += [
+        problems += [
             f"{each.name} has no {matcher.name}" for matcher in each.matchers.matchers if matcher.name not in labels
         ]
         if each.name.endswith("_total") and not re.search(rf"(rate|increase)\({each.name}", query):
-            found.append(f"{each.name} only grows: ask for its rate")
+            problems.append(f"{each.name} only grows: ask for its rate")
     grouped = {label.strip() for by in re.findall(r"\bby \(([^)]*)\)", query) for label in by.split(",")}
-    return found + [f"nothing has {label}" for label in sorted(grouped - known)]
+    return problems + [f"nothing has {label}" for label in sorted(grouped - known)]
 
 
 @pytest.mark.parametrize("title,query", list(queries()), ids=lambda text: text[:40])
@@ -109,9 +109,11 @@ def test_query_of_histograms_own_name_is_reported() -> None:
 
 def test_board_shows_every_metric_but_listed_exceptions() -> None:
     """The board has every metric except for a few that only explain another one."""
-    shown = {each.name.removesuffix("_bucket") for _, query in queries() for each in series(promql_parser.parse(query))}
+    shown_metrics = {
+        each.name.removesuffix("_bucket") for _, query in queries() for each in series(promql_parser.parse(query))
+    }
 
-    assert set(METRICS) - shown == {
+    assert set(METRICS) - shown_metrics == {
         "limnos_commit_files_total", "limnos_janitor_removed_total", "limnos_lance_debris_total", "limnos_lock_requests_total", "limnos_metrics_reports_total",
         "limnos_repeats_total", "limnos_tasks_total", "limnos_maintenance_assessed_total", "limnos_maintenance_deleted_files_total",
         "limnos_maintenance_expired_snapshots_total", "limnos_maintenance_findings", "limnos_maintenance_operations_total", "limnos_maintenance_orphan_checks_total",
@@ -137,11 +139,11 @@ def test_every_alert_has_a_summary_and_instructions() -> None:
 def test_summaries_use_only_labels_of_their_query() -> None:
     """A summary uses only labels that the query keeps."""
     for rule in RULES:
-        told = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
+        summary_labels = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
         grouped = re.findall(r"\bby \(([^)]*)\)", rule["expr"])
-        kept = {label.strip() for by in grouped for label in by.split(",")} if grouped else set(OF_A_SCRAPE)
+        query_labels = {label.strip() for by in grouped for label in by.split(",")} if grouped else set(OF_A_SCRAPE)
 
-        assert told <= kept, rule["alert"]
+        assert summary_labels <= query_labels, rule["alert"]
 
 
 def test_panels_have_unique_ids_and_do_not_overlap() -> None:

@@ -36,9 +36,9 @@ def unit() -> configparser.ConfigParser:
 
 def test_every_key_is_one_of_systemd() -> None:
     """Every section and key is one of systemd's."""
-    found = {name: set(unit()[name]) for name in unit().sections()}
+    keys_by_section = {name: set(unit()[name]) for name in unit().sections()}
 
-    assert found == SECTIONS
+    assert keys_by_section == SECTIONS
 
 
 def test_unit_commands_and_flags_exist() -> None:

@@ -17,11 +17,11 @@ def test_random_objects_round_trip_through_arrow(seed: int) -> None:
     """Objects of random types, including dates outside of Python's range, survive the conversion to Arrow and back."""
     of = random.Random(seed)
     form = values.form(of)
-    given = [object_shaper(form)(values.fields(of, form.type)) for _ in range(3)]
+    objects = [object_shaper(form)(values.fields(of, form.type)) for _ in range(3)]
 
-    table = table_of(form, given)
+    table = table_of(form, objects)
 
-    assert [typed(one) for one in objects_of(form, table.to_batches())] == [typed(one) for one in given]
+    assert [typed(one) for one in objects_of(form, table.to_batches())] == [typed(one) for one in objects]
     assert table.schema == schema_of(form.type)
 
 

@@ -33,9 +33,9 @@ def compact(
         debris_before_ms=now_ms - OLD_S * 500 if debris else None,
     )  # fmt: skip
     job = structs.replace(asking.job("1", target=name), kind="compact", plan=b"", compaction=options)
-    (told,) = do(asking.run(job))
-    assert isinstance(told, dict)
-    return told
+    (report,) = do(asking.run(job))
+    assert isinstance(report, dict)
+    return report
 
 
 def counted(asking: EngineDataverse, name: str) -> tuple[int, int]:
@@ -63,13 +63,13 @@ def test_compaction_keeps_rows_in_one_file(asking: EngineDataverse, do: Do) -> N
     text = "select value m from many as m order by m.id"
     before, files = do(asking.query(text)), counted(asking, "many")
 
-    told = compact(asking, do, "many")
+    report = compact(asking, do, "many")
     again = compact(asking, do, "many")
 
     assert len(before) == 4
     assert files[0] > 3
     assert files[1] > 0
-    assert told["rewritten"] == files[0]
+    assert report["rewritten"] == files[0]
     assert counted(asking, "many") == (1, 0)
     assert do(asking.query(text)) == before
     assert again["rewritten"] == 0
@@ -93,9 +93,9 @@ def test_old_snapshots_and_orphan_files_are_removed(asking: EngineDataverse, do:
         if each != fresh:
             os.utime(each, (then, then))  # the dataset's own files as well: not their age protects them
 
-    told = compact(asking, do, "old", expires=True, debris=True)
+    report = compact(asking, do, "old", expires=True, debris=True)
 
-    assert told["debris"] == 1
+    assert report["debris"] == 1
     assert (left.exists(), fresh.exists()) == (False, True)
     assert len(asking.table("old").snapshots()) == 1
     assert len([each for each in data.iterdir() if each.suffix == ".parquet"]) == 2

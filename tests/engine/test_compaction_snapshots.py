@@ -33,7 +33,7 @@ class Table:
 
 
 @pytest.mark.parametrize(
-    "count,expires,keeps_after,found",
+    "count,expires,keeps_after,expected",
     [
         (3, 0, 3000, 0),  # few and recent: all are kept
         (3, 2500, 3000, 2500),  # by age
@@ -43,11 +43,11 @@ class Table:
     ],
 )
 def test_old_and_excess_snapshots_expire_unless_recently_current(
-    count: int, expires: int, keeps_after: int, found: int
+    count: int, expires: int, keeps_after: int, expected: int
 ) -> None:
     """Snapshots expire by age and beyond a maximal number, but not those that were current until a moment ago, because
     a reader may use them.
     """
     options = CompactionOptions(1, expires, retained_after_ms=keeps_after, states_max=5, debris_before_ms=None)
 
-    assert expires_before(Table(count), options) == found
+    assert expires_before(Table(count), options) == expected

@@ -50,9 +50,9 @@ def test_confined_process_can_open_only_allowed_files(tmp_path: Path) -> None:
     )
     server.communicate(b"\n")
 
-    told, *found = done.stdout.splitlines()
-    assert told == str(version() > 0), done.stderr
-    assert version() == 0 or found == [
+    confinement, *outcomes = done.stdout.splitlines()
+    assert confinement == str(version() > 0), done.stderr
+    assert version() == 0 or outcomes == [
         "secret PermissionError",
         "list PermissionError",
         "beside can",

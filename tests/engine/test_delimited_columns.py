@@ -96,17 +96,17 @@ def test_rows_before_an_irregular_block_are_given(monkeypatch: pytest.MonkeyPatc
     """Rows before an irregular line are returned in blocks that end at a line end."""
     monkeypatch.setattr(delimited_columns, "BLOCK_BYTES", 48)
     plain = [f"{number},n,2000-01-01,1,1\n" for number in range(10)]
-    found = []
+    tables = []
 
     with pytest.raises(IrregularText):
-        found.extend(
+        tables.extend(
             read_columns(
                 io.BytesIO("".join([*plain, '9,"",2000-01-01,1,1\n']).encode()), FORM, options=text_options({})
             )
         )
 
-    ids = pa.concat_tables(found)["id"].to_pylist()
-    assert len(found) > 1
+    ids = pa.concat_tables(tables)["id"].to_pylist()
+    assert len(tables) > 1
     assert ids == list(range(len(ids)))
 
 
@@ -120,7 +120,7 @@ def test_random_texts_read_equally_by_columns_and_fields(rows: list[list[str]]) 
     """For random texts, the rows read as columns equal those read field by field."""
     text = "\n".join(",".join(["1", *row]) for row in rows)
     try:
-        found = by_columns(text, FORM)
+        table = by_columns(text, FORM)
     except IrregularText:
         return
     try:
@@ -128,4 +128,4 @@ def test_random_texts_read_equally_by_columns_and_fields(rows: list[list[str]]) 
     except (SqlppError, MalformedLine) as error:
         raise AssertionError(f"read as columns: {text!r}") from error
 
-    assert found.equals(expected), text
+    assert table.equals(expected), text

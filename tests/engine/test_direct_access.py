@@ -26,7 +26,7 @@ def test_keys_of_one_field_become_an_in_condition() -> None:
 
 def test_keys_of_several_fields_become_or_of_ands() -> None:
     """Several keys become an OR over the AND of each key's conditions."""
-    found = expression_of([[_is("a", 1), _is("b", 2)], [_is("a", 3), _is("b", 4)]])
+    expression = expression_of([[_is("a", 1), _is("b", 2)], [_is("a", 3), _is("b", 4)]])
 
     one, other = (
         {
@@ -36,7 +36,7 @@ def test_keys_of_several_fields_become_or_of_ands() -> None:
         }
         for a, b in ((1, 2), (3, 4))
     )
-    assert found == {"type": "or", "left": one, "right": other}
+    assert expression == {"type": "or", "left": one, "right": other}
 
 
 def test_filter_depth_grows_logarithmically_with_keys() -> None:
@@ -55,7 +55,7 @@ def test_each_comparison_has_icebergs_operator_name(by: str, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value, said",
+    "value, literal",
     [
         (Date(0), "1970-01-01"),
         (DateTime(1), "1970-01-01T00:00:00.001000+00:00"),
@@ -63,10 +63,14 @@ def test_each_comparison_has_icebergs_operator_name(by: str, word: str) -> None:
         ("", ""),
     ],
 )
-def test_values_are_spelled_as_by_iceberg(value: Value, said: object) -> None:
+def test_values_are_spelled_as_by_iceberg(value: Value, literal: object) -> None:
     """Values are spelled as by Iceberg, alone and in a set."""
-    assert expression_of([[_is("k", value)]]) == {"type": "eq", "term": "k", "value": said}
-    assert expression_of([[_is("k", (value, value), "in")]]) == {"type": "in", "term": "k", "values": [said, said]}
+    assert expression_of([[_is("k", value)]]) == {"type": "eq", "term": "k", "value": literal}
+    assert expression_of([[_is("k", (value, value), "in")]]) == {
+        "type": "in",
+        "term": "k",
+        "values": [literal, literal],
+    }
 
 
 def test_uuid_fields_are_not_compared() -> None:

@@ -35,17 +35,20 @@ def test_failure_reports_whether_statement_can_be_retried(error: Exception, expe
     """Statements that were not executed may be repeated, unexpected errors are the engine's failure, and all others the
     statement's.
     """
-    found = failure_of(error, "job")
+    failure = failure_of(error, "job")
 
-    assert (found.number, found.again, found.failed) == expected
-    assert found.unknown is isinstance(error, OutcomeUnknown)
+    assert (failure.number, failure.again, failure.failed) == expected
+    assert failure.unknown is isinstance(error, OutcomeUnknown)
 
 
 def test_full_disk_is_reported_with_retry_after() -> None:
     """A full disk is reported with a Retry-After time."""
-    found: JobFailure = failure_of(RuntimeError("No space left on device"), "job")
+    failure: JobFailure = failure_of(RuntimeError("No space left on device"), "job")
 
-    assert (found.retry_after_s, "No space is left on a disk that the engine writes to" in found.message) == (10, True)
+    assert (failure.retry_after_s, "No space is left on a disk that the engine writes to" in failure.message) == (
+        10,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,7 +70,7 @@ def test_silent_java_exit_is_reported_as_full_disk(
     monkeypatch: pytest.MonkeyPatch, blocks: int, files: int, free: int
 ) -> None:
     """If Java ends without a message, a full disk or a full inode table is reported as the cause."""
-    found = os.statvfs_result((4096, 4096, 1000, blocks, blocks, files, free, free, 0, 255))
-    monkeypatch.setattr(failures.os, "statvfs", lambda _path: found)
+    disk_status = os.statvfs_result((4096, 4096, 1000, blocks, blocks, files, free, free, 0, 255))
+    monkeypatch.setattr(failures.os, "statvfs", lambda _path: disk_status)
 
     assert str(start_error(RuntimeError("exited"), START)) == "no space is left on the disk of /scratch"

@@ -29,8 +29,8 @@ def test_geometries_become_shapes() -> None:
 
 def test_doubles_become_integers() -> None:
     """Doubles are truncated to integers, as in AsterixDB; NULL and strings are unchanged."""
-    given: Value = {"n": 150.11, "m": None, "at_": "2020-01-01", "of": {"n": -1.9}, "b": ("x",)}
-    assert converted("{n: bigint, m: tinyint?, at_: date, of: {n: integer}, b: [string] }", given) == {
+    values: Value = {"n": 150.11, "m": None, "at_": "2020-01-01", "of": {"n": -1.9}, "b": ("x",)}
+    assert converted("{n: bigint, m: tinyint?, at_: date, of: {n: integer}, b: [string] }", values) == {
         "n": 150, "m": None, "at_": "2020-01-01", "of": {"n": -1}, "b": ("x",),
     }  # fmt: skip
 

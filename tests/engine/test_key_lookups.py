@@ -77,8 +77,8 @@ def asking() -> EngineDataverse:
 
 def looked_up(asking: EngineDataverse, tables: Tables, text: str) -> list[object] | None:
     """Return the results of a query; None if it is left to Spark."""
-    found = look_up(asking.job(text, credential="secret"), tables, budget=Budget())
-    return None if found is None else [json.loads(line) for line in found]
+    lines = look_up(asking.job(text, credential="secret"), tables, budget=Budget())
+    return None if lines is None else [json.loads(line) for line in lines]
 
 
 def test_lookup_by_key_returns_object(asking: EngineDataverse, tables: Tables) -> None:
@@ -146,11 +146,11 @@ def test_query_error_is_raised_as_by_spark(asking: EngineDataverse, tables: Tabl
 
     job = asking.job("select value b from birds as b where b.id = 1", credential="x")
     budget = Budget(steps=-1, stop=stop)
-    found = look_up(job, tables, budget=budget)
+    lines = look_up(job, tables, budget=budget)
 
-    assert found is not None
+    assert lines is not None
     with pytest.raises(SqlppError):
-        list(found)
+        list(lines)
 
 
 def test_declared_fields_precede_open_fields(tables: Tables, asking: EngineDataverse) -> None:

@@ -183,20 +183,20 @@ def test_keys_stay_unique_under_concurrent_writers(nodes: list[Process]) -> None
         each.summary is not None and each.summary.operation is Operation.REPLACE for each in table.snapshots()
     )
     ids = Counter(row["id"] for row in rows)
-    became = Counter((word, told) for word, _, told in crowd.told.values())
-    inserted = Counter(shared for word, shared, told in crowd.told.values() if (word, told) == ("insert", "done"))
+    became = Counter((word, outcome) for word, _, outcome in crowd.told.values())
+    inserted = Counter(shared for word, shared, outcome in crowd.told.values() if (word, outcome) == ("insert", "done"))
     print(
         f"\n{SECONDS:g} s: {dict(became)}, engines killed {crowd.kills}, outsider refused {crowd.outsider}, rows {len(rows)}, compacted {compacted} times"
     )
     assert [key for key, count in ids.items() if count > 1] == []
-    for own, (_, shared, told) in crowd.told.items():
-        if told != "unknown":
-            assert (own in ids) == (told == "done"), (own, told)
-        if told == "done":
+    for own, (_, shared, outcome) in crowd.told.items():
+        if outcome != "unknown":
+            assert (own in ids) == (outcome == "done"), (own, outcome)
+        if outcome == "done":
             assert shared in ids
     assert [key for key, count in inserted.items() if count > 1] == []
     assert {row["maker"] for row in rows} <= {
-        own for own, (_, _, told) in crowd.told.items() if told in ("done", "unknown")
+        own for own, (_, _, outcome) in crowd.told.items() if outcome in ("done", "unknown")
     }
     assert crowd.strange == []
     assert became["upsert", "done"]

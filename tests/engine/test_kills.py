@@ -67,15 +67,15 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield running
 
 
-def told(rig: Rig, statement: str) -> Told:
+def send_statement(rig: Rig, statement: str) -> Told:
     """Send a statement to the running node."""
     return answer_of(rig.node.uri, rig.node.token, statement)
 
 
-def made(rig: Rig) -> str:
+def create_dataset(rig: Rig) -> str:
     """Create a dataset, and start an engine."""
     name = f"d_{rig.tag()}"
-    assert told(rig, MADE % name)[0] == 200
+    assert send_statement(rig, MADE % name)[0] == 200
     assert rows(rig, name) == []
     return name
 
@@ -83,18 +83,18 @@ def made(rig: Rig) -> str:
 def rows(rig: Rig, name: str) -> object:
     """Return the objects of a dataset. The query is repeated while it hits an engine that was just killed."""
     text = f"select value d from {name} as d order by d.id"
-    status, body = told(rig, text)
+    status, body = send_statement(rig, text)
     while ENDED in str(body):
-        status, body = told(rig, text)
+        status, body = send_statement(rig, text)
     assert status == 200, body
     return body["results"]
 
 
-def begun(rig: Rig, pool: ThreadPoolExecutor, *, statement: str, commit: int = 1) -> Future[Told]:
+def start_statement(rig: Rig, pool: ThreadPoolExecutor, *, statement: str, commit: int = 1) -> Future[Told]:
     """Send a statement, and stop the node after the given commit has written its metadata file."""
     rig.reconnect()  # the node closes connections that were idle while an engine started
     rig.arm("file-written", count=commit, stop=True)
-    answer = pool.submit(told, rig, statement)
+    answer = pool.submit(send_statement, rig, statement)
     paused(rig, answer)
     return answer
 
@@ -129,14 +129,14 @@ def test_server_killed_in_commit_keeps_store_consistent(rig: Rig, statement: str
     """After a restart the statement was executed completely or not at all, the store is consistent, and the statement
     can be repeated.
     """
-    name = made(rig)
+    name = create_dataset(rig)
     before, after = CHANGES[statement]
     if before:
-        assert told(rig, f"insert into {name} ({before})")[0] == 200
+        assert send_statement(rig, f"insert into {name} ({before})")[0] == 200
     whole = text(statement, name, rig=rig)
 
     with ThreadPoolExecutor(1) as pool:
-        answer = begun(rig, pool, statement=whole)
+        answer = start_statement(rig, pool, statement=whole)
         if point == "file-written":
             rig.node.kill()
         else:
@@ -148,12 +148,12 @@ def test_server_killed_in_commit_keeps_store_consistent(rig: Rig, statement: str
     rig.start()
 
     assert complaints(rig.database) == []
-    found = rows(rig, name)
-    assert found in (before, after)
+    stored_objects = rows(rig, name)
+    assert stored_objects in (before, after)
     if point == "after-commit":
-        assert found == after
-    status, body = told(rig, whole)
-    refused = found == after and statement in (INSERT, LOAD)
+        assert stored_objects == after
+    status, body = send_statement(rig, whole)
+    refused = stored_objects == after and statement in (INSERT, LOAD)
     assert (status, "duplicate keys into" in str(body)) == ((400, True) if refused else (200, False)), body
     assert rows(rig, name) == after
 
@@ -163,13 +163,13 @@ def test_killed_create_dataset_as_query_creates_no_dataset(rig: Rig, point: str)
     """If the server is killed in the commit of the objects, no dataset has the name, a task drops the rest, and the
     statement can be repeated.
     """
-    name = made(rig)
-    assert told(rig, INSERT % name)[0] == 200
+    name = create_dataset(rig)
+    assert send_statement(rig, INSERT % name)[0] == 200
     whole = f"create dataset {name}_all(Entry) primary key id as select value d from {name} as d"
     names = f"select value d.DatasetName from Metadata.`Dataset` as d where d.DatasetName like '{name}_all%'"
 
     with ThreadPoolExecutor(1) as pool:
-        answer = begun(rig, pool, statement=whole, commit=2)  # the first one creates the table
+        answer = start_statement(rig, pool, statement=whole, commit=2)  # the first one creates the table
         if point == "file-written":
             rig.node.kill()
         else:
@@ -181,16 +181,16 @@ def test_killed_create_dataset_as_query_creates_no_dataset(rig: Rig, point: str)
     rig.start()
 
     assert complaints(rig.database) == []
-    left = told(rig, names)[1]["results"]
+    left = send_statement(rig, names)[1]["results"]
     assert isinstance(left, list)
     assert len(left) == 1
     assert left[0].startswith(f"{name}_all_unfinished_")
     rig.sql("UPDATE task SET due_at = 0 WHERE kind = 'drop-unfinished-dataset'")
     until = time.monotonic() + SLOW_S
-    while told(rig, names)[1]["results"]:
+    while send_statement(rig, names)[1]["results"]:
         assert time.monotonic() < until, rig.rows("SELECT error FROM task WHERE kind = 'drop-unfinished-dataset'")
         time.sleep(0.2)
-    assert told(rig, whole)[0] == 200
+    assert send_statement(rig, whole)[0] == 200
     assert rows(rig, f"{name}_all") == BOTH
     assert complaints(rig.database) == []
 
@@ -198,8 +198,8 @@ def test_killed_create_dataset_as_query_creates_no_dataset(rig: Rig, point: str)
 @pytest.mark.parametrize("point", EXPORT_POINTS if FULL else [EXPORT_POINTS[1]])
 def test_export_of_killed_server_is_complete_or_absent(rig: Rig, point: str) -> None:
     """The directory of COPY TO has all files or does not exist. In the second case the statement can be repeated."""
-    name = made(rig)
-    assert told(rig, INSERT % name)[0] == 200
+    name = create_dataset(rig)
+    assert send_statement(rig, INSERT % name)[0] == 200
     target = rig.directory / "exports" / name
     path = f'path ("localhost://{target}", to_string(n)) over (partition by d.id as n)'
     whole = f'copy {name} as d to localfs {path} with {{"format": "json"}}'
@@ -207,13 +207,13 @@ def test_export_of_killed_server_is_complete_or_absent(rig: Rig, point: str) -> 
     rig.arm(point, count=2 if point == EXPORT_POINTS[0] else 1)
 
     with suppress(OSError):
-        assert told(rig, whole)[0] != 200
+        assert send_statement(rig, whole)[0] != 200
     rig.node.wait_killed()
     rig.start()
 
     assert complaints(rig.database) == []
     assert exported(target) == (BOTH if point == EXPORT_POINTS[2] else None)
-    status, body = told(rig, whole)
+    status, body = send_statement(rig, whole)
     assert (status, "non-empty directory" in str(body)) == (
         (400, True) if point == EXPORT_POINTS[2] else (200, False)
     ), body
@@ -232,10 +232,10 @@ def test_commit_completes_after_engine_is_killed(rig: Rig, returning: str) -> No
     """The commit proceeds without the engine, and the caller learns that the statement was executed, but gets no
     results.
     """
-    name = made(rig)
+    name = create_dataset(rig)
 
     with ThreadPoolExecutor(1) as pool:
-        answer = begun(rig, pool, statement=INSERT % name + returning)
+        answer = start_statement(rig, pool, statement=INSERT % name + returning)
         engines = [
             each
             for each in psutil.Process(rig.node.running.pid).children()
@@ -260,12 +260,12 @@ def test_killed_compaction_loses_no_row(rig: Rig, dies: str) -> None:
     """If engine or server is killed during the commit of a compaction, every row exists once, and finally there are few
     files.
     """
-    name = made(rig)
+    name = create_dataset(rig)
     for number in range(FEW):
-        assert told(rig, f"insert into {name} ({{'id': {number}}})")[0] == 200
+        assert send_statement(rig, f"insert into {name} ({{'id': {number}}})")[0] == 200
     rig.arm("file-written", count=2, stop=True)  # the first commit is the statement's own
 
-    status, body = told(rig, f"insert into {name} ({{'id': {FEW}}})")
+    status, body = send_statement(rig, f"insert into {name} ({{'id': {FEW}}})")
     paused(rig)
     if dies == "engine":
         for each in psutil.Process(rig.node.running.pid).children():
@@ -276,15 +276,15 @@ def test_killed_compaction_loses_no_row(rig: Rig, dies: str) -> None:
         rig.node.kill()
         rig.sql("UPDATE task SET leased_until = 0 WHERE kind = 'compact-dataset'")  # as if its lease had expired
         rig.start()
-    found = rows(rig, name)
+    stored_objects = rows(rig, name)
     until = time.monotonic() + SLOW_S
     while rig.rows("SELECT 1 FROM task WHERE kind = 'compact-dataset'"):
         assert time.monotonic() < until, rig.rows("SELECT error, result FROM task WHERE kind = 'compact-dataset'")
         time.sleep(0.2)
 
     assert (status, body.get("errors")) == (200, None)
-    assert found == [{"id": number} for number in range(FEW + 1)]
-    assert rows(rig, name) == found
+    assert stored_objects == [{"id": number} for number in range(FEW + 1)]
+    assert rows(rig, name) == stored_objects
     with closing(Wire(rig.node.uri, user="admin")) as wire:  # the rig's own connection was idle for long
         table = wire.ask("GET", f"/iceberg/v1/lake.main/namespaces/Default/tables/{name}").body["metadata"]
     current = next(one for one in table["snapshots"] if one["snapshot-id"] == table["current-snapshot-id"])  # type: ignore[index]

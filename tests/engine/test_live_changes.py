@@ -69,14 +69,14 @@ def test_update_changes_arrays(server: LiveServer) -> None:
         "insert into orders2 ([{'id': 1, 'items': [{'n': 1}, {'n': 2}], 'tags': ['a', 'b']}, {'id': 2}])",
     )
 
-    told = rows(
+    returned_rows = rows(
         server,
         "update orders2 as o (insert into o.items at 0 ([{'n': 0}])) (update o.items as i set i.n = i.n + 1 where i.n > 0)"
         " (delete from o.tags at p where p = -1) where o.id = 1 returning o",
     )
 
-    wanted = {"id": 1, "items": [{"n": 0}, {"n": 2}, {"n": 3}], "tags": ["a"]}
-    assert told == [wanted]
-    assert rows(server, "select value o from orders2 o order by o.id") == [wanted, {"id": 2}]
+    expected = {"id": 1, "items": [{"n": 0}, {"n": 2}, {"n": 3}], "tags": ["a"]}
+    assert returned_rows == [expected]
+    assert rows(server, "select value o from orders2 o order by o.id") == [expected, {"id": 2}]
     status, body = answer_of(server.uri, server.token, "update orders2 as o set o = {'id': 3} where o.id = 1")
     assert (status, "ASX0037" in str(body)) == (400, True)

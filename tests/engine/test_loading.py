@@ -90,9 +90,9 @@ def test_delimited_text_is_read_as_the_declared_types(tmp_path: Path) -> None:
     written(tmp_path, "nothing", ".hidden")
 
     checker = ObjectChecker(FORM, from_file=True)
-    found = check_objects(checker, loaded(tmp_path, "csv", header="true"), replaces=False)
+    objects = check_objects(checker, loaded(tmp_path, "csv", header="true"), replaces=False)
 
-    assert found == [{"id": 1, "name": "a,b", "born": Date(1)}, {"id": 2, "name": ""}, {"id": 3, "name": "x"}]
+    assert objects == [{"id": 1, "name": "a,b", "born": Date(1)}, {"id": 2, "name": ""}, {"id": 3, "name": "x"}]
     assert loaded(written(tmp_path, "1|x", "c"), "delimited-text", delimiter="|") == [{"id": "1", "name": "x"}]
 
 
@@ -193,7 +193,7 @@ def test_parquet_rows_have_column_types(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, format_, options, told",
+    "text, format_, options, message",
     [
         ('{"id":1}\n{"id":', "json", {}, "ASX3021.*a.txt: the record that begins in line 2"),
         ("{ 'id': unknown_function() }", "adm", {}, "ASX3021.*line 1"),
@@ -213,10 +213,10 @@ def test_parquet_rows_have_column_types(tmp_path: Path) -> None:
     ],
 )
 def test_error_for_invalid_file_names_file_and_line(
-    tmp_path: Path, text: str, format_: str, options: dict[str, str], told: str
+    tmp_path: Path, text: str, format_: str, options: dict[str, str], message: str
 ) -> None:
     """The error for an invalid file names the file and the line, and no object is returned."""
-    with pytest.raises(SqlppError, match=told):
+    with pytest.raises(SqlppError, match=message):
         loaded(written(tmp_path, text), format_, **options)
 
 

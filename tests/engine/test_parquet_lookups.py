@@ -55,7 +55,7 @@ def key(value: Value, path: str = "id", operator: str = "=") -> list[Condition]:
     return [Condition((path,), operator, value)]  # type: ignore[arg-type]
 
 
-def found(
+def find_rows(
     files: list[FileWithDeletes], *keys: list[Condition], schema: dict[str, Any] = SCHEMA, most: int | None = None
 ) -> list[tuple[int, dict[str, Any]]]:
     """Return the rows, with their positions."""
@@ -68,11 +68,11 @@ def test_row_position_counts_preceding_row_groups(tmp_path: Path) -> None:
     """The position of a row includes the rows of preceding row groups."""
     file = numbers(tmp_path / "a.parquet")
 
-    assert found([file], key(Integer(9))) == [(9, {"id": 9, "name": "n9"})]
-    assert [at for at, _ in found([file], key(0), key(4), key(11))] == [0, 4]
-    assert [at for at, _ in found([file], key((3, 8), operator="in"))] == [3, 8]
-    assert [at for at, _ in found([file], [*key(2, operator=">="), *key("n3", "name")])] == [3]
-    assert [at for at, _ in found([file], key(7, operator=">"))] == [8, 9]
+    assert find_rows([file], key(Integer(9))) == [(9, {"id": 9, "name": "n9"})]
+    assert [at for at, _ in find_rows([file], key(0), key(4), key(11))] == [0, 4]
+    assert [at for at, _ in find_rows([file], key((3, 8), operator="in"))] == [3, 8]
+    assert [at for at, _ in find_rows([file], [*key(2, operator=">="), *key("n3", "name")])] == [3]
+    assert [at for at, _ in find_rows([file], key(7, operator=">"))] == [8, 9]
 
 
 def test_lookup_reads_only_row_group_of_key(tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_deleted_rows_are_not_returned(tmp_path: Path) -> None:
     )
     keys = (key(0), key(3), key(9))
 
-    assert [at for at, _ in found([one._replace(deletes=deletes)], *keys)] == [0]
-    assert [at for at, _ in found([two._replace(deletes=deletes[:1])], *keys)] == [3, 9]
+    assert [at for at, _ in find_rows([one._replace(deletes=deletes)], *keys)] == [0]
+    assert [at for at, _ in find_rows([two._replace(deletes=deletes[:1])], *keys)] == [3, 9]
 
 
 def test_more_matches_than_limit_return_none(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_more_matches_than_limit_return_none(tmp_path: Path) -> None:
     file = numbers(tmp_path / "a.parquet")
 
     assert read_rows([file], SCHEMA, keys=[key(0, operator=">=")], most=9, cache=FileCache()) is None
-    assert len(found([file], key(0, operator=">="), most=10)) == 10
+    assert len(find_rows([file], key(0, operator=">="), most=10)) == 10
 
 
 def test_values_of_each_type_are_read_and_compared(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_values_of_each_type_are_read_and_compared(tmp_path: Path) -> None:
     file = written(tmp_path / "a.parquet", columns)
 
     for name, (_, _, value, plain) in values.items():
-        (one,) = found([file], key(value, name), schema=schema)
+        (one,) = find_rows([file], key(value, name), schema=schema)
         assert one[1][name] == plain
-        assert [at for at, _ in found([file], key((value,), name, "in"), schema=schema)] == [0]
+        assert [at for at, _ in find_rows([file], key((value,), name, "in"), schema=schema)] == [0]
 
 
 def test_columns_are_matched_by_field_id(tmp_path: Path) -> None:
@@ -136,9 +136,9 @@ def test_columns_are_matched_by_field_id(tmp_path: Path) -> None:
     file = numbers(tmp_path / "a.parquet")
     schema = {"fields": [{"id": 1, "name": "key", "type": "long"}, {"id": 3, "name": "name", "type": "string"}]}
 
-    assert found([file], key(1, "key"), schema=schema) == [(1, {"key": 1, "name": None})]
+    assert find_rows([file], key(1, "key"), schema=schema) == [(1, {"key": 1, "name": None})]
     with pytest.raises(UnsupportedFile):
-        found([file], key("x", "name"), schema=schema)
+        find_rows([file], key("x", "name"), schema=schema)
 
 
 def test_records_and_arrays_with_equal_parts_are_read(tmp_path: Path) -> None:
@@ -151,9 +151,9 @@ def test_records_and_arrays_with_equal_parts_are_read(tmp_path: Path) -> None:
         part = {"id": 4, "name": name, "type": "long"}
         return {"fields": [SCHEMA["fields"][0], {"id": 2, "name": "r", "type": {"type": "struct", "fields": [part]}}]}
 
-    assert found([file], key(1), schema=schema("x")) == [(0, {"id": 1, "r": {"x": 5}})]
+    assert find_rows([file], key(1), schema=schema("x")) == [(0, {"id": 1, "r": {"x": 5}})]
     with pytest.raises(UnsupportedFile):
-        found([file], key(1), schema=schema("y"))
+        find_rows([file], key(1), schema=schema("y"))
 
 
 @pytest.mark.parametrize("type_", ["decimal(3, 1)", "time", {"type": "map"}, {"type": "list", "element": "date"}])
@@ -163,7 +163,7 @@ def test_unsupported_column_types_are_delegated_to_other_reader(tmp_path: Path, 
     schema = {"fields": [SCHEMA["fields"][0], {"id": 2, "name": "name", "type": type_}]}
 
     with pytest.raises(UnsupportedFile):
-        found([file], key(1), schema=schema)
+        find_rows([file], key(1), schema=schema)
 
 
 def test_unsupported_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,11 +172,11 @@ def test_unsupported_files_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "text.parquet").write_text("x")
     for name in ("plain", "text", "missing"):
         with pytest.raises(UnsupportedFile):
-            found([FileWithDeletes(str(tmp_path / f"{name}.parquet"), "")], key(1))
+            find_rows([FileWithDeletes(str(tmp_path / f"{name}.parquet"), "")], key(1))
     file = numbers(tmp_path / "a.parquet")
     monkeypatch.setattr(parquet_lookups.ReadAllowance.__init__, "__defaults__", (10,))
     with pytest.raises(UnsupportedFile, match="read budget"):
-        found([file], key(1))
+        find_rows([file], key(1))
 
 
 def test_cache_evicts_least_recently_used_columns(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ def test_columns_have_the_ids_of_the_table(tmp_path: Path) -> None:
     path = tmp_path / "data" / "a.parquet"
     write_rows(ROWS.cast(with_field_ids(ROWS.schema, FIELDS)), path)
 
-    found = pq.read_schema(path)
-    assert [(field.name, field.nullable, field.metadata[b"PARQUET:field_id"]) for field in found] == [
+    schema = pq.read_schema(path)
+    assert [(field.name, field.nullable, field.metadata[b"PARQUET:field_id"]) for field in schema] == [
         ("id", False, b"1"), ("s", True, b"2"),
     ]  # fmt: skip
     assert pq.read_table(path).to_pylist() == ROWS.to_pylist()

@@ -50,21 +50,21 @@ def test_result_batches_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch, si
         "run_job",
         lambda *_, **_more: ("€" * (size // 3) + "x" * (size % 3) for _ in range(2 * lines + 1)),
     )
-    begun: Future[StatementSessions] = Future()
-    begun.set_result(cast("Any", Open()))
+    session_future: Future[StatementSessions] = Future()
+    session_future.set_result(cast("Any", Open()))
     ours, theirs = socket.socketpair()
-    served = module._JobConnection(theirs, begun, places=threading.Semaphore(1))
+    served = module._JobConnection(theirs, session_future, places=threading.Semaphore(1))
     thread = threading.Thread(target=served.run)
     thread.start()
     ours.sendall(wire.encode_frame(wire.JOB, encode(JOB)))
-    found = []
+    line_counts = []
     while (frame := wire.receive(ours))[0] == wire.ROWS:
-        found.append(frame[1].count(b"\n"))
+        line_counts.append(frame[1].count(b"\n"))
     thread.join(60)
     ours.close()
 
     assert frame[0] == wire.DONE
-    assert found == [lines, lines, 1]
+    assert line_counts == [lines, lines, 1]
 
 
 LASTING = RuntimeError("java.lang.ExceptionInInitializerError: Cannot unpack libzstd-jni: No space left on device")
@@ -90,10 +90,10 @@ def test_engine_ends_after_class_loading_error(monkeypatch: pytest.MonkeyPatch, 
         raise error
 
     monkeypatch.setattr(statements, "run_job", fail)
-    begun: Future[StatementSessions] = Future()
-    begun.set_result(cast("Any", Open()))
+    session_future: Future[StatementSessions] = Future()
+    session_future.set_result(cast("Any", Open()))
     ours, theirs = socket.socketpair()
-    served = module._JobConnection(theirs, begun, places=threading.Semaphore(1))
+    served = module._JobConnection(theirs, session_future, places=threading.Semaphore(1))
     thread = threading.Thread(target=served.run)
     thread.start()
     ours.sendall(wire.encode_frame(wire.JOB, encode(JOB)))

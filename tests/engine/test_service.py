@@ -75,7 +75,7 @@ spark.stop()
 """
 
 
-def said(python: Path, script: str, server: LiveServer) -> object:
+def run_script(python: Path, script: str, server: LiveServer) -> object:
     """Return the last line that another engine's or client's program prints, parsed as JSON."""
     done = subprocess.run(
         [python, "-c", script, server.uri, server.token], check=True, stdout=subprocess.PIPE, text=True
@@ -116,8 +116,8 @@ def rows(server: LiveServer, statement: str, **parameters: str) -> list[Any]:
     status, answer = ask(server, statement, **parameters)
     assert status == 200, answer
     assert "errors" not in answer, answer
-    found: list[Any] = answer.get("results", [])
-    return found
+    results: list[Any] = answer.get("results", [])
+    return results
 
 
 def test_first_statements_are_readable_by_other_clients(server: LiveServer) -> None:
@@ -130,16 +130,16 @@ def test_first_statements_are_readable_by_other_clients(server: LiveServer) -> N
         space: sorted(catalog.load_table(("sales", space, "orders")).scan().to_arrow().column("oid").to_pylist())
         for space in ("east", "west")
     }
-    listed = said(gravitino(), GRAVITINO, server)
-    sql = said(Path(sys.executable), SPARK, server)
+    listed = run_script(gravitino(), GRAVITINO, server)
+    sql = run_script(Path(sys.executable), SPARK, server)
 
     assert fetched == [[TEA], [TEA], [TEA], [{"e": TEA, "w": INK}]]
     assert read == {"east": [100], "west": [100, 101]}
     assert listed == [["orders"], ["oid", "_open"]]
     assert sql == [["100", '{"what":"ink"}'], ["101", "None"]]
     with attached(server) as duck:
-        found = duck.sql('SELECT oid, _open FROM lake."sales.west".orders ORDER BY oid').fetchall()
-    assert found == [(100, '{"what":"ink"}'), (101, None)]
+        table_rows = duck.sql('SELECT oid, _open FROM lake."sales.west".orders ORDER BY oid').fetchall()
+    assert table_rows == [(100, '{"what":"ink"}'), (101, None)]
 
 
 def test_deferred_result_of_engine_is_stored(server: LiveServer) -> None:
@@ -190,14 +190,14 @@ def test_insert_upsert_delete_and_returning_work(server: LiveServer) -> None:
     """
     ask(server, "use sales.east; create dataset Copies(Sale) primary key id")
 
-    told = rows(
+    returned_ids = rows(
         server, "use sales.east; insert into Copies as c (select value o from Orders o where o.id < 3) returning c.id"
     )
     status, refused = ask(server, "insert into sales.east.Copies ([{'id': 9}, {'id': 2}])")
     rows(server, "upsert into sales.east.Copies ([{'id': 2, 'customer': 'Eve'}, {'id': 4}])")
     rows(server, "delete from sales.east.Copies c where c.id = 1")
 
-    assert sorted(told) == [1, 2]
+    assert sorted(returned_ids) == [1, 2]
     assert status == 400
     assert "HYR0033: Inserting duplicate keys into the primary storage" in refused["errors"][0]["msg"]
     assert rows(server, "select value c from sales.east.Copies c order by c.id") == [
@@ -209,22 +209,22 @@ def test_insert_upsert_delete_and_returning_work(server: LiveServer) -> None:
 def test_aggregates_over_foreign_tables_equal_their_engines(server: LiveServer) -> None:
     """Totals and means over narrow columns of a table that another engine wrote equal those of that engine."""
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
-    held = pa.table(
+    narrow_table = pa.table(
         {
             "n": pa.array([2_000_000_000, 2_000_000_000, None], pa.int32()),
             "f": pa.array([16_777_216.0, 1.0, 0.25], pa.float32()),
         }
     )
-    catalog.create_table(("sales", "east", "narrow"), schema=held.schema).append(held)
+    catalog.create_table(("sales", "east", "narrow"), schema=narrow_table.schema).append(narrow_table)
 
-    (found,) = rows(
+    (aggregates,) = rows(
         server, "select sum(t.n) as n, sum(t.f) as f, avg(t.n) as a, avg(t.f) as g from sales.east.narrow t"
     )
     windows = rows(server, "select value sum(t.n) over () from sales.east.narrow t")
     with attached(server) as duck:
         totals = duck.sql('SELECT sum(n), sum(f), avg(n), avg(f) FROM lake."sales.east".narrow').fetchone()
 
-    assert tuple(found.values()) == totals == (4_000_000_000, 16_777_217.25, 2e9, 16_777_217.25 / 3)
+    assert tuple(aggregates.values()) == totals == (4_000_000_000, 16_777_217.25, 2e9, 16_777_217.25 / 3)
     assert windows == [4_000_000_000] * 3
 
 
@@ -282,10 +282,10 @@ def test_pyiceberg_reads_dataset_and_client_lists_it(server: LiveServer) -> None
     """PyIceberg reads the rows, and the client lists the table."""
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
 
-    found = catalog.load_table(("sales", "east", "Orders")).scan().to_arrow().to_pylist()
+    objects = catalog.load_table(("sales", "east", "Orders")).scan().to_arrow().to_pylist()
 
-    assert sorted(row["id"] for row in found) == [1, 2, 3]
-    (first,) = (row for row in found if row["id"] == 1)
+    assert sorted(row["id"] for row in objects) == [1, 2, 3]
+    (first,) = (row for row in objects if row["id"] == 1)
     assert first["items"] == [{"sku": "a", "n": 2, "_open": None}, {"sku": "b", "n": 1, "_open": None}]
     assert first["_open"] == '{"note":"first"}'
     with Client(server.uri, token=server.token) as client:

@@ -57,11 +57,11 @@ def test_row_round_trip() -> None:
 
 def test_values_in_java_spelling_are_decoded() -> None:
     """The shortest text of a float, NaN, and timestamps without a fraction, as Java writes them, are decoded."""
-    found = decoded('{"1": 1, "3": "2020-01-02T03:04:05+00:00", "4": "NaN", "5": 1.1}', SCHEMA)
+    values = decoded('{"1": 1, "3": "2020-01-02T03:04:05+00:00", "4": "NaN", "5": 1.1}', SCHEMA)
 
-    assert str(found["x"]) == "nan"
-    assert found["f"] == 1.100000023841858
-    assert found["seen"] == 1577934245000000
+    assert str(values["x"]) == "nan"
+    assert values["f"] == 1.100000023841858
+    assert values["seen"] == 1577934245000000
 
 
 @pytest.mark.parametrize("row", [{"x": float("nan")}, {"f": float("inf")}, {"day": 5_000_000}, {"seen": 1 << 62}])

@@ -140,10 +140,10 @@ def test_files_with_generated_keys_are_appended(asking: EngineDataverse, do: Do)
         expected += len(lines)
         summary = last_summary(asking, "generated")
         assert (summary["operation"], summary["added-records"]) == ("append", str(len(lines)))
-    given = '{"id": "5c848e5c-6b6a-498f-8452-8847a2957421", "name": "%s"}'
-    run("copy", [*large, given % "a"])
-    run("copy", [*large, given % "b", given % "c"])
-    run("copy", [given % "d"])
+    object_text = '{"id": "5c848e5c-6b6a-498f-8452-8847a2957421", "name": "%s"}'
+    run("copy", [*large, object_text % "a"])
+    run("copy", [*large, object_text % "b", object_text % "c"])
+    run("copy", [object_text % "d"])
     assert do(asking.query("select value t.name from generated t where t.name != " + repr(padding))) == ["d"]
     assert do(asking.query("select value count(*) from generated t")) == [expected + 2 * len(large) + 1]
 
@@ -155,10 +155,10 @@ def test_date_parts_of_strings_match_evaluator(asking: EngineDataverse, do: Do, 
     asking.make(name, "{ id: bigint, t: string }", "id")
     do(asking.insert(name, str([{"id": at, "t": text} for at, text in enumerate(TEXTS)]).replace("\\xa0", "\u00a0")))
 
-    found = do(
+    date_parts = do(
         asking.query(
             f"select get_{part}(t.t) as p, count(*) as c from {name} t group by get_{part}(t.t), t.id order by t.id"
         )
     )
 
-    assert [one["p"] for one in found] == [FUNCTIONS[f"get_{part}"].run(text) for text in TEXTS]
+    assert [one["p"] for one in date_parts] == [FUNCTIONS[f"get_{part}"].run(text) for text in TEXTS]

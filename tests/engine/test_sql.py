@@ -19,8 +19,8 @@ from tests.sqlpp.relations.test_rewriting import CARRIED
 
 
 def _text(query: str) -> tuple[str, dict[str, str]]:
-    found = rewritten(query)
-    return statement_of(found.relation, found.layout, sources=lambda read: f"`{read.name}`")
+    translation = rewritten(query)
+    return statement_of(translation.relation, translation.layout, sources=lambda read: f"`{read.name}`")
 
 
 def test_user_strings_are_parameters() -> None:
@@ -39,19 +39,21 @@ def test_user_strings_are_parameters() -> None:
 def test_names_are_quoted() -> None:
     """A back quote in a column's name is escaped."""
     read = DatasetRead(("d",), "t", ((1, "a`b"),))
-    found = rewritten("select value o.id from orders o")
+    translation = rewritten("select value o.id from orders o")
 
-    text, _ = statement_of(read, found.layout, sources=lambda one: one.name)
+    text, _ = statement_of(read, translation.layout, sources=lambda one: one.name)
 
     assert "`a``b` AS c1" in text
 
 
 def test_coalesce_and_repartition_hints_are_rendered() -> None:
     """The COALESCE hint reads a dataset in a few tasks; with REPARTITION its rows are distributed over many."""
-    found = rewritten("select value o.id from orders o")
+    translation = rewritten("select value o.id from orders o")
 
     def text(*, is_spread: bool) -> str:
-        return statement_of(found.relation, found.layout, sources=lambda one: one.name, parts=3, is_spread=is_spread)[0]
+        return statement_of(
+            translation.relation, translation.layout, sources=lambda one: one.name, parts=3, is_spread=is_spread
+        )[0]
 
     assert "/*+ COALESCE(3) */" in text(is_spread=False)
     assert "/*+ REPARTITION(3) */" in text(is_spread=True)
@@ -78,8 +80,8 @@ def test_every_operation_is_rendered(query: str) -> None:
     text, parameters = _text(query)
 
     assert text.count("(") == text.count(")")
-    made = set(re.findall(r"(?:AS|,) (c\d+)\b", text)) | set(re.findall(r"(c\d+) ->", text))
-    assert set(re.findall(r"\bc\d+\b", text)) <= made
+    defined_names = set(re.findall(r"(?:AS|,) (c\d+)\b", text)) | set(re.findall(r"(c\d+) ->", text))
+    assert set(re.findall(r"\bc\d+\b", text)) <= defined_names
     assert set(re.findall(r":(p\d+)\b", text)) == set(parameters)
 
 
@@ -87,23 +89,25 @@ def test_sql_and_model_support_same_operations() -> None:
     """The operations that are rendered as SQL are those of the Python model, apart from a few such as time-of-day
     functions.
     """
-    apart = {"if", "exists", "get_hour", "get_minute", "get_second"}
+    excluded_names = {"if", "exists", "get_hour", "get_minute", "get_second"}
 
-    assert set(_CALLS) - apart == {*_LENIENT, *_STRICT} - apart
+    assert set(_CALLS) - excluded_names == {*_LENIENT, *_STRICT} - excluded_names
 
 
 def test_extreme_numbers_are_rendered_exactly() -> None:
     """The extreme numbers of each type are rendered exactly."""
-    found = rewritten("select value o.id from orders o")
-    told = [
+    translation = rewritten("select value o.id from orders o")
+    literals = [
         LiteralTerm(-(1 << 63), "bigint"),
         LiteralTerm(float("-inf"), "double"),
         LiteralTerm(1e300, "double"),
         LiteralTerm(None, "date"),
     ]
 
-    layout = found.layout._replace(columns=((CallTerm("coalesce", tuple(told)), found.layout.columns[0][1]),))
-    text, _ = statement_of(found.relation, layout, sources=lambda read: read.name)
+    layout = translation.layout._replace(
+        columns=((CallTerm("coalesce", tuple(literals)), translation.layout.columns[0][1]),)
+    )
+    text, _ = statement_of(translation.relation, layout, sources=lambda read: read.name)
 
     assert "CAST(-9223372036854775808 AS BIGINT), CAST('-Infinity' AS DOUBLE), (1e+300D), CAST(NULL AS DATE)" in text
 

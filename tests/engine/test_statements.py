@@ -45,8 +45,8 @@ def people(asking: EngineDataverse, do: Do) -> list[object]:
     """A dataset of five objects; as JSON, in the order of their keys."""
     asking.make("people", TYPE, "id")
     do(asking.insert("people", PEOPLE))
-    found: list[object] = do(asking.query("select value p from people p order by p.id"))
-    return found
+    objects: list[object] = do(asking.query("select value p from people p order by p.id"))
+    return objects
 
 
 def test_inserted_objects_are_read_unchanged(people: list[object]) -> None:
@@ -110,11 +110,11 @@ def test_spark_and_evaluator_order_fields_alike(
     values.
     """
     job = asking.job(text)
-    (found,) = do(asking.run(structs.replace(job, ordered_fields=False)))
+    (fields,) = do(asking.run(structs.replace(job, ordered_fields=False)))
     (ordered,) = do(asking.run(job))
 
-    assert list(found) == names.split()
-    assert found == ordered
+    assert list(fields) == names.split()
+    assert fields == ordered
 
 
 @pytest.mark.parametrize("text", QUERIES)
@@ -127,13 +127,13 @@ def test_spark_and_evaluator_return_same_results(
     shape = object_shaper(storage_form_of_record(type_of(TYPE), (("id",),)))
     objects = [shape(one) for one in source]  # type: ignore[union-attr]
 
-    found = do(asking.run(job))
+    spark_results = do(asking.run(job))
 
     bound = asking.bound(text)
-    wanted = [json.loads(json_text(value)) for value in results(bound, lambda *_: objects)]
-    assert sorted(found, key=str) == sorted(wanted, key=str)
+    expected = [json.loads(json_text(value)) for value in results(bound, lambda *_: objects)]
+    assert sorted(spark_results, key=str) == sorted(expected, key=str)
     if "order by" in text:
-        assert found == wanted
+        assert spark_results == expected
 
 
 RANDOM = int(os.environ.get("LIMNOS_TEST_SPARK_QUERIES", "15"))
@@ -146,27 +146,27 @@ def test_random_queries_on_spark_match_evaluator(asking: EngineDataverse, do: Do
     for name, type_ in (("orders", relation_queries.ORDERS), ("people", relation_queries.PEOPLE)):
         asking.make(f"random_{name}", type_, "id")
         do(asking.insert(f"random_{name}", relation_queries.HELD[name]))
-    queries, told, left = Queries(41), [], RANDOM
+    queries, failures, left = Queries(41), [], RANDOM
 
     while left:
         text = queries.query()
         try:
             relation_queries.rewritten(text)
-            wanted = relation_queries.by_evaluator(text)
+            expected = relation_queries.by_evaluator(text)
         except (UntranslatableExpression, SqlppError):
             continue
         left -= 1
         try:
-            found = do(asking.query(re.sub(r"\b(from|join|,) (orders|people) ", r"\1 random_\2 ", text)))
+            spark_results = do(asking.query(re.sub(r"\b(from|join|,) (orders|people) ", r"\1 random_\2 ", text)))
         except SqlppError as error:
-            told.append(f"{text}: {error}")
+            failures.append(f"{text}: {error}")
             continue
         if not relation_queries.same(
-            map(json.dumps, found), wanted, ordered="order by" in text and "over (" not in text
+            map(json.dumps, spark_results), expected, ordered="order by" in text and "over (" not in text
         ):
-            told.append(text)
+            failures.append(text)
 
-    assert told == []
+    assert failures == []
 
 
 def test_evaluator_filters_if_spark_planner_fails(asking: EngineDataverse, do: Do) -> None:
@@ -177,9 +177,9 @@ def test_evaluator_filters_if_spark_planner_fails(asking: EngineDataverse, do: D
     do(asking.insert("pairs", "[{'id': 1, 'age': 3}, {'id': 3, 'age': 4}, {'id': 7}]"))
     older = "select value q.id from pairs q where q.age is distinct from -2.5"
 
-    found = do(asking.query(f"select value p.id from pairs p where p.age not in ({older})"))
+    ids = do(asking.query(f"select value p.id from pairs p where p.age not in ({older})"))
 
-    assert found == [3]
+    assert ids == [3]
 
 
 def test_many_results_keep_requested_order(asking: EngineDataverse, do: Do) -> None:
@@ -193,11 +193,11 @@ def test_many_results_keep_requested_order(asking: EngineDataverse, do: Do) -> N
         )
     )
 
-    found = do(asking.query("select value [m.id, m.day, m.tags] from many m order by m.id desc"))
+    rows = do(asking.query("select value [m.id, m.day, m.tags] from many m order by m.id desc"))
     first = do(_first(asking, "select value m from many m"))
 
-    assert [row[0] for row in found] == list(range(30000, 0, -1))  # type: ignore[index]
-    assert found[0] == [30000, "2020-01-01", ["a", None]]
+    assert [row[0] for row in rows] == list(range(30000, 0, -1))  # type: ignore[index]
+    assert rows[0] == [30000, "2020-01-01", ["a", None]]
     assert b'"id":' in first
     assert do(asking.query("select value count(*) from many m")) == [30000]
 
@@ -267,8 +267,8 @@ def test_objects_added_by_library_match_in_spark_and_key_lookup(asking: EngineDa
         key = f"t.id = {one['id']} and t.kind = '{one['kind']}'"  # type: ignore[index]
         assert do(asking.query(f"select value t from few t where {key}")) == [one]
     shape = object_shaper(storage_form_of_record(type_of(FEW_TYPE), (("id",), ("kind",))))
-    wanted = [json.loads(json_text(shape(one))) for one in results_of(asking, FEW)[0]]  # type: ignore[union-attr]
-    assert by_spark == wanted
+    expected = [json.loads(json_text(shape(one))) for one in results_of(asking, FEW)[0]]  # type: ignore[union-attr]
+    assert by_spark == expected
     assert len(files) == 1
     assert "/few-" in files[0]
     with pytest.raises(DuplicateKey):
@@ -297,11 +297,11 @@ def test_external_dataset_files_are_queried(asking: EngineDataverse, do: Do) -> 
     )
     asking.make("loaded", type_, "id")
 
-    found = do(asking.query("select f.name, g.id as other from files f join files g on f.id = g.id + 1"))
+    rows = do(asking.query("select f.name, g.id as other from files f join files g on f.id = g.id + 1"))
     by_key = do(asking.query("select value f from files f where f.id = 1"))
     do(asking.insert("loaded", "(select value f from files f where f.id > 1)"))
 
-    assert found == [{"name": "Bob", "other": 1}]
+    assert rows == [{"name": "Bob", "other": 1}]
     assert by_key == [{"id": 1, "day": "2020-02-29", "name": "Ann"}]
     assert do(asking.query("select value l from loaded l join files f on f.id = l.id")) == [{"id": 2, "name": "Bob"}]
     (folder / "b.csv").write_text("id,day,name\nx,,\n")
@@ -315,9 +315,9 @@ def test_values_unsupported_by_library_are_added_by_spark(asking: EngineDatavers
     do(asking.insert("strange", "{'id': 1.5, 'x': double('NaN'), 'day': date('-0044-03-15')}"))
     do(asking.insert("strange", "{'id': 2.0, 'x': double('INF')}"))
 
-    found = do(asking.query("select value t from strange t where t.id = 1.5"))
+    rows = do(asking.query("select value t from strange t where t.id = 1.5"))
 
-    assert found == [{"id": 1.5, "x": "NaN", "day": "-0044-03-15"}]
+    assert rows == [{"id": 1.5, "x": "NaN", "day": "-0044-03-15"}]
     with pytest.raises(DuplicateKey):
         do(asking.insert("strange", "{'id': 2}"))
 
@@ -350,22 +350,24 @@ def test_concurrent_insert_of_same_key_is_refused(asking: EngineDataverse, do: D
         texts = ("[{'id': 1}, {'id': 2}]", "[{'id': 2}, {'id': 3}]", "{'id': 4}")
         return await asyncio.gather(*(asking.insert("raced", text) for text in texts), return_exceptions=True)
 
-    told = do(race())
+    outcomes = do(race())
 
-    assert [type(one) for one in told[:2]].count(DuplicateKey) == 1
-    assert told[2] == []
-    found = do(asking.query("select value r.id from raced r order by r.id"))
-    assert found in ([1, 2, 4], [2, 3, 4])
+    assert [type(one) for one in outcomes[:2]].count(DuplicateKey) == 1
+    assert outcomes[2] == []
+    ids = do(asking.query("select value r.id from raced r order by r.id"))
+    assert ids in ([1, 2, 4], [2, 3, 4])
 
 
 def test_delete_returning_and_generated_keys_work(asking: EngineDataverse, do: Do) -> None:
     """DELETE deletes matching objects; RETURNING returns the written objects; a key can be generated."""
     asking.make("made", "{ id: uuid }", "id", autogenerated=True)
 
-    told = do(asking.insert("made", "[{'v': 1}, {'v': 2}, {'v': 3}]", returning="{'v': o.v, 'known': o.id is known}"))
+    returned_rows = do(
+        asking.insert("made", "[{'v': 1}, {'v': 2}, {'v': 3}]", returning="{'v': o.v, 'known': o.id is known}")
+    )
     do(asking.delete("made", "t.v >= 2"))
 
-    assert told == [{"v": v, "known": True} for v in (1, 2, 3)]
+    assert returned_rows == [{"v": v, "known": True} for v in (1, 2, 3)]
     assert do(asking.query("select value m.v from made m")) == [1]
     do(asking.insert("made", "{'id': uuid('5c848e5c-6b6a-498f-8452-8847a2957421'), 'v': 9}"))
     assert do(
@@ -509,19 +511,19 @@ def test_cancelled_statement_does_not_delay_others(asking: EngineDataverse, do: 
         "select value count(*) from range(1, 3000) as a, range(1, 3000) as b, people p where a + b + p.n = 0"
     )
 
-    async def leave() -> list[object]:
+    async def cancel_statement() -> list[object]:
         task = asyncio.create_task(asking.run(hog))
         await asyncio.sleep(0.5)
         small = await asking.query("select value p.id from people p where p.id = 4")
         await asking.engine.cancel(hog.id)
-        (told,) = await asyncio.gather(task, return_exceptions=True)
-        return [*small, told.code]
+        (error,) = await asyncio.gather(task, return_exceptions=True)
+        return [*small, error.code]
 
-    assert do(leave()) == [4, "ASX0041"]
+    assert do(cancel_statement()) == [4, "ASX0041"]
 
 
 def test_killed_engine_inserts_all_objects_or_none(asking: EngineDataverse, do: Do, people: list[object]) -> None:
-    """If the engine is killed during an INSERT, the caller is told what that means, and all objects exist or none."""
+    """If the engine is killed during an INSERT, the answer states what that means, and all objects exist or none."""
     asking.make("killed", "{ id: bigint }", "id")
     long = "select value {'id': a} from range(1, 3000) as a, range(1, 3000) as b, people p where a = b + p.n - p.n and p.id = 4"
     writing = asking.job(f"({long})", "insert", target="killed")
@@ -532,14 +534,14 @@ def test_killed_engine_inserts_all_objects_or_none(asking: EngineDataverse, do: 
         process = asking.engine._process
         assert process is not None
         os.killpg(process.pid, 9)
-        (told,) = await asyncio.gather(task, return_exceptions=True)
-        return told
+        (error,) = await asyncio.gather(task, return_exceptions=True)
+        return error
 
-    told = do(kill())
+    error = do(kill())
     rows = asking.table("killed").scan().to_arrow().num_rows
 
-    assert isinstance(told, SqlppError)
-    assert "completely or not at all" in told.text
+    assert isinstance(error, SqlppError)
+    assert "completely or not at all" in error.text
     assert rows in (0, 3_000)
 
 
@@ -579,7 +581,7 @@ def test_open_part_as_variant_is_read_unchanged(asking: EngineDataverse, do: Do)
     do(asking.upsert("loose", "[{'id': 1, 'pay': float('2')}, {'id': 6, 'b': {{1, date('2020-01-01')}}}]"))
     do(asking.delete("loose", "t.pay = 'much'"))
 
-    found = do(asking.query("select value p from loose p order by p.id"))
+    rows = do(asking.query("select value p from loose p order by p.id"))
     keyed = do(asking.query("select value p.more from loose p where p.id = 2"))
     typed = do(
         asking.query(
@@ -587,9 +589,9 @@ def test_open_part_as_variant_is_read_unchanged(asking: EngineDataverse, do: Do)
         )
     )
     null = do(asking.query("select value p.id from loose p where p.name is null order by p.id"))
-    told = asking.rest("GET", "/iceberg/v1/lake.main/namespaces/sales%1Feast/tables/loose")
+    response = asking.rest("GET", "/iceberg/v1/lake.main/namespaces/sales%1Feast/tables/loose")
 
-    assert found == [
+    assert rows == [
         {"id": 1, "pay": 2.0},
         {"id": 2, "name": None, "n": -7, "seen": "2020-01-02T03:04:05.678", "more": {"of": ["2012-01-01", [1]]}},
         {"id": 4, "name": "ann", "tags": []},
@@ -598,4 +600,4 @@ def test_open_part_as_variant_is_read_unchanged(asking: EngineDataverse, do: Do)
         {"id": 9007199254740993, "name": "", "n": 0, "seen": "1969-12-31T23:59:59.999"},
     ]
     assert (keyed, typed, null) == ([{"of": ["2012-01-01", [1]]}], [["double", "double", "double", 1.0, 1e300]], [2])
-    assert told["metadata"]["schemas"][0]["fields"][-1]["type"] == "variant"  # type: ignore[index]
+    assert response["metadata"]["schemas"][0]["fields"][-1]["type"] == "variant"  # type: ignore[index]

@@ -72,11 +72,11 @@ def test_delete_files_are_matched_to_data_files(tmp_path: Path) -> None:
         Manifest(deletes, sequence=3, deletes=True),
     )
 
-    found = {file.path: file for file in files_of(TableSnapshot(SCHEMA, location), [key(5)])}
+    files_by_path = {file.path: file for file in files_of(TableSnapshot(SCHEMA, location), [key(5)])}
 
-    assert found["/a"] == FileWithDeletes("/a", "file:/a", ("/all", "/of-a", "/cut"))
-    assert found["/b"].deletes == ("/all", "/of-b", "/cut")
-    assert found["/new"].deletes == ()
+    assert files_by_path["/a"] == FileWithDeletes("/a", "file:/a", ("/all", "/of-a", "/cut"))
+    assert files_by_path["/b"].deletes == ("/all", "/of-b", "/cut")
+    assert files_by_path["/new"].deletes == ()
 
 
 @pytest.mark.parametrize(

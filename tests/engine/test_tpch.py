@@ -63,13 +63,13 @@ def test_translated_query_returns_rows_of_original_sql(database: DuckDBPyConnect
     both = QUERIES[number]
     expression = bind(parse_body(both.sqlpp), Names(), dataverse=DATAVERSE).expression
     assert isinstance(expression, plan.Subquery)
-    found = translate_query(expression.query, type_of_table)
-    text, parameters = statement_of(found.relation, found.layout, sources=lambda read: read.name)
+    translation = translate_query(expression.query, type_of_table)
+    text, parameters = statement_of(translation.relation, translation.layout, sources=lambda read: read.name)
 
     rows = database.execute(_duck(text), parameters or None).fetchall()
     plain = database.execute(_duck(both.plain))
     names = [column[0] for column in plain.description or ()]
-    wanted = [
+    expected = [
         {
             name: value.isoformat() if isinstance(value, dt.date) else value
             for name, value in zip(names, row, strict=True)
@@ -77,4 +77,4 @@ def test_translated_query_returns_rows_of_original_sql(database: DuckDBPyConnect
         for row in plain.fetchall()
     ]
 
-    assert same([json.loads(json_text(found.layout.make(list(map(_plain, row))))) for row in rows], wanted)  # type: ignore[arg-type]
+    assert same([json.loads(json_text(translation.layout.make(list(map(_plain, row))))) for row in rows], expected)  # type: ignore[arg-type]

@@ -18,10 +18,10 @@ MADE = StorageForm(
 
 def test_duplicate_keys_are_refused() -> None:
     """Equal keys of different number types are duplicates."""
-    with pytest.raises(DuplicateKey) as told:
+    with pytest.raises(DuplicateKey) as refused:
         check_objects(ObjectChecker(NUMBERED), [{"id": 1}, {"id": 1.0}], replaces=False)
 
-    assert told.value.text == 'HYR0033: Inserting duplicate keys into the primary storage: {"id": 1}'
+    assert refused.value.text == 'HYR0033: Inserting duplicate keys into the primary storage: {"id": 1}'
 
 
 def test_upsert_keeps_later_object_of_same_key() -> None:
@@ -35,14 +35,14 @@ def test_upsert_keeps_later_object_of_same_key() -> None:
 def test_missing_keys_are_generated() -> None:
     """A dataset with generated keys generates one for each object, also for a nested key; a given key is kept."""
     one, two = check_objects(ObjectChecker(MADE), [{}, {"at": {"x": 1}}], replaces=False)
-    given = {"at": {"id": uuid.UUID(int=1)}}
+    row = {"at": {"id": uuid.UUID(int=1)}}
 
     assert isinstance(one["at"], dict)
     assert isinstance(one["at"]["id"], uuid.UUID)
     assert isinstance(two["at"], dict)
     assert two["at"]["x"] == 1
-    assert check_objects(ObjectChecker(MADE), [given], replaces=False) == [given]
-    assert check_objects(ObjectChecker(MADE), [given], replaces=True) == [given]
+    assert check_objects(ObjectChecker(MADE), [row], replaces=False) == [row]
+    assert check_objects(ObjectChecker(MADE), [row], replaces=True) == [row]
 
 
 def test_key_search_is_skipped_only_if_all_keys_are_generated() -> None:

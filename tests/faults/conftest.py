@@ -13,9 +13,9 @@ from tests.nodes.stores import PostgresCluster
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresCluster]:
     """A PostgreSQL for all tests that do not kill it."""
-    found = PostgresCluster()
-    yield found
-    found.stop()
+    postgres = PostgresCluster()
+    yield postgres
+    postgres.stop()
 
 
 @pytest.fixture(scope="module", params=BACKENDS)

@@ -48,11 +48,11 @@ def namespace_chain(rig: Rig) -> Case:
     tag = rig.tag()
 
     def is_done() -> bool:
-        found = [
+        statuses = [
             rig.admin.ask("HEAD", namespace_path(*levels)).status for levels in ((tag,), (tag, "b"), (tag, "b", "c"))
         ]
-        assert found in ([204] * 3, [404] * 3), f"half a chain: {found}"
-        return found[0] == 204
+        assert statuses in ([204] * 3, [404] * 3), f"half a chain: {statuses}"
+        return statuses[0] == 204
 
     return Case("POST", f"{PREFIX}/namespaces", namespace_body(tag, "b", "c"), is_done, (409,))
 
@@ -92,8 +92,8 @@ def table_commit(rig: Rig) -> Case:
 def properties_of(rig: Rig, *parts: str) -> dict[str, str]:
     """Return a table's properties."""
     metadata = rig.admin.do("GET", table_path(*parts)).body["metadata"]
-    found: dict[str, str] = metadata["properties"]  # type: ignore[index]
-    return found
+    properties: dict[str, str] = metadata["properties"]  # type: ignore[index]
+    return properties
 
 
 def file_of(rig: Rig, *parts: str) -> Path:
@@ -110,10 +110,10 @@ def tables_commit(rig: Rig) -> Case:
     body = set_body(tag, properties_body(mark=tag), f"{warehouse}/made-{tag}")
 
     def is_done() -> bool:
-        made = _is_there(rig, tag, "made")
-        found = [properties_of(rig, tag, name).get("mark") == tag for name in ("t", "u")]
-        assert found == [made] * 2, f"only a part of the commit: {found}, made: {made}"
-        return made
+        created = _is_there(rig, tag, "made")
+        marks = [properties_of(rig, tag, name).get("mark") == tag for name in ("t", "u")]
+        assert marks == [created] * 2, f"only a part of the commit: {marks}, made: {created}"
+        return created
 
     return Case("POST", f"{PREFIX}/transactions/commit", body, is_done, (409,))
 
@@ -121,8 +121,8 @@ def tables_commit(rig: Rig) -> Case:
 def set_body(tag: str, body: dict[str, object], location: str) -> dict[str, object]:
     """Return a body that changes two tables in one commit and creates a third."""
     old = [{"identifier": {"namespace": [tag], "name": name}, **body} for name in ("t", "u")]
-    made = {"requirements": [{"type": "assert-create"}], "updates": creation(location)}
-    return {"table-changes": [*old, {"identifier": {"namespace": [tag], "name": "made"}, **made}]}
+    creation_body = {"requirements": [{"type": "assert-create"}], "updates": creation(location)}
+    return {"table-changes": [*old, {"identifier": {"namespace": [tag], "name": "made"}, **creation_body}]}
 
 
 def transaction(rig: Rig) -> Case:
@@ -144,16 +144,16 @@ def transaction(rig: Rig) -> Case:
     ]
 
     def is_done() -> bool:
-        made = _is_there(rig, tag, "n", "made")
+        created = _is_there(rig, tag, "n", "made")
         moved, stays = _is_there(rig, tag, "n", "u"), _is_there(rig, tag, "u")
-        told = properties_of(rig, tag, "n", "u") if moved else {}
-        found = [
-            moved, not stays, not _is_there(rig, tag, "v"), told.get("mark") == tag,
+        moved_properties = properties_of(rig, tag, "n", "u") if moved else {}
+        effects = [
+            moved, not stays, not _is_there(rig, tag, "v"), moved_properties.get("mark") == tag,
             properties_of(rig, tag, "t").get("mark") == tag,
             rig.admin.ask("HEAD", f"{namespace_path(tag)}/views/v").status == 204,
         ]  # fmt: skip
-        assert found == [made] * 6, f"only a part of the transaction: {found}, made: {made}"
-        return made
+        assert effects == [created] * 6, f"only a part of the transaction: {effects}, made: {created}"
+        return created
 
     path = f"{OWN}/metalakes/lake/catalogs/main/transactions"
     return Case("POST", path, {"operations": operations}, is_done, (409,))
@@ -184,11 +184,11 @@ def run_publish(rig: Rig) -> Case:
     ]  # fmt: skip
 
     def is_done() -> bool:
-        found = [properties_of(rig, tag, name).get("mark") == tag for name in ("t", "u")] + [
+        effects = [properties_of(rig, tag, name).get("mark") == tag for name in ("t", "u")] + [
             _state(rig, run) == "published"
         ]
-        assert found in ([True] * 3, [False] * 3), f"only a part of the publish: {found}"
-        return found[0]
+        assert effects in ([True] * 3, [False] * 3), f"only a part of the publish: {effects}"
+        return effects[0]
 
     return Case("POST", f"{OWN}/metalakes/lake/catalogs/main/transactions", {"operations": operations}, is_done, (409,))
 
@@ -198,10 +198,10 @@ def pipeline_declare(rig: Rig) -> Case:
     tag, _ = _pipeline(rig)
 
     def is_done() -> bool:
-        told = rig.admin.do("GET", f"{PIPELINES}/{tag}").body
-        found = [told["version"] == 2, told["declaration"] == {"steps": [1]}]
-        assert found in ([True] * 2, [False] * 2), f"half a version: {told}"
-        return found[0]
+        pipeline = rig.admin.do("GET", f"{PIPELINES}/{tag}").body
+        effects = [pipeline["version"] == 2, pipeline["declaration"] == {"steps": [1]}]
+        assert effects in ([True] * 2, [False] * 2), f"half a version: {pipeline}"
+        return effects[0]
 
     return Case("PUT", f"{PIPELINES}/{tag}", {"declaration": {"steps": [1]}}, is_done)
 
@@ -223,15 +223,15 @@ def run_start(rig: Rig) -> Case:
 def step_put(rig: Rig) -> Case:
     """Report a step with the findings of its expectations."""
     _, run = _pipeline(rig)
-    found = {"rule": "r", "kind": "row", "action": "warn", "broken": 1, "checked": 2}
+    finding = {"rule": "r", "kind": "row", "action": "warn", "broken": 1, "checked": 2}
 
     def is_done() -> bool:
-        told = rig.admin.do("GET", f"{RUNS}/{run}").body
-        parts = [told["steps"][0]["state"] == "done", len(told["findings"]) == 1]  # type: ignore[index, arg-type]
-        assert parts in ([True] * 2, [False] * 2), f"half a step: {told}"
+        run_body = rig.admin.do("GET", f"{RUNS}/{run}").body
+        parts = [run_body["steps"][0]["state"] == "done", len(run_body["findings"]) == 1]  # type: ignore[index, arg-type]
+        assert parts in ([True] * 2, [False] * 2), f"half a step: {run_body}"
         return parts[0]
 
-    return Case("PUT", f"{RUNS}/{run}/steps/s", {"attempt": 1, "state": "done", "findings": [found]}, is_done)
+    return Case("PUT", f"{RUNS}/{run}/steps/s", {"attempt": 1, "state": "done", "findings": [finding]}, is_done)
 
 
 def run_resume(rig: Rig) -> Case:
@@ -240,9 +240,9 @@ def run_resume(rig: Rig) -> Case:
     rig.admin.do("POST", f"{RUNS}/{run}/finish", {"attempt": 1, "state": "failed"})
 
     def is_done() -> bool:
-        told = rig.admin.do("GET", f"{RUNS}/{run}").body
-        assert (told["attempt"], told["state"]) in ((2, "running"), (1, "failed"))
-        return bool(told["attempt"] == 2)
+        run_body = rig.admin.do("GET", f"{RUNS}/{run}").body
+        assert (run_body["attempt"], run_body["state"]) in ((2, "running"), (1, "failed"))
+        return bool(run_body["attempt"] == 2)
 
     return Case("POST", f"{RUNS}/{run}/resume", {"holder": "h:2", "after": 1, "lease_s": 3600}, is_done)
 
@@ -286,9 +286,9 @@ def names_migrate(rig: Rig) -> Case:
     rig.admin.do("PUT", changes, {"separator": ";"})
 
     def is_done() -> bool:
-        found = [rig.admin.ask("HEAD", namespace_path(name)).status for name in (f"{tag};x", f"{tag}_x")]
-        assert found in ([204, 404], [404, 204]), f"two names or none: {found}"
-        return found[1] == 204
+        statuses = [rig.admin.ask("HEAD", namespace_path(name)).status for name in (f"{tag};x", f"{tag}_x")]
+        assert statuses in ([204, 404], [404, 204]), f"two names or none: {statuses}"
+        return statuses[1] == 204
 
     return Case("POST", changes, {"to": "migrated"}, is_done)
 
@@ -308,10 +308,10 @@ def _names_at(rig: Rig, state: str, *, to: str) -> Case:
     changes = f"{OWN}/metalakes/lake/catalogs/{tag}/names/changes"
     rig.admin.do("PUT", changes, {"separator": ";"})
     for goal in ("migrated", "undone"):
-        while (found := rig.admin.do("GET", changes).body["state"]) != state:
+        while (current_state := rig.admin.do("GET", changes).body["state"]) != state:
             if rig.admin.do("POST", changes, {"to": goal}).body["done"]:
                 break
-        if found == state:
+        if current_state == state:
             break
 
     def is_done() -> bool:
@@ -349,10 +349,10 @@ def names_unrename(rig: Rig) -> Case:
 
 def _import(rig: Rig, name: str, *records: object) -> str:
     imports = f"{OWN}/imports"
-    begun = rig.admin.do("POST", imports, {"name": name, "format": "json"}).body
+    import_body = rig.admin.do("POST", imports, {"name": name, "format": "json"}).body
     for after, record in enumerate(records):
-        rig.admin.do("POST", f"{imports}/{begun['id']}/records?after={after}", record)
-    return f"{imports}/{begun['id']}"
+        rig.admin.do("POST", f"{imports}/{import_body['id']}/records?after={after}", record)
+    return f"{imports}/{import_body['id']}"
 
 
 _VERSION = {"major_version": 1}
@@ -379,9 +379,9 @@ def import_finish(rig: Rig) -> Case:
     )  # fmt: skip
 
     def is_done() -> bool:
-        found = rig.admin.ask("GET", f"/api/metalakes/{name}").status, rig.admin.ask("GET", path).status
-        assert found in ((200, 404), (403, 200), (404, 200)), f"half an import: {found}"
-        return found[0] == 200
+        statuses = rig.admin.ask("GET", f"/api/metalakes/{name}").status, rig.admin.ask("GET", path).status
+        assert statuses in ((200, 404), (403, 200), (404, 200)), f"half an import: {statuses}"
+        return statuses[0] == 200
 
     return Case("POST", f"{path}/finish", None, is_done, (404,))
 
@@ -396,9 +396,9 @@ def table_undrop(rig: Rig) -> Case:
         return rig.admin.do("GET", f"{trash}?below={tag}").body["trash"]  # type: ignore[return-value]
 
     def is_done() -> bool:
-        there = _is_there(rig, tag, "t")
-        assert bool(dropped()) is not there, "both existing and in the trash, or neither"
-        return there and properties_of(rig, tag, "t") is not None
+        exists = _is_there(rig, tag, "t")
+        assert bool(dropped()) is not exists, "both existing and in the trash, or neither"
+        return exists and properties_of(rig, tag, "t") is not None
 
     return Case("POST", f"{trash}/{dropped()[0]['id']}/undrop", {}, is_done, (404,))  # type: ignore[index]
 
@@ -409,9 +409,9 @@ def table_drop(rig: Rig) -> Case:
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash?below={tag}"
 
     def is_done() -> bool:
-        gone = not _is_there(rig, tag, "t")
-        assert bool(rig.admin.do("GET", trash).body["trash"]) is gone, "both existing and in the trash, or neither"
-        return gone
+        missing = not _is_there(rig, tag, "t")
+        assert bool(rig.admin.do("GET", trash).body["trash"]) is missing, "both existing and in the trash, or neither"
+        return missing
 
     return Case("DELETE", table_path(tag, "t"), None, is_done, (404,))
 
@@ -423,9 +423,11 @@ def table_unregister(rig: Rig) -> Case:
 
     def is_done() -> bool:
         assert file.exists(), "the table's file is deleted"
-        gone = not _is_there(rig, tag, "t")
-        assert bool(rig.rows(f"SELECT 1 FROM document WHERE metadata_location LIKE '%{file.name}'")) is not gone, "half"
-        return gone
+        missing = not _is_there(rig, tag, "t")
+        assert bool(rig.rows(f"SELECT 1 FROM document WHERE metadata_location LIKE '%{file.name}'")) is not missing, (
+            "half"
+        )
+        return missing
 
     return Case("POST", f"{table_path(tag, 't')}/unregister", None, is_done, (404,))
 
@@ -461,8 +463,8 @@ def _view(rig: Rig) -> str:
 def view_create(rig: Rig) -> Case:
     """Create a view."""
     tag = _namespace(rig)
-    there = lambda: _view_is_there(rig, tag, "v")  # noqa: E731 - short
-    return Case("POST", f"{namespace_path(tag)}/views", view_body("v"), there, (409,))
+    view_exists = lambda: _view_is_there(rig, tag, "v")  # noqa: E731 - short
+    return Case("POST", f"{namespace_path(tag)}/views", view_body("v"), view_exists, (409,))
 
 
 def view_replace(rig: Rig) -> Case:
@@ -568,9 +570,9 @@ def tags_associate(rig: Rig) -> Case:
     path = f"{GRAVITINO}/objects/table/main.{tag}.t/tags"
 
     def is_done() -> bool:
-        found = rig.admin.do("GET", path).body["names"]
-        assert found in ([], names), f"half of them: {found}"
-        return bool(found)
+        listed_names = rig.admin.do("GET", path).body["names"]
+        assert listed_names in ([], names), f"half of them: {listed_names}"
+        return bool(listed_names)
 
     return Case("POST", path, {"tagsToAdd": names}, is_done, (409,))
 
@@ -593,15 +595,15 @@ def lineage_take(rig: Rig) -> Case:
     }  # fmt: skip
 
     def is_done() -> bool:
-        asked = [f"{lineage}?path=main.{tag}.{name}{more}" for name in ("one", "two") for more in ("", "&column=id")]
-        found = [len(rig.admin.do("GET", each).body["edges"]) for each in asked]  # type: ignore[arg-type]
-        assert found in ([2, 1, 2, 1], [0] * 4), f"half of it: {found}"
-        return bool(found[0])
+        urls = [f"{lineage}?path=main.{tag}.{name}{more}" for name in ("one", "two") for more in ("", "&column=id")]
+        edge_counts = [len(rig.admin.do("GET", each).body["edges"]) for each in urls]  # type: ignore[arg-type]
+        assert edge_counts in ([2, 1, 2, 1], [0] * 4), f"half of it: {edge_counts}"
+        return bool(edge_counts[0])
 
     return Case("POST", lineage, event, is_done, (201,))
 
 
-def _kept(rig: Rig, *names: str) -> list[dict[str, object]]:
+def _stage_versions(rig: Rig, *names: str) -> list[dict[str, object]]:
     """Create Lance tables with managed versions, and stage the first version of each, as a client does."""
     entries: list[dict[str, object]] = []
     for name in names:
@@ -616,16 +618,16 @@ def _kept(rig: Rig, *names: str) -> list[dict[str, object]]:
 
 def _has_version(rig: Rig, name: str) -> bool:
     """Return whether a table has its first version. Fails if the version has no manifest."""
-    found = rig.admin.do("POST", f"{LANCE}/lance%24{name}/version/list", {}).body["versions"]
-    assert len(found) <= 1, found  # type: ignore[arg-type]
-    assert all(Path(f"/{each['manifest_path']}").read_bytes() == b"LANC" for each in found)  # type: ignore[union-attr,index]
-    return bool(found)
+    versions = rig.admin.do("POST", f"{LANCE}/lance%24{name}/version/list", {}).body["versions"]
+    assert len(versions) <= 1, versions  # type: ignore[arg-type]
+    assert all(Path(f"/{each['manifest_path']}").read_bytes() == b"LANC" for each in versions)  # type: ignore[union-attr,index]
+    return bool(versions)
 
 
 def lance_version(rig: Rig) -> Case:
     """Commit a version to a Lance table. A repetition returns the same version."""
     name = rig.tag()
-    (entry,) = _kept(rig, name)
+    (entry,) = _stage_versions(rig, name)
     return Case("POST", f"{LANCE}/lance%24{name}/version/create", entry, lambda: _has_version(rig, name))
 
 
@@ -633,12 +635,12 @@ def lance_versions(rig: Rig) -> Case:
     """Commit a version to each of three Lance tables."""
     tag = rig.tag()
     names = [f"{tag}{each}" for each in "abc"]
-    entries = _kept(rig, *names)
+    entries = _stage_versions(rig, *names)
 
     def is_done() -> bool:
-        found = [_has_version(rig, name) for name in names]
-        assert found in ([True] * 3, [False] * 3), f"half a batch: {found}"
-        return found[0]
+        effects = [_has_version(rig, name) for name in names]
+        assert effects in ([True] * 3, [False] * 3), f"half a batch: {effects}"
+        return effects[0]
 
     return Case("POST", f"{LANCE}/version/batch-create", {"entries": entries}, is_done)
 
@@ -654,7 +656,7 @@ def sqlpp_dataset(rig: Rig) -> Case:
     _sqlpp(rig, f"create dataverse `{tag}`; create type `{tag}`.t as {{ id: int }}")
 
     def is_done() -> bool:
-        told = [
+        metadata_rows = [
             _sqlpp(
                 rig,
                 f"select value x from Metadata.`{each}` x where x.DatasetName = 'd' and x.DataverseName = $d".replace(
@@ -663,9 +665,9 @@ def sqlpp_dataset(rig: Rig) -> Case:
             )
             for each in ("Dataset", "Index")
         ]
-        found = _is_there(rig, tag, "d")
-        assert [len(each) for each in told] == [found, found]
-        return found
+        table_exists = _is_there(rig, tag, "d")
+        assert [len(each) for each in metadata_rows] == [table_exists, table_exists]
+        return table_exists
 
     return Case("POST", SQLPP, {"statement": f"create dataset `{tag}`.d(t) primary key id"}, is_done, (400,))
 
@@ -681,13 +683,13 @@ def sqlpp_dataverse_drop(rig: Rig) -> Case:
 
     def is_done() -> bool:
         names = ("Dataverse", "Dataset", "Datatype", "Function", "Synonym", "Index")
-        found = [
+        object_counts = [
             len(_sqlpp(rig, f"select value x from Metadata.`{each}` x where x.DataverseName = '{tag}.a'"))
             for each in names
         ]
         above = rig.admin.ask("HEAD", namespace_path(tag)).status
-        assert (found, above) in (([1, 2, 1, 1, 1, 1], 204), ([0] * 6, 404)), (found, above)
-        return not found[0]
+        assert (object_counts, above) in (([1, 2, 1, 1, 1, 1], 204), ([0] * 6, 404)), (object_counts, above)
+        return not object_counts[0]
 
     return Case("POST", SQLPP, {"statement": f"drop dataverse `{tag}`.a"}, is_done, (400,))
 
@@ -707,9 +709,9 @@ def model_link(rig: Rig) -> Case:
 
     def is_done() -> bool:
         versions = rig.admin.do("GET", f"{models}/m/versions").body["versions"]
-        told = rig.admin.do("GET", f"{models}/m").body["model"]["latestVersion"]
+        latest_version = rig.admin.do("GET", f"{models}/m").body["model"]["latestVersion"]
         alias = rig.admin.ask("GET", f"{models}/m/aliases/best").status
-        assert (versions, told, alias) in (([0], 1, 200), ([], 0, 404)), (versions, told, alias)
+        assert (versions, latest_version, alias) in (([0], 1, 200), ([], 0, 404)), (versions, latest_version, alias)
         return bool(versions)
 
     return Case("POST", f"{models}/m/versions", {"uri": "s3://x/0", "aliases": ["best"]}, is_done, (409,))
@@ -732,9 +734,9 @@ def policies_associate(rig: Rig) -> Case:
     path, names = f"{lake}/objects/SCHEMA/main.{tag}/policies", [f"one{tag}", f"two{tag}"]
 
     def is_done() -> bool:
-        found = rig.admin.do("GET", path).body["names"]
-        assert sorted(found) in ([], names), f"half attached: {found}"
-        return bool(found)
+        listed_names = rig.admin.do("GET", path).body["names"]
+        assert sorted(listed_names) in ([], names), f"half attached: {listed_names}"
+        return bool(listed_names)
 
     return Case("POST", path, {"policiesToAdd": names}, is_done, (409,))
 
@@ -744,9 +746,9 @@ def statistics_update(rig: Rig) -> Case:
     path = f"{GRAVITINO}/objects/TABLE/main.{_table(rig)}.t/statistics"
 
     def is_done() -> bool:
-        found = rig.admin.do("GET", path).body["statistics"]
-        assert len(found) in (0, 2), f"half written: {found}"
-        return bool(found)
+        statistics = rig.admin.do("GET", path).body["statistics"]
+        assert len(statistics) in (0, 2), f"half written: {statistics}"
+        return bool(statistics)
 
     return Case("PUT", path, {"updates": {"custom-a": 1, "custom-b": 2}}, is_done)
 
@@ -760,10 +762,10 @@ def tag_values(rig: Rig) -> Case:
     pairs = [{"name": f"one{tag}", "value": "x"}, {"name": f"one{tag}", "value": "y"}, {"name": f"two{tag}"}]
 
     def is_done() -> bool:
-        found = rig.admin.do("GET", f"{path}?details=true").body["tags"]
-        told = {each["name"]: each["assignmentValues"] for each in found}
-        assert told in ({}, {f"one{tag}": ["x", "y"], f"two{tag}": []}), f"half attached: {found}"
-        return bool(told)
+        tags = rig.admin.do("GET", f"{path}?details=true").body["tags"]
+        values_by_tag = {each["name"]: each["assignmentValues"] for each in tags}
+        assert values_by_tag in ({}, {f"one{tag}": ["x", "y"], f"two{tag}": []}), f"half attached: {tags}"
+        return bool(values_by_tag)
 
     return Case("POST", path, {"tagsToAdd": pairs}, is_done)
 
@@ -773,9 +775,9 @@ def column_statistics(rig: Rig) -> Case:
     path = f"{GRAVITINO}/objects/COLUMN/main.{_table(rig)}.t.id/statistics"
 
     def is_done() -> bool:
-        found = rig.admin.do("GET", path).body["statistics"]
-        assert len(found) in (0, 2), f"half written: {found}"
-        return bool(found)
+        statistics = rig.admin.do("GET", path).body["statistics"]
+        assert len(statistics) in (0, 2), f"half written: {statistics}"
+        return bool(statistics)
 
     return Case("PUT", path, {"updates": {"custom-a": 1, "custom-b": 2}}, is_done)
 

@@ -16,10 +16,10 @@ TABLES = "/v1/namespaces/a/tables"
 def _far(rig: Rig) -> str:
     """Create a connector catalog with a source that has table `a.t` and accepts every change. Returns its name."""
     name, source = f"far{rig.tag()}", rig.source
-    there = ScriptedAnswer(body={"metadata-location": "x", "metadata": {}})
+    table_answer = ScriptedAnswer(body={"metadata-location": "x", "metadata": {}})
     source.answers |= {
-        "GET /v1/config": ScriptedAnswer(body={}), "GET /v1/namespaces/a": ScriptedAnswer(body={"namespace": ["a"]}), f"GET {TABLES}/t": there,
-        f"POST {TABLES}": there, "POST /v1/tables/rename": ScriptedAnswer(204), f"DELETE {TABLES}/t": ScriptedAnswer(204),
+        "GET /v1/config": ScriptedAnswer(body={}), "GET /v1/namespaces/a": ScriptedAnswer(body={"namespace": ["a"]}), f"GET {TABLES}/t": table_answer,
+        f"POST {TABLES}": table_answer, "POST /v1/tables/rename": ScriptedAnswer(204), f"DELETE {TABLES}/t": ScriptedAnswer(204),
     }  # fmt: skip
     properties = {"uri": f"http://127.0.0.1:{source.port}"}
     rig.admin.do(
@@ -45,12 +45,12 @@ def _names(rig: Rig, far: str) -> list[object]:
 
 
 def _is(rig: Rig, far: str, *, before: list[str], after: list[str]) -> bool:
-    found = _names(rig, far)
-    assert found in (before, after), f"half: {found}"
-    return found == after
+    names = _names(rig, far)
+    assert names in (before, after), f"half: {names}"
+    return names == after
 
 
-def shadow_insert(rig: Rig) -> Case:
+def placeholder_insert(rig: Rig) -> Case:
     """Create placeholder nodes for a table and its namespace by setting an owner."""
     far = _far(rig)
     body = {"name": "admin", "type": "USER"}
@@ -58,14 +58,14 @@ def shadow_insert(rig: Rig) -> Case:
     return Case("PUT", f"{GRAVITINO}/owners/table/{far}.a.t", body, done)
 
 
-def shadow_create(rig: Rig) -> Case:
+def placeholder_create(rig: Rig) -> Case:
     """Create a table in the source; its creator becomes the owner of its placeholder node."""
     far = _far(rig)
     done = lambda: _is(rig, far, before=[], after=["a", "t"])  # noqa: E731 - short
     return Case("POST", f"/iceberg/v1/lake.{far}/namespaces/a/tables", table_body("t"), done)
 
 
-def shadow_move(rig: Rig) -> Case:
+def placeholder_move(rig: Rig) -> Case:
     """Rename a table in the source; its placeholder node is renamed, too."""
     far = _owned(rig)
 
@@ -80,11 +80,11 @@ def shadow_move(rig: Rig) -> Case:
     return Case("POST", f"/iceberg/v1/lake.{far}/tables/rename", rename_body(("a", "t"), ("a", "u")), done, (404,))
 
 
-def shadow_drop(rig: Rig) -> Case:
+def placeholder_drop(rig: Rig) -> Case:
     """Drop a table in the source, with its placeholder node."""
     far = _owned(rig)
     done = lambda: _is(rig, far, before=["a", "t"], after=["a"])  # noqa: E731 - short
     return Case("DELETE", f"/iceberg/v1/lake.{far}/namespaces/a/tables/t", None, done, (204,))
 
 
-MUTATIONS = (shadow_insert, shadow_create, shadow_move, shadow_drop)
+MUTATIONS = (placeholder_insert, placeholder_create, placeholder_move, placeholder_drop)

@@ -24,14 +24,14 @@ def _table(rig: Rig) -> str:
 
 def _set(rig: Rig, tag: str) -> list[object]:
     """Return for each restriction of the table whether it has the second filter, and its number of masks."""
-    told = rig.admin.do("GET", restriction_path(tag).removesuffix("/r")).body["restrictions"]
-    return [("2" in json.dumps(each["filter"]), len(each["masks"])) for each in told]  # type: ignore[attr-defined]
+    restrictions = rig.admin.do("GET", restriction_path(tag).removesuffix("/r")).body["restrictions"]
+    return [("2" in json.dumps(each["filter"]), len(each["masks"])) for each in restrictions]  # type: ignore[attr-defined]
 
 
 def _is(rig: Rig, tag: str, *, before: list[object], after: list[object]) -> bool:
-    found = _set(rig, tag)
-    assert found in (before, after), f"half: {found}"
-    return found == after
+    stored_restrictions = _set(rig, tag)
+    assert stored_restrictions in (before, after), f"half: {stored_restrictions}"
+    return stored_restrictions == after
 
 
 def restriction_set(rig: Rig) -> Case:
@@ -57,9 +57,9 @@ def restriction_remove(rig: Rig) -> Case:
 def plan_begin(rig: Rig) -> Case:
     """Begin a plan whose result has several parts."""
     path = table_with_parts(rig.admin, rig.tag())
-    kept = "SELECT count(*) FROM scan_plan WHERE parts <> ''"
-    ((before,),) = rig.rows(kept)
-    return Case("POST", f"{path}/plan", {}, lambda: rig.rows(kept) != [(before,)])
+    stored_plans = "SELECT count(*) FROM scan_plan WHERE parts <> ''"
+    ((before,),) = rig.rows(stored_plans)
+    return Case("POST", f"{path}/plan", {}, lambda: rig.rows(stored_plans) != [(before,)])
 
 
 def plan_cancel(rig: Rig) -> Case:

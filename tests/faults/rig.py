@@ -118,10 +118,10 @@ class Rig:
 
     def wire(self, user: str) -> Wire:
         """Return a user's connection to the running node."""
-        found = self._wires.get(user)
-        if found is None:
-            found = self._wires[user] = Wire(self.node.uri, user=user)
-        return found
+        wire = self._wires.get(user)
+        if wire is None:
+            wire = self._wires[user] = Wire(self.node.uri, user=user)
+        return wire
 
     def try_to(self, method: str, path: str, body: object | None) -> WireAnswer | None:
         """Send a mutation once. Returns None if the connection broke."""

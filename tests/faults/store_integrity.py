@@ -63,10 +63,10 @@ def clocks_are_dense(store: ExaminedStore) -> Iterator[str]:
         last, access, pruned = int(str(revision)), int(str(access_revision)), int(str(pruned_to))
         if not 0 <= access <= last or not 0 <= pruned <= last:
             yield f"zone {zone}: revision {last}, access revision {access}, pruned to {pruned}"
-        found = feed.pop(zone, {})
-        if sorted(found) != list(range(pruned + 1, last + 1)):
-            yield f"zone {zone}: clock at {last}, pruned to {pruned}, but the feed has {sorted(found)[-5:]}"
-        for number, ordinals in found.items():
+        revisions = feed.pop(zone, {})
+        if sorted(revisions) != list(range(pruned + 1, last + 1)):
+            yield f"zone {zone}: clock at {last}, pruned to {pruned}, but the feed has {sorted(revisions)[-5:]}"
+        for number, ordinals in revisions.items():
             if sorted(ordinals) != list(range(len(ordinals))):
                 yield f"zone {zone}: revision {number} has the ordinals {sorted(ordinals)}"
     for zone in feed:
@@ -127,9 +127,9 @@ def names_are_unique(store: ExaminedStore) -> Iterator[str]:
 def ids_are_unique(store: ExaminedStore) -> Iterator[str]:
     """Check that no id was assigned twice, and that the next id is greater than all."""
     everything = " UNION ALL ".join(f"SELECT id FROM {name}" for name in ("node", "principal", "role", "token"))
-    for found, count in store.rows(f"SELECT id, count(*) FROM ({everything}) AS x GROUP BY id"):
+    for repeated_id, count in store.rows(f"SELECT id, count(*) FROM ({everything}) AS x GROUP BY id"):
         if count != 1:
-            yield f"id {found} was given {count} times"
+            yield f"id {repeated_id} was given {count} times"
     ((last,),) = store.rows(f"SELECT coalesce(max(id), 0) FROM ({everything}) AS x")
     following = "SELECT last_value + 1 FROM limnos_id" if store.is_postgres else "SELECT next_id FROM store"
     ((next_id,),) = store.rows(following)
@@ -172,10 +172,10 @@ def graph_holds(store: ExaminedStore) -> Iterator[str]:
         ("role_member", "principal_id", "principal", "role_id", "role"),
         ("access_grant", "role_id", "role", "role_id", "role"),
     ):
-        found = store.rows(
+        dangling_rows = store.rows(
             f"SELECT {one}, {other} FROM {table} WHERE {one} NOT IN ({live[its]}) OR {other} NOT IN ({live[whose]})"
         )
-        yield from (f"{table} {row} joins what is not there" for row in found)
+        yield from (f"{table} {row} joins what is not there" for row in dangling_rows)
 
 
 def documents_are_there(store: ExaminedStore) -> Iterator[str]:
@@ -214,21 +214,21 @@ def feed_tells_the_tree(store: ExaminedStore) -> Iterator[str]:
     """Check that the feed, replayed from the beginning, leads to exactly the existing nodes, with their parents and
     names.
     """
-    told: dict[object, tuple[object, object]] = {}
+    feed_nodes: dict[object, tuple[object, object]] = {}
     for operation, node, old_parent, old_name, parent, name in store.rows(
         "SELECT operation, node_id, old_parent, old_name, new_parent, new_name FROM change"
         f" WHERE kind IN ({', '.join(str(int(kind)) for kind in Kind if kind.is_node)}) ORDER BY zone, revision, ordinal"
     ):
-        if operation in ("move", "drop") and told.pop(node, None) != (old_parent, old_name):
+        if operation in ("move", "drop") and feed_nodes.pop(node, None) != (old_parent, old_name):
             yield f"the feed has a {operation} of {node} from {old_name}, where it was not"
         if operation in ("create", "undrop", "move"):
-            told[node] = (parent, name)
+            feed_nodes[node] = (parent, name)
     pruned = store.rows("SELECT 1 FROM clock WHERE pruned_to > 0")
     rows = store.rows(f"SELECT id, parent_id, name FROM node WHERE deleted = 0 AND NOT {STAGED}")
     live = {row[0]: (row[1], row[2]) for row in rows}
-    if not pruned and told != live:
-        wrong = {node for node in told.keys() | live.keys() if told.get(node) != live.get(node)}
-        yield from (f"node {node} is {live.get(node)}, the feed says {told.get(node)}" for node in wrong)
+    if not pruned and feed_nodes != live:
+        wrong = {node for node in feed_nodes.keys() | live.keys() if feed_nodes.get(node) != live.get(node)}
+        yield from (f"node {node} is {live.get(node)}, the feed says {feed_nodes.get(node)}" for node in wrong)
 
 
 def imports_hold(store: ExaminedStore) -> Iterator[str]:
@@ -241,9 +241,9 @@ def imports_hold(store: ExaminedStore) -> Iterator[str]:
     for node in staged:
         if state_of.get(node, "done") == "done":
             yield f"metalake {node} is staged for an import that takes nothing more"
-    for node, found, state in imports:
+    for node, import_id, state in imports:
         if state in ("open", "whole") and node not in staged:
-            yield f"import {found} is {state}, and its metalake {node} is not staged"
+            yield f"import {import_id} is {state}, and its metalake {node} is not staged"
 
 
 def tasks_are_readable(store: ExaminedStore) -> Iterator[str]:
@@ -332,8 +332,10 @@ def model_versions_hold(store: ExaminedStore) -> Iterator[str]:
     """Check that every version belongs to a model that exists or is in the trash, and every alias to a version of its
     model.
     """
-    kept = "SELECT 1 FROM node n WHERE n.id = v.model_id AND n.kind = 8"
-    for model, version in store.rows(f"SELECT v.model_id, v.version FROM model_version v WHERE NOT EXISTS ({kept})"):
+    existing_model = "SELECT 1 FROM node n WHERE n.id = v.model_id AND n.kind = 8"
+    for model, version in store.rows(
+        f"SELECT v.model_id, v.version FROM model_version v WHERE NOT EXISTS ({existing_model})"
+    ):
         yield f"version {version} of model {model}: the model is not there"
     for model, alias in store.rows(
         "SELECT a.model_id, a.alias FROM model_alias a WHERE NOT EXISTS"
@@ -353,8 +355,10 @@ def attachments_hold(store: ExaminedStore) -> Iterator[str]:
         ("column_statistic", "object_id", str(TABLE)),
     )  # fmt: skip
     for table, column, kind in tables:
-        there = f"SELECT 1 FROM node n WHERE n.id = h.{column} AND n.kind = {kind}"
-        for object_id, hung in store.rows(f"SELECT h.object_id, h.{column} FROM {table} h WHERE NOT EXISTS ({there})"):
+        existing_object = f"SELECT 1 FROM node n WHERE n.id = h.{column} AND n.kind = {kind}"
+        for object_id, hung in store.rows(
+            f"SELECT h.object_id, h.{column} FROM {table} h WHERE NOT EXISTS ({existing_object})"
+        ):
             yield f"{table}: {hung} hangs on {object_id} and is nothing"
     on_object = "SELECT 1 FROM tag_object t WHERE v.field_id = 0 AND t.object_id = v.object_id AND t.tag_id = v.tag_id"
     on_column = "SELECT 1 FROM column_attachment c WHERE c.object_id = v.object_id AND c.field_id = v.field_id AND c.attached_id = v.tag_id"

@@ -104,7 +104,7 @@ class Model:
 
     # -- actions -----------------------------------------------------------------------------------------------
 
-    def deed(self) -> UserAction:
+    def next_action(self) -> UserAction:
         """Choose a random action."""
         self.count += 1
         kinds = [
@@ -265,40 +265,40 @@ class Model:
 
     # -- execution ---------------------------------------------------------------------------------------------
 
-    def ask(self, user: str, deed: UserAction) -> WireAnswer | None:
+    def ask(self, user: str, action: UserAction) -> WireAnswer | None:
         """Execute an action once, and record the answer."""
         try:
-            answer = self.rig.wire(user).ask(deed.method, deed.path, deed.body)
+            answer = self.rig.wire(user).ask(action.method, action.path, action.body)
         except ConnectionLost:
-            self.lost.append((user, _spoken(deed, user)))
+            self.lost.append((user, _spoken(action, user)))
             return None
-        changes = _spoken(deed, user).changes if answer.status < 300 else ()
+        changes = _spoken(action, user).changes if answer.status < 300 else ()
         self.done[answer.headers["x-request-id"]] = AnsweredAction(user, answer.status, changes)
         return answer
 
-    def must(self, deed: UserAction) -> None:
+    def must(self, action: UserAction) -> None:
         """Execute an action that must succeed, as the admin."""
-        assert self.answer(deed).status < 300, deed
+        assert self.answer(action).status < 300, action
 
-    def answer(self, deed: UserAction) -> WireAnswer:
+    def answer(self, action: UserAction) -> WireAnswer:
         """Return the answer to a request of the admin, from a running node."""
-        answer = self.ask("admin", deed)
-        assert answer is not None, deed
+        answer = self.ask("admin", action)
+        assert answer is not None, action
         return answer
 
     def step(self, *, to_be_seen: bool = False) -> None:
         """Let a random user execute an action. With `to_be_seen`, choose one whose effect can be checked later."""
-        deed = self.deed()
-        while to_be_seen and deed.change is not None and not deed.seen_at:
-            deed = self.deed()
-        self.ask(self.chance.choice((*USERS, "admin")), deed)
+        action = self.next_action()
+        while to_be_seen and action.change is not None and not action.seen_at:
+            action = self.next_action()
+        self.ask(self.chance.choice((*USERS, "admin")), action)
 
-    def is_done(self, deed: UserAction) -> bool:
+    def is_done(self, action: UserAction) -> bool:
         """Return whether an action whose answer was lost was executed."""
-        gone, path = deed.seen_at.startswith("!"), deed.seen_at.removeprefix("!")
+        is_removal, path = action.seen_at.startswith("!"), action.seen_at.removeprefix("!")
         answer = self.answer(UserAction("GET", path))
         assert answer.status in (200, 404), answer
-        return (answer.status == 404) if gone else answer.status == 200 and deed.seen_as in str(answer.body)
+        return (answer.status == 404) if is_removal else answer.status == 200 and action.seen_as in str(answer.body)
 
     def killed(self) -> None:
         """Record the requests whose audit records a killed node may not have written."""
@@ -312,21 +312,21 @@ class Model:
 
     def lines(self, *, after: int = 0) -> list[dict[str, object]]:
         """Read all records after one."""
-        found: list[dict[str, object]] = []
+        records: list[dict[str, object]] = []
         page: dict[str, object] = {"next": after, "more": True}
         while page["more"]:
             answer = self.answer(UserAction("GET", f"{OWN}/audit?after={page['next']}&limit=1000"))
             assert answer.status == 200, answer
             page = answer.body
-            found += page["lines"]  # type: ignore[arg-type]
-        return found
+            records += page["lines"]  # type: ignore[arg-type]
+        return records
 
 
-def _spoken(deed: UserAction, user: str) -> UserAction:
+def _spoken(action: UserAction, user: str) -> UserAction:
     """A token's audit records have the name of the token's user."""
-    if deed.change is None or deed.change[1] != "token":
-        return deed
-    return deed._replace(change=("create", "token", user, ""))
+    if action.change is None or action.change[1] != "token":
+        return action
+    return action._replace(change=("create", "token", user, ""))
 
 
 def begin(model: Model) -> None:
@@ -342,9 +342,9 @@ def begin(model: Model) -> None:
         path = rights_path(role, "catalog", "main", "grant")
         model.must(UserAction("PUT", path, rights_body(*rights), ("alter", "role", role, "")))
         for user in holders:
-            given = {"roleNames": [role]}
+            role_names = {"roleNames": [role]}
             model.must(
-                UserAction("PUT", f"{GRAVITINO}/permissions/users/{user}/grant", given, ("give", "user", user, ""))
+                UserAction("PUT", f"{GRAVITINO}/permissions/users/{user}/grant", role_names, ("give", "user", user, ""))
             )
     model.must(model.space())
     model.must(model.table())
@@ -362,34 +362,34 @@ def change_of(line: dict[str, object]) -> Change:
 
 def complaints(model: Model, lines: list[dict[str, object]], lost: Counter[tuple[str, Change]]) -> list[str]:
     """Return the differences between the audit and the model."""
-    told: dict[str, list[dict[str, object]]] = {}
+    records: dict[str, list[dict[str, object]]] = {}
     for line in lines:
-        told.setdefault(str(line["request_id"]), []).append(line)
-    found = [
+        records.setdefault(str(line["request_id"]), []).append(line)
+    differences = [
         complaint
         for request, done in model.done.items()
-        if (complaint := _differs(done, told.get(request, []), is_sure=request in model.sure))
+        if (complaint := _differs(done, records.get(request, []), is_sure=request in model.sure))
     ]
-    strange = [each for request, some in told.items() if request not in model.done for each in some]
+    strange = [each for request, some in records.items() if request not in model.done for each in some]
     others = Counter((str(each["user"]), change_of(each)) for each in strange if each["change"] and each["protocol"])
     unasked = [each for each in strange if not each["change"] and each["user"] not in (*USERS, "admin")]
-    return [*found, *(f"invented {each}" for each in (others - lost)), *(f"missing {each}" for each in (lost - others)),
+    return [*differences, *(f"invented {each}" for each in (others - lost)), *(f"missing {each}" for each in (lost - others)),
             *(f"nobody asked {each}" for each in unasked)]  # fmt: skip
 
 
-def _differs(done: AnsweredAction, told: list[dict[str, object]], *, is_sure: bool) -> str:
+def _differs(done: AnsweredAction, records: list[dict[str, object]], *, is_sure: bool) -> str:
     """Return how the audit records of one request differ from its outcome, or an empty text."""
-    changes = [change_of(each) for each in told if each["change"]]
+    changes = [change_of(each) for each in records if each["change"]]
     if sorted(changes) != sorted(done.changes):
         return f"{done}: changes told {changes}"
-    if any(each["user"] != done.user for each in told):
-        return f"{done}: told of another user {told}"
+    if any(each["user"] != done.user for each in records):
+        return f"{done}: told of another user {records}"
     if done.changes:
-        return "" if len(told) == len(done.changes) else f"{done}: told twice {told}"
+        return "" if len(records) == len(done.changes) else f"{done}: told twice {records}"
     outcome = "refused" if done.status in (401, 403) else "failed" if done.status >= 400 else "done"
-    if any(each["outcome"] != outcome for each in told):
-        return f"{done}: told otherwise {told}"
-    return f"{done}: not told" if is_sure and not told else ""
+    if any(each["outcome"] != outcome for each in records):
+        return f"{done}: told otherwise {records}"
+    return f"{done}: not told" if is_sure and not records else ""
 
 
 def test_every_change_has_one_audit_record_despite_kills(rig: Rig) -> None:
@@ -412,9 +412,9 @@ def test_every_change_has_one_audit_record_despite_kills(rig: Rig) -> None:
         rig.node.wait_killed()
         model.killed()
         rig.start()
-        for user, deed in model.lost:
-            if deed.change is not None and model.is_done(deed):
-                done_though_lost.update((user, each) for each in deed.changes)
+        for user, action in model.lost:
+            if action.change is not None and model.is_done(action):
+                done_though_lost.update((user, each) for each in action.changes)
         model.lost.clear()
 
     model.look()

@@ -35,7 +35,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 
 @contextmanager
-def held(database: str) -> Iterator[None]:
+def hold_write_lock(database: str) -> Iterator[None]:
     """Hold the file's write lock, so that mutations sent meanwhile are queued and become one batch."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -62,7 +62,7 @@ def send_together(rig: Rig, cases: list[Case]) -> list[int | None]:
 
     before = metadata_files(rig)
     with ThreadPoolExecutor(len(cases)) as threads:
-        with held(rig.database):
+        with hold_write_lock(rig.database):
             sent = [threads.submit(send, case) for case in cases]
             until = time.monotonic() + QUEUED_WITHIN_S
             while rig.node.running.poll() is None and len(metadata_files(rig) - before) < len(cases) - 1:

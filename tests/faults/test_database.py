@@ -31,9 +31,9 @@ RECOVERS_WITHIN_S = 300
 @pytest.fixture(scope="module")
 def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresCluster]:
     """A PostgreSQL that these tests kill."""
-    found = PostgresCluster()
-    yield found
-    found.stop()
+    cluster = PostgresCluster()
+    yield cluster
+    cluster.stop()
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +43,11 @@ def rig(own_cluster: PostgresCluster, tmp_path_factory: pytest.TempPathFactory) 
         yield running
 
 
-def wait_for_success(told: list[WriteAttempt], since: int) -> None:
+def wait_for_success(attempts: list[WriteAttempt], since: int) -> None:
     """Wait until a writer gets a success after this number of answers."""
     until = time.monotonic() + RECOVERS_WITHIN_S
-    while not any(one.status == 200 for one in told[since:]):
-        assert time.monotonic() < until, f"the node did not recover; it answers {told[-3:]}"
+    while not any(one.status == 200 for one in attempts[since:]):
+        assert time.monotonic() < until, f"the node did not recover; it answers {attempts[-3:]}"
         time.sleep(0.02)
 
 
@@ -63,8 +63,8 @@ def test_node_survives_killed_database(rig: Rig, own_cluster: PostgresCluster) -
         time.sleep(RUNNING_S)
         own_cluster.start()
         began = time.monotonic()
-        for told in traffic.told:
-            wait_for_success(told, len(told))
+        for attempts in traffic.told:
+            wait_for_success(attempts, len(attempts))
         note(killed_database_all_served_again=time.monotonic() - began)
 
     statuses = {one.status for one in traffic.answers()}

@@ -61,11 +61,11 @@ def schema_of(database: str) -> set[tuple[object, ...]]:
             return set(connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall())
     with psycopg.connect(database) as connection:
         columns = "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns"
-        found = connection.execute(f"{columns} WHERE table_schema = 'public'").fetchall()
+        schema_columns = connection.execute(f"{columns} WHERE table_schema = 'public'").fetchall()
         indexes = connection.execute(
             "SELECT tablename, indexname, indexdef, '' FROM pg_indexes WHERE schemaname = 'public'"
         )
-        return set(found) | set(indexes.fetchall())
+        return set(schema_columns) | set(indexes.fetchall())
 
 
 def test_killed_migration_is_completed_by_next_one(
@@ -109,14 +109,14 @@ def test_killed_first_start_is_completed_by_next_start(
     node.start()
 
     wire = Wire(node.uri, token=node.token)
-    told = [
+    statuses = [
         wire.ask("GET", f"{OWN}/whoami").status,
         wire.ask("POST", f"{PREFIX}/namespaces", namespace_body("a")).status,
         wire.ask("GET", "/iceberg/v1/config").status,
     ]
     wire.close()
     node.stop()
-    assert told == [200, 200, 200]
+    assert statuses == [200, 200, 200]
     assert complaints(database or str(data / "limnos.db")) == []
 
 

@@ -68,16 +68,16 @@ def test_full_disk_at_commit_returns_503_without_files(rig: Rig, full: Full) -> 
     files = set(rig.node.data.rglob("*.metadata.json"))
 
     with full(rig):
-        told = [
+        commit_answers = [
             rig.admin.ask("POST", table_path(tag, "t"), properties_body(**{f"p{n}": "x" * 50_000})) for n in range(3)
         ]
-        made, refused = timed(lambda: rig.admin.ask("POST", f"{namespace_path(tag)}/tables", table_body("u")))
+        create_answer, refused = timed(lambda: rig.admin.ask("POST", f"{namespace_path(tag)}/tables", table_body("u")))
         read = rig.admin.ask("GET", table_path(tag, "t"))
 
-    assert [answer.status for answer in (*told, made, read)] == [503, 503, 503, 503, 200]
+    assert [answer.status for answer in (*commit_answers, create_answer, read)] == [503, 503, 503, 503, 200]
     assert all(
         ("no space left" in answer.message or "is full" in answer.message) and "Nothing was changed" in answer.message
-        for answer in told
+        for answer in commit_answers
     )
     assert set(rig.node.data.rglob("*.metadata.json")) == files
     _, again = timed(lambda: rig.admin.do("POST", table_path(tag, "t"), properties_body(mark="after")))
@@ -106,7 +106,7 @@ def test_writes_waiting_too_long_for_lock_return_503(rig: Rig) -> None:
     rig.admin.do(
         "POST", f"{PREFIX}/namespaces", namespace_body(tag)
     )  # writes are executed in order: the earlier ones have ended
-    there = [rig.admin.ask("HEAD", namespace_path(f"{tag}{number}")).status for number in range(6)]
-    assert there == [404] * 6
+    statuses = [rig.admin.ask("HEAD", namespace_path(f"{tag}{number}")).status for number in range(6)]
+    assert statuses == [404] * 6
     for wire in wires:
         wire.close()

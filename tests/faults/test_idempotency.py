@@ -46,11 +46,11 @@ def changes(rig: Rig) -> int:
     return int(str(rig.rows(REVISIONS)[0][0]))
 
 
-def repeated(wire: Wire, asked: Asked, text: str) -> WireAnswer:
+def repeated(wire: Wire, request: Asked, text: str) -> WireAnswer:
     """Repeat a request until an answer arrives, as clients do."""
     for _ in range(5):
         try:
-            return wire.ask(*asked, key=text)
+            return wire.ask(*request, key=text)
         except ConnectionLost:
             continue
     raise AssertionError("no answer came")
@@ -79,20 +79,20 @@ def test_every_idempotent_operation_is_covered() -> None:
 @pytest.mark.parametrize("operation", sorted(CASES))
 def test_cut_request_repeated_with_key_is_executed_once(rig: Rig, cutter: Cutter, operation: str, when: When) -> None:
     """A request that is cut before its arrival or after its execution, and repeated with its key, is executed once."""
-    asked, text = CASES[operation](rig), key()
+    request, text = CASES[operation](rig), key()
     before = changes(rig)
     wire = Wire(cutter.uri, user="admin")
     cutter.cut(when)
 
     with pytest.raises(ConnectionLost):
-        wire.ask(*asked, key=text)
+        wire.ask(*request, key=text)
     done = changes(rig) - before
-    told = [repeated(wire, asked, text) for _ in range(2)]
+    answers = [repeated(wire, request, text) for _ in range(2)]
     wire.close()
 
     assert done == (when == "after")
-    assert [each.status for each in told] == [KEYED[operation].status] * 2, told
-    assert told[0].body == told[1].body
+    assert [each.status for each in answers] == [KEYED[operation].status] * 2, answers
+    assert answers[0].body == answers[1].body
     assert changes(rig) == before + 1
     assert cutter.pending == 0
     assert complaints(rig.database) == []
@@ -107,19 +107,19 @@ def test_idempotency_key_survives_killed_node(rig: Rig, operation: str, point: s
     """If a node is killed before or after the commit, the next node answers the repeated request, which is executed
     once.
     """
-    asked, text = CASES[operation](rig), key()
+    request, text = CASES[operation](rig), key()
     before = changes(rig)
     rig.arm(point)
 
     with pytest.raises(ConnectionLost):
-        rig.admin.ask(*asked, key=text)
+        rig.admin.ask(*request, key=text)
     rig.node.wait_killed()
     done = changes(rig) - before
     rig.start()
-    told = [rig.admin.ask(*asked, key=text) for _ in range(2)]
+    answers = [rig.admin.ask(*request, key=text) for _ in range(2)]
 
     assert done == (point == "after-commit")
-    assert [each.status for each in told] == [KEYED[operation].status] * 2, told
+    assert [each.status for each in answers] == [KEYED[operation].status] * 2, answers
     assert changes(rig) == before + 1
     assert complaints(rig.database) == []
 
@@ -130,12 +130,12 @@ def test_same_key_at_two_nodes_is_executed_once(rig: Rig, operation: str) -> Non
     pairs = PAIRS if operation in ("commit-table", "update-properties") or FULL else PAIRS // 5
     with rig.beside() as other, wires_to(rig.node.uri, other.node.uri) as wires, ThreadPoolExecutor(2) as hands:
         for _ in range(pairs):
-            asked, text = CASES[operation](rig), key()
+            request, text = CASES[operation](rig), key()
             before = changes(rig)
-            told = list(hands.map(lambda wire: wire.ask(*asked, key=text), wires))  # noqa: B023 - it ends within the turn
+            answers = list(hands.map(lambda wire: wire.ask(*request, key=text), wires))  # noqa: B023 - it ends within the turn
 
-            assert [each.status for each in told] == [KEYED[operation].status] * 2, told
-            assert told[0].body == told[1].body
+            assert [each.status for each in answers] == [KEYED[operation].status] * 2, answers
+            assert answers[0].body == answers[1].body
             assert changes(rig) == before + 1
     assert complaints(rig.database) == []
 
@@ -150,9 +150,9 @@ def test_repeated_drop_by_owner_is_accepted_at_other_node(rig: Rig) -> None:
             rig.admin.do(case.method, case.path, case.body)
             tag = case.path.rpartition("main.")[2].partition(".")[0]
             uris = (rig.node.uri, other.node.uri)
-            told = list(hands.map(dropped, uris, [f"user_{tag}"] * 2, [table_path(tag, "t")] * 2, [text] * 2))
+            statuses = list(hands.map(dropped, uris, [f"user_{tag}"] * 2, [table_path(tag, "t")] * 2, [text] * 2))
 
-            assert told == [204, 204]
+            assert statuses == [204, 204]
     assert complaints(rig.database) == []
 
 
@@ -166,11 +166,11 @@ def test_concurrent_requests_with_same_key_share_one_answer(rig: Rig) -> None:
     """Of ten equal requests at one node, nine wait for the first and get its answer."""
     with wires_to(*[rig.node.uri] * 10) as wires, ThreadPoolExecutor(10) as hands:
         for prepare in (table_create, table_commit):
-            asked, text = prepare(rig), key()
+            request, text = prepare(rig), key()
             before = changes(rig)
-            told = list(hands.map(lambda wire: wire.ask(*asked, key=text), wires))  # noqa: B023
+            answers = list(hands.map(lambda wire: wire.ask(*request, key=text), wires))  # noqa: B023
 
-            assert [each.status for each in told] == [200] * len(wires), told
-            assert all(each.body == told[0].body for each in told)
+            assert [each.status for each in answers] == [200] * len(wires), answers
+            assert all(each.body == answers[0].body for each in answers)
             assert changes(rig) == before + 1
     assert complaints(rig.database) == []

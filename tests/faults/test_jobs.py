@@ -58,13 +58,13 @@ class Place(NamedTuple):
 
     def ask(self, template: str) -> str:
         """Request a job. Returns its id."""
-        told = self.rig.admin.do("POST", f"{API}/runs", {"jobTemplateName": template, "jobConf": {}})
-        return str(told.body["job"]["jobId"])  # type: ignore[index]
+        response = self.rig.admin.do("POST", f"{API}/runs", {"jobTemplateName": template, "jobConf": {}})
+        return str(response.body["job"]["jobId"])  # type: ignore[index]
 
     def jobs(self, template: str) -> dict[str, str]:
         """Return the jobs of a template with their states."""
-        told = self.rig.admin.do("GET", f"{API}/runs?jobTemplateName={template}").body["jobs"]
-        return {each["jobId"]: each["status"] for each in told}  # type: ignore[attr-defined,index]
+        jobs = self.rig.admin.do("GET", f"{API}/runs?jobTemplateName={template}").body["jobs"]
+        return {each["jobId"]: each["status"] for each in jobs}  # type: ignore[attr-defined,index]
 
     def until(self, look: Callable[[], object], *, what: str) -> None:
         """Wait until a condition is true."""
@@ -98,8 +98,8 @@ class Place(NamedTuple):
 
     def whole(self) -> None:
         """Check that no job began twice and the store is consistent."""
-        begun = [line[0] for line in self.lines("begun")]
-        assert len(begun) == len(set(begun)), begun
+        started_jobs = [line[0] for line in self.lines("begun")]
+        assert len(started_jobs) == len(set(started_jobs)), started_jobs
         assert complaints(self.rig.database) == []
 
 
@@ -160,8 +160,8 @@ def test_job_of_killed_server_ends_and_runs_once(place: Place, step: str, point:
         waited = step == "asked for"
         assert state in (("succeeded",) if waited else ("succeeded", "failed"))
         assert state != "succeeded" or job in done
-        told = place.rig.admin.do("GET", f"{OWN}/metalakes/lake/jobs/{job}").body
-        assert state == "succeeded" or "stopped responding" in str(told["message"])
+        job_body = place.rig.admin.do("GET", f"{OWN}/metalakes/lake/jobs/{job}").body
+        assert state == "succeeded" or "stopped responding" in str(job_body["message"])
     again = place.ask(template)
     assert place.ended(template) == states | {again: "succeeded"}
     place.whole()
@@ -205,8 +205,8 @@ def test_killed_template_drop_is_whole_or_absent(place: Place, point: str) -> No
 
     place.dead()
     place.rig.start()
-    told = [place.rig.admin.ask("GET", f"{API}/{path}").status for path in (f"templates/{template}", f"runs/{job}")]
-    assert told == ([404] * 2 if point == "after-commit" else [200] * 2)
+    statuses = [place.rig.admin.ask("GET", f"{API}/{path}").status for path in (f"templates/{template}", f"runs/{job}")]
+    assert statuses == ([404] * 2 if point == "after-commit" else [200] * 2)
     assert place.rig.admin.do("DELETE", f"{API}/templates/{template}").body["dropped"] is (point != "after-commit")
     assert place.rig.admin.ask("GET", f"{API}/runs/{job}").status == 404
     place.whole()
@@ -284,13 +284,13 @@ def test_job_grants_and_revokes_apply_at_once_on_other_node(place: Place) -> Non
         def statuses() -> list[int]:
             """Return the statuses that ana gets for the template, its job, a cancel of that job, and a new job."""
             body = {"jobTemplateName": template, "jobConf": {}}
-            asked = (
+            requests = (
                 ("GET", f"{API}/templates/{template}", None),
                 ("GET", f"{API}/runs/{job}", None),
                 ("POST", f"{API}/runs/{job}", None),
                 ("POST", f"{API}/runs", body),
             )
-            return [ana.ask(*each).status for each in asked]
+            return [ana.ask(*each).status for each in requests]
 
         for _ in range(20 if FULL else 3):
             assert statuses() == [403, 403, 403, 403]

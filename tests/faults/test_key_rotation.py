@@ -81,17 +81,17 @@ def check_secrets(rig: Rig) -> None:
     assert [number for number in range(CATALOGS) if catalog_secret(number) not in exported] == []
     keys = SealingKeys(file=rig.directory / "keys")
     keys.begin()
-    kept = [str(row[0]) for row in rig.rows("SELECT secret FROM webhook ORDER BY id")]
-    assert [keys.opened_text(SECRET_PROPERTY, each) for each in kept] == [
+    stored_secrets = [str(row[0]) for row in rig.rows("SELECT secret FROM webhook ORDER BY id")]
+    assert [keys.opened_text(SECRET_PROPERTY, each) for each in stored_secrets] == [
         webhook_secret(each) for each in range(WEBHOOKS)
     ]
 
 
 def check_rotated(rig: Rig) -> None:
     """Check that all secrets are under the newest key, and under no other."""
-    told = rig.admin.do("GET", KEYS).body
-    assert (told["lacking"], told["plain"]) == ([], 0)
-    keys = told["keys"]
+    key_status = rig.admin.do("GET", KEYS).body
+    assert (key_status["lacking"], key_status["plain"]) == ([], 0)
+    keys = key_status["keys"]
     assert isinstance(keys, list)
     assert [(key["catalogs"], key["webhooks"], key["seals"]) for key in keys] == [
         *[(0, 0, False)] * (len(keys) - 1), (CATALOGS, WEBHOOKS, True),
@@ -141,6 +141,6 @@ def test_concurrent_rotations_and_writes_lose_no_change(rig: Rig) -> None:
     check_rotated(rig)
     check_secrets(rig)
     for number in range(0, CALLERS, 3):
-        found = rig.admin.do("GET", f"{GRAVITINO}/catalogs/c{number % CATALOGS}").body["catalog"]
-        assert isinstance(found, dict)
-        assert found["properties"][f"p{number}"] == "v"
+        catalog = rig.admin.do("GET", f"{GRAVITINO}/catalogs/c{number % CATALOGS}").body["catalog"]
+        assert isinstance(catalog, dict)
+        assert catalog["properties"][f"p{number}"] == "v"

@@ -40,22 +40,22 @@ def make_table(rig: Rig, tag: str) -> Table:
 
 def listed_files(table: Table) -> set[Path]:
     """Return every file that a table's metadata names, as PyIceberg reads it."""
-    found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
+    locations = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
     for snapshot in table.metadata.snapshots:
-        found.add(snapshot.manifest_list)
+        locations.add(snapshot.manifest_list)
         for manifest in snapshot.manifests(table.io):
-            found.add(manifest.manifest_path)
-            found |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
-    return {path_of(location) for location in found}
+            locations.add(manifest.manifest_path)
+            locations |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+    return {path_of(location) for location in locations}
 
 
 def decoys(table: Table) -> set[Path]:
     """Put unnamed files beside the named ones."""
     home = path_of(table.location())
-    made = {home / "stray", home / "data" / "stray.parquet", home / "metadata" / "stray.metadata.json"}
-    for path in made:
+    stray_files = {home / "stray", home / "data" / "stray.parquet", home / "metadata" / "stray.metadata.json"}
+    for path in stray_files:
         path.write_text("not the table's")
-    return made
+    return stray_files
 
 
 def test_killed_purge_is_completed_by_other_worker(rig: Rig) -> None:
@@ -77,14 +77,14 @@ def test_killed_purge_is_completed_by_other_worker(rig: Rig) -> None:
         rig.node.spawn()
         rig.node.wait_killed()
         left.append(sum(path.exists() for path in listed))
-    kept = metadata_file.exists()
+    has_metadata_file = metadata_file.exists()
     rig.sql("UPDATE task SET leased_until = 0, due_at = 0")
     rig.start()
 
     assert dropped.status == 204
     assert left == sorted(left, reverse=True)
     assert left[0] == len(listed) - KILLED_AFTER[0]
-    assert kept, "the metadata file was deleted before the files that it names"
+    assert has_metadata_file, "the metadata file was deleted before the files that it names"
     assert not [path for path in listed if path.exists()]
     assert all(path.exists() for path in strays)
     assert rig.rows("SELECT 1 FROM task WHERE kind = 'purge-table'") == []
@@ -121,8 +121,8 @@ def test_killed_purge_of_dataset_deletes_exactly_its_files(rig: Rig) -> None:
     tag = rig.tag()
     text = f"create type `{tag}` as {{ id: bigint }}; create dataset `{tag}`(`{tag}`) primary key id"
     rig.admin.do("POST", "/query/service", {"statement": text})
-    made = rig.admin.do("GET", table_path("Default", tag)).body["metadata"]
-    home = path_of(made["location"])  # type: ignore[index]
+    metadata = rig.admin.do("GET", table_path("Default", tag)).body["metadata"]
+    home = path_of(metadata["location"])  # type: ignore[index]
     stray = home / "metadata" / "stray.metadata.json"
     stray.write_text("not the table's")
     rig.admin.do("POST", "/query/service", {"statement": f"drop dataset `{tag}`"})
@@ -160,8 +160,8 @@ def test_killed_purge_of_fileset_deletes_exactly_its_files(rig: Rig) -> None:
     filesets = f"{catalogs}/{tag}/schemas/a/filesets"
     homes = {}
     for name in ("gone", "stays"):
-        made = rig.admin.do("POST", filesets, {"name": name}).body["fileset"]
-        homes[name] = path_of(made["storageLocation"])  # type: ignore[index]
+        created_fileset = rig.admin.do("POST", filesets, {"name": name}).body["fileset"]
+        homes[name] = path_of(created_fileset["storageLocation"])  # type: ignore[index]
         for file in ("1", "deep/2", "deep/3"):
             (homes[name] / file).parent.mkdir(parents=True, exist_ok=True)
             (homes[name] / file).write_text("x")

@@ -32,7 +32,7 @@ def hasty_rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 @contextmanager
-def held(rig: Rig) -> Iterator[None]:
+def delay_writes(rig: Rig) -> Iterator[None]:
     """Delay every write to the catalogs: by the file's write lock, or by locks on the clocks' rows."""
     if rig.is_sqlite:
         with closing(sqlite3.connect(rig.database, isolation_level=None)) as connection:
@@ -51,7 +51,7 @@ def test_reads_do_not_wait_for_slow_writes(rig: Rig) -> None:
     case = table_create(rig)
     writer = Wire(rig.node.uri, user="admin")
 
-    with ThreadPoolExecutor(1) as thread, held(rig):
+    with ThreadPoolExecutor(1) as thread, delay_writes(rig):
         written = thread.submit(writer.ask, case.method, case.path, case.body)
         time.sleep(SLOW_S)
         read = [rig.admin.ask("GET", f"{PREFIX}/namespaces").status for _ in range(10)]
@@ -82,19 +82,19 @@ def test_late_write_returns_503_only_if_never_executed(hasty_rig: Rig) -> None:
         ("POST", table_path(tag, "t"), properties_body(mark="x")),
     )
 
-    with held(rig):
+    with delay_writes(rig):
         for wire, request in zip(wires, sent, strict=True):
             wire.send(*request)
         answers = [wire.receive() for wire in wires]
     while rig.admin.ask("POST", f"{PREFIX}/namespaces", namespace_body(rig.tag())).status != 200:
         time.sleep(0.05)  # writes are executed in order: the earlier ones have ended
 
-    there = (
+    executed_writes = (
         rig.admin.ask("HEAD", namespace_path(tag, "n")).status == 204,
         rig.admin.ask("HEAD", table_path(tag, "u")).status == 204,
         "mark" in properties_of(rig, tag, "t"),
     )
-    for answer, done in zip(answers, there, strict=True):
+    for answer, done in zip(answers, executed_writes, strict=True):
         assert answer.status in (500, 503)
         assert answer.status == 500 or not done, f"reported as not done although it was: {answer}"
     assert complaints(rig.database) == []

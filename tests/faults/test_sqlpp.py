@@ -64,7 +64,7 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield running
 
 
-def said(rig: Rig, text: str) -> tuple[int, list[object]]:
+def run_statement(rig: Rig, text: str) -> tuple[int, list[object]]:
     """Send a statement. Returns status and results."""
     answer = rig.admin.ask("POST", SERVICE, {"statement": text})
     results = answer.body.get("results", [])
@@ -81,21 +81,21 @@ def picture(rig: Rig, tag: str) -> str:
     """Return the metadata of a dataverse and those below it, and the lists of Iceberg and Gravitino, as text with a
     placeholder for the name.
     """
-    told: dict[str, object] = {}
+    metadata: dict[str, object] = {}
     for record in RECORDS:
-        status, found = said(rig, f"select value x from Metadata.`{record}` x")
+        status, results = run_statement(rig, f"select value x from Metadata.`{record}` x")
         assert status == 200
-        told[record] = sorted(
-            json.dumps(plain(each), sort_keys=True) for each in found if f'"{tag}' in json.dumps(each)
+        metadata[record] = sorted(
+            json.dumps(plain(each), sort_keys=True) for each in results if f'"{tag}' in json.dumps(each)
         )
     for levels in ((tag,), (tag, "low"), (tag, "a"), (tag, "b"), (tag, "b", "c")):
         for kind in ("tables", "views"):
             answer = rig.admin.ask("GET", f"{namespace_path(*levels)}/{kind}")
             assert answer.status in (200, 404)
-            told[f"{kind} of {levels[1:]}"] = answer.body.get("identifiers")
+            metadata[f"{kind} of {levels[1:]}"] = answer.body.get("identifiers")
         answer = rig.admin.ask("GET", f"{GRAVITINO}/catalogs/main/schemas/{':'.join(levels)}/tables")
-        told[f"Gravitino's of {levels[1:]}"] = answer.body.get("identifiers")
-    return json.dumps(told, indent=1, sort_keys=True).replace(tag, "$")
+        metadata[f"Gravitino's of {levels[1:]}"] = answer.body.get("identifiers")
+    return json.dumps(metadata, indent=1, sort_keys=True).replace(tag, "$")
 
 
 def plain(value: object) -> object:
@@ -113,11 +113,11 @@ def test_killed_definition_is_whole_or_absent(rig: Rig, name: str, point: str) -
     before, text = STATEMENTS[name]
     beside, tag = rig.tag(), rig.tag()
     for each in (beside, tag):
-        assert said(rig, spelled(rig, before, each))[0] == 200
-    there = picture(rig, tag)
-    assert there == picture(rig, beside)
-    assert said(rig, spelled(rig, text, beside))[0] == 200
-    wanted = picture(rig, beside)
+        assert run_statement(rig, spelled(rig, before, each))[0] == 200
+    initial_metadata = picture(rig, tag)
+    assert initial_metadata == picture(rig, beside)
+    assert run_statement(rig, spelled(rig, text, beside))[0] == 200
+    expected_metadata = picture(rig, beside)
     rig.arm(point)
 
     answer = rig.try_to("POST", SERVICE, {"statement": spelled(rig, text, tag)})
@@ -126,9 +126,9 @@ def test_killed_definition_is_whole_or_absent(rig: Rig, name: str, point: str) -
     assert answer is None, f"a killed node answered: {answer}"
     assert complaints(rig.database) == []
     rig.start()
-    assert wanted != there
-    assert picture(rig, tag) == (wanted if point == "after-commit" else there)
-    again, _ = said(rig, spelled(rig, text, tag))
+    assert expected_metadata != initial_metadata
+    assert picture(rig, tag) == (expected_metadata if point == "after-commit" else initial_metadata)
+    again, _ = run_statement(rig, spelled(rig, text, tag))
     assert again in ((200, 400) if point == "after-commit" else (200,))
-    assert picture(rig, tag) == wanted
+    assert picture(rig, tag) == expected_metadata
     assert complaints(rig.database) == []

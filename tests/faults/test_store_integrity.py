@@ -171,9 +171,9 @@ def test_planted_inconsistency_is_reported(sound: Path, tmp_path: Path, wound: s
     with closing(sqlite3.connect(copy)) as connection:
         connection.executescript(statement)
 
-    told = complaints(str(copy))
+    messages = complaints(str(copy))
 
-    assert any(text.startswith(f"{check}: ") for text in told), told
+    assert any(text.startswith(f"{check}: ") for text in messages), messages
 
 
 def test_every_check_has_planted_inconsistency() -> None:

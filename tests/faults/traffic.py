@@ -37,13 +37,13 @@ class WriteAttempt(NamedTuple):
     status: int | None
     message: str = ""
 
-    def is_true(self, *, there: bool) -> bool:
+    def is_true(self, *, exists: bool) -> bool:
         """Return whether the answer is consistent with the store."""
         if self.status is None:
             return True
         if self.status == UNKNOWN:
             return self.message.startswith("The store did not confirm")
-        return self.status in (200, CERTAIN) and there == (self.status == 200)
+        return self.status in (200, CERTAIN) and exists == (self.status == 200)
 
 
 class Traffic:
@@ -71,7 +71,7 @@ class Traffic:
             for thread in threads:
                 thread.join()
 
-    def _write(self, home: str, told: list[WriteAttempt]) -> None:
+    def _write(self, home: str, attempts: list[WriteAttempt]) -> None:
         """Create namespaces and tables and commit to one table, each with a new name."""
         wire = Wire(self.rig.node.uri, user="admin")
         for number in itertools.count():
@@ -84,9 +84,9 @@ class Traffic:
                 try:
                     answer = wire.ask("POST", path, body)
                 except ConnectionLost:
-                    told.append(WriteAttempt(kind, home, name, None))
+                    attempts.append(WriteAttempt(kind, home, name, None))
                     return
-                told.append(WriteAttempt(kind, home, name, answer.status, answer.message))
+                attempts.append(WriteAttempt(kind, home, name, answer.status, answer.message))
                 if answer.status != 200:
                     time.sleep(PAUSE_S)
                 if self._stop.is_set():
@@ -95,18 +95,18 @@ class Traffic:
 
     def answers(self) -> list[WriteAttempt]:
         """Return all answers that the writers got."""
-        return [one for told in self.told for one in told]
+        return [one for attempts in self.told for one in attempts]
 
     def untrue(self) -> list[str]:
         """Compare every answer with the present state of the store. Returns those that were wrong."""
         properties = {home: properties_of(self.rig, home, "busy") for home in self._homes}
-        there: dict[str, Callable[[WriteAttempt], bool]] = {
+        existence_checks: dict[str, Callable[[WriteAttempt], bool]] = {
             "commit": lambda one: one.name in properties[one.home],
             "namespace": lambda one: self._has(namespace_path(one.home, one.name)),
             "table": lambda one: self._has(table_path(one.home, one.name)),
         }
-        found = ((one, there[one.kind](one)) for one in self.answers())
-        return [f"{one}, there: {is_there}" for one, is_there in found if not one.is_true(there=is_there)]
+        outcomes = ((one, existence_checks[one.kind](one)) for one in self.answers())
+        return [f"{one}, there: {is_there}" for one, is_there in outcomes if not one.is_true(exists=is_there)]
 
     def _has(self, path: str) -> bool:
         status = self.rig.admin.ask("HEAD", path).status

@@ -46,13 +46,13 @@ def test_a_file_round_trips_under_any_name(files: FileStore, tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("there", ["", "t", "t/metadata"])
+@pytest.mark.parametrize("existing_directory", ["", "t", "t/metadata"])
 def test_the_first_file_of_a_table_makes_its_directories(
-    files: FileStore, tmp_path: Path, name: str, there: str
+    files: FileStore, tmp_path: Path, name: str, existing_directory: str
 ) -> None:
     """Writing the first file of a table creates its missing directories, at any depth."""
     root = tmp_path / "warehouse" / name
-    (root / there if there else tmp_path).mkdir(parents=True, exist_ok=True)
+    (root / existing_directory if existing_directory else tmp_path).mkdir(parents=True, exist_ok=True)
 
     files.write_new(f"file://{root}/t/metadata/{name}.json", b"{}", first=True)
 
@@ -234,10 +234,10 @@ def test_listing_has_only_files_directly_in_directory(files: FileStore, tmp_path
     files.write_new(f"{tmp_path}/d/below/b", b"")
     (tmp_path / "d" / "link").symlink_to(tmp_path / "d" / "a")
 
-    (found,) = files.entries(f"{tmp_path}/d")
+    (entry,) = files.entries(f"{tmp_path}/d")
 
-    assert (found.name, found.size) == ("a", 3)
-    assert found.modified_ms > 0
+    assert (entry.name, entry.size) == ("a", 3)
+    assert entry.modified_ms > 0
     assert files.entries(f"{tmp_path}/none") == []
 
 
@@ -269,18 +269,18 @@ def test_link_is_retried_if_existing_name_disappears(
     """
     for name in ("a", "b"):
         files.write_new(f"{tmp_path}/{name}", b"1")
-    link, gone = os.link, [lambda: None, (tmp_path / "b").unlink]
+    link, interruptions = os.link, [lambda: None, (tmp_path / "b").unlink]
 
-    def taken(source: str, target: str, *, follow_symlinks: bool) -> None:
-        if gone:
-            gone.pop(0)()
+    def link_or_raise(source: str, target: str, *, follow_symlinks: bool) -> None:
+        if interruptions:
+            interruptions.pop(0)()
             raise FileExistsError
         link(source, target, follow_symlinks=follow_symlinks)
 
-    monkeypatch.setattr(os, "link", taken)
+    monkeypatch.setattr(os, "link", link_or_raise)
     with pytest.raises(MissingFile):
         files.link_new(f"{tmp_path}/b", f"{tmp_path}/new")
-    gone.append(lambda: None)
+    interruptions.append(lambda: None)
     files.link_new(f"{tmp_path}/a", f"{tmp_path}/new")
 
     assert (tmp_path / "new").read_bytes() == b"1"
@@ -297,10 +297,10 @@ def test_a_file_is_moved(files: FileStore, tmp_path: Path) -> None:
     assert not (tmp_path / "a").exists()
 
 
-@pytest.mark.parametrize("there", ["a/b/f", "a/.hidden", "a"])
-def test_location_with_file_at_or_below_is_not_empty(files: FileStore, tmp_path: Path, there: str) -> None:
+@pytest.mark.parametrize("existing_file", ["a/b/f", "a/.hidden", "a"])
+def test_location_with_file_at_or_below_is_not_empty(files: FileStore, tmp_path: Path, existing_file: str) -> None:
     """A location is not empty if a file is at it or anywhere below it. A file beside it does not count."""
-    files.write_new(f"{tmp_path}/{there}", b"")
+    files.write_new(f"{tmp_path}/{existing_file}", b"")
     files.write_new(f"{tmp_path}/ab", b"")
 
     assert not files.is_empty(f"{tmp_path}/a")
@@ -321,15 +321,15 @@ def test_directories_alone_are_empty(files: FileStore, tmp_path: Path) -> None:
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the paths for which size and time are read. A list of names reads none."""
-    asked: list[str] = []
+    paths: list[str] = []
     look = os.lstat
 
     def lstat(path: str) -> os.stat_result:
-        asked.append(str(path))
+        paths.append(str(path))
         return look(path)
 
     monkeypatch.setattr(os, "lstat", lstat)
-    return asked
+    return paths
 
 
 def test_selection_is_made_from_file_names(files: FileStore, tmp_path: Path, looked: list[str]) -> None:
@@ -346,10 +346,10 @@ def test_selection_is_made_from_file_names(files: FileStore, tmp_path: Path, loo
         return ["b", "gone"]
 
     looked.clear()
-    found = files.chosen(f"{tmp_path}/d", choose)
+    entries = files.chosen(f"{tmp_path}/d", choose)
 
     assert seen == ["a", "b", "c"]
-    assert [(each.name, each.size, each.modified_ms > 0) for each in found] == [("b", 3, True)]
+    assert [(each.name, each.size, each.modified_ms > 0) for each in entries] == [("b", 3, True)]
     assert looked == [f"{tmp_path}/d/b", f"{tmp_path}/d/gone"]
     assert files.chosen(f"{tmp_path}/none", lambda names: names) == []
 
@@ -361,13 +361,13 @@ def test_check_for_files_stops_at_first_file(files: FileStore, tmp_path: Path, m
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "way").symlink_to(tmp_path / "full")
 
-    told = [files.holds(f"{tmp_path}/{name}") for name in ("full", "empty", "linked", "none", "full/inner/file")]
+    checks = [files.holds(f"{tmp_path}/{name}") for name in ("full", "empty", "linked", "none", "full/inner/file")]
     read: list[str] = []
     monkeypatch.setattr(os, "scandir", _counting(read, os.scandir))
     for name in range(9):
         (tmp_path / "full" / f"{name}").touch()
 
-    assert told == [True, False, False, False, False]
+    assert checks == [True, False, False, False, False]
     assert files.holds(f"{tmp_path}/full")
     assert len(read) <= 2, "the directory `inner` and the first file at most"
 

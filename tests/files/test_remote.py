@@ -152,9 +152,11 @@ def test_location_without_key_is_refused(files: FileStore) -> None:
 
 def test_refused_connection_is_unavailable() -> None:
     """A refused connection is Unavailable, so that callers retry."""
-    taken = socket.socket()  # bound but not listening: connections are refused, and no other process can take the port
-    taken.bind(("127.0.0.1", 0))
-    files = store_for("s3://bucket", {**KEYS, "s3.endpoint": f"http://127.0.0.1:{taken.getsockname()[1]}"})
+    bound_socket = (
+        socket.socket()
+    )  # bound but not listening: connections are refused, and no other process can take the port
+    bound_socket.bind(("127.0.0.1", 0))
+    files = store_for("s3://bucket", {**KEYS, "s3.endpoint": f"http://127.0.0.1:{bound_socket.getsockname()[1]}"})
     calls: list[Callable[[], object]] = [
         lambda: files.read("s3://bucket/x"),
         lambda: files.exists("s3://bucket/x"),
@@ -162,7 +164,7 @@ def test_refused_connection_is_unavailable() -> None:
         lambda: files.write_new("s3://bucket/x", b""),
     ]
 
-    with taken:
+    with bound_socket:
         for call in calls:
             with pytest.raises(ServiceUnavailable, match="refused, or did not answer"):
                 call()
@@ -239,9 +241,9 @@ def test_access_key_without_secret_is_refused() -> None:
 
 def test_options_repr_hides_secrets() -> None:
     """The text representation of options has their names without their values."""
-    shown = repr(options_from("s3", KEYS))
+    representation = repr(options_from("s3", KEYS))
 
-    assert shown == "Options(access_key_id, secret_access_key, region)"
+    assert representation == "Options(access_key_id, secret_access_key, region)"
 
 
 def test_missing_s3fs_error_names_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,12 +336,12 @@ def test_link_is_retried_if_existing_name_disappears(files: FileStore, monkeypat
     files.write_new("s3://bucket/again/a", b"1")
     write, tries = files._fs.pipe_file, [FileExistsError()]
 
-    def taken(path: str, data: bytes, **more: str) -> object:
+    def pipe_or_raise(path: str, data: bytes, **more: str) -> object:
         if tries:
             raise tries.pop()
         return write(path, data, **more)
 
-    monkeypatch.setattr(files._fs, "pipe_file", taken)
+    monkeypatch.setattr(files._fs, "pipe_file", pipe_or_raise)
     files.link_new("s3://bucket/again/a", "s3://bucket/again/b")
 
     assert files.read("s3://bucket/again/b") == b"1"

@@ -58,13 +58,13 @@ def test_link_into_server_directory_reaches_only_allowed_part(root: Path) -> Non
         (root / name / "file").write_bytes(b"own")
     (root / "link").symlink_to("own/file")
     (root / "open").symlink_to("own/open/file")
-    kept = AllowedStorage(
+    allowed_storage = AllowedStorage(
         (f"file://{root}",), own_directories=(f"file://{root}/own",), open_within=(f"file://{root}/own/open",)
     )
 
-    assert read(root, "open", allowed=kept) == b"own"
+    assert read(root, "open", allowed=allowed_storage) == b"own"
     with pytest.raises(MissingFile):
-        read(root, "link", allowed=kept)
+        read(root, "link", allowed=allowed_storage)
 
 
 def test_read_limit_applies_through_links(root: Path) -> None:

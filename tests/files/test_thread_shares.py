@@ -149,12 +149,12 @@ def test_stuck_threads_do_not_prevent_exit(stuck: threading.Event) -> None:
         shares = ThreadShares(timeout_s=60)
         tasks = [asyncio.create_task(shares.run("a", stuck.wait)), asyncio.create_task(run_in_own_thread(stuck.wait))]
         await asyncio.sleep(0)
-        found = [thread.daemon for thread in threading.enumerate() if thread.name.startswith("limnos-")]
+        flags = [thread.daemon for thread in threading.enumerate() if thread.name.startswith("limnos-")]
         for task in tasks:
             task.cancel()
-        return found
+        return flags
 
-    found = asyncio.run(run())
+    daemon_flags = asyncio.run(run())
 
-    assert len(found) >= 2
-    assert all(found)
+    assert len(daemon_flags) >= 2
+    assert all(daemon_flags)

@@ -53,7 +53,7 @@ def number(value: int) -> bytes:
     return data.getvalue()
 
 
-def made(schema: object, *blocks: tuple[int, bytes], codec: bytes = b"null") -> bytes:
+def encode_file(schema: object, *blocks: tuple[int, bytes], codec: bytes = b"null") -> bytes:
     """Write a file byte by byte, of blocks with the given counts."""
     head = [b"avro.schema", json.dumps(schema).encode(), b"avro.codec", codec]
     words = b"".join(number(len(word)) + word for word in head)
@@ -99,7 +99,7 @@ PACKED: dict[bytes, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("codec", PACKED)
 def test_decompression_bomb_is_refused(codec: bytes) -> None:
     """A block that decompresses to more than the limit is refused without using more memory."""
-    bomb = made(record(), (1, PACKED[codec](BOMB + (BOMB * 4 if codec != b"null" else b""))), codec=codec)
+    bomb = encode_file(record(), (1, PACKED[codec](BOMB + (BOMB * 4 if codec != b"null" else b""))), codec=codec)
     tracemalloc.start()
 
     with pytest.raises(BadAvro, match="unpacks to more"):
@@ -115,7 +115,7 @@ def test_total_of_blocks_and_entries_is_bounded(monkeypatch: pytest.MonkeyPatch)
     limit.
     """
     row = number(3) + b"abc"
-    many = made(record(), *[(100, row * 100)] * 10)
+    many = encode_file(record(), *[(100, row * 100)] * 10)
     assert len(list(texts_of(many, "p"))) == 1_000
 
     with monkeypatch.context() as patched:
@@ -151,20 +151,20 @@ def test_short_but_expensive_input_is_refused(what: str) -> None:
     schema, block, words = SCHEMAS[what]
 
     with pytest.raises(BadAvro, match=words):
-        list(texts_of(made(schema, block), "p"))
+        list(texts_of(encode_file(schema, block), "p"))
 
 
 def test_unknown_codec_is_named() -> None:
     """The error for an unknown codec has the codec's name."""
     with pytest.raises(BadAvro, match="'rot13'"):
-        list(texts_of(made(record(), (1, b"\0"), codec=b"rot13"), "p"))
+        list(texts_of(encode_file(record(), (1, b"\0"), codec=b"rot13"), "p"))
 
 
 @pytest.mark.parametrize("cut", [0, 3, 4, 20, 100, -1, -17, -40])
 def test_truncated_file_raises_bad_avro(cut: int) -> None:
     """A file that is truncated at any byte raises BadAvro and no other error."""
     with pytest.raises(BadAvro):
-        list(texts_of(made(record(), (2, (number(3) + b"abc") * 2))[:cut], "p"))
+        list(texts_of(encode_file(record(), (2, (number(3) + b"abc") * 2))[:cut], "p"))
 
 
 def test_several_values_are_returned_per_row() -> None:
@@ -187,7 +187,7 @@ def test_several_files_are_read_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
         written(schema, ROWS[first : first + 700], codec=codec, sync_interval=500)
         for first, (codec, schema) in enumerate(codecs)
     ]
-    files[1:1] = [written(ENTRY, []), made(record())]
+    files[1:1] = [written(ENTRY, []), encode_file(record())]
     readers, real = [], fastavro.reader
 
     def reader(*args: object, **named: object) -> object:

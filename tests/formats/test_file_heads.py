@@ -48,30 +48,30 @@ def content(name: str, data: bytes, limits: HeadLimits = LIMITS) -> FileContent:
 )  # fmt: skip
 def test_column_names_are_read_from_delimited_and_json_files(name: str, data: bytes) -> None:
     """The names of columns are the first line of a delimited file, and the keys of JSON objects."""
-    found = content(name, data)
+    preview = content(name, data)
 
-    assert [column[0] for column in found.columns] == ["id", "place"]
-    assert found.rows == [["1", "Oslo"], ["2", "Ro,me"]]
-    assert (found.is_complete, found.text, found.size) == (True, None, len(data))
+    assert [column[0] for column in preview.columns] == ["id", "place"]
+    assert preview.rows == [["1", "Oslo"], ["2", "Ro,me"]]
+    assert (preview.is_complete, preview.text, preview.size) == (True, None, len(data))
 
 
 def test_preview_reports_omitted_rows_and_columns() -> None:
     """Rows and columns beyond the limits are omitted, and the preview says so."""
     data = b"a,b,c\n" + b"1,2,3\n" * 4
 
-    found = content("x.csv", data)
+    preview = content("x.csv", data)
 
-    assert ([name for name, _ in found.columns], found.columns_left_out) == (["a", "b"], 1)
-    assert (found.rows, found.is_complete) == ([["1", "2"]] * 3, False)
+    assert ([name for name, _ in preview.columns], preview.columns_left_out) == (["a", "b"], 1)
+    assert (preview.rows, preview.is_complete) == ([["1", "2"]] * 3, False)
     assert content("x.csv", data, HeadLimits(3, 2, 10)).rows == [["1", "2"]]  # ten bytes as JSON
 
 
 def test_uneven_rows_are_filled_with_nulls() -> None:
     """Missing cells are null, and columns beyond those of the first line get a number as name."""
-    found = content("x.csv", b"a\n1,2\n3\n")
+    preview = content("x.csv", b"a\n1,2\n3\n")
 
-    assert [name for name, _ in found.columns] == ["a", "column 2"]
-    assert found.rows == [["1", "2"], ["3", None]]
+    assert [name for name, _ in preview.columns] == ["a", "column 2"]
+    assert preview.rows == [["1", "2"], ["3", None]]
 
 
 WIDE = ",".join(f"k{number}" for number in range(2_000))
@@ -94,11 +94,11 @@ def test_wide_or_nested_text_needs_little_memory(name: str, data: str) -> None:
     content(name, text)
 
     tracemalloc.start()
-    found = content(name, text)
+    preview = content(name, text)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 
-    assert len(found.rows) == (0 if name == "y.json" else 3)
+    assert len(preview.rows) == (0 if name == "y.json" else 3)
     assert peak < 10_000_000
 
 
@@ -106,22 +106,22 @@ def test_rows_that_are_nested_too_deeply_are_text() -> None:
     """A file with rows that are nested too deeply for cells is shown as text."""
     data = b'[{"a": ' + b"[" * 900 + b"]" * 900 + b"}]"
 
-    found = content("x.json", data)
+    preview = content("x.json", data)
 
-    assert (found.rows, found.columns) == ([], [])
-    assert found.text is not None
-    assert "".join(found.text.split()) == "".join(data.decode().split())[: len("".join(found.text.split()))]
+    assert (preview.rows, preview.columns) == ([], [])
+    assert preview.text is not None
+    assert "".join(preview.text.split()) == "".join(data.decode().split())[: len("".join(preview.text.split()))]
 
 
 def test_only_the_beginning_of_a_long_text_is_read() -> None:
     """Only the beginning of a long text is read, and the row that is cut at its end is omitted."""
     file = OpenedBytes(b"id,text\n" + b"".join(b"%d,xxxxxxxxxxxxxxxxxxxxxxx\n" % each for each in range(20_000)))
 
-    found = file_content("x.csv", file, limits=HeadLimits(100_000, 2, 1 << 30))
+    preview = file_content("x.csv", file, limits=HeadLimits(100_000, 2, 1 << 30))
 
-    assert (found.is_complete, file.taken) == (False, TEXT_BYTES_MAX)
-    assert {row[1] for row in found.rows} == {"x" * 23}
-    assert [row[0] for row in found.rows] == [str(each) for each in range(len(found.rows))]
+    assert (preview.is_complete, file.taken) == (False, TEXT_BYTES_MAX)
+    assert {row[1] for row in preview.rows} == {"x" * 23}
+    assert [row[0] for row in preview.rows] == [str(each) for each in range(len(preview.rows))]
 
 
 @pytest.mark.parametrize(
@@ -141,11 +141,11 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
 )
 def test_file_without_rows_is_shown_as_text(name: str, data: bytes) -> None:
     """A file without rows, or whose content does not match its name, is shown as text."""
-    found = content(name, data)
+    preview = content(name, data)
 
-    assert (found.rows, found.columns) == ([], [])
-    assert found.text == data.decode("utf-8", "replace")[:TEXT_CHARACTERS_MAX]
-    assert found.is_complete is (len(data) <= TEXT_CHARACTERS_MAX)
+    assert (preview.rows, preview.columns) == ([], [])
+    assert preview.text == data.decode("utf-8", "replace")[:TEXT_CHARACTERS_MAX]
+    assert preview.is_complete is (len(data) <= TEXT_CHARACTERS_MAX)
 
 
 def test_json_documents_are_indented() -> None:
@@ -157,9 +157,9 @@ def test_json_documents_are_indented() -> None:
 @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\x00\x00", b"GIF\x01", b"PK\x03\x04"])
 def test_binary_files_have_no_content(data: bytes) -> None:
     """Binary files have neither rows nor text."""
-    found = content("picture.txt", data)
+    preview = content("picture.txt", data)
 
-    assert (found.rows, found.text, found.is_complete, found.size) == ([], None, False, len(data))
+    assert (preview.rows, preview.text, preview.is_complete, preview.size) == ([], None, False, len(data))
 
 
 def test_parquet_preview_has_arrow_types(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,10 +169,10 @@ def test_parquet_preview_has_arrow_types(monkeypatch: pytest.MonkeyPatch) -> Non
     pq.write_table(table, sink, row_group_size=1_000)
     file = OpenedBytes(sink.getvalue())
 
-    found = file_content("x.parquet", file, limits=LIMITS)
+    preview = file_content("x.parquet", file, limits=LIMITS)
 
-    assert found.columns == [("id", "int64"), ("vector", "list<element: double>")]
-    assert (found.rows, found.is_complete, found.columns_left_out) == (
+    assert preview.columns == [("id", "int64"), ("vector", "list<element: double>")]
+    assert (preview.rows, preview.is_complete, preview.columns_left_out) == (
         [[0, [0.5] * 3], [1, [0.5] * 3], [2, [0.5] * 3]], False, 1,
     )  # fmt: skip
     assert file.taken < file.size() / 2

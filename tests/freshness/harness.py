@@ -134,9 +134,9 @@ class LateStore:
     async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
         """Read late, complete later, so that gate reads can overtake it."""
         await self.pause()
-        found = self.real.load(epoch, known, load)
+        load_result = self.real.load(epoch, known, load)
         await self.pause(LOAD_PAUSES)
-        return found
+        return load_result
 
     async def submit(
         self, permit: Permit[object], mutation: Callable[[Tx], T], *, on_begin: Callable[[], None] = ignore_begin
@@ -264,10 +264,10 @@ class Harness:
         """Check the rights of all mutations in the batch, in the last committed state."""
         ran, self.ran = self.ran, []
         for permit, tx in ran:
-            made = [draft.node_id for draft in tx.drafts if draft.operation == "create"]
-            if len({*made} - self.created) < len(made):
-                self.broken.append(InvariantViolation(f"ids: {made} were made before"))
-            self.created.update(made)
+            created_ids = [draft.node_id for draft in tx.drafts if draft.operation == "create"]
+            if len({*created_ids} - self.created) < len(created_ids):
+                self.broken.append(InvariantViolation(f"ids: {created_ids} were made before"))
+            self.created.update(created_ids)
             if permit.request_id in self.writers:
                 self._check_right(self.writers[permit.request_id], permit)
 
@@ -342,9 +342,9 @@ class Harness:
         if dice.random() < 0.3:
             self._forget_some(dice.choice(awake))
         dice.shuffle(work)
-        for told in [*await asyncio.gather(*work, return_exceptions=True), *self.broken]:
-            if isinstance(told, BaseException):
-                raise told
+        for outcome in [*await asyncio.gather(*work, return_exceptions=True), *self.broken]:
+            if isinstance(outcome, BaseException):
+                raise outcome
         if self.steps >= self.asleep_until and dice.random() < 0.03:
             self.asleep_until = self.steps + dice.randint(2, SLEEP_STEPS)
         elif len(awake) == 1 and dice.random() < 0.2:

@@ -92,17 +92,17 @@ MUTATIONS: dict[Callable[[StoryWorld, Context], Work], int] = {
 }  # fmt: skip
 
 
-def asked(path: Levels, table: Levels) -> tuple[tuple[str, Callable[[RequestView], object]], ...]:
+def list_object_questions(path: Levels, table: Levels) -> tuple[tuple[str, Callable[[RequestView], object]], ...]:
     """Return questions about a function by its path, and about a table's policies."""
 
     def policies_on(request_view: RequestView) -> object:
-        found = request_view.look_up(Kind.TABLE, table, Action.TABLE_LOAD)
-        return attachments.attachments_of(request_view, found.chain, kind=Kind.POLICY)
+        table_lookup = request_view.look_up(Kind.TABLE, table, Action.TABLE_LOAD)
+        return attachments.attachments_of(request_view, table_lookup.chain, kind=Kind.POLICY)
 
     def tags_on_column(request_view: RequestView) -> object:
-        found = request_view.look_up(Kind.TABLE, table, Action.TABLE_LOAD)
-        field_id = field_ids(request_view, found.entity).get("x", attachments.OWN)
-        return attachments.attachments_of(request_view, found.chain, kind=Kind.TAG, field_id=field_id)
+        table_lookup = request_view.look_up(Kind.TABLE, table, Action.TABLE_LOAD)
+        field_id = field_ids(request_view, table_lookup.entity).get("x", attachments.OWN)
+        return attachments.attachments_of(request_view, table_lookup.chain, kind=Kind.TAG, field_id=field_id)
 
     return (
         (

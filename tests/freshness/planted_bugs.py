@@ -146,20 +146,20 @@ def paths_not_forgotten(patch: Patch) -> None:
         def clear(self) -> None:
             """Do not clear the cache."""
 
-    kept: dict[int, PermanentDict] = {}
-    patch.setattr(StoreView, "paths", lambda self, zone: kept.setdefault(id(self) ^ zone, PermanentDict()))
+    path_caches: dict[int, PermanentDict] = {}
+    patch.setattr(StoreView, "paths", lambda self, zone: path_caches.setdefault(id(self) ^ zone, PermanentDict()))
 
 
 @plant
 def scopes_not_forgotten(patch: Patch) -> None:
     """Resolved metalakes and catalogs are not evicted after a rename."""
-    kept: dict[tuple[StoreView, object], object] = {}
+    retained_scopes: dict[tuple[StoreView, object], object] = {}
 
     def guess(of: StoreView, scope: object) -> object:
-        found = of.scopes.get(scope)
-        if found is not None:
-            kept[of, scope] = found
-        return kept.get((of, scope))
+        cached_scope = of.scopes.get(scope)
+        if cached_scope is not None:
+            retained_scopes[of, scope] = cached_scope
+        return retained_scopes.get((of, scope))
 
     patch.setattr(request_scope, "cached_scope", guess)
 
@@ -221,9 +221,9 @@ def facts_then_changes(patch: Patch) -> None:
         self: LateStore, epoch: int, known: KnownRevisions, load: Callable[[], Load[object]]
     ) -> object:
         await self.pause()
-        found = self.real._drive(load())
+        load_result = self.real._drive(load())
         await self.pause()
-        return self.real.gate(epoch, known), found
+        return self.real.gate(epoch, known), load_result
 
     patch.setattr(LateStore, "load_async", load_async)
 
@@ -382,12 +382,12 @@ def _quiet(patch: Patch, operation: str) -> None:
 @plant
 def subjects_kept(patch: Patch) -> None:
     """A user's roles and groups are cached forever."""
-    kept: dict[object, object] = {}
+    subjects: dict[object, object] = {}
 
     def remembered(of: StoreView, metalake_id: int, user: str, *, service_admin: bool) -> object:
         key = (of, metalake_id, user)
-        if key not in kept:
-            kept[key] = subject_of(of, metalake_id, user, service_admin=service_admin)
-        return kept[key]
+        if key not in subjects:
+            subjects[key] = subject_of(of, metalake_id, user, service_admin=service_admin)
+        return subjects[key]
 
     patch.setattr(caller_view, "subject_of", remembered)

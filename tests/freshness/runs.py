@@ -51,8 +51,8 @@ def run_start(world: StoryWorld, ctx: Context) -> Work:
 
 def run_end(world: StoryWorld, ctx: Context) -> Work:
     """End a run as its user, or cancel it as another user with the privilege."""
-    there = world.sql("SELECT uuid FROM pipeline_run ORDER BY id")
-    run = str(world.dice.choice(there)[0]) if there else str(uuid.UUID(int=1))
+    run_rows = world.sql("SELECT uuid FROM pipeline_run ORDER BY id")
+    run = str(world.dice.choice(run_rows)[0]) if run_rows else str(uuid.UUID(int=1))
     if world.dice.random() < 0.5:
         return runs.run_cancel(ctx, metalake=world.metalake(), uuid=run)
     state = world.dice.choice(("failed", "held", "discarded"))
@@ -64,7 +64,7 @@ def pipeline(world: StoryWorld) -> str:
     return world.dice.choice(PIPELINES)
 
 
-def asked(name: str) -> tuple[Callable[[RequestView], object], ...]:
+def list_pipeline_questions(name: str) -> tuple[Callable[[RequestView], object], ...]:
     """Return questions for views: listed names, one pipeline, and whether the caller may run it."""
 
     def may_run(request_view: RequestView) -> object:

@@ -143,20 +143,20 @@ class Story:
         if reader.at is None:
             return
         for zone, at in reader.at.zones.items():
-            told = [row[1:] for row in reader.told if row[0] == zone]
+            delivered = [row[1:] for row in reader.told if row[0] == zone]
             since = reader.base.get(zone, 0)
-            there = self.sql(
+            change_rows = self.sql(
                 "SELECT revision, ordinal FROM change WHERE zone = ? AND revision > ? AND revision <= ? ORDER BY 1, 2",
                 zone, since, at,
             )  # fmt: skip
-            assert told == [tuple(row) for row in there], f"zone {zone} after {since} to {at}"
+            assert delivered == [tuple(row) for row in change_rows], f"zone {zone} after {since} to {at}"
 
     async def check_callers(self) -> None:
         """While nothing changes, let a user read to the end, and check that the changes of existing objects are exactly
         those of objects that the user may load.
         """
         reader = self.callers[self.dice.choice(USERS)]
-        before, told, told_of = reader.at, list[Row](), dict[Row, bool]()
+        before, visible_rows, told_of = reader.at, list[Row](), dict[Row, bool]()
         try:
             more = True
             while more:
@@ -165,7 +165,7 @@ class Story:
                 more = page.more
         except GONE:
             return
-        told = [row for row, sees in told_of.items() if sees]
+        visible_rows = [row for row, sees in told_of.items() if sees]
         if before is None:
             return
         home, named = before.home, self.names()
@@ -180,22 +180,22 @@ class Story:
                         may[node_id] = await may_load(fresh.ctx(reader.who), metalake, *named[node_id])
                     if may[node_id]:
                         expected.add((zone, revision, ordinal))
-        assert {row for row in told if row in rows} == expected, reader.who
+        assert {row for row in visible_rows if row in rows} == expected, reader.who
         assert len(reader.told) == len(set(reader.told)), "delivered twice"
         self.checked += len(rows)
 
     def names(self) -> dict[int, tuple[Kind, str]]:
         """Return kind and full name of all reachable objects, by id."""
         rows = {row[0]: row for row in self.sql("SELECT id, parent_id, kind, name FROM node WHERE deleted = 0")}
-        found = {}
+        names_by_id = {}
         for node_id, (_, above, kind, _) in rows.items():
             parts, each = list[str](), node_id
             while each in rows and rows[each][2] != Kind.METALAKE:
                 parts.append(rows[each][3])
                 each = rows[each][1]
             if each in rows and parts and above in rows:
-                found[node_id] = (Kind(kind), full_name(Kind(kind), list(reversed(parts))))  # type: ignore[call-arg]  # the number of a kind
-        return found
+                names_by_id[node_id] = (Kind(kind), full_name(Kind(kind), list(reversed(parts))))  # type: ignore[call-arg]  # the number of a kind
+        return names_by_id
 
 
 async def may_load(ctx: Context, metalake: str, kind: Kind, name: str) -> bool:

@@ -86,8 +86,12 @@ async def server_moves_alone(stage: Stage) -> str | None:
     for zone in zones:
         node.view.memo(zone).clear()
     stage.store.in_load = meanwhile
-    told = await stage.may_load()
-    return None if told == "PermissionDenied" else f"ana {told} a table that was closed to her all the time"
+    load_outcome = await stage.may_load()
+    return (
+        None
+        if load_outcome == "PermissionDenied"
+        else f"ana {load_outcome} a table that was closed to her all the time"
+    )
 
 
 async def right_goes_before_the_commit(stage: Stage) -> str | None:
@@ -109,8 +113,12 @@ async def membership_ends(stage: Stage) -> str | None:
     if await stage.may_load() != "loaded":
         return "a member may not read at all"
     await member_remove(stage.admin, metalake=LAKE, group="g", user="ana")
-    told = await stage.may_load()
-    return None if told in ("PermissionDenied", "NotFound") else f"ana {told} a table of a group that she has left"
+    load_outcome = await stage.may_load()
+    return (
+        None
+        if load_outcome in ("PermissionDenied", "NotFound")
+        else f"ana {load_outcome} a table of a group that she has left"
+    )
 
 
 async def namespace_changes_its_name(stage: Stage) -> str | None:
@@ -119,8 +127,12 @@ async def namespace_changes_its_name(stage: Stage) -> str | None:
     if await stage.may_load() != "loaded":
         return "ana may not read at all"
     await namespace_move(stage.admin, MAIN, source=("a",), target=("z",))
-    told = await stage.may_load()
-    return None if told in ("PermissionDenied", "NotFound") else f"ana {told} a table at an address that leads nowhere"
+    load_outcome = await stage.may_load()
+    return (
+        None
+        if load_outcome in ("PermissionDenied", "NotFound")
+        else f"ana {load_outcome} a table at an address that leads nowhere"
+    )
 
 
 async def namespace_moves_before_the_commit(stage: Stage) -> str | None:
@@ -189,8 +201,12 @@ async def catalog_is_learnt_on_the_way(stage: Stage) -> str | None:
     await table_drop(stage.admin, MAIN, namespace=("a",), name="t", purge=False)
     stage.node.view.scopes.clear()
     stage.node.view._forget(name_key(lake, "catalog", "main"))
-    told = await stage.may_load()
-    return None if told in ("PermissionDenied", "NotFound") else f"ana {told} a table that was dropped before she came"
+    load_outcome = await stage.may_load()
+    return (
+        None
+        if load_outcome in ("PermissionDenied", "NotFound")
+        else f"ana {load_outcome} a table that was dropped before she came"
+    )
 
 
 async def others_write_during_a_list(stage: Stage) -> str | None:

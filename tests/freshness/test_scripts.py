@@ -76,9 +76,9 @@ class HeldStore:
     async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[Any]]) -> Any:  # noqa: ANN401 - what the load gives
         """Read, run the scenario's callback once, and return the result."""
         read = self.real
-        found = read.load(epoch, known, load) if read.inline else await read.load_async(epoch, known, load)
+        load_result = read.load(epoch, known, load) if read.inline else await read.load_async(epoch, known, load)
         await self.meanwhile("in_load")
-        return found
+        return load_result
 
     async def meanwhile(self, place: str) -> None:
         """Run the scenario's callback, once."""
@@ -208,8 +208,12 @@ async def neighbour_moves_the_metalake(stage: Stage) -> str | None:
     stage.node.view._forget(owner_key(table_id))
     stage.node.view.memo(zones[-1]).clear()
     stage.store.in_load = meanwhile
-    told = await stage.may_load()
-    return None if told in ("PermissionDenied", "NotFound") else f"ana {told} t, which was never hers under that name"
+    load_outcome = await stage.may_load()
+    return (
+        None
+        if load_outcome in ("PermissionDenied", "NotFound")
+        else f"ana {load_outcome} t, which was never hers under that name"
+    )
 
 
 def _table(of: RequestView, name: str) -> int:
@@ -239,9 +243,13 @@ async def gate_meets_two_changes(stage: Stage) -> str | None:
         await turns(3)
 
     stage.store.in_gate = meanwhile
-    told = await stage.may_load()
+    load_outcome = await stage.may_load()
     await asyncio.gather(*loading)
-    return None if told in ("PermissionDenied", "NotFound") else f"ana {told} t, which was never hers under that name"
+    return (
+        None
+        if load_outcome in ("PermissionDenied", "NotFound")
+        else f"ana {load_outcome} t, which was never hers under that name"
+    )
 
 
 async def request_comes_during_a_read(stage: Stage) -> str | None:
@@ -259,8 +267,12 @@ async def request_comes_during_a_read(stage: Stage) -> str | None:
 
     stage.store.in_gate = meanwhile
     await stage.node.gate.refresh(zones, "arrival")
-    told = await coming[0]
-    return None if told == "PermissionDenied" else f"ana {told} a table though she was disabled before she came"
+    load_outcome = await coming[0]
+    return (
+        None
+        if load_outcome == "PermissionDenied"
+        else f"ana {load_outcome} a table though she was disabled before she came"
+    )
 
 
 async def turns(count: int = 20) -> None:
@@ -292,8 +304,12 @@ async def catalogs_change_names(stage: Stage) -> str | None:
 
     stage.store.in_gate = meanwhile
     await stage.node.gate.refresh(side_zones, "neighbour")
-    told = await coming[0]
-    return None if told in ("PermissionDenied", "NotFound") else f"ana {told} a table that was dropped before she came"
+    load_outcome = await coming[0]
+    return (
+        None
+        if load_outcome in ("PermissionDenied", "NotFound")
+        else f"ana {load_outcome} a table that was dropped before she came"
+    )
 
 
 async def load_meets_an_exchange(stage: Stage) -> str | None:
@@ -310,8 +326,8 @@ async def load_meets_an_exchange(stage: Stage) -> str | None:
     stage.node.view._forget(name_key(inside, "table", "u"))
     stage.node.view.paths(zones[-1]).clear()
     stage.store.in_load = stage.exchange
-    told = await stage.node.ctx().read(MAIN, both)
-    return None if told in (ids, ids[::-1]) else f"t and u are {told}, they are {ids}"
+    table_ids = await stage.node.ctx().read(MAIN, both)
+    return None if table_ids in (ids, ids[::-1]) else f"t and u are {table_ids}, they are {ids}"
 
 
 async def path_means_another_table(stage: Stage) -> str | None:
@@ -324,10 +340,10 @@ async def path_means_another_table(stage: Stage) -> str | None:
     permit = await stage.node.ctx().read(MAIN, decide)
     await stage.exchange()
     try:
-        held = await stage.store.submit(permit, lambda tx: tx.nodes.confirm(permit.command))
+        confirmed_node = await stage.store.submit(permit, lambda tx: tx.nodes.confirm(permit.command))
     except StalePermit:
         return None
-    return f"the mutation got {held.id} named {held.name}, it was decided on {permit.command.id}"
+    return f"the mutation got {confirmed_node.id} named {confirmed_node.name}, it was decided on {permit.command.id}"
 
 
 async def batch_takes_a_right_away(stage: Stage) -> str | None:
@@ -342,11 +358,11 @@ async def batch_takes_a_right_away(stage: Stage) -> str | None:
     permit = await stage.node.ctx().read(MAIN, decide)
     moving = ChangeDraft("own", Kind.TABLE, permit.command.id, "table", moves_access=True)
     quiet = ChangeDraft("alter", Kind.TABLE, permit.command.id, "table")
-    told = await asyncio.gather(
+    outcomes = await asyncio.gather(
         *(stage.store.submit(permit, lambda tx, draft=draft: tx.changed(draft)) for draft in (moving, quiet)),
         return_exceptions=True,
     )
-    return None if isinstance(told[1], StalePermit) else "the second used a right that the first had taken"
+    return None if isinstance(outcomes[1], StalePermit) else "the second used a right that the first had taken"
 
 
 async def store_is_restored(stage: Stage) -> str | None:
@@ -359,8 +375,8 @@ async def store_is_restored(stage: Stage) -> str | None:
     zone = stage.node.view.known(await stage.ana.read(SIDE, lambda request_view: request_view.settled.zones))
     renew_epoch(stage.database.address)
     stage.database.sql("UPDATE node SET name = 'restored' WHERE name = 't' AND kind = 4")
-    told = await stage.may_load()
-    return None if told != "loaded" and zone else f"ana {told} a table of before the restore"
+    load_outcome = await stage.may_load()
+    return None if load_outcome != "loaded" and zone else f"ana {load_outcome} a table of before the restore"
 
 
 # ------------------------------------------------------------------------------------------------- the bugs
@@ -405,10 +421,10 @@ def two_snapshots(patch: Patch) -> None:
         inner = self.real.gate(epoch, known[-1:])
         await self.meanwhile("in_gate")
         outer = self.real.gate(epoch, known[:-1])
-        found = [moved for moved in (outer, inner) if moved is not NO_CHANGES]
-        clocks = tuple(clock for moved in found for clock in moved.clocks)
-        changes = tuple(change for moved in found for change in moved.changes)
-        return GateResult(found[0].epoch, clocks, changes) if found else NO_CHANGES
+        results = [moved for moved in (outer, inner) if moved is not NO_CHANGES]
+        clocks = tuple(clock for moved in results for clock in moved.clocks)
+        changes = tuple(change for moved in results for change in moved.changes)
+        return GateResult(results[0].epoch, clocks, changes) if results else NO_CHANGES
 
     patch.setattr(HeldStore, "gate_async", gate_async)
 
@@ -473,10 +489,10 @@ def batch_blind(patch: Patch) -> None:
 def epoch_ignored(patch: Patch) -> None:
     """A view treats a restored store as the one that it knew."""
 
-    def advance(self: StoreView, moved: GateResult, asked: tuple[tuple[int, int], ...]) -> None:
+    def advance(self: StoreView, moved: GateResult, read_zones: tuple[tuple[int, int], ...]) -> None:
         if self.zones and moved is not NO_CHANGES:
             moved = moved._replace(epoch=self.epoch)
-        real(self, moved, asked)
+        real(self, moved, read_zones)
 
     real = StoreView.advance
     patch.setattr(StoreView, "advance", advance)
@@ -500,7 +516,7 @@ BUGS = {f"{name}, {bug.__name__}": (story, bug) for name, (story, bugs) in STORI
 def tell(story: Story, database: Database, patch: Patch, bug: Callable[[Patch], None] | None = None) -> str | None:
     """Run a scenario to its end. A bug is planted after the stage was furnished."""
 
-    async def told() -> str | None:
+    async def run_story() -> str | None:
         stage = Stage(database)
         try:
             await stage.furnish()
@@ -512,7 +528,7 @@ def tell(story: Story, database: Database, patch: Patch, bug: Callable[[Patch], 
         finally:
             await stage.close()
 
-    return asyncio.run(told())
+    return asyncio.run(run_story())
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ from limnos.view.cache_miss import require_fact
 from limnos.view.keys import rules_key
 from tests.backends import Query
 from tests.freshness import namespace_objects
-from tests.freshness.runs import asked as asked_of_pipelines
+from tests.freshness.runs import list_pipeline_questions as asked_of_pipelines
 from tests.freshness.runs import pipeline, pipeline_declare, pipeline_drop, pipeline_rename, run_end, run_start
 from tests.inprocess import ADMIN, ICEBERG, LAKE, add_catalog, new_table
 
@@ -135,20 +135,24 @@ class StoryWorld:
         """Return kind and names, from the metalake down, of all existing reachable objects."""
         rows = self.sql("SELECT id, parent_id, kind, name FROM node WHERE deleted = 0 ORDER BY id")
         by_id = {row[0]: row for row in rows}
-        found = []
+        reachable_objects = []
         for node_id, _, kind, _ in rows:
             names: list[str] = []
             while node_id in by_id:
                 names.append(by_id[node_id][3])
                 node_id = by_id[node_id][1]  # noqa: PLW2901 - climbs
             if node_id == ROOT_ID:
-                found.append((kind, tuple(reversed(names))))
-        return found
+                reachable_objects.append((kind, tuple(reversed(names))))
+        return reachable_objects
 
     def likely(self, kind: Kind) -> Levels | None:
         """Return the name of an object of this kind, mostly an existing one. Returns None otherwise."""
-        there = [names for found, names in self.tree() if found == kind]
-        return self.dice.choice(there) if there and self.dice.random() < (0.95 if self.focus else 0.8) else None
+        existing_names = [names for object_kind, names in self.tree() if object_kind == kind]
+        return (
+            self.dice.choice(existing_names)
+            if existing_names and self.dice.random() < (0.95 if self.focus else 0.8)
+            else None
+        )
 
     def tag(self) -> str:
         """Return a tag's name, existing or not."""
@@ -156,10 +160,10 @@ class StoryWorld:
 
     def metalake(self) -> str:
         """The metalake's current name."""
-        there = self.sql(
+        metalake_rows = self.sql(
             "SELECT name FROM node WHERE parent_id = ? AND deleted = 0 AND kind = ?", ROOT_ID, Kind.METALAKE
         )
-        return str(there[0][0]) if there else LAKE
+        return str(metalake_rows[0][0]) if metalake_rows else LAKE
 
     def scope(self) -> RequestScope:
         """Return a catalog, mostly an existing one."""
@@ -201,8 +205,8 @@ class StoryWorld:
 
     def elsewhere(self, scope: RequestScope) -> Levels:
         """Return a target parent for an object: its catalog, or a namespace in it."""
-        there = [names[2:] for kind, names in self.tree() if kind == Kind.NAMESPACE and names[1] == scope.catalog]
-        return self.dice.choice([(), *there])
+        namespaces = [names[2:] for kind, names in self.tree() if kind == Kind.NAMESPACE and names[1] == scope.catalog]
+        return self.dice.choice([(), *namespaces])
 
     def someone(self) -> Credential:
         """Return a caller: a user by name, or by a token, which may be revoked."""
@@ -288,18 +292,18 @@ def restrict(world: StoryWorld, ctx: Context) -> Work:
     on = restrictions.RestrictionTarget(world.metalake(), kind, full_name)
     if world.dice.random() < 0.6:
         nobody = restrictions.RestrictionPrincipals()
-        wanted = restrictions.RestrictionRequest(True, {}, nobody, nobody)
-        return restrictions.restriction_set(ctx, on, name="r", request=wanted)
+        request = restrictions.RestrictionRequest(True, {}, nobody, nobody)
+        return restrictions.restriction_set(ctx, on, name="r", request=request)
     return restrictions.restriction_remove(ctx, on, name="r")
 
 
 async def undrop(world: StoryWorld, ctx: Context) -> object:
     """Restore an object from the trash, sometimes elsewhere or with its contents."""
     scope = world.scope()
-    there = await trash.trash_list(ctx, scope, below=(), before=trash.NEWEST, limit=20)
-    if not there.entries:
+    trash_page = await trash.trash_list(ctx, scope, below=(), before=trash.NEWEST, limit=20)
+    if not trash_page.entries:
         return None
-    row = world.dice.choice(there.entries).row
+    row = world.dice.choice(trash_page.entries).row
     to = (*world.elsewhere(scope), world.dice.choice((*NAMES, *TABLES))) if world.dice.random() < 0.3 else None
     contents = row.kind is Kind.NAMESPACE and world.dice.random() < 0.5
     return await trash.trash_restore(ctx, scope, dropped_id=row.id, to=to, contents=contents)
@@ -322,21 +326,21 @@ def table_commit(world: StoryWorld, ctx: Context) -> Work:
 def transaction(world: StoryWorld, ctx: Context) -> Work:
     """Run up to four operations in one transaction. Later ones often concern objects of earlier ones."""
     dice, (scope, first) = world.dice, world.table()
-    asked: list[TransactionOperation] = []
+    operations: list[TransactionOperation] = []
     for number in range(dice.randint(1, 4)):
         at, levels = world.table()
         path = first if number == 0 or at != scope or dice.random() < 0.5 else levels
         into = (*world.elsewhere(scope), dice.choice(TABLES))
         change = CommitChange([], [{"action": "set-properties", "updates": {"k": str(dice.random())}}])
-        made = (*path[:-1], dice.choice(NAMES))
-        moved = path[:-1] or made  # a Lance table directly in the catalog
+        new_namespace = (*path[:-1], dice.choice(NAMES))
+        moved = path[:-1] or new_namespace  # a Lance table directly in the catalog
         done: tuple[TransactionOperation, ...] = (
             TableCommitOperation(path, change), TableMoveOperation(path, into), TableDropOperation(path),
-            TableCreateOperation((*made, "t"), new_table("t")), NamespaceCreateOperation(made, BLANK_NAMESPACE),
-            NamespaceMoveOperation(moved, into), NamespaceDropOperation(made),
+            TableCreateOperation((*new_namespace, "t"), new_table("t")), NamespaceCreateOperation(new_namespace, BLANK_NAMESPACE),
+            NamespaceMoveOperation(moved, into), NamespaceDropOperation(new_namespace),
         )  # fmt: skip
-        asked.append(dice.choices(done, (6, 4, 1, 3, 3, 1, 1))[0])
-    return transactions.transaction_execute(ctx, scope, asked)
+        operations.append(dice.choices(done, (6, 4, 1, 3, 3, 1, 1))[0])
+    return transactions.transaction_execute(ctx, scope, operations)
 
 
 async def table_exchange(world: StoryWorld, ctx: Context) -> object:
@@ -385,8 +389,8 @@ async def right_taken_and_given_back(world: StoryWorld, ctx: Context) -> object:
 
 def _lance_table(world: StoryWorld) -> tuple[RequestScope, Levels]:
     """Return a table of the Lance catalog if it exists, else any table."""
-    there = [names for kind, names in world.tree() if kind == Kind.TABLE and names[1] == LANCE]
-    return (RequestScope(*(names := world.dice.choice(there))[:2]), names[2:]) if there else world.table()
+    lance_tables = [names for kind, names in world.tree() if kind == Kind.TABLE and names[1] == LANCE]
+    return (RequestScope(*(names := world.dice.choice(lance_tables))[:2]), names[2:]) if lance_tables else world.table()
 
 
 def lance_declare(world: StoryWorld, ctx: Context) -> Work:
@@ -650,11 +654,11 @@ def mending(world: StoryWorld, ctx: Context) -> Work | None:
     live = "SELECT name, record FROM node WHERE kind = ? AND deleted = 0 ORDER BY name"
     if not all(MetalakeRecord.read(record).in_use for _, record in world.sql(live, int(Kind.METALAKE))):
         return metalakes.metalake_set(ctx, name=metalake, in_use=True)
-    there = {name: CatalogRecord.read(record).in_use for name, record in world.sql(live, int(Kind.CATALOG))}
+    catalogs_in_use = {name: CatalogRecord.read(record).in_use for name, record in world.sql(live, int(Kind.CATALOG))}
     for name in world.catalogs:
-        if name not in there:
+        if name not in catalogs_in_use:
             return catalog_made(ctx, name, metalake=metalake)
-        if not there[name]:
+        if not catalogs_in_use[name]:
             return catalogs.catalog_enable(ctx, metalake=metalake, name=name, in_use=True)
     return None
 
@@ -687,7 +691,7 @@ def questions(world: StoryWorld) -> StoryQuestion:
     (scope, levels), (at, table), (where_viewed, view) = world.namespace(), world.table(), world.view()
     lake = RequestScope(scope.metalake)
     user, role, name = world.user(), world.role(), pipeline(world)
-    there, path = world.function()
+    function_scope, path = world.function()
     action = world.dice.choice((Action.TABLE_LOAD, Action.TABLE_COMMIT, Action.TABLE_DROP))
     readers: list[tuple[str, RequestScope, Callable[[RequestView], object]]] = [
         (f"load {table}", at, lambda request_view: tables.table_load(request_view, table[:-1], table[-1])),
@@ -699,8 +703,16 @@ def questions(world: StoryWorld) -> StoryQuestion:
             scope,
             lambda request_view: decisions(request_view, levels, Kind.NAMESPACE, Action.NAMESPACE_ALTER),
         ),
-        (f"list in {levels}", scope, lambda request_view: shown(namespaces.namespaces_list(request_view, levels[:-1]))),
-        (f"list tables in {levels}", scope, lambda request_view: shown(tables.tables_list(request_view, levels))),
+        (
+            f"list in {levels}",
+            scope,
+            lambda request_view: list_page_names(namespaces.namespaces_list(request_view, levels[:-1])),
+        ),
+        (
+            f"list tables in {levels}",
+            scope,
+            lambda request_view: list_page_names(tables.tables_list(request_view, levels)),
+        ),
         ("catalogs", lake, lambda request_view: [node.name for node in catalogs.catalogs_list(request_view)]),
         ("users", lake, lambda request_view: users.holders_list(request_view, Kind.USER)),
         (f"user {user}", lake, lambda request_view: users.principal_load(request_view, Kind.USER, user)),
@@ -718,18 +730,25 @@ def questions(world: StoryWorld) -> StoryQuestion:
             where_viewed,
             lambda request_view: tables.table_load(request_view, table[:-1], table[-1], (view,)),
         ),
-        (f"list views in {levels}", scope, lambda request_view: shown(views.views_list(request_view, levels))),
+        (
+            f"list views in {levels}",
+            scope,
+            lambda request_view: list_page_names(views.views_list(request_view, levels)),
+        ),
         *(
             (f"{what} pipeline {name}", lake, reader)
             for what, reader in zip(("list", "load", "run"), asked_of_pipelines(name), strict=True)
         ),
-        *((text, there if "function" in text else at, reader) for text, reader in namespace_objects.asked(path, table)),
+        *(
+            (text, function_scope if "function" in text else at, reader)
+            for text, reader in namespace_objects.list_object_questions(path, table)
+        ),
         ("policies", lake, lambda request_view: metalake_objects.metalake_objects_list(request_view, Kind.POLICY)),
     ]
     if world.lance:
         readers += [
             (f"describe {table}", at, lambda request_view: described(request_view, table)),
-            (f"list Lance tables in {levels}", scope, lambda request_view: shown(lance_lists.tables_page(request_view, levels, page_request=ALL_NAMES))),
+            (f"list Lance tables in {levels}", scope, lambda request_view: list_page_names(lance_lists.tables_page(request_view, levels, page_request=ALL_NAMES))),
         ]  # fmt: skip
         text, where, reader = world.dice.choices(readers, [*_WEIGHTS, 20, 10])[0]
         return StoryQuestion(world.someone(), where, reader, text)
@@ -742,9 +761,9 @@ def questions(world: StoryWorld) -> StoryQuestion:
     return StoryQuestion(world.someone(), where, reader, text)
 
 
-def shown(found: NamePage) -> list[str]:
+def list_page_names(name_page: NamePage) -> list[str]:
     """Return the names of a listing that the caller sees."""
-    return found.texts()
+    return name_page.texts()
 
 
 def rules_of(request_view: RequestView, name: str) -> object:
@@ -755,14 +774,14 @@ def rules_of(request_view: RequestView, name: str) -> object:
 
 def described(request_view: RequestView, levels: Levels) -> object:
     """Return the store's description of a Lance table."""
-    found = lance_tables.lance_load(request_view, levels)
-    return found.node, found.record, found.location
+    lance_table = lance_tables.lance_load(request_view, levels)
+    return lance_table.node, lance_table.record, lance_table.location
 
 
 def tags_on(request_view: RequestView, levels: Levels) -> object:
     """Return the tags that a table has or inherits, for callers who may load it."""
-    found = request_view.look_up(Kind.TABLE, levels, Action.TABLE_LOAD)
-    return attachments.attachments_of(request_view, found.chain, kind=Kind.TAG)
+    table_lookup = request_view.look_up(Kind.TABLE, levels, Action.TABLE_LOAD)
+    return attachments.attachments_of(request_view, table_lookup.chain, kind=Kind.TAG)
 
 
 def decisions(request_view: RequestView, levels: Levels, kind: Kind, action: Action) -> object:

@@ -53,9 +53,9 @@ def unreached(docs: Path) -> list[str]:
     reached = {docs / "README.md"}
     waiting = list(reached)
     for page in waiting:  # grows during the iteration
-        found = {target for target, _ in links(page) if target.suffix == ".md" and target.exists()} - reached
-        reached |= found
-        waiting += sorted(target for target in found if target.is_relative_to(docs))
+        linked_pages = {target for target, _ in links(page) if target.suffix == ".md" and target.exists()} - reached
+        reached |= linked_pages
+        waiting += sorted(target for target in linked_pages if target.is_relative_to(docs))
     return [str(page.relative_to(docs)) for page in pages(docs) if page not in reached]
 
 
@@ -86,7 +86,7 @@ def wide_lines(docs: Path) -> list[str]:
 
     Indented lines are code, except in a list.
     """
-    found = []
+    complaints = []
     for page in [*pages(docs), *sorted(docs.parent.glob("*.md"))]:
         text = FENCE.sub(lambda block: "\n" * block[0].count("\n"), page.read_text(encoding="utf-8"))
         in_list = False
@@ -95,19 +95,19 @@ def wide_lines(docs: Path) -> list[str]:
                 in_list = LIST_ITEM.match(line) is not None
             is_code = line.startswith("    ") and not in_list
             if len(line) > COLUMNS_MAX and not (is_code or line.startswith("|")):
-                found.append(f"{page.name}:{number}: {len(line)} characters, {COLUMNS_MAX} at most")
-    return found
+                complaints.append(f"{page.name}:{number}: {len(line)} characters, {COLUMNS_MAX} at most")
+    return complaints
 
 
 def misnamed_records(folder: Path) -> list[str]:
     """Decision records without `# NNNN: Title` and a status line, or with another file name."""
     complaints = []
     for file in sorted(folder.glob("[0-9]*.md")):
-        found = RECORD.match(file.read_text(encoding="utf-8"))
-        if found is None:
+        title_match = RECORD.match(file.read_text(encoding="utf-8"))
+        if title_match is None:
             complaints.append(f"{file.name}: begins with `# NNNN: Title`, a blank line and `Status: accepted.`")
-        elif file.name != f"{found[1]}-{_slug(found[2])}.md":
-            complaints.append(f"{file.name}: {found[1]}-{_slug(found[2])}.md is the name by its title")
+        elif file.name != f"{title_match[1]}-{_slug(title_match[2])}.md":
+            complaints.append(f"{file.name}: {title_match[1]}-{_slug(title_match[2])}.md is the name by its title")
     return complaints
 
 
@@ -115,9 +115,9 @@ def paths_in(page: Path) -> list[str]:
     """Return the paths of files and folders that a page has in back-quotes, in order; single names and patterns are
     skipped.
     """
-    found = re.findall(r"`(\w[\w.-]*/[\w./-]+)`", page.read_text(encoding="utf-8"))
+    paths = re.findall(r"`(\w[\w.-]*/[\w./-]+)`", page.read_text(encoding="utf-8"))
     endings = ("/", ".py", ".md", ".toml", ".txt", ".proto", ".json")
-    return [each for each in found if each.endswith(endings) and "NNNN" not in each]
+    return [each for each in paths if each.endswith(endings) and "NNNN" not in each]
 
 
 def _slug(title: str) -> str:

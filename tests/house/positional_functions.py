@@ -21,10 +21,10 @@ def known() -> dict[str, int]:
 
 def main() -> None:
     """Write the remaining entries of the list."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for source in tidy.read_sources(ROOT, "src"):
-        found |= tidy.by_position(source)
-    left = {name: min(count, found[name]) for name, count in known().items() if name in found}
+        counts |= tidy.by_position(source)
+    left = {name: min(count, counts[name]) for name, count in known().items() if name in counts}
     LIST.write_text("".join(f"{name} {left[name]}\n" for name in sorted(left)), encoding="utf-8")
 
 

@@ -38,20 +38,22 @@ def decisions_in(text: str) -> list[str]:
 
 def test_protocols_make_no_access_decisions() -> None:
     """Access decisions are made in services, which other protocols call as well."""
-    found = {str(path.relative_to(HTTP)): decisions_in(path.read_text(encoding="utf-8")) for path in HTTP.rglob("*.py")}
+    decisions_by_path = {
+        str(path.relative_to(HTTP)): decisions_in(path.read_text(encoding="utf-8")) for path in HTTP.rglob("*.py")
+    }
 
-    assert {path: places for path, places in found.items() if places} == {}
+    assert {path: places for path, places in decisions_by_path.items() if places} == {}
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "scene.require(Action.TABLE_LIST, scene.settled.outer)",
-        "ctx.read(scope, lambda scene: scene.decide(action, chain).allowed)",
+        "request_view.require(Action.TABLE_LIST, request_view.settled.outer)",
+        "ctx.read(scope, lambda request_view: request_view.decide(action, chain).allowed)",
         "view.require_in_use()",
         "partial(seen.decide_for, user)",
-        "scene.look_up(kind, path, action)",
-        "scene.permit(None, decision)",
+        "request_view.look_up(kind, path, action)",
+        "request_view.permit(None, decision)",
     ],
 )
 def test_planted_decision_is_detected(text: str) -> None:

@@ -41,32 +41,37 @@ def looked_up(text: str) -> set[tuple[str, str]]:
     tree = ast.parse(text)
     constants = {name: str(value.value) for name, value in assigned(tree) if isinstance(value, ast.Constant)}
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    given = {
+    returned_modules = {
         each.name: loaded(last.value, constants) for each in functions if isinstance(last := each.body[-1], ast.Return)
     }
-    found = set()
+    looked_up_names = set()
     for scope in functions:
-        held = {
+        local_modules = {
             name: module
             for name, value in assigned(scope)
-            if (module := loaded(value, constants) or given.get(getattr(getattr(value, "func", None), "id", ""), ""))
+            if (
+                module := loaded(value, constants)
+                or returned_modules.get(getattr(getattr(value, "func", None), "id", ""), "")
+            )
         }
         for node in ast.walk(scope):
             if isinstance(node, ast.Attribute):
                 owner = node.value
-                module = held.get(owner.id, "") if isinstance(owner, ast.Name) else loaded(owner, constants)
-                found |= {(module, node.attr)} if module.startswith("limnos.") else set()
-    return found
+                module = local_modules.get(owner.id, "") if isinstance(owner, ast.Name) else loaded(owner, constants)
+                looked_up_names |= {(module, node.attr)} if module.startswith("limnos.") else set()
+    return looked_up_names
 
 
 def test_names_of_loaded_modules_exist() -> None:
     """Every name that a command looks up in a dynamically loaded room is defined there."""
-    found = set[tuple[str, str]]().union(
+    looked_up_names = set[tuple[str, str]]().union(
         *(looked_up(file.read_text(encoding="utf-8")) for file in PACKAGE.rglob("*.py"))
     )
 
-    assert len(found) > 20
-    assert sorted(f"{module}.{name}" for module, name in found if not hasattr(import_module(module), name)) == []
+    assert len(looked_up_names) > 20
+    assert (
+        sorted(f"{module}.{name}" for module, name in looked_up_names if not hasattr(import_module(module), name)) == []
+    )
 
 
 def test_dynamically_loaded_names_are_detected() -> None:

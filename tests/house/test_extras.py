@@ -43,12 +43,12 @@ SHARED = {"google.protobuf": "protobuf", "google.auth": "google-auth", "google.o
 
 def modules() -> dict[str, Path]:
     """Return every module of the package by its dotted name, without migrations and generated code."""
-    found = {}
+    files_by_module = {}
     for file in (SOURCE / "limnos").rglob("*.py"):
         name = ".".join(file.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
         if "migrations" not in name and not name.endswith("_pb2"):
-            found[name] = file
-    return found
+            files_by_module[name] = file
+    return files_by_module
 
 
 def needs(module: str, table: Mapping[str, frozenset[str]] = NEEDS) -> frozenset[str]:
@@ -87,24 +87,24 @@ def _takes_absence(handler: ast.ExceptHandler) -> bool:
 @cache
 def brought(extras: frozenset[str]) -> frozenset[str]:
     """Return the names of the distributions in an installation with exactly these extras."""
-    found: set[tuple[str, frozenset[str]]] = set()
+    distributions: set[tuple[str, frozenset[str]]] = set()
 
-    def add(name: str, wanted: frozenset[str]) -> None:
-        key = (name.lower().replace("_", "-"), wanted)
-        if key in found:
+    def add(name: str, wanted_extras: frozenset[str]) -> None:
+        key = (name.lower().replace("_", "-"), wanted_extras)
+        if key in distributions:
             return
-        found.add(key)
+        distributions.add(key)
         try:
             stated = metadata.requires(name) or []
         except metadata.PackageNotFoundError:
             return
         for text in stated:
             each = Requirement(text)
-            if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in {"", *wanted}):
+            if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in {"", *wanted_extras}):
                 add(each.name, frozenset(each.extras))
 
     add("limnos", extras)
-    return frozenset(name for name, _ in found)
+    return frozenset(name for name, _ in distributions)
 
 
 @cache
@@ -116,19 +116,19 @@ def owners_of_packages() -> Mapping[str, list[str]]:
 def lacking(name: str, extras: frozenset[str], imports: Mapping[str, frozenset[str]], known: Iterable[str]) -> set[str]:
     """Return the libraries that importing a module needs and these extras lack, with the importing modules."""
     owners, have, own = owners_of_packages(), brought(extras), set(known)
-    seen, open_, found = {name}, [name], set()
+    seen, open_, missing_libraries = {name}, [name], set()
     while open_:
         module = open_.pop()
-        for wanted in imports.get(module, ()):
-            if wanted.startswith("limnos"):
-                inner = next((each for each in _above(wanted) if each in own), None)
+        for imported_module in imports.get(module, ()):
+            if imported_module.startswith("limnos"):
+                inner = next((each for each in _above(imported_module) if each in own), None)
                 for each in [] if inner is None else [*_above(inner)]:
                     if each in own and each not in seen:
                         seen.add(each)
                         open_.append(each)
-            elif not _is_there(wanted, owners, have):
-                found.add(f"{module}: {wanted}")
-    return found
+            elif not _is_there(imported_module, owners, have):
+                missing_libraries.add(f"{module}: {imported_module}")
+    return missing_libraries
 
 
 def _above(module: str) -> list[str]:
@@ -136,11 +136,11 @@ def _above(module: str) -> list[str]:
     return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
-def _is_there(wanted: str, owners: Mapping[str, list[str]], have: frozenset[str]) -> bool:
-    top = wanted.partition(".")[0]
+def _is_there(imported_module: str, owners: Mapping[str, list[str]], have: frozenset[str]) -> bool:
+    top = imported_module.partition(".")[0]
     if top in sys.stdlib_module_names or top == "__future__":
         return True
-    shared = next((SHARED[name] for name in _above(wanted) if name in SHARED), None)
+    shared = next((SHARED[name] for name in _above(imported_module) if name in SHARED), None)
     return bool(have & ({shared} if shared else {each.lower().replace("_", "-") for each in owners.get(top, ())}))
 
 
@@ -177,10 +177,10 @@ def test_commands_name_the_extras_that_their_rooms_need() -> None:
         text = file.read_text(encoding="utf-8")
         constants = dict(re.findall(r'^(_?[A-Z]+) = "([\w.,]+)"$', text, re.MULTILINE))
         for module, extra in re.findall(r'import_extra\(("[\w.]+"|[A-Z]+), extra=("[\w,]+"|_?[A-Z]+)\)', text):
-            name, given = (constants[each] if each in constants else each.strip('"') for each in (module, extra))
+            name, extra_names = (constants[each] if each in constants else each.strip('"') for each in (module, extra))
             count += 1
-            if name.startswith("limnos") and not brought(needs(name)) <= brought(frozenset(given.split(","))):
-                wrong.append(f"{file.name}: {name} needs {sorted(needs(name))}, not {given}")
+            if name.startswith("limnos") and not brought(needs(name)) <= brought(frozenset(extra_names.split(","))):
+                wrong.append(f"{file.name}: {name} needs {sorted(needs(name))}, not {extra_names}")
 
     assert count > 25
     assert wrong == []

@@ -28,25 +28,25 @@ def rooms_named(header: str) -> frozenset[str]:
     """Return the rooms in the sentences about imports; "the layers below" and "every package" mean all."""
     text = " ".join(header.split())
     sentences = [each for each in re.split(r"(?<=[.;:]) ", text) if "import" in each]
-    told = " ".join(sentences)
-    if re.search(r"layers below|[Ee]very (?:package|layer)", told):
+    import_text = " ".join(sentences)
+    if re.search(r"layers below|[Ee]very (?:package|layer)", import_text):
         return ROOMS
-    return frozenset(name.split(".")[0] for name in re.findall(r"`(?:limnos\.)?([a-z_.]+)`", told))
+    return frozenset(name.split(".")[0] for name in re.findall(r"`(?:limnos\.)?([a-z_.]+)`", import_text))
 
 
 def rooms_imported(module: Path) -> frozenset[str]:
     """Return the other rooms that a module imports, including imports for types."""
     own = module.relative_to(PACKAGE).parts[0]
     tree = ast.parse(module.read_text(encoding="utf-8"))
-    found = set()
+    rooms = set()
     for node in ast.walk(tree):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         for name in names:
             parts = name.split(".")
             if parts[0] == "limnos" and len(parts) > 1 and parts[1] in ROOMS:
-                found.add(parts[1])
-    return frozenset(found - {own})
+                rooms.add(parts[1])
+    return frozenset(rooms - {own})
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -71,10 +71,10 @@ def test_every_cited_rule_exists_in_protocol() -> None:
 def test_every_protocol_word_has_an_example() -> None:
     """Each word of the protocol is explained there, with an example."""
     words = ("request view", "cache miss", "ancestors", "zone", "permit", "batch", "freshness gate")
-    told = dict(re.findall(r"^### ([\w ]+)\n+(.+?)(?=\n##|\Z)", PROTOCOL, flags=re.MULTILINE | re.DOTALL))
+    explanations = dict(re.findall(r"^### ([\w ]+)\n+(.+?)(?=\n##|\Z)", PROTOCOL, flags=re.MULTILINE | re.DOTALL))
 
-    assert set(words) <= set(told)
-    assert [word for word in words if "Example:" not in told[word]] == []
+    assert set(words) <= set(explanations)
+    assert [word for word in words if "Example:" not in explanations[word]] == []
 
 
 def test_every_cited_document_is_listed() -> None:

@@ -39,13 +39,13 @@ def test_help_names_every_target() -> None:
     """`make help` prints each target with a description."""
     done = run("make", "help", cwd=ROOT, path=Path("/usr/bin"))
 
-    told = dict(re.findall(r"^  make ([a-z-]+) +(\S.+)$", done.stdout, flags=re.MULTILINE))
+    descriptions = dict(re.findall(r"^  make ([a-z-]+) +(\S.+)$", done.stdout, flags=re.MULTILINE))
     assert done.returncode == 0, done.stderr
-    assert set(TARGETS) <= set(told)
+    assert set(TARGETS) <= set(descriptions)
 
 
-@pytest.mark.parametrize("failing,code,asked", [("none", 0, 3), ("lint", 2, 2), ("test", 2, 3)])
-def test_ci_run_stops_at_the_first_failure(tmp_path: Path, failing: str, code: int, asked: int) -> None:
+@pytest.mark.parametrize("failing,code,target_count", [("none", 0, 3), ("lint", 2, 2), ("test", 2, 3)])
+def test_ci_run_stops_at_the_first_failure(tmp_path: Path, failing: str, code: int, target_count: int) -> None:
     """The integration script runs set-up, lint and test, and exits with the code of the first that fails."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
@@ -54,7 +54,7 @@ def test_ci_run_stops_at_the_first_failure(tmp_path: Path, failing: str, code: i
     done = run(tmp_path / ".ci" / "run", cwd=tmp_path, path=fake)
 
     assert done.returncode == code, done.stderr
-    assert done.stdout.count("asked") == asked
+    assert done.stdout.count("asked") == target_count
 
 
 def test_setup_fails_without_required_python(tmp_path: Path) -> None:
@@ -79,13 +79,13 @@ def test_wheel_of_this_machine_is_chosen() -> None:
         "uv-1.2.3-py3-none-macosx_11_0_arm64.whl",
         "uv-1.2.30-py3-none-manylinux_2_17_x86_64.whl",
     )
-    wanted = "uv-1.2.3-py3-none-manylinux_2_17_x86_64.whl"
+    wheel_name = "uv-1.2.3-py3-none-manylinux_2_17_x86_64.whl"
     index = "".join(f'<a href="../../files/{name}#sha256={"0" * 64}">{name}</a>' for name in names)
-    index += f'<a href="../../files/{wanted}#sha256={"a" * 64}">{wanted}</a>'
+    index += f'<a href="../../files/{wheel_name}#sha256={"a" * 64}">{wheel_name}</a>'
 
     url, sha256 = get_uv.wheel_of(index, "1.2.3", ("manylinux", "x86_64"))
 
-    assert url.endswith(f"/files/{wanted}")
+    assert url.endswith(f"/files/{wheel_name}")
     assert sha256 == "a" * 64
 
 
@@ -108,10 +108,15 @@ def test_lock_holds_every_requirement() -> None:
     """The lock has every required package, including those of extras."""
     lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
     locked = {package["name"] for package in lock["package"]}
-    asked = [*PROJECT["dependencies"], *(word for extra in PROJECT["optional-dependencies"].values() for word in extra)]
+    requirements = [
+        *PROJECT["dependencies"],
+        *(word for extra in PROJECT["optional-dependencies"].values() for word in extra),
+    ]
 
     missing = {
-        name for word in asked if (name := re.split(r"[\[<>=~! ]", word)[0].lower().replace("_", "-")) not in locked
+        name
+        for word in requirements
+        if (name := re.split(r"[\[<>=~! ]", word)[0].lower().replace("_", "-")) not in locked
     }
 
     assert missing == set()

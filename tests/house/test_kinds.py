@@ -125,10 +125,10 @@ def _catalogs(kind: Kind, row: KindRow) -> Iterator[str]:
 
 
 def _verbs(kind: Kind, row: KindRow) -> Iterator[str]:
-    said = row.verbs or ()
-    for verb in sorted(_actions(kind) - set(said)):
+    verbs = row.verbs or ()
+    for verb in sorted(_actions(kind) - set(verbs)):
         yield f"the action {kind.word}_{verb} exists, and the row does not name it"
-    for verb in said:
+    for verb in verbs:
         if verb not in _actions(kind):
             yield f"no action {kind.word}_{verb}; add it in access/actions.py"
         elif Action(f"{kind.word}_{verb}") not in POLICY:
@@ -142,12 +142,12 @@ def _verbs(kind: Kind, row: KindRow) -> Iterator[str]:
 
 
 def _privileges(kind: Kind, row: KindRow) -> Iterator[str]:
-    said = {word.upper() for word in row.privileges or ()}
-    for word in sorted(said - set(Privilege.__members__)):
+    privileges = {word.upper() for word in row.privileges or ()}
+    for word in sorted(privileges - set(Privilege.__members__)):
         yield f"no privilege {word}; add it in model/privileges.py"
     bound = {each.name for each, kinds in BINDS.items() if kind in kinds and each is not Privilege.MANAGE_GRANTS}
-    if kind.form is not KindGroup.CONTAINER and bound != said & set(Privilege.__members__):
-        yield f"{', '.join(sorted(bound ^ said))} can be granted on it or in the row only"
+    if kind.form is not KindGroup.CONTAINER and bound != privileges & set(Privilege.__members__):
+        yield f"{', '.join(sorted(bound ^ privileges))} can be granted on it or in the row only"
 
 
 def _owned(kind: Kind, row: KindRow) -> Iterator[str]:
@@ -210,11 +210,13 @@ def _export(kind: Kind, row: KindRow) -> Iterator[str]:
         yield "no exporter; register one in EXPORTERS of formats/exchange/messages.py"
     if not rest:
         return
-    found = Entity.DESCRIPTOR.fields_by_name.get(rest)
-    if found is None:
+    entity_field = Entity.DESCRIPTOR.fields_by_name.get(rest)
+    if entity_field is None:
         yield f"no field '{rest}' in Entity.rest of export.proto"
-    elif kind in NODE_RECORDS and (held := str(getattr(found.message_type, "name", ""))) != _message(kind):
-        yield f"Entity.{rest} is a {held}, and the node's record is a {_message(kind)}"
+    elif kind in NODE_RECORDS and (message_name := str(getattr(entity_field.message_type, "name", ""))) != _message(
+        kind
+    ):
+        yield f"Entity.{rest} is a {message_name}, and the node's record is a {_message(kind)}"
 
 
 def _message(kind: Kind) -> str:
@@ -285,7 +287,7 @@ def problems(kind: Kind, row: KindRow, aspect: str) -> list[str]:
     value = getattr(row, aspect)
     if isinstance(value, Exclusion) and not value.reason:
         return [f"kind {kind.word}: {aspect}: the row says nothing; give a value, or no(reason)"]
-    return [f"kind {kind.word}: {aspect}: {found}" for found in CHECKS[aspect](kind, row)]
+    return [f"kind {kind.word}: {aspect}: {problem}" for problem in CHECKS[aspect](kind, row)]
 
 
 @pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.word)
@@ -301,9 +303,9 @@ def test_every_kind_has_a_row_and_a_record(kind: Kind) -> None:
 @pytest.mark.parametrize("kind", KIND_TABLE, ids=lambda kind: kind.word)
 def test_rooms_agree_with_row_of_kind(kind: Kind, aspect: str) -> None:
     """Each aspect of a kind equals its row, in every room that handles the kind."""
-    found = problems(kind, KIND_TABLE[kind], aspect)
+    complaints = problems(kind, KIND_TABLE[kind], aspect)
 
-    assert found == [], "\n".join(found)
+    assert complaints == [], "\n".join(complaints)
 
 
 def test_every_operation_and_place_belongs_to_a_kind() -> None:
@@ -316,7 +318,7 @@ def test_every_operation_and_place_belongs_to_a_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind, aspect, value, told",
+    "kind, aspect, value, message",
     [
         (Kind.VIEW, "export", no("not yet"), "kind view: export: an export has every row of `node`"),
         (Kind.VIEW, "export", "entity.nothing", "kind view: export: no field 'nothing' in Entity.rest"),
@@ -351,8 +353,8 @@ def test_every_operation_and_place_belongs_to_a_kind() -> None:
     ],
     ids=lambda value: value.word if isinstance(value, Kind) else None,
 )  # fmt: skip
-def test_wrong_row_is_reported(kind: Kind, aspect: str, value: object, told: str) -> None:
+def test_wrong_row_is_reported(kind: Kind, aspect: str, value: object, message: str) -> None:
     """Every check reports a row that differs from the rooms."""
     row = KindRow(**{**KIND_TABLE[kind]._asdict(), aspect: value})
 
-    assert any(each.startswith(told) for each in problems(kind, row, aspect)), problems(kind, row, aspect)
+    assert any(each.startswith(message) for each in problems(kind, row, aspect)), problems(kind, row, aspect)

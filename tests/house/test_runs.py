@@ -31,10 +31,10 @@ def test_sigterm_tears_down_session_fixtures(tmp_path: Path) -> None:
         [*command, "--rootdir", str(tmp_path), "-c", "/dev/null", str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as run:  # fmt: skip
         assert run.stdout is not None
-        told = []
+        output_lines = []
         for line in run.stdout:
-            told.append(line)
+            output_lines.append(line)
             if "begun" in line:
                 run.terminate()
 
-    assert any("taken down" in line for line in told), "".join(told)
+    assert any("taken down" in line for line in output_lines), "".join(output_lines)

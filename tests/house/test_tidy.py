@@ -110,9 +110,9 @@ def test_allowed_call_is_not_reported(path: str, text: str) -> None:
 )
 def test_command_line_loads_lazily(text: str, complaints: int) -> None:
     """A command module may import the base install at its top, everything else only inside functions."""
-    found = tidy.eager_command(SourceFile("src/limnos/cli/a.py", text))
+    eager_imports = tidy.eager_command(SourceFile("src/limnos/cli/a.py", text))
 
-    assert len(found) == complaints
+    assert len(eager_imports) == complaints
 
 
 def test_no_module_is_dead() -> None:

@@ -134,9 +134,9 @@ def unfinished(source: SourceFile) -> list[str]:
 def banned_call(source: SourceFile) -> list[str]:
     """Report calls that have a better replacement."""
     names = _imported_names(source.tree)
-    found = ((node.lineno, _dotted(node.func, names)) for node in ast.walk(source.tree) if isinstance(node, ast.Call))
+    calls = ((node.lineno, _dotted(node.func, names)) for node in ast.walk(source.tree) if isinstance(node, ast.Call))
     rules = _banned_in(source)
-    return [f"{source.path}:{line} {name}: use instead {rules[name]}" for line, name in found if name in rules]
+    return [f"{source.path}:{line} {name}: use instead {rules[name]}" for line, name in calls if name in rules]
 
 
 def _banned_in(source: SourceFile) -> dict[str, str]:
@@ -288,8 +288,8 @@ def error_codes(sources: Iterable[SourceFile]) -> set[str]:
 
 def undocumented(names: Iterable[str], page: str, *, where: str) -> list[str]:
     """Every name is on the page between back quotes, alone or with following text (`server start [--data]`)."""
-    told = re.findall(r"`([^`\n]+)`", page)
-    whole = set(told) | {word for text in told for word in _beginnings(text)}
+    quoted_texts = re.findall(r"`([^`\n]+)`", page)
+    whole = set(quoted_texts) | {word for text in quoted_texts for word in _beginnings(text)}
     return [f"{where} does not mention `{name}`" for name in sorted(set(names)) if name not in whole]
 
 
@@ -308,7 +308,7 @@ def by_position(source: SourceFile) -> dict[str, int]:
     """Return the functions that take more than two positional arguments, `module:name` to their number, without self
     and cls.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
 
     def look(node: ast.AST, within: str, *, method: bool) -> None:
         for child in ast.iter_child_nodes(node):
@@ -318,7 +318,7 @@ def by_position(source: SourceFile) -> dict[str, int]:
                 )
                 count = len(names) - (method and names[:1] in (["self"], ["cls"]))
                 if count > POSITIONAL_MAX:
-                    found[f"{source.module}:{within}{child.name}"] = count
+                    counts[f"{source.module}:{within}{child.name}"] = count
                 look(child, f"{within}{child.name}.", method=False)
             elif isinstance(child, ast.ClassDef):
                 look(child, f"{within}{child.name}.", method=True)
@@ -326,22 +326,22 @@ def by_position(source: SourceFile) -> dict[str, int]:
                 look(child, within, method=method)
 
     look(source.tree, "", method=False)
-    return {} if source.generated else found
+    return {} if source.generated else counts
 
 
 def too_many_by_position(sources: Iterable[SourceFile], known: Mapping[str, int]) -> list[str]:
     """Report functions with more than two positional arguments that are not on the list, and outdated entries of the
     list.
     """
-    found = {name: count for source in sources for name, count in by_position(source).items()}
+    counts = {name: count for source in sources for name, count in by_position(source).items()}
     more = [
         f"{name}: {count} arguments by position: keyword-only after the second"
-        for name, count in found.items()
+        for name, count in counts.items()
         if count > known.get(name, POSITIONAL_MAX)
     ]
     less = [
         f"{name}: no longer {count} by position: write the list anew (python -m tests.house.positional_functions)"
         for name, count in known.items()
-        if found.get(name, 0) < count
+        if counts.get(name, 0) < count
     ]
     return more + less

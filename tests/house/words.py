@@ -167,9 +167,9 @@ def repeated(files: Iterable[SourceFile]) -> Iterator[str]:
         for node in ast.walk(file.tree):
             if isinstance(node, ast.ClassDef):
                 modules[node.name].add(file.module)
-    for name, found in sorted(modules.items()):
-        if len(found) > MODULES_MAX:
-            yield f"class {name} stands in {len(found)} modules, {MODULES_MAX} at most: {', '.join(sorted(found))}"
+    for name, module_names in sorted(modules.items()):
+        if len(module_names) > MODULES_MAX:
+            yield f"class {name} stands in {len(module_names)} modules, {MODULES_MAX} at most: {', '.join(sorted(module_names))}"
 
 
 def variables(files: Iterable[SourceFile]) -> Iterator[str]:

@@ -139,11 +139,15 @@ class DriverNode:
         }
         await self.built.application(scope, receive, send)
         start, *chunks = sent
-        told: dict[str, str] = {}
+        response_headers: dict[str, str] = {}
         for name, value in start["headers"]:  # a browser takes each of several cookies
-            before = f"{told['set-cookie']}\n" if name == b"set-cookie" and "set-cookie" in told else ""
-            told[name.decode()] = before + value.decode()
-        return DriverAnswer(start["status"], told, b"".join(chunk["body"] for chunk in chunks))
+            before = (
+                f"{response_headers['set-cookie']}\n"
+                if name == b"set-cookie" and "set-cookie" in response_headers
+                else ""
+            )
+            response_headers[name.decode()] = before + value.decode()
+        return DriverAnswer(start["status"], response_headers, b"".join(chunk["body"] for chunk in chunks))
 
 
 PROGRAM = {"jobType": "shell", "executable": "/bin/true", "comment": None}
@@ -191,9 +195,9 @@ def node_at(
 def metalake_copy(node: DriverNode, name: str) -> None:
     """Export metalake `lake`, and import it under another name."""
     lines = node.get(f"{OWN}/metalakes/lake/export?format=json").body
-    begun = node.post(f"{OWN}/imports", {"name": name, "format": "json"}).json()
-    node.done("POST", f"{OWN}/imports/{begun['id']}/records?after=0", lines)
-    node.done("POST", f"{OWN}/imports/{begun['id']}/finish")
+    metalake_import = node.post(f"{OWN}/imports", {"name": name, "format": "json"}).json()
+    node.done("POST", f"{OWN}/imports/{metalake_import['id']}/records?after=0", lines)
+    node.done("POST", f"{OWN}/imports/{metalake_import['id']}/finish")
 
 
 def grant(node: DriverNode, user: str, privileges: str, *, kind: str, on: str, condition: str = "allow") -> str:

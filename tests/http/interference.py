@@ -43,13 +43,13 @@ def interfere(
 ) -> Iterator[Interference]:
     """Stop the next request of a node at a step and run `act`, once. The patches are undone at the end."""
     node.settle()  # background work of an earlier request would be taken for this request's
-    found = Interference()
+    interference = Interference()
 
     async def stop() -> None:
-        if not found.is_done:
-            found.is_done = True
+        if not interference.is_done:
+            interference.is_done = True
             await act()
-            found.rows = rows_of(node)
+            interference.rows = rows_of(node)
 
     with patch.context() as patches:
         if step is InterferencePoint.READ:
@@ -64,7 +64,7 @@ def interfere(
         else:
             for name in ("submit", "_write_held"):  # only of requests: the node submits mutations of its own
                 patches.setattr(Context, name, _behind(stop, getattr(Context, name)))
-        yield found
+        yield interference
 
 
 def _behind(

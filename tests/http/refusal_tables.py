@@ -181,21 +181,21 @@ def pairs(rows: Iterable[Row]) -> list[Pair]:
 
 
 def refused_both(
-    asked: dict[Row, dict[str, DriverAnswer]], pair: Pair, callers: Iterable[str]
+    answer_table: dict[Row, dict[str, DriverAnswer]], pair: Pair, callers: Iterable[str]
 ) -> Iterator[tuple[str, DriverAnswer, DriverAnswer]]:
     """Yield the callers who are refused both requests of a pair, with both answers, whose messages the caller
     compares.
     """
-    route, there, missing = pair
+    route, existing, missing = pair
     for who in callers:
-        first, second = asked[route, there][who], asked[route, missing][who]
+        first, second = answer_table[route, existing][who], answer_table[route, missing][who]
         if first.status == second.status == 403:
             yield who, first, second
 
 
-def told(asked: dict[Row, dict[str, DriverAnswer]], row: Row, callers: Iterable[str]) -> dict[str, str]:
+def row_cells(answer_table: dict[Row, dict[str, DriverAnswer]], row: Row, callers: Iterable[str]) -> dict[str, str]:
     """Return the cells of a row from its answers."""
-    return {who: cell(row[0], asked[row][who]) for who in callers}
+    return {who: cell(row[0], answer_table[row][who]) for who in callers}
 
 
 Cases = Callable[[DriverNode, str], Iterable[RefusalCase]]
@@ -203,17 +203,17 @@ Cases = Callable[[DriverNode, str], Iterable[RefusalCase]]
 
 def answers(node: DriverNode, cases: Cases, callers: Iterable[str] = CALLERS) -> dict[Row, dict[str, DriverAnswer]]:
     """Return the answers of every row to every caller. Rows that only read come first, for all callers."""
-    found: dict[Row, dict[str, DriverAnswer]] = {}
-    asked = {who: list(cases(node, who)) for who in callers}
+    answer_table: dict[Row, dict[str, DriverAnswer]] = {}
+    requests = {who: list(cases(node, who)) for who in callers}
     for looks in (True, False):
-        for who, rows in asked.items():
+        for who, rows in requests.items():
             for route, thing, request in rows:
                 if (request.method == "GET") is looks:
                     user = None if who == "nobody" else who
-                    row = found.setdefault((route, thing), {})
+                    row = answer_table.setdefault((route, thing), {})
                     assert who not in row, f"two rows {route} {thing}"
                     row[who] = node.ask(*request, user=user)
-    return found
+    return answer_table
 
 
 SAME_FOR_ALL = frozenset({"GET /api/limnos/v1/settings"})
@@ -239,11 +239,11 @@ def cell(route: str, answer: DriverAnswer) -> str:
     return "200" if body.get("decision", {}).get("allowed", True) else "200n"
 
 
-def render(found: dict[Row, dict[str, DriverAnswer]], callers: Collection[str] = CALLERS) -> str:
+def render(answer_table: dict[Row, dict[str, DriverAnswer]], callers: Collection[str] = CALLERS) -> str:
     """Render the table of answers."""
     lines = [f"| route | about | {' | '.join(callers)} |", f"|---|---|{'---|' * len(callers)}"]
-    for (route, thing), told in found.items():
-        lines.append(f"| `{route}` | {thing} | {' | '.join(cell(route, told[who]) for who in callers)} |")
+    for (route, thing), row_answers in answer_table.items():
+        lines.append(f"| `{route}` | {thing} | {' | '.join(cell(route, row_answers[who]) for who in callers)} |")
     return "\n".join(lines)
 
 

@@ -85,14 +85,14 @@ class SocketWire:
 
 def request(method: str, path: str, body: bytes | None = None, **headers: str) -> bytes:
     """Encode a request; underscores in header names become dashes."""
-    given = {
+    fields = {
         "host": "localhost",
         "authorization": basic("admin"),
         **{name.replace("_", "-"): value for name, value in headers.items()},
     }
-    if body is not None and "transfer-encoding" not in given:
-        given["content-length"] = str(len(body))
-    lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    if body is not None and "transfer-encoding" not in fields:
+        fields["content-length"] = str(len(body))
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + (body or b"")
 
 

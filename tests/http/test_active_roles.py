@@ -98,9 +98,9 @@ def test_tag_object_lists_are_limited_to_named_roles(ana: DriverNode) -> None:
     ana.done("POST", f"{LAKE}/objects/table/main.s.t/tags", {"tagsToAdd": ["red"]})
     ana.done("PUT", f"{LAKE}/owners/tag/red", {"name": "ana", "type": "USER"})
 
-    told = [ask(ana, f"{LAKE}/tags/red/objects", roles)["metadataObjects"] for roles in ("looker", "looker,reader")]
+    lists = [ask(ana, f"{LAKE}/tags/red/objects", roles)["metadataObjects"] for roles in ("looker", "looker,reader")]
 
-    assert told == [[], [{"fullName": "main.s.t", "type": "table"}]]
+    assert lists == [[], [{"fullName": "main.s.t", "type": "table"}]]
 
 
 def test_denials_and_ownership_ignore_the_header(ana: DriverNode) -> None:
@@ -117,11 +117,11 @@ def test_unheld_role_is_refused_like_a_missing_one(ana: DriverNode) -> None:
     """A role that the user does not have is refused like a missing one."""
     ana.done("POST", f"{LAKE}/roles", {"name": "secret", "properties": {}, "securableObjects": []})
 
-    held, gone = (ask(ana, f"{TABLES}/t", f"looker,{name}") for name in ("secret", "absent"))
+    existing, missing = (ask(ana, f"{TABLES}/t", f"looker,{name}") for name in ("secret", "absent"))
 
-    assert (held.status, held["code"], held["type"]) == (403, 1008, "ForbiddenException")
-    assert held["message"] == gone["message"].replace("absent", "secret")
-    assert "does not hold the role secret" in str(held["message"])
+    assert (existing.status, existing["code"], existing["type"]) == (403, 1008, "ForbiddenException")
+    assert existing["message"] == missing["message"].replace("absent", "secret")
+    assert "does not hold the role secret" in str(existing["message"])
 
 
 def test_revoked_role_is_refused_immediately(ana: DriverNode) -> None:
@@ -141,9 +141,9 @@ def test_unknown_user_gets_the_same_refusal_as_without_header(ana: DriverNode) -
 
 def test_requests_that_need_no_role_are_allowed(ana: DriverNode) -> None:
     """Requests that need no role are allowed: those of service admins, of members for the metalake, and for health."""
-    made = ask(ana, API, "NONE", method="POST", body={"name": "pond"}, user="admin").status
+    created_status = ask(ana, API, "NONE", method="POST", body={"name": "pond"}, user="admin").status
 
-    assert (made, ask(ana, LAKE, "NONE").status, ask(ana, "/api/health", "a,").status) == (200, 200, 200)
+    assert (created_status, ask(ana, LAKE, "NONE").status, ask(ana, "/api/health", "a,").status) == (200, 200, 200)
 
 
 def test_malformed_header_is_refused_in_each_protocols_format(ana: DriverNode) -> None:

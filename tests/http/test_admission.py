@@ -138,16 +138,16 @@ def test_long_body_of_unprivileged_caller_is_not_read(node: DriverNode, user: st
     """
     for protocol, path, route in routes(node.built.application):
         pieces = min(40, route.body_limit // len(PIECE)) if route.asks else 40
-        status, taken, told = send(node, route.method, path, user, pieces=pieces, declared=declared)
+        status, bytes_read, refusal = send(node, route.method, path, user, pieces=pieces, declared=declared)
 
         if user == "member" and route.operation in OWNERS_MAY:
             continue
         if user in ("stranger", "member") and route.operation == "create-console-code":
             continue  # the route is about the caller, and reads no body
-        assert status in (401, 403, 413), (path, told)
-        assert taken <= (0 if declared else SHORT_BODY_BYTES + len(PIECE)), path
+        assert status in (401, 403, 413), (path, refusal)
+        assert bytes_read <= (0 if declared else SHORT_BODY_BYTES + len(PIECE)), path
         if route.asks and user is not None:
-            assert status == 403, (protocol, path, told)
+            assert status == 403, (protocol, path, refusal)
 
 
 def test_long_and_short_bodies_get_the_same_refusal(node: DriverNode) -> None:
@@ -159,24 +159,24 @@ def test_long_and_short_bodies_get_the_same_refusal(node: DriverNode) -> None:
     ):
         for user in (None, "stranger", "member", "reader"):
             short = node.ask("POST", path, body, user=user)
-            status, taken, told = send(node, "POST", path, user)
+            status, bytes_read, refusal = send(node, "POST", path, user)
 
-            assert (status, taken) == (short.status, 0)
-            assert told == short.json()
+            assert (status, bytes_read) == (short.status, 0)
+            assert refusal == short.json()
 
 
 def test_long_body_is_not_read_with_a_lesser_privilege(node: DriverNode) -> None:
     """Users with a lesser right than the route needs are refused before a long body is read, except for the operations
     in `READ_FOR`.
     """
-    found: dict[str, list[str]] = {}
+    readers: dict[str, list[str]] = {}
     for protocol, path, route in routes(node.built.application):
         for user in LESSER if route.asks else ():
             status = node.ask(route.method, path, b" " * (SHORT_BODY_BYTES + 1), user=user).status
             if status != 403:
-                found.setdefault(f"{protocol} {route.operation}", []).append(user)
+                readers.setdefault(f"{protocol} {route.operation}", []).append(user)
 
-    assert {operation: " ".join(users) for operation, users in found.items()} == READ_FOR
+    assert {operation: " ".join(users) for operation, users in readers.items()} == READ_FOR
 
 
 @pytest.mark.parametrize("declared", [True, False])
@@ -188,9 +188,9 @@ def test_long_body_of_privileged_caller_is_read_completely(node: DriverNode, dec
         ("POST", commit, "writer"), ("POST", f"{wire.ROOT}/namespaces/a/tables", "admin"), ("POST", f"{API}/lake/roles", "admin"),
         ("POST", f"{wire.ROOT}/namespaces", "admin"), ("PUT", f"{API}/lake/catalogs/main", "admin"), ("POST", API, "admin"),
     ):  # fmt: skip
-        status, taken, told = send(node, method, path, user, pieces=50, declared=declared)
+        status, bytes_read, refusal = send(node, method, path, user, pieces=50, declared=declared)
 
-        assert (status, taken) == (400, 50 * len(PIECE)), told
+        assert (status, bytes_read) == (400, 50 * len(PIECE)), refusal
 
 
 def test_bodies_over_the_route_limit_return_413(node: DriverNode) -> None:

@@ -86,12 +86,12 @@ def test_head_over_the_limit_returns_431(wire: SocketWire, path: str) -> None:
     accepted.
     """
     wire.send(padded(HEAD_BYTES_MAX - 100, path))
-    taken = wire.answer().status
+    accepted_status = wire.answer().status
     wire.send(padded(HEAD_BYTES_MAX + 100, path))
 
     answer = last(wire)
 
-    assert taken in (200, 404)
+    assert accepted_status in (200, 404)
     assert answer.status == 431
     assert "65536 bytes" in answer.body.decode()
     assert json.loads(answer.body)
@@ -127,10 +127,10 @@ def test_too_many_header_fields_return_431(wire: SocketWire) -> None:
     """The maximum number of fields is accepted, more are 431."""
     fields = {f"x{number}": "" for number in range(FIELDS_MAX - 2)}  # besides host and authorization
     wire.send(request("GET", LIVE, **fields))
-    taken = wire.answer().status
+    accepted_status = wire.answer().status
     wire.send(request("GET", LIVE, **fields, more=""))
 
-    assert taken == 200
+    assert accepted_status == 200
     assert last(wire).status == 431
 
 
@@ -192,16 +192,16 @@ def test_page_of_an_allowed_origin_is_answered(wire: SocketWire) -> None:
     origin.
     """
     wire.send(request("GET", SPACES, origin=CONSOLE))
-    found = wire.answer()
+    allowed = wire.answer()
     wire.send(request("GET", f"{SPACES}/none", origin=CONSOLE))
     refused = wire.answer()
 
-    assert (found.status, refused.status) == (200, 404)
-    for each in (found, refused):
+    assert (allowed.status, refused.status) == (200, 404)
+    for each in (allowed, refused):
         assert each.headers["access-control-allow-origin"] == CONSOLE
         assert "x-request-id" in each.headers["access-control-expose-headers"].lower()
         assert "access-control-allow-credentials" not in each.headers
-    assert found.headers["vary"] == "Origin"
+    assert allowed.headers["vary"] == "Origin"
 
 
 def test_answers_with_and_without_origin_are_not_shared(wire: SocketWire) -> None:
@@ -245,10 +245,10 @@ def test_preflight_of_an_allowed_origin_needs_no_credentials(wire: SocketWire) -
 
 def test_preflight_of_another_origin_is_refused(wire: SocketWire) -> None:
     """A preflight request of another origin is refused. OPTIONS without an origin is not a preflight request."""
-    asked = {"access_control_request_method": "DELETE"}
-    wire.send(request("OPTIONS", SPACES, **asked))
+    fields = {"access_control_request_method": "DELETE"}
+    wire.send(request("OPTIONS", SPACES, **fields))
     plain = wire.answer()
-    wire.send(request("OPTIONS", SPACES, origin="https://evil.example.com", **asked))
+    wire.send(request("OPTIONS", SPACES, origin="https://evil.example.com", **fields))
     foreign = last(wire)
 
     assert plain.status >= 400
@@ -370,9 +370,9 @@ def test_earlier_requests_are_answered_before_a_refusal(served: ServedNode, wire
     first = wire.answer()
     with closing(SocketWire(served.port)) as other:
         other.send(request("HEAD", f"{SPACES}/before"))
-        made = other.answer(bodiless=True).status
+        head_status = other.answer(bodiless=True).status
 
-    assert (first.status, made) == (200, 204)
+    assert (first.status, head_status) == (200, 204)
     assert json.loads(first.body)["namespace"] == ["before"]
     assert wire.ended() or wire.answer().status == 421
 

@@ -71,7 +71,7 @@ def names_of(answer: DriverAnswer) -> list[tuple[str, ...]] | None:
 
 def by_pages(node: DriverNode, parent: tuple[str, ...], user: str) -> list[tuple[str, ...]] | None:
     """Read an Iceberg list in pages of two."""
-    found: list[tuple[str, ...]] = []
+    paths: list[tuple[str, ...]] = []
     token = ""
     while True:
         about = f"&parent={quote(chr(31).join(parent))}" if parent else ""
@@ -79,10 +79,10 @@ def by_pages(node: DriverNode, parent: tuple[str, ...], user: str) -> list[tuple
         names = names_of(answer)
         if names is None:
             return None
-        found += names
+        paths += names
         token = answer.json().get("next-page-token") or ""
         if not token:
-            return found
+            return paths
 
 
 @pytest.mark.parametrize("user", CALLERS)
@@ -115,10 +115,10 @@ def test_namespace_lists_of_all_protocols_equal_the_model(lake: DriverNode, user
         assert by_pages(lake, levels, user) == paths, levels
         about = f"?parentSchema={quote(':'.join(levels))}" if levels else ""
         schemas = lake.get(f"{API}/lake/catalogs/{catalog}/schemas{about}", user=user)
-        shown = None if schemas.status == 403 else [each["name"] for each in schemas.json()["identifiers"]]
-        assert shown == (None if paths is None else [":".join(path) for path in paths]), levels
-        found = lake.get(f"{LANCE}/{quote('$'.join((catalog, *levels)))}/list", user=user)
-        assert (None if found.status == 403 else found.json()["namespaces"]) == expected, levels
+        schema_names = None if schemas.status == 403 else [each["name"] for each in schemas.json()["identifiers"]]
+        assert schema_names == (None if paths is None else [":".join(path) for path in paths]), levels
+        lance_list = lake.get(f"{LANCE}/{quote('$'.join((catalog, *levels)))}/list", user=user)
+        assert (None if lance_list.status == 403 else lance_list.json()["namespaces"]) == expected, levels
 
 
 @pytest.mark.parametrize("user", CALLERS)
@@ -129,15 +129,15 @@ def test_dataverses_equal_the_listed_namespaces(lake: DriverNode, user: str) -> 
     truth = model(lake, user)
     statement = "select value d from Metadata.`Dataverse` d"
     rows = lake.post("/query/service", {"statement": statement}, user=user).json()["results"]
-    found = {
+    timestamps = {
         row["DataverseName"]: row["Timestamp"] for row in rows if row["DataverseName"] not in ("Default", "Metadata")
     }
     walked = {".".join(path[1:]): path for path in truth.dataverses("main")}
 
-    assert found.keys() == walked.keys()
+    assert timestamps.keys() == walked.keys()
     containers = truth.containers()
     for name, path in walked.items():
-        assert ("1970" in found[name]) == (not truth.sees(containers[path]))
+        assert ("1970" in timestamps[name]) == (not truth.sees(containers[path]))
 
 
 def test_name_only_namespace_cannot_be_read_or_changed(lake: DriverNode) -> None:

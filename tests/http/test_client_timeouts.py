@@ -51,8 +51,8 @@ def test_each_phase_has_its_limit() -> None:
 
     assert ended[ConnectionPhase.ANSWER] == []
     for phase, limit in LIMITS.items():
-        (told, at) = ended[phase][0]
-        assert told is phase
+        (ended_phase, at) = ended[phase][0]
+        assert ended_phase is phase
         assert limit <= at <= limit + SLACK_S
 
 

@@ -28,9 +28,9 @@ def documented() -> Check:
         for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
         if "hmac" in block
     ]
-    found: dict[str, object] = {}
-    exec(code, found)
-    return found["is_genuine"]  # type: ignore[return-value]
+    namespace: dict[str, object] = {}
+    exec(code, namespace)
+    return namespace["is_genuine"]  # type: ignore[return-value]
 
 
 def test_event_has_only_visible_parts_and_a_stable_id() -> None:

@@ -359,10 +359,10 @@ def test_request_sent_byte_by_byte_is_answered(wire: SocketWire) -> None:
 def test_disconnect_during_an_answer_affects_no_other_request(served: ServedNode, read: int) -> None:
     """A client that disconnects during a large answer affects no other request."""
     for _ in range(5):
-        with closing(SocketWire(served.port, receive_bytes=4096)) as gone:
-            gone.send(request("GET", f"{TABLES}/big") * 4)
+        with closing(SocketWire(served.port, receive_bytes=4096)) as client:
+            client.send(request("GET", f"{TABLES}/big") * 4)
             if read:
-                gone.socket.recv(read)
+                client.socket.recv(read)
 
     assert still_serves(served)
 
@@ -370,8 +370,8 @@ def test_disconnect_during_an_answer_affects_no_other_request(served: ServedNode
 def test_disconnect_before_the_body_ends_changes_nothing(served: ServedNode, wire: SocketWire) -> None:
     """A request with an incomplete body changes nothing."""
     body = json.dumps({"namespace": ["half"]}).encode()
-    with closing(SocketWire(served.port)) as gone:
-        gone.send(request("POST", SPACES, body)[:-5])
+    with closing(SocketWire(served.port)) as client:
+        client.send(request("POST", SPACES, body)[:-5])
         time.sleep(0.05)
 
     wire.send(request("HEAD", f"{SPACES}/half"))
@@ -382,8 +382,8 @@ def test_disconnect_before_the_body_ends_changes_nothing(served: ServedNode, wir
 def test_disconnect_after_a_request_keeps_the_change_atomic(served: ServedNode) -> None:
     """A change whose client disconnects is made completely or not at all, and its outcome can be read."""
     body = json.dumps({"name": "unheard", "schema": SCHEMA}).encode()
-    with closing(SocketWire(served.port)) as gone:
-        gone.send(request("POST", TABLES, body))
+    with closing(SocketWire(served.port)) as client:
+        client.send(request("POST", TABLES, body))
     ends = time.monotonic() + WAIT_S
 
     status = 0

@@ -75,7 +75,7 @@ BODIES: dict[str, object] = {
     "create-catalog": CATALOG, "test-new-catalog": CATALOG, "alter-catalog": {"updates": []}, "set-catalog": {"inUse": False},
     "test-catalog": {"updates": []}, "create-schema": {"name": "n"}, "alter-schema": {"updates": []}, "add-user": {"name": "n"}, "add-group": {"name": "n"},
     "create-role": {"name": "n", "properties": {}, "securableObjects": OBJECTS}, "set-owner": {"name": "member", "type": "USER"},
-    **{key: {"roleNames": ["hands"]} for key in [f"{what}-{whom}" for what in ("grant-roles-to", "revoke-roles-from") for whom in ("user", "group")]},
+    **{key: {"roleNames": ["hands"]} for key in [f"{what}-{principal}" for what in ("grant-roles-to", "revoke-roles-from") for principal in ("user", "group")]},
     "grant-privileges": {"privileges": GRANT}, "revoke-privileges": {"privileges": GRANT}, "override-role": {"overrides": []},
     "explain-access": {"action": "table_load", "path": ["main", "a", "t"], "kind": "table", "user": "ana"},
     "what-if-access": {"change": "assign", "roles": ["hands"], "user": "member"},
@@ -162,9 +162,9 @@ def operations() -> Iterator[Operation]:
     """Return every operation of the committed documents."""
     for file in sorted(FOLDER.glob("*.json")):
         for path, methods in json.loads(file.read_text(encoding="utf-8"))["paths"].items():
-            for method, told in methods.items():
-                name = told["operationId"].removesuffix("-default-catalog")
-                yield Operation(file.stem, method.upper(), path, name, "requestBody" in told)
+            for method, operation in methods.items():
+                name = operation["operationId"].removesuffix("-default-catalog")
+                yield Operation(file.stem, method.upper(), path, name, "requestBody" in operation)
 
 
 OPERATIONS = tuple(operations())
@@ -173,12 +173,12 @@ Asked = tuple[str, str]
 
 def allowed() -> dict[Asked, str]:
     """Return the allowed successes: (caller, operation as `METHOD /path`) with the reason."""
-    found: dict[Asked, str] = {}
+    reasons: dict[Asked, str] = {}
     for line in ALLOWED.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             callers, operation, reason = (part.strip() for part in line.split("|"))
-            found |= {(caller, operation): reason for caller in callers.split()}
-    return found
+            reasons |= {(caller, operation): reason for caller in callers.split()}
+    return reasons
 
 
 @pytest.fixture(scope="module")
@@ -186,17 +186,17 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Asked, Dr
     """Return the answer of every operation to every caller. Refused requests must not change the store or the
     warehouse.
     """
-    found: dict[Asked, DriverAnswer] = {}
+    responses: dict[Asked, DriverAnswer] = {}
     listed = allowed()
     with wire.node_over(tmp_path_factory.mktemp("coverage")) as node:
         prepare(node)
         for caller, headers in CALLERS.items():
             with wire.nothing_done(node):
-                found |= {
+                responses |= {
                     key: ask(node, each, headers) for each in OPERATIONS if (key := _key(caller, each)) not in listed
                 }
-            found |= {key: ask(node, each, headers) for each in OPERATIONS if (key := _key(caller, each)) in listed}
-        yield found
+            responses |= {key: ask(node, each, headers) for each in OPERATIONS if (key := _key(caller, each)) in listed}
+        yield responses
 
 
 def _key(caller: str, operation: Operation) -> Asked:
@@ -251,11 +251,11 @@ def test_caller_without_rights_is_refused_everywhere(
 
 def test_list_of_exceptions_does_not_grow() -> None:
     """The list has no more entries than before, each with a reason and an existing operation."""
-    found = allowed()
+    exceptions = allowed()
 
-    assert len(found) == ALLOWED_MAX
-    assert all(len(reason) > 10 for reason in found.values())
-    assert set(found) <= {_key(caller, each) for caller in CALLERS for each in OPERATIONS}
+    assert len(exceptions) == ALLOWED_MAX
+    assert all(len(reason) > 10 for reason in exceptions.values())
+    assert set(exceptions) <= {_key(caller, each) for caller in CALLERS for each in OPERATIONS}
 
 
 def test_member_lists_contain_only_the_members_objects(answers: dict[Asked, DriverAnswer]) -> None:

@@ -1,5 +1,5 @@
 """Deadlines without a server: a request past its deadline is cancelled, others are not, and cancellations by other
-parties are not reported as timeouts.
+code are not reported as timeouts.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ def test_requests_are_cancelled_at_their_own_limits(long_first: bool) -> None:
         deadlines = Deadlines(LIMIT_S)
         order = seconds if long_first else seconds[::-1]
         tasks = [asyncio.create_task(watched(deadlines, asyncio.sleep(100_000), each)) for each in order]
-        found = await asyncio.gather(*tasks)
-        return found if long_first else found[::-1]
+        outcomes = await asyncio.gather(*tasks)
+        return outcomes if long_first else outcomes[::-1]
 
-    found = run(story())
+    outcomes = run(story())
 
-    assert [how for how, _ in found] == ["late"] * 3
-    for (_, at), each in zip(found, seconds, strict=True):
+    assert [how for how, _ in outcomes] == ["late"] * 3
+    for (_, at), each in zip(outcomes, seconds, strict=True):
         assert each <= at <= each * 1.2
 
 

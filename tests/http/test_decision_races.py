@@ -96,10 +96,10 @@ def carried_out(
         answer = await node.answer(*other)
         assert answer.status in (200, 204), answer
 
-    with interfere(node, patch, step=step, act=act) as found:
+    with interfere(node, patch, step=step, act=act) as interference:
         answer = node.ask(*write, **caller)
-    assert found.is_done, f"it was answered before: {answer}"
-    return answer, changed_since(node, found.rows)
+    assert interference.is_done, f"it was answered before: {answer}"
+    return answer, changed_since(node, interference.rows)
 
 
 def cells(left_out: set[str]) -> list[object]:
@@ -120,11 +120,11 @@ def test_write_is_refused_if_its_privilege_is_lost_meanwhile(
 ) -> None:
     """If the caller leaves the group that allowed a write after the decision, it is refused, and nothing is changed."""
     node, names = world
-    leave = Write("DELETE", f"{CHIEFS}/boss")
+    departure = Write("DELETE", f"{CHIEFS}/boss")
 
     try:
         answer, changed = carried_out(
-            node, monkeypatch, fill(WRITES[operation], names), other=leave, step=step, user="boss"
+            node, monkeypatch, fill(WRITES[operation], names), other=departure, step=step, user="boss"
         )
     finally:
         node.done("POST", CHIEFS, {"users": ["boss"]})
@@ -276,7 +276,7 @@ def test_every_writing_route_has_a_rename_case() -> None:
 
 
 @pytest.mark.parametrize(
-    "operation, number", [(each, number) for each, found in AWAY.items() for number in range(len(found))]
+    "operation, number", [(each, number) for each, renames in AWAY.items() for number in range(len(renames))]
 )
 @pytest.mark.parametrize("step", InterferencePoint, ids=lambda each: each.value)
 def test_write_is_refused_if_its_object_is_renamed_meanwhile(
@@ -301,8 +301,8 @@ def is_refused(answer: DriverAnswer) -> bool:
     """Return whether an answer is a refusal, or reports that nothing was dropped or done."""
     if answer.status != 200:
         return answer.status in (400, 403, 404, 409)
-    told = answer.json()
-    return told.get("dropped") is False or told.get("removed") is False or told.get("summary", {}).get("succeeded") == 0
+    body = answer.json()
+    return body.get("dropped") is False or body.get("removed") is False or body.get("summary", {}).get("succeeded") == 0
 
 
 PROTECTED = {
@@ -363,10 +363,10 @@ def test_write_succeeds_if_privilege_is_lost_after_file_change(
     """
     names = furnish(node)
     make_boss(node)
-    leave = Write("DELETE", f"{CHIEFS}/boss")
+    departure = Write("DELETE", f"{CHIEFS}/boss")
 
     answer, changed = carried_out(
-        node, monkeypatch, fill(WRITES[operation], names), other=leave, step=InterferencePoint.SUBMIT, user="boss"
+        node, monkeypatch, fill(WRITES[operation], names), other=departure, step=InterferencePoint.SUBMIT, user="boss"
     )
 
     assert answer.status == 200, answer

@@ -39,7 +39,7 @@ def answers(error: LimnosError) -> dict[str, Response]:
     }
 
 
-def made(kind: type[LimnosError]) -> LimnosError:
+def make_error(kind: type[LimnosError]) -> LimnosError:
     """Return an error of a class; some need arguments."""
     about = {"kind": "catalog"} if "kind" in kind.__init__.__annotations__ else {}
     return kind("no", **about)
@@ -48,17 +48,17 @@ def made(kind: type[LimnosError]) -> LimnosError:
 @pytest.mark.parametrize("kind", [*kinds()], ids=lambda kind: kind.code)
 def test_no_error_class_is_answered_with_500(kind: type[LimnosError]) -> None:
     """Each error class is in each protocol's table, and none is answered as an internal error."""
-    found = {protocol: answer.status for protocol, answer in answers(made(kind)).items()}
+    statuses = {protocol: answer.status for protocol, answer in answers(make_error(kind)).items()}
 
-    assert 500 not in found.values(), found
+    assert 500 not in statuses.values(), statuses
 
 
 def test_storage_failure_is_not_reported_as_internal_error() -> None:
     """In each protocol, a failing file store is reported as such and not as an internal error."""
-    found = answers(StorageFailed("The bucket refuses: check its credentials"))
+    responses = answers(StorageFailed("The bucket refuses: check its credentials"))
 
-    assert {protocol: answer.status for protocol, answer in found.items()} == {
+    assert {protocol: answer.status for protocol, answer in responses.items()} == {
         "gravitino": 502, "iceberg": 503, "lance": 503, "asterix": 503, "admin": 502,
     }  # fmt: skip
-    assert json.loads(found["gravitino"].body)["type"] == "ConnectionFailedException"
-    assert json.loads(found["admin"].body)["error"]["code"] == "storage-failed"
+    assert json.loads(responses["gravitino"].body)["type"] == "ConnectionFailedException"
+    assert json.loads(responses["admin"].body)["error"]["code"] == "storage-failed"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 GOOD: Answer = (200, [(b"content-length", b"2")], b"ok")
 
 
-async def begun(work: Callable[[], Awaitable[object]]) -> object:
+async def begin_outside_task(work: Callable[[], Awaitable[object]]) -> object:
     """Begin a coroutine outside of any task, as the fast path does, and continue it in a task."""
     coroutine = work()
     waits_for = coroutine.send(None)  # type: ignore[attr-defined]
@@ -48,7 +48,7 @@ def test_coroutine_begun_outside_a_task_continues_in_a_task() -> None:
         await asyncio.sleep(0)
         return seen
 
-    assert asyncio.run(begun(work)) == "thread"
+    assert asyncio.run(begin_outside_task(work)) == "thread"
 
 
 def test_failure_of_coroutine_begun_outside_a_task_is_raised() -> None:
@@ -62,7 +62,7 @@ def test_failure_of_coroutine_begun_outside_a_task_is_raised() -> None:
         raise ValueError("its own")
 
     with pytest.raises(ValueError, match="its own"):
-        asyncio.run(begun(work))
+        asyncio.run(begin_outside_task(work))
 
 
 def test_coroutine_begun_outside_a_task_can_be_cancelled() -> None:
@@ -77,7 +77,7 @@ def test_coroutine_begun_outside_a_task_can_be_cancelled() -> None:
             raise
 
     async def story() -> bool:
-        task = asyncio.create_task(begun(work))
+        task = asyncio.create_task(begin_outside_task(work))
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -144,12 +144,12 @@ def served(application: Application, *requests: bytes) -> list[bytes]:
 def _ask(port: int, request: bytes) -> bytes:
     with closing(socket.create_connection(("127.0.0.1", port), timeout=10)) as wire:
         wire.sendall(request)
-        got = b""
+        received = b""
         while data := wire.recv(65536):
-            got += data
-            if got.endswith(b"ok"):
+            received += data
+            if received.endswith(b"ok"):
                 break
-        return got
+        return received
 
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -181,7 +181,7 @@ def test_answer_that_fails_ends_its_connection(at_once: bool, waits: bool) -> No
 
     answers = served(Application(answer, at_once=at_once), REQUEST, REQUEST)
 
-    assert sorted(got[-2:] for got in answers) == [b"", b"ok"]
+    assert sorted(received[-2:] for received in answers) == [b"", b"ok"]
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -10,8 +10,8 @@ from limnos.model.errors import BadRequest, HeadTooLarge, LimnosError, Misdirect
 LOCAL = "10.1.2.3"
 
 
-def told(
-    door: HeadAdmission, *fields: tuple[str, str], url: str = "/", version: str = "1.1", method: str = "POST"
+def refusal(
+    admission: HeadAdmission, *fields: tuple[str, str], url: str = "/", version: str = "1.1", method: str = "POST"
 ) -> type[LimnosError] | None:
     """Return the refusal of a head, None if it is accepted. It is checked twice, because a cached result must not
     accept more.
@@ -20,10 +20,10 @@ def told(
 
     def once() -> type[LimnosError] | None:
         headers = dict(raw)
-        if door.is_accepted(raw, headers, url.encode()):
+        if admission.is_accepted(raw, headers, url.encode()):
             return None
         try:
-            door.check(raw, headers, method=method, url=url.encode(), version=version, local=LOCAL)
+            admission.check(raw, headers, method=method, url=url.encode(), version=version, local=LOCAL)
         except LimnosError as error:
             return type(error)
         return None
@@ -39,7 +39,7 @@ def told(
 )
 def test_loopback_and_connection_address_are_accepted(host: str) -> None:
     """Names of loopback and the address of the connection are accepted, with and without port."""
-    assert told(HeadAdmission(), ("host", host)) is None
+    assert refusal(HeadAdmission(), ("host", host)) is None
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_loopback_and_connection_address_are_accepted(host: str) -> None:
 )
 def test_other_names_are_refused(host: str) -> None:
     """An unlisted name is 421, whatever it resolves to."""
-    assert told(HeadAdmission(), ("host", host)) is MisdirectedRequest
+    assert refusal(HeadAdmission(), ("host", host)) is MisdirectedRequest
 
 
 @pytest.mark.parametrize(
@@ -55,19 +55,19 @@ def test_other_names_are_refused(host: str) -> None:
 )
 def test_malformed_host_is_a_bad_request(host: str) -> None:
     """A malformed Host is a bad request."""
-    assert told(HeadAdmission(), ("host", host)) is BadRequest
+    assert refusal(HeadAdmission(), ("host", host)) is BadRequest
 
 
 def test_configured_hosts_suffixes_and_star_are_accepted() -> None:
     """Exact names, suffixes and the star in the settings accept matching names."""
-    door = HeadAdmission(hosts=["Lake.example.com", "*.corp.example"], listens_on=["lakehost"])
+    admission = HeadAdmission(hosts=["Lake.example.com", "*.corp.example"], listens_on=["lakehost"])
 
     let_in = ["lake.example.com:443", "LAKE.EXAMPLE.COM", "a.corp.example", "b.a.corp.example", "lakehost:8090"]
     refused = ["xlake.example.com", "corp.example", "evilcorp.example", "lake.example.com.evil.org"]
 
-    assert {told(door, ("host", host)) for host in let_in} == {None}
-    assert {told(door, ("host", host)) for host in refused} == {MisdirectedRequest}
-    assert told(HeadAdmission(hosts=["*"]), ("host", "anything.example")) is None
+    assert {refusal(admission, ("host", host)) for host in let_in} == {None}
+    assert {refusal(admission, ("host", host)) for host in refused} == {MisdirectedRequest}
+    assert refusal(HeadAdmission(hosts=["*"]), ("host", "anything.example")) is None
 
 
 def test_the_refusal_names_the_setting() -> None:
@@ -80,11 +80,11 @@ def test_the_refusal_names_the_setting() -> None:
 
 def test_a_request_has_one_host() -> None:
     """A missing or repeated Host is refused; only HTTP/1.0 may omit it."""
-    assert told(HeadAdmission()) is BadRequest
-    assert told(HeadAdmission(), ("host", "")) is BadRequest
-    assert told(HeadAdmission(), version="1.0") is None
-    assert told(HeadAdmission(), ("host", "localhost"), ("host", "localhost")) is BadRequest
-    assert told(HeadAdmission(), ("host", "localhost"), ("host", "evil.example.com")) is BadRequest
+    assert refusal(HeadAdmission()) is BadRequest
+    assert refusal(HeadAdmission(), ("host", "")) is BadRequest
+    assert refusal(HeadAdmission(), version="1.0") is None
+    assert refusal(HeadAdmission(), ("host", "localhost"), ("host", "localhost")) is BadRequest
+    assert refusal(HeadAdmission(), ("host", "localhost"), ("host", "evil.example.com")) is BadRequest
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_a_request_has_one_host() -> None:
 )
 def test_repeated_unique_fields_are_refused(name: str) -> None:
     """Repeated fields that must be unique are refused, because a proxy may have used the other one."""
-    door = HeadAdmission()
-    assert told(door, ("host", "localhost")) is None
+    admission = HeadAdmission()
+    assert refusal(admission, ("host", "localhost")) is None
 
-    assert told(door, ("host", "localhost"), (name, "1"), (name, "2")) is BadRequest
-    assert told(door, ("host", "localhost"), ("host", "localhost")) is BadRequest
-    assert told(door, ("host", "localhost"), ("accept", "a"), ("accept", "b")) is None
+    assert refusal(admission, ("host", "localhost"), (name, "1"), (name, "2")) is BadRequest
+    assert refusal(admission, ("host", "localhost"), ("host", "localhost")) is BadRequest
+    assert refusal(admission, ("host", "localhost"), ("accept", "a"), ("accept", "b")) is None
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_repeated_unique_fields_are_refused(name: str) -> None:
 )
 def test_pages_of_other_sites_are_refused(origin: str) -> None:
     """An origin with another host, another port, or of a sandbox is refused."""
-    assert told(HeadAdmission(), ("host", "localhost:8090"), ("origin", origin)) is PermissionDenied
+    assert refusal(HeadAdmission(), ("host", "localhost:8090"), ("origin", origin)) is PermissionDenied
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_pages_of_other_sites_are_refused(origin: str) -> None:
 )
 def test_pages_of_the_servers_origin_are_accepted(host: str, origin: str) -> None:
     """A page of the server's own origin is accepted: its scheme, and the host and port of the request."""
-    door = HeadAdmission(hosts=["lake.example.com", "*.corp.example"])
+    admission = HeadAdmission(hosts=["lake.example.com", "*.corp.example"])
 
-    assert told(door, ("host", host), ("origin", origin)) is None
+    assert refusal(admission, ("host", host), ("origin", origin)) is None
 
 
 @pytest.mark.parametrize(
@@ -140,23 +140,23 @@ def test_pages_of_the_servers_origin_are_accepted(host: str, origin: str) -> Non
 )
 def test_page_with_server_host_but_other_port_is_refused(origin: str) -> None:
     """A page with a host name of the server but another scheme or port, or a sibling host, is refused."""
-    door = HeadAdmission(hosts=["lake.example.com", "*.corp.example", "*"])
+    admission = HeadAdmission(hosts=["lake.example.com", "*.corp.example", "*"])
 
-    assert told(door, ("host", "lake.example.com"), ("origin", origin)) is PermissionDenied
+    assert refusal(admission, ("host", "lake.example.com"), ("origin", origin)) is PermissionDenied
 
 
 def test_tls_server_accepts_https_pages_only() -> None:
     """A server with TLS accepts pages with https only."""
-    door = HeadAdmission(hosts=["lake.example.com"], is_tls=True)
+    admission = HeadAdmission(hosts=["lake.example.com"], is_tls=True)
 
-    assert told(door, ("host", "lake.example.com"), ("origin", "https://lake.example.com")) is None
-    assert told(door, ("host", "lake.example.com:443"), ("origin", "https://lake.example.com")) is None
-    assert told(door, ("host", "lake.example.com"), ("origin", "http://lake.example.com")) is PermissionDenied
+    assert refusal(admission, ("host", "lake.example.com"), ("origin", "https://lake.example.com")) is None
+    assert refusal(admission, ("host", "lake.example.com:443"), ("origin", "https://lake.example.com")) is None
+    assert refusal(admission, ("host", "lake.example.com"), ("origin", "http://lake.example.com")) is PermissionDenied
 
 
 def test_configured_origins_are_accepted_exactly() -> None:
     """Origins of the settings are accepted exactly, in any case and with implied ports; others are refused."""
-    door = HeadAdmission(
+    admission = HeadAdmission(
         hosts=["lake.example.com"], origins=["https://Console.example.com:443", "http://127.0.0.1:3000"]
     )
     let_in = ["https://console.example.com", "https://CONSOLE.example.com:443", "http://127.0.0.1:3000"]
@@ -168,8 +168,10 @@ def test_configured_origins_are_accepted_exactly() -> None:
         "null",
     ]
 
-    assert {told(door, ("host", "lake.example.com"), ("origin", each)) for each in let_in} == {None}
-    assert {told(door, ("host", "lake.example.com"), ("origin", each)) for each in refused} == {PermissionDenied}
+    assert {refusal(admission, ("host", "lake.example.com"), ("origin", each)) for each in let_in} == {None}
+    assert {refusal(admission, ("host", "lake.example.com"), ("origin", each)) for each in refused} == {
+        PermissionDenied
+    }
 
 
 def test_the_refusal_of_a_page_names_the_setting() -> None:
@@ -186,41 +188,41 @@ def test_cross_site_requests_without_origin_are_refused(site: str) -> None:
     origins, the request's origin decides.
     """
     fields = (("host", "localhost"), ("sec-fetch-site", site))
-    door = HeadAdmission(origins=["https://console.example.com"])
+    admission = HeadAdmission(origins=["https://console.example.com"])
 
-    assert told(door, *fields) is PermissionDenied
-    assert told(door, *fields, method="GET") is PermissionDenied
-    assert told(door, *fields, ("sec-fetch-mode", "no-cors"), method="GET") is PermissionDenied
-    assert told(door, *fields, ("sec-fetch-mode", "navigate")) is PermissionDenied
-    assert told(door, *fields, ("sec-fetch-mode", "navigate"), method="GET") is None
-    assert told(door, *fields, ("origin", "https://console.example.com")) is None
+    assert refusal(admission, *fields) is PermissionDenied
+    assert refusal(admission, *fields, method="GET") is PermissionDenied
+    assert refusal(admission, *fields, ("sec-fetch-mode", "no-cors"), method="GET") is PermissionDenied
+    assert refusal(admission, *fields, ("sec-fetch-mode", "navigate")) is PermissionDenied
+    assert refusal(admission, *fields, ("sec-fetch-mode", "navigate"), method="GET") is None
+    assert refusal(admission, *fields, ("origin", "https://console.example.com")) is None
 
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
 def test_same_origin_and_address_bar_requests_are_accepted(site: str) -> None:
     """Requests of the server's own pages, and those from the address bar, are accepted."""
-    assert told(HeadAdmission(), ("host", "localhost"), ("sec-fetch-site", site)) is None
+    assert refusal(HeadAdmission(), ("host", "localhost"), ("sec-fetch-site", site)) is None
 
 
 def test_host_of_an_absolute_url_is_checked() -> None:
     """In a request with an absolute URL the URL's host is checked, too."""
-    assert told(HeadAdmission(), ("host", "localhost"), url="http://localhost/x") is None
-    assert told(HeadAdmission(), ("host", "localhost"), url="http://evil.example.com/x") is MisdirectedRequest
-    assert told(HeadAdmission(), ("host", "localhost"), url="*") is None
+    assert refusal(HeadAdmission(), ("host", "localhost"), url="http://localhost/x") is None
+    assert refusal(HeadAdmission(), ("host", "localhost"), url="http://evil.example.com/x") is MisdirectedRequest
+    assert refusal(HeadAdmission(), ("host", "localhost"), url="*") is None
 
 
 @pytest.mark.parametrize("header", ["x-forwarded-host", "forwarded", "x-forwarded-for"])
 def test_forwarding_headers_are_ignored(header: str) -> None:
     """Forwarding headers are ignored: only Host counts."""
-    assert told(HeadAdmission(), ("host", "evil.example.com"), (header, "localhost")) is MisdirectedRequest
-    assert told(HeadAdmission(), ("host", "localhost"), (header, "evil.example.com")) is None
+    assert refusal(HeadAdmission(), ("host", "evil.example.com"), (header, "localhost")) is MisdirectedRequest
+    assert refusal(HeadAdmission(), ("host", "localhost"), (header, "evil.example.com")) is None
 
 
 def test_number_of_header_fields_is_limited() -> None:
     """The maximum number of fields is accepted, one more is refused, also for a cached host."""
-    door = HeadAdmission()
-    assert told(door, ("host", "localhost")) is None
+    admission = HeadAdmission()
+    assert refusal(admission, ("host", "localhost")) is None
     fields = [("host", "localhost"), *((f"x-{number}", "") for number in range(FIELDS_MAX - 1))]
 
-    assert told(door, *fields) is None
-    assert told(door, *fields, ("x", "")) is HeadTooLarge
+    assert refusal(admission, *fields) is None
+    assert refusal(admission, *fields, ("x", "")) is HeadTooLarge

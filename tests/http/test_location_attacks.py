@@ -112,11 +112,11 @@ def make_external(world: World, site: Site, location: str) -> DriverAnswer:
 
 def make_dropped(world: World, site: Site, location: str) -> DriverAnswer:
     """Create a table at a location and drop it to the trash."""
-    made = make_table(world, site, location)
-    if made.status == 200:
-        name = str(made.json()["metadata-location"] and f"x{next(world.counter) - 1}")
+    created = make_table(world, site, location)
+    if created.status == 200:
+        name = str(created.json()["metadata-location"] and f"x{next(world.counter) - 1}")
         assert world.node.delete(table_path("n", name, root=site.iceberg())).status == 204
-    return made
+    return created
 
 
 def make_root(world: World, site: Site, location: str) -> DriverAnswer:
@@ -161,13 +161,13 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         (bucket := data / "bucket").mkdir()
         with serving(
             f"file://{bucket}", data / "data", StorageSection(allowed_roots=(f"file://{bucket}",)), {}
-        ) as found:
-            yield found
+        ) as served_world:
+            yield served_world
         return
     with objects() as store:
         storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
-        with serving("s3://lake", data / "data", storage, store.properties) as found:
-            yield found
+        with serving("s3://lake", data / "data", storage, store.properties) as served_world:
+            yield served_world
 
 
 @contextmanager
@@ -178,8 +178,8 @@ def serving(bucket: str, data: Path, storage: StorageSection, known: dict[str, s
         for metalake, ending in (("lake", "1"), ("lake", "2"), ("pond", "1")):
             for sort in PROVIDERS:
                 more = {"allowed-locations": bucket, **known} if metalake == "lake" else {}
-                made = catalog_make(node, metalake, f"{sort}{ending}", sort, **more)
-                assert made.status == 200, made
+                created = catalog_make(node, metalake, f"{sort}{ending}", sort, **more)
+                assert created.status == 200, created
                 place = f"{API}/{metalake}/catalogs/{sort}{ending}/schemas"
                 node.done("POST", place, {"name": "n"})
         yield World(node, bucket, itertools.count(1))
@@ -218,19 +218,19 @@ def cells() -> list[tuple[str, str, str, str]]:
 
 def outcome(world: World, new: str, old: str, relation: str, owner: str) -> str | None:
     """Create both objects of a cell. Returns the violation, or None."""
-    there = f"{world.base()}/a/b"
-    place = {"same": there, "above": there.rpartition("/")[0], "below": f"{there}/c"}[relation]
+    location = f"{world.base()}/a/b"
+    place = {"same": location, "above": location.rpartition("/")[0], "below": f"{location}/c"}[relation]
     site = SITES[owner]
     if site.metalake == "pond" and new == "lance table":
         return None  # Lance REST serves one metalake
-    first = MAKERS[old](world, FIRST, there)
+    first = MAKERS[old](world, FIRST, location)
     if first.status != 200:
         return f"the {old} itself: {first.status} {first.body.decode()}"
     second = MAKERS[new](world, site, place)
-    wanted = may_coexist(new, old, relation=relation, owner=owner)
-    if (second.status == 200) is wanted and second.status in (200, 400, 409):
+    expected = may_coexist(new, old, relation=relation, owner=owner)
+    if (second.status == 200) is expected and second.status in (200, 400, 409):
         return None
-    return f"{new} {relation} {old}, of {owner}: {second.status}, wanted {wanted}: {second.body.decode()[:300]}"
+    return f"{new} {relation} {old}, of {owner}: {second.status}, wanted {expected}: {second.body.decode()[:300]}"
 
 
 def walk(world: World, chosen: list[tuple[str, str, str, str]]) -> list[str]:
@@ -252,8 +252,8 @@ def test_locations_of_all_kinds_of_objects_do_not_overlap(world: World) -> None:
 def restricted_table(world: World) -> tuple[str, str]:
     """Create a table in the first catalog with a data file, which ana may not load. Returns its location and path."""
     location = f"{world.base()}/t"
-    made = make_table(world, FIRST, location)
-    assert made.status == 200, made
+    created = make_table(world, FIRST, location)
+    assert created.status == 200, created
     path = table_path("n", f"x{next(world.counter) - 1}", root=FIRST.iceberg())
     world.node.post(f"{API}/lake/users", {"name": "ana"})
     assert world.node.get(path, user="ana").status == 403
@@ -264,13 +264,13 @@ def spellings(location: str) -> list[str]:
     """Return other spellings of a location."""
     scheme, _, rest = location.partition("://")
     schemes = ("s3a", "s3n", "S3") if scheme == "s3" else ("FILE",)
-    found = [f"{each}://{rest}" for each in schemes]
+    places = [f"{each}://{rest}" for each in schemes]
     last = rest.rpartition("/")[2]
-    found += [f"{location}/", f"{location}//", f"{location}/./x/..", f"{location}/%2e", f"{location}/x/%2E%2E/{last}"]
-    found += [location.replace("/t", "//t"), location.replace("/t", "/%74"), f"{location}/data"]
+    places += [f"{location}/", f"{location}//", f"{location}/./x/..", f"{location}/%2e", f"{location}/x/%2E%2E/{last}"]
+    places += [location.replace("/t", "//t"), location.replace("/t", "/%74"), f"{location}/data"]
     if scheme == "file":
-        found += [rest, f"file:{rest}", f"file://localhost{rest}"]
-    return found
+        places += [rest, f"file:{rest}", f"file://localhost{rest}"]
+    return places
 
 
 @pytest.mark.parametrize("maker", [make_fileset, make_external, make_view, make_table, make_data_path])
@@ -281,9 +281,9 @@ def test_all_spellings_of_a_table_location_are_equal(
     table's location.
     """
     location, _ = restricted_table(world)
-    found = {spelled: maker(world, SITES["other catalog"], spelled).status for spelled in spellings(location)}
+    statuses = {spelled: maker(world, SITES["other catalog"], spelled).status for spelled in spellings(location)}
 
-    assert set(found.values()) <= {400, 409}, found
+    assert set(statuses.values()) <= {400, 409}, statuses
 
 
 def test_external_fileset_gives_no_access_to_table_files(world: World) -> None:
@@ -328,11 +328,11 @@ def test_table_gives_no_access_to_fileset_files(world: World) -> None:
     staged = world.node.ask(
         "POST", tables, {**body, "location": location, "stage-create": True}, user="ben", **DELEGATED
     )
-    made = world.node.post(f"{tables}/spy", {"requirements": [{"type": "assert-create"}], "updates": creation(location)}, user="ben")  # fmt: skip
+    created = world.node.post(f"{tables}/spy", {"requirements": [{"type": "assert-create"}], "updates": creation(location)}, user="ben")  # fmt: skip
 
     assert [answer.status for answer in tried] == [400] * len(tried), tried
     assert "storage-credentials" not in staged.json(), "nothing is stored yet, and nothing is opened"
-    assert (made.status, world.node.get(f"{tables}/spy", user="ben").status in (403, 404)) == (400, True), made
+    assert (created.status, world.node.get(f"{tables}/spy", user="ben").status in (403, 404)) == (400, True), created
 
 
 def test_commit_cannot_move_a_table_to_a_used_location(world: World) -> None:
@@ -379,8 +379,8 @@ def test_directory_catalog_cannot_show_a_warehouse(world: World) -> None:
     def tried(metalake: str, body: dict[str, object]) -> int:
         return world.node.post(f"{API}/{metalake}/catalogs", body, user="cat").status
 
-    shown = [body for body in bodies if "lance-directory" in body["properties"] and tried("lake", body) == 200]
-    assert shown == []
+    accepted = [body for body in bodies if "lance-directory" in body["properties"] and tried("lake", body) == 200]
+    assert accepted == []
     assert [body for body in bodies if tried("pond", body) == 200] == []
 
 

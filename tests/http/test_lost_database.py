@@ -249,8 +249,8 @@ def operations() -> set[str]:
     routers = [
         each().router for each in (IcebergProtocol, GravitinoProtocol, LanceProtocol, AsterixProtocol, AdminProtocol)
     ]
-    found = {route.operation for router in routers for route in router.routes if route.method not in ("GET", "HEAD")}
-    return {name.removesuffix("-default-catalog") for name in found}
+    names = {route.operation for router in routers for route in router.routes if route.method not in ("GET", "HEAD")}
+    return {name.removesuffix("-default-catalog") for name in names}
 
 
 def furnish(node: DriverNode) -> dict[str, str]:
@@ -281,7 +281,7 @@ def furnish(node: DriverNode) -> dict[str, str]:
     lay(node, "laid")
     lay_rows(node, "two")
     node.done("POST", f"{LANCE}$two/register", {"location": "two"})
-    kept = node.done("POST", f"{LANCE}$kept/declare", {"properties": {"managed_versioning": "true"}})
+    managed_table = node.done("POST", f"{LANCE}$kept/declare", {"properties": {"managed_versioning": "true"}})
     token = node.post(f"{OWN}/tokens", {"name": "old"}).json()
     node.done("PUT", f"{OWN}/users/ana/password", {"password": WORDS})
     hook = node.done("POST", HOOKS, {"url": "https://hooks.example.com/old"})
@@ -294,7 +294,7 @@ def furnish(node: DriverNode) -> dict[str, str]:
     )
     _furnish_runs(node)
     _furnish_leaves(node)
-    begun, read = _furnish_imports(node)
+    started_import, read = _furnish_imports(node)
     deferred = node.done("POST", "/query/service", {"statement": "select value 1", "mode": "deferred"})
     ids = {
         "DROPPED": node.get(f"{OWN}/metalakes/lake/catalogs/main/trash").json()["trash"][0],
@@ -302,16 +302,16 @@ def furnish(node: DriverNode) -> dict[str, str]:
         "SECRET": node.done("POST", f"{OWN}/users/robot/secrets", {}),
         "TASK": task,
         "HOOK": hook,
-        "IMPORT": begun,
+        "IMPORT": started_import,
         "READ": read,
     }
     return {
         "LOCATION": location,
         "OPERATION": _furnish_operation(node),
         "VIEW": view,
-        "STAGED": stage(kept["location"], 1),
+        "STAGED": stage(managed_table["location"], 1),
         "HANDLE": str(deferred["handle"]).rpartition("/")[2],
-        **{word: str(found["id"]) for word, found in ids.items()},
+        **{word: str(entity["id"]) for word, entity in ids.items()},
     }
 
 
@@ -323,9 +323,11 @@ def _furnish_operation(node: DriverNode) -> str:
 def _furnish_imports(node: DriverNode) -> tuple[dict, dict]:
     """Start one import, and send all records of another one."""
     lines = node.get(f"{OWN}/metalakes/pond/export?format=json").body
-    begun, read = (node.post(f"{OWN}/imports", {"name": name, "format": "json"}).json() for name in ("first", "second"))
+    started_import, read = (
+        node.post(f"{OWN}/imports", {"name": name, "format": "json"}).json() for name in ("first", "second")
+    )
     node.done("POST", f"{OWN}/imports/{read['id']}/records?after=0", lines)
-    return begun, read
+    return started_import, read
 
 
 def _furnish_leaves(node: DriverNode) -> None:
@@ -364,23 +366,23 @@ def cut_after_commit(node: DriverNode, patch: pytest.MonkeyPatch, *, marks: int 
     """
     store, commits = node.built.services.store, []
 
-    def gone() -> NoReturn:
+    def raise_unavailable() -> NoReturn:
         raise ServiceUnavailable("The database does not answer: try again")
 
     for name in ("gate", "load", "moment"):
         real = getattr(store, name)
-        patch.setattr(store, name, lambda *args, real=real: gone() if commits else real(*args))
+        patch.setattr(store, name, lambda *args, real=real: raise_unavailable() if commits else real(*args))
     for name in ("submit", "submit_held"):
 
         async def submit(*args: object, real: object = getattr(store, name), **named: object) -> object:
             nonlocal marks
             if commits:
-                gone()
-            found = await real(*args, **named)  # type: ignore[operator]
+                raise_unavailable()
+            result = await real(*args, **named)  # type: ignore[operator]
             if not marks:
                 commits.append(1)
             marks = max(0, marks - 1)
-            return found
+            return result
 
         patch.setattr(store, name, submit)
     return commits
@@ -444,19 +446,19 @@ def seed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str
     restored for each test.
     """
     folder = tmp_path_factory.mktemp("cut")
-    data, kept = folder / "data", folder / "kept"
+    data, backup = folder / "data", folder / "kept"
     with node_at(data) as node:
         names = furnish(node)
-    copytree(data, kept, symlinks=True)
-    return data, kept, names
+    copytree(data, backup, symlinks=True)
+    return data, backup, names
 
 
 @pytest.fixture
 def furnished(seed: tuple[Path, Path, dict[str, str]]) -> Iterator[tuple[DriverNode, dict[str, str]]]:
     """A node over the restored directory, at the same path because locations of tables are absolute."""
-    data, kept, names = seed
+    data, backup, names = seed
     rmtree(data)
-    copytree(kept, data, symlinks=True)
+    copytree(backup, data, symlinks=True)
     with node_at(data) as node:
         let_jobs(node)
         yield node, names

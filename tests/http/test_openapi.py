@@ -53,9 +53,9 @@ def test_documents_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
 def test_every_route_is_an_operation(protocol: Protocol) -> None:
     """A document has exactly the routes of its protocol."""
-    told = {(path, method.upper()) for path, methods in document(protocol)["paths"].items() for method in methods}
+    operations = {(path, method.upper()) for path, methods in document(protocol)["paths"].items() for method in methods}
 
-    assert told == {(protocol.router.root + route.path, route.method) for route in protocol.router.routes}
+    assert operations == {(protocol.router.root + route.path, route.method) for route in protocol.router.routes}
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
@@ -63,8 +63,8 @@ def test_operations_have_unique_ids_and_valid_references(protocol: Protocol) -> 
     """Each operation has a unique id, a summary, the parameters of its path and a success response. Every reference is
     valid.
     """
-    found = document(protocol)
-    operations = [(path, each) for path, methods in found["paths"].items() for each in methods.values()]
+    openapi_document = document(protocol)
+    operations = [(path, each) for path, methods in openapi_document["paths"].items() for each in methods.values()]
 
     ids = [each["operationId"] for _, each in operations]
     assert len(ids) == len(set(ids))
@@ -73,8 +73,8 @@ def test_operations_have_unique_ids_and_valid_references(protocol: Protocol) -> 
         assert each["summary"].endswith("."), path
         assert path.count("{") == len(named)
         assert {"200", "201", "204"} & set(each["responses"])
-    for ref in refs(found):
-        target = found
+    for ref in refs(openapi_document):
+        target = openapi_document
         for part in ref.removeprefix("#/").split("/"):
             target = target[part]
         assert target, ref
@@ -82,10 +82,10 @@ def test_operations_have_unique_ids_and_valid_references(protocol: Protocol) -> 
 
 def test_body_schemas_match_their_structs() -> None:
     """The schema of a body is that of the struct that decodes it, with names as sent and required fields marked."""
-    found = document(PROTOCOLS[0])
+    openapi_document = document(PROTOCOLS[0])
 
-    body = found["paths"]["/iceberg/v1/{prefix}/namespaces/{namespace}/register"]["post"]["requestBody"]
-    schema = found["components"]["schemas"]["RegisterTable"]
+    body = openapi_document["paths"]["/iceberg/v1/{prefix}/namespaces/{namespace}/register"]["post"]["requestBody"]
+    schema = openapi_document["components"]["schemas"]["RegisterTable"]
     assert body["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/RegisterTable"}
     assert schema["required"] == ["name", "metadata-location"]
     assert set(schema["properties"]) == {"name", "metadata-location", "overwrite"}
@@ -106,10 +106,10 @@ def test_outdated_document_is_reported(
     monkeypatch.setattr(generate_openapi, "FOLDER", tmp_path / "openapi")
 
     before = generate_openapi.main(check=True)
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     written = generate_openapi.main(check=False)
     (tmp_path / "openapi" / "admin.json").write_text("{}")
 
     assert (before, written) == (1, 0)
-    assert "openapi/iceberg.json: behind the code" in told
+    assert "openapi/iceberg.json: behind the code" in output
     assert generate_openapi.main(check=True) == 1

@@ -66,31 +66,31 @@ def test_every_change_refuses_an_unknown_parameter(open_node: DriverNode) -> Non
     """Each changing operation refuses an unknown parameter with 400, in its protocol's error format and with the known
     parameters.
     """
-    taken = []
+    accepted = []
     for protocol, route in ROUTES:
         if route.method in READING or route.operation in protocol.anonymous:
             continue
         answer = open_node.ask(route.method, f"{address(protocol, route)}?surprise=1", {})
-        told = answer.body.decode()
-        named = "surprise" in told and all(name in told for name in route.query)
+        message = answer.body.decode()
+        named = "surprise" in message and all(name in message for name in route.query)
         if answer.status != 400 or not named:
-            taken.append((protocol.name, route.operation, answer.status, told[:200]))
+            accepted.append((protocol.name, route.operation, answer.status, message[:200]))
 
-    assert taken == []
+    assert accepted == []
 
 
 def test_no_operation_takes_a_parameter_twice(open_node: DriverNode) -> None:
     """A parameter that occurs twice is refused with 400, also by reads."""
-    taken = []
+    accepted = []
     for protocol, route in ROUTES:
         for name in (*route.query, *route.query_ignored):
             answer = open_node.ask(route.method, f"{address(protocol, route)}?{name}=a&{name}=b", {})
-            told = answer.body.decode()
-            refused = answer.status == 400 and (f"{name} is repeated" in told or route.method == "HEAD")
+            message = answer.body.decode()
+            refused = answer.status == 400 and (f"{name} is repeated" in message or route.method == "HEAD")
             if refused == (name in route.query_repeatable):
-                taken.append((protocol.name, route.operation, name, answer.status, told[:200]))
+                accepted.append((protocol.name, route.operation, name, answer.status, message[:200]))
 
-    assert taken == []
+    assert accepted == []
 
 
 def test_two_parents_are_refused(open_node: DriverNode) -> None:
@@ -113,12 +113,12 @@ def test_a_cascade_is_refused_and_drops_nothing(open_node: DriverNode) -> None:
     open_node.done("POST", spaces, {"namespace": ["a"]})
 
     refused = open_node.delete(f"{spaces}/a?cascade=true")
-    kept = open_node.get(f"{spaces}/a")
+    remaining = open_node.get(f"{spaces}/a")
     dropped = open_node.delete(f"{spaces}/a?cascade=False")
 
     assert refused.status == 400
     assert "cascade" in refused.json()["error"]["message"]
-    assert (kept.status, dropped.status) == (200, 204)
+    assert (remaining.status, dropped.status) == (200, 204)
 
 
 def test_names_are_compared_decoded() -> None:

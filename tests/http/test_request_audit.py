@@ -30,35 +30,35 @@ OPEN = frozenset().union(*(each().anonymous for each in PROTOCOLS))
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node whose audit records everything."""
-    with wire.node_over(tmp_path_factory.mktemp("audited"), audit=WHOLE) as found:
-        prepare(found)
-        yield found
+    with wire.node_over(tmp_path_factory.mktemp("audited"), audit=WHOLE) as audited_node:
+        prepare(audited_node)
+        yield audited_node
 
 
-def told(node: DriverNode) -> dict[str, list[AuditRecord]]:
+def read_audit_records(node: DriverNode) -> dict[str, list[AuditRecord]]:
     """Return every record of the server by its request."""
-    ctx, found, after = Context(node.built.services, Credential("admin"), "audit"), {}, 0
+    ctx, records, after = Context(node.built.services, Credential("admin"), "audit"), {}, 0
     while lines := node.runner.run(audit_read(ctx, None, filters=AuditFilter(after=after), limit=1000)).lines:
         after = lines[-1].id
         for line in lines:
-            found.setdefault(line.request_id, []).append(line)
-    return found
+            records.setdefault(line.request_id, []).append(line)
+    return records
 
 
-def asked(node: DriverNode, user: str) -> dict[Operation, tuple[int, str]]:
+def send_operations(node: DriverNode, user: str) -> dict[Operation, tuple[int, str]]:
     """Send every operation. Returns each status and the request's id."""
-    found = {}
+    statuses = {}
     for operation in OPERATIONS:
         answer = ask(node, operation, {"user": user})
-        found[operation] = (answer.status, answer.headers["x-request-id"])
-    return found
+        statuses[operation] = (answer.status, answer.headers["x-request-id"])
+    return statuses
 
 
 @pytest.mark.parametrize("user", ["stranger", "member", "admin"])
 def test_every_request_writes_an_audit_record(node: DriverNode, user: str) -> None:
     """Each request has a record with operation, protocol and user, whether it succeeded, was refused or failed."""
-    answers = asked(node, user)
-    lines = told(node)
+    answers = send_operations(node, user)
+    lines = read_audit_records(node)
 
     for operation, (status, request) in answers.items():
         if operation.name in OPEN and status < 400:

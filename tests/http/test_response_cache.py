@@ -57,15 +57,15 @@ def town_over(data: Path, url: str | None) -> Iterator[Town]:
 @pytest.fixture
 def town(fresh: Fresh) -> Iterator[Town]:
     """Three nodes over SQLite."""
-    with town_over(fresh("data"), None) as found:
-        yield found
+    with town_over(fresh("data"), None) as nodes:
+        yield nodes
 
 
 @pytest.fixture
 def any_town(fresh: Fresh, database: Database) -> Iterator[Town]:
     """Three nodes over each store backend."""
-    with town_over(fresh("data"), None if database.kind == "sqlite" else database.address) as found:
-        yield found
+    with town_over(fresh("data"), None if database.kind == "sqlite" else database.address) as nodes:
+        yield nodes
 
 
 def again() -> int:
@@ -73,18 +73,20 @@ def again() -> int:
     return int(sum(SENT_AGAIN[because] for because in BECAUSE))
 
 
-def shown(answer: DriverAnswer) -> tuple[object, ...]:
+def normalize_answer(answer: DriverAnswer) -> tuple[object, ...]:
     """Return an answer without the fields that depend on the caller."""
-    told = {name: value for name, value in answer.headers.items() if name != "x-request-id"}
+    headers = {name: value for name, value in answer.headers.items() if name != "x-request-id"}
     body = answer.body.replace(answer.headers["x-request-id"].encode(), b"")
-    return answer.status, tuple(told.items()), body
+    return answer.status, tuple(headers.items()), body
 
 
 def compare(town: Town, method: str, target: str, *, user: str | None = "ana", **headers: str) -> DriverAnswer:
     """Send a request to both caching nodes and the other one: all three answers must be equal."""
     true = town.plain.ask(method, target, user=user, **headers)
     for node in (town.one, town.two):
-        assert shown(node.ask(method, target, user=user, **headers)) == shown(true), f"{method} {target} for {user}"
+        assert normalize_answer(node.ask(method, target, user=user, **headers)) == normalize_answer(true), (
+            f"{method} {target} for {user}"
+        )
     return true
 
 
@@ -160,18 +162,18 @@ def story_of_a_disabled_user(town: Town) -> None:
 
 def story_of_a_token(town: Town) -> None:
     """A revoked token is refused at the next request, and one that expires at its expiry."""
-    made = town.one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "first"})
-    bearer = {"authorization": f"Bearer {made['token']}"}
+    created_token = town.one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "first"})
+    bearer = {"authorization": f"Bearer {created_token['token']}"}
     assert settle(town, user=None, **bearer) == 200
-    town.two.ask("DELETE", f"{OWN}/tokens/{made['id']}")
+    town.two.ask("DELETE", f"{OWN}/tokens/{created_token['id']}")
 
     assert look(town, user=None, **bearer) == 401
 
 
 def story_of_an_hour(town: Town) -> None:
     """A token expires even if nothing is committed."""
-    made = town.one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "short", "expires_in_s": 3600})
-    bearer = {"authorization": f"Bearer {made['token']}"}
+    created_token = town.one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "short", "expires_in_s": 3600})
+    bearer = {"authorization": f"Bearer {created_token['token']}"}
     assert settle(town, user=None, **bearer) == 200
 
     with Patch.context() as patch:
@@ -200,11 +202,11 @@ def story_of_other_commits(town: Town) -> None:
     settle(town)
     for number in range(5):
         commit(town.two, table_path("a", "other"), number=str(number))
-        asked, before = GATE_READS["arrival",], SENT_AGAIN["stands",]
+        gate_reads, before = GATE_READS["arrival",], SENT_AGAIN["stands",]
         for node in (town.one, town.two):
             assert node.ask("HEAD", TABLE, user="ana").status == 204
 
-        assert GATE_READS["arrival",] - asked == 2
+        assert GATE_READS["arrival",] - gate_reads == 2
         assert SENT_AGAIN["stands",] - before == 2
 
 
@@ -379,7 +381,7 @@ def _moment_after(patch: Patch) -> None:
 def _for_ever(patch: Patch) -> None:
     """Planted bug: the expiry of tokens is ignored."""
     patch.setattr(
-        ResponseCache, "_lasts", lambda self, lasting: lasting.file is None or self._exists(lasting.file)
+        ResponseCache, "_lasts", lambda self, validity: validity.file is None or self._exists(validity.file)
     )  # fmt: skip
 
 
@@ -387,7 +389,7 @@ def _file_not_asked(patch: Patch) -> None:
     """Planted bug: the metadata file is not checked."""
     patch.setattr(
         ResponseCache, "_lasts",
-        lambda self, lasting: lasting.expires_ms is None or lasting.expires_ms > self._time.now_ms(),
+        lambda self, validity: validity.expires_ms is None or validity.expires_ms > self._time.now_ms(),
     )  # fmt: skip
 
 
@@ -500,7 +502,7 @@ def test_refused_cached_answer_is_removed_from_the_cache(any_town: Town) -> None
     """
     node, application = any_town.one, any_town.one.built.application
     assert [node.get(TABLE, user="ana").status for _ in range(2)] == [200, 200]
-    there = len(application.response_cache)
+    size_before = len(application.response_cache)
     node.patch(f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
     assert node.get(TABLE, user="ana").status == 403
     before = node.built.services.store.statements
@@ -508,7 +510,7 @@ def test_refused_cached_answer_is_removed_from_the_cache(any_town: Town) -> None
     assert node.get(TABLE, user="ana").status == 403
 
     assert node.built.services.store.statements - before <= 1
-    assert len(application.response_cache) == there - 1
+    assert len(application.response_cache) == size_before - 1
 
 
 def test_paths_with_a_plus_are_not_cached(town: Town) -> None:
@@ -549,12 +551,12 @@ def served(tmp_path: Path, postgres_server: PostgresServer) -> Iterator[ServedNo
     """A node over PostgreSQL on real sockets, with `a.t`."""
     node = ServedNode(tmp_path, lane=True, database=postgres_server.fresh_database().address, request_timeout_s=2.0)
     for path, body in ((SPACES, {"namespace": ["a"]}), (f"{SPACES}/a/tables", {"name": "t", "schema": SCHEMA})):
-        assert asked(node, "POST", path, body).status == 200
+        assert send_request(node, "POST", path, body).status == 200
     yield node
     node.stop()
 
 
-def asked(node: ServedNode, method: str, path: str, body: object = None) -> WireAnswer:
+def send_request(node: ServedNode, method: str, path: str, body: object = None) -> WireAnswer:
     """Send one request on a new connection."""
     with closing(SocketWire(node.port)) as wire:
         wire.send(wire_request(method, path, None if body is None else json.dumps(body).encode()))
@@ -566,18 +568,18 @@ def test_cached_answer_waits_for_the_freshness_check(served: ServedNode) -> None
     """Over PostgreSQL, the fast path sends a cached answer only after the freshness gate. After a commit it sends
     another answer.
     """
-    first = asked(served, "GET", TABLE)
+    first = send_request(served, "GET", TABLE)
     before = SENT_AGAIN["stands",]
     for _ in range(3):
-        again = asked(served, "GET", TABLE)
+        again = send_request(served, "GET", TABLE)
         assert (again.status, again.body) == (200, first.body)
         assert again.headers["x-request-id"] != first.headers["x-request-id"]
     assert SENT_AGAIN["stands",] - before == 3
 
     update = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"k": "v"}}]}
-    assert asked(served, "POST", TABLE, update).status == 200
+    assert send_request(served, "POST", TABLE, update).status == 200
 
-    after = asked(served, "GET", TABLE)
+    after = send_request(served, "GET", TABLE)
     assert b'"k":"v"' in after.body
     assert after.headers["etag"] != first.headers["etag"]
     assert SENT_AGAIN["stands",] - before == 3
@@ -588,26 +590,26 @@ def test_silent_freshness_check_returns_503_in_time(served: ServedNode) -> None:
     """If the gate fails, the request is answered without the cache; if it does not answer, the request is 503 in
     time.
     """
-    asked(served, "GET", TABLE)
+    send_request(served, "GET", TABLE)
     store = served.built.services.store
     real = store.gate_async  # type: ignore[union-attr]
     calls: list[int] = []
 
-    async def fails_once(*given: object) -> object:
+    async def fails_once(*arguments: object) -> object:
         calls.append(1)
         if len(calls) == 1:
             raise ServiceUnavailable("no answer", retry_after_s=1)
-        return await real(*given)
+        return await real(*arguments)
 
     async def silent(*_: object) -> object:
         return await asyncio.Event().wait()
 
     with Patch.context() as patch:
         patch.setattr(store, "gate_async", fails_once)
-        assert asked(served, "GET", TABLE).status == 200
+        assert send_request(served, "GET", TABLE).status == 200
         assert len(calls) == 2
         patch.setattr(store, "gate_async", silent)
-        late = asked(served, "GET", TABLE)
+        late = send_request(served, "GET", TABLE)
         assert late.status == 503
         assert late.headers["retry-after"] == "5"
     assert not served.built.application.deadlines._late

@@ -95,7 +95,7 @@ def test_data_path_must_be_unused_and_within_the_roots(node: DriverNode) -> None
     root = warehouse_of(node)
     victim = where(table(node, "victim"))
     mine = table(node, "mine", properties={"write.data.path": f"{root}/shared/mine"})
-    taken = table(node, "other", properties={"write.object-storage.path": f"{root}/shared/mine/x"})
+    overlapping = table(node, "other", properties={"write.object-storage.path": f"{root}/shared/mine/x"})
     outside = table(node, "other", properties={"write.data.path": "file:///etc"})
     staged = table(node, "other", properties={"write.data.path": "file:///etc"}, **{"stage-create": True})
 
@@ -105,7 +105,7 @@ def test_data_path_must_be_unused_and_within_the_roots(node: DriverNode) -> None
 
     commits = [send_to(at) for at in (f"{root}/shared", "file:///etc", victim + "/d", f"{root}/shared/v")]
 
-    assert [each.status for each in (mine, taken, outside, staged)] == [200, 400, 400, 400]
+    assert [each.status for each in (mine, overlapping, outside, staged)] == [200, 400, 400, 400]
     assert commits == [400, 400, 200, 200]
     assert table(node, "third", location=f"{root}/shared/v/x").status == 400
 
@@ -132,11 +132,11 @@ def test_locations_are_registered_by_every_kind_of_request(node: DriverNode) -> 
 
     def registers(name: str, place: str, *, overwrite: bool) -> DriverAnswer:
         location = f"{root}/{place}"
-        told = {**mine["metadata"], "location": location, "table-uuid": str(uuid4())}
-        told["properties"] = {"write.data.path": f"{root}/shared/{place}"}
+        metadata = {**mine["metadata"], "location": location, "table-uuid": str(uuid4())}
+        metadata["properties"] = {"write.data.path": f"{root}/shared/{place}"}
         file = Path(f"{location}/metadata/00000-{place}.metadata.json".removeprefix("file://"))
         file.parent.mkdir(parents=True)
-        file.write_text(json.dumps(told))
+        file.write_text(json.dumps(metadata))
         return node.post(
             f"{SPACE}/register", {"name": name, "metadata-location": f"file://{file}", "overwrite": overwrite}
         )
@@ -159,8 +159,10 @@ def test_locations_are_registered_by_every_kind_of_request(node: DriverNode) -> 
         "committed": 204,
         "made": 204,
     }
-    taken = [*(f"shared/{name}" for name in doors), "replaced"]
-    assert [table(node, "late", location=f"{root}/{name}/x").status for name in taken] == [400] * len(taken)
+    occupied_paths = [*(f"shared/{name}" for name in doors), "replaced"]
+    assert [table(node, "late", location=f"{root}/{name}/x").status for name in occupied_paths] == [400] * len(
+        occupied_paths
+    )
 
 
 def test_catalog_root_in_another_metalake_is_refused(node: DriverNode) -> None:
@@ -204,11 +206,11 @@ def test_directory_catalog_location_is_closed_to_other_catalogs(node: DriverNode
         {"updates": [{"@type": "setProperty", "property": "allowed-locations", "value": f"{beside}/x"}]},
     )
     covered = node.post(f"{API}/lake/catalogs", {**body, "properties": {"lance-directory": beside}})
-    shown = node.post(f"{API}/lake/catalogs", {**body, "properties": {"lance-directory": f"{beside}-2"}})
+    uncovered = node.post(f"{API}/lake/catalogs", {**body, "properties": {"lance-directory": f"{beside}-2"}})
     into = table(node, "t", location=f"{beside}-2/t")
 
     assert [each.status for each in inside] == [400] * 3
-    assert (covered.status, shown.status, into.status) == (400, 200, 400)
+    assert (covered.status, uncovered.status, into.status) == (400, 200, 400)
 
 
 def test_dropped_table_can_be_registered_only_by_its_dropper(node: DriverNode) -> None:
@@ -216,8 +218,8 @@ def test_dropped_table_can_be_registered_only_by_its_dropper(node: DriverNode) -
     exist.
     """
     make_space(node, "s")
-    made = table(node, "t")
-    file = made["metadata-location"]
+    created = table(node, "t")
+    file = created["metadata-location"]
     node.delete(f"{TABLES}/t")
     run(node, "UPDATE trash SET expires_at = 0")
     store = node.built.services.store
@@ -259,14 +261,14 @@ def test_second_staged_create_at_one_location_is_refused(node: DriverNode) -> No
         table(node, name, user=user, location=at, **{"stage-create": True}).status
         for name, user in (("hers", "eve"), ("mine", "admin"))
     ]
-    made = [
+    commit_statuses = [
         node.ask(
             "POST", f"{TABLES}/{name}", {"requirements": [{"type": "assert-create"}], "updates": creation(at)}, user=user
         ).status
         for name, user in (("hers", "eve"), ("mine", "admin"))
     ]  # fmt: skip
 
-    assert (staged, made) == ([200, 200], [200, 400])
+    assert (staged, commit_statuses) == ([200, 200], [200, 400])
     assert [node.get(f"{TABLES}/{name}").status for name in ("hers", "mine")] == [200, 404]
 
 
@@ -292,10 +294,10 @@ def test_old_table_at_the_root_does_not_block_creates(node: DriverNode) -> None:
     run(node, f"UPDATE document SET location = '{root}' WHERE location = '{location}'")
     run(node, f"UPDATE place SET location = '{root}' WHERE location = '{location}'")
     unsettled(node)
-    (told,) = settle(node)
+    (violation,) = settle(node)
 
-    assert (told["name"], told["kind"], told["location"]) == ("lake.main.s.old", "table", root)
-    assert told["mend"]
+    assert (violation["name"], violation["kind"], violation["location"]) == ("lake.main.s.old", "table", root)
+    assert violation["mend"]
     run(node, f"UPDATE document SET location = '{location}' WHERE location = '{root}'")
     assert table(node, "new").status == 200
 
@@ -310,17 +312,17 @@ def test_old_fileset_at_a_table_location_lists_no_files(node: DriverNode, tmp_pa
     before = node.get(listing)
     run(node, f"UPDATE place SET location = '{location}' WHERE location = '{root}/free'")
     unsettled(node)
-    told = settle(node)
+    violations = settle(node)
     after = node.get(listing)
-    made = table(node, "t2")
+    created = table(node, "t2")
     run(
         node,
         f"UPDATE place SET location = '{root}/free' WHERE location = '{location}' AND kind = {LocationKind.EXTERNAL_FILESET}",
     )
     node.runner.run(locations_refresh(node.built.services))
 
-    assert (before.status, after.status, made.status, node.get(listing).status) == (200, 403, 200, 200)
-    assert [each["name"] for each in told] == ["lake.files.s.f"]
+    assert (before.status, after.status, created.status, node.get(listing).status) == (200, 403, 200, 200)
+    assert [each["name"] for each in violations] == ["lake.files.s.f"]
 
 
 def test_mark_of_a_repaired_location_is_removed_despite_others(

@@ -225,9 +225,9 @@ def test_streamed_body_is_complete_and_counted_once(wire: SocketWire) -> None:
 def test_disconnect_stops_producing_pieces(served: ServedNode, slow: Slow) -> None:
     """After the client disconnects, the route produces no further pieces."""
     slow.closed.clear()
-    with closing(SocketWire(served.port)) as gone:
-        gone.send(request("GET", "/slow/endless"))
-        gone.socket.recv(1 << 16)
+    with closing(SocketWire(served.port)) as socket_wire:
+        socket_wire.send(request("GET", "/slow/endless"))
+        socket_wire.socket.recv(1 << 16)
 
     assert until(lambda: slow.closed == ["endless"])
 
@@ -240,10 +240,10 @@ def test_stream_waits_for_a_client_that_does_not_read(served: ServedNode, slow: 
     with closing(SocketWire(served.port, receive_bytes=4096)) as slothful:
         slothful.send(request("GET", "/slow/endless"))
         time.sleep(0.3)
-        made = slow.made
+        piece_count = slow.made
         time.sleep(0.3)
 
-        assert slow.made == made < 2_000
+        assert slow.made == piece_count < 2_000
 
 
 @pytest.mark.parametrize("path", ["/slow/broken", "/slow/stuck"])

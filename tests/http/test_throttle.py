@@ -45,9 +45,9 @@ class Log:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     """The throttle's log."""
-    found = Log()
-    monkeypatch.setattr(throttle, "log", found)
-    return found
+    recorder = Log()
+    monkeypatch.setattr(throttle, "log", recorder)
+    return recorder
 
 
 def statuses(many: int, ask: Callable[[], object]) -> list[bool]:
@@ -58,13 +58,13 @@ def statuses(many: int, ask: Callable[[], object]) -> list[bool]:
 def test_allowance_is_a_burst_and_then_a_rate() -> None:
     """A burst of wrong credentials is 401, further ones 429; the allowance returns with time."""
     clock = Clock()
-    door = CredentialThrottle(now=clock)
+    credential_throttle = CredentialThrottle(now=clock)
 
-    first = statuses(BURST + 5, lambda: door.answer("a", WRONG))
+    first = statuses(BURST + 5, lambda: credential_throttle.answer("a", WRONG))
     clock.now += 3 / PER_S
-    later = statuses(5, lambda: door.answer("a", WRONG))
+    later = statuses(5, lambda: credential_throttle.answer("a", WRONG))
     clock.now += 1000
-    fresh = statuses(BURST + 1, lambda: door.answer("a", WRONG))
+    fresh = statuses(BURST + 1, lambda: credential_throttle.answer("a", WRONG))
 
     assert first == [False] * BURST + [True] * 5
     assert later == [False] * 2 + [True] * 3
@@ -73,10 +73,10 @@ def test_allowance_is_a_burst_and_then_a_rate() -> None:
 
 def test_addresses_have_allowances_of_their_own() -> None:
     """Too many wrong credentials from one address do not affect others."""
-    door = CredentialThrottle(now=Clock())
-    statuses(BURST + 1, lambda: door.answer("10.0.0.1", WRONG))
+    credential_throttle = CredentialThrottle(now=Clock())
+    statuses(BURST + 1, lambda: credential_throttle.answer("10.0.0.1", WRONG))
 
-    assert statuses(1, lambda: door.answer("10.0.0.2", WRONG)) == [False]
+    assert statuses(1, lambda: credential_throttle.answer("10.0.0.2", WRONG)) == [False]
 
 
 @pytest.mark.parametrize("peer, address", [
@@ -90,27 +90,27 @@ def test_addresses_of_one_ipv6_network_share_an_allowance(peer: str, address: st
 
 def test_memory_is_bounded() -> None:
     """The number of remembered addresses is limited, and the least recently used is forgotten."""
-    door = CredentialThrottle(now=Clock())
-    statuses(BURST + 1, lambda: door.answer("first", WRONG))
+    credential_throttle = CredentialThrottle(now=Clock())
+    statuses(BURST + 1, lambda: credential_throttle.answer("first", WRONG))
 
     for i in range(ADDRESSES_MAX + 10):
-        door.answer(f"10.{i}", WRONG)
-        door.answer("busy", WRONG)
+        credential_throttle.answer(f"10.{i}", WRONG)
+        credential_throttle.answer("busy", WRONG)
 
-    assert len(door._used) <= ADDRESSES_MAX
-    assert statuses(1, lambda: door.answer("busy", WRONG)) == [True]
-    assert statuses(1, lambda: door.answer("first", WRONG)) == [False]
+    assert len(credential_throttle._used) <= ADDRESSES_MAX
+    assert statuses(1, lambda: credential_throttle.answer("busy", WRONG)) == [True]
+    assert statuses(1, lambda: credential_throttle.answer("first", WRONG)) == [False]
 
 
 def test_log_has_one_line_a_second(log: Log) -> None:
     """The first wrong credential is logged immediately, those of the next second together, the rest at the stop."""
     clock = Clock()
-    door = CredentialThrottle(now=clock)
+    credential_throttle = CredentialThrottle(now=clock)
 
     for i in range(1000):
         clock.now = i / 400
-        door.answer(f"10.0.0.{i % 3}", WRONG)
-    door.flush()
+        credential_throttle.answer(f"10.0.0.{i % 3}", WRONG)
+    credential_throttle.flush()
 
     assert [line["count"] for line in log.lines] == [1, 400, 400, 199]
     assert log.lines[1]["addresses"] == 3
@@ -153,11 +153,11 @@ def test_throttled_requests_are_logged_once_per_second(node: DriverNode) -> None
 def test_refusals_of_known_callers_are_not_counted(node: DriverNode) -> None:
     """Missing credentials, users without rights and revoked tokens do not count as wrong credentials."""
     node.built.application.throttle = CredentialThrottle(burst=0)
-    made = node.done("POST", f"{OWN}/tokens", {})
-    node.done("DELETE", f"{OWN}/tokens/{made['id']}")
+    created_token = node.done("POST", f"{OWN}/tokens", {})
+    node.done("DELETE", f"{OWN}/tokens/{created_token['id']}")
     for user in (None, "stranger"):
         for _ in range(BURST + 5):
             assert node.get(f"{API}/lake", user=user).status == 403
     for _ in range(BURST + 5):
         assert node.get("/iceberg/v1/namespaces", user=None).status == 401
-        assert node.get(f"{API}/lake", user=None, authorization=f"Bearer {made['token']}").status == 401
+        assert node.get(f"{API}/lake", user=None, authorization=f"Bearer {created_token['token']}").status == 401

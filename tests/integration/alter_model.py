@@ -71,8 +71,8 @@ class ModelColumn:
 
     def gravitino(self) -> Json:
         """Return the column in Gravitino's form."""
-        told: Json = {"name": self.name, "type": self._word(), "nullable": self.nullable}
-        return told if self.comment is None else told | {"comment": self.comment}
+        column: Json = {"name": self.name, "type": self._word(), "nullable": self.nullable}
+        return column if self.comment is None else column | {"comment": self.comment}
 
     def _word(self) -> object:
         if self.kind == "struct":
@@ -85,8 +85,8 @@ class ModelColumn:
 
     def iceberg(self) -> Json:
         """Return the column in the form of Iceberg's metadata."""
-        told: Json = {"id": self.id, "name": self.name, "required": not self.nullable, "type": self._stored()}
-        return told if self.comment is None else told | {"doc": self.comment}
+        column: Json = {"id": self.id, "name": self.name, "required": not self.nullable, "type": self._stored()}
+        return column if self.comment is None else column | {"doc": self.comment}
 
     def _stored(self) -> object:
         if self.kind == "struct":
@@ -112,10 +112,10 @@ class ModelColumn:
 
     def read(self, row: dict[int, object]) -> object:
         """Return the value that a reader finds in a row, which is stored by field ids."""
-        found = row.get(self.id)
-        if self.kind == "struct" and isinstance(found, dict):
-            return {part.name: part.read(found) for part in self.parts}
-        return found
+        value = row.get(self.id)
+        if self.kind == "struct" and isinstance(value, dict):
+            return {part.name: part.read(value) for part in self.parts}
+        return value
 
 
 class Alter(NamedTuple):
@@ -161,10 +161,10 @@ class TableModel:
 
     def beside(self, path: Path) -> list[ModelColumn]:
         """Return the columns among which the last part of a path is."""
-        found = self.columns
+        columns = self.columns
         for name in path[:-1]:
-            found = next(each for each in found if each.name == name).parts
-        return found
+            columns = next(each for each in columns if each.name == name).parts
+        return columns
 
     def find(self, path: Path) -> ModelColumn:
         """Return the column of a path."""
@@ -187,8 +187,8 @@ class TableModel:
 
     def settle(self, before: int) -> None:
         """Finish the alters of one request: an id that no remaining column has was not assigned."""
-        there = [each.id + SLOTS.get(each.kind, 0) for column in self.columns for each in (column, *column.parts)]
-        self.last_id = max(before, *there)
+        last_ids = [each.id + SLOTS.get(each.kind, 0) for column in self.columns for each in (column, *column.parts)]
+        self.last_id = max(before, *last_ids)
 
     def _next(self) -> int:
         self.last_id += 1
@@ -303,11 +303,13 @@ def wrong(model: TableModel, dice: random.Random) -> Alter:
     """Return a random alter that is not allowed."""
     narrow = [path for path in model.paths() if model.find(path).kind in NARROWER]
     nullable = [path for path in model.paths() if model.find(path).nullable]
-    taken = [column.name for column in model.columns if column.name != KEY]
-    found = [Alter("add", (KEY,), "long"), Alter("rename", ("nowhere",), "x"), Alter("delete", ("nowhere",))]
-    found += [Alter("retype", path, NARROWER[model.find(path).kind]) for path in narrow[:1]]
-    found += [Alter("tighten", path) for path in nullable[:1]] + [Alter("rename", (KEY,), name) for name in taken[:1]]
-    return dice.choice(found)
+    existing_names = [column.name for column in model.columns if column.name != KEY]
+    alters = [Alter("add", (KEY,), "long"), Alter("rename", ("nowhere",), "x"), Alter("delete", ("nowhere",))]
+    alters += [Alter("retype", path, NARROWER[model.find(path).kind]) for path in narrow[:1]]
+    alters += [Alter("tighten", path) for path in nullable[:1]] + [
+        Alter("rename", (KEY,), name) for name in existing_names[:1]
+    ]
+    return dice.choice(alters)
 
 
 # ---------------------------------------------------------------------------------------- forms of the protocols
@@ -331,7 +333,7 @@ def for_gravitino(alter: Alter) -> Json:
             "position": _position(alter.after),
             "nullable": True,
         }
-    made: dict[str, Json] = {
+    updates: dict[str, Json] = {
         "rename": {"@type": "renameColumn", "oldFieldName": path, "newFieldName": alter.word},
         "retype": {"@type": "updateColumnType", "fieldName": path, "newType": alter.word},
         "comment": {"@type": "updateColumnComment", "fieldName": path, "newComment": alter.word},
@@ -343,7 +345,7 @@ def for_gravitino(alter: Alter) -> Json:
         "forget": {"@type": "removeProperty", "property": "".join(path)},
         "about": {"@type": "updateComment", "newComment": alter.word},
     }  # fmt: skip
-    return made[alter.does]
+    return updates[alter.does]
 
 
 def _new_type(word: str) -> IcebergType:

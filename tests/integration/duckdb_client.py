@@ -26,8 +26,8 @@ def attached(
         for name in EXTENSIONS:
             folder = files(f"duckdb_extension_{name}") / "extensions" / f"v{duckdb.__version__}"
             connection.load_extension(str(folder / f"{name}.duckdb_extension"))
-        told = f"TYPE iceberg, TOKEN '{server.token}'" if secret is None else secret
-        connection.execute(f"CREATE SECRET admin ({told})")
+        options = f"TYPE iceberg, TOKEN '{server.token}'" if secret is None else secret
+        connection.execute(f"CREATE SECRET admin ({options})")
         connection.execute(
             f"ATTACH '{catalog}' AS lake (TYPE iceberg, ENDPOINT '{server.uri}/iceberg', SECRET admin,"
             " ACCESS_DELEGATION_MODE 'none', SUPPORT_NESTED_NAMESPACES true)"

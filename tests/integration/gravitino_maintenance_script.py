@@ -36,8 +36,8 @@ def ask(method: str, path: str, body: object = None) -> dict:
 def policies_page() -> dict[str, object]:
     """The requests of the policies page: create, list, load, edit, disable, enable and delete a custom policy."""
     content = {"customRules": {"keep": "7"}, "supportedObjectTypes": ["catalog", "table"], "properties": {"k": "v"}}
-    made = {"name": "ui", "comment": "c", "enabled": True, "policyType": "custom", "content": content}
-    seen: dict[str, object] = {"created": ask("POST", "policies", made)["policy"]["name"]}
+    policy = {"name": "ui", "comment": "c", "enabled": True, "policyType": "custom", "content": content}
+    seen: dict[str, object] = {"created": ask("POST", "policies", policy)["policy"]["name"]}
     seen["listed"] = [each["name"] for each in ask("GET", "policies?details=true")["policies"]]
     loaded = ask("GET", "policies/ui")["policy"]
     seen["loaded"] = [loaded["content"]["customRules"], loaded["content"]["properties"], loaded["enabled"]]
@@ -102,6 +102,6 @@ def job() -> dict[str, object]:
     }
 
 
-found = {"policies": policies_page(), "objects": objects_page(), "job": job()}
+report = {"policies": policies_page(), "objects": objects_page(), "job": job()}
 detached = ask("POST", f"objects/catalog/{CATALOG}/policies", {"policiesToRemove": ["compaction"]})
-print(json.dumps({**found, "detached": detached["names"]}))
+print(json.dumps({**report, "detached": detached["names"]}))

@@ -45,12 +45,12 @@ seen: dict[str, object] = {}
 def see(step: str, call: Callable[[], object]) -> object:
     """Run a step and store its result: a value, or the exception's class and message."""
     try:
-        found = call()
+        value = call()
     except Exception as error:
         seen[step] = f"{type(error).__name__}: {error}"
         return None
-    seen[step] = found if isinstance(found, (str, bool, list, dict, type(None))) else type(found).__name__
-    return found
+    seen[step] = value if isinstance(value, (str, bool, list, dict, type(None))) else type(value).__name__
+    return value
 
 
 def client(user: str, lake: str = LAKE) -> GravitinoClient:
@@ -80,13 +80,13 @@ def catalogs(lake: GravitinoClient) -> None:
     def create(name: str) -> Catalog:
         return lake.create_catalog(name, Catalog.Type.RELATIONAL, "lakehouse-iceberg", "c", properties)
 
-    made = see("catalog-create", lambda: create("main"))
+    catalog = see("catalog-create", lambda: create("main"))
     seen["catalog"] = [
-        made.name(),
-        made.type().name,
-        made.provider(),
-        made.comment(),
-        made.properties()["catalog-backend"],
+        catalog.name(),
+        catalog.type().name,
+        catalog.provider(),
+        catalog.comment(),
+        catalog.properties()["catalog-backend"],
     ]
     see("catalog-again", lambda: create("main"))
     see("catalog-bad", lambda: create("a.b"))
@@ -106,8 +106,8 @@ def catalogs(lake: GravitinoClient) -> None:
 def schemas(lake: GravitinoClient) -> None:
     """Create nested schemas in one call; list by parent; alter, drop."""
     main = lake.load_catalog("main").as_schemas()
-    made = see("schema-create", lambda: main.create_schema("A:B:C", "deep", {"k": "v"}))
-    seen["schema"] = [made.name(), made.comment(), made.properties()]
+    schema = see("schema-create", lambda: main.create_schema("A:B:C", "deep", {"k": "v"}))
+    seen["schema"] = [schema.name(), schema.comment(), schema.properties()]
     see("schemas", lambda: [main.list_schemas(), main.list_schemas("A"), main.list_schemas(parent_schema="A:B")])
     see("schema-again", lambda: main.create_schema("A:B:C", "", {}))
     see("schema-empty-segment", lambda: main.create_schema("A::B", "", {}))
@@ -304,20 +304,20 @@ def tables() -> None:
     """
     lake = client("admin", "lake")
 
-    def told(catalog: str, schema: str, name: str) -> object:
-        found = lake.load_catalog(catalog).as_table_catalog().load_table(NameIdentifier.of(schema, name))
-        columns = [[column.name(), column.data_type().simple_string(), column.nullable()] for column in found.columns()]
-        return [found.name(), columns, found.properties().get("format"), len(found.partitioning())]
+    def describe_table(catalog: str, schema: str, name: str) -> object:
+        table = lake.load_catalog(catalog).as_table_catalog().load_table(NameIdentifier.of(schema, name))
+        columns = [[column.name(), column.data_type().simple_string(), column.nullable()] for column in table.columns()]
+        return [table.name(), columns, table.properties().get("format"), len(table.partitioning())]
 
     def listed(catalog: str, schema: str) -> object:
         return [each.name() for each in lake.load_catalog(catalog).as_table_catalog().list_tables(Namespace.of(schema))]
 
     see("lance-tables", lambda: listed("lance", "grav:text"))
-    see("lance-table", lambda: told("lance", "grav:text", "docs"))
+    see("lance-table", lambda: describe_table("lance", "grav:text", "docs"))
     see("root-tables", lambda: "grav_top" in listed("lance", "default"))
-    see("root-table", lambda: told("lance", "default", "grav_top"))
-    see("iceberg-table", lambda: told("main", "grav", "t"))
-    see("table-missing", lambda: told("lance", "grav:text", "none"))
+    see("root-table", lambda: describe_table("lance", "default", "grav_top"))
+    see("iceberg-table", lambda: describe_table("main", "grav", "t"))
+    see("table-missing", lambda: describe_table("lance", "grav:text", "none"))
 
 
 def models(lake: GravitinoClient) -> None:
@@ -363,8 +363,8 @@ def filesets(lake: GravitinoClient) -> None:
     catalog = lake.create_catalog("files", Catalog.Type.FILESET, None, "c", {})
     catalog.as_schemas().create_schema("raw", "", {})
     on, name = catalog.as_fileset_catalog(), NameIdentifier.of("raw", "f")
-    made = see("fileset-create", lambda: on.create_fileset(name, "c", Fileset.Type.MANAGED, None, {"k": "v"}))
-    seen["fileset"] = [made.name(), made.type().value, list(made.storage_locations())]
+    fileset = see("fileset-create", lambda: on.create_fileset(name, "c", Fileset.Type.MANAGED, None, {"k": "v"}))
+    seen["fileset"] = [fileset.name(), fileset.type().value, list(fileset.storage_locations())]
     see("filesets", lambda: [each.name() for each in on.list_filesets(Namespace.of("raw"))])
     see("fileset-load", lambda: on.load_fileset(name).comment())
     see("file-location", lambda: on.get_file_location(name, "a/b").endswith("/a/b"))

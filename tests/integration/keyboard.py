@@ -16,21 +16,21 @@ _FOCUSED: Final = """() => {
 }"""
 
 
-def press_to(page: Page, wanted: str, *, tag: str = "") -> None:
-    """Press Tab until an element whose label or text is `wanted`, and whose tag is `tag` if one is given, has the
+def press_to(page: Page, label: str, *, tag: str = "") -> None:
+    """Press Tab until an element whose label or text is `label`, and whose tag is `tag` if one is given, has the
     focus.
     """
     for _ in range(KEYS_MAX):
         page.keyboard.press("Tab")
-        is_wanted = page.evaluate(_FOCUSED) == wanted
+        is_wanted = page.evaluate(_FOCUSED) == label
         if is_wanted and tag in ("", page.evaluate("document.activeElement.tagName.toLowerCase()")):
             return
-    pytest.fail(f"Tab does not reach {wanted} on {page.url}")
+    pytest.fail(f"Tab does not reach {label} on {page.url}")
 
 
-def press_enter(page: Page, wanted: str, *, leads_to: str) -> None:
+def press_enter(page: Page, label: str, *, leads_to: str) -> None:
     """Press Tab to an element, Enter, and wait for a page whose URL has the pattern `leads_to`."""
-    press_to(page, wanted)
+    press_to(page, label)
     page.keyboard.press("Enter")
     page.wait_for_url(leads_to)
 

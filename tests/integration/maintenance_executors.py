@@ -76,11 +76,11 @@ def working(server: LiveServer, *flags: str, idle: float = 1.0) -> Iterator[Exec
             process.kill()
 
 
-def wait_for(found: Callable[[], Any]) -> Any:  # noqa: ANN401 - what was looked for
-    """Call `found` until it returns a result. Returns it."""
+def wait_for(condition: Callable[[], Any]) -> Any:  # noqa: ANN401 - what was looked for
+    """Call `condition` until it returns a result. Returns it."""
     until = time.monotonic() + WITHIN_S
     while time.monotonic() < until:
-        if value := found():
+        if value := condition():
             return value
         time.sleep(0.2)
     raise AssertionError("it did not come")

@@ -30,8 +30,8 @@ SIGNED = {"header.X-Iceberg-Access-Delegation": "remote-signing", "py-io-impl": 
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
     """The object store."""
-    with authorized() as found:
-        yield found
+    with authorized() as object_store:
+        yield object_store
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +72,9 @@ def catalog(server: LiveServer, *, user: str | None = None, **more: str) -> Rest
     """Return a client, by default as the administrator."""
     with Client(server.uri, token=server.token) as client:
         token = server.token if user is None else client.tokens.create(user=user).token
-    found = load_catalog("ice", type="rest", uri=f"{server.uri}/iceberg", warehouse="ice", token=token, **more)
-    assert isinstance(found, RestCatalog)
-    return found
+    rest_catalog = load_catalog("ice", type="rest", uri=f"{server.uri}/iceberg", warehouse="ice", token=token, **more)
+    assert isinstance(rest_catalog, RestCatalog)
+    return rest_catalog
 
 
 @pytest.mark.parametrize("more", [{}, SIGNED], ids=["vended", "signed"])

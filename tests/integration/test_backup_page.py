@@ -41,17 +41,17 @@ def make(node: Process, name: str) -> int:
     """Create a namespace on a running node; returns the id of a token that was created with it."""
     wire = Wire(node.uri, user="admin")
     wire.do("POST", f"{PREFIX}/namespaces", namespace_body(name))
-    found = wire.do("POST", f"{OWN}/tokens", {"name": name}).body["id"]
+    token_id = wire.do("POST", f"{OWN}/tokens", {"name": name}).body["id"]
     wire.close()
-    return int(str(found))
+    return int(str(token_id))
 
 
-def there(node: Process) -> list[int]:
+def namespace_statuses(node: Process) -> list[int]:
     """Return the statuses of a request for each of both namespaces."""
     wire = Wire(node.uri, user="admin")
-    found = [wire.ask("HEAD", namespace_path(name)).status for name in ("before", "after")]
+    statuses = [wire.ask("HEAD", namespace_path(name)).status for name in ("before", "after")]
     wire.close()
-    return found
+    return statuses
 
 
 def test_every_command_of_the_page_is_tested() -> None:
@@ -80,7 +80,7 @@ def test_sqlite_backup_is_restored_only_after_server_stop(tmp_path: Path) -> Non
 
     assert refused.returncode == 1
     assert "A server uses" in refused.stderr
-    assert there(node) == [204, 404]
+    assert namespace_statuses(node) == [204, 404]
     node.stop()
 
 
@@ -98,11 +98,11 @@ def test_postgresql_dump_is_restored_unchanged(postgres_server: PostgresServer, 
     make(node, "after")
     node.stop()
     postgresql(postgres_server, ON_POSTGRESQL[1], {"--dbname=DATABASE": f"--dbname={back}", "BACKUP": dump})
-    told = carry_out(ON_POSTGRESQL[2], {}, "--database", back, "--data", str(tmp_path / "data"))
+    output = carry_out(ON_POSTGRESQL[2], {}, "--database", back, "--data", str(tmp_path / "data"))
     other = Process(tmp_path / "data", log=tmp_path / "log", database=back).start()
 
-    assert "tokens revoked: 2" in told
-    assert there(other) == [204, 404]
+    assert "tokens revoked: 2" in output
+    assert namespace_statuses(other) == [204, 404]
     wire = Wire(other.uri, token=token)
     assert wire.ask("GET", f"{OWN}/whoami").status == 401
     assert other.token != token

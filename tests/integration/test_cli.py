@@ -101,14 +101,14 @@ def test_metalake_and_catalog_are_created_and_dropped(run: Run, tmp_path: Path) 
     catalog = run("describe lab --metalake sea").result
     metalake = run("describe --metalake sea").result
     run("create namespace lab.full --metalake sea")
-    kept = [run("drop lab --metalake sea"), run("drop sea --kind metalake")]
+    refused_drops = [run("drop lab --metalake sea"), run("drop sea --kind metalake")]
     emptied = run("drop lab.full --metalake sea")
 
     assert isinstance(catalog, dict)
     assert (catalog["provider"], catalog["comment"]) == ("lakehouse-iceberg", "trial")
     assert isinstance(metalake, dict)
     assert (metalake["comment"], metalake["properties"]["k"]) == ("deep", "v")
-    assert [(done.code, done.error["code"]) for done in kept] == [(5, "in-use"), (5, "in-use")]
+    assert [(done.code, done.error["code"]) for done in refused_drops] == [(5, "in-use"), (5, "in-use")]
     assert emptied.code == 0
     assert run("drop lab --metalake sea").code == 0
     assert run("drop sea --kind metalake").code == 0
@@ -225,7 +225,7 @@ def test_grants_decide_the_very_next_request(run: Run, node: LiveServer) -> None
         run("grant use_schema select_table --on main.hall --to visitor"),
     ]
     allowed = run(*load)
-    shown = run("role describe visitor").result
+    role = run("role describe visitor").result
     revoked = run("revoke select_table --on main.hall --from visitor")
     again = run(*load)
 
@@ -233,8 +233,8 @@ def test_grants_decide_the_very_next_request(run: Run, node: LiveServer) -> None
     assert "USE_CATALOG" in str(refused.error["message"])
     assert [done.code for done in granted] == [0, 0]
     assert allowed.code == 0
-    assert isinstance(shown, dict)
-    assert {(row["privilege"], row["kind"]) for row in shown["grants"]} == {
+    assert isinstance(role, dict)
+    assert {(row["privilege"], row["kind"]) for row in role["grants"]} == {
         ("use_catalog", "catalog"),
         ("use_schema", "namespace"),
         ("select_table", "namespace"),
@@ -270,16 +270,16 @@ def test_explain_names_the_missing_privilege(run: Run, node: LiveServer) -> None
     make_table(node, "maze", "exit")
     run("user add max")
 
-    asked = run("access explain table_load main.maze.exit --user max")
-    own = json.loads(asked.out)
-    told = run("access explain table_load main.maze.exit --for max --output table").out
+    explanation = run("access explain table_load main.maze.exit --user max")
+    own = json.loads(explanation.out)
+    output = run("access explain table_load main.maze.exit --for max --output table").out
     nosy = run("access explain table_load main.maze.exit --for admin --user max")
     admin = run("access explain table_load main.maze.exit").result
 
-    assert asked.code == 7
+    assert explanation.code == 7
     assert own["decision"]["allowed"] is False
     assert any(factor["privilege"] == "SELECT_TABLE" for factor in own["decision"]["factors"])
-    assert told.startswith("REFUSED")
+    assert output.startswith("REFUSED")
     assert nosy.code == 4
     assert isinstance(admin, dict)
     assert admin["decision"]["allowed"] is True
@@ -335,9 +335,9 @@ def test_disabled_user_is_refused_everywhere(run: Run) -> None:
 def test_tokens_are_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
     """A token works until it is revoked; its secret is shown once."""
     file = tmp_path / "my.token"
-    made = run("token", "create", "--name", "ci", "--expires-in", "1h", "--save", str(file)).result
-    assert isinstance(made, dict)
-    token_id = str(made["id"])
+    token = run("token", "create", "--name", "ci", "--expires-in", "1h", "--save", str(file)).result
+    assert isinstance(token, dict)
+    token_id = str(token["id"])
 
     works = run("whoami", "--token-file", str(file))
     listed = run("token list").result
@@ -386,17 +386,17 @@ def test_restored_store_is_served_with_unused_ids(run: Run, node: LiveServer) ->
     old ones.
     """
     run("create", "namespace", "main.before_restore")
-    told = run("server", "migrate", "--restored", "--keep-tokens", "--data", str(node.data))
+    migration = run("server", "migrate", "--restored", "--keep-tokens", "--data", str(node.data))
     run("create", "namespace", "main.after_restore")
     listed = run("ls", "main").result
 
-    assert told.code == 0, told.err
-    assert "new ids are greater" in told.out
+    assert migration.code == 0, migration.err
+    assert "new ids are greater" in migration.out
     assert isinstance(listed, list)
     assert {"main.before_restore", "main.after_restore"} <= {row["name"] for row in listed}
     with sqlite3.connect(node.data / "limnos.db") as connection:
-        found = dict(connection.execute("SELECT name, id FROM node WHERE name LIKE '%_restore' AND deleted = 0"))
-    assert found["after_restore"] > found["before_restore"] + 2**20
+        ids = dict(connection.execute("SELECT name, id FROM node WHERE name LIKE '%_restore' AND deleted = 0"))
+    assert ids["after_restore"] > ids["before_restore"] + 2**20
 
 
 def test_server_check_accepts_a_fresh_directory(run: Run, tmp_path: Path) -> None:
@@ -414,11 +414,11 @@ def test_fileset_and_model_kinds_are_detected_by_path(run: Run) -> None:
         assert run("create", "catalog", name, "--type", kind, "--provider", kind).code == 0
         assert run("create", "namespace", f"{name}.s").code == 0
 
-    made = run("create", "fileset", "files.s.scans", "--comment", "c", "--property", "a=1").result
+    created_fileset = run("create", "fileset", "files.s.scans", "--comment", "c", "--property", "a=1").result
     assert run("create", "model", "learned.s.churn", "--property", "b=2").code == 0
 
-    assert isinstance(made, dict)
-    assert (made["type"], made["properties"]["a"]) == ("managed", "1")
+    assert isinstance(created_fileset, dict)
+    assert (created_fileset["type"], created_fileset["properties"]["a"]) == ("managed", "1")
     listed = [run("ls", path).result for path in ("files.s", "learned.s")]
     assert [[(each["name"], each["kind"]) for each in rows] for rows in listed] == [  # type: ignore[attr-defined]
         [("files.s.scans", "fileset")],
@@ -427,7 +427,7 @@ def test_fileset_and_model_kinds_are_detected_by_path(run: Run) -> None:
     fileset, model = (run("describe", path).result for path in ("files.s.scans", "learned.s.churn"))
     assert isinstance(fileset, dict)
     assert isinstance(model, dict)
-    assert (fileset["kind"], fileset["comment"], fileset["locations"]) == ("fileset", "c", made["locations"])
+    assert (fileset["kind"], fileset["comment"], fileset["locations"]) == ("fileset", "c", created_fileset["locations"])
     assert (model["kind"], model["properties"], model["versions"], model["aliases"]) == ("model", {"b": "2"}, {}, {})
     assert run("owner", "show", "learned.s.churn").result["owner"] == "admin"  # type: ignore[index]
     assert run("create", "fileset", "files.s.more", "--location", "nowhere").code == 2

@@ -35,16 +35,16 @@ def test_files_of_a_managed_fileset_are_listed(server: LiveServer) -> None:
     with Client(server.uri, token=server.token) as client:
         client.catalogs.create("client_files", type="fileset", provider="fileset")
         client.namespaces.create("client_files.a")
-        made = client.filesets.create("client_files.a.f", comment="c")
-        directory = Path(made.storage_location.removeprefix("file://"))
+        fileset = client.filesets.create("client_files.a.f", comment="c")
+        directory = Path(fileset.storage_location.removeprefix("file://"))
         (directory / "sub").mkdir()
         (directory / "sub" / "b.csv").write_text("123")
 
-        assert (made.type, client.filesets.get("client_files.a.f").comment) == ("managed", "c")
+        assert (fileset.type, client.filesets.get("client_files.a.f").comment) == ("managed", "c")
         assert client.filesets.list("client_files.a") == (("client_files", "a", "f"),)
         assert [(each.name, each.is_dir) for each in client.filesets.files("client_files.a.f")] == [("sub", True)]
         assert [(each.name, each.size) for each in client.filesets.files("client_files.a.f", "/sub")] == [("b.csv", 3)]
-        assert client.filesets.location("client_files.a.f", "sub/b.csv") == f"{made.storage_location}/sub/b.csv"
+        assert client.filesets.location("client_files.a.f", "sub/b.csv") == f"{fileset.storage_location}/sub/b.csv"
         assert [client.filesets.delete("client_files.a.f") for _ in range(2)] == [True, False]
 
 
@@ -59,9 +59,9 @@ def test_function_in_nested_namespace_is_registered_and_dropped(server: LiveServ
         for namespace in ("main.client_f", "main.client_f.deep"):
             client.namespaces.create(namespace)
             path = f"{namespace}.one"
-            made = client.functions.register(path, [definition], deterministic=True, comment="c")
+            function = client.functions.register(path, [definition], deterministic=True, comment="c")
 
-            assert (made.name, client.functions.get(path).comment) == ("one", "c")
+            assert (function.name, client.functions.get(path).comment) == ("one", "c")
             assert client.functions.get(path).definitions[0]["returnType"] == "integer"
             assert client.functions.list(namespace) == ((*namespace.split("."), "one"),)
             assert [client.functions.delete(path) for _ in range(2)] == [True, False]
@@ -74,8 +74,8 @@ def test_policy_is_inherited_and_tag_values_are_returned(server: LiveServer) -> 
         client.namespaces.create("main.client_p")
         client.policies.create("client_keep", content)
         assert client.policies.change("main", kind="catalog", adds=["client_keep"]) == ("client_keep",)
-        (found,) = client.policies.on("main.client_p", kind="namespace")
-        assert (found.inherited, found.content["customRules"]) == (True, {"days": 7})
+        (policy,) = client.policies.on("main.client_p", kind="namespace")
+        assert (policy.inherited, policy.content["customRules"]) == (True, {"days": 7})
         assert [each.full_name for each in client.policies.objects("client_keep")] == ["main"]
         client.policies.enable("client_keep", enabled=False)
         assert not client.policies.get("client_keep").enabled

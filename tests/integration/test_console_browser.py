@@ -93,8 +93,8 @@ def test_pages_of_users_with_few_rights_are_accessible(server: LakeServer, brows
 
 def violations(page: Page, name: str) -> list[str]:
     """Return the violations that axe finds on a page, with the elements."""
-    found = Axe().run(page).response["violations"]
-    return [f"{name}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
+    axe_violations = Axe().run(page).response["violations"]
+    return [f"{name}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in axe_violations]
 
 
 def test_sign_in_search_table_preview_by_keyboard(server: LakeServer, browser: Browser) -> None:
@@ -203,15 +203,17 @@ def test_worksheet_runs_without_scripts(server: LakeServer, browser: Browser) ->
 def test_content_security_policy_blocks_no_console_page(server: LakeServer, browser: Browser) -> None:
     """Under the real content security policy no page reports an error, and no request goes to another server."""
     context = browser.new_context()
-    told: list[str] = []
+    console_messages: list[str] = []
     page = signed_in(server, context)
-    page.on("console", lambda message: told.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: told.append(str(error)))
-    page.on("request", lambda request: None if request.url.startswith(server.url) else told.append(request.url))
+    page.on("console", lambda message: console_messages.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: console_messages.append(str(error)))
+    page.on(
+        "request", lambda request: None if request.url.startswith(server.url) else console_messages.append(request.url)
+    )
 
     for name, path in PAGES.items():
         if name != "missing":  # the browser itself reports the 404
             page.goto(server.url + path)
 
-    assert told == []
+    assert console_messages == []
     context.close()

@@ -193,10 +193,10 @@ def publish_run(lake: LakeServer, page: Page) -> None:
     """The held run shows rows before and after, and publishing it makes the new rows readable."""
     press_enter(page, "Pipelines", leads_to="**/console/pipelines**")
     press_enter(page, RUN[:8], leads_to="**/console/run?**")
-    held = page.inner_text("main")
+    page_text = page.inner_text("main")
     press_enter(page, "Publish 1 table", leads_to="**done=**")
 
-    assert re.search(r"main\.raw\.trips\s+3\s+5", held)
+    assert re.search(r"main\.raw\.trips\s+3\s+5", page_text)
     assert "Published" in page.inner_text("[role=status]")
     assert iceberg_catalog(lake).load_table("raw.trips").scan().to_arrow().num_rows == 5
 

@@ -23,7 +23,7 @@ from tests.nodes.wire import Wire
 
 pytestmark = [pytest.mark.integration, pytest.mark.heavy]
 PATIENCE_MS = 120_000
-SIGHTS_MAX = 600
+ATTEMPTS_MAX = 600
 """Number of attempts to find the heartbeats of processes that have just started."""
 PROCESSES = 2
 """The number of server processes of a node."""
@@ -149,7 +149,7 @@ def context(nodes: tuple[Process, Process], forwarder: Forwarder, browser: Brows
         opened.close()
 
 
-def begun(context: BrowserContext, forwarder: Forwarder, path: str = "/console/sessions") -> Page:
+def begin_sign_in(context: BrowserContext, forwarder: Forwarder, path: str = "/console/sessions") -> Page:
     """Open a page without a session, and follow the link to the issuer."""
     page = context.new_page()
     page.goto(forwarder.url + path)
@@ -165,7 +165,7 @@ def test_sign_in_started_at_one_node_completes_at_another(
     token.
     """
     issuer.person = "ana"
-    page = begun(context, forwarder)
+    page = begin_sign_in(context, forwarder)
 
     assert page.url == f"{forwarder.url}/console/sessions"
     assert page.locator(".who a").inner_text().strip() == "ana"
@@ -182,7 +182,7 @@ def test_issuer_redirect_cannot_be_replayed(context: BrowserContext, forwarder: 
     issuer.person = "ana"
     answers: list[str] = []
     context.on("request", lambda request: answers.append(request.url) if "/from-issuer?" in request.url else None)
-    begun(context, forwarder).close()
+    begin_sign_in(context, forwarder).close()
     (answer,) = answers
     context.clear_cookies()
 
@@ -200,7 +200,7 @@ def test_refusal_by_the_issuer_is_shown_at_sign_in(
 ) -> None:
     """If the issuer refuses the user, the sign-in page shows the reason, and there is no session."""
     issuer.person = None
-    page = begun(context, forwarder)
+    page = begin_sign_in(context, forwarder)
 
     assert "access denied" in page.inner_text("main")
     assert page.locator(".who a").count() == 0
@@ -213,7 +213,7 @@ def test_sign_out_ends_the_session_at_the_other_node(
 ) -> None:
     """A session that the second node opened and the first one ended is invalid at the second one."""
     issuer.person = "ana"
-    page = begun(context, forwarder)
+    page = begin_sign_in(context, forwarder)
     cookies = context.cookies()
     page.click(".who form button")
     page.wait_for_load_state("load")
@@ -234,7 +234,7 @@ def test_nodes_page_knows_every_process(nodes: tuple[Process, Process]) -> None:
     """
     for node in nodes:
         admin = Wire(node.uri, token=node.token)
-        for _ in range(SIGHTS_MAX):
+        for _ in range(ATTEMPTS_MAX):
             seen: Any = admin.do("GET", "/api/limnos/v1/nodes").body["nodes"]
             if len(seen) == 2 * PROCESSES:
                 break

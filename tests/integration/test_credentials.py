@@ -45,8 +45,8 @@ def admin(lake: LiveServer) -> Iterator[Client]:
 
 def pyiceberg(lake: LiveServer, **properties: object) -> RestCatalog:
     """Return PyIceberg with a user's configuration."""
-    told = {"type": "rest", "uri": f"{lake.uri}/iceberg", "warehouse": "main", **properties}
-    catalog = load_catalog("lake", **told)  # type: ignore[arg-type]
+    settings = {"type": "rest", "uri": f"{lake.uri}/iceberg", "warehouse": "main", **properties}
+    catalog = load_catalog("lake", **settings)  # type: ignore[arg-type]
     assert isinstance(catalog, RestCatalog)
     return catalog
 
@@ -61,10 +61,10 @@ def by_credential(lake: LiveServer, secret: NewSecret) -> dict[str, object]:
 
 def by_manager(lake: LiveServer, secret: NewSecret) -> dict[str, object]:
     """Return the property `auth`, whose manager sends id and secret in a header."""
-    told = {
+    oauth2_settings = {
         "client_id": secret.client_id, "client_secret": secret.client_secret, "token_url": f"{lake.uri}/iceberg/v1/oauth/tokens",
     }  # fmt: skip
-    return {"auth": {"type": "oauth2", "oauth2": told}}
+    return {"auth": {"type": "oauth2", "oauth2": oauth2_settings}}
 
 
 @pytest.mark.parametrize("way", [by_credential, by_manager])
@@ -106,15 +106,15 @@ def test_pyiceberg_renews_a_revoked_token(lake: LiveServer, admin: Client) -> No
 
 def test_duckdb_writes_and_reads(lake: LiveServer, admin: Client) -> None:
     """DuckDB writes and reads with CLIENT_ID, CLIENT_SECRET and OAUTH2_SERVER_URI; with a wrong secret ATTACH fails."""
-    made = admin.service_accounts.create_secret("etl")
+    created_secret = admin.service_accounts.create_secret("etl")
 
     def secret(text: str) -> str:
         return f"TYPE iceberg, CLIENT_ID 'etl', CLIENT_SECRET '{text}', OAUTH2_SERVER_URI '{lake.uri}/iceberg/v1/oauth/tokens'"
 
-    with attached(lake, secret=secret(made.client_secret)) as duck:
+    with attached(lake, secret=secret(created_secret.client_secret)) as duck:
         duck.execute("CREATE SCHEMA lake.duck")
         duck.execute("CREATE TABLE lake.duck.t (id BIGINT)")
         duck.execute("INSERT INTO lake.duck.t VALUES (1), (2), (3)")
         assert duck.execute("SELECT sum(id) FROM lake.duck.t").fetchall() == [(6,)]
-    with pytest.raises(duckdb.Error), attached(lake, secret=secret(f"{made.client_secret}x")):
+    with pytest.raises(duckdb.Error), attached(lake, secret=secret(f"{created_secret.client_secret}x")):
         pass

@@ -33,9 +33,9 @@ def table(server: LiveServer, request: pytest.FixtureRequest) -> Iterator[Table]
     catalog = load_catalog("limnos", type="rest", uri=f"{server.uri}/iceberg", warehouse="main", token=server.token)
     space = str(request.node.name)
     catalog.create_namespace((space,))
-    made = catalog.create_table((space, "towns"), SCHEMA)
-    made.append(pa.Table.from_pylist([{"id": 1, "city": "Oslo"}, {"id": 2, "city": "Rome"}], schema=ARROW))
-    yield made
+    created_table = catalog.create_table((space, "towns"), SCHEMA)
+    created_table.append(pa.Table.from_pylist([{"id": 1, "city": "Oslo"}, {"id": 2, "city": "Rome"}], schema=ARROW))
+    yield created_table
     catalog.close()
 
 
@@ -97,9 +97,9 @@ def test_created_and_altered_table_is_read_by_pyiceberg(duck: duckdb.DuckDBPyCon
         "ALTER TABLE lake.test_of_duck.n ADD COLUMN size INTEGER",
     ):
         duck.execute(statement)
-    found = table.catalog.load_table(("test_of_duck", "n"))
+    loaded_table = table.catalog.load_table(("test_of_duck", "n"))
 
-    assert found.scan().to_arrow().to_pylist() == [{"id": 2, "city": "Roma", "size": None}]
+    assert loaded_table.scan().to_arrow().to_pylist() == [{"id": 2, "city": "Roma", "size": None}]
     duck.execute("DROP TABLE lake.test_of_duck.n")
     duck.execute("DROP SCHEMA lake.test_of_duck")
     assert not table.catalog.namespace_exists(("test_of_duck",))

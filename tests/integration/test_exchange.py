@@ -78,14 +78,14 @@ def fill(server: LiveServer) -> None:
 
 def environment(server: LiveServer) -> dict[str, str]:
     """Return the environment variables that name the server and the user of a command."""
-    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith("LIMNOS")}
-    return kept | {"LIMNOS_URI": server.uri, "LIMNOS_TOKEN_FILE": str(server.data / "admin.token")}
+    variables = {name: value for name, value in os.environ.items() if not name.upper().startswith("LIMNOS")}
+    return variables | {"LIMNOS_URI": server.uri, "LIMNOS_TOKEN_FILE": str(server.data / "admin.token")}
 
 
-def said(server: LiveServer, *words: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+def run_cli(server: LiveServer, *words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     """Run a command."""
     return subprocess.run(
-        [*LIMNOS, *words], input=given, env=environment(server), capture_output=True, timeout=120, check=False
+        [*LIMNOS, *words], input=stdin, env=environment(server), capture_output=True, timeout=120, check=False
     )
 
 
@@ -105,7 +105,7 @@ def piped(pair: Pair, *words: str, format: str) -> subprocess.CompletedProcess[b
 
 def records(server: LiveServer, metalake: str) -> list[Record]:
     """Return all records of a metalake's export, as JSON."""
-    done = said(server, "export", metalake, "--format", "json")
+    done = run_cli(server, "export", metalake, "--format", "json")
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -139,9 +139,9 @@ def test_copy_keeps_roles_and_rows(copied: Pair) -> None:
 
     assert done.returncode != 0, "two tables have the same location"
     assert b"lies" in done.stderr or b"location" in done.stderr, done.stderr
-    found = re.search(rb"import (\d+) is open", done.stderr)
-    assert found is not None, done.stderr
-    assert said(pair.new, "import", "--give-up", found[1].decode(), "--yes").returncode == 0
+    import_match = re.search(rb"import (\d+) is open", done.stderr)
+    assert import_match is not None, done.stderr
+    assert run_cli(pair.new, "import", "--give-up", import_match[1].decode(), "--yes").returncode == 0
     with closing(connect(pair.new, **{"warehouse": "copy/main", **basic("ana")})) as catalog:
         assert catalog.load_table(("a", "b", "t")).scan().to_arrow().to_pylist() == ROWS
     with closing(Wire(pair.new.uri, user="eve")) as eve:
@@ -157,16 +157,16 @@ def test_import_of_a_truncated_file_can_be_resumed(tmp_path: Path) -> None:
         serving(tmp_path / "new", "--bare", "--allow-root", str(old.data / "warehouse")) as new,
     ):
         fill(old)
-        whole = said(old, "export", "lake").stdout
-        cut = said(new, "import", "-", "--as", "copy", given=whole[: len(whole) * 9 // 10])
-        found = re.search(rb"import (\d+) is open", cut.stderr)
+        whole = run_cli(old, "export", "lake").stdout
+        cut = run_cli(new, "import", "-", "--as", "copy", stdin=whole[: len(whole) * 9 // 10])
+        import_match = re.search(rb"import (\d+) is open", cut.stderr)
         assert cut.returncode != 0
-        assert found is not None, cut.stderr
+        assert import_match is not None, cut.stderr
         file = tmp_path / "lake.export"
         file.write_bytes(whole)
-        assert said(new, "export", "copy").returncode != 0
+        assert run_cli(new, "export", "copy").returncode != 0
 
-        done = said(new, "import", str(file), "--resume", found[1].decode())
+        done = run_cli(new, "import", str(file), "--resume", import_match[1].decode())
 
         assert done.returncode == 0, done.stderr
         assert len(records(new, "copy")) == len(records(old, "lake"))

@@ -96,9 +96,9 @@ def test_pyiceberg_reads_and_writes_through_the_catalog(pair: Pair) -> None:
     admin, bea = _catalog(pair.near, pair.near.token), _catalog(pair.near, token)
     try:
         admin.create_namespace(("a", "b"))
-        made = admin.create_table(("a", "b", "t"), SCHEMA)
-        made.append(ROWS)
-        made.append(ROWS)
+        created_table = admin.create_table(("a", "b", "t"), SCHEMA)
+        created_table.append(ROWS)
+        created_table.append(ROWS)
         assert admin.load_table(("a", "b", "t")).scan().to_arrow().num_rows == 4
         assert admin.list_namespaces(("a",)) == [("a", "b")]
         admin.rename_table(("a", "b", "t"), ("sales", "u"))

@@ -14,20 +14,20 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> ScriptOutput:
+def script_output(tmp_path_factory: pytest.TempPathFactory) -> ScriptOutput:
     """The output of the client's script, with a server that runs jobs."""
     folder = tmp_path_factory.mktemp("calls")
     with serving(folder / "data", "--config", client.settings_in(folder)) as server:
-        return client.told(server.uri)
+        return client.run_script(server.uri)
 
 
-def test_every_call_is_allowed_or_refused_by_privilege(told: ScriptOutput) -> None:
+def test_every_call_is_allowed_or_refused_by_privilege(script_output: ScriptOutput) -> None:
     """Each call succeeds for users with the privilege, and is refused to users without it."""
-    assert told.failed == []
-    assert {each["who"] for each in told.steps} == {"admin", "worker", "outsider"}
+    assert script_output.failed == []
+    assert {each["who"] for each in script_output.steps} == {"admin", "worker", "outsider"}
 
 
-def test_no_method_is_forgotten(told: ScriptOutput) -> None:
+def test_no_method_is_forgotten(script_output: ScriptOutput) -> None:
     """Each public method of the client's classes is called, except for a few with a stated reason."""
-    assert told.forgotten == []
-    assert len(told.known) > 300
+    assert script_output.forgotten == []
+    assert len(script_output.known) > 300

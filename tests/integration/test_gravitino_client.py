@@ -38,8 +38,8 @@ def seen(server: LiveServer) -> Seen:
         env=environment, cwd=server.data, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found: Seen = json.loads(done.stdout)
-    return found
+    steps: Seen = json.loads(done.stdout)
+    return steps
 
 
 def _make_tables(server: LiveServer) -> None:
@@ -66,9 +66,9 @@ def starts(seen: Seen, expected: dict[str, str]) -> dict[str, object]:
     wrong = {}
     for step, words in expected.items():
         name, _, rest = words.partition(" ")
-        told = str(seen[step])
-        if not told.startswith(f"{name}: ") or rest not in told:
-            wrong[step] = told
+        outcome = str(seen[step])
+        if not outcome.startswith(f"{name}: ") or rest not in outcome:
+            wrong[step] = outcome
     return wrong
 
 

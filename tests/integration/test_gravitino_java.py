@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.gravitino.client import ScriptOutput
-from conformance.gravitino_java.java_client import aged, told
+from conformance.gravitino_java.java_client import aged, run_script
 from tests.integration.live import serving
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -18,7 +18,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> ScriptOutput:
     """The output of the Java client's steps."""
     data = tmp_path_factory.mktemp("java") / "data"
     with serving(data) as server:
-        return told(server.uri, server.token)
+        return run_script(server.uri, server.token)
 
 
 def test_every_call_is_allowed_or_refused_by_privilege(java: ScriptOutput) -> None:

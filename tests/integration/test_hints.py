@@ -108,7 +108,7 @@ def test_message_names_the_catalog(typed: Typed, line: str) -> None:
 @pytest.mark.usefixtures("furnished")
 def test_explained_misspelling_advises_no_grant(typed: Typed) -> None:
     """If an admin misspells a path, the explanation says that the object does not exist, and suggests no grant."""
-    shown = typed("access explain table_load hints.a.tt --for nil --output table").out
+    output = typed("access explain table_load hints.a.tt --for nil --output table").out
 
-    assert "There is no table hints.a.tt" in shown
-    assert "Grant" not in shown
+    assert "There is no table hints.a.tt" in output
+    assert "Grant" not in output

@@ -75,8 +75,8 @@ def _until(look: Callable[[], object]) -> str:
     """Wait until a condition is true, and return its value."""
     until = time.monotonic() + WITHIN_S
     while time.monotonic() < until:
-        found = look()
-        if found:
-            return str(found)
+        value = look()
+        if value:
+            return str(value)
         time.sleep(0.05)
     raise AssertionError("it did not become so in time")

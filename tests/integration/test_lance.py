@@ -74,8 +74,8 @@ def test_pylance_table_is_declared_written_and_dropped(server: LiveServer, deep:
     lance.write_dataset(ROWS, namespace_client=client, table_id=table, mode="append")
     lance.write_dataset(ROWS, namespace_client=client, table_id=table, mode="append")
 
-    found = client.describe_table(DescribeTableRequest(id=table))
-    assert (found.version, found.is_only_declared) == (2, False)
+    description = client.describe_table(DescribeTableRequest(id=table))
+    assert (description.version, description.is_only_declared) == (2, False)
     assert lance.dataset(namespace_client=client, table_id=table).count_rows() == 6
     assert lance.dataset(namespace_client=client, table_id=table, version=1).count_rows() == 3
     assert client.list_tables(ListTablesRequest(id=deep)).tables == ["t"]
@@ -136,10 +136,10 @@ def test_generated_client_calls_every_served_operation(server: LiveServer, deep:
     assert spaces.describe_namespace(space, generated.DescribeNamespaceRequest(), **by).properties == {"depth": "4"}
     assert tables.list_tables(space, **by).tables == ["t"]
     assert table in tables.list_all_tables(**by).tables
-    gone = tables.deregister_table(table, generated.DeregisterTableRequest(), **by)
-    assert gone.id == [*deep, "t"]
-    lance.write_dataset(ROWS, gone.location)
-    tables.register_table(table, generated.RegisterTableRequest(location=gone.location), **by)
+    deregistered = tables.deregister_table(table, generated.DeregisterTableRequest(), **by)
+    assert deregistered.id == [*deep, "t"]
+    lance.write_dataset(ROWS, deregistered.location)
+    tables.register_table(table, generated.RegisterTableRequest(location=deregistered.location), **by)
     assert tables.describe_table(table, generated.DescribeTableRequest(), **by).version == 1
     tables.rename_table(table, generated.RenameTableRequest(new_table_name="u"), **by)
     tables.drop_table(f"{space}::u", **by)
@@ -187,17 +187,22 @@ def test_our_clients_open_tables(server: LiveServer, deep: list[str]) -> None:
     name = deep[1]
     with Client(server.uri, token=server.token) as admin:
         admin.metalakes.create(name)
-    with Client(server.uri, token=server.token, metalake=name) as there:
+    with Client(server.uri, token=server.token, metalake=name) as metalake_client:
         place = str(server.data / "warehouse" / name)
-        there.catalogs.create("vectors", provider="lakehouse-generic", properties={"location": place})
-        there.lance.declare("vectors.t", properties={"managed_versioning": "true"})
-        lance.write_dataset(ROWS, namespace_client=there.lance.namespace(), table_id=["vectors", "t"], mode="append")
-        there.lance.dataset("vectors.t").delete("id = 2")
-        there.users.add("ana")
+        metalake_client.catalogs.create("vectors", provider="lakehouse-generic", properties={"location": place})
+        metalake_client.lance.declare("vectors.t", properties={"managed_versioning": "true"})
+        lance.write_dataset(
+            ROWS, namespace_client=metalake_client.lance.namespace(), table_id=["vectors", "t"], mode="append"
+        )
+        metalake_client.lance.dataset("vectors.t").delete("id = 2")
+        metalake_client.users.add("ana")
 
-        assert (there.lance.load("vectors.t").managed, there.lance.load("vectors.t").version) == (True, 2)
-        assert there.lance.dataset("vectors.t", version=1).count_rows() == 3
-        assert there.lance.connect().open_table("t", namespace_path=["vectors"]).count_rows() == 2
+        assert (metalake_client.lance.load("vectors.t").managed, metalake_client.lance.load("vectors.t").version) == (
+            True,
+            2,
+        )
+        assert metalake_client.lance.dataset("vectors.t", version=1).count_rows() == 3
+        assert metalake_client.lance.connect().open_table("t", namespace_path=["vectors"]).count_rows() == 2
     with Client(server.uri, user="ana", metalake=name) as ana:
         with pytest.raises(DeniedError, match="USE_CATALOG"):
             ana.lance.dataset("vectors.t")
@@ -234,9 +239,9 @@ def test_cli_commands_support_lance_tables(server: LiveServer, deep: list[str]) 
 
     env = {**os.environ, "LIMNOS_TOKEN": server.token}
     assert [(each["name"], each["kind"]) for each in limnos("ls", inner)] == [(f"{inner}.t", "table")]
-    found = limnos("describe", f"{inner}.t")
-    assert (found["format"], found["version"]) == ("lance", 1)
-    assert found["columns"]["vector"] == "fixed_size_list[2]<float32>"
+    description = limnos("describe", f"{inner}.t")
+    assert (description["format"], description["version"]) == ("lance", 1)
+    assert description["columns"]["vector"] == "fixed_size_list[2]<float32>"
     limnos("mv", f"{inner}.t", f"{home}.u")
     assert limnos("describe", f"{home}_t")["version"] is None
     limnos("drop", f"{home}.u", "--yes")

@@ -38,11 +38,11 @@ def test_every_operation_is_allowed_or_denied_by_privilege(
     who, outsider = make(lake.lance, lake.worker), make(lake.lance, lake.outsider)
     mark = f"sample{depth}"
 
-    told = [
+    calls = [
         *stories.spaces(who, outsider, mark, depths=range(2, 3)),
         *stories.tables(who, outsider, mark, depths=range(depth, depth + 1), flat=depth == 2),
     ]
 
-    assert [str(each) for each in told if each.outcome == "FAILED"] == []
-    assert {each.operation for each in told if each.outcome == "ok"} == set(OPERATIONS) - lacks
-    assert set(SPACE_OPERATIONS) < {each.operation for each in told}
+    assert [str(each) for each in calls if each.outcome == "FAILED"] == []
+    assert {each.operation for each in calls if each.outcome == "ok"} == set(OPERATIONS) - lacks
+    assert set(SPACE_OPERATIONS) < {each.operation for each in calls}

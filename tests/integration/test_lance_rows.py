@@ -112,8 +112,8 @@ def test_generated_client_calls_every_row_operation(server: LiveServer, home: li
     tables, data, indices = generated.TableApi(api), generated.DataApi(api), generated.IndexApi(api)
     name, by = "::".join([*home, "t"]), {"delimiter": "::"}
 
-    made = data.create_table(name, stream(), mode="Create", properties='{"k": "v"}', **by)
-    assert (made.version, made.properties) == (1, {"k": "v"})
+    created = data.create_table(name, stream(), mode="Create", properties='{"k": "v"}', **by)
+    assert (created.version, created.properties) == (1, {"k": "v"})
     assert data.insert_into_table(name, stream(), mode="append", **by).num_inserted_rows == 300
     assert data.count_table_rows(name, generated.CountTableRowsRequest(predicate="id < 10"), **by) == 20
     merged = data.merge_insert_into_table(name, body=stream(), on=["id", "text"], when_matched_update_all=True, **by)
@@ -124,21 +124,21 @@ def test_generated_client_calls_every_row_operation(server: LiveServer, home: li
     query = generated.QueryTableRequest(
         k=3, vector=generated.QueryTableRequestVector(single_vector=NEAR), with_row_id=True
     )
-    found = pa.ipc.open_file(io.BytesIO(data.query_table(name, query, **by))).read_all()
-    assert found["id"].to_pylist()[:2] == [17, 17]
+    nearest_rows = pa.ipc.open_file(io.BytesIO(data.query_table(name, query, **by))).read_all()
+    assert nearest_rows["id"].to_pylist()[:2] == [17, 17]
     explained = generated.ExplainTableQueryPlanRequest(query=query, verbose=True)
     assert "LanceRead" in data.explain_table_query_plan(name, explained, **by)
-    asked = generated.CreateTableIndexRequest(column="id", index_type="BTREE")
-    assert indices.create_table_scalar_index(name, asked, **by).transaction_id
+    index_request = generated.CreateTableIndexRequest(column="id", index_type="BTREE")
+    assert indices.create_table_scalar_index(name, index_request, **by).transaction_id
     (index,) = indices.list_table_indices(name, generated.ListTableIndicesRequest(), **by).indexes
     assert (index.index_name, index.num_unindexed_rows) == ("id_idx", 0)
     stats = indices.describe_table_index_stats(name, "id_idx", generated.DescribeTableIndexStatsRequest(), **by)
     assert stats.index_type == "BTree"
-    gone = indices.drop_table_index(name, "id_idx", **by).transaction_id
-    told = generated.TransactionApi(api).describe_transaction(
-        f"{name}::{gone}", generated.DescribeTransactionRequest(), **by
+    transaction_id = indices.drop_table_index(name, "id_idx", **by).transaction_id
+    transaction = generated.TransactionApi(api).describe_transaction(
+        f"{name}::{transaction_id}", generated.DescribeTransactionRequest(), **by
     )
-    assert told.status == "SUCCEEDED"
+    assert transaction.status == "SUCCEEDED"
     assert tables.get_table_stats(name, generated.GetTableStatsRequest(), **by).num_rows == 598
     assert tables.update_table_schema_metadata(name, {"a": "b"}, **by) == {"a": "b"}
     tables.restore_table(name, generated.RestoreTableRequest(version=1), **by)
@@ -179,12 +179,12 @@ def send(server: LiveServer, path: str, body: bytes, *, headers: str, end: bytes
         wire.sendall(head.encode() + body + end)
         if not end:
             wire.shutdown(socket.SHUT_WR)
-        found = b""
+        received = b""
         while chunk := wire.recv(1 << 16):
-            found += chunk
-            if b"\r\n\r\n" in found and end:
+            received += chunk
+            if b"\r\n\r\n" in received and end:
                 break
-        return found
+        return received
 
 
 def test_a_body_that_breaks_off_is_never_committed(server: LiveServer, home: list[str]) -> None:
@@ -205,10 +205,10 @@ def test_a_body_that_breaks_off_is_never_committed(server: LiveServer, home: lis
             send(server, path, piece, headers=f"Content-Length: {len(data) + 1}")
 
     namespace = RestNamespace(**{"uri": f"{server.uri}/lance", "header.Authorization": f"Bearer {server.token}"})
-    found = namespace.describe_table(DescribeTableRequest(id=[*home, "t"]))
-    assert (found.version, lance.dataset(found.location).count_rows()) == (1, 300)
+    description = namespace.describe_table(DescribeTableRequest(id=[*home, "t"]))
+    assert (description.version, lance.dataset(description.location).count_rows()) == (1, 300)
     whole = send(
         server, path, b"%x\r\n%b\r\n" % (len(data), data), headers="Transfer-Encoding: chunked", end=b"0\r\n\r\n"
     )
     assert b'"num_inserted_rows":300' in whole
-    assert lance.dataset(found.location).count_rows() == 600
+    assert lance.dataset(description.location).count_rows() == 600

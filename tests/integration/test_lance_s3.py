@@ -38,8 +38,8 @@ WAIT_S = 300.0
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
     """An object store with a token service."""
-    with objects() as found:
-        yield found
+    with objects() as object_store:
+        yield object_store
 
 
 @pytest.fixture(scope="module")
@@ -131,10 +131,10 @@ def test_lance_clients_work_with_vended_credentials(store: ObjectStoreServer, cl
     db = lancedb.connect_namespace(
         "rest", {"uri": f"{cloud.uri}/lance", "header.Authorization": f"Bearer {cloud.token}"}
     )
-    found = db.open_table("docs", namespace_path=["vec", "own"])
-    found.add(ROWS)
-    assert found.count_rows() == 6
-    assert found.search([0.0, 1.0], vector_column_name="vector").limit(1).to_list()[0]["text"] == "a cat"
+    docs_table = db.open_table("docs", namespace_path=["vec", "own"])
+    docs_table.add(ROWS)
+    assert docs_table.count_rows() == 6
+    assert docs_table.search([0.0, 1.0], vector_column_name="vector").limit(1).to_list()[0]["text"] == "a cat"
 
 
 def test_server_changes_rows_without_client_store_access(store: ObjectStoreServer, cloud: LiveServer) -> None:
@@ -171,15 +171,15 @@ def test_version_written_by_path_is_moved_aside(store: ObjectStoreServer, cloud:
     namespace = namespace_of(cloud)
     namespace.create_namespace(CreateNamespaceRequest(id=["vec", "strict"]))
     id_ = ["vec", "strict", "docs"]
-    made = namespace.declare_table(DeclareTableRequest(id=id_, properties={"managed_versioning": "true"}))
+    declaration = namespace.declare_table(DeclareTableRequest(id=id_, properties={"managed_versioning": "true"}))
     for _ in range(3):
         lance.write_dataset(ROWS, namespace_client=namespace, table_id=id_, mode="append")
     keys: dict[str, Any] = {
         "aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_endpoint": store.uri, "aws_region": "us-east-1",
         "allow_http": "true",
     }  # fmt: skip
-    lance.write_dataset(ROWS, str(made.location), mode="append", storage_options=keys)
-    prefix = str(made.location).removeprefix("s3://lake/")
+    lance.write_dataset(ROWS, str(declaration.location), mode="append", storage_options=keys)
+    prefix = str(declaration.location).removeprefix("s3://lake/")
     seen = lance.dataset(namespace_client=namespace, table_id=id_)
 
     assert (seen.version, seen.count_rows()) == (3, 9)

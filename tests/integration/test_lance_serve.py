@@ -81,16 +81,16 @@ def test_directory_is_served_to_all_lance_clients(tmp_path: Path) -> None:
         client = rest(uri)
         client.create_namespace(CreateNamespaceRequest(id=["a"], properties={"k": "v"}))
         client.create_namespace(CreateNamespaceRequest(id=["a", "b c"]))
-        kept = client.create_namespace(CreateNamespaceRequest(id=["a"], mode="ExistOk"))
-        assert kept.properties == {"k": "v"}
+        existing = client.create_namespace(CreateNamespaceRequest(id=["a"], mode="ExistOk"))
+        assert existing.properties == {"k": "v"}
         with pytest.raises(NamespaceAlreadyExistsError):
             client.create_namespace(CreateNamespaceRequest(id=["a"]))
         docs = ["a", "b c", "docs"]
         lance.write_dataset(ROWS, namespace_client=client, table_id=docs, mode="create")
         lance.write_dataset(ROWS, namespace_client=client, table_id=docs, mode="append")
 
-        told = client.describe_table(DescribeTableRequest(id=docs))
-        assert (told.version, told.namespace, told.is_only_declared) == (2, ["a", "b c"], False)
+        description = client.describe_table(DescribeTableRequest(id=docs))
+        assert (description.version, description.namespace, description.is_only_declared) == (2, ["a", "b c"], False)
         assert client.count_table_rows(CountTableRowsRequest(id=docs)).count == 6
         query = QueryTableRequest(id=docs, k=1, vector={"single_vector": [0.0, 1.0]}, vector_column="vector")
         assert pa.ipc.open_file(client.query_table(query).data).read_all()["id"].to_pylist() == [1]
@@ -121,12 +121,12 @@ def _names(client: RestNamespace, root: Path) -> None:
     assert (first.tables, rest_of.tables, rest_of.page_token) == (["x", "y"], ["z"], None)
     assert client.list_tables(ListTablesRequest(id=["a"], include_declared=False)).tables == []
     client.rename_table(RenameTableRequest(id=["a", "b c", "docs"], new_table_name="pages", new_namespace_id=["a"]))
-    gone = client.deregister_table(DeregisterTableRequest(id=["a", "pages"]))
-    client.register_table(RegisterTableRequest(id=["a", "pages"], location=gone.location))
+    deregistered = client.deregister_table(DeregisterTableRequest(id=["a", "pages"]))
+    client.register_table(RegisterTableRequest(id=["a", "pages"], location=deregistered.location))
     client.table_exists(TableExistsRequest(id=["a", "pages"]))
     with pytest.raises((InvalidInputError, InvalidTableStateError)):
         client.register_table(RegisterTableRequest(id=["a", "out"], location="/etc"))
-    folder = Path(gone.location.removeprefix("file://"))
+    folder = Path(deregistered.location.removeprefix("file://"))
     assert folder.is_relative_to(root)
     client.drop_table(DropTableRequest(id=["a", "pages"]))
     assert not folder.exists()
@@ -177,8 +177,8 @@ def test_row_operations_run_in_worker_processes(tmp_path: Path) -> None:
     with adapter(str(tmp_path)) as uri:
         api = generated.ApiClient(generated.Configuration(host=uri))
         data, tables, indices = generated.DataApi(api), generated.TableApi(api), generated.IndexApi(api)
-        made = data.create_table("t", stream(ROWS), mode="Create", properties='{"k": "v"}')
-        assert (made.version, made.properties) == (1, {"k": "v"})
+        created = data.create_table("t", stream(ROWS), mode="Create", properties='{"k": "v"}')
+        assert (created.version, created.properties) == (1, {"k": "v"})
         assert data.insert_into_table("t", stream(ROWS)).num_inserted_rows == 3
         merged = data.merge_insert_into_table("t", body=stream(ROWS), on=["id"], when_matched_update_all=True)
         assert merged.num_updated_rows == 6
@@ -188,10 +188,12 @@ def test_row_operations_run_in_worker_processes(tmp_path: Path) -> None:
         index = generated.CreateTableIndexRequest(column="id", index_type="BTREE")
         assert indices.create_table_scalar_index("t", index).transaction_id
         assert len(indices.list_table_indices("t", generated.ListTableIndicesRequest()).indexes) == 1
-        asked = {"k": 1, "vector": {"single_vector": [1.0, 0.0]}, "with_row_id": True}
-        found = data.query_table("t", generated.QueryTableRequest.from_dict(asked))
-        assert pa.ipc.open_file(found).read_all()["id"].to_pylist() == [2]
-        plan = data.explain_table_query_plan("t", generated.ExplainTableQueryPlanRequest.from_dict({"query": asked}))
+        query_body = {"k": 1, "vector": {"single_vector": [1.0, 0.0]}, "with_row_id": True}
+        arrow_file = data.query_table("t", generated.QueryTableRequest.from_dict(query_body))
+        assert pa.ipc.open_file(arrow_file).read_all()["id"].to_pylist() == [2]
+        plan = data.explain_table_query_plan(
+            "t", generated.ExplainTableQueryPlanRequest.from_dict({"query": query_body})
+        )
         assert "LanceRead" in plan
         assert tables.get_table_stats("t", generated.GetTableStatsRequest()).num_rows == 4
         for wrong, status in (("nothing = 1", 404), ("id = ", 400)):
@@ -264,7 +266,7 @@ def test_impl_option_selects_the_served_implementation(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words, told",
+    "words, message",
     [
         ((".", "--listen", "0.0.0.0:0"), "can be reached from other machines"),
         ((), "takes a directory or --impl"),
@@ -274,10 +276,10 @@ def test_impl_option_selects_the_served_implementation(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_arguments_are_refused_before_listening(
-    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Invalid arguments are refused with advice before the adapter listens."""
     from limnos.cli.main import main
 
     assert main(["lance", "serve", *words]) != 0
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -52,8 +52,10 @@ def path(server: LiveServer, request: pytest.FixtureRequest) -> list[str]:
     """A managed table of the test's own, three levels deep, without data."""
     space = ["lance", re.sub(r"\W", "_", request.node.name)]
     rest(server).create_namespace(CreateNamespaceRequest(id=space))
-    made = rest(server).declare_table(DeclareTableRequest(id=[*space, "t"], properties={"managed_versioning": "true"}))
-    assert made.managed_versioning
+    declaration = rest(server).declare_table(
+        DeclareTableRequest(id=[*space, "t"], properties={"managed_versioning": "true"})
+    )
+    assert declaration.managed_versioning
     return [*space, "t"]
 
 
@@ -103,8 +105,8 @@ def test_branch_versions_are_listed_and_cleaned_up_ones_hidden(server: LiveServe
     branch = table.create_branch("dev", 2)
     lance.write_dataset(ROWS, branch, mode="append")
     assert table.checkout_version(("dev", None)).count_rows() == 9
-    found = rest(server).list_table_versions(ListTableVersionsRequest(id=path, branch="dev")).versions
-    assert [each.version for each in found] == [2, 3]
+    branch_versions = rest(server).list_table_versions(ListTableVersionsRequest(id=path, branch="dev")).versions
+    assert [each.version for each in branch_versions] == [2, 3]
     table.branches.delete("dev")
     table.create_branch("dev", 1)
     assert table.checkout_version(("dev", None)).count_rows() == 3
@@ -172,9 +174,9 @@ def test_concurrent_server_inserts_each_create_a_version(server: LiveServer, pat
 
     first = insert(0)
     with ThreadPoolExecutor(4) as threads:
-        made = list(threads.map(insert, range(1, 9)))
+        inserted_versions = list(threads.map(insert, range(1, 9)))
 
-    assert sorted([first, *made]) == list(range(1, 10))
+    assert sorted([first, *inserted_versions]) == list(range(1, 10))
     assert versions(server, path) == list(range(1, 10))
     assert sorted(opened(server, path).to_table()["id"].to_pylist()) == list(range(9))
 

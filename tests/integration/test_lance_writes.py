@@ -66,8 +66,8 @@ def written(
 
 def read(server: LiveServer, path: str, **options: str) -> list[int]:
     """Return the ids that a job reads."""
-    found = source(server, path, **options)
-    reader = found.reader(found.schema())
+    data_source = source(server, path, **options)
+    reader = data_source.reader(data_source.schema())
     return sorted(row["id"] for each in reader.partitions() for batch in reader.read(each) for row in batch.to_pylist())
 
 

@@ -14,10 +14,10 @@ WORDS = "a few words of my own"
 
 def limnos(file: Path, *words: str, typed: str = "") -> subprocess.CompletedProcess[str]:
     """Run a command line with profiles of its own."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LIMNOS")}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("LIMNOS")}
     return subprocess.run(
         [*LIMNOS, *words], input=typed, capture_output=True, text=True, timeout=60, check=False,
-        env={**kept, "LIMNOS_PROFILES": str(file)},
+        env={**variables, "LIMNOS_PROFILES": str(file)},
     )  # fmt: skip
 
 

@@ -48,10 +48,10 @@ def test_pyiceberg_appends_are_never_doubled(server: LiveServer, cutter: Cutter)
         for number in range(APPENDS):
             cutter.cut(chance.choice(WAYS), matches=is_commit)
             table.append(pa.table({"id": [number], "city": ["x"]}, schema=ARROW))
-        found = table.refresh().scan().to_arrow()["id"].to_pylist()
+        ids = table.refresh().scan().to_arrow()["id"].to_pylist()
 
         assert cutter.pending == 0
-        assert sorted(found) == list(range(APPENDS))
+        assert sorted(ids) == list(range(APPENDS))
         assert len(table.snapshots()) == APPENDS
 
 
@@ -67,25 +67,25 @@ def test_spark_appends_are_never_doubled(server: LiveServer, cutter: Cutter) -> 
     try:
         spark.sql("CREATE NAMESPACE main.spark_repeats")
         spark.sql("CREATE TABLE main.spark_repeats.t (id BIGINT)")
-        told: dict[int, When] = {}
+        ways: dict[int, When] = {}
         failed: set[int] = set()
         for number in range(8):
-            told[number] = WAYS[number % len(WAYS)]
-            cutter.cut(told[number], matches=is_commit)
+            ways[number] = WAYS[number % len(WAYS)]
+            cutter.cut(ways[number], matches=is_commit)
             try:
                 spark.sql(f"INSERT INTO main.spark_repeats.t VALUES ({number})")
             except Exception:
                 failed.add(number)
         spark.sql("REFRESH TABLE main.spark_repeats.t")
-        found = sorted(row[0] for row in spark.sql("SELECT id FROM main.spark_repeats.t").collect())
+        ids = sorted(row[0] for row in spark.sql("SELECT id FROM main.spark_repeats.t").collect())
     finally:
         spark.stop()
 
     assert cutter.pending == 0
-    assert len(found) == len(set(found))
-    assert all(number in found for number, way in told.items() if way != "before")
-    assert all(number in found for number in told if number not in failed)
-    assert not {number for number in failed if told[number] in ("twice", "busy")}
+    assert len(ids) == len(set(ids))
+    assert all(number in ids for number, way in ways.items() if way != "before")
+    assert all(number in ids for number in ways if number not in failed)
+    assert not {number for number in failed if ways[number] in ("twice", "busy")}
     assert all(
         seen.key for seen in cutter.seen if is_commit(seen.method, seen.path) and not seen.path.endswith("/metrics")
     )

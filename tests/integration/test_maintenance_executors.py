@@ -114,15 +114,17 @@ def test_operations_return_to_the_queue_without_spark_workers(
         flags = ("--conf", "spark.driver.host=127.0.0.1", "--executor-wait", "3")
         with working(server, "--master", spark_cluster.master, *flags) as executor:
             done = executor.ended()
-    told = [operation_of(admin, each) for each in operations]
+    current_operations = [operation_of(admin, each) for each in operations]
     with working(server) as executor:
         executor.ended()
     for name in names:
         spark.sql(f"DROP TABLE {name}")
 
     assert set(done) == {"yielded"}
-    assert {each.state for each in told} == {"waiting"}
-    assert all("allocated no executor within 3 s" in (each.result or "") for each in told), told
+    assert {each.state for each in current_operations} == {"waiting"}
+    assert all("allocated no executor within 3 s" in (each.result or "") for each in current_operations), (
+        current_operations
+    )
     assert executor.errors.count("starts operation") == 0, "they wait five minutes before the next attempt"
 
 
@@ -140,11 +142,11 @@ def test_operations_run_over_spark_connect(
     kinds = [(small, each) for each in ("manifests", "compact", "statistics")] + [(deletes, "deletes")]
     events = tmp_path / "events"
     events.mkdir()
-    kept = {
+    spark_settings = {
         "spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri(), "spark.eventLog.compress": "false",
         "spark.sql.catalog.maintained.token": "set on each session",
     }  # fmt: skip
-    with connect_server(tmp_path, config=kept) as connect:
+    with connect_server(tmp_path, config=spark_settings) as connect:
         own = [f"{connect.pages}/{each}/" for each in ("environment", "connect", "SQL", "SQL/execution/?id=1")]
         with TokenWatch(own) as watch:
             operations = [admin.maintenance.run(name, operation=kind) for name, kind in kinds]
@@ -240,7 +242,7 @@ def test_server_executor_starts_on_demand_without_exposed_token(
         before = sum_of(own, "main.care.own")
         with TokenWatch() as watch:
             operation = admin.maintenance.run("main.care.own", operation="compact")
-            row = wait_for(lambda: (found := operation_of(admin, operation)).ended_at and found)
+            row = wait_for(lambda: (current := operation_of(admin, operation)).ended_at and current)
         children = psutil.Process(server.pid).children(recursive=True)
         executors = [each for each in children if "limnos.spark.maintenance.child" in command_line(each)]
         assert (row.state, row.result) == ("done", "6 files became 1")

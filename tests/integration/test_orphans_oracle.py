@@ -87,8 +87,10 @@ class RandomTable:
         self.name = f"main.quiet.t{seed}"
         self.refs = 0
         mode = self.random.choice(["merge-on-read", "copy-on-write"])
-        kept = self.random.randint(1, 5)
-        create_table(spark, self.name, f"'write.delete.mode'='{mode}', 'write.metadata.previous-versions-max'='{kept}'")
+        versions_max = self.random.randint(1, 5)
+        create_table(
+            spark, self.name, f"'write.delete.mode'='{mode}', 'write.metadata.previous-versions-max'='{versions_max}'"
+        )
         self.append()
 
     def append(self) -> None:
@@ -125,8 +127,8 @@ class RandomTable:
     def expire(self) -> None:
         """Expire a snapshot; its files remain."""
         table = load(self.server, self.name)
-        kept = {ref.snapshot_id for ref in table.metadata.refs.values()}
-        old = [each.snapshot_id for each in table.metadata.snapshots if each.snapshot_id not in kept]
+        referenced_ids = {ref.snapshot_id for ref in table.metadata.refs.values()}
+        old = [each.snapshot_id for each in table.metadata.snapshots if each.snapshot_id not in referenced_ids]
         if old:
             table.maintenance.expire_snapshots().by_id(self.random.choice(old)).commit()
 
@@ -177,9 +179,9 @@ def orphans_by_iceberg(spark: SparkSession, name: str, folder: Path) -> set[str]
 def orphans_by_server(server: LiveServer, folder: Path) -> set[str]:
     """Return the candidates of the server's search, by name, without checksum files, which Hadoop does not list."""
     with wire.node_over(server.data) as node:
-        found = searched(node, folder)
-    assert found.blocked is None
-    return {each.name for each in found.candidates if not each.name.endswith(".crc")}
+        table_search = searched(node, folder)
+    assert table_search.blocked is None
+    return {each.name for each in table_search.candidates if not each.name.endswith(".crc")}
 
 
 @pytest.mark.parametrize("seed", range(1, TABLES + 1))

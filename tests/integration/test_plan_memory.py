@@ -40,12 +40,12 @@ def path(server: LiveServer) -> str:
     place = metadata["location"]
     at = Path(place.removeprefix("file://")) / "metadata"
     at.mkdir(parents=True, exist_ok=True)
-    told = []
+    manifests = []
     for number in range(MANIFESTS):
         raw = manifest([entry(data_file(f"{place}/data/{number}-{each}.parquet")) for each in range(FILES)])
         (at / f"m{number}.avro").write_bytes(raw)
-        told.append({**listed(f"{place}/metadata/m{number}.avro", raw), "added_files_count": FILES})
-    (at / "snap-1.avro").write_bytes(manifest_list(told, version=2))
+        manifests.append({**listed(f"{place}/metadata/m{number}.avro", raw), "added_files_count": FILES})
+    (at / "snap-1.avro").write_bytes(manifest_list(manifests, version=2))
     snapshot = {
         "snapshot-id": 1, "sequence-number": 1, "timestamp-ms": int(metadata["last-updated-ms"]) + 1, "manifest-list": f"{place}/metadata/snap-1.avro",
         "summary": {"operation": "append"}, "schema-id": 0,
@@ -57,7 +57,7 @@ def path(server: LiveServer) -> str:
     return table_path("wide", "t")
 
 
-def _held(server: LiveServer) -> int:
+def _peak_memory(server: LiveServer) -> int:
     """Return the peak memory of the server's process, in bytes."""
     lines = Path(f"/proc/{server.pid}/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
@@ -68,18 +68,18 @@ def test_plan_of_ten_thousand_files_has_bounded_memory(server: LiveServer, path:
     memory stays bounded.
     """
     wire = Wire(server.uri, token=server.token, timeout_s=300)
-    before = _held(server)
+    before = _peak_memory(server)
 
     planned = plan(wire, path)
-    found = [
+    file_names = [
         name for task in tasks_of(planned) for name in files_of(wire.do("POST", f"{path}/tasks", {"plan-task": task}))
     ]
     long = plan(wire, path, filter=LONG)
     refused = [wire.ask("POST", f"{path}/tasks", {"plan-task": each}) for each in tasks_of(long)[:3]]
 
     assert len(tasks_of(planned)) == MANIFESTS * FILES // 2_000
-    assert len(found) == len(set(found)) == MANIFESTS * FILES
+    assert len(file_names) == len(set(file_names)) == MANIFESTS * FILES
     assert len(tasks_of(long)) == MANIFESTS
     assert [each.status for each in refused] == [406] * 3
-    assert _held(server) - before < HELD_BYTES_MAX
+    assert _peak_memory(server) - before < HELD_BYTES_MAX
     wire.close()

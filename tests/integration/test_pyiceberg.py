@@ -46,9 +46,9 @@ ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("city", 
 
 def connect(server: LiveServer, **properties: object) -> RestCatalog:
     """Return a catalog client for the server, by default of `main` with the admin's token."""
-    given: dict[str, object] = {"warehouse": "main", "token": server.token, **properties}
-    kept = {key: value for key, value in given.items() if value is not None}
-    catalog = load_catalog("limnos", **{"type": "rest", "uri": f"{server.uri}/iceberg", **kept})  # type: ignore[arg-type]
+    all_properties: dict[str, object] = {"warehouse": "main", "token": server.token, **properties}
+    present_properties = {key: value for key, value in all_properties.items() if value is not None}
+    catalog = load_catalog("limnos", **{"type": "rest", "uri": f"{server.uri}/iceberg", **present_properties})  # type: ignore[arg-type]
     assert isinstance(catalog, RestCatalog)
     return catalog
 
@@ -199,10 +199,10 @@ def test_dotted_name_is_not_a_path(catalog: RestCatalog, space: str) -> None:
 
 def test_created_table_is_loaded_by_name(catalog: RestCatalog, space: str) -> None:
     """A created table is loaded by its name, and a second create is refused."""
-    made = catalog.create_table((space, "t"), SCHEMA, properties={"owner-team": "rail"})
+    created = catalog.create_table((space, "t"), SCHEMA, properties={"owner-team": "rail"})
 
     loaded = catalog.load_table((space, "t"))
-    assert loaded.metadata == made.metadata
+    assert loaded.metadata == created.metadata
     assert loaded.properties["owner-team"] == "rail"
     assert loaded.schema().identifier_field_names() == {"id"}
     with pytest.raises(TableAlreadyExistsError):

@@ -36,12 +36,12 @@ def test_views_four_levels_deep_are_created_and_dropped(catalog: RestCatalog, na
     levels = ("views", name, "c", "d")
     for depth in range(1, 5):
         catalog.create_namespace_if_not_exists(levels[:depth])
-    made = catalog.create_view((*levels, name), SCHEMA, version(*levels))
+    created = catalog.create_view((*levels, name), SCHEMA, version(*levels))
     loaded = catalog.load_view((*levels, name))
 
     assert catalog.list_views(levels) == [(*levels, name)]
     assert catalog.list_tables(levels) == []
-    assert loaded.metadata == made.metadata
+    assert loaded.metadata == created.metadata
     assert loaded.schema().column_names == ["id", "city"]
     assert catalog.view_exists((*levels, name))
     with pytest.raises(ViewAlreadyExistsError):

@@ -21,9 +21,9 @@ def lines_with(data: Path, request_id: str) -> list[dict]:
     while time.monotonic() < until:
         texts = [file.read_text() for file in data.parent.glob("*.log")]
         lines = [json.loads(line) for text in texts for line in text.splitlines() if request_id in line]
-        found = [line for line in lines if "status" in line]
-        if found:
-            return found
+        request_lines = [line for line in lines if "status" in line]
+        if request_lines:
+            return request_lines
         time.sleep(0.02)
     return []
 
@@ -46,7 +46,7 @@ def test_each_request_has_one_log_line_with_the_reason(
     monkeypatch.setenv("LIMNOS__SERVER__LANE", str(lane).lower())
     with serving(tmp_path / "data") as server:
         served, good = ask(server, "GET", SPACES)
-        made, change = ask(server, "POST", SPACES, json={"namespace": ["n"]})
+        response, change = ask(server, "POST", SPACES, json={"namespace": ["n"]})
         missing, refused = ask(server, "GET", f"{SPACES}/none")
         denied, wrong = ask(server, "GET", SPACES, headers={"authorization": "Bearer lim_1_wrong"})
         foreign, misdirected = ask(server, "GET", SPACES, headers={"host": "evil.example.com"})
@@ -56,7 +56,7 @@ def test_each_request_has_one_log_line_with_the_reason(
     assert good["client"] == "127.0.0.1"
     assert 0 < good["duration_ms"] < 60_000
     assert "reason" not in good
-    assert (made.status_code, change["status"], change["operation"]) == (200, 200, "create-namespace")
+    assert (response.status_code, change["status"], change["operation"]) == (200, 200, "create-namespace")
     assert refused["reason"] == missing.json()["error"]["message"]
     assert (wrong["status"], wrong["user"]) == (denied.status_code, None) == (401, None)
     assert misdirected["reason"] == foreign.json()["error"]["message"]

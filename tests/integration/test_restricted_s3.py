@@ -61,12 +61,12 @@ class Reader:
         at = f"/iceberg/v1/lake.{catalog}/namespaces/shop/tables/{table}{path}"
         return self.http.request(method, at, json=body, headers={"X-Iceberg-Access-Delegation": by})
 
-    def planned(self, **asked: object) -> Json:
+    def planned(self, **arguments: object) -> Json:
         """Return a scan plan."""
-        answer = self.ask("POST", "/plan", asked)
+        answer = self.ask("POST", "/plan", arguments)
         assert answer.status_code == 200, answer.text
-        found: Json = answer.json()
-        return found
+        scan_plan: Json = answer.json()
+        return scan_plan
 
     def outcome(self, plan: Json, verb: str, key: str, **more: object) -> Any:  # noqa: ANN401 - boto3 has no types
         """Return the store's result for a plan's credentials: an error code, or the content."""
@@ -87,8 +87,8 @@ class Reader:
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
     """The object store."""
-    with authorized() as found:
-        yield found
+    with authorized() as object_store:
+        yield object_store
 
 
 @pytest.fixture(scope="module")
@@ -137,24 +137,24 @@ def server(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture(scope="module")
 def ana(server: LiveServer, store: ObjectStoreServer) -> Iterator[Reader]:
     """Ana."""
-    made = Reader(server, store, "ana")
-    yield made
-    made.http.close()
+    reader = Reader(server, store, "ana")
+    yield reader
+    reader.http.close()
 
 
 @pytest.fixture(scope="module")
 def bob(server: LiveServer, store: ObjectStoreServer) -> Iterator[Reader]:
     """Bob."""
-    made = Reader(server, store, "bob")
-    yield made
-    made.http.close()
+    reader = Reader(server, store, "bob")
+    yield reader
+    reader.http.close()
 
 
 def _own(store: ObjectStoreServer, catalog: str = "ice") -> list[str]:
     """Return the names of all files of the table: metadata, manifest lists, a manifest, data."""
-    found = [name for name in store.names(f"{catalog}/") if "restricted-reads" not in name]
-    assert len(found) >= 5
-    return found
+    own_names = [name for name in store.names(f"{catalog}/") if "restricted-reads" not in name]
+    assert len(own_names) >= 5
+    return own_names
 
 
 def _files(plan: Json) -> list[str]:

@@ -79,8 +79,8 @@ class Shop:
         """Send a request as the admin."""
         answer = self.http.request(method, path, json=body)
         assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        response_body: dict[str, Any] = answer.json()
+        return response_body
 
     def restrict(self, filter_: Filter | None, masks: dict[str, str], *, table: str = "cards") -> None:
         """Set the table's restriction."""
@@ -96,10 +96,10 @@ class Shop:
 
     def seen(self, row_filter: Cell = AlwaysTrue(), **more: Cell) -> list[Row]:  # noqa: B008 - the library's own default
         """Return the rows that bob reads."""
-        found: list[Row] = patient(
+        rows: list[Row] = patient(
             lambda: self.table_of_bob().scan(row_filter=row_filter, **more).to_arrow()
         ).to_pylist()
-        return found
+        return rows
 
 
 def patient(ask: Callable[[], pa.Table]) -> pa.Table:
@@ -118,9 +118,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LIMNOS__SERVER__REQUEST_TIMEOUT_S", "300")
         with serving(tmp_path_factory.mktemp("shop") / "data") as server:
-            made = Shop(server)
-            yield made
-            made.http.close()
+            restricted_shop = Shop(server)
+            yield restricted_shop
+            restricted_shop.http.close()
 
 
 def test_random_restrictions_return_the_rows_of_the_model(shop: Shop) -> None:
@@ -136,7 +136,7 @@ def test_random_restrictions_return_the_rows_of_the_model(shop: Shop) -> None:
         shop.restrict(filter_, masks)
         expected = shown_of(shop.rows, filter_, masks)
         least = dice.randrange(130)
-        asked, fits = dice.choice(
+        row_filter, fits = dice.choice(
             (
                 (AlwaysTrue(), lambda _: True),
                 (GreaterThan("id", least), lambda row, least=least: row["id"] is not None and row["id"] > least),
@@ -153,7 +153,7 @@ def test_random_restrictions_return_the_rows_of_the_model(shop: Shop) -> None:
             )
         )
 
-        same(shop.seen(asked), [row for row in expected if fits(row)])
+        same(shop.seen(row_filter), [row for row in expected if fits(row)])
 
 
 def test_restrictions_respect_deletes_evolution_and_snapshots(shop: Shop) -> None:

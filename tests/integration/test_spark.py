@@ -227,10 +227,10 @@ def test_table_properties_are_shown_until_unset(spark: SparkSession, space: str)
     spark.sql(f"ALTER TABLE {space}.t SET TBLPROPERTIES ('k2'='2')")
     spark.sql(f"ALTER TABLE {space}.t UNSET TBLPROPERTIES ('k')")
 
-    found = {row[0]: row[1] for row in rows(spark, f"SHOW TBLPROPERTIES {space}.t")}
+    properties = {row[0]: row[1] for row in rows(spark, f"SHOW TBLPROPERTIES {space}.t")}
     described = {row[0]: row[1] for row in rows(spark, f"DESCRIBE TABLE EXTENDED {space}.t")}
-    assert found["k2"] == "2"
-    assert "k" not in found
+    assert properties["k2"] == "2"
+    assert "k" not in properties
     assert described["Comment"] == "things"
 
 
@@ -293,9 +293,9 @@ def test_refusals_after_a_head_request_name_the_reason(
             dan.sql(statement).collect()
         refused[statement.partition(" ")[0]] = str(error.value)
 
-    for told in refused.values():
-        assert "USE_CATALOG" in told
-        assert "Forbidden: Forbidden" not in told
+    for message in refused.values():
+        assert "USE_CATALOG" in message
+        assert "Forbidden: Forbidden" not in message
     assert rows(spark, f"SELECT count(*) FROM {space}.t") == [(1,)]
 
 

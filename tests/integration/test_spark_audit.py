@@ -23,10 +23,10 @@ pytestmark = [
 
 def written(client: Client, task: int) -> str:
     """Wait until a task is done; returns its result."""
-    while (found := client.tasks.load(task)).state == "waiting":
+    while (current_task := client.tasks.load(task)).state == "waiting":
         pass
-    assert found.state == "done", found
-    return str(found.result)
+    assert current_task.state == "done", current_task
+    return str(current_task.result)
 
 
 def test_spark_reads_the_audit(spark: SparkSession, tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_spark_reads_the_audit(spark: SparkSession, tmp_path: Path) -> None:
         client.audit.read(limit=1)
         with closing(sqlite3.connect(data / "limnos.db", timeout=30)) as connection, connection:
             connection.execute(f"UPDATE audit SET at = at - {DAY_MS}")
-        told = client.audit.read(server=True, after=0, limit=1000).lines
+        audit_lines = client.audit.read(server=True, after=0, limit=1000).lines
         place = f"file://{data}/warehouse/audit"
 
         result = written(client, client.audit.export(location=place))
@@ -47,7 +47,7 @@ def test_spark_reads_the_audit(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.read.parquet(f"{place}").where("day < current_date()").collect()
     own = {
         (line.id, line.user, line.change, line.object.path)
-        for line in told
+        for line in audit_lines
         if line.object and line.at[:10] == str(rows[0].day)
     }
     assert "in 1 files" in result

@@ -42,7 +42,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield running
 
 
-def given(lake: LiveServer) -> float:
+def count_issued_tokens(lake: LiveServer) -> float:
     """Return the number of tokens that the server has issued."""
     lines = httpx2.get(f"{lake.uri}/metrics", trust_env=False).text.splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(GIVEN))
@@ -52,12 +52,12 @@ def use(spark: SparkSession, lake: LiveServer, *, name: str, credential: str) ->
     """Return a session of the running Spark with the server as a catalog, configured as by a user."""
     mine = spark.newSession()
     prefix = f"spark.sql.catalog.{name}"
-    told = {
+    options = {
         "type": "rest", "uri": f"{lake.uri}/iceberg", "warehouse": "main", "credential": credential,
         "oauth2-server-uri": f"{lake.uri}/iceberg/v1/oauth/tokens", "rest.auth.type": "oauth2", "cache-enabled": "false",
     }  # fmt: skip
     mine.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
-    for key, value in told.items():
+    for key, value in options.items():
         mine.conf.set(f"{prefix}.{key}", value)
     return mine
 
@@ -72,8 +72,8 @@ def test_spark_renews_its_expired_token(spark: SparkSession, lake: LiveServer) -
     mine.sql("CREATE NAMESPACE etl_lake.sea")
     mine.sql("CREATE TABLE etl_lake.sea.t AS SELECT 1 AS id")
 
-    began, first = time.monotonic(), given(lake)
-    while given(lake) == first or time.monotonic() - began < LIFE_S:
+    began, first = time.monotonic(), count_issued_tokens(lake)
+    while count_issued_tokens(lake) == first or time.monotonic() - began < LIFE_S:
         assert time.monotonic() - began < PATIENCE_S, "Spark never requested the next token"
         time.sleep(0.2)
     mine.sql("INSERT INTO etl_lake.sea.t VALUES (2)")

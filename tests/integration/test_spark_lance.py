@@ -33,8 +33,8 @@ def test_lance_guide_examples_run_and_need_a_grant(spark: SparkSession, server: 
     names: dict[str, Any] = {"uri": server.uri, "token": server.token}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(block, str(PAGE), "exec"), names)
-    shown = SHORT.read_text(encoding="utf-8").partition("\n## Spark\n")[2].partition("\n## ")[0]
-    (block,) = re.findall(r"```python\n(.*?)```", shown, re.DOTALL)
+    section = SHORT.read_text(encoding="utf-8").partition("\n## Spark\n")[2].partition("\n## ")[0]
+    (block,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     exec(compile(block, str(SHORT), "exec"), {"uri": server.uri, "token": server.token})
     spark, docs = names["spark"], names["docs"]
     assert [tuple(row) for row in names["joined"]] == [("seven", "t7")]

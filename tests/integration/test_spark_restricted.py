@@ -23,11 +23,11 @@ from tests.formats.restricting.model import (
     Cell,
     Filter,
     Row,
+    convert_cell,
     holds,
     random_filter,
     same,
     shown_of,
-    told,
 )
 from tests.integration.live import serving
 from tests.integration.test_restricted_scans import SCHEMA, SPEC, Shop
@@ -56,8 +56,8 @@ class Spark(NamedTuple):
 
     def seen(self, query: str) -> list[Row]:
         """Return the rows that bob reads."""
-        found: list[Row] = self.bob.sql(query).toArrow().to_pylist()
-        return [{column: _in_utc(value) for column, value in row.items()} for row in found]
+        local_rows: list[Row] = self.bob.sql(query).toArrow().to_pylist()
+        return [{column: _in_utc(value) for column, value in row.items()} for row in local_rows]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def sql_of(filter_: Filter) -> str:
 
 
 def _literal(column: str, written: Cell) -> str:
-    value = told(column, written)
+    value = convert_cell(column, written)
     if isinstance(value, datetime):
         return f"timestamp '{value.isoformat()}'"
     if isinstance(value, date):
@@ -123,9 +123,9 @@ def test_random_restrictions_return_the_rows_of_the_model(spark: Spark) -> None:
         filter_ = None if dice.random() < 0.1 else random_filter(dice, spark.rows)
         masks = {column: dice.choice(FITTING[column]) for column in dice.sample(tuple(FIXED), dice.randrange(1, 4))}
         spark.shop.restrict(filter_, masks, table=name)
-        asked = random_filter(dice, spark.rows)
-        query = f"SELECT * FROM main.shop.{name} WHERE {sql_of(asked)}"
-        expected = [row for row in shown_of(spark.rows, filter_, masks) if holds(asked, row) is True]
+        query_filter = random_filter(dice, spark.rows)
+        query = f"SELECT * FROM main.shop.{name} WHERE {sql_of(query_filter)}"
+        expected = [row for row in shown_of(spark.rows, filter_, masks) if holds(query_filter, row) is True]
 
         same(spark.seen(query), expected)
         read += len(expected)

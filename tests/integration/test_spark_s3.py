@@ -55,32 +55,32 @@ class Shell:
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self.process, self.log = process, log
 
-    def ask(self, statement: str, *, user: int = ADMIN, held: str = "") -> dict[str, object]:
-        """Return the result of a statement, or its error. `held` names a DataFrame that is evaluated again on the table
-        as it was first loaded.
+    def ask(self, statement: str, *, user: int = ADMIN, dataframe: str = "") -> dict[str, object]:
+        """Return the result of a statement, or its error. `dataframe` names a DataFrame that is evaluated again on
+        the table as it was first loaded.
         """
         asks: IO[str] | None = self.process.stdin
         assert asks is not None
-        asks.write(json.dumps([user, statement, held]) + "\n")
+        asks.write(json.dumps([user, statement, dataframe]) + "\n")
         asks.flush()
         for line in self.process.stdout or ():
             if line.startswith("told "):
-                told: dict[str, object] = json.loads(line.removeprefix("told "))
-                return told
+                response: dict[str, object] = json.loads(line.removeprefix("told "))
+                return response
         raise AssertionError(self.log.read_text()[-3000:])
 
-    def rows(self, statement: str, *, user: int = ADMIN, held: str = "") -> object:
+    def rows(self, statement: str, *, user: int = ADMIN, dataframe: str = "") -> object:
         """Return the rows of a statement, which must succeed."""
-        told = self.ask(statement, user=user, held=held)
-        assert "rows" in told, (statement, told)
-        return told["rows"]
+        response = self.ask(statement, user=user, dataframe=dataframe)
+        assert "rows" in response, (statement, response)
+        return response["rows"]
 
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
     """The object store."""
-    with authorized() as found:
-        yield found
+    with authorized() as object_store:
+        yield object_store
 
 
 @pytest.fixture(scope="module")
@@ -202,11 +202,11 @@ def test_spark_renews_credentials(shell: Shell, store: ObjectStoreServer, server
         shell.rows("CREATE TABLE vended.renewed.t (id BIGINT) USING iceberg")
         shell.rows("INSERT INTO vended.renewed.t VALUES (1), (2)")
         asks = "SELECT id FROM vended.renewed.t WHERE id > 1"
-        assert shell.rows(asks, held="loaded once") == [[2]]
+        assert shell.rows(asks, dataframe="loaded once") == [[2]]
         before, sessions = renewed(server), len(store.sessions())
         time.sleep(LIFE_S + 1)
 
-        assert shell.rows(asks, held="loaded once") == [[2]]
+        assert shell.rows(asks, dataframe="loaded once") == [[2]]
         assert renewed(server) > before
         assert len(store.sessions()) > sessions
     finally:

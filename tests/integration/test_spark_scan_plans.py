@@ -75,12 +75,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
 
 
 def _rows(dice: random.Random, first: int) -> str:
-    made = ", ".join(
+    row_values = ", ".join(
         f"({first + each}, {_or_null(dice, repr_of(dice.choice(CITIES)))}, {_or_null(dice, f'{dice.randint(-500, 500)}.25')},"
         f" {_or_null(dice, f'DATE {_day(dice)}')}, array('a', {_or_null(dice, repr_of(str(each)))}))"
         for each in range(40)
     )
-    return f"VALUES {made}"
+    return f"VALUES {row_values}"
 
 
 def repr_of(text: str) -> str:
@@ -125,7 +125,7 @@ def test_server_planning_returns_the_rows_of_spark_planning(lake: Lake) -> None:
     versions = [row[0] for row in lake.own.sql("SELECT snapshot_id FROM main.plan.cards.snapshots").collect()]
 
     before = lake.plans()
-    found = 0
+    row_count = 0
     for number in range(COUNT):
         version = f" VERSION AS OF {lake.dice.choice(versions)}" if number % 4 == 3 else ""
         columns = "*" if version or number % 3 else "tags, id"
@@ -133,9 +133,9 @@ def test_server_planning_returns_the_rows_of_spark_planning(lake: Lake) -> None:
         text = f"SELECT {columns} FROM main.plan.cards{version} WHERE {condition}"
         rows = _seen(lake.planned, text)
         assert rows == _seen(lake.own, text), text
-        found += len(rows)
+        row_count += len(rows)
 
-    assert found > COUNT
+    assert row_count > COUNT
     assert lake.plans() - before >= COUNT // 2  # Spark does not start a scan whose filter is always false
 
 

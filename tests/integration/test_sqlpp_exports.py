@@ -42,8 +42,8 @@ insert into Sales (select value {"id": i, "city": ["Rome", "Oslo", "Bern"][i % 3
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
     """An object store."""
-    with authorized() as found:
-        yield found
+    with authorized() as object_store:
+        yield object_store
 
 
 @pytest.fixture(scope="module")
@@ -145,12 +145,12 @@ def test_partitioned_export_is_ordered_within_directories(server: LiveServer) ->
     assert status == 200, answer
 
     assert {"Path expression produced a value of type 'null'" in each["msg"] for each in answer["warnings"]} == {True}
-    found = {
+    partition_rows = {
         path.parent.name: [json.loads(line)["id"] for line in gzip.decompress(path.read_bytes()).splitlines()]
         for path in (_out(server) / "parts").rglob("part-*")
     }
-    assert set(found) == {"city=Rome", "city=Oslo", "city=Bern"}
-    assert found["city=Oslo"] == [i for i in range(2989, 0, -1) if i % 3 == 1]
+    assert set(partition_rows) == {"city=Rome", "city=Oslo", "city=Bern"}
+    assert partition_rows["city=Oslo"] == [i for i in range(2989, 0, -1) if i % 3 == 1]
 
 
 def test_restricted_user_is_refused_to_export(server: LiveServer) -> None:

@@ -74,6 +74,6 @@ def test_sums_equal_the_arrow_sums_of_pyiceberg(server: LiveServer) -> None:
     table.append(rows)
 
     scan = table.scan().to_arrow()
-    (found,) = sqlpp(server, f"SELECT sum(t.n) AS n, sum(t.f) AS f FROM {SPACE}.by_pyiceberg t")
+    (sums,) = sqlpp(server, f"SELECT sum(t.n) AS n, sum(t.f) AS f FROM {SPACE}.by_pyiceberg t")
 
-    assert found == {"n": pc.sum(scan["n"]).as_py(), "f": pc.sum(scan["f"]).as_py()}
+    assert sums == {"n": pc.sum(scan["n"]).as_py(), "f": pc.sum(scan["f"]).as_py()}

@@ -56,9 +56,9 @@ class Lake:
                 plain, server_hostname="localhost"
             ) as secured,
         ):
-            found = secured.getpeercert(binary_form=True)
-            assert found is not None
-            return x509.load_der_x509_certificate(found).serial_number
+            certificate = secured.getpeercert(binary_form=True)
+            assert certificate is not None
+            return x509.load_der_x509_certificate(certificate).serial_number
 
     def wait_shown(self, serial: int, *, times: int = 1) -> None:
         """Wait until the given number of consecutive connections have a certificate: each worker has its own."""
@@ -71,9 +71,9 @@ class Lake:
 @pytest.fixture(scope="module", params=[(), ("--workers", "2")], ids=["one process", "two workers"])
 def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     """A server that speaks TLS."""
-    made = Lake(tmp_path_factory.mktemp("tls"), *request.param)
-    with serving(made.data, *made.flags) as made.server:
-        yield made
+    tls_lake = Lake(tmp_path_factory.mktemp("tls"), *request.param)
+    with serving(tls_lake.data, *tls_lake.flags) as tls_lake.server:
+        yield tls_lake
 
 
 def test_client_trusts_only_the_configured_ca_file(lake: Lake) -> None:
@@ -97,20 +97,20 @@ def test_pyiceberg_and_requests_trust_the_configured_ca(lake: Lake, monkeypatch:
         monkeypatch.delenv(name, raising=False)
     with Client(lake.server.uri, token=lake.server.token, ca_file=lake.authority.file) as client:
         catalog = load_catalog("main", **client.iceberg_properties("main"))
-    told = requests.get(f"{lake.server.uri}/health/ready", verify=str(lake.authority.file), timeout=10)
+    response = requests.get(f"{lake.server.uri}/health/ready", verify=str(lake.authority.file), timeout=10)
 
     assert catalog.list_namespaces() == []
-    assert told.status_code == 200
+    assert response.status_code == 200
 
 
 def test_curl_trusts_the_given_cacert(lake: Lake) -> None:
     """With `--cacert`, curl trusts the given authority."""
-    told = subprocess.run(
+    process = subprocess.run(
         [shutil.which("curl") or "curl", "-sS", "--cacert", str(lake.authority.file), f"{lake.server.uri}/metrics"],
         capture_output=True, text=True, timeout=30, check=True,
     )  # fmt: skip
 
-    assert "limnos_tls_certificate_ends_seconds" in told.stdout
+    assert "limnos_tls_certificate_ends_seconds" in process.stdout
 
 
 def test_body_longer_than_a_tls_record_is_complete(lake: Lake) -> None:
@@ -119,10 +119,10 @@ def test_body_longer_than_a_tls_record_is_complete(lake: Lake) -> None:
         session.headers["Authorization"] = f"Bearer {lake.server.token}"
         url, believed = f"{lake.server.uri}/iceberg/v1/lake.main/namespaces", str(lake.authority.file)
         session.post(url, json={"namespace": ["long"], "properties": {"long": "x" * LONG}}, verify=believed, timeout=30)
-        told = session.get(f"{url}/long", verify=believed, timeout=30).json()
+        namespace = session.get(f"{url}/long", verify=believed, timeout=30).json()
         session.delete(f"{url}/long", verify=believed, timeout=30)
 
-    assert told["properties"]["long"] == "x" * LONG
+    assert namespace["properties"]["long"] == "x" * LONG
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
@@ -153,15 +153,15 @@ def test_certificate_is_replaced_under_load(lake: Lake) -> None:
         session.headers["Authorization"] = f"Bearer {lake.server.token}"
         while not over.is_set():
             try:
-                told = session.get(
+                response = session.get(
                     f"{lake.server.uri}/api/limnos/v1/whoami", verify=str(lake.authority.file), timeout=PATIENCE_S,
                     headers={"Connection": "close"} if number % 2 else {},
                 )  # fmt: skip
             except requests.RequestException as error:
                 failed.append(repr(error))
                 return
-            if told.status_code != 200:
-                failed.append(told.text)
+            if response.status_code != 200:
+                failed.append(response.text)
             counts[number] += 1
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(CALLERS)]

@@ -77,52 +77,52 @@ def make(faces: Faces, table: str, model: TableModel, *, over_gravitino: bool) -
 
 def append(faces: Faces, table: str, model: TableModel) -> None:
     """Add a row by PyIceberg."""
-    there = faces.catalog.load_table((faces.space, table))
-    there.append(pa.Table.from_pylist([model.write()], schema=there.schema().as_arrow()))
+    iceberg_table = faces.catalog.load_table((faces.space, table))
+    iceberg_table.append(pa.Table.from_pylist([model.write()], schema=iceberg_table.schema().as_arrow()))
 
 
 def alter_over_gravitino(faces: Faces, table: str, model: TableModel, *, dice: random.Random) -> None:
     """Send one to three alters in one request; one of four requests has an invalid alter, and changes nothing."""
-    wanted, alters = copy.deepcopy(model), list[Alter]()
+    expected_model, alters = copy.deepcopy(model), list[Alter]()
     for _ in range(dice.randint(1, 3)):
-        alters.append(drawn(wanted, dice, over_gravitino=True))
-        wanted.apply(alters[-1])
-    wanted.settle(model.last_id)
+        alters.append(drawn(expected_model, dice, over_gravitino=True))
+        expected_model.apply(alters[-1])
+    expected_model.settle(model.last_id)
     spoilt = dice.random() < 0.25
     if spoilt:
-        alters.append(wrong(wanted, dice))
+        alters.append(wrong(expected_model, dice))
         with pytest.raises(AlterRefused):
-            wanted.apply(alters[-1])
+            expected_model.apply(alters[-1])
     body = {"updates": [for_gravitino(each) for each in alters]}
     answer = faces.wire.do("PUT", faces.gravitino(table), body, fine=(400,))
     assert answer.status == (400 if spoilt else 200), f"{alters}: {answer}"
     if not spoilt:
-        model.__dict__.update(wanted.__dict__)
+        model.__dict__.update(expected_model.__dict__)
 
 
 def alter_over_iceberg(faces: Faces, table: str, model: TableModel, *, dice: random.Random) -> None:
     """Commit one alter by PyIceberg."""
     alter = drawn(model, dice, over_gravitino=False)
-    there = faces.catalog.load_table((faces.space, table))
+    iceberg_table = faces.catalog.load_table((faces.space, table))
     if alter.does in ("property", "forget", "about"):
-        with there.transaction() as change:
+        with iceberg_table.transaction() as change:
             name = "".join(alter.path) or "comment"
             if alter.does != "forget":
                 change.set_properties({name: alter.word})
             elif name in model.properties:  # PyIceberg cannot remove a missing property
                 change.remove_properties(name)
     else:
-        with there.update_schema() as update:
+        with iceberg_table.update_schema() as update:
             for_pyiceberg(alter, update)
     model.apply(alter)
 
 
 def faces_agree(faces: Faces, table: str, model: TableModel) -> None:
     """Check that both protocols return the model's columns, ids, comments and properties."""
-    told = cast("Json", faces.wire.do("GET", faces.gravitino(table)).body["table"])
+    gravitino_table = cast("Json", faces.wire.do("GET", faces.gravitino(table)).body["table"])
     columns = [
         {key: value for key, value in each.items() if key != "autoIncrement"}
-        for each in cast("list[Json]", told["columns"])
+        for each in cast("list[Json]", gravitino_table["columns"])
     ]
     assert columns == [column.gravitino() for column in model.columns]
     metadata = cast("Json", faces.wire.do("GET", faces.iceberg(table)).body["metadata"])
@@ -130,14 +130,14 @@ def faces_agree(faces: Faces, table: str, model: TableModel) -> None:
     assert schemas[metadata["current-schema-id"]]["fields"] == [column.iceberg() for column in model.columns]
     assert metadata["last-column-id"] == model.last_id
     for properties, comment in (
-        (cast("dict[str, str]", told["properties"]), told.get("comment")),
+        (cast("dict[str, str]", gravitino_table["properties"]), gravitino_table.get("comment")),
         (cast("dict[str, str]", metadata["properties"]), cast("Json", metadata["properties"]).get("comment")),
     ):
         assert {key: value for key, value in properties.items() if key in ("k0", "k1", "k2")} == model.properties
         assert comment == model.comment
 
 
-def told(faces: Faces, number: int) -> TableModel:
+def alter_table_randomly(faces: Faces, number: int) -> TableModel:
     """Create a table, alter it over both protocols with rows in between, and check it after each alter."""
     dice, model, table = random.Random(number), TableModel(), f"t{number}"
     make(faces, table, model, over_gravitino=number % 2 == 0)
@@ -156,10 +156,10 @@ def test_alters_over_both_protocols_agree_with_a_model(faces: Faces, number: int
     """After each alter both protocols return the model's columns with their ids; PyIceberg reads every row under the
     current names.
     """
-    model = told(faces, number)
+    model = alter_table_randomly(faces, number)
 
-    found = faces.catalog.load_table((faces.space, f"t{number}")).scan().to_arrow().to_pylist(maps_as_pydicts="strict")
-    assert sorted(found, key=lambda row: str(row["n"])) == model.read()
+    rows = faces.catalog.load_table((faces.space, f"t{number}")).scan().to_arrow().to_pylist(maps_as_pydicts="strict")
+    assert sorted(rows, key=lambda row: str(row["n"])) == model.read()
 
 
 def test_concurrent_alters_over_both_protocols_lose_no_column(faces: Faces, server: LiveServer) -> None:

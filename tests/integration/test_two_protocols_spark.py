@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 
 from tests.integration.live import LiveServer
 from tests.integration.test_pyiceberg import connect
-from tests.integration.test_two_protocols import SCHEMAS, STORIES, Faces, told
+from tests.integration.test_two_protocols import SCHEMAS, STORIES, Faces, alter_table_randomly
 from tests.nodes.wire import Wire
 
 pytestmark = [
@@ -35,7 +35,7 @@ def faces(server: LiveServer) -> Iterator[Faces]:
 def test_spark_reads_columns_altered_over_both_protocols(faces: Faces, spark: SparkSession) -> None:
     """Spark returns the model's columns in their order, and every row under the current names."""
     for number in range(1000, 1000 + SPARK_STORIES):
-        model = told(faces, number)
+        model = alter_table_randomly(faces, number)
 
         frame = spark.sql(f"SELECT * FROM main.spark_faces.t{number} ORDER BY n")
         assert frame.columns == [column.name for column in model.columns]

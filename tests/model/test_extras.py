@@ -31,10 +31,10 @@ def test_hint_for_installed_wheel_names_package_extras(tmp_path: Path, monkeypat
 
 def test_hint_for_checkout_names_make_setup() -> None:
     """For a checkout the hint names its path and `make setup`, which installs everything."""
-    told = f"in the checkout {ROOT} run: pip install -e '.[s3]' (or 'make setup', which installs everything)"
+    expected = f"in the checkout {ROOT} run: pip install -e '.[s3]' (or 'make setup', which installs everything)"
 
     assert checkout_of(ROOT / "src" / "limnos" / "model" / "extras.py") == ROOT
-    assert install_hint("s3") == told
+    assert install_hint("s3") == expected
 
 
 def test_every_library_belongs_to_its_stated_extra() -> None:
@@ -72,7 +72,7 @@ def test_no_other_module_has_its_own_install_hint() -> None:
     files = [file for file in (ROOT / "src" / "limnos").rglob("*.py") if file != own]
     worded = re.compile(r"install (?:-e )?'(?:limnos|\.)\[")
 
-    found = [file.name for file in files if worded.search(file.read_text(encoding="utf-8"))]
+    other_modules = [file.name for file in files if worded.search(file.read_text(encoding="utf-8"))]
 
     assert len(files) > 500
-    assert found == []
+    assert other_modules == []

@@ -13,15 +13,15 @@ from limnos.model.frames import BrokenFrame, frame_at, frame_message
 def test_framed_messages_are_decoded_in_order(messages: list[bytes]) -> None:
     """Framed messages are decoded one after the other, and none before its frame is complete."""
     data = b"".join(frame_message(each) for each in messages)
-    at, found = 0, []
+    at, decoded_messages = 0, []
     while at < len(data):
         frame = frame_at(data, at)
         assert frame is not None
         assert frame_at(data[: frame[1] - 1], at) is None
-        found.append(data[frame[0] : frame[1]])
+        decoded_messages.append(data[frame[0] : frame[1]])
         at = frame[1]
 
-    assert found == messages
+    assert decoded_messages == messages
     assert frame_at(data, len(data)) is None
 
 

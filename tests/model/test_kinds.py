@@ -44,11 +44,11 @@ def test_no_code_compares_kinds_by_number() -> None:
     does not state.
     """
     ranges = re.compile(r"[<>]=?\s*Kind\.|Kind\.\w+\s*[<>]=?\s|\bkind (?:[<>]=? ?[:\d]|BETWEEN)")
-    found = [
+    comparisons = [
         f"{path.name}: {line.strip()}"
         for path in Path(limnos.__file__).parent.rglob("*.py")
         for line in path.read_text().splitlines()
         if ranges.search(line)
     ]
 
-    assert found == []
+    assert comparisons == []

@@ -42,10 +42,10 @@ def test_privilege_names_are_case_insensitive(privilege: Privilege) -> None:
 )
 def test_deprecated_aliases_are_understood(text: str, meant: Privilege) -> None:
     """Names of older clients mean the current privileges, and are never returned."""
-    found = parse_privilege(text)
+    privilege = parse_privilege(text)
 
-    assert found is meant
-    assert found.word != text.lower()
+    assert privilege is meant
+    assert privilege.word != text.lower()
 
 
 def test_error_for_unknown_privilege_lists_valid_ones() -> None:

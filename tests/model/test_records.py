@@ -178,11 +178,11 @@ def test_a_catalog_type_of_a_newer_version_survives() -> None:
     newer = other_version(("version", 1, 11), ("type", 5, 13))
     stored = newer(version={"major_version": 1, "minor_version": 1}, type=42).SerializeToString()
     read = records.CatalogRecord.read(stored)
-    kept = newer.FromString(records.encode(replace(read, comment="changed")))
+    rewritten_record = newer.FromString(records.encode(replace(read, comment="changed")))
     changed = records.CatalogRecord.read(records.encode(replace(read, type="ML")))
 
     assert read.type == "UNKNOWN_42"
-    assert kept.type == 42  # type: ignore[attr-defined]
+    assert rewritten_record.type == 42  # type: ignore[attr-defined]
     assert changed.type == "ML"
 
 
@@ -233,9 +233,9 @@ def test_representation_omits_unknown_fields() -> None:
     """The text representation of a record does not show unknown fields."""
     newer = other_version(("version", 1, 11), ("color", 99, 9))
     stored = newer(version={"major_version": 1}, color="green").SerializeToString()
-    shown = repr(records.RoleRecord.read(stored))
+    representation = repr(records.RoleRecord.read(stored))
 
-    assert shown == "RoleRecord(properties={})"
+    assert representation == "RoleRecord(properties={})"
 
 
 def test_every_defined_field_is_read() -> None:

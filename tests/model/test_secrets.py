@@ -15,10 +15,10 @@ def test_secret_is_masked_in_every_format() -> None:
     """In every format, alone or inside other values, a secret is shown as `***`. Only `reveal` returns it."""
     secret = Secret("hunter2")
 
-    shown = [repr(secret), str(secret), f"{secret}", f"{secret!r:>9}", f"{secret:x}", repr([secret])]
-    shown.append(json.dumps(secret, default=str))
+    texts = [repr(secret), str(secret), f"{secret}", f"{secret!r:>9}", f"{secret:x}", repr([secret])]
+    texts.append(json.dumps(secret, default=str))
 
-    assert [text for text in shown if "hunter2" in text or "***" not in text] == []
+    assert [text for text in texts if "hunter2" in text or "***" not in text] == []
     assert secret.reveal() == "hunter2"
 
 

@@ -33,12 +33,12 @@ def name_of(*parts: str) -> DataverseName:
 )
 def test_name_equals_its_parsed_canonical_form(parts: tuple[str, ...], form: str) -> None:
     """A name made of parts equals the name read from the canonical form."""
-    made, read = DataverseName.create(list(parts)), DataverseName.from_canonical_form(form)
+    created, read = DataverseName.create(list(parts)), DataverseName.from_canonical_form(form)
 
-    assert made == read
-    assert hash(made) == hash(read)
-    assert (made.canonical_form, read.parts) == (form, parts)
-    assert made.is_multi_part == (len(parts) > 1)
+    assert created == read
+    assert hash(created) == hash(read)
+    assert (created.canonical_form, read.parts) == (form, parts)
+    assert created.is_multi_part == (len(parts) > 1)
 
 
 @pytest.mark.parametrize("parts,printed", [(("a.b", "c.d"), "a@.b.c@d"), (("a@.b", "c@d"), "a@@@.b.c@@@@d")])
@@ -153,7 +153,7 @@ def test_comparing_name_with_string_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "parts,shown",
+    "parts,expected",
     [
         (("sales", "east"), "sales.east"),
         (("a.b", "c.d"), "`a.b`.`c.d`"),
@@ -164,9 +164,9 @@ def test_comparing_name_with_string_is_an_error() -> None:
         (("a`b",), r"`a\`b`"),
     ],
 )
-def test_display_backquotes_parts_where_needed(parts: tuple[str, ...], shown: str) -> None:
+def test_display_backquotes_parts_where_needed(parts: tuple[str, ...], expected: str) -> None:
     """Messages show the parts, with backquotes where necessary."""
-    assert str(name_of(*parts)) == shown
+    assert str(name_of(*parts)) == expected
 
 
 def test_names_are_case_sensitive() -> None:

@@ -97,7 +97,7 @@ def test_round_trip(name: tuple[str, ...]) -> None:
 @given(st.text())
 def test_any_text_can_be_shown_on_one_line(part: str) -> None:
     """A message can show a part that is not allowed: no part breaks the line or ends the quotes."""
-    shown = display.render_part(part)
+    rendered_part = display.render_part(part)
 
-    assert shown.splitlines() in ([shown], [])
-    assert not any("\ud800" <= character <= "\udfff" for character in shown)
+    assert rendered_part.splitlines() in ([rendered_part], [])
+    assert not any("\ud800" <= character <= "\udfff" for character in rendered_part)

@@ -50,9 +50,9 @@ def test_every_split_of_an_object_is_a_candidate() -> None:
 
 def test_every_split_of_a_column_is_a_candidate() -> None:
     """A column's full name has two boundaries, each at any dot."""
-    found = {(name.levels, name.name, name.column) for name in readings("main.a.b.c.d", COLUMN)}
+    splits = {(name.levels, name.name, name.column) for name in readings("main.a.b.c.d", COLUMN)}
 
-    assert found == {(("a",), "b", "c.d"), (("a",), "b.c", "d"), (("a.b",), "c", "d")}
+    assert splits == {(("a",), "b", "c.d"), (("a",), "b.c", "d"), (("a.b",), "c", "d")}
 
 
 def test_quoted_components_are_never_joined() -> None:

@@ -124,8 +124,8 @@ def tokens(world: NodesWorld) -> Iterator[ChangeTurn]:
     world.reader("eve", schema="tokens")
     load = ("GET", table_path("tokens", "t"))
     while True:
-        made = world.admin().do("POST", f"{OWN}/tokens", {"user": "eve", "name": "short-lived"}).body
-        text, path = str(made["token"]), f"{OWN}/tokens/{made['id']}"
+        created_token = world.admin().do("POST", f"{OWN}/tokens", {"user": "eve", "name": "short-lived"}).body
+        text, path = str(created_token["token"]), f"{OWN}/tokens/{created_token['id']}"
         yield ChangeTurn("make token", lambda admin: None, (FollowUpRequest(text, 200, *load),))
         yield ChangeTurn(
             "revoke token", lambda admin, path=path: admin.do("DELETE", path), (FollowUpRequest(text, 401, *load),)
@@ -243,16 +243,16 @@ def follow(
 
     Returns the number of requests, and the wrong decisions.
     """
-    asked, wrong = 0, []
+    request_count, wrong = 0, []
     for number, turn in zip(range(rounds), story(world), strict=False):
         here = number // 2 % 2
         turn.mutate(world.admin(here))
         for ask in turn.asks:
             answer = world.wire(1 - here, ask.who).ask(ask.method, ask.path, ask.body)
-            asked += 1
+            request_count += 1
             if answer.status != ask.status:
                 wrong.append(
                     f"round {number}: after '{turn.does}' on node {here}, {ask.method} {ask.path} by {ask.who} on node "
                     f"{1 - here} was answered {answer.status}, not {ask.status}: {answer.message}"
                 )
-    return asked, wrong
+    return request_count, wrong

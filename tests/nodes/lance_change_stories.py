@@ -32,8 +32,8 @@ def space(world: NodesWorld, *path: str) -> None:
 
 def declare(world: NodesWorld, *path: str, **properties: str) -> Path:
     """Create a table without data. Returns its location."""
-    made = world.admin().do("POST", f"{table(*path)}/declare", {"properties": properties}).body
-    return Path(str(made["location"]).removeprefix("file://"))
+    declaration = world.admin().do("POST", f"{table(*path)}/declare", {"properties": properties}).body
+    return Path(str(declaration["location"]).removeprefix("file://"))
 
 
 def reader(world: NodesWorld, name: str, *more: str) -> str:

@@ -49,10 +49,10 @@ async def write(locks: StatementLocks, token: int) -> str:
 
 async def _main(database: str) -> None:
     locks = open_locks(database)
-    held = await locks.acquire([WISH], 60)
-    print(held.token, flush=True)
+    lock = await locks.acquire([WISH], 60)
+    print(lock.token, flush=True)
     while await asyncio.to_thread(sys.stdin.readline):
-        print(await write(locks, held.token), flush=True)
+        print(await write(locks, lock.token), flush=True)
 
 
 if __name__ == "__main__":

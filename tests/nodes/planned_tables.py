@@ -28,8 +28,8 @@ def table_with_parts(admin: Wire, tag: str) -> str:
     path = table_path(tag, "t")
     metadata = cast("dict[str, str]", admin.do("GET", path).body["metadata"])
     place = metadata["location"]
-    told = [_manifest(place, number) for number in range(PARTS)]
-    at = _written(place, "metadata/snap-1.avro", manifest_list(told, version=2))
+    manifests = [_manifest(place, number) for number in range(PARTS)]
+    at = _written(place, "metadata/snap-1.avro", manifest_list(manifests, version=2))
     snapshot = {
         "snapshot-id": 1, "sequence-number": 1, "timestamp-ms": int(metadata["last-updated-ms"]) + 1, "manifest-list": at,
         "summary": {"operation": "append"}, "schema-id": 0,
@@ -45,8 +45,8 @@ def _manifest(place: str, number: int) -> dict[str, object]:
     rows = pa.array(range(number * 10, number * 10 + 10), pa.int64())
     pq.write_table(pa.table([rows], schema=pa.schema([_FIELD])), _local(at))
     raw = manifest([entry(data_file(at, file_size_in_bytes=_local(at).stat().st_size))])
-    made = listed(_written(place, f"metadata/m{number}.avro", raw), raw)
-    return {**made, "added_files_count": TOLD_FILES}
+    manifest_file = listed(_written(place, f"metadata/m{number}.avro", raw), raw)
+    return {**manifest_file, "added_files_count": TOLD_FILES}
 
 
 def _written(place: str, name: str, data: bytes) -> str:
@@ -60,12 +60,12 @@ def _local(location: str) -> Path:
     return Path(unquote(urlsplit(location).path))
 
 
-def plan(wire: Wire, path: str, **asked: object) -> WireAnswer:
+def plan(wire: Wire, path: str, **arguments: object) -> WireAnswer:
     """Request a scan plan, and poll until it is ready: worker processes start slowly on a busy machine."""
-    begun = answer = wire.do("POST", f"{path}/plan", asked)
+    submission = answer = wire.do("POST", f"{path}/plan", arguments)
     while answer.body["status"] == "submitted":
-        answer = wire.do("GET", f"{path}/plan/{begun.body['plan-id']}")
-    return WireAnswer(answer.status, {**answer.body, "plan-id": begun.body["plan-id"]}, answer.headers)
+        answer = wire.do("GET", f"{path}/plan/{submission.body['plan-id']}")
+    return WireAnswer(answer.status, {**answer.body, "plan-id": submission.body["plan-id"]}, answer.headers)
 
 
 def tasks_of(answer: WireAnswer) -> list[str]:

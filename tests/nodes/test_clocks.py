@@ -88,16 +88,18 @@ def test_commits_on_both_nodes_use_the_stores_time(wires: list[Wire]) -> None:
     right, off = wires
     off.do("POST", f"{PREFIX}/namespaces", namespace_body("a"))
     off.do("POST", f"{PREFIX}/namespaces/a/tables", table_body("t"))
-    told = []
+    answers = []
     began_ms = time.time_ns() // 1_000_000  # the clock of this machine is also the database's
 
     for number in range(1, 7):
         first, second = (off, right) if number % 2 else (right, off)
-        told += [wire.ask("POST", table_path("a", "t"), properties_body(mark=str(number))) for wire in (first, second)]
-        told.append(second.ask("POST", table_path("a", "t"), snapshot(number)))
+        answers += [
+            wire.ask("POST", table_path("a", "t"), properties_body(mark=str(number))) for wire in (first, second)
+        ]
+        answers.append(second.ask("POST", table_path("a", "t"), snapshot(number)))
 
-    assert [answer.status for answer in told] == [200] * 18, told
-    documents = [answer.body["metadata"] for answer in told]
+    assert [answer.status for answer in answers] == [200] * 18, answers
+    documents = [answer.body["metadata"] for answer in answers]
     times = [document["last-updated-ms"] for document in documents if isinstance(document, dict)]
     assert times == sorted(times)
     assert began_ms - NEAR_MS < times[0] <= times[-1] < time.time_ns() // 1_000_000 + NEAR_MS

@@ -43,21 +43,21 @@ def crowd(
     by status.
     """
     wires = [Wire(world.nodes[i % nodes].uri, user="admin") for i in range(len(work))]
-    begun = time.monotonic()
+    start_time = time.monotonic()
     try:
         with ThreadPoolExecutor(len(work)) as threads:
-            told = [threads.submit(one, wire) for one, wire in zip(work, wires, strict=True)]
-            found = Counter(status for each in told for status in each.result())
+            futures = [threads.submit(one, wire) for one, wire in zip(work, wires, strict=True)]
+            statuses = Counter(status for each in futures for status in each.result())
     finally:
         for wire in wires:
             wire.close()
-    refused = sum(count for status, count in found.items() if status >= 300)
+    refused = sum(count for status, count in statuses.items() if status >= 300)
     store = "PostgreSQL" if "://" in world.database else "SQLite"
     report(
         "crowd",
-        f"{title}, nodes: {nodes}, {store}: {found.total()} asked, refused {refused}, {time.monotonic() - begun:.1f} s",
+        f"{title}, nodes: {nodes}, {store}: {statuses.total()} asked, refused {refused}, {time.monotonic() - start_time:.1f} s",
     )
-    return found
+    return statuses
 
 
 def committer(number: int, space: str) -> Callable[[Wire], list[int]]:
@@ -95,9 +95,9 @@ def test_concurrent_writers_of_one_table_all_succeed(world: NodesWorld, record_p
     world.table(f"crowd{nodes}", "t")
     work = [committer(number, f"crowd{nodes}") for number in range(WRITERS)]
 
-    told = crowd(world, "64 writers of one table", work=work, report=record_property, nodes=nodes)
+    statuses = crowd(world, "64 writers of one table", work=work, report=record_property, nodes=nodes)
 
-    assert told == {200: WRITERS * COMMITS}
+    assert statuses == {200: WRITERS * COMMITS}
     metadata = world.admin(1).do("GET", table_path(f"crowd{nodes}", "t")).body["metadata"]
     assert isinstance(metadata, dict)
     assert len([name for name in metadata["properties"] if name[0] == "p"]) == WRITERS * COMMITS
@@ -111,9 +111,9 @@ def test_concurrent_creates_and_grants_all_succeed(world: NodesWorld, record_pro
     work = [creator(number, "beside") for number in range(CREATORS)]
     work += [granter(number, "beside") for number in range(GRANTERS)]
 
-    told = crowd(world, "8 creators and 8 granters", work=work, report=record_property)
+    statuses = crowd(world, "8 creators and 8 granters", work=work, report=record_property)
 
-    assert told == {200: (CREATORS + GRANTERS) * TURNS}
+    assert statuses == {200: (CREATORS + GRANTERS) * TURNS}
 
 
 def test_concurrent_grants_on_one_object_all_succeed(world: NodesWorld, record_property: Report) -> None:
@@ -122,11 +122,11 @@ def test_concurrent_grants_on_one_object_all_succeed(world: NodesWorld, record_p
     """
     roles(world, "alone", 2 * GRANTERS)
 
-    told = crowd(
+    statuses = crowd(
         world, "16 granters", work=[granter(number, "alone") for number in range(2 * GRANTERS)], report=record_property
     )
 
-    assert told == {200: 2 * GRANTERS * TURNS}
+    assert statuses == {200: 2 * GRANTERS * TURNS}
     for number in range(2 * GRANTERS):
         role = world.admin(number % 2).do("GET", f"{GRAVITINO}/roles/alone{number}").body["role"]
         assert isinstance(role, dict)

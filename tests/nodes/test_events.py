@@ -24,8 +24,8 @@ LAKE = f"{OWN}/metalakes/lake"
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     """A running webhook receiver."""
-    with receiving() as found:
-        yield found
+    with receiving() as webhook_receiver:
+        yield webhook_receiver
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -34,13 +34,13 @@ def nodes(request: pytest.FixtureRequest, tmp_path: Path, receiver: Receiver) ->
     cluster = PostgresCluster() if request.param == "postgresql" else None
     database = cluster.database() if cluster else None
     env = {"LIMNOS__EVENTS__ALLOWED_URLS": receiver.url, "LIMNOS__EVENTS__TIMEOUT_S": "2"}
-    found = [Process(tmp_path / "data", log=tmp_path / f"node{i}.log", database=database, env=env) for i in (0, 1)]
+    processes = [Process(tmp_path / "data", log=tmp_path / f"node{i}.log", database=database, env=env) for i in (0, 1)]
     try:
-        found[0].start()
-        found[1].start()
-        yield found
+        processes[0].start()
+        processes[1].start()
+        yield processes
     finally:
-        for node in found:
+        for node in processes:
             node.stop()
         if cluster is not None:
             cluster.stop()
@@ -52,14 +52,14 @@ Ask = Callable[[Process], Wire]
 @pytest.fixture
 def admin() -> Iterator[Ask]:
     """Return clients of the admin at a node. They are closed at the end."""
-    made: list[Wire] = []
+    wires: list[Wire] = []
 
     def ask(node: Process) -> Wire:
-        made.append(Wire(node.uri, token=node.token))
-        return made[-1]
+        wires.append(Wire(node.uri, token=node.token))
+        return wires[-1]
 
     yield ask
-    for wire in made:
+    for wire in wires:
         wire.close()
 
 
@@ -82,8 +82,8 @@ def test_events_arrive_in_order_after_node_kill(nodes: list[Process], receiver: 
     an earlier one.
     """
     names = [f"n{number}" for number in range(60)]
-    made = admin(nodes[0]).do("POST", f"{LAKE}/webhooks", {"url": f"{receiver.url}/hook"}).body
-    receiver.secret = str(made["secret"])
+    webhook = admin(nodes[0]).do("POST", f"{LAKE}/webhooks", {"url": f"{receiver.url}/hook"}).body
+    receiver.secret = str(webhook["secret"])
     make(admin(nodes[0]), *names[:10])
     wait_for(lambda: len(receiver.events) >= 10)
     receiver.status = 500
@@ -108,8 +108,8 @@ def test_waiting_caller_is_released_by_change_or_stop(nodes: list[Process], admi
     at = waiting.do("GET", f"{LAKE}/changes?after=now").body["next"]
     waiting.send("GET", f"{LAKE}/changes?after={at}&wait_s=60")
     make(writing, "a")
-    told = waiting.receive()
-    waiting.send("GET", f"{LAKE}/changes?after={told.body['next']}&wait_s=60")
+    feed_answer = waiting.receive()
+    waiting.send("GET", f"{LAKE}/changes?after={feed_answer.body['next']}&wait_s=60")
     wait_for(lambda: "limnos_feed_waiting 1.0" in metrics(nodes[0]))
     began = time.monotonic()
     stopping = threading.Thread(target=nodes[0].stop)
@@ -117,7 +117,7 @@ def test_waiting_caller_is_released_by_change_or_stop(nodes: list[Process], admi
     released = waiting.receive()
     stopping.join(WITHIN_S)
 
-    changes = told.body["changes"]
+    changes = feed_answer.body["changes"]
     assert isinstance(changes, list)
     assert [change["path"] for change in changes] == [["main", "a"]]
     assert (released.status, released.body["changes"]) == (200, [])

@@ -41,12 +41,12 @@ def nodes(
     """
     cluster = PostgresCluster() if request.param == "postgresql" else None
     directory = tmp_path_factory.mktemp(request.param)
-    told = {
+    settings = {
         "ACCESS__AUTHENTICATION": "token", "OIDC__ISSUER": issuer.url, "OIDC__AUDIENCES": f"other,{AUDIENCE}",
         "OIDC__GROUPS_CLAIM": "groups", "OIDC__METALAKES": "lake", "OIDC__REFRESH_S": "1", "OIDC__TIMEOUT_S": "30",
         "OIDC__CLIENT_ID": TERMINAL,
     }  # fmt: skip
-    env = {f"LIMNOS__{name}": value for name, value in told.items()}
+    env = {f"LIMNOS__{name}": value for name, value in settings.items()}
     database = cluster.database() if cluster else None
     pair = tuple(Process(directory / "data", log=directory / f"{i}.log", database=database, env=env) for i in (0, 1))
     try:
@@ -86,14 +86,14 @@ def test_token_groups_take_effect_at_next_request(nodes: tuple[Process, Process]
     on both nodes.
     """
     for number in range(ROUNDS):
-        here, there = nodes[number % 2], nodes[1 - number % 2]
+        here, other_node = nodes[number % 2], nodes[1 - number % 2]
         issued = {"iat": 1_700_000_000 + 2 * number}
 
         inside = issuer.token("ana", groups=["crew"], **issued)
-        assert (status(here, inside), status(there, inside)) == (200, 200)
+        assert (status(here, inside), status(other_node, inside)) == (200, 200)
         outside = issuer.token("ana", groups=[], iat=issued["iat"] + 1)
-        assert (status(here, outside), status(there, outside)) == (403, 403)
-        assert status(there, inside) == 403, "an older token restores a membership that a newer one ended"
+        assert (status(here, outside), status(other_node, outside)) == (403, 403)
+        assert status(other_node, inside) == 403, "an older token restores a membership that a newer one ended"
 
 
 def test_disabled_user_is_refused_on_both_nodes(nodes: tuple[Process, Process], issuer: Issuer) -> None:
@@ -115,15 +115,15 @@ def test_tokens_are_accepted_while_keys_rotate(nodes: tuple[Process, Process], i
     issuer.groups = {f"u{i}": ["crew"] for i in range(CALLERS)}
 
     def call(number: int) -> list[int]:
-        told = []
+        statuses = []
         for turn in range(ROUNDS):
             if number == 0 and turn in (3, 6):
                 issuer.rotate(f"key {turn} of {nodes[0].uri}")
-            told.append(status(nodes[(number + turn) % 2], issuer.token(f"u{number}")))
-        return told
+            statuses.append(status(nodes[(number + turn) % 2], issuer.token(f"u{number}")))
+        return statuses
 
     with ThreadPoolExecutor(CALLERS) as threads:
-        answers = [each for told in threads.map(call, range(CALLERS)) for each in told]
+        answers = [each for statuses in threads.map(call, range(CALLERS)) for each in statuses]
 
     assert set(answers) == {200}
 
@@ -180,7 +180,7 @@ def test_device_login_session_is_valid_on_both_nodes(
     automatically.
     """
     issuer.answers, issuer.groups = [("ana", True)], {"ana": ["crew"]}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LIMNOS")}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("LIMNOS")}
     file = tmp_path / "ana.json"
 
     def limnos(*words: str) -> subprocess.CompletedProcess[str]:
@@ -190,7 +190,7 @@ def test_device_login_session_is_valid_on_both_nodes(
             text=True,
             timeout=120,
             check=False,
-            env={**kept, "LIMNOS_PROFILES": str(file)},
+            env={**variables, "LIMNOS_PROFILES": str(file)},
         )
 
     signed = limnos("login", "--device", "--uri", nodes[0].uri)

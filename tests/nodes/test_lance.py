@@ -70,10 +70,10 @@ class Writer:
         """Read the newest version of a table as clients do: the list of versions, then the manifest."""
         while True:
             _, body = self.ask(f"{TABLE}/lance%24{name}/version/list?limit=1&descending=true", {})
-            found = body["versions"]
-            if not found:
+            versions = body["versions"]
+            if not versions:
                 return 0, []
-            newest = found[0]  # type: ignore[index]
+            newest = versions[0]  # type: ignore[index]
             with suppress(FileNotFoundError):  # moved aside by mistake; the node restores it at the next read
                 text = Path(f"/{newest['manifest_path']}").read_bytes()
                 return newest["version"], text.removesuffix(END).decode().split()
@@ -88,22 +88,22 @@ class Writer:
         """Add a row to each table in one request. After an unknown outcome, check the tables before a retry."""
         while True:
             seen = {name: self.rows(name) for name in tables}
-            there = [row in rows for _, rows in seen.values()]
-            if all(there):
+            row_presence = [row in rows for _, rows in seen.values()]
+            if all(row_presence):
                 return
-            assert not any(there) or not self._is_half(tables, row), f"a part of a batch: {seen}"
+            assert not any(row_presence) or not self._is_half(tables, row), f"a part of a batch: {seen}"
             entries = [
                 {"id": ["lance", name], "version": version + 1, "manifest_path": self.staged(tables[name], version + 1, rows=[*rows, row])}
                 for name, (version, rows) in seen.items()
             ]  # fmt: skip
             if len(entries) == 1:
                 (name,) = tables
-                status, told = self.ask(f"{TABLE}/lance%24{name}/version/create", entries[0])
+                status, body = self.ask(f"{TABLE}/lance%24{name}/version/create", entries[0])
             else:
-                status, told = self.ask(f"{TABLE}/version/batch-create", {"entries": entries})
+                status, body = self.ask(f"{TABLE}/version/batch-create", {"entries": entries})
             if status == 200:
                 return
-            assert status in (0, 409), told
+            assert status in (0, 409), body
 
     def _is_half(self, tables: dict[str, Path], row: str) -> bool:
         """Check again whether a row is in some tables only, because the first check may have been made during the
@@ -115,13 +115,15 @@ class Writer:
 
 def declared(world: NodesWorld, *names: str) -> dict[str, Path]:
     """Create tables with managed versions. Returns the directories of their manifests."""
-    found = {}
+    directories = {}
     with closing(Writer(world, 0)) as maker:
         for name in names:
-            _, made = maker.ask(f"{TABLE}/lance%24{name}/declare", {"properties": {"managed_versioning": "true"}})
-            found[name] = Path(str(made["location"]).removeprefix("file://"), "_versions")
-            found[name].mkdir(parents=True)
-    return found
+            _, declaration = maker.ask(
+                f"{TABLE}/lance%24{name}/declare", {"properties": {"managed_versioning": "true"}}
+            )
+            directories[name] = Path(str(declaration["location"]).removeprefix("file://"), "_versions")
+            directories[name].mkdir(parents=True)
+    return directories
 
 
 def disturbed(world: NodesWorld, directories: list[Path], done: threading.Event) -> int:
@@ -183,7 +185,7 @@ def history_is_linear(reader: Writer, name: str) -> None:
     assert [each["version"] for each in versions] == list(range(1, version + 1))
     before: list[str] = []
     for each in versions:
-        found = Path(f"/{each['manifest_path']}").read_bytes().removesuffix(END).decode().split()
-        assert found[:-1] == before
-        before = found
+        manifest_rows = Path(f"/{each['manifest_path']}").read_bytes().removesuffix(END).decode().split()
+        assert manifest_rows[:-1] == before
+        before = manifest_rows
     assert version == expected.total()

@@ -43,28 +43,28 @@ class Target(NamedTuple):
 
     def held(self) -> tuple[int, int]:
         """Return the newest version and its rows, as read from the files."""
-        found = lance.dataset(str(self.location))
-        return found.version, found.count_rows()
+        dataset = lance.dataset(str(self.location))
+        return dataset.version, dataset.count_rows()
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """A server that a test kills and restarts."""
     place = tmp_path_factory.mktemp("bodies")
-    found = Process(place / "data", log=place / "node.log").start()
+    process = Process(place / "data", log=place / "node.log").start()
     try:
-        yield found
+        yield process
     finally:
-        found.stop()
+        process.stop()
 
 
-def asked(node: Process, name: str, action: str, body: bytes = b"{}") -> dict[str, Any]:
+def post_table_action(node: Process, name: str, action: str, body: bytes = b"{}") -> dict[str, Any]:
     """Send a request about a table that must succeed. Returns the answer."""
     url = f"{node.uri}/lance/v1/table/{quote(f'lance${name}', safe='')}/{action}"
     answer = httpx2.post(url, content=body, headers={"authorization": f"Bearer {node.token}"}, timeout=WITHIN_S)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    answer_body: dict[str, Any] = answer.json()
+    return answer_body
 
 
 def stream() -> tuple[bytes, list[int]]:
@@ -99,8 +99,8 @@ def test_server_killed_during_a_body_commits_nothing(node: Process) -> None:
     """
     targets = []
     for name, properties in (("plain", b"{}"), ("kept", b'{"properties": {"managed_versioning": "true"}}')):
-        location = str(asked(node, name, "declare", properties)["location"]).removeprefix("file://")
-        asked(node, name, "insert", arrow())
+        location = str(post_table_action(node, name, "declare", properties)["location"]).removeprefix("file://")
+        post_table_action(node, name, "insert", arrow())
         targets.append(Target(name, Path(location)))
     body, ends = stream()
 
@@ -110,10 +110,10 @@ def test_server_killed_during_a_body_commits_nothing(node: Process) -> None:
             node.kill()
         node.start()
         assert target.held() == (1, len(ROWS))
-        assert [each["version"] for each in asked(node, target.name, "version/list")["versions"]] == [1]
+        assert [each["version"] for each in post_table_action(node, target.name, "version/list")["versions"]] == [1]
 
     for target in targets:
-        told = asked(node, target.name, "insert", body)
-        assert (told["version"], told["num_inserted_rows"]) == (2, BATCHES * len(ROWS))
+        insert_answer = post_table_action(node, target.name, "insert", body)
+        assert (insert_answer["version"], insert_answer["num_inserted_rows"]) == (2, BATCHES * len(ROWS))
         assert target.held() == (2, (BATCHES + 1) * len(ROWS))
     sys.stdout.write(f"server killed {KILLS} times behind a batch of a body: nothing of it committed\n")

@@ -64,16 +64,16 @@ def number(rig: Rig, statement: str) -> int:
 
 def walk(wire: Wire, space: str) -> list[str]:
     """Page through the tables of a namespace. Each page must be answered without a refusal."""
-    found: list[str] = []
+    table_names: list[str] = []
     token: object = ""
     while token is not None:
         page = wire.ask("GET", f"{namespace_path(space)}/tables?pageSize={PAGE}&pageToken={token}")
         assert page.status == 200, page
         names = page.body["identifiers"]
         assert isinstance(names, list)
-        found += [each["name"] for each in names]
+        table_names += [each["name"] for each in names]
         token = page.body.get("next-page-token")
-    return found
+    return table_names
 
 
 def test_lists_have_no_gaps_during_concurrent_creates(rig: Rig) -> None:
@@ -90,12 +90,14 @@ def test_lists_have_no_gaps_during_concurrent_creates(rig: Rig) -> None:
     multiply(rig, "node", f"node.id = {one}", count=NAMES, id="i", name="'t' || i")
     rig.start()
     done = threading.Event()
-    made: list[int] = []
+    create_statuses: list[int] = []
 
     def write() -> None:
         wire = Wire(rig.node.uri, user="admin")
         while not done.is_set():
-            made.append(wire.ask("POST", f"{namespace_path(space)}/tables", table_body(f"made{len(made)}")).status)
+            create_statuses.append(
+                wire.ask("POST", f"{namespace_path(space)}/tables", table_body(f"made{len(create_statuses)}")).status
+            )
         wire.close()
 
     writer = threading.Thread(target=write)
@@ -112,7 +114,7 @@ def test_lists_have_no_gaps_during_concurrent_creates(rig: Rig) -> None:
     label = "sqlite" if rig.is_sqlite else "postgresql"
     note(**{f"{label}_list_of_{NAMES}_beside_a_writer": whole_s, f"{label}_pages_of_{NAMES}_beside_a_writer": walk_s})
     note(**{f"{label}_load_beside_them": load_s})
-    assert set(made) == {200}
+    assert set(create_statuses) == {200}
     assert whole.status == 200
     planted = [f"t{FAR + each}" for each in range(NAMES)]
     assert [each for each in walked if each.startswith("t")] == planted
@@ -138,16 +140,16 @@ def test_long_lists_are_complete_on_node_with_empty_view(rig: Rig) -> None:
     multiply(rig, "role", f"role.id = {role}", id="i", name="'r' || i", count=EVERYBODY)
     multiply(rig, "access_grant", f"role_id = {role}", role_id="i", count=EVERYBODY)
 
-    label, found = "sqlite" if rig.is_sqlite else "postgresql", []
+    label, listings = "sqlite" if rig.is_sqlite else "postgresql", []
     for path, what in (
         ("users?details=true", "users"), ("groups?details=true", "groups"), ("roles", "names"), ("objects/catalog/main/roles", "names"),
     ):  # fmt: skip
         rig.start()
         answer, seconds = timed(lambda path=path: rig.admin.ask("GET", f"{GRAVITINO}/{path}"))  # type: ignore[misc]
-        told = answer.body.get(what)
-        found.append((answer.status, len(told) if isinstance(told, list) else answer.body))
+        entries = answer.body.get(what)
+        listings.append((answer.status, len(entries) if isinstance(entries, list) else answer.body))
         note(**{f"{label}_{EVERYBODY}_{path.partition('?')[0].replace('/', '_')}": seconds})
         rig.node.stop()
 
-    assert [status for status, _ in found] == [200] * 4
-    assert all(isinstance(count, int) and count > EVERYBODY for _, count in found), found
+    assert [status for status, _ in listings] == [200] * 4
+    assert all(isinstance(count, int) and count > EVERYBODY for _, count in listings), listings

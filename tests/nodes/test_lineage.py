@@ -20,8 +20,8 @@ def event(target: str, source: str, *, at: int) -> dict[str, object]:
 
 def sources(wire: Wire, path: str) -> list[str]:
     """Return the sources of a table in one caller's answer."""
-    found = wire.do("GET", f"{LINEAGE}?path={path}").body
-    return [".".join(each["path"]) if "path" in each else each["kind"] for each in found["nodes"][1:]]  # type: ignore[index]
+    graph = wire.do("GET", f"{LINEAGE}?path={path}").body
+    return [".".join(each["path"]) if "path" in each else each["kind"] for each in graph["nodes"][1:]]  # type: ignore[index]
 
 
 def test_lineage_change_on_one_node_is_visible_on_other(world: NodesWorld) -> None:
@@ -34,16 +34,18 @@ def test_lineage_change_on_one_node_is_visible_on_other(world: NodesWorld) -> No
     move, rights = f"{OWN}/metalakes/lake/catalogs/main/move", f"/api/metalakes/lake/permissions/roles/{ana}_role"
     name, wrong = "s", []
     for number in range(ROUNDS):
-        here, there = number % 2, 1 - number % 2
+        here, other_node = number % 2, 1 - number % 2
         world.admin(here).do("POST", LINEAGE, event("main.ln.t", f"main.ln.{name}", at=number), fine=(201,))
-        wrong += [f"{number}: event"] if sources(world.admin(there), "main.ln.t") != [f"main.ln.{name}"] else []
+        wrong += [f"{number}: event"] if sources(world.admin(other_node), "main.ln.t") != [f"main.ln.{name}"] else []
         new = f"s{number}"
         world.admin(here).do("POST", move, {"kind": "table", "source": ["ln", name], "target": ["ln", new]})
         name = new
-        wrong += [f"{number}: rename"] if sources(world.admin(there), "main.ln.t") != [f"main.ln.{name}"] else []
-        for verb, told in (("grant", f"main.ln.{name}"), ("revoke", "hidden")):
+        wrong += [f"{number}: rename"] if sources(world.admin(other_node), "main.ln.t") != [f"main.ln.{name}"] else []
+        for verb, expected_source in (("grant", f"main.ln.{name}"), ("revoke", "hidden")):
             body = {"privileges": [{"name": "select_table", "condition": "allow"}]}
             world.admin(here).do("PUT", f"{rights}/TABLE/main.ln.{name}/{verb}", body)
-            wrong += [f"{number}: {verb}"] if sources(world.wire(there, ana), "main.ln.t") != [told] else []
+            wrong += (
+                [f"{number}: {verb}"] if sources(world.wire(other_node, ana), "main.ln.t") != [expected_source] else []
+            )
 
     assert wrong == []

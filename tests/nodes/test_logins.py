@@ -75,21 +75,21 @@ def ask_login(node: Process, body: dict[str, object]) -> tuple[int, dict[str, ob
 
 def statuses(nodes: tuple[Process, Process], session: dict[str, object]) -> list[int]:
     """Return each node's status for a load of the metalake with the session."""
-    told = []
+    answer_statuses = []
     for node in nodes:
         wire = Wire(node.uri, token=str(session["token"]))
-        told.append(wire.ask("GET", GRAVITINO).status)
+        answer_statuses.append(wire.ask("GET", GRAVITINO).status)
         wire.close()
-    return told
+    return answer_statuses
 
 
 def test_session_is_valid_on_both_nodes(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
     """A session that one node opens is valid at both at once, and its refresh token works at the other node."""
     for number in range(ROUNDS):
-        here, there = nodes[number % 2], nodes[1 - number % 2]
+        here, other_node = nodes[number % 2], nodes[1 - number % 2]
         session = log_in(here)
         assert statuses(nodes, session) == [200, 200]
-        status, following = ask_login(there, {"refresh_token": session["refresh_token"]})
+        status, following = ask_login(other_node, {"refresh_token": session["refresh_token"]})
         assert status == 200
         assert statuses(nodes, following) == [200, 200]
 

@@ -49,9 +49,9 @@ def decided_right(world: NodesWorld, story: Callable[[NodesWorld], Iterator[Chan
     """Run a scenario while other clients write, and check all decisions."""
     before = world.written()
 
-    asked, wrong = follow(world, story, rounds)
+    request_count, wrong = follow(world, story, rounds)
 
     after = world.written()
-    assert not wrong, f"{len(wrong)} of {asked} decided wrong:\n" + "\n".join(wrong[:SHOWN_MAX])
-    assert asked >= rounds
+    assert not wrong, f"{len(wrong)} of {request_count} decided wrong:\n" + "\n".join(wrong[:SHOWN_MAX])
+    assert request_count >= rounds
     assert sum(after) > sum(before), "the writers made no progress"

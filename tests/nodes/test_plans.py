@@ -22,8 +22,8 @@ BESIDE = {"LIMNOS__PLANNING__PLANS_MAX": "6"}
 class Pair:
     """Two nodes on one store, a table whose plans have parts, and bob, who may read and write the table."""
 
-    def __init__(self, here: Process, there: Process) -> None:
-        self.nodes = (here, there)
+    def __init__(self, here: Process, other_node: Process) -> None:
+        self.nodes = (here, other_node)
         self.admin = [Wire(node.uri, token=node.token) for node in self.nodes]
         self.bob = [Wire(node.uri, user="bob", timeout_s=300) for node in self.nodes]
         self.path = table_with_parts(self.admin[0], "sea")
@@ -53,9 +53,9 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     try:
         for node in nodes:
             node.start()
-        made = Pair(nodes[0], nodes[1])
-        yield made
-        made.hang_up()
+        node_pair = Pair(nodes[0], nodes[1])
+        yield node_pair
+        node_pair.hang_up()
     finally:
         for node in nodes:
             node.stop()
@@ -69,26 +69,26 @@ def test_plan_can_be_continued_on_other_node(pair: Pair) -> None:
     """
     for number in range(ROUNDS):
         pair.hang_up()
-        here, there = pair.bob[number % 2], pair.bob[1 - number % 2]
-        begun = plan(here, pair.path)
-        at, tasks = f"{pair.path}/plan/{begun.body['plan-id']}", tasks_of(begun)
+        here, other_wire = pair.bob[number % 2], pair.bob[1 - number % 2]
+        plan_answer = plan(here, pair.path)
+        at, tasks = f"{pair.path}/plan/{plan_answer.body['plan-id']}", tasks_of(plan_answer)
         pair.hang_up()
 
         assert len(tasks) == PARTS
-        assert tasks_of(there.do("GET", at)) == tasks
-        found = [
+        assert tasks_of(other_wire.do("GET", at)) == tasks
+        task_files = [
             files_of(wire.do("POST", f"{pair.path}/tasks", {"plan-task": task}))
-            for task, wire in zip(tasks, (there, here, there), strict=True)
+            for task, wire in zip(tasks, (other_wire, here, other_wire), strict=True)
         ]
-        assert [[name.rpartition("/")[2] for name in names] for names in found] == [
+        assert [[name.rpartition("/")[2] for name in names] for names in task_files] == [
             [f"{n}.parquet"] for n in range(PARTS)
         ]
         pair.hang_up()
-        assert there.ask("DELETE", at).status == 204
+        assert other_wire.ask("DELETE", at).status == 204
         assert here.do("GET", at).body == {"status": "cancelled"}
-        assert {wire.ask("POST", f"{pair.path}/tasks", {"plan-task": tasks[0]}).status for wire in (here, there)} == {
-            404
-        }
+        assert {
+            wire.ask("POST", f"{pair.path}/tasks", {"plan-task": tasks[0]}).status for wire in (here, other_wire)
+        } == {404}
 
 
 def test_restriction_invalidates_plans_on_other_node(pair: Pair) -> None:
@@ -97,24 +97,24 @@ def test_restriction_invalidates_plans_on_other_node(pair: Pair) -> None:
     """
     for number in range(ROUNDS):
         pair.hang_up()
-        here, there = pair.admin[number % 2], pair.bob[1 - number % 2]
-        begun = plan(there, pair.path)
-        at, body = f"{pair.path}/plan/{begun.body['plan-id']}", {"plan-task": tasks_of(begun)[0]}
-        assert there.ask("POST", f"{pair.path}/tasks", body).status == 200
+        here, other_wire = pair.admin[number % 2], pair.bob[1 - number % 2]
+        plan_answer = plan(other_wire, pair.path)
+        at, body = f"{pair.path}/plan/{plan_answer.body['plan-id']}", {"plan-task": tasks_of(plan_answer)[0]}
+        assert other_wire.ask("POST", f"{pair.path}/tasks", body).status == 200
 
         pair.hang_up()
         here.do("PUT", restriction_path("sea"), {"filter": f"id < {number + 3}", "masks": {}})
-        assert there.ask("POST", f"{pair.path}/tasks", body).status == 403
-        assert there.ask("GET", at).status == 403
-        shown = plan(there, pair.path)
-        assert len(files_of(shown)) == 1
-        assert "/restricted-reads/" in files_of(shown)[0]
-        assert shown.body["file-scan-tasks"][0]["data-file"]["record-count"] == number + 3  # type: ignore[index]
+        assert other_wire.ask("POST", f"{pair.path}/tasks", body).status == 403
+        assert other_wire.ask("GET", at).status == 403
+        restricted_plan = plan(other_wire, pair.path)
+        assert len(files_of(restricted_plan)) == 1
+        assert "/restricted-reads/" in files_of(restricted_plan)[0]
+        assert restricted_plan.body["file-scan-tasks"][0]["data-file"]["record-count"] == number + 3  # type: ignore[index]
 
         pair.hang_up()
         here.do("DELETE", restriction_path("sea"))
-        assert there.ask("POST", f"{pair.path}/tasks", body).status == 200
-        assert len(tasks_of(plan(there, pair.path))) == PARTS
+        assert other_wire.ask("POST", f"{pair.path}/tasks", body).status == 200
+        assert len(tasks_of(plan(other_wire, pair.path))) == PARTS
 
 
 def test_plan_limit_per_user_holds_across_nodes(pair: Pair) -> None:
@@ -132,11 +132,11 @@ def test_plan_limit_per_user_holds_across_nodes(pair: Pair) -> None:
             wire.close()
 
     with ThreadPoolExecutor(CALLERS) as callers:
-        begun = list(callers.map(begin, range(2 * CALLERS)))
+        plan_ids = list(callers.map(begin, range(2 * CALLERS)))
     pair.hang_up()
-    statuses = [pair.bob[0].ask("GET", f"{pair.path}/plan/{each}").status for each in begun]
+    statuses = [pair.bob[0].ask("GET", f"{pair.path}/plan/{each}").status for each in plan_ids]
 
-    assert len(set(begun)) == 2 * CALLERS
+    assert len(set(plan_ids)) == 2 * CALLERS
     assert statuses.count(200) == 6
     assert set(statuses) == {200, 404}
     assert tasks_of(pair.admin[1].do("GET", f"{pair.path}/plan/{own.body['plan-id']}")) == tasks_of(own)

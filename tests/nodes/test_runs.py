@@ -30,9 +30,9 @@ def begin(world: NodesWorld, name: str) -> str:
 
 def state(world: NodesWorld, run: str) -> tuple[object, object]:
     """Return state and attempt of a run, which both nodes must report alike."""
-    told = [world.admin(at).do("GET", f"{LAKE}/runs/{run}").body for at in (0, 1)]
-    assert told[0]["state"] == told[1]["state"]
-    return told[0]["state"], told[0]["attempt"]
+    runs = [world.admin(at).do("GET", f"{LAKE}/runs/{run}").body for at in (0, 1)]
+    assert runs[0]["state"] == runs[1]["state"]
+    return runs[0]["state"], runs[0]["attempt"]
 
 
 def finish(world: NodesWorld, run: str, word: str, attempt: int) -> None:
@@ -67,12 +67,12 @@ def test_concurrent_starts_of_pipeline_start_one_run(world: NodesWorld) -> None:
             answer = wire.do("POST", f"{LAKE}/pipelines/starts/runs", body, fine=FINE)
             return answer.status, json.dumps(answer.body)
 
-        told = race(world, run)
+        answers = race(world, run)
 
-        statuses = Counter(status for status, _ in told)
-        assert statuses == ({200: 4} if same else {200: 1, 409: 3}), told
-        (winner,) = {json.loads(body)["id"] for status, body in told if status == 200}
-        assert all(winner in body for _, body in told)
+        statuses = Counter(status for status, _ in answers)
+        assert statuses == ({200: 4} if same else {200: 1, 409: 3}), answers
+        (winner,) = {json.loads(body)["id"] for status, body in answers if status == 200}
+        assert all(winner in body for _, body in answers)
         finish(world, winner, "failed", 1)
 
 
@@ -132,13 +132,15 @@ def test_publish_and_concurrent_cancel_exclude_each_other(world: NodesWorld, riv
             verb, body = ("cancel", None) if rival == "cancel" else ("finish", {"attempt": 1, "state": "failed"})
             return wire.do("POST", f"{LAKE}/runs/{run}/{verb}", body, fine=FINE).status
 
-        told = race(world, act, clients=2)
+        statuses = race(world, act, clients=2)
 
         ended, _ = state(world, run)
         seen[ended] += 1
-        assert sorted(told) == [200, 409]
+        assert sorted(statuses) == [200, 409]
         assert (
-            (by_of(world, space, name) is not None) == (ended == "published") == (told[0] == 200 or rival == "publish")
+            (by_of(world, space, name) is not None)
+            == (ended == "published")
+            == (statuses[0] == 200 or rival == "publish")
         )
     assert sum(seen.values()) == ROUNDS
 
@@ -154,9 +156,9 @@ def test_concurrent_heartbeats_are_all_accepted(world: NodesWorld) -> None:
 
     def beat(wire: Wire, client: int) -> list[int]:
         path = f"{LAKE}/runs/{runs[client]}/beat"
-        told = [wire.do("POST", path, {"attempt": 1, "progress": {"s": {"n": n}}}).status for n in range(5)]
+        statuses = [wire.do("POST", path, {"attempt": 1, "progress": {"s": {"n": n}}}).status for n in range(5)]
         wire.do("POST", table_path("crowd", "t"), properties_body(**{f"p{client}": "x"}), fine=(409,))
-        return told
+        return statuses
 
     assert race(world, beat, clients=BEATS) == [[200] * 5] * BEATS
 

@@ -76,8 +76,8 @@ class Model:
             names.append(name)
             updates = [*creation(f"{self.warehouse}/{mark}"), *properties_body(**{mark: "x"})["updates"]]  # type: ignore[misc]
             updates[0] = {"action": "assign-uuid", "uuid": f"0b7a7a0e-6f0a-4d3b-9c76-{abs(hash(mark)) % 10**12:012d}"}
-            made = {"requirements": [{"type": "assert-create"}], "updates": updates}
-            changes.append({"identifier": {"namespace": [self.space], "name": name}, **made})
+            create_change = {"requirements": [{"type": "assert-create"}], "updates": updates}
+            changes.append({"identifier": {"namespace": [self.space], "name": name}, **create_change})
         fails = dice.random() < 0.2
         if fails:
             changes.append(change(self.space, dice.choice(TABLES), mark, requirements=[NEVER]))
@@ -136,7 +136,7 @@ def test_random_multi_table_commits_are_atomic(world: NodesWorld, record_propert
     with ThreadPoolExecutor(len(readers)) as threads:
         looking = [threads.submit(model.read, wire, 100 + number) for number, wire in enumerate(readers)]
         try:
-            told = crowd(world, f"{WRITERS} writers of random sets", work=work, report=record_property)
+            statuses = crowd(world, f"{WRITERS} writers of random sets", work=work, report=record_property)
         finally:
             model.over.set()
         for each in looking:
@@ -145,13 +145,13 @@ def test_random_multi_table_commits_are_atomic(world: NodesWorld, record_propert
         wire.close()
 
     assert model.torn == []
-    assert told[204] > ROUNDS / 3
-    assert told[409] > 0
+    assert statuses[204] > ROUNDS / 3
+    assert statuses[409] > 0
     for node in (0, 1):
-        found = {name: marks_of(world.admin(node), "model", name) for name in (*TABLES, *NEW)}
-        for mark, names, status in model.told:
-            there = {name for name in found if mark in found[name]}
-            assert there == (names if status == 204 else frozenset()), f"{mark} was answered {status}"
+        marks_by_table = {name: marks_of(world.admin(node), "model", name) for name in (*TABLES, *NEW)}
+        for mark, names, status in model.convert_cell:
+            marked_tables = {name for name in marks_by_table if mark in marks_by_table[name]}
+            assert marked_tables == (names if status == 204 else frozenset()), f"{mark} was answered {status}"
 
 
 def test_large_commits_in_opposite_orders_do_not_deadlock(world: NodesWorld, record_property: Report) -> None:
@@ -166,9 +166,11 @@ def test_large_commits_in_opposite_orders_do_not_deadlock(world: NodesWorld, rec
         body = {"table-changes": [change("large", name, f"set-{number}") for name in order]}
         return lambda wire: [wire.ask("POST", PATH, body).status]
 
-    told = crowd(world, "32 writers of 20 tables", work=[writer(each) for each in range(32)], report=record_property)
+    statuses = crowd(
+        world, "32 writers of 20 tables", work=[writer(each) for each in range(32)], report=record_property
+    )
 
-    assert told == {204: 32}
+    assert statuses == {204: 32}
     for name in names:
         assert len(marks_of(world.admin(1), "large", name)) == 32
 
@@ -193,9 +195,9 @@ def test_multi_and_single_table_commits_make_progress(world: NodesWorld, record_
 
     work = [several(number) if number % 2 == 0 else single(number) for number in range(8)]
 
-    told = crowd(world, "4 writers of sets beside 4 of single tables", work=work, report=record_property)
+    statuses = crowd(world, "4 writers of sets beside 4 of single tables", work=work, report=record_property)
 
-    assert told == {204: 16, 200: 48}
+    assert statuses == {204: 16, 200: 48}
     for name in names:
         assert len(marks_of(world.admin(0), "mixed", name)) == 16
 
@@ -215,9 +217,9 @@ def test_concurrent_name_swaps_of_two_tables_lose_no_name(world: NodesWorld, rec
 
     work = [swapper("x", "y"), swapper("y", "x")] * 2
 
-    told = crowd(world, "4 swappers of two tables", work=work, report=record_property)
+    statuses = crowd(world, "4 swappers of two tables", work=work, report=record_property)
 
-    assert told == {200: 32}
+    assert statuses == {200: 32}
     answers = [world.admin(1).do("GET", table_path("swap", name)) for name in "xy"]
     assert {str(answer.body["metadata"]["table-uuid"]) for answer in answers} == uuids  # type: ignore[index]
     assert world.admin(1).ask("HEAD", table_path("swap", "z")).status == 404

@@ -21,7 +21,7 @@ RIVALS = 4
 TURNS = 15
 
 
-def said(admin: Wire, statement: str) -> None:
+def run_statement(admin: Wire, statement: str) -> None:
     """Execute statements that must succeed."""
     admin.do("POST", SERVICE, {"statement": statement})
 
@@ -37,11 +37,13 @@ def dataverses(world: NodesWorld) -> Iterator[ChangeTurn]:
     while True:
         yield ChangeTurn(
             "create dataverse",
-            lambda wire: said(wire, "create dataverse made.here"),
+            lambda wire: run_statement(wire, "create dataverse made.here"),
             (asks(admin, 200, "use made.here"),),
         )
         yield ChangeTurn(
-            "drop dataverse", lambda wire: said(wire, "drop dataverse made.here"), (asks(admin, 400, "use made.here"),)
+            "drop dataverse",
+            lambda wire: run_statement(wire, "drop dataverse made.here"),
+            (asks(admin, 400, "use made.here"),),
         )
 
 
@@ -50,21 +52,21 @@ def objects(world: NodesWorld) -> Iterator[ChangeTurn]:
     missing.
     """
     admin = world.nodes[0].token
-    said(world.admin(), "create dataverse things")
-    made = {
+    run_statement(world.admin(), "create dataverse things")
+    definitions = {
         "view v as select value 1": ("view v", "select * from things.v x"),
         "function f() { 1 }": ("function f@0", "things.f()"),
         "synonym s for Metadata.`Dataset`": ("synonym s", "select value x.DatasetName from things.s x limit 1"),
         "type t as { id: int }": ("type t", ""),
     }
     while True:
-        for create, (drop, uses) in made.items():
+        for create, (drop, uses) in definitions.items():
             kind, _, rest = create.partition(" ")
             name = f"{kind} things.{rest}"
             used = (asks(admin, 200, uses),) if uses else ()
             yield ChangeTurn(
                 f"create {kind}",
-                lambda wire, name=name: said(wire, f"create {name}"),
+                lambda wire, name=name: run_statement(wire, f"create {name}"),
                 (*used, asks(admin, 400, f"create {name}")),
             )
             kind, _, rest = drop.partition(" ")
@@ -72,24 +74,24 @@ def objects(world: NodesWorld) -> Iterator[ChangeTurn]:
             used = (asks(admin, 400, uses),) if uses else ()
             yield ChangeTurn(
                 f"drop {kind}",
-                lambda wire, name=name: said(wire, f"drop {name}"),
+                lambda wire, name=name: run_statement(wire, f"drop {name}"),
                 (*used, asks(admin, 400, f"drop {name}")),
             )
 
 
 def rights(world: NodesWorld) -> Iterator[ChangeTurn]:
     """Revoke a privilege and grant it again: on a view, on a function, and on creating objects in a dataverse."""
-    said(
+    run_statement(
         world.admin(), "create dataverse shown; create view shown.v as select value 1; create function shown.f() { 1 }"
     )
     user = world.reader("sue", schema="shown", selects=False)
-    held = (
+    privileges = (
         ("view", "main.shown.v", "select_view", "select * from shown.v x", 403),
         ("schema", "main.shown", "execute_function", "shown.f()", 400),
         ("schema", "main.shown", "create_table", "create type shown.t if not exists as { id: int }", 403),
     )
     while True:
-        for kind, name, privilege, statement, refused in held:
+        for kind, name, privilege, statement, refused in privileges:
             grant, revoke = (rights_path("sue_role", kind, name, verb) for verb in ("grant", "revoke"))
             body = rights_body(privilege)
             yield ChangeTurn(
@@ -109,10 +111,10 @@ def test_change_binds_next_statement_on_other_node(
     world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
 ) -> None:
     """After one node has acknowledged a change, the next statement on the other node has the correct status."""
-    asked, wrong = follow(world, story, ROUNDS)
+    request_count, wrong = follow(world, story, ROUNDS)
 
-    assert not wrong, f"{len(wrong)} of {asked} decided wrong:\n" + "\n".join(wrong[:5])
-    assert asked >= ROUNDS
+    assert not wrong, f"{len(wrong)} of {request_count} decided wrong:\n" + "\n".join(wrong[:5])
+    assert request_count >= ROUNDS
 
 
 def test_concurrent_dataverse_creates_and_drops_stay_consistent(world: NodesWorld) -> None:
@@ -122,7 +124,7 @@ def test_concurrent_dataverse_creates_and_drops_stay_consistent(world: NodesWorl
 
     def rival(number: int) -> Counter[str]:
         wire = Wire(world.nodes[number % 2].uri, token=world.nodes[0].token)
-        found: Counter[str] = Counter()
+        outcomes: Counter[str] = Counter()
         try:
             for turn in range(TURNS):
                 for text in (
@@ -132,20 +134,20 @@ def test_concurrent_dataverse_creates_and_drops_stay_consistent(world: NodesWorl
                 ):
                     answer = wire.ask("POST", SERVICE, {"statement": text})
                     errors = answer.body.get("errors")
-                    found[
+                    outcomes[
                         "done" if answer.status == 200 else str(errors)[:200] if answer.status != 400 else "refused"
                     ] += 1
         finally:
             wire.close()
-        return found
+        return outcomes
 
     with ThreadPoolExecutor(RIVALS) as threads:
-        told = sum(threads.map(rival, range(RIVALS)), Counter())
+        outcomes = sum(threads.map(rival, range(RIVALS)), Counter())
 
-    assert set(told) <= {"done", "refused"}, told
-    assert told["done"] >= RIVALS * TURNS
+    assert set(outcomes) <= {"done", "refused"}, outcomes
+    assert outcomes["done"] >= RIVALS * TURNS
     for node in (0, 1):
-        said(world.admin(node), "drop dataverse fought.here if exists")
+        run_statement(world.admin(node), "drop dataverse fought.here if exists")
     left = "select value d.DataverseName from Metadata.`Dataverse` d where d.DataverseName like 'fought%'"
     types = "select value t from Metadata.`Datatype` t where t.DataverseName like 'fought%'"
     for node in (0, 1):

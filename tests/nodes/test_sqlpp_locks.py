@@ -36,7 +36,7 @@ def other_node(database: Database) -> Iterator[subprocess.Popen[str]]:
             pipe.close()
 
 
-def said(process: subprocess.Popen[str]) -> str:
+def read_line(process: subprocess.Popen[str]) -> str:
     """Return the next line that the process prints."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
@@ -47,15 +47,15 @@ def told_to_write(process: subprocess.Popen[str]) -> str:
     assert process.stdin is not None
     process.stdin.write("\n")
     process.stdin.flush()
-    return said(process)
+    return read_line(process)
 
 
 async def _take(address: str) -> tuple[int, str]:
     """Wait for the lock, write under it, and release it."""
     locks = open_locks(address)
     try:
-        async with locks.held([WISH], LONG_S) as held:
-            return held.token, await write(locks, held.token)
+        async with locks.held([WISH], LONG_S) as lock:
+            return lock.token, await write(locks, lock.token)
     finally:
         await locks.close()
         await locks.store.close()
@@ -66,7 +66,7 @@ def test_lock_of_killed_node_is_free_after_its_lease(lab: StoreLab) -> None:
     node remains.
     """
     with other_node(lab.database) as process:
-        token = int(said(process))
+        token = int(read_line(process))
         process.kill()
 
         then, outcome = asyncio.run(_take(lab.database.address))
@@ -82,7 +82,7 @@ def test_node_suspended_past_its_lease_writes_nothing(lab: StoreLab) -> None:
     only the row of the other process exists.
     """
     with other_node(lab.database) as process:
-        token = int(said(process))
+        token = int(read_line(process))
         before = told_to_write(process)
         os.kill(process.pid, signal.SIGSTOP)
         then, outcome = asyncio.run(_take(lab.database.address))

@@ -34,10 +34,10 @@ def test_idle_node_sees_next_mutation_of_other_node(
     world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
 ) -> None:
     """A node that reads an unchanged store and caches that result sees the other node's next acknowledged mutation."""
-    asked, wrong = follow(world, story, ROUNDS)
+    request_count, wrong = follow(world, story, ROUNDS)
 
-    assert not wrong, f"{len(wrong)} of {asked} decided wrong:\n" + "\n".join(wrong[:5])
-    assert asked >= ROUNDS
+    assert not wrong, f"{len(wrong)} of {request_count} decided wrong:\n" + "\n".join(wrong[:5])
+    assert request_count >= ROUNDS
 
 
 def race(world: NodesWorld, run: Callable[[Wire, int], T], clients: int = CLIENTS) -> list[T]:
@@ -129,17 +129,17 @@ def test_concurrent_creates_of_one_name_succeed_once(world: NodesWorld) -> None:
     world.namespace("names")
 
     def make(wire: Wire, _: int) -> list[int]:
-        found = []
+        statuses = []
         for number in range(COMMITS):
             path = f"{namespace_path('names')}/tables"
-            found.append(wire.do("POST", path, table_body(f"t{number}"), fine=(409,)).status)
+            statuses.append(wire.do("POST", path, table_body(f"t{number}"), fine=(409,)).status)
             body = namespace_body("names", f"n{number}", "below")
-            found.append(wire.do("POST", f"{PREFIX}/namespaces", body, fine=(409,)).status)
-        return found
+            statuses.append(wire.do("POST", f"{PREFIX}/namespaces", body, fine=(409,)).status)
+        return statuses
 
-    told = race(world, make)
+    statuses = race(world, make)
 
-    for answers in zip(*told, strict=True):
+    for answers in zip(*statuses, strict=True):
         assert sorted(answers) == [200] + [409] * (CLIENTS - 1)
 
 
@@ -165,11 +165,11 @@ def test_concurrent_renames_of_one_table_succeed_once(world: NodesWorld) -> None
 
     for number, answers in enumerate(zip(*won, strict=True)):
         assert sum(answers) == 1
-        there = [
+        existing = [
             world.admin(1).ask("HEAD", table_path("renamed", f"u{number}-{client}")).status == 204
             for client in range(CLIENTS)
         ]
-        assert there == list(answers)
+        assert existing == list(answers)
 
 
 def test_drop_and_concurrent_commit_are_serialized(world: NodesWorld) -> None:
@@ -181,18 +181,18 @@ def test_drop_and_concurrent_commit_are_serialized(world: NodesWorld) -> None:
         world.table("agree", f"t{number}")
 
     def run(wire: Wire, client: int) -> list[int]:
-        found = []
+        statuses = []
         for number in range(COMMITS):
             path = table_path("agree", f"t{number}")
             if client == 0:
-                found.append(wire.do("DELETE", path).status)
+                statuses.append(wire.do("DELETE", path).status)
             else:
-                found.append(wire.do("POST", path, properties_body(x=str(client)), fine=(404, 409)).status)
-        return found
+                statuses.append(wire.do("POST", path, properties_body(x=str(client)), fine=(404, 409)).status)
+        return statuses
 
-    told = race(world, run)
+    statuses = race(world, run)
 
-    assert told[0] == [204] * COMMITS
-    assert {status for answers in told[1:] for status in answers} <= {200, 404, 409}
+    assert statuses[0] == [204] * COMMITS
+    assert {status for answers in statuses[1:] for status in answers} <= {200, 404, 409}
     listed = world.admin(1).do("GET", f"{namespace_path('agree')}/tables").body["identifiers"]
     assert listed == []

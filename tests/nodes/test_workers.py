@@ -42,10 +42,10 @@ class Workers(NodesWorld):
 
     def wire(self, node: int, who: str) -> Wire:
         """Return a caller whose connection a given worker has accepted."""
-        found = self._wires.get((node, who))
-        if found is None:
-            found = self._wires[node, who] = self._connected(node, who)
-        return found
+        user_wire = self._wires.get((node, who))
+        if user_wire is None:
+            user_wire = self._wires[node, who] = self._connected(node, who)
+        return user_wire
 
     def _connected(self, node: int, who: str) -> Wire:
         for _ in range(TRIES):
@@ -81,7 +81,7 @@ def test_mutation_binds_next_request_at_other_worker(
     workers: Workers, story: Callable[[NodesWorld], Iterator[ChangeTurn]]
 ) -> None:
     """After one worker has acknowledged a mutation, the next request to the other worker has the correct status."""
-    asked, wrong = follow(workers, story, ROUNDS)
+    request_count, wrong = follow(workers, story, ROUNDS)
 
-    assert not wrong, f"{len(wrong)} of {asked} decided wrong:\n" + "\n".join(wrong[:SHOWN_MAX])
-    assert asked >= ROUNDS
+    assert not wrong, f"{len(wrong)} of {request_count} decided wrong:\n" + "\n".join(wrong[:SHOWN_MAX])
+    assert request_count >= ROUNDS

@@ -76,8 +76,8 @@ class Wire:
             text = answer.read()
         except (OSError, http.client.HTTPException) as error:
             raise self._lost(error) from error
-        found = json.loads(text) if text[:1] == b"{" else {}
-        return WireAnswer(answer.status, found, {name.lower(): value for name, value in answer.getheaders()})
+        body = json.loads(text) if text[:1] == b"{" else {}
+        return WireAnswer(answer.status, body, {name.lower(): value for name, value in answer.getheaders()})
 
     def _lost(self, error: Exception) -> ConnectionLost:
         self.connection.close()

@@ -56,12 +56,12 @@ class NodesWorld:
 
     def wire(self, node: int, who: str) -> Wire:
         """Return a caller of one node, by name or by token, with its own connection."""
-        found = self._wires.get((node, who))
-        if found is None:
+        user_wire = self._wires.get((node, who))
+        if user_wire is None:
             uri = self.nodes[node].uri
-            found = Wire(uri, token=who) if who.startswith("lim_") else Wire(uri, user=who)
-            self._wires[node, who] = found
-        return found
+            user_wire = Wire(uri, token=who) if who.startswith("lim_") else Wire(uri, user=who)
+            self._wires[node, who] = user_wire
+        return user_wire
 
     def admin(self, node: int = 0) -> Wire:
         """Return the admin at one node."""

@@ -30,9 +30,9 @@ _SMALL = {"SPARK_DAEMON_MEMORY": "256m"}
 
 def free_port() -> int:
     """Return a loopback port that is free now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port
 
 
@@ -40,14 +40,14 @@ def environment(**more: str) -> dict[str, str]:
     """Return the environment of a Spark process: the installed PySpark, a Java for it, this Python, loopback
     addresses.
     """
-    told = {
+    variables = {
         "SPARK_HOME": str(HOME),
         "JAVA_HOME": str(find_java(cache=cache_directory()).home),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",
     }
-    return {**os.environ, **told, **more}
+    return {**os.environ, **variables, **more}
 
 
 @contextmanager

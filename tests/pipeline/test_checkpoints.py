@@ -25,10 +25,10 @@ def test_newest_checkpoint_of_main_is_used() -> None:
     assert (head_of(None), mark_of(None, INPUTS)) == (None, None)
 
 
-@pytest.mark.parametrize("told", [None, "", "no json", "[1]", "7", "null"])
-def test_malformed_checkpoint_is_ignored(told: str | None) -> None:
+@pytest.mark.parametrize("text", [None, "", "no json", "[1]", "7", "null"])
+def test_malformed_checkpoint_is_ignored(text: str | None) -> None:
     """Text of another form is not a checkpoint."""
-    assert inputs_of(told) is None
+    assert inputs_of(text) is None
 
 
 def test_checkpoint_states_of_other_types_are_ignored() -> None:

@@ -8,13 +8,13 @@ from limnos.pipeline.declaration import SourcePosition, Sql, StepDeclaration
 def test_source_position_does_not_affect_equality() -> None:
     """The source position does not affect equality."""
     here = StepDeclaration(table=("main", "a", "t"), body=Sql(text="SELECT 1"), at=SourcePosition("p.yaml", 3, 1))
-    there = StepDeclaration(
+    other_step = StepDeclaration(
         table=("main", "a", "t"),
         body=Sql(text="SELECT 1", at=SourcePosition("p.yaml", 9, 8)),
         at=SourcePosition("p.yaml", 8, 1),
     )
 
-    assert here == there
+    assert here == other_step
 
 
 def test_step_name_omits_the_catalog() -> None:

@@ -257,10 +257,10 @@ WRONG = {
 @pytest.mark.parametrize("text", WRONG)
 def test_problems_are_reported_by_position_with_advice(text: str) -> None:
     """All problems of the file are reported at once, in order of position, with advice."""
-    found = _problems(text)
+    problems = _problems(text)
 
-    assert found == (WRONG[text] or found)
-    assert all(problem.startswith("p.yaml:") for problem in found)
+    assert problems == (WRONG[text] or problems)
+    assert all(problem.startswith("p.yaml:") for problem in problems)
 
 
 def test_mistakes_in_several_steps_are_all_reported() -> None:
@@ -287,12 +287,12 @@ def test_load_reports_missing_and_invalid_files(tmp_path: Path) -> None:
     binary.write_bytes(b"pipeline: \xff")
 
     assert load(good).steps[0].at == SourcePosition(str(good), 4, 3)
-    for path, told in (
+    for path, reason in (
         (binary, "UTF-8"),
         (tmp_path / "no.yaml", "can't be read"),
         (tmp_path / "p.txt", ".yaml or .py"),
     ):
-        with pytest.raises(InvalidPipeline, match=told):
+        with pytest.raises(InvalidPipeline, match=reason):
             load(path)
 
 
@@ -357,17 +357,17 @@ def _example(name: str, key: RecordKey) -> Json:
     return yaml.load(key.example, Loader=yaml.BaseLoader if "2026" in key.example else yaml.SafeLoader)[name]
 
 
-def _made(dice: random.Random, schema: NodeSchema, example: Json) -> Json:
+def _random_value(dice: random.Random, schema: NodeSchema, example: Json) -> Json:
     """A random value of a schema: of records, random keys with the values of their examples, or random ones again."""
     if isinstance(schema, Cases):
         if schema.short is not None and isinstance(example, (str, int, float)) and dice.random() < 0.3:
             return example
-        return _made(dice, dice.choice(list(schema.cases.values())), None)
+        return _random_value(dice, dice.choice(list(schema.cases.values())), None)
     if isinstance(schema, ListOf) and isinstance(schema.item, (Record, Cases)):
-        return [_made(dice, schema.item, None) for _ in range(dice.randrange(1, 3))]
+        return [_random_value(dice, schema.item, None) for _ in range(dice.randrange(1, 3))]
     if isinstance(schema, MapOf) and isinstance(schema.value, (Record, Cases)):
         names = ["x.y", "z.`w w`"] if schema.key.word == "a table's name" else ["x", "y_1"]
-        return {name: _made(dice, schema.value, None) for name in names[: dice.randrange(1, 3)]}
+        return {name: _random_value(dice, schema.value, None) for name in names[: dice.randrange(1, 3)]}
     if not isinstance(schema, Record):
         return example
     chosen = {dice.choice(schema.one_of)} if schema.one_of else set()
@@ -377,7 +377,9 @@ def _made(dice: random.Random, schema: NodeSchema, example: Json) -> Json:
         if key.required or (free and dice.random() < 0.4):
             chosen.add(name)
     return {
-        name: _made(dice, key.value_schema, _example(name, key)) for name, key in schema.keys.items() if name in chosen
+        name: _random_value(dice, key.value_schema, _example(name, key))
+        for name, key in schema.keys.items()
+        if name in chosen
     }
 
 
@@ -416,7 +418,7 @@ def test_schema_and_loader_agree_on_random_files(tmp_path: Path) -> None:
     dice = random.Random(20261121)
     right = 0
     for _ in range(120):
-        value = _made(dice, FILE, None)
+        value = _random_value(dice, FILE, None)
         by_schema, by_loader = _both(value, tmp_path)
         assert by_schema or not by_loader, value
         right += by_loader

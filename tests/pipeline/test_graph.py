@@ -22,7 +22,9 @@ def _pipeline(*steps: StepDeclaration) -> Pipeline:
 
 
 def _reads(**names: str) -> dict[str, frozenset[Parts]]:
-    return {f"a.{name}": frozenset(("main", "a", other) for other in told.split()) for name, told in names.items()}
+    return {
+        f"a.{name}": frozenset(("main", "a", other) for other in sources.split()) for name, sources in names.items()
+    }
 
 
 def _levels(pipeline: Pipeline, reads: dict[str, frozenset[Parts]]) -> list[list[str]]:
@@ -111,9 +113,9 @@ def test_chain_of_ten_thousand_steps_is_ordered() -> None:
 
 
 @given(st.lists(st.frozensets(st.integers(0, 11), max_size=4), min_size=1, max_size=12), st.randoms())
-def test_random_steps_are_in_level_after_last_dependency(wanted: list[frozenset[int]], shuffle: object) -> None:
+def test_random_steps_are_in_level_after_last_dependency(dependencies: list[frozenset[int]], shuffle: object) -> None:
     """In random acyclic graphs every step is in the level after its last dependency."""
-    before = {index: {other for other in others if other < index} for index, others in enumerate(wanted)}
+    before = {index: {other for other in others if other < index} for index, others in enumerate(dependencies)}
     names = list(before)
     shuffle.shuffle(names)  # type: ignore[attr-defined]
     reads = {f"a.t{one}": frozenset(("main", "a", f"t{other}") for other in before[one]) for one in before}

@@ -91,17 +91,17 @@ def test_event_names_tables_job_and_columns() -> None:
     """The event names tables by path, the step as a job of the pipeline's run, and columns with their kind of
     derivation.
     """
-    made, again = _event(TABLE), _event(TABLE)
-    (output,) = made["outputs"]  # type: ignore[misc]
+    event, again = _event(TABLE), _event(TABLE)
+    (output,) = event["outputs"]  # type: ignore[misc]
     columns = output["facets"]["columnLineage"]
-    orders, file = made["inputs"]  # type: ignore[misc]
+    orders, file = event["inputs"]  # type: ignore[misc]
 
     assert orders == {"namespace": "limnos://lake", "name": "main.raw.orders"}
     assert file == {"namespace": "file", "name": "/data/orders.csv"}
     assert (output["namespace"], output["name"]) == ("limnos://lake", "main.marts.`x y`")
-    assert made["job"] == {"namespace": "limnos://lake", "name": "daily.marts.x"}
-    assert made["run"] == again["run"]
-    assert made["run"]["facets"]["parent"]["run"] == {"runId": "01b2"}  # type: ignore[index]
+    assert event["job"] == {"namespace": "limnos://lake", "name": "daily.marts.x"}
+    assert event["run"] == again["run"]
+    assert event["run"]["facets"]["parent"]["run"] == {"runId": "01b2"}  # type: ignore[index]
     twice, day = columns["fields"]["twice"]["inputFields"]
     assert {key: twice[key] for key in ("namespace", "name", "field")} == {**file, "field": "amount"}
     assert (twice["transformations"][0]["type"], twice["transformations"][0]["subtype"]) == ("DIRECT", "TRANSFORMATION")

@@ -36,13 +36,13 @@ def _table(server: LiveServer, namespace: str, name: str, *, summary: dict[str, 
     headers = {"Authorization": f"Bearer {server.token}"}
     url = f"{server.uri}/iceberg/v1/lake.main/namespaces/{namespace}/tables"
     schema = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
-    made = httpx2.post(url, headers=headers, json={"name": name, "schema": schema})
-    assert made.status_code == 200, made.text
+    response = httpx2.post(url, headers=headers, json={"name": name, "schema": schema})
+    assert response.status_code == 200, response.text
     if summary is None:
         return
-    location = made.json()["metadata"]["location"]
+    location = response.json()["metadata"]["location"]
     snapshot = {
-        "snapshot-id": 77, "sequence-number": 1, "timestamp-ms": made.json()["metadata"]["last-updated-ms"] + 1,
+        "snapshot-id": 77, "sequence-number": 1, "timestamp-ms": response.json()["metadata"]["last-updated-ms"] + 1,
         "manifest-list": f"{location}/metadata/snap-77.avro", "summary": {"operation": "append", **summary}, "schema-id": 0,
     }  # fmt: skip
     main_moves = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 77}
@@ -70,7 +70,7 @@ def ana(server: LiveServer, admin: Client, request: pytest.FixtureRequest) -> It
         yield client
 
 
-def _told(checked: CheckResult) -> list[str]:
+def _problem_texts(checked: CheckResult) -> list[str]:
     return [str(problem) for problem in checked.problems]
 
 
@@ -89,7 +89,7 @@ def test_names_queries_and_order_are_checked_without_a_server() -> None:
         head="parameters: {day: date}\nsources: {order: data/*.csv}\n",
     )
 
-    assert _told(check(pipeline)) == [
+    assert _problem_texts(check(pipeline)) == [
         "p.yaml:8:14: a.x: no parameter ':dya'; did you mean 'day'?; declare it under 'parameters'",
         ("p.yaml:9:12: a.x: no source 'orders'; did you mean 'order'?; declare it under 'sources', or write a table with "
         "its namespace"),
@@ -123,7 +123,7 @@ def test_cycles_through_sources_are_detected() -> None:
         "a.x: {sql: SELECT * FROM own}\na.y: {sql: SELECT * FROM a.x}", head="sources: {own: {table: a.y}}\n"
     )
 
-    assert _told(check(pipeline))[0].endswith("a.x reads a.y reads a.x; one of them must not read the other")
+    assert _problem_texts(check(pipeline))[0].endswith("a.x reads a.y reads a.x; one of them must not read the other")
 
 
 def test_missing_input_table_suggests_nearest_name(server: LiveServer, admin: Client, namespace: str) -> None:
@@ -138,7 +138,7 @@ def test_missing_input_table_suggests_nearest_name(server: LiveServer, admin: Cl
         """
     )
 
-    assert _told(check(pipeline, client=admin)) == [
+    assert _problem_texts(check(pipeline, client=admin)) == [
         (
             f"p.yaml:5:3: {namespace}.y reads main.{namespace}.order, which does not exist, or you may not see it; did you mean "
             f"'main.{namespace}.orders'?"
@@ -152,13 +152,13 @@ def test_step_writing_to_lance_catalog_is_refused(admin: Client) -> None:
         "pipeline: p\ncatalog: lance\nsteps:\n  a.t: {sql: SELECT 1 AS x}\n", file="p.yaml", directory=Path()
     )
 
-    found = check(pipeline, client=admin)
+    check_result = check(pipeline, client=admin)
 
-    assert not found.holds
-    assert [told.partition(", and pipelines")[0] for told in _told(found)] == [
+    assert not check_result.holds
+    assert [text.partition(", and pipelines")[0] for text in _problem_texts(check_result)] == [
         "p.yaml:1:1: catalog 'lance' has provider lakehouse-generic"
     ]
-    assert "Lance tables are written by Spark's data source" in _told(found)[0]
+    assert "Lance tables are written by Spark's data source" in _problem_texts(check_result)[0]
 
 
 def test_step_with_namespace_named_like_catalog_is_refused(admin: Client) -> None:
@@ -167,9 +167,9 @@ def test_step_with_namespace_named_like_catalog_is_refused(admin: Client) -> Non
     """
     admin.catalogs.create("elsewhere")
 
-    told = _told(check(_pipeline("elsewhere.a.t: {sql: SELECT 1}"), client=admin))
+    problems = _problem_texts(check(_pipeline("elsewhere.a.t: {sql: SELECT 1}"), client=admin))
 
-    assert told == [
+    assert problems == [
         (
             "p.yaml:4:3: elsewhere.a.t begins with the name of catalog 'elsewhere', and this pipeline writes tables in 'main': write it in a pipeline of that catalog, or choose another namespace"
         )
@@ -180,7 +180,7 @@ def test_missing_catalog_is_reported_to_administrator(admin: Client) -> None:
     """If the catalog does not exist, an administrator gets a problem that says so."""
     pipeline = read("pipeline: p\ncatalog: nope\nsteps: {a.t: {sql: SELECT 1}}", file="p.yaml", directory=Path())
 
-    assert _told(check(pipeline, client=admin)) == [
+    assert _problem_texts(check(pipeline, client=admin)) == [
         "p.yaml:1:1: there is no catalog 'nope' in this metalake: create it, or name another one"
     ]
 
@@ -200,11 +200,11 @@ def test_table_declared_by_another_pipeline_is_refused(admin: Client, ana: Clien
         {namespace}.u: {{sql: SELECT 1 AS a}}
         """
 
-    mine = _told(check(_pipeline(steps, name="mine"), client=admin))
-    unseen = _told(check(_pipeline(steps, name="mine"), client=ana))
-    its = _told(check(_pipeline(steps, name=f"its_{namespace}"), client=admin))
+    mine = _problem_texts(check(_pipeline(steps, name="mine"), client=admin))
+    unseen = _problem_texts(check(_pipeline(steps, name="mine"), client=ana))
+    its = _problem_texts(check(_pipeline(steps, name=f"its_{namespace}"), client=admin))
     admin.pipelines.put(f"its_{namespace}", {"steps": []})
-    given_up = _told(check(_pipeline(steps, name="mine"), client=admin))
+    given_up = _problem_texts(check(_pipeline(steps, name="mine"), client=admin))
 
     assert [line.partition(": they would")[0] for line in mine] == [
         f"p.yaml:4:3: {namespace}.t: main.{namespace}.t is also a table of pipeline 'its_{namespace}'",
@@ -246,9 +246,9 @@ def test_later_of_two_concurrent_declarations_is_refused(admin: Client, namespac
 class _Overtaken:
     """A client whose declaration of a pipeline is preceded by another one."""
 
-    def __init__(self, client: Client, rival: str, told: dict[str, object]) -> None:
+    def __init__(self, client: Client, rival: str, declaration: dict[str, object]) -> None:
         self.client = client
-        self.pipelines = _OvertakenPipelines(client, rival, told)
+        self.pipelines = _OvertakenPipelines(client, rival, declaration)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.client, name)
@@ -257,15 +257,15 @@ class _Overtaken:
 class _OvertakenPipelines:
     """The pipeline calls of that client."""
 
-    def __init__(self, client: Client, rival: str, told: dict[str, object]) -> None:
+    def __init__(self, client: Client, rival: str, declaration: dict[str, object]) -> None:
         self.client = client
         self.rival = rival
-        self.told = told
+        self.told = declaration
 
-    def put(self, name: str, told: dict[str, object], *, comment: str | None = None) -> object:
+    def put(self, name: str, declaration: dict[str, object], *, comment: str | None = None) -> object:
         """Declare the other pipeline first."""
         self.client.pipelines.put(self.rival, self.told)
-        return self.client.pipelines.put(name, told, comment=comment)
+        return self.client.pipelines.put(name, declaration, comment=comment)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.client.pipelines, name)
@@ -291,20 +291,20 @@ def test_plan_lists_inputs_and_pins_of_each_step(server: LiveServer, admin: Clie
 
     planned = plan(check(pipeline, client=admin))
 
-    found = {
+    reads_by_step = {
         one.step.table[-1]: [(read.name.split(".")[-1], read.kind, read.why) for read in one.reads] for one in planned
     }
     assert [(one.step.table[-1], one.level, one.is_new) for one in planned] == [
         ("all", 0, True), ("known", 0, False), ("same", 0, False), ("fresh", 1, True),
     ]  # fmt: skip
-    assert found["all"] == [
+    assert reads_by_step["all"] == [
         ("empty", "table", "it is empty"),
         ("orders", "table", "the whole, as it is when the run starts"),
         ("files", "source", "files data/*.csv, csv"),
     ]
-    assert found["known"][0][2].startswith("the rows after snapshot 5, if those can be read")
-    assert found["same"][0][2] == "nothing: it was read up to snapshot 77"
-    assert [why for _, _, why in found["fresh"]] == [
+    assert reads_by_step["known"][0][2].startswith("the rows after snapshot 5, if those can be read")
+    assert reads_by_step["same"][0][2] == "nothing: it was read up to snapshot 77"
+    assert [why for _, _, why in reads_by_step["fresh"]] == [
         f"the result of step {namespace}.all in this run",
         "the whole: this step has published nothing from it yet",
     ]

@@ -54,7 +54,7 @@ def test_decorated_function_can_be_called_without_spark() -> None:
 def test_python_and_file_declarations_are_equal(tmp_path: Path) -> None:
     """The same keys give the same values in Python and in a file."""
     (tmp_path / "sums.py").write_text("def sums(orders, day, *, least=0): ...")
-    made = pipeline(
+    declared_pipeline = pipeline(
         "p",
         catalog="main",
         parameters={"day": "date"},
@@ -75,12 +75,15 @@ steps:
         directory=tmp_path,
     )
 
-    body, other = made.steps[1].body, written.steps[1].body
+    body, other = declared_pipeline.steps[1].body, written.steps[1].body
     assert isinstance(body, PythonStep)
     assert isinstance(other, PythonStep)
-    assert made.steps[0] == written.steps[0]
-    assert (made.sources, made.parameters) == (written.sources, written.parameters)
-    assert (made.steps[1].write, made.steps[1].expectations) == (written.steps[1].write, written.steps[1].expectations)
+    assert declared_pipeline.steps[0] == written.steps[0]
+    assert (declared_pipeline.sources, declared_pipeline.parameters) == (written.sources, written.parameters)
+    assert (declared_pipeline.steps[1].write, declared_pipeline.steps[1].expectations) == (
+        written.steps[1].write,
+        written.steps[1].expectations,
+    )
     assert body.inputs == other.inputs == {"orders": "orders"}
     assert body.callable is sums
 
@@ -213,16 +216,16 @@ def test_modules_are_imported_by_binding_not_by_loading(tmp_path: Path) -> None:
 
 def test_modules_of_same_name_load_from_own_directory(tmp_path: Path) -> None:
     """Modules are searched in the pipeline's own directory first, also after another pipeline in the same process."""
-    found = []
+    results = []
     for number in (1, 2, 1):
         directory = tmp_path / str(number)
         _written(directory, "steps.py", f"def make(): return {number}")
         body = load(_file_of(directory, "python: 'steps:make'")).bound().steps[0].body
         assert isinstance(body, PythonStep)
         assert body.callable is not None
-        found.append(body.callable())
+        results.append(body.callable())
 
-    assert found == [1, 2, 1]
+    assert results == [1, 2, 1]
 
 
 def test_binding_queries_imports_nothing() -> None:

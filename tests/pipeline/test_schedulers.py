@@ -45,13 +45,13 @@ def test_dagster_op_calls_the_plain_function(monkeypatch: pytest.MonkeyPatch, tm
     (tmp_path / "token").write_text("t0ken\n")
     monkeypatch.setenv("LIMNOS_TOKEN_FILE", str(tmp_path / "token"))
     monkeypatch.setenv("LIMNOS_URI", "http://h:1")
-    asked: list[tuple[object, ...]] = []
+    calls: list[tuple[object, ...]] = []
     monkeypatch.setattr(
-        example, "publish", lambda file, **given: asked.append((file, *sorted(given.items()))) or {"run": "r"}
+        example, "publish", lambda file, **options: calls.append((file, *sorted(options.items()))) or {"run": "r"}
     )
 
     assert example.publish_day("2013-01-31") == {"run": "r"}
-    assert asked == [
+    assert calls == [
         ("pipeline.yaml", ("parameters", {"day": "2013-01-31"}), ("token", "t0ken"), ("uri", "http://h:1"))
     ]
 
@@ -65,8 +65,8 @@ def test_plain_function_publishes_a_listed_run(served_spark: object, server: Liv
     file.write_text("pipeline: plain\ncatalog: main\nsteps:\n  plain.t: {sql: SELECT id FROM range(3)}\n")
     (tmp_path / "token").write_text(server.token)
 
-    told = _example("plain").main(
+    run_result = _example("plain").main(
         [str(file), "--uri", server.uri, "--token-file", str(tmp_path / "token"), "--master", "local[2]"]
     )
 
-    assert (told["state"], told["rows"]) == ("published", 3)
+    assert (run_result["state"], run_result["rows"]) == ("published", 3)

@@ -45,9 +45,9 @@ def test_quarantined_and_malformed_rows_have_side_tables(
         expectations=(Expectation(name="e", kind=RuleKind.ROW, action=action),),
     )
 
-    found = tables_of(Pipeline(name="p", catalog="main", sources=(source,), steps=(step,)), step)
+    tables = tables_of(Pipeline(name="p", catalog="main", sources=(source,), steps=(step,)), step)
 
-    assert found == (TABLE, *[("main", "raw", f"x.y{suffix}") for suffix in suffixes])
+    assert tables == (TABLE, *[("main", "raw", f"x.y{suffix}") for suffix in suffixes])
 
 
 @pytest.mark.parametrize(
@@ -73,5 +73,5 @@ def test_malformed_texts_of_every_read_file_source_are_stored(
 
     for kind in (files, Stream(files=files)):
         pipeline = Pipeline(name="p", catalog="main", sources=(DeclaredSource(name="files", kind=kind),), steps=(step,))
-        found = tables_of(pipeline, step, sources=sources)
-        assert found[1:] == ((("main", "raw", "x.y__malformed"),) if is_kept else ())
+        tables = tables_of(pipeline, step, sources=sources)
+        assert tables[1:] == ((("main", "raw", "x.y__malformed"),) if is_kept else ())

@@ -98,11 +98,11 @@ def _name(node: LineageNode) -> str:
     return f"{name}.{node.column}" if node.column else name
 
 
-def _edges(found: LineageGraph, *, direct: bool | None = None) -> Edges:
+def _edges(graph: LineageGraph, *, direct: bool | None = None) -> Edges:
     """Return the edges of a graph by names; `direct` omits the indirect ones."""
-    names = {node.id: _name(node) for node in found.nodes}
-    kept: list[LineageEdge] = [each for each in found.edges if direct is None or each.direct is direct]
-    return {(names[edge.source], names[edge.target]) for edge in kept}
+    names = {node.id: _name(node) for node in graph.nodes}
+    edges: list[LineageEdge] = [each for each in graph.edges if direct is None or each.direct is direct]
+    return {(names[edge.source], names[edge.target]) for edge in edges}
 
 
 def _between_tables(edges: Edges) -> Edges:
@@ -135,10 +135,10 @@ def _renamed(admin: Client, source: str, target: str) -> Iterator[None]:
 @pytest.mark.usefixtures("tpch")
 def test_upstream_graph_of_mart_is_complete(admin: Client, mart: str) -> None:
     """The complete upstream graph of a mart has exactly the tables in the queries, down to the files."""
-    found = admin.lineage.up(f"main.mart.tpch.{mart}", depth=10)
+    graph = admin.lineage.up(f"main.mart.tpch.{mart}", depth=10)
 
-    assert _edges(found) == _everything_above(mart)
-    assert found.complete
+    assert _edges(graph) == _everything_above(mart)
+    assert graph.complete
 
 
 @pytest.mark.usefixtures("tpch")
@@ -146,9 +146,9 @@ def test_downstream_graph_of_raw_table_is_complete(admin: Client) -> None:
     """The complete downstream graph of the line items has the marts that read them, including marts over other
     marts.
     """
-    found = admin.lineage.down("main.raw.tpch.lineitem", depth=10)
+    graph = admin.lineage.down("main.raw.tpch.lineitem", depth=10)
 
-    assert _edges(found) == {
+    assert _edges(graph) == {
         ("raw.lineitem", "mart.order_revenue"),
         ("raw.lineitem", "mart.late_lines"),
         ("raw.lineitem", "mart.nation_revenue"),
@@ -162,17 +162,17 @@ def test_mart_column_has_direct_upstream_columns(admin: Client, mart: str, colum
     """A mart's column has direct edges from the columns in its expression, through merges, histories and other
     marts.
     """
-    found = admin.lineage.up(f"main.mart.tpch.{mart}", column=column, depth=10)
+    graph = admin.lineage.up(f"main.mart.tpch.{mart}", column=column, depth=10)
 
-    assert _between_tables(_edges(found, direct=True)) == UP[mart, column]
+    assert _between_tables(_edges(graph, direct=True)) == UP[mart, column]
 
 
 @pytest.mark.usefixtures("tpch")
 def test_discount_is_input_of_three_revenue_columns_only(admin: Client) -> None:
     """The discount is an input of the revenue of three marts, and of no other column."""
-    found = admin.lineage.down("main.raw.tpch.lineitem", column="l_discount", depth=10)
+    graph = admin.lineage.down("main.raw.tpch.lineitem", column="l_discount", depth=10)
 
-    assert _edges(found, direct=True) == {
+    assert _edges(graph, direct=True) == {
         ("raw.lineitem.l_discount", "mart.order_revenue.revenue"),
         ("raw.lineitem.l_discount", "mart.nation_revenue.revenue"),
         ("mart.order_revenue.revenue", "mart.revenue_by_month.revenue"),
@@ -182,10 +182,10 @@ def test_discount_is_input_of_three_revenue_columns_only(admin: Client) -> None:
 @pytest.mark.usefixtures("tpch")
 def test_join_and_group_columns_are_indirect_inputs(admin: Client) -> None:
     """A count has no direct input; the columns of its joins and groups are indirect inputs."""
-    found = admin.lineage.up("main.mart.tpch.revenue_by_month", column="orders", depth=1)
+    graph = admin.lineage.up("main.mart.tpch.revenue_by_month", column="orders", depth=1)
 
-    assert _edges(found, direct=True) == set()
-    assert {source for source, _ in _edges(found, direct=False)} == {
+    assert _edges(graph, direct=True) == set()
+    assert {source for source, _ in _edges(graph, direct=False)} == {
         "raw.orders.o_orderkey", "mart.order_revenue.l_orderkey", "raw.orders.o_orderdate", "raw.orders.o_orderstatus",
     }  # fmt: skip
 
@@ -279,13 +279,13 @@ def test_demo_column_lineage_is_complete(admin: Client) -> None:
     """Every column of the curated table is linked to the raw columns in its query, in both directions, also after a
     rename.
     """
-    wanted = {(f"raw.{source}", f"curated.delays.{column}") for column, source in DEMO}
+    expected = {(f"raw.{source}", f"curated.delays.{column}") for column, source in DEMO}
     with _renamed(admin, "main.raw.nyc", "main.raw.nyc_old"):
         up = [admin.lineage.up("main.curated.nyc.delays", column=column) for column in {each for each, _ in DEMO}]
         down = admin.lineage.down("main.raw.nyc_old.airports", column="name")
 
-    assert set().union(*(_edges(each, direct=True) for each in up)) == wanted
-    assert _edges(down, direct=True) == {edge for edge in wanted if edge[0] == "raw.airports.name"}
+    assert set().union(*(_edges(each, direct=True) for each in up)) == expected
+    assert _edges(down, direct=True) == {edge for edge in expected if edge[0] == "raw.airports.name"}
 
 
 @pytest.mark.usefixtures("demo")

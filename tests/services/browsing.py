@@ -40,16 +40,16 @@ class BrowsingModel:
 
     def chain(self, node_id: int) -> list[int]:
         """Return the object and its ancestors up to the metalake."""
-        found = []
+        ancestors = []
         while node_id in self.nodes:
-            found.append(node_id)
+            ancestors.append(node_id)
             node_id = self.nodes[node_id][0]
-        return found
+        return ancestors
 
     def kind(self, node_id: int) -> int:
         """Return the number of the object's kind."""
-        found: int = self.nodes[node_id][1]
-        return found
+        number: int = self.nodes[node_id][1]
+        return number
 
     def denied(self, node_id: int, privilege: Privilege) -> bool:
         """Return whether the user is denied a privilege on an object or an ancestor."""
@@ -73,13 +73,13 @@ class BrowsingModel:
         )
 
     def _names(self) -> set[int]:
-        found: set[int] = set()
+        visible_ids: set[int] = set()
         for node_id in self.nodes:
             inside = [each for each in self.chain(node_id) if self.kind(each) not in (Kind.METALAKE, Kind.CATALOG)]
             if inside and self.is_entry(node_id):
                 above = self.chain(node_id)[0 if self.kind(node_id) == Kind.NAMESPACE else 1 :]
-                found.update(each for each in above if self.kind(each) in (Kind.NAMESPACE, Kind.CATALOG))
-        return found
+                visible_ids.update(each for each in above if self.kind(each) in (Kind.NAMESPACE, Kind.CATALOG))
+        return visible_ids
 
     def may_use(self, catalog_id: int) -> bool:
         """Return whether the user may load a catalog."""
@@ -98,17 +98,17 @@ class BrowsingModel:
     def catalogs(self) -> list[str]:
         """Return the visible catalogs."""
         (metalake,) = [each for each in self.nodes if self.kind(each) == Kind.METALAKE]
-        found = self.children(metalake, Kind.CATALOG)
-        return [name for name, each in found if self.may_use(each) or each in self.names]
+        catalogs = self.children(metalake, Kind.CATALOG)
+        return [name for name, each in catalogs if self.may_use(each) or each in self.names]
 
     def containers(self) -> dict[tuple[str, ...], int]:
         """Return all catalogs and namespaces, by path."""
-        found = {}
+        ids_by_path = {}
         for node_id in self.nodes:
             if self.kind(node_id) in (Kind.CATALOG, Kind.NAMESPACE):
                 path = [self.nodes[each][2] for each in self.chain(node_id)]
-                found[tuple(reversed(path[:-1]))] = node_id
-        return found
+                ids_by_path[tuple(reversed(path[:-1]))] = node_id
+        return ids_by_path
 
     def namespaces(self, parent_id: int) -> list[str] | None:
         """Return the list of a container's namespaces; None if it is refused."""
@@ -117,16 +117,16 @@ class BrowsingModel:
             is_root = parent_id == catalog
             if catalog not in self.names or not (is_root or parent_id in self.names or self.sees(parent_id)):
                 return None
-        found = self.children(parent_id, Kind.NAMESPACE)
-        return [name for name, each in found if self.sees(each) or each in self.names]
+        namespaces = self.children(parent_id, Kind.NAMESPACE)
+        return [name for name, each in namespaces if self.sees(each) or each in self.names]
 
     def dataverses(self, catalog: str) -> set[tuple[str, ...]]:
         """Return the dataverses of a catalog that these lists contain."""
-        containers, found = self.containers(), set()
+        containers, paths = self.containers(), set()
         todo = [(catalog,)]
         while todo:
             path = todo.pop()
             below = [(*path, name) for name in self.namespaces(containers[path]) or ()]
-            found.update(below)
+            paths.update(below)
             todo += below
-        return found
+        return paths

@@ -98,13 +98,13 @@ def test_decimals_are_written_whatever_their_alignment(location: str, wide: pa.D
 def boundaries(data: bytes) -> list[int]:
     """Return the ends of a stream's batches, and the end of the stream."""
     reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(data))
-    found, at = [], 0
+    batch_ends, at = [], 0
     for message in reader:
         sink = pa.BufferOutputStream()
         message.serialize_to(sink)
         at += sink.getvalue().size
-        found.append(at)
-    return [*found, len(data)]
+        batch_ends.append(at)
+    return [*batch_ends, len(data)]
 
 
 def test_truncated_body_is_never_written(location: str) -> None:

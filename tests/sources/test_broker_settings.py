@@ -20,10 +20,10 @@ def test_broker_lists_are_parsed() -> None:
     """One or several brokers are parsed, with spaces and IPv6 in brackets; the default security protocol is plain
     text.
     """
-    found = kafka_settings(_properties(" A.example.com:9092, b.example.com:9093,[::1]:9092 "), allowed=ALLOWED)
+    settings = kafka_settings(_properties(" A.example.com:9092, b.example.com:9093,[::1]:9092 "), allowed=ALLOWED)
 
-    assert [str(each) for each in found.servers] == list(ALLOWED)
-    assert found.security == {"security.protocol": "PLAINTEXT"}
+    assert [str(each) for each in settings.servers] == list(ALLOWED)
+    assert settings.security == {"security.protocol": "PLAINTEXT"}
 
 
 def test_java_and_librdkafka_logins_are_parsed() -> None:

@@ -54,10 +54,10 @@ def test_allowed_addresses_are_accepted(url: str) -> None:
 )
 def test_disallowed_addresses_are_refused_with_advice(name: str, value: str, words: str) -> None:
     """Each refused address has advice, or names who can allow it."""
-    with pytest.raises(BadRequest) as told:
+    with pytest.raises(BadRequest) as error:
         check_source(POSTGRESQL_PROVIDER, {**GOOD, name: value}, limits=LIMITS)
 
-    assert words in told.value.message
+    assert words in error.value.message
 
 
 @pytest.mark.parametrize("text", ["int); DROP TABLE t; --", "varchar(3)", "nothing", "int4 /*", ""])
@@ -71,13 +71,13 @@ def test_literals_are_quoted_by_the_dialect() -> None:
     """Quotes in a default are escaped by the dialect."""
     default = {"type": "literal", "dataType": "string", "value": "x'); DROP TABLE t; --"}
     column = column_of({"name": 'a"b', "type": "string", "defaultValue": default}, dialect=DIALECT)
-    made = str(sa.schema.CreateTable(sa.Table("t", sa.MetaData(), column)).compile(dialect=DIALECT))
+    statement = str(sa.schema.CreateTable(sa.Table("t", sa.MetaData(), column)).compile(dialect=DIALECT))
 
-    assert """"a""b" TEXT DEFAULT 'x''); DROP TABLE t; --'""" in made
+    assert """"a""b" TEXT DEFAULT 'x''); DROP TABLE t; --'""" in statement
 
 
 @pytest.mark.parametrize(
-    "told",
+    "column",
     [
         {"name": "c", "type": "decimal(39,1)"}, {"name": "c", "type": "decimal(3,4)"}, {"name": "c", "type": "timestamp(7)"},
         {"name": "c", "type": {"type": "list", "elementType": {"type": "list", "elementType": "long"}}},
@@ -86,17 +86,17 @@ def test_literals_are_quoted_by_the_dialect() -> None:
         {"name": "c", "type": "date", "defaultValue": {"type": "literal", "value": 3}},
     ],
 )  # fmt: skip
-def test_invalid_columns_are_refused(told: dict[str, object]) -> None:
+def test_invalid_columns_are_refused(column: dict[str, object]) -> None:
     """Unknown types, names that the database would truncate, and auto-increment dates are refused."""
     with pytest.raises(BadRequest):
-        column_of(told, dialect=DIALECT)
+        column_of(column, dialect=DIALECT)
 
 
 def test_expressions_as_defaults_are_refused() -> None:
     """Only literals and the current time are supported as defaults."""
-    told = {"type": "function", "funcName": "pg_sleep", "funcArgs": []}
+    expression = {"type": "function", "funcName": "pg_sleep", "funcArgs": []}
     with pytest.raises(UnsupportedOperation):
-        column_of({"name": "c", "type": "date", "defaultValue": told}, dialect=DIALECT)
+        column_of({"name": "c", "type": "date", "defaultValue": expression}, dialect=DIALECT)
 
 
 @pytest.mark.parametrize(

@@ -25,15 +25,15 @@ def opened(location: str, rights: FileRights = BOTH) -> dict[str, object]:
     """Return the resources that a policy allows, by action; a list prefix stands for its resource."""
     policy = policy_of(ROLE, location, rights=rights, open_to_writers=("metadata",))
     assert policy is not None
-    found: dict[str, object] = {}
+    resources: dict[str, object] = {}
     for each in json.loads(policy)["Statement"]:
         assert each["Effect"] == "Allow"
         actions = [each["Action"]] if isinstance(each["Action"], str) else each["Action"]
         for action in actions:
-            found[action.removeprefix("s3:")] = (
+            resources[action.removeprefix("s3:")] = (
                 each.get("Condition", {}).get("StringLike", {}).get("s3:prefix", each["Resource"])
             )
-    return found
+    return resources
 
 
 def test_catalog_without_a_role_vends_no_credentials() -> None:
@@ -132,10 +132,10 @@ def test_sts_request_has_role_policy_and_duration(monkeypatch: pytest.MonkeyPatc
     """The request has the role, policy, duration and external id; the credentials are not shown in the printed form."""
     sts, role = Sts(), ROLE._replace(external_id="x1", duration_s=900)
     monkeypatch.setattr(credentials, "_client", lambda _: sts)
-    found = assume_role(role, "{}")
+    role_credentials = assume_role(role, "{}")
 
-    assert found == ("a", "b", "c", 1_767_225_600_000)
-    assert repr(found) == "Credentials(expires_ms=1767225600000)"
+    assert role_credentials == ("a", "b", "c", 1_767_225_600_000)
+    assert repr(role_credentials) == "Credentials(expires_ms=1767225600000)"
     assert sts.asked == {
         "RoleArn": ARN, "RoleSessionName": "limnos", "Policy": "{}", "ExternalId": "x1", "DurationSeconds": 900,
     }  # fmt: skip

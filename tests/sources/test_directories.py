@@ -164,9 +164,9 @@ def test_v2_written_by_lance_namespace_is_read(tmp_path: Path) -> None:
     assert directory.properties(("a",)) == {"k": "v"}
     later = directory.find(("a", "later"))
     assert (directory.is_declared(later), later.properties) == (True, {"p": "q"})
-    found = describe(Describe(directory.location(directory.find(("a", "b c", "t"))), {}))
-    assert found is not None
-    assert found.version == 1
+    description = describe(Describe(directory.location(directory.find(("a", "b c", "t"))), {}))
+    assert description is not None
+    assert description.version == 1
     theirs.deregister_table(DeregisterTableRequest(id=["a", "later"]))
     assert listed(directory, "a") == []
 
@@ -183,8 +183,8 @@ def test_v2_written_by_us_is_read_by_lance_namespace(tmp_path: Path) -> None:
     assert theirs.list_namespaces(ListNamespacesRequest(id=["a"])).namespaces == ["b c"]
     assert theirs.describe_namespace(DescribeNamespaceRequest(id=["a"])).properties == {"k": "v"}
     assert theirs.list_tables(ListTablesRequest(id=[])).tables == ["top"]
-    told = theirs.describe_table(DescribeTableRequest(id=["a", "b c", "t"], check_declared=True))
-    assert (told.properties, told.is_only_declared) == ({"p": "q"}, True)
+    response = theirs.describe_table(DescribeTableRequest(id=["a", "b c", "t"], check_declared=True))
+    assert (response.properties, response.is_only_declared) == ({"p": "q"}, True)
     lance.write_dataset(ROWS, namespace_client=theirs, table_id=["a", "b c", "t"], mode="append")
     assert not directory.is_declared(entry)
     directory.rename(("a", "b c", "t"), ("a", "u"))
@@ -212,9 +212,9 @@ def test_unknown_index_columns_and_rows_are_preserved(tmp_path: Path) -> None:
     directory.declare(("a", "t"))
     directory.drop(("a", "t"))
 
-    found = lance.dataset(str(tmp_path / "__manifest")).to_table().to_pylist()
+    manifest_rows = lance.dataset(str(tmp_path / "__manifest")).to_table().to_pylist()
 
-    assert {row["object_id"]: row["note"] for row in found} == {"a": "kept", "a$t$1": "kept"}
+    assert {row["object_id"]: row["note"] for row in manifest_rows} == {"a": "kept", "a$t$1": "kept"}
 
 
 def test_exactly_one_of_concurrent_declarations_succeeds(tmp_path: Path) -> None:
@@ -322,9 +322,9 @@ def test_every_layout_works_in_an_object_store(options: dict[str, str], layout: 
     opened = LanceDirectory(root, options=options)
     assert opened.layout is layout
     assert [each.levels for each in opened.all_tables()] == [levels]
-    found = describe(Describe(opened.location(opened.find(levels)), options))
-    assert found is not None
-    assert found.version == 1
+    description = describe(Describe(opened.location(opened.find(levels)), options))
+    assert description is not None
+    assert description.version == 1
     if layout is DirectoryLayout.V2:
         assert (
             lance.dataset(
@@ -371,9 +371,9 @@ def test_layouts_of_other_libraries_are_read(place: Place, layout: DirectoryLayo
     for directory in (LanceDirectory(root, options=options), LanceDirectory(root, options=options, layout=layout)):
         assert [each.levels for each in directory.all_tables()] == [levels]
         location = directory.location(directory.find(levels))
-        found = describe(Describe(location, options))
-        assert found is not None
-        assert (found.version, len(msgspec.json.decode(found.fields))) == (1, 2)
+        description = describe(Describe(location, options))
+        assert description is not None
+        assert (description.version, len(msgspec.json.decode(description.fields))) == (1, 2)
         assert lance.dataset(location, storage_options=options or None).to_table() == ROWS
 
 

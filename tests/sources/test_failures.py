@@ -34,7 +34,7 @@ def test_library_failures_are_classified_by_their_message(location: str, text: s
     """A full disk is not reported as a damaged table, nor a wrong expression as refused storage; the library's own file
     names are removed.
     """
-    found = failure_of(location, text)
+    failure = failure_of(location, text)
 
-    assert type(found) is kind
-    assert ".rs:" not in found.message
+    assert type(failure) is kind
+    assert ".rs:" not in failure.message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.formats.gravitino import tables as said
+from limnos.formats.gravitino import tables as gravitino_tables
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.sources.connectors.mysql_states import state_of, text_of
 from limnos.sources.connectors.mysql_tables import MysqlColumn, MysqlTableDraft, keys_json
@@ -111,8 +111,8 @@ def test_changes_of_a_column_are_merged_into_one_statement() -> None:
     """A column that is changed twice occurs once in the statement; an unchanged one does not occur."""
     draft = _draft()
     draft.carry_out([
-        said.RenameColumn(("b",), "x`y"), said.UpdateColumnComment(("x`y",), "it's"), said.UpdateColumnNullability(("x`y",), False),
-        said.AddColumn(("n",), "long", position="first"), said.DeleteColumn(("c",)), said.DeleteTableIndex("k"), said.UpdateTableComment("t"),
+        gravitino_tables.RenameColumn(("b",), "x`y"), gravitino_tables.UpdateColumnComment(("x`y",), "it's"), gravitino_tables.UpdateColumnNullability(("x`y",), False),
+        gravitino_tables.AddColumn(("n",), "long", position="first"), gravitino_tables.DeleteColumn(("c",)), gravitino_tables.DeleteTableIndex("k"), gravitino_tables.UpdateTableComment("t"),
     ])  # fmt: skip
 
     assert draft.statement("s", "t`") == (
@@ -124,7 +124,12 @@ def test_changes_of_a_column_are_merged_into_one_statement() -> None:
 def test_changes_without_effect_send_no_statement() -> None:
     """Without a change, or for a change without effect, there is no statement."""
     draft = _draft()
-    draft.carry_out([said.UpdateColumnNullability(("a",), True), said.DeleteColumn(("none",), if_exists=True)])
+    draft.carry_out(
+        [
+            gravitino_tables.UpdateColumnNullability(("a",), True),
+            gravitino_tables.DeleteColumn(("none",), if_exists=True),
+        ]
+    )
 
     assert draft.statement("s", "t") is None
 
@@ -132,7 +137,7 @@ def test_changes_without_effect_send_no_statement() -> None:
 def test_altering_a_column_with_an_expression_is_refused() -> None:
     """A column with an expression can be dropped but not altered, because its expression would be lost."""
     draft = _draft()
-    draft.carry_out([said.UpdateColumnComment(("c",), "x")])
+    draft.carry_out([gravitino_tables.UpdateColumnComment(("c",), "x")])
 
     with pytest.raises(UnsupportedOperation):
         draft.statement("s", "t")
@@ -141,12 +146,12 @@ def test_altering_a_column_with_an_expression_is_refused() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        [said.UpdateColumnPosition(("a",), {"after": "a"})], [said.UpdateColumnPosition(("a",), "first"), said.RenameColumn(("a",), "z")],
-        [said.UpdateColumnPosition(("a",), {"after": "b"}), said.RenameColumn(("b",), "z")], [said.AddColumn(("n",), "long"), said.DeleteColumn(("n",))],
-        [said.UpdateColumnPosition(("a",), "first"), said.DeleteColumn(("a",))], [said.RenameColumn(("a",), "B")], [said.DeleteTableIndex("none")],
+        [gravitino_tables.UpdateColumnPosition(("a",), {"after": "a"})], [gravitino_tables.UpdateColumnPosition(("a",), "first"), gravitino_tables.RenameColumn(("a",), "z")],
+        [gravitino_tables.UpdateColumnPosition(("a",), {"after": "b"}), gravitino_tables.RenameColumn(("b",), "z")], [gravitino_tables.AddColumn(("n",), "long"), gravitino_tables.DeleteColumn(("n",))],
+        [gravitino_tables.UpdateColumnPosition(("a",), "first"), gravitino_tables.DeleteColumn(("a",))], [gravitino_tables.RenameColumn(("a",), "B")], [gravitino_tables.DeleteTableIndex("none")],
     ],
 )  # fmt: skip
-def test_changes_beyond_one_statement_are_refused(changes: list[said.TableChange]) -> None:
+def test_changes_beyond_one_statement_are_refused(changes: list[gravitino_tables.TableChange]) -> None:
     """Changes that one statement cannot make are refused in advance, with a message."""
     with pytest.raises(BadRequest):
         _draft().carry_out(changes)

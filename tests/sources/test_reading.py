@@ -49,10 +49,10 @@ def test_links_within_a_table_are_followed(tmp_path: Path, elsewhere: Path) -> N
     manifest.symlink_to(elsewhere / "kept")
     (tmp_path / "way").symlink_to(elsewhere)
 
-    found = describe(Describe(f"file://{tmp_path}/way", {}))
+    description = describe(Describe(f"file://{tmp_path}/way", {}))
 
-    assert found is not None
-    assert found.version == 1
+    assert description is not None
+    assert description.version == 1
 
 
 @pytest.fixture
@@ -62,9 +62,9 @@ def own(tmp_path: Path, elsewhere: Path) -> str:
     """
     place = tmp_path / "own"
     for _ in range(3):
-        found = lance.write_dataset(pa.table({"id": [1]}), str(place), mode="append")
-    found.tags.create("old", 1)
-    found.create_branch("dev")
+        dataset = lance.write_dataset(pa.table({"id": [1]}), str(place), mode="append")
+    dataset.tags.create("old", 1)
+    dataset.create_branch("dev")
     lance.dataset(str(elsewhere)).shallow_clone(str(tmp_path / "clone"), 1)
     (manifest,) = (tmp_path / "clone" / "_versions").glob("*.manifest")
     manifest.replace(place / "_versions" / manifest.name)
@@ -111,15 +111,15 @@ def test_object_store_paths_within_the_table_are_accepted(base: str, *, is_insid
 @pytest.fixture
 def opens(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     """The versions at which tables were opened; None is the newest, which needs a list of all manifests."""
-    asked: list[int | None] = []
+    opened_versions: list[int | None] = []
     library = lance.dataset
 
     def dataset(*place: str, version: int | None = None, **more: object) -> lance.LanceDataset:
-        asked.append(version)
+        opened_versions.append(version)
         return library(*place, version=version, **more)
 
     monkeypatch.setattr(lance, "dataset", dataset)
-    return asked
+    return opened_versions
 
 
 def test_opening_a_version_does_not_read_the_newest_one(tmp_path: Path, opens: list[int | None]) -> None:
@@ -134,10 +134,10 @@ def test_opening_a_version_does_not_read_the_newest_one(tmp_path: Path, opens: l
     opens.clear()
 
     assert count(Count(f"file://{place}", {}, version=1)) == 1
-    told = describe(Describe(f"file://{place}", {}, version=1))
+    description = describe(Describe(f"file://{place}", {}, version=1))
 
-    assert told is not None
-    assert (told.version, opens) == (1, [1, 1])
+    assert description is not None
+    assert (description.version, opens) == (1, [1, 1])
     with pytest.raises(NotFound, match="7"):
         describe(Describe(f"file://{tmp_path}/none", {}, version=7))
 

@@ -39,9 +39,9 @@ DROP = RestCall(f"DELETE {NAMESPACE}", ("a",), conflict_meaning="empty")
 @pytest.fixture
 def script() -> Iterator[ScriptedServer]:
     """A scripted server with an empty configuration."""
-    with scripted() as found:
-        found.answers["GET /v1/config"] = ScriptedAnswer(body={"defaults": {}, "overrides": {}})
-        yield found
+    with scripted() as server:
+        server.answers["GET /v1/config"] = ScriptedAnswer(body={"defaults": {}, "overrides": {}})
+        yield server
 
 
 Opener = Callable[..., RestSource]
@@ -50,19 +50,19 @@ Opener = Callable[..., RestSource]
 @pytest.fixture
 def opened(script: ScriptedServer) -> Iterator[Opener]:
     """Open the source with additional properties."""
-    made: list[RestSource] = []
+    sources: list[RestSource] = []
 
     def make(*, timeout_s: float = 60.0, **properties: str) -> RestSource:
         stated = {"uri": f"http://127.0.0.1:{script.port}", **properties}
         limits = SourceLimits((f"127.0.0.1:{script.port}",), timeout_s=timeout_s)
         check_source("iceberg-rest", stated, limits=limits)
-        found = open_source("iceberg-rest", stated, limits=limits)
-        assert isinstance(found, RestSource)
-        made.append(found)
-        return found
+        source = open_source("iceberg-rest", stated, limits=limits)
+        assert isinstance(source, RestSource)
+        sources.append(source)
+        return source
 
     yield make
-    for each in made:
+    for each in sources:
         each.close()
 
 
@@ -134,7 +134,7 @@ def _error(kind: str = "", message: str = "so it is") -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    "call, told, expected",
+    "call, answer, expected",
     [
         (LOAD, ScriptedAnswer(404, _error("NoSuchTableException")), NotFound),
         (LOAD, ScriptedAnswer(404, b""), NotFound),
@@ -171,13 +171,13 @@ def _error(kind: str = "", message: str = "so it is") -> dict[str, object]:
     ),
 )
 def test_source_errors_are_mapped_to_server_errors(
-    script: ScriptedServer, opened: Opener, call: RestCall, told: ScriptedAnswer, expected: type[LimnosError]
+    script: ScriptedServer, opened: Opener, call: RestCall, answer: ScriptedAnswer, expected: type[LimnosError]
 ) -> None:
     """Errors of the source are mapped to errors of this server; a commit whose outcome is unknown is not reported as
     refused.
     """
     method, path = call.endpoint.split()
-    script.answers[f"{method} /v1{path.replace('{namespace}', 'a').replace('{table}', 't')}"] = told
+    script.answers[f"{method} /v1{path.replace('{namespace}', 'a').replace('{table}', 't')}"] = answer
 
     with pytest.raises(LimnosError) as raised:
         opened().exchange(call)
@@ -255,15 +255,15 @@ def test_all_pages_are_requested_and_endless_pages_stopped(
 
 
 @pytest.mark.parametrize(
-    "told",
+    "answer",
     [ScriptedAnswer(body=b"<html>"), ScriptedAnswer(body={"overrides": {"prefix": "../x"}}), ScriptedAnswer(404, b""), ScriptedAnswer(400, b""), ScriptedAnswer(500, b""), ScriptedAnswer(body={"endpoints": 1})],
     ids=range(6),
 )  # fmt: skip
 def test_invalid_configuration_fails_every_request(
-    script: ScriptedServer, opened: Opener, told: ScriptedAnswer
+    script: ScriptedServer, opened: Opener, answer: ScriptedAnswer
 ) -> None:
     """If the configuration is invalid, every request fails as a failure of the source."""
-    script.answers["GET /v1/config"] = told
+    script.answers["GET /v1/config"] = answer
 
     for call in (LOAD, COMMIT):
         with pytest.raises(SourceFailed):

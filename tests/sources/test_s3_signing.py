@@ -34,13 +34,13 @@ def ask(method: str, uri: str, headers: Mapping[str, str] | None = None, *, body
     return StoreRequest(method, uri, "us-east-1", {key: (value,) for key, value in (headers or {}).items()}, body)
 
 
-def found(asked: StoreRequest, properties: Mapping[str, str] = MINIO) -> list[tuple[str, str]]:
+def list_accesses(store_request: StoreRequest, properties: Mapping[str, str] = MINIO) -> list[tuple[str, str]]:
     """Return the objects that a request accesses."""
-    return [(each.how, each.location) for each in accesses_of(asked, properties, check=parse)]
+    return [(each.how, each.location) for each in accesses_of(store_request, properties, check=parse)]
 
 
 @pytest.mark.parametrize(
-    "asked, expected",
+    "store_request, expected",
     [
         (ask("GET", f"{HERE}/data/f"), [(READ, "s3://lake/w/t/data/f")]),
         (ask("HEAD", f"{HERE}/data/f?x-id=HeadObject"), [(READ, "s3://lake/w/t/data/f")]),
@@ -68,10 +68,10 @@ def found(asked: StoreRequest, properties: Mapping[str, str] = MINIO) -> list[tu
     ],
 )  # fmt: skip
 def test_all_objects_and_prefixes_of_a_request_are_detected(
-    asked: StoreRequest, expected: list[tuple[str, str]]
+    store_request: StoreRequest, expected: list[tuple[str, str]]
 ) -> None:
     """All objects and listed prefixes are found, including sources of copies and names in a body."""
-    assert found(asked) == expected
+    assert list_accesses(store_request) == expected
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_all_objects_and_prefixes_of_a_request_are_detected(
 def test_both_amazon_url_styles_are_accepted(uri: str, location: str) -> None:
     """Without an endpoint, or with Amazon's, both of Amazon's URL styles are accepted."""
     for properties in ({}, {"s3.endpoint": "https://s3.eu-west-1.amazonaws.com"}):
-        assert found(ask("GET", uri), properties) == [(READ, location)]
+        assert list_accesses(ask("GET", uri), properties) == [(READ, location)]
 
 
 @pytest.mark.parametrize(
@@ -138,45 +138,47 @@ TRICKS = [
 
 
 @pytest.mark.parametrize(
-    "asked", TRICKS, ids=lambda each: f"{each.method} {each.uri[:60]} {''.join(each.headers)[:20]}"
+    "store_request", TRICKS, ids=lambda each: f"{each.method} {each.uri[:60]} {''.join(each.headers)[:20]}"
 )
-def test_ambiguous_requests_are_refused(asked: StoreRequest) -> None:
+def test_ambiguous_requests_are_refused(store_request: StoreRequest) -> None:
     """Requests with dots, encodings, hosts, parameters, headers or bodies that the store might read differently are
     refused.
     """
     with pytest.raises((BadRequest, PermissionDenied)) as refused:
-        accesses_of(asked, MINIO, check=parse)
+        accesses_of(store_request, MINIO, check=parse)
     assert isinstance(refused.value, LimnosError)
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "store_request",
     [
         ask("GET", f"{HERE}/p%3Da%20b/%C3%A4?x-id=GetObject", {"Range": "bytes=0-9", "User-Agent": "a"}),
         ask("PUT", f"{HERE}/f?partNumber=1&uploadId=u", {"x-amz-content-sha256": "a" * 64, "Content-MD5": "x", "Authorization": "old", "Host": "evil"}),
         ask("POST", "http://minio:9000/lake?delete=", body=DELETES.format("<Object><Key>w/t/a</Key></Object>")),
     ],
 )  # fmt: skip
-def test_signature_equals_the_one_the_store_computes(asked: StoreRequest) -> None:
+def test_signature_equals_the_one_the_store_computes(store_request: StoreRequest) -> None:
     """The signature equals one computed from the request on the wire; the client's headers are kept, except for those
     that signing replaces.
     """
     keys = StoreKeys("AKIA", "secret", "token")
-    made = sign_store_request(asked, keys, region="us-east-1")
+    signed_headers = sign_store_request(store_request, keys, region="us-east-1")
 
-    flat = {name.lower(): ", ".join(values) for name, values in made.items()}
+    flat = {name.lower(): ", ".join(values) for name, values in signed_headers.items()}
     names = flat["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
     assert {name for name in flat if name.startswith("x-amz-")} <= set(names)
     assert {"host", "x-amz-date", "x-amz-security-token"} <= set(names)
-    assert {name.lower() for name in asked.headers} - {"host"} <= set(flat)
-    assert "evil" not in str(made)
+    assert {name.lower() for name in store_request.headers} - {"host"} <= set(flat)
+    assert "evil" not in str(signed_headers)
 
     class Again(S3SigV4Auth):
         def payload(self, _request: object) -> str:
             return flat["x-amz-content-sha256"]
 
     request = AWSRequest(
-        method=asked.method, url=asked.uri, headers={name: flat[name] for name in names if name != "host"}
+        method=store_request.method,
+        url=store_request.uri,
+        headers={name: flat[name] for name in names if name != "host"},
     )
     request.context["timestamp"] = flat["x-amz-date"]
     store = Again(Credentials("AKIA", "secret", "token"), "s3", "us-east-1")
@@ -186,6 +188,8 @@ def test_signature_equals_the_one_the_store_computes(asked: StoreRequest) -> Non
 
 def test_invalid_region_or_digest_is_refused() -> None:
     """An invalid region or digest is refused, because both are signed."""
-    for asked in (ask("GET", f"{HERE}/f", {"x-amz-content-sha256": "x\ny"}), ask("GET", f"{HERE}/f")):
+    for store_request in (ask("GET", f"{HERE}/f", {"x-amz-content-sha256": "x\ny"}), ask("GET", f"{HERE}/f")):
         with pytest.raises(BadRequest, match="region is not a region"):
-            sign_store_request(asked, StoreKeys("a", "b", None), region="us-east-1" if asked.headers else "us/east")
+            sign_store_request(
+                store_request, StoreKeys("a", "b", None), region="us-east-1" if store_request.headers else "us/east"
+            )

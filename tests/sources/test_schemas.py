@@ -41,10 +41,10 @@ def test_nested_types_have_their_fields_and_metadata() -> None:
     inner = pa.struct([pa.field("v", pa.list_(pa.float32(), 2)), pa.field("l", pa.list_(pa.float32()))])
     schema = pa.schema([pa.field("s", inner, metadata={"k": "v"})])
 
-    (found,) = fields_of(schema)
+    (field,) = fields_of(schema)
 
-    assert found["metadata"] == {"k": "v"}
-    assert found["type"]["fields"] == [
+    assert field["metadata"] == {"k": "v"}
+    assert field["type"]["fields"] == [
         {"name": "v", "nullable": True, "type": {"type": "fixed_size_list", "length": 2, "fields": [FLOAT]}},
         {"name": "l", "nullable": True, "type": {"type": "list", "fields": [FLOAT]}},
     ]

@@ -88,7 +88,7 @@ def test_processes_that_need_an_archive_at_once_fetch_it_once(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Processes that need an archive concurrently wait for the one that fetches it."""
-    under_way, waits, found = threading.Event(), threading.Event(), []
+    under_way, waits, paths = threading.Event(), threading.Event(), []
     plain_flock = jars.fcntl.flock
 
     def flock(file: object, how: int) -> None:
@@ -98,12 +98,12 @@ def test_processes_that_need_an_archive_at_once_fetch_it_once(
 
     monkeypatch.setattr(jars.fcntl, "flock", flock)
 
-    def progress(_got: int, _size: int) -> None:
+    def progress(_received: int, _size: int) -> None:
         under_way.set()
         assert waits.wait(300)
 
-    def fetch(told: jars.Progress | None) -> None:
-        found.append(jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path, progress=told))
+    def fetch(callback: jars.Progress | None) -> None:
+        paths.append(jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path, progress=callback))
 
     first = threading.Thread(target=fetch, args=(progress,))
     second = threading.Thread(target=fetch, args=(None,))
@@ -113,7 +113,7 @@ def test_processes_that_need_an_archive_at_once_fetch_it_once(
     first.join(60)
     second.join(60)
 
-    assert found == [tmp_path / ARTIFACT.filename] * 2
+    assert paths == [tmp_path / ARTIFACT.filename] * 2
     assert len(repository.asked) == 1
 
 
@@ -125,7 +125,7 @@ def test_progress_is_none_partial_or_complete(repository: Repository, tmp_path: 
         ARTIFACT,
         repository=repository.url,
         cache=tmp_path,
-        progress=lambda _got, _size: seen.append(jars.fetched_bytes(ARTIFACT, cache=tmp_path)),
+        progress=lambda _received, _size: seen.append(jars.fetched_bytes(ARTIFACT, cache=tmp_path)),
     )
 
     assert seen[0] is None
@@ -209,12 +209,12 @@ def test_local_maven_repository_is_used_in_place(repository: Repository, tmp_pat
 
 def test_progress_increases_to_the_archive_size(repository: Repository, tmp_path: Path) -> None:
     """The callback receives increasing byte counts, the last of which is the archive's size."""
-    heard: list[tuple[int, int]] = []
+    progress_reports: list[tuple[int, int]] = []
 
-    jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path, progress=lambda *n: heard.append(n))
+    jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path, progress=lambda *n: progress_reports.append(n))
 
-    assert heard == sorted(heard)
-    assert heard[-1] == (len(BODY), len(BODY))
+    assert progress_reports == sorted(progress_reports)
+    assert progress_reports[-1] == (len(BODY), len(BODY))
 
 
 def test_settings_choose_repository_and_cache(
@@ -231,10 +231,10 @@ def test_settings_choose_repository_and_cache(
 
 def test_cache_follows_xdg_unless_it_is_relative(tmp_path: Path) -> None:
     """The cache is in XDG_CACHE_HOME, or in the home's .cache when that is unset or relative."""
-    given = jars.cache_directory({"XDG_CACHE_HOME": "/var/cache/me"})
+    directory = jars.cache_directory({"XDG_CACHE_HOME": "/var/cache/me"})
     relative = jars.cache_directory({"XDG_CACHE_HOME": "cache"})
 
-    assert given == Path("/var/cache/me/limnos/jars")
+    assert directory == Path("/var/cache/me/limnos/jars")
     assert relative == tmp_path / "home" / ".cache" / "limnos" / "jars"
 
 

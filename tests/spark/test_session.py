@@ -184,8 +184,8 @@ def test_catalogs_request_s3_credentials_only_with_the_s3_option() -> None:
 
 def test_lineage_is_sent_with_the_credential_from_the_environment() -> None:
     """Address, metalake and credential are in one environment variable, and in no Spark setting."""
-    (told,) = lineage_environment("http://h:1/", metalake="lake", authorization="Bearer secret-1").values()
-    transport = json.loads(told or "")
+    (transport_json,) = lineage_environment("http://h:1/", metalake="lake", authorization="Bearer secret-1").values()
+    transport = json.loads(transport_json or "")
 
     assert (transport["url"], transport["urlParams"]) == ("http://h:1", {"metalake": "lake"})
     assert transport["headers"] == {"Authorization": "Bearer secret-1"}

@@ -19,13 +19,13 @@ def test_keytool_lists_all_authorities_of_the_store(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     options = java_options(authority.file, tmp_path / "cache")
     store = options.split()[0].partition("=")[2]
-    told = subprocess.run(
+    listing = subprocess.run(
         [shutil.which("keytool") or "keytool", "-list", "-v", "-keystore", store, "-storepass", PASSWORD],
         capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
 
-    assert "Owner: CN=Authority of a test" in told.stdout
-    assert f"contains {len(authorities(authority.file))} entr" in told.stdout
+    assert "Owner: CN=Authority of a test" in listing.stdout
+    assert f"contains {len(authorities(authority.file))} entr" in listing.stdout
     assert java_options(authority.file, tmp_path / "cache") == options
 
 

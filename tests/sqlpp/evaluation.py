@@ -33,14 +33,14 @@ class NameWorld:
 
     def resolve(self, dataverse: Dataverse, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
         """Return the meaning of a name."""
-        held = self.dataverses.get(dataverse, {}).get(name)
-        if isinstance(held, str):
-            kind, _, text = held.partition(" ")
+        entry = self.dataverses.get(dataverse, {}).get(name)
+        if isinstance(entry, str):
+            kind, _, text = entry.partition(" ")
             if kind == "view":
                 return BoundView(dataverse, name, parse_body(text))
             *target, last = text.split(".")
             return BoundSynonym(tuple(target) or dataverse, last)
-        return None if held is None else BoundDataset(dataverse, name)
+        return None if entry is None else BoundDataset(dataverse, name)
 
     def function(self, dataverse: Dataverse, name: str, *, arity: int) -> UserFunction | None:
         """A function by its arity, else one of any number of arguments."""

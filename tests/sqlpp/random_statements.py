@@ -366,10 +366,10 @@ class Statements:
     def definition(self) -> str:
         """CREATE or DROP."""
         kind = self.pick("dataverse", "type", "dataset", "synonym", "view", "collection")
-        there = self.maybe(" if exists", 0.3)
-        drops = [f"drop {kind}{there} {self.name()}", f"drop {kind} {self.name()}{there}"]
-        drops += [f"drop index {self.name()}.{self.ident()}{there}", f"drop function {self.name()}@2{there}"]
-        drops += [f"drop function{there} {self.name()}{self.pick('(a, b)', '(...)', '()', '(3)')}"]
+        if_exists = self.maybe(" if exists", 0.3)
+        drops = [f"drop {kind}{if_exists} {self.name()}", f"drop {kind} {self.name()}{if_exists}"]
+        drops += [f"drop index {self.name()}.{self.ident()}{if_exists}", f"drop function {self.name()}@2{if_exists}"]
+        drops += [f"drop function{if_exists} {self.name()}{self.pick('(a, b)', '(...)', '()', '(3)')}"]
         kinds = [self.dataset, self.external, self.index, self.view, self.function, self.named]
         return self.pick(*drops) if self.random.random() < 0.35 else self.random.choice(kinds)()
 

@@ -47,10 +47,10 @@ def test_explain_reports_the_engine_and_the_reason(text: str) -> None:
     """A query is evaluated by Spark, by the evaluator over rows that Spark reads, or by both; the output has the reason
     and the plan.
     """
-    told = json.loads(explain_plan(bound(text).expression, lambda _, name: FORMS[name]))
+    explanation = json.loads(explain_plan(bound(text).expression, lambda _, name: FORMS[name]))
 
-    assert told.pop("plan")
-    assert told == TOLD[text]
+    assert explanation.pop("plan")
+    assert explanation == TOLD[text]
 
 
 INDEXES = (LookupIndex("by_n", (("n",), ("note",))),)
@@ -61,26 +61,28 @@ def test_explain_names_the_index_and_the_alternative() -> None:
     does not use it.
     """
 
-    def told(text: str) -> dict[str, object]:
-        found: dict[str, object] = json.loads(
+    def explain_query(text: str) -> dict[str, object]:
+        explanation: dict[str, object] = json.loads(
             explain_plan(bound(text).expression, lambda _, name: FORMS[name], indexes=lambda *_: INDEXES)
         )
-        return found
+        return explanation
 
-    asked = told("select value o.id from orders o where o.n between 1 and 3")
-    assert asked["index"] == ["d.orders: by_n"]
-    assert asked["unless"] == 'many objects, or many files, may have such values; then: {"spark":["the whole query"]}'
-    assert "index" not in told("select value o.id from orders o where o.note = 'a'")
-    assert "index" not in told("select value o.id from orders o, people p where o.n = 1")
-    both = told("select value o.id from orders o, orders q where o.n = 1 and q.id = 2")
+    range_plan = explain_query("select value o.id from orders o where o.n between 1 and 3")
+    assert range_plan["index"] == ["d.orders: by_n"]
+    assert (
+        range_plan["unless"] == 'many objects, or many files, may have such values; then: {"spark":["the whole query"]}'
+    )
+    assert "index" not in explain_query("select value o.id from orders o where o.note = 'a'")
+    assert "index" not in explain_query("select value o.id from orders o, people p where o.n = 1")
+    both = explain_query("select value o.id from orders o, orders q where o.n = 1 and q.id = 2")
     assert (both["index"], both["key"]) == (["d.orders: by_n"], ["d.orders"])
 
 
 def test_plan_text_has_one_indented_line_per_node() -> None:
     """Each node is one line, indented below its parent; positions and absent parts are omitted."""
-    told = b'{"n":"Query","at":[1,1],"lets":[],"arms":[{"n":"Scan","dataverse":["a","b"],"name":"t","position":null}],"limit":{"n":"Constant","value":3}}'
+    encoded_plan = b'{"n":"Query","at":[1,1],"lets":[],"arms":[{"n":"Scan","dataverse":["a","b"],"name":"t","position":null}],"limit":{"n":"Constant","value":3}}'
 
-    assert json.loads(as_text(told)).splitlines() == [
+    assert json.loads(as_text(encoded_plan)).splitlines() == [
         "Query", '  arms: Scan name="t"', '    dataverse: "a", "b"', "  limit: Constant value=3",
     ]  # fmt: skip
     assert json.loads(as_text(b'{"spark": ["the whole query"], "plan": {"n": "Null"}}')).splitlines() == [

@@ -23,8 +23,8 @@ def fields(text: str) -> dict[str, object]:
     """Return whether each field that a query finds is open, by path."""
     bound = bind(parse_body(text), WORLD)
     typed = with_field_types(bound.expression, {DATASET: TYPE})
-    (found,) = results(BoundQuery(typed, bound.slots, ()), WORLD.rows)
-    return dict(_flat(cast("tuple[dict[str, object], ...]", found), ""))
+    (entries,) = results(BoundQuery(typed, bound.slots, ()), WORLD.rows)
+    return dict(_flat(cast("tuple[dict[str, object], ...]", entries), ""))
 
 
 def _flat(entries: tuple[dict[str, object], ...], prefix: str) -> list[tuple[str, object]]:
@@ -54,7 +54,7 @@ DECLARED = {
 
 
 @pytest.mark.parametrize(
-    "text, found",
+    "text, expected",
     [
         ("select value get_object_fields(r) from d r", DECLARED),
         ("select value get_object_fields(s) from d r let s = r", DECLARED),
@@ -65,11 +65,11 @@ DECLARED = {
         ("select value get_object_fields({'a': {'b': 1}}) from d r", {"a": False, "a/b": False}),
     ],
 )
-def test_undeclared_field_is_open(text: str, found: dict[str, object]) -> None:
+def test_undeclared_field_is_open(text: str, expected: dict[str, object]) -> None:
     """Declared types are propagated through variables, paths, items of arrays and LET; a constructor declares its
     fields.
     """
-    assert fields(text) == found
+    assert fields(text) == expected
 
 
 def test_an_absent_field_has_its_declared_type() -> None:
@@ -78,9 +78,9 @@ def test_an_absent_field_has_its_declared_type() -> None:
     bound = bind(parse_body("select value get_object_fields(r) from d r"), world)
     typed = with_field_types(bound.expression, {DATASET: TYPE})
 
-    (found,) = results(BoundQuery(typed, bound.slots, ()), world.rows)
+    (entries,) = results(BoundQuery(typed, bound.slots, ()), world.rows)
 
-    assert [(each["field-name"], each["field-type"]) for each in cast("tuple[dict[str, object], ...]", found)][:3] == [
+    assert [(each["field-name"], each["field-type"]) for each in cast("tuple[dict[str, object], ...]", entries)][:3] == [
         ("id", "bigint"), ("o", "object"), ("l", "array"),
     ]  # fmt: skip
 

@@ -40,7 +40,7 @@ def at(value: Value, path: tuple[str, ...]) -> Value:
     return value
 
 
-def made(grouped: EngineGrouping, objects: list[Value]) -> list[Value]:
+def group_objects(grouped: EngineGrouping, objects: list[Value]) -> list[Value]:
     """Return groups as an engine creates them from columns; an empty column of a group's row is absent."""
     groups: dict[bytes, list[Value]] = {} if grouped.keys else {b"": []}
     for one in objects:
@@ -58,20 +58,22 @@ def made(grouped: EngineGrouping, objects: list[Value]) -> list[Value]:
     return rows
 
 
-def asked(text: str, type_: RecordType = FOREIGN) -> tuple[list[Value], list[Value], tuple[ScanRequirement, ...]]:
+def evaluate_query(
+    text: str, type_: RecordType = FOREIGN
+) -> tuple[list[Value], list[Value], tuple[ScanRequirement, ...]]:
     """Return the evaluator's result, its result over groups of an engine, and the requests to that engine."""
     bound = bind(parse_body(text), WORLD)
-    expression, wanted = prepare_scans(bound.expression, types=lambda *_: type_)
+    expression, requirements = prepare_scans(bound.expression, types=lambda *_: type_)
 
     def rows(_: tuple[str, ...], number: str) -> list[Value]:
-        want = wanted[int(number)]
-        held = [
+        want = requirements[int(number)]
+        objects = [
             one for one in WORLD.rows(want.dataverse, want.name) if all(meets(one, each) for each in want.conditions)
         ]
-        return held if want.grouped is None else made(want.grouped, held)
+        return objects if want.grouped is None else group_objects(want.grouped, objects)
 
-    found = list(results(BoundQuery(expression, bound.slots, ()), rows))
-    return list(results(bound, WORLD.rows)), found, wanted
+    grouped_results = list(results(BoundQuery(expression, bound.slots, ()), rows))
+    return list(results(bound, WORLD.rows)), grouped_results, requirements
 
 
 @pytest.mark.parametrize(
@@ -91,12 +93,12 @@ def asked(text: str, type_: RecordType = FOREIGN) -> tuple[list[Value], list[Val
 )
 def test_delegated_groups_match_the_evaluator(text: str) -> None:
     """The results are the same, in order if there is one, and the engine created the groups."""
-    wanted, found, asked_for = asked(text)
+    expected, actual, asked_for = evaluate_query(text)
 
     assert any(one.grouped is not None for one in asked_for)
-    assert sorted(map(key, found)) == sorted(map(key, wanted))
+    assert sorted(map(key, actual)) == sorted(map(key, expected))
     if "order by" in text:
-        assert [key(one) for one in found] == [key(one) for one in wanted]
+        assert [key(one) for one in actual] == [key(one) for one in expected]
 
 
 @pytest.mark.parametrize(
@@ -116,11 +118,11 @@ def test_delegated_groups_match_the_evaluator(text: str) -> None:
 )
 def test_groupings_that_columns_cannot_represent_are_not_delegated(text: str) -> None:
     """Groupings that columns cannot represent are not delegated: the evaluator computes them over objects."""
-    wanted, found, asked_for = asked(text)
+    expected, actual, asked_for = evaluate_query(text)
 
     assert all(one.grouped is None for one in asked_for)
-    assert sorted(map(key, found)) == sorted(map(key, wanted))
-    assert MISSING not in found
+    assert sorted(map(key, actual)) == sorted(map(key, expected))
+    assert MISSING not in actual
 
 
 @pytest.mark.parametrize("key_path, is_delegated", [("id", True), ("g", False), ("in_.n", False)])
@@ -128,7 +130,7 @@ def test_groups_by_nullable_columns_are_not_delegated(key_path: str, is_delegate
     """Groups by a column that may be NULL or MISSING are not delegated, because these are two groups."""
     text = f"select k, count(*) as n from things t group by t.{key_path} as k"
 
-    wanted, found, asked_for = asked(text, FORM.type)
+    expected, actual, asked_for = evaluate_query(text, FORM.type)
 
     assert any(one.grouped is not None for one in asked_for) is is_delegated
-    assert sorted(map(key, found)) == sorted(map(key, wanted))
+    assert sorted(map(key, actual)) == sorted(map(key, expected))

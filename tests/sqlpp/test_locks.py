@@ -50,9 +50,9 @@ def key(*parts: str, kind: LockKind = LockKind.DATASET, entity: str = "d") -> Lo
 A, B = key("a"), key("b")
 
 
-def row(token: int, mode: LockMode | None, wanted: LockMode | None = None, *, of: LockKey = A) -> LockRow:
+def row(token: int, mode: LockMode | None, wanted_mode: LockMode | None = None, *, of: LockKey = A) -> LockRow:
     """Return a row; a waiting one has no mode."""
-    return LockRow(token, of, mode, wanted or mode or READ)
+    return LockRow(token, of, mode, wanted_mode or mode or READ)
 
 
 def test_lock_mode_compatibility_equals_the_reference() -> None:
@@ -69,9 +69,11 @@ def test_lock_mode_compatibility_equals_the_reference() -> None:
 
 def test_lock_modes_include_weaker_modes() -> None:
     """For each of the 36 pairs: WRITE includes all modes, EXCLUSIVE_MODIFY the weaker ones, every mode READ."""
-    found = {held: {mode.name for mode in LockMode if contains(held, mode)} for held in LockMode}
+    included_names = {
+        lock_mode: {mode.name for mode in LockMode if contains(lock_mode, mode)} for lock_mode in LockMode
+    }
 
-    assert found == {held: set(names.split()) for held, names in CONTAINED.items()}
+    assert included_names == {lock_mode: set(names.split()) for lock_mode, names in CONTAINED.items()}
 
 
 def test_lock_keys_with_different_parts_are_different() -> None:
@@ -95,12 +97,12 @@ def test_lock_requests_are_sorted_and_merged() -> None:
     """Requests are sorted by granularity and name; a key that is requested twice is requested in the stronger mode."""
     dataverse, dataset = key("b", kind=LockKind.DATAVERSE), key("a", "x")
     type_key = key("z", kind=LockKind.DATATYPE)
-    asked = [
+    requests = [
         LockRequest(dataset, READ), LockRequest(type_key, READ), LockRequest(dataverse, READ), LockRequest(dataset, EXCLUSIVE),
         LockRequest(dataset, MODIFY),
     ]  # fmt: skip
 
-    assert wishes_of(asked) == ((dataverse, READ), (type_key, READ), (dataset, EXCLUSIVE))
+    assert wishes_of(requests) == ((dataverse, READ), (type_key, READ), (dataset, EXCLUSIVE))
 
 
 def test_incompatible_modes_of_one_key_are_refused() -> None:
@@ -153,11 +155,11 @@ def test_upgrade_waits_for_readers_and_blocks_later_ones() -> None:
 def test_cycle_of_upgrades_is_detected_as_deadlock() -> None:
     """In a cycle of upgrades, each of which waits for a reader that waits itself, the last request closes the cycle."""
     rows = [row(1, EXCLUSIVE, UPGRADED), row(2, READ), row(2, EXCLUSIVE, UPGRADED, of=B), row(1, READ, of=B)]
-    apart = [row(1, EXCLUSIVE, UPGRADED), row(2, READ), row(2, EXCLUSIVE, UPGRADED, of=B), row(3, READ, of=B)]
+    acyclic_rows = [row(1, EXCLUSIVE, UPGRADED), row(2, READ), row(2, EXCLUSIVE, UPGRADED, of=B), row(3, READ, of=B)]
 
     assert is_deadlock(rows, 1)
     assert is_deadlock(rows, 2)
-    assert not is_deadlock(apart, 1)
+    assert not is_deadlock(acyclic_rows, 1)
     assert not is_deadlock(rows[:2], 1)
 
 
@@ -170,19 +172,31 @@ def test_blocker_is_a_holder_or_an_earlier_request() -> None:
     assert find_blocker([row(1, EXCLUSIVE, UPGRADED), row(2, READ)], 1) == row(2, READ)
 
 
-@pytest.mark.parametrize("held", [None, *LockMode])
-@pytest.mark.parametrize("wanted", LockMode)
-def test_only_exclusive_modify_can_be_upgraded(held: LockMode | None, wanted: LockMode) -> None:
+@pytest.mark.parametrize("current_mode", [None, *LockMode])
+@pytest.mark.parametrize("target_mode", LockMode)
+def test_only_exclusive_modify_can_be_upgraded(current_mode: LockMode | None, target_mode: LockMode) -> None:
     """Only EXCLUSIVE_MODIFY can be upgraded to UPGRADED_WRITE, and downgraded again; each refusal has its code."""
 
     def code(check: object) -> str | None:
         try:
-            check(held, wanted)  # type: ignore[operator]
+            check(current_mode, target_mode)  # type: ignore[operator]
         except SqlppError as error:
             return error.code
         return None
 
-    up = None if (held, wanted) == (EXCLUSIVE, UPGRADED) else "ASX1047" if held is None else "ASX1045"
-    down = None if (held, wanted) == (UPGRADED, EXCLUSIVE) else "ASX1048" if held is None else "ASX1046"
+    up = (
+        None
+        if (current_mode, target_mode) == (EXCLUSIVE, UPGRADED)
+        else "ASX1047"
+        if current_mode is None
+        else "ASX1045"
+    )
+    down = (
+        None
+        if (current_mode, target_mode) == (UPGRADED, EXCLUSIVE)
+        else "ASX1048"
+        if current_mode is None
+        else "ASX1046"
+    )
 
     assert (code(require_upgrade), code(require_downgrade)) == (up, down)

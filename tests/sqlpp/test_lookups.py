@@ -27,10 +27,10 @@ def test_equality_on_each_key_field_is_a_key_lookup() -> None:
     """Equality with a value for each key field determines a key, whatever the other conditions; a number of another
     type is converted.
     """
-    found = key_in(FORM, [_is("id", 1, ">"), _is("seen.day", Date(3)), _is("id", 5.0), _is("seen.x", 2.0)])
+    conditions = key_in(FORM, [_is("id", 1, ">"), _is("seen.day", Date(3)), _is("id", 5.0), _is("seen.x", 2.0)])
 
-    assert found == (_is("id", 5), _is("seen.day", Date(3)))
-    assert type(found[0].value) is int
+    assert conditions == (_is("id", 5), _is("seen.day", Date(3)))
+    assert type(conditions[0].value) is int
     assert key_in(MADE, [_is("id", ONE)]) == (_is("id", ONE),)
 
 
@@ -71,9 +71,9 @@ BY_N, BY_NAME, BY_DAY, BY_X = (
 
 def test_index_lookup_uses_values_and_bounds_of_its_fields() -> None:
     """An index is used with values and bounds of its fields; conditions on other fields are not part of the lookup."""
-    found = lookup_in(PLACES, [_is("n", 3.0, ">"), _is("name", "a"), _is("x", 1.0)], indexes=[BY_NAME, BY_N])
+    lookup = lookup_in(PLACES, [_is("n", 3.0, ">"), _is("name", "a"), _is("x", 1.0)], indexes=[BY_NAME, BY_N])
 
-    assert found == Lookup((_is("n", 3, ">"), _is("name", "a")), "n")
+    assert lookup == Lookup((_is("n", 3, ">"), _is("name", "a")), "n")
     assert lookup_in(PLACES, [_is("n", (1, 2.0), "in")], indexes=[BY_N]) == Lookup((_is("n", (1, 2), "in"),), "n")
     assert lookup_in(PLACES, [_is("seen.day", Date(3), "<=")], indexes=[BY_DAY]) == Lookup(
         (_is("seen.day", Date(3), "<="),), "day"

@@ -24,9 +24,9 @@ def evaluated(text: str) -> list[bytes]:
     """Return the result of the offloaded work for a query over constants."""
     statement = parse(text)[0].statement
     assert isinstance(statement, QueryStatement)
-    found = bind(statement.body, EmptyNameResolver())
+    bound_query = bind(statement.body, EmptyNameResolver())
     return OFFLOADED_WORK[offloaded_work.EVALUATE](
-        wire.encode(found.expression), str(found.slots).encode(), offloaded_work.PLAIN, b"{}"
+        wire.encode(bound_query.expression), str(bound_query.slots).encode(), offloaded_work.PLAIN, b"{}"
     )
 
 
@@ -34,13 +34,13 @@ def test_parsed_text_is_described_by_statement_spans() -> None:
     """A text is described by the spans of its statements; each span, parsed by itself, gives the same statement, with
     positions and numbered parameters.
     """
-    done, told = OFFLOADED_WORK[offloaded_work.PARSE](LONG.encode())
-    spans = offloaded_work.spans_of(told)
+    done, encoded_spans = OFFLOADED_WORK[offloaded_work.PARSE](LONG.encode())
+    spans = offloaded_work.spans_of(encoded_spans)
 
     assert done == b"done"
     assert [span.kind for span in spans] == ["QueryStatement", "CreateDataverse", "QueryStatement", "QueryStatement"]
-    apart = [parse(LONG[span.start : span.end], span)[0].statement for span in spans]
-    assert apart == [each.statement for each in parse(LONG)]
+    separate_statements = [parse(LONG[span.start : span.end], span)[0].statement for span in spans]
+    assert separate_statements == [each.statement for each in parse(LONG)]
     for span, whole in zip(spans, parse(LONG), strict=True):
         if isinstance(whole.statement, QueryStatement):
             unparsed = UnparsedQuery(span.place, LONG[span.start : span.end], span.parameters)
@@ -62,8 +62,8 @@ def test_error_in_a_part_has_its_position_in_the_whole_text() -> None:
 
 def test_unparsable_text_is_refused_with_number_and_position() -> None:
     """A text that cannot be parsed is refused with number and position."""
-    refused, told = OFFLOADED_WORK[offloaded_work.PARSE](b"select value 1;\nselect from")
-    error = offloaded_work.refusal_of(told)
+    refused, encoded_refusal = OFFLOADED_WORK[offloaded_work.PARSE](b"select value 1;\nselect from")
+    error = offloaded_work.refusal_of(encoded_refusal)
 
     assert refused == b"refused"
     assert (error.number, error.place) == (1001, TextPosition(2, 11))
@@ -75,19 +75,21 @@ def test_binding_returns_needed_names_and_then_the_plan() -> None:
     known = ResolvedNames()
     binding = QueryBinding(body, ("Default",), {}, {})
 
-    outcome, told = bound_apart(binding, known)
+    outcome, encoded_lookups = bound_apart(binding, known)
     assert outcome == b"wanted"
-    (question,) = offloaded_work.decode_lookups(told)
+    (question,) = offloaded_work.decode_lookups(encoded_lookups)
     assert question == NameLookup("dataset", ("Default",), "v")
     known.facts[question] = BoundView(("Default",), "v", UnparsedQuery(TextPosition(1, 1), "select value 7"))
     done, plan, rest = bound_apart(binding, known)
 
     assert done == b"done"
-    found = offloaded_work.bound_of(plan, rest, at=TextPosition(1, 1))
-    assert found.reads == ()
-    assert isinstance(found.expression, EncodedPlan)
-    assert wire.encode(found.expression) == plan
-    assert OFFLOADED_WORK[offloaded_work.EVALUATE](plan, str(found.slots).encode(), offloaded_work.PLAIN, b"{}") == [
+    bound_query = offloaded_work.bound_of(plan, rest, at=TextPosition(1, 1))
+    assert bound_query.reads == ()
+    assert isinstance(bound_query.expression, EncodedPlan)
+    assert wire.encode(bound_query.expression) == plan
+    assert OFFLOADED_WORK[offloaded_work.EVALUATE](
+        plan, str(bound_query.slots).encode(), offloaded_work.PLAIN, b"{}"
+    ) == [
         b"done",
         b"[]",
         b"7",
@@ -96,17 +98,17 @@ def test_binding_returns_needed_names_and_then_the_plan() -> None:
 
 def test_binding_refuses_unresolvable_names() -> None:
     """An unresolvable name is refused with the binder's message."""
-    outcome, told = bound_apart(
+    outcome, response = bound_apart(
         QueryBinding(UnparsedQuery(TextPosition(1, 1), "nobody(1)"), ("Default",), {}, {}), ResolvedNames()
     )
     while outcome == b"wanted":
-        outcome, told = bound_apart(
+        outcome, response = bound_apart(
             QueryBinding(UnparsedQuery(TextPosition(1, 1), "nobody(1)"), ("Default",), {}, {}),
-            ResolvedNames(dict.fromkeys(offloaded_work.decode_lookups(told))),
+            ResolvedNames(dict.fromkeys(offloaded_work.decode_lookups(response))),
         )
 
     assert outcome == b"refused"
-    assert "Cannot find function" in offloaded_work.refusal_of(told).message
+    assert "Cannot find function" in offloaded_work.refusal_of(response).message
 
 
 @pytest.mark.parametrize("fact", [None, BoundView(("Default",), "v", UnparsedQuery(TextPosition(1, 1), "1"))])
@@ -144,26 +146,26 @@ def test_result_size_is_limited_before_writing(text: str, monkeypatch: pytest.Mo
     """The size of results is limited, for one value or many, by the text to be written, before it is written."""
     monkeypatch.setattr(offloaded_work, "RESULT_BYTES_MAX", 50_000)
 
-    refused, told = evaluated(text)
+    refused, encoded_refusal = evaluated(text)
 
     assert refused == b"refused"
-    assert "make it select less" in offloaded_work.refusal_of(told).message
+    assert "make it select less" in offloaded_work.refusal_of(encoded_refusal).message
 
 
 def test_encoded_plan_is_not_decoded_inside_another_plan() -> None:
     """An encoded plan is not decoded as a node of another plan."""
-    found = BoundQuery(EncodedPlan(TextPosition(1, 1), b"x"), 0, ())
+    bound_query = BoundQuery(EncodedPlan(TextPosition(1, 1), b"x"), 0, ())
 
-    assert wire.encode(found.expression) == b"x"
+    assert wire.encode(bound_query.expression) == b"x"
     with pytest.raises(wire.BadPlan):
         wire.decode(b'{"n":"EncodedPlan","at":[1,1],"data":"x"}')
 
 
 def test_warnings_of_an_evaluation_come_before_its_results() -> None:
     """Warnings have their numbers, texts and positions and precede the results."""
-    done, told, line = evaluated("array_sum([1, 'a'])")
+    done, encoded_warnings, line = evaluated("array_sum([1, 'a'])")
 
-    (warning,) = offloaded_work.warnings_of(told)
+    (warning,) = offloaded_work.warnings_of(encoded_warnings)
     assert (done, line) == (b"done", b"1")
     assert (
         warning.text == "ASX0004: Unsupported type: agg-sum cannot process input type string (in line 1, at column 1)"

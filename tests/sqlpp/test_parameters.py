@@ -15,19 +15,19 @@ MANY = b"[" + b"1," * VALUES_MAX + b"1]"
 
 def test_form_names_and_values_are_decoded() -> None:
     """Names and values are decoded; empty pairs are skipped, and a repeated name occurs twice."""
-    found = form_parameters(b"statement=select+%41&&dataverse=a&dataverse=b&x")
+    parameters = form_parameters(b"statement=select+%41&&dataverse=a&dataverse=b&x")
 
-    assert [(each.name, each.text) for each in found] == [
+    assert [(each.name, each.text) for each in parameters] == [
         ("statement", "select A"), ("dataverse", "a"), ("dataverse", "b"), ("x", "")
     ]  # fmt: skip
-    assert all(each.is_text for each in found)
+    assert all(each.is_text for each in parameters)
 
 
 def test_object_strings_are_decoded_and_other_values_remain_json() -> None:
     """Strings are decoded; other values remain JSON."""
-    found = json_parameters(b'{"statement": "a\\n", "args": [1, "x"], "pretty": true}')
+    parameters = json_parameters(b'{"statement": "a\\n", "args": [1, "x"], "pretty": true}')
 
-    assert found == [("statement", "a\n", True), ("args", '[1, "x"]', False), ("pretty", "true", False)]
+    assert parameters == [("statement", "a\n", True), ("args", '[1, "x"]', False), ("pretty", "true", False)]
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def test_worker_process_returns_the_same_parameters() -> None:
     """A worker process returns the same as this process, and refuses text that is not UTF-8."""
     body = b"statement=select+%41&a=1"
 
-    outcome, told = read_parameters(body, b"form")
+    outcome, response = read_parameters(body, b"form")
 
-    assert (outcome, list(parameters_of(told))) == (b"done", form_parameters(body))
+    assert (outcome, list(parameters_of(response))) == (b"done", form_parameters(body))
     with pytest.raises(InvalidName):
         form_parameters(b"a=%FF")
-    outcome, told = read_parameters(b"a=%FF", b"form")
+    outcome, response = read_parameters(b"a=%FF", b"form")
     assert outcome == b"refused"
-    assert "UTF-8" in refusal_of(told).message
+    assert "UTF-8" in refusal_of(response).message

@@ -48,8 +48,8 @@ def test_functions_of_any_values_return_or_raise_language_errors() -> None:
             for _ in range(12):
                 arguments = ", ".join(chosen.choice(VALUES) for _ in range(count))
                 with contextlib.suppress(SqlppError):
-                    (found,) = ask(f"`{name}`({arguments})", budget=Budget(steps=10_000))
-                    assert type_name(found)
+                    (result,) = ask(f"`{name}`({arguments})", budget=Budget(steps=10_000))
+                    assert type_name(result)
 
 
 def test_generated_statements_are_evaluated_or_refused() -> None:
@@ -61,8 +61,8 @@ def test_generated_statements_are_evaluated_or_refused() -> None:
                 continue
             with contextlib.suppress(SqlppError):
                 bound = bind(parsed.statement.body, WORLD, parameters={"x": 1, 1: 2})
-                for found in results(bound, WORLD.rows, budget=Budget(steps=20_000, rows_max=20_000)):
-                    assert type_name(found)
+                for result in results(bound, WORLD.rows, budget=Budget(steps=20_000, rows_max=20_000)):
+                    assert type_name(result)
                 worked += 1
 
     assert worked > 30

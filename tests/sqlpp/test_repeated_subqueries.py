@@ -24,7 +24,7 @@ class Names:
         del arity
 
 
-def asked(text: str, *, steps: int = 1_000_000) -> list[Value]:
+def evaluate_query(text: str, *, steps: int = 1_000_000) -> list[Value]:
     """Return the results of a query that visits at most the given number of rows."""
     bound = bind(parse_body(text), Names(), dataverse=("d",))
     rows = {"buyers": BUYERS, "sales": SALES}
@@ -38,13 +38,13 @@ def test_subquery_is_evaluated_once_per_row_of_its_outer_query() -> None:
         levels.setdefault(number % 20, set()).add(number * number % 7 % 3)
     every = set().union(*levels.values())
 
-    found = asked(
+    buyer_ids = evaluate_query(
         "select value b.id from buyers b where not exists (select value a from sales a where a.level not in "
         "(select value s.level from sales s where s.buyer = b.id)) order by b.id",
         steps=30_000,
     )
 
-    assert found == [buyer for buyer in range(20) if levels[buyer] == every]
+    assert buyer_ids == [buyer for buyer in range(20) if levels[buyer] == every]
 
 
 def test_repeated_lookups_in_a_dataset_use_equalities() -> None:
@@ -53,7 +53,7 @@ def test_repeated_lookups_in_a_dataset_use_equalities() -> None:
     query = """select value b.id from buyers b where not exists (select * from sales s1 where not exists
         (select * from sales s2 where s2.buyer = b.id and s1.level = s2.level)) order by b.id"""
 
-    assert asked(query, steps=60_000) == [
+    assert evaluate_query(query, steps=60_000) == [
         number
         for number in range(20)
         if {one["level"] for one in SALES if isinstance(one, dict) and one["buyer"] == number} == every
@@ -64,21 +64,26 @@ def test_changed_outer_values_cause_a_new_evaluation() -> None:
     """Changed values of sources, LET, groups and quantifiers cause a new evaluation, also when they return to an
     earlier value.
     """
-    assert asked("select value (select value x + y from [1] as x) from [1, 2, 1, 1] as y") == [(2,), (3,), (2,), (2,)]
-    assert asked("select value (select value z from [0] as x) from [1, 2, 1] as y let z = y * 10") == [
+    assert evaluate_query("select value (select value x + y from [1] as x) from [1, 2, 1, 1] as y") == [
+        (2,),
+        (3,),
+        (2,),
+        (2,),
+    ]
+    assert evaluate_query("select value (select value z from [0] as x) from [1, 2, 1] as y let z = y * 10") == [
         (10,),
         (20,),
         (10,),
     ]
-    assert asked(
+    assert evaluate_query(
         "from [1, 1, 2] as y group by y as k group as g select value (select value v.y from g as v)"
     ) == [(1, 1), (2,)]  # fmt: skip
-    assert asked("every y in [1, 2] satisfies (select value y from [0] as x)[0] = y") == [True]
-    assert asked("select value (let z = y select value z from [0] as x) from [3, 4] as y") == [(3,), (4,)]
+    assert evaluate_query("every y in [1, 2] satisfies (select value y from [0] as x)[0] = y") == [True]
+    assert evaluate_query("select value (let z = y select value z from [0] as x) from [3, 4] as y") == [(3,), (4,)]
 
 
 def test_random_subqueries_are_evaluated_each_time() -> None:
     """Subqueries with random values are evaluated each time."""
-    found = asked("select value (select value random() from [1] as x)[0] from range(1, 5) as y")
+    random_values = evaluate_query("select value (select value random() from [1] as x)[0] from range(1, 5) as y")
 
-    assert len(set(found)) == 5
+    assert len(set(random_values)) == 5

@@ -24,39 +24,41 @@ PEOPLE: list[Value] = [
 WORLD = NameWorld({("Default",): {"people": PEOPLE, "other": [{"id": 1, "of": 2}, {"id": 4, "of": 4}]}})
 
 
-def wanted(text: str, **more: object) -> tuple[ScanRequirement, ...]:
+def list_requirements(text: str, **more: object) -> tuple[ScanRequirement, ...]:
     """Return the requirements of a query's scans."""
     return prepare_scans(bind(parse_body(text), WORLD).expression, **more)[1]  # type: ignore[arg-type]
 
 
 def conditions(text: str) -> list[tuple[str, str, Value]]:
     """Return the conditions of the first scan under `where`."""
-    (only,) = wanted(f"select p.id from people p where {text}")
+    (only,) = list_requirements(f"select p.id from people p where {text}")
     return [(".".join(one.path), one.operator, one.value) for one in only.conditions]
 
 
 def test_scan_requires_only_used_fields() -> None:
     """Only fields that the query uses are required; whole objects if they are returned."""
-    assert wanted("select p.name from people p where p.home.zip = '1'")[0].fields == {"name", "home"}
-    assert wanted("select value p from people p")[0].fields is None
-    assert wanted("select p.* from people p")[0].fields is None
+    assert list_requirements("select p.name from people p where p.home.zip = '1'")[0].fields == {"name", "home"}
+    assert list_requirements("select value p from people p")[0].fields is None
+    assert list_requirements("select p.* from people p")[0].fields is None
     assert (
-        wanted("select p.name, (select value g.p from g) as x from people p group by p.name group as g")[0].fields
+        list_requirements("select p.name, (select value g.p from g) as x from people p group by p.name group as g")[
+            0
+        ].fields
         is None
     )
-    assert wanted("select value 1 from people p")[0].fields == frozenset()
-    assert wanted("array_count(people)")[0] == ScanRequirement(("Default",), "people")
+    assert list_requirements("select value 1 from people p")[0].fields == frozenset()
+    assert list_requirements("array_count(people)")[0] == ScanRequirement(("Default",), "people")
 
 
 def test_scan_reads_only_the_key_if_only_the_key_is_used() -> None:
     """If only the key of objects is used, no other field is read."""
-    (only,) = wanted("select value p from people p where p.age > 3", result_fields=frozenset({"id"}))
+    (only,) = list_requirements("select value p from people p where p.age > 3", result_fields=frozenset({"id"}))
 
     assert only.fields == {"id", "age"}
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, expected",
     [
         ("p.id = 1", [("id", "=", 1)]),
         ("1 < p.id", [("id", ">", 1)]),
@@ -76,16 +78,16 @@ def test_scan_reads_only_the_key_if_only_the_key_is_used() -> None:
         ("p.d > uuid()", [])
     ],
 )  # fmt: skip
-def test_comparisons_with_known_values_are_scan_conditions(text: str, told: list[tuple[str, str, Value]]) -> None:
+def test_comparisons_with_known_values_are_scan_conditions(text: str, expected: list[tuple[str, str, Value]]) -> None:
     """Comparisons of a path with a known value, joined by AND, are conditions of the scan."""
-    assert conditions(text) == told
+    assert conditions(text) == expected
 
 
 def test_limit_applies_to_the_scan_only_without_other_operations() -> None:
     """A limit applies to the scan only for the first objects of one dataset, without conditions, order, grouping or
     other operations.
     """
-    assert wanted("select p.id from people p limit 2 offset 3")[0].limit == 5
+    assert list_requirements("select p.id from people p limit 2 offset 3")[0].limit == 5
     for text in (
         "select p.id from people p where p.id > 0 limit 2",
         "select p.id from people p order by p.id limit 2",
@@ -95,7 +97,7 @@ def test_limit_applies_to_the_scan_only_without_other_operations() -> None:
         "select p.id from people p union all select o.id from other o limit 2",
         "select value total from people p let total = sum(p.id) over () limit 2",
     ):
-        assert {one.limit for one in wanted(text)} == {None}
+        assert {one.limit for one in list_requirements(text)} == {None}
 
 
 @pytest.mark.parametrize(
@@ -107,16 +109,18 @@ def test_limit_applies_to_the_scan_only_without_other_operations() -> None:
 )
 def test_a_window_before_where_needs_all_rows(text: str) -> None:
     """Conditions of WHERE do not restrict a scan whose rows a window function of LET or WHERE needs."""
-    (only,) = wanted(text)
+    (only,) = list_requirements(text)
 
     assert only.conditions == ()
 
 
 def test_a_condition_does_not_cross_an_outer_join() -> None:
     """A condition of WHERE on the optional side of an outer join is not applied to its scan."""
-    found = wanted("select p.id from people p left join other o on o.of = p.id where o.id = 1 and p.id = 1")
+    requirements = list_requirements(
+        "select p.id from people p left join other o on o.of = p.id where o.id = 1 and p.id = 1"
+    )
 
-    assert [(one.name, len(one.conditions)) for one in found] == [("people", 1), ("other", 0)]
+    assert [(one.name, len(one.conditions)) for one in requirements] == [("people", 1), ("other", 0)]
 
 
 @pytest.mark.parametrize(
@@ -138,11 +142,11 @@ def test_scan_restrictions_do_not_change_results(text: str) -> None:
     def rows(dataverse: tuple[str, ...], number: str) -> list[Value]:
         assert dataverse == NUMBERED
         need = needs[int(number)]
-        kept = [
+        objects = [
             one for one in WORLD.rows(need.dataverse, need.name) if all(meets(one, each) for each in need.conditions)
         ]
         return [
-            one if need.fields is None else {name: one[name] for name in one if name in need.fields} for one in kept
+            one if need.fields is None else {name: one[name] for name in one if name in need.fields} for one in objects
         ]  # type: ignore[index, union-attr]
 
     assert list(results(BoundQuery(expression, bound.slots, bound.reads), rows)) == list(results(bound, WORLD.rows))

@@ -24,10 +24,10 @@ def test_changes_name_old_and_new_parent_and_name(lab: StoreLab, world: StoreWor
     a = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=main)
     b = lab.write(lambda tx: add_namespace(tx, world.main, "b"), zone=main)
     lab.write(lambda tx: tx.nodes.move(b, parent_id=main, name="c", moves_access=False), zone=main)
-    held = lab.write(lambda tx: tx.nodes.by_id(b.id), zone=main)
-    lab.write(lambda tx: tx.nodes.move(held, parent_id=a.id, name="d", moves_access=True), zone=main)
-    held = lab.write(lambda tx: tx.nodes.by_id(b.id), zone=main)
-    lab.write(lambda tx: tx.nodes.drop(held), zone=main)
+    current_node = lab.write(lambda tx: tx.nodes.by_id(b.id), zone=main)
+    lab.write(lambda tx: tx.nodes.move(current_node, parent_id=a.id, name="d", moves_access=True), zone=main)
+    current_node = lab.write(lambda tx: tx.nodes.by_id(b.id), zone=main)
+    lab.write(lambda tx: tx.nodes.drop(current_node), zone=main)
 
     feed = lab.load(changes_read(main, 1))
 

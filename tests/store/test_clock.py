@@ -34,9 +34,9 @@ def test_revisions_are_dense(lab: StoreLab, world: StoreWorld) -> None:
     others = [lab.clock(zone) for zone in (0, world.lake.id, world.side.id)]
     first = lab.clock(world.main.id)[0]
 
-    taken = [lab.write(touch, zone=world.main.id) for _ in range(5)]
+    revisions = [lab.write(touch, zone=world.main.id) for _ in range(5)]
 
-    assert taken == [first + i for i in range(1, 6)]
+    assert revisions == [first + i for i in range(1, 6)]
     assert lab.clock(world.main.id)[0] == first + 5
     assert [lab.clock(zone) for zone in (0, world.lake.id, world.side.id)] == others
 
@@ -111,12 +111,12 @@ def test_failed_mutation_does_not_affect_its_batch(lab: StoreLab, world: StoreWo
         names = [("a", False), ("b", True), ("c", False), ("d", True), ("e", False)]
         return await asyncio.gather(*(add(name, fails=fails) for name, fails in names), return_exceptions=True)
 
-    told = lab.run(together())
+    outcomes = lab.run(together())
 
     names = [row[0] for row in lab.database.sql("SELECT name FROM node WHERE zone = ? ORDER BY name", world.main.id)]
-    assert [type(each) for each in told] == [int, ValueError, int, ValueError, int]
+    assert [type(each) for each in outcomes] == [int, ValueError, int, ValueError, int]
     assert names == ["a", "c", "e"]
-    assert sorted(each for each in told if isinstance(each, int)) == [1, 2, 3]
+    assert sorted(each for each in outcomes if isinstance(each, int)) == [1, 2, 3]
     assert lab.clock(world.main.id)[0] == 3
     assert [change.revision for change in lab.load(changes_read(world.main.id, 0))] == [1, 2, 3]
 
@@ -129,9 +129,9 @@ def test_concurrent_writers_of_one_zone_share_no_revision(lab: StoreLab, world: 
     async def race() -> list[int]:
         return await asyncio.gather(*(nodes[i % 2].submit(permit, touch) for i in range(40)))
 
-    taken = lab.run(race())
+    revisions = lab.run(race())
 
-    assert sorted(taken) == list(range(1, 41))
+    assert sorted(revisions) == list(range(1, 41))
     assert [change.revision for change in lab.load(changes_read(world.main.id, 0))] == list(range(1, 41))
 
 
@@ -201,34 +201,34 @@ def test_later_mutation_of_a_batch_is_refused_after_access_moved(lab: StoreLab, 
             lab.store.submit(permit, move_access), lab.store.submit(permit, touch), return_exceptions=True
         )
 
-    told = lab.run(together())
+    outcomes = lab.run(together())
 
-    assert sorted(type(each).__name__ for each in told) in (["StalePermit", "int"], ["int", "int"])
-    if StalePermit not in map(type, told):  # PostgreSQL ran the other mutation first
-        assert told == [2, 1]
+    assert sorted(type(each).__name__ for each in outcomes) in (["StalePermit", "int"], ["int", "int"])
+    if StalePermit not in map(type, outcomes):  # PostgreSQL ran the other mutation first
+        assert outcomes == [2, 1]
 
 
 def test_no_mutation_commits_with_a_stale_permit_under_load(lab: StoreLab, world: StoreWorld) -> None:
     """Under load on two nodes, no mutation commits with a permit that was decided before access moved."""
     nodes = [lab.store, lab.open()]
     chain = (0, world.lake.id, world.main.id)
-    begun = lab.permit(*chain)
+    old_permit = lab.permit(*chain)
 
     async def race() -> list[object]:
-        writes = [nodes[i % 2].submit(begun, touch) for i in range(20)]
+        writes = [nodes[i % 2].submit(old_permit, touch) for i in range(20)]
         moves = [nodes[1].submit(lab.permit(0, world.lake.id), move_access)]
         return await asyncio.gather(*writes[:10], *moves, *writes[10:], return_exceptions=True)
 
-    told = lab.run(race())
+    outcomes = lab.run(race())
 
-    kept = [each for each in told if isinstance(each, int)]
-    assert all(isinstance(each, int | StalePermit) for each in told)
+    committed_revisions = [each for each in outcomes if isinstance(each, int)]
+    assert all(isinstance(each, int | StalePermit) for each in outcomes)
     moved_at = lab.database.sql("SELECT at FROM change WHERE zone = ? ORDER BY revision DESC LIMIT 1", world.lake.id)[
         0
     ][0]
     later = lab.database.sql("SELECT count(*) FROM change WHERE zone = ? AND at > ?", world.main.id, moved_at + 50)
     assert later == [(0,)]
-    assert lab.clock(world.main.id)[0] == len(kept) - 1
+    assert lab.clock(world.main.id)[0] == len(committed_revisions) - 1
 
 
 def test_second_of_two_concurrent_creates_is_refused(lab: StoreLab, world: StoreWorld) -> None:
@@ -242,7 +242,7 @@ def test_second_of_two_concurrent_creates_is_refused(lab: StoreLab, world: Store
         tries = [node.submit(permit, lambda tx: add_namespace(tx, world.main, "a")) for node in nodes]
         return await asyncio.gather(*tries, return_exceptions=True)
 
-    told = lab.run(race())
+    outcomes = lab.run(race())
 
-    assert sorted(isinstance(each, AlreadyExists) for each in told) == [False, True]
+    assert sorted(isinstance(each, AlreadyExists) for each in outcomes) == [False, True]
     assert lab.database.sql("SELECT count(*) FROM node WHERE name = ? AND deleted = 0", "a") == [(1,)]

@@ -54,13 +54,13 @@ def test_older_readable_files_are_restricted_and_reported(tmp_path: Path, monkey
     for each in tmp_path.iterdir():
         each.chmod(0o644)
     (tmp_path / "limnos.db-wal").touch(0o664)
-    told: list[str] = []
-    monkeypatch.setattr(file_modes.log, "warning", lambda event, **_: told.append(event))
+    events: list[str] = []
+    monkeypatch.setattr(file_modes.log, "warning", lambda event, **_: events.append(event))
 
     migrate(str(path))
 
     assert {mode(each) for each in tmp_path.iterdir()} == {0o600}
-    assert "closed to other users of this machine" in told
+    assert "closed to other users of this machine" in events
 
 
 def test_restricting_open_files_retains_sqlite_locks(tmp_path: Path) -> None:

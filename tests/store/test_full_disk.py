@@ -88,14 +88,14 @@ def test_full_disk_within_a_statement_refuses_the_batch(lab: StoreLab, room: Roo
 
     async def together() -> list[object]:
         permit = lab.permit(0)
-        asked = [store.submit(permit, each) for each in (touch, much, touch)]
-        return list(await asyncio.gather(*asked, return_exceptions=True))
+        submissions = [store.submit(permit, each) for each in (touch, much, touch)]
+        return list(await asyncio.gather(*submissions, return_exceptions=True))
 
     room.is_left = False
-    told = lab.run(together())
+    outcomes = lab.run(together())
     room.is_left = True
 
-    assert [full(each) for each in told if isinstance(each, BaseException)] == [True] * 3
+    assert [full(each) for each in outcomes if isinstance(each, BaseException)] == [True] * 3
     assert lab.write(touch) == 1
     assert lab.database.sql("SELECT count(*) FROM task") == [(0,)]
     assert lab.database.sql("PRAGMA integrity_check") == [("ok",)]

@@ -41,9 +41,9 @@ def read(lab: StoreLab, where: IdempotencyKey, *, now_ms: int = 1) -> RequestOut
 
 def test_first_outcome_of_a_key_is_not_replaced(lab: StoreLab, world: StoreWorld) -> None:
     """The first stored outcome of a key is returned to later requests and is not replaced."""
-    told = [keep(lab, key(world), DONE), keep(lab, key(world), REFUSED)]
+    outcomes = [keep(lab, key(world), DONE), keep(lab, key(world), REFUSED)]
 
-    assert told == [None, DONE]
+    assert outcomes == [None, DONE]
     assert read(lab, key(world)) == DONE
 
 
@@ -63,10 +63,10 @@ def test_key_lookup_takes_one_statement(lab: StoreLab, world: StoreWorld, monkey
     assert len(sent) == 1, sent
 
 
-def _noted(asked: Callable[..., Any], sent: list[str]) -> Callable[..., Any]:
+def _noted(method: Callable[..., Any], sent: list[str]) -> Callable[..., Any]:
     def noting(self: object, text: str, *params: object, **named: object) -> object:
         sent.append(text)
-        return asked(self, text, *params, **named)
+        return method(self, text, *params, **named)
 
     return noting
 
@@ -112,7 +112,7 @@ def test_pruning_deletes_the_oldest_expired_outcomes(lab: StoreLab, world: Store
         tx.outcomes.keep(key(world), DONE, lifetime_ms=60_000)
 
     lab.write(many, zone=world.main.id)
-    taken = [lab.write(lambda tx: tx.outcomes.prune()) for _ in range(3)]
+    pruned_counts = [lab.write(lambda tx: tx.outcomes.prune()) for _ in range(3)]
 
-    assert taken == [PRUNED_AT_ONCE, 5, 0]
+    assert pruned_counts == [PRUNED_AT_ONCE, 5, 0]
     assert read(lab, key(world)) == DONE

@@ -68,10 +68,10 @@ remedy.
 def lake() -> Iterator[str]:
     """A directory whose path has the same length as the one in the store."""
     place = Path(LAKE)
-    found = tempfile.mkdtemp(prefix=place.name.rstrip("X"), dir=place.parent)
-    Path(found, "data").mkdir(mode=0o700)
-    yield found
-    shutil.rmtree(found)
+    directory = tempfile.mkdtemp(prefix=place.name.rstrip("X"), dir=place.parent)
+    Path(directory, "data").mkdir(mode=0o700)
+    yield directory
+    shutil.rmtree(directory)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
@@ -100,8 +100,8 @@ def check(settings: Settings, capsys: pytest.CaptureFixture[str]) -> list[dict[s
         ["server", "check", "--listen", "127.0.0.1:0", "--data", settings.server.data, *words, "--output", "json"]
     )
     assert code == 0
-    found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
-    return found
+    findings: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+    return findings
 
 
 def shift_of(settings: Settings) -> int:
@@ -115,7 +115,7 @@ def expected(lake: str, shift: int) -> list[dict[str, object]]:
     """Return the expected report for the stored state."""
     return [
         {
-            "problem": re.sub(r"(?<=id )\d+", lambda found: str(int(found[0]) - shift), problem),
+            "problem": re.sub(r"(?<=id )\d+", lambda match: str(int(match[0]) - shift), problem),
             "why": f"file://{lake}{at} and file://{lake}{other} overlap since an earlier release, which did not refuse this: {effect}",
             "next": mend,
             "stops": False,
@@ -130,24 +130,24 @@ def statuses(node: DriverNode) -> dict[str, int]:
         each: f"/iceberg/v1/lake.{each.replace('.', '/namespaces/s/tables/')}"
         for each in ("sales.orders", "sales.writes_into", "rooted.old")
     }
-    found = {
+    response_statuses = {
         f"{how} {each}": node.get(path, x_iceberg_access_delegation=how).status
         for each, path in tables.items()
         for how in ("vended-credentials", "remote-signing")
     }
     for name in ("over", "apart"):
-        found[f"list {name}"] = node.get(f"{FILES}/{name}/files?sub_path=/").status
-        found[f"open {name}"] = node.get(f"{API}/lake/objects/fileset/files.s.{name}/credentials").status
-    return found | {"show": node.get("/lance/v1/namespace/shown/table/list").status}
+        response_statuses[f"list {name}"] = node.get(f"{FILES}/{name}/files?sub_path=/").status
+        response_statuses[f"open {name}"] = node.get(f"{API}/lake/objects/fileset/files.s.{name}/credentials").status
+    return response_statuses | {"show": node.get("/lance/v1/namespace/shown/table/list").status}
 
 
 def creates(node: DriverNode, lake: str, name: str) -> list[int]:
     """Return the answers to creates beside, above and below objects that violate a rule."""
     places = ("lake.sales", "lake.rooted", "lake.both", "pond.ice")
     body: dict[str, object] = {"name": name, "schema": SCHEMA}
-    made = [node.post(f"/iceberg/v1/{each}/namespaces/s/tables", body).status for each in places]
+    table_statuses = [node.post(f"/iceberg/v1/{each}/namespaces/s/tables", body).status for each in places]
     fileset = {"name": name, "type": "EXTERNAL", "storageLocation": f"file://{lake}/free/{name}"}
-    return [*made, node.post(FILES, fileset).status]
+    return [*table_statuses, node.post(FILES, fileset).status]
 
 
 def mend(node: DriverNode, lake: str) -> None:
@@ -176,8 +176,8 @@ def test_conflicting_locations_are_reported_until_repaired(
     """
     (early,) = check(settings, capsys)
     with capture_logs() as logs, serving(settings) as node:
-        opened, made = statuses(node), creates(node, lake, "new")
-    told = check(settings, capsys)
+        opened, creation_statuses = statuses(node), creates(node, lake, "new")
+    findings = check(settings, capsys)
     with serving(settings) as node:
         mend(node, lake)
     mended = check(settings, capsys)
@@ -191,13 +191,13 @@ def test_conflicting_locations_are_reported_until_repaired(
     assert [each["location"] for each in logs if each["event"] == "a location violates a rule of locations"] == [
         f"file://{lake}{at}" for _, at, *_ in TOLD
     ]
-    assert told == expected(lake, shift_of(settings))
+    assert findings == expected(lake, shift_of(settings))
     assert closed == {
         *(f"{how} {each}" for how in ("vended-credentials", "remote-signing") for each in ("sales.writes_into", "rooted.old")),
         "list over", "open over", "show",
     }  # fmt: skip
     assert {status for each, status in opened.items() if each not in closed} == {200}
-    assert (made, again) == ([200] * 5, [200] * 5)
+    assert (creation_statuses, again) == ([200] * 5, [200] * 5)
     assert (mended, [each for each in after if "place" in str(each["event"])]) == ([], [])
     assert marked == {
         each - shift_of(settings) for each in (1009, 1012, 1015)

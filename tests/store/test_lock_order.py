@@ -38,7 +38,7 @@ def can_access_move(lab: StoreLab, zone: int) -> bool:
         return row is not None and bool(row[0])
 
 
-def held(lab: StoreLab, stale: Permit[object], fresh: Permit[object], seen: list[bool]) -> object:
+def write_under_locks(lab: StoreLab, stale: Permit[object], fresh: Permit[object], seen: list[bool]) -> object:
     """Write under locks, and check the metalake's lock at the moment of the decision."""
 
     async def again() -> Decided[int]:
@@ -54,7 +54,7 @@ def test_access_cannot_move_while_a_writer_decides_under_locks(lab: StoreLab, wo
     """
     permit, seen = lab.permit(0, world.lake.id, world.main.id), list[bool]()
 
-    assert held(lab, permit, permit, seen) == 1
+    assert write_under_locks(lab, permit, permit, seen) == 1
     assert seen == [False]
     assert can_access_move(lab, world.lake.id)
 
@@ -63,7 +63,7 @@ def test_grants_wait_for_a_grant_decided_under_locks(lab: StoreLab, world: Store
     """While a grant in a catalog is decided under locks, other grants wait."""
     permit, seen = lab.permit(0, world.lake.id, world.main.id, zone=world.lake.id), list[bool]()
 
-    held(lab, permit, permit, seen)
+    write_under_locks(lab, permit, permit, seen)
 
     assert seen == [False]
 
@@ -77,8 +77,8 @@ def test_permit_decided_under_locks_is_checked(lab: StoreLab, world: StoreWorld)
     lab.write(move_access, zones=(0, world.lake.id))
 
     with pytest.raises(StalePermit):
-        held(lab, stale, stale, [])
-    assert held(lab, stale, lab.permit(*zones), []) == 1
+        write_under_locks(lab, stale, stale, [])
+    assert write_under_locks(lab, stale, lab.permit(*zones), []) == 1
 
 
 def test_refusal_under_locks_releases_the_locks(lab: StoreLab, world: StoreWorld) -> None:

@@ -74,12 +74,12 @@ def meet(
     store, neighbour = lab.store, lab.open()
 
     async def both() -> tuple[bool, object]:
-        held = asyncio.create_task(store.submit(one, paused))
+        open_write = asyncio.create_task(store.submit(one, paused))
         assert await asyncio.to_thread(paused.entered.wait, WAIT_S)
         late = asyncio.create_task(neighbour.submit(other, touch))
         blocked = await is_blocked(lab, late)
         paused.go.set()
-        await held
+        await open_write
         return blocked, (await asyncio.gather(late, return_exceptions=True))[0]
 
     return lab.run(both())
@@ -87,44 +87,44 @@ def meet(
 
 def test_two_catalogs_do_not_wait_for_each_other(lab: StoreLab, world: StoreWorld) -> None:
     """Mutations of two catalogs of one metalake do not wait for each other."""
-    blocked, told = meet(lab, (0, world.lake.id, world.main.id), (0, world.lake.id, world.side.id))
+    blocked, revision = meet(lab, (0, world.lake.id, world.main.id), (0, world.lake.id, world.side.id))
 
     assert not blocked
-    assert told == 1
+    assert revision == 1
 
 
 def test_second_mutation_of_a_catalog_waits_for_the_first(lab: StoreLab, world: StoreWorld) -> None:
     """A second mutation of a catalog waits for the first one's commit, and gets the next revision."""
-    blocked, told = meet(lab, (0, world.lake.id, world.main.id), (0, world.lake.id, world.main.id))
+    blocked, revision = meet(lab, (0, world.lake.id, world.main.id), (0, world.lake.id, world.main.id))
 
     assert blocked
-    assert told == 2
+    assert revision == 2
 
 
 def test_grant_waits_for_an_open_mutation_of_a_catalog(lab: StoreLab, world: StoreWorld) -> None:
     """A grant waits for an open mutation of a catalog that was decided before it."""
     revision = lab.clock(world.lake.id)[0]
 
-    blocked, told = meet(lab, (0, world.lake.id, world.main.id), (0, world.lake.id))
+    blocked, grant_revision = meet(lab, (0, world.lake.id, world.main.id), (0, world.lake.id))
 
     assert blocked
-    assert told == revision + 1
+    assert grant_revision == revision + 1
 
 
 def test_catalog_mutation_is_stale_after_an_open_grant(lab: StoreLab, world: StoreWorld) -> None:
     """A mutation of a catalog waits for an open grant, and is stale if the grant moved the access revision."""
-    blocked, told = meet(lab, (0, world.lake.id), (0, world.lake.id, world.main.id), then=move_access)
+    blocked, error = meet(lab, (0, world.lake.id), (0, world.lake.id, world.main.id), then=move_access)
 
     assert blocked
-    assert isinstance(told, StalePermit)
+    assert isinstance(error, StalePermit)
 
 
 def test_catalog_mutation_waits_for_an_open_server_change(lab: StoreLab, world: StoreWorld) -> None:
     """A mutation of a catalog waits for an open change of the server's zone, such as a revoked token."""
-    blocked, told = meet(lab, (0,), (0, world.lake.id, world.main.id), then=move_access)
+    blocked, error = meet(lab, (0,), (0, world.lake.id, world.main.id), then=move_access)
 
     assert blocked
-    assert isinstance(told, StalePermit)
+    assert isinstance(error, StalePermit)
 
 
 def test_freshness_read_does_not_wait_for_an_open_mutation(lab: StoreLab, world: StoreWorld) -> None:
@@ -133,11 +133,11 @@ def test_freshness_read_does_not_wait_for_an_open_mutation(lab: StoreLab, world:
     permit = lab.permit(0, world.lake.id, world.main.id)
 
     async def both() -> object:
-        held = asyncio.create_task(lab.store.submit(permit, paused))
+        open_write = asyncio.create_task(lab.store.submit(permit, paused))
         assert await asyncio.to_thread(paused.entered.wait, WAIT_S)
         moved = await asyncio.wait_for(lab.store.gate_async(lab.epoch(), ((world.main.id, 0),)), WAIT_S)
         paused.go.set()
-        await held
+        await open_write
         return moved.clocks
 
     assert lab.run(both()) == ()
@@ -156,9 +156,9 @@ def test_concurrent_table_at_one_location_is_a_bad_request(lab: StoreLab, world:
 
     class LockingMutation(PausedMutation):
         def __call__(self, tx: Tx) -> int:
-            taken = take(tx, 7)
+            is_swapped = take(tx, 7)
             super().__call__(tx)
-            return taken
+            return is_swapped
 
     taking = LockingMutation()
     one, other = lab.permit(world.main.id), lab.permit(world.side.id)
@@ -171,8 +171,8 @@ def test_concurrent_table_at_one_location_is_a_bad_request(lab: StoreLab, world:
         taking.go.set()
         return blocked, await asyncio.gather(first, second, return_exceptions=True)
 
-    blocked, told = lab.run(both())
+    blocked, outcomes = lab.run(both())
 
     assert blocked
-    assert told[0] is True
-    assert isinstance(told[1], BadRequest)
+    assert outcomes[0] is True
+    assert isinstance(outcomes[1], BadRequest)

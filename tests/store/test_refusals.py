@@ -88,16 +88,16 @@ def test_read_only_database_is_unavailable(lab: StoreLab) -> None:
 
 def test_mutation_that_waits_has_not_begun(lab: StoreLab) -> None:
     """While a write waits for its locks, its mutation has not begun, and a cancellation certainly changes nothing."""
-    permit, begun = lab.permit(0), []
+    permit, starts = lab.permit(0), []
 
     async def give_up() -> None:
         with psycopg.connect(lab.database.address) as other:
             other.execute("SELECT 1 FROM clock FOR UPDATE")
-            waiting = asyncio.create_task(lab.store.submit(permit, touch, on_begin=lambda: begun.append(1)))
+            waiting = asyncio.create_task(lab.store.submit(permit, touch, on_begin=lambda: starts.append(1)))
             await asyncio.sleep(0.3)
             waiting.cancel()
             await asyncio.wait({waiting})
-            assert begun == []
+            assert starts == []
             other.rollback()
         await lab.store.submit(permit, touch)
 

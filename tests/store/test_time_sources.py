@@ -17,12 +17,12 @@ def test_node_with_a_fast_clock_uses_the_store_time(monkeypatch: pytest.MonkeyPa
     """A node whose clock is an hour ahead uses the store's time, and reports the difference."""
     real = time.time()
     monkeypatch.setattr(time, "time", lambda: real + 3600)
-    found = StoreTime()
+    store_time = StoreTime()
 
-    found.learn(int(real * 1000), time.monotonic())
+    store_time.learn(int(real * 1000), time.monotonic())
 
-    assert abs(found.now_ms() - real * 1000) < 60_000
-    assert abs(found.offset_ms - HOUR_MS) < 60_000
+    assert abs(store_time.now_ms() - real * 1000) < 60_000
+    assert abs(store_time.offset_ms - HOUR_MS) < 60_000
     assert 3500 < OFFSET[()] < 3700
 
 
@@ -30,21 +30,21 @@ def test_node_time_does_not_jump_when_the_clock_is_set(monkeypatch: pytest.Monke
     """If the machine's clock is set while a node runs, the node's times do not jump, and the store's time is read again
     at once.
     """
-    found = StoreTime()
+    store_time = StoreTime()
     store_ms = time.time_ns() // 1_000_000
-    found.learn(store_ms, time.monotonic())
-    before = found.is_old()
+    store_time.learn(store_ms, time.monotonic())
+    before = store_time.is_old()
     real = time.time()
     monkeypatch.setattr(time, "time", lambda: real + 3600)
 
     assert not before
-    assert found.is_old()
-    assert abs(found.now_ms() - store_ms) < 60_000
+    assert store_time.is_old()
+    assert abs(store_time.now_ms() - store_ms) < 60_000
 
 
 def test_machine_clock_is_used_before_the_first_store_time() -> None:
     """Before the store's time was read, the machine's clock is used, and a read is due."""
-    found = StoreTime()
+    store_time = StoreTime()
 
-    assert found.is_old()
-    assert abs(found.now_ms() - time.time() * 1000) < 60_000
+    assert store_time.is_old()
+    assert abs(store_time.now_ms() - time.time() * 1000) < 60_000

@@ -46,10 +46,10 @@ def address(request: pytest.FixtureRequest, tmp_path: Path, kind: str, release: 
         with closing(sqlite3.connect(tmp_path / DATABASE_FILE)) as connection:
             connection.executescript(text)
         return str(tmp_path / DATABASE_FILE)
-    found = str(request.getfixturevalue("postgres_server").empty_database())
-    with psycopg.connect(found, autocommit=True) as connection:
+    database_address = str(request.getfixturevalue("postgres_server").empty_database())
+    with psycopg.connect(database_address, autocommit=True) as connection:
         connection.execute(text.encode())
-    return found
+    return database_address
 
 
 @contextmanager
@@ -74,14 +74,16 @@ def lacking(before: object, after: object, at: str = "") -> list[str]:
     remove them.
     """
     if isinstance(before, dict) and isinstance(after, dict):
-        return [found for key, value in before.items() for found in lacking(value, after.get(key), f"{at}.{key}")]
+        return [
+            difference for key, value in before.items() for difference in lacking(value, after.get(key), f"{at}.{key}")
+        ]
     if isinstance(after, list):
         after = [
             each for each in after if not (isinstance(each, dict) and str(each.get("name")).startswith("builtin-"))
         ]
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         pairs = zip(before, after, strict=True)
-        return [found for n, pair in enumerate(pairs) for found in lacking(*pair, f"{at}[{n}]")]
+        return [difference for n, pair in enumerate(pairs) for difference in lacking(*pair, f"{at}[{n}]")]
     return [] if before == after else [f"{at}: {before!r} is now {after!r}"]
 
 
@@ -141,8 +143,8 @@ def test_upgraded_store_accepts_grants_renames_and_restores(tmp_path: Path, kind
         node.done("POST", f"{root}/namespaces", {"namespace": ["n"]}, user="owner")
         node.done("POST", f"{root}/namespaces/n/tables", {"name": "t", "schema": wire.SCHEMA}, user="owner")
         update = {"updates": [wire.set_properties(k="v")]}
-        told = node.done("POST", f"{root}/namespaces/n/tables/t", update, user="owner")
-        assert told["metadata"]["properties"]["k"] == "v"  # type: ignore[index]
+        response = node.done("POST", f"{root}/namespaces/n/tables/t", update, user="owner")
+        assert response["metadata"]["properties"]["k"] == "v"  # type: ignore[index]
 
 
 def test_comparison_reports_changed_and_missing_values() -> None:

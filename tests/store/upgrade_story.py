@@ -60,11 +60,11 @@ def tell(node: DriverNode) -> None:
 
 def look(node: DriverNode) -> list[dict[str, object]]:
     """Return the answer to each request."""
-    found = []
+    answers = []
     for user, path in LOOKS:
         answer = node.get(path, user=user)
-        found.append({"user": user, "path": path, "status": answer.status, "body": answer.json()})
-    return found
+        answers.append({"user": user, "path": path, "status": answer.status, "body": answer.json()})
+    return answers
 
 
 def sqlite_dump(data: Path) -> str:

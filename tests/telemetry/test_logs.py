@@ -77,10 +77,10 @@ def test_lines_carry_the_id_of_their_request() -> None:
 
     asyncio.run(both())
     log.info("outside")
-    found = lines(stream)
+    entries = lines(stream)
 
-    assert sorted(str(line.get("request_id")) for line in found) == ["None", "a1", "a1", "b2", "b2"]
-    assert all(line["event"] == line.get("request_id", "outside") for line in found)
+    assert sorted(str(line.get("request_id")) for line in entries) == ["None", "a1", "a1", "b2", "b2"]
+    assert all(line["event"] == line.get("request_id", "outside") for line in entries)
 
 
 def test_lower_levels_are_left_out() -> None:

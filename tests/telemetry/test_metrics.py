@@ -59,10 +59,10 @@ def test_a_histogram_cumulates_its_buckets() -> None:
     histogram = Histogram("limnos_wait_seconds", "Waiting.", ("what",), bounds=(1, 2), registry=registry)
     for value in (0.5, 1.0, 1.5, 9.0):
         histogram.observe(("lock",), value)
-    found = samples(registry)
+    metric_values = samples(registry)
     lock = ("what", "lock")
 
-    assert found == {
+    assert metric_values == {
         ("limnos_wait_seconds_bucket", frozenset({lock, ("le", "1.0")})): 2,
         ("limnos_wait_seconds_bucket", frozenset({lock, ("le", "2.0")})): 3,
         ("limnos_wait_seconds_bucket", frozenset({lock, ("le", "+Inf")})): 4,

@@ -68,17 +68,17 @@ def test_terminal_format_escapes_control_characters() -> None:
     assert refused.isprintable()
 
 
-@pytest.mark.parametrize("wanted, ids", [("all", ["abc1", "abc2"]), ("refusals", ["abc2"]), ("none", [])])
-def test_setting_selects_all_refused_or_no_requests(wanted: str, ids: list[str]) -> None:
+@pytest.mark.parametrize("mode, ids", [("all", ["abc1", "abc2"]), ("refusals", ["abc2"]), ("none", [])])
+def test_setting_selects_all_refused_or_no_requests(mode: str, ids: list[str]) -> None:
     """Depending on the setting, all requests have a line, or only refused ones, or none."""
-    assert [line["request_id"] for line in lines_of(written(GOOD, REFUSED, mode=wanted))] == ids
+    assert [line["request_id"] for line in lines_of(written(GOOD, REFUSED, mode=mode))] == ids
 
 
 def test_sample_rate_logs_some_successes_and_all_refusals() -> None:
     """With a sample rate, an even part of the successful requests and every refused one have a line."""
-    found = lines_of(written(*[GOOD] * 100, *[REFUSED] * 10, sample=0.25))
+    entries = lines_of(written(*[GOOD] * 100, *[REFUSED] * 10, sample=0.25))
 
-    assert [line["status"] for line in found] == [200] * 25 + [403] * 10
+    assert [line["status"] for line in entries] == [200] * 25 + [403] * 10
 
 
 def test_log_lines_are_truncated_to_the_pipe_limit() -> None:
@@ -105,20 +105,20 @@ def test_full_pipe_does_not_delay_requests(monkeypatch: pytest.MonkeyPatch) -> N
                 for _ in range(1_000):
                     log.add(GOOD)
                 log.flush()
-            got: list[bytes] = []
-            reader = threading.Thread(target=lambda: got.extend(iter(lambda: os.read(reading, 1 << 16), b"")))
+            chunks: list[bytes] = []
+            reader = threading.Thread(target=lambda: chunks.extend(iter(lambda: os.read(reading, 1 << 16), b"")))
             reader.start()
             while log._unwritten or log._lost:
                 log.flush()
                 await asyncio.sleep(0.01)
         reader.join()
         os.close(reading)
-        return b"".join(got).decode()
+        return b"".join(chunks).decode()
 
-    found = lines_of(asyncio.run(story()))
-    lost = [line["lines"] for line in found if line["event"] != "request"]
+    entries = lines_of(asyncio.run(story()))
+    lost = [line["lines"] for line in entries if line["event"] != "request"]
 
-    assert len(found) - len(lost) + sum(lost) == 3_000
+    assert len(entries) - len(lost) + sum(lost) == 3_000
     assert sum(lost) >= 1_900
     assert request_log.LINES_LOST[()] - before == sum(lost)
 

@@ -69,10 +69,10 @@ class FakeStore:
     async def load_async(self, epoch: int, known: tuple[tuple[int, int], ...], load: Any) -> Any:  # noqa: ANN401 - a load
         """Read the state now, and return it later. The load names the facts."""
         self.loads += 1
-        moved, found = self._moved(known), {key: self.facts.get(key) for key in load()}
+        moved, facts = self._moved(known), {key: self.facts.get(key) for key in load()}
         await asyncio.sleep(0)
         await self.load_landing.wait()
-        return moved, found
+        return moved, facts
 
 
 @pytest.fixture(autouse=True)
@@ -84,11 +84,11 @@ def plain_loads(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(story: Callable[[SharedFreshnessGate, FakeStore], Coroutine[Any, Any, None]], **settings: int) -> None:
     """Run a scenario of a gate and its store on a new event loop."""
 
-    async def told() -> None:
+    async def run_story() -> None:
         store = FakeStore()
         await story(SharedFreshnessGate(StoreView(), store, **settings), store)
 
-    asyncio.run(told())
+    asyncio.run(run_story())
 
 
 async def settle() -> None:
@@ -137,11 +137,11 @@ def test_read_is_delayed_while_requests_arrive() -> None:
     """
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
-        asked = []
+        refreshes = []
         for _ in range(TURNS_MAX - 1):
-            asked.append(asyncio.create_task(gate.refresh(ZONES, "arrival")))
+            refreshes.append(asyncio.create_task(gate.refresh(ZONES, "arrival")))
             await asyncio.sleep(0)
-        await asyncio.gather(*asked)
+        await asyncio.gather(*refreshes)
         assert len(store.gates) == 1
 
         for number in range(2, 5):
@@ -155,12 +155,12 @@ def test_read_is_sent_after_a_limited_number_of_turns() -> None:
     """However many requests arrive in each turn, the statement is sent after a limited number of turns."""
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
-        asked = []
+        refreshes = []
         for _ in range(3 * TURNS_MAX):
-            asked.append(asyncio.create_task(gate.refresh(ZONES, "arrival")))
+            refreshes.append(asyncio.create_task(gate.refresh(ZONES, "arrival")))
             await asyncio.sleep(0)
         assert len(store.gates) >= 1
-        await asyncio.gather(*asked)
+        await asyncio.gather(*refreshes)
 
     run(story)
 
@@ -207,8 +207,8 @@ def test_failed_read_fails_only_its_own_requests() -> None:
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         store.error = ServiceUnavailable("gone")
-        told = await asyncio.gather(*(gate.refresh(ZONES, "arrival") for _ in range(3)), return_exceptions=True)
-        assert [type(each) for each in told] == [ServiceUnavailable] * 3
+        errors = await asyncio.gather(*(gate.refresh(ZONES, "arrival") for _ in range(3)), return_exceptions=True)
+        assert [type(each) for each in errors] == [ServiceUnavailable] * 3
 
         store.error = None
         await gate.refresh(ZONES, "arrival")
@@ -228,9 +228,9 @@ def test_cancelled_request_does_not_affect_the_others() -> None:
         tasks[0].cancel()
         store.landing.set()
 
-        told = await asyncio.gather(*tasks, return_exceptions=True)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
 
-        assert [type(each) for each in told] == [asyncio.CancelledError, type(None), type(None)]
+        assert [type(each) for each in results] == [asyncio.CancelledError, type(None), type(None)]
 
     run(story)
 
@@ -385,14 +385,14 @@ def test_result_from_before_a_view_reset_is_discarded() -> None:
         store.facts = {node_key(5): "old"}
         store.landing.clear()
         store.load_landing.clear()
-        asked = asyncio.create_task(gate.refresh(ZONES, "arrival"))
+        refresh_task = asyncio.create_task(gate.refresh(ZONES, "arrival"))
         slow = asyncio.create_task(gate.fetch(ZONES, {node_key(5): 2}))
         await settle()
         gate.view.reset(EPOCH)
         store.change(5)
         store.landing.set()
         store.load_landing.set()
-        await asyncio.gather(asked, slow)
+        await asyncio.gather(refresh_task, slow)
 
         assert len(store.gates) == 3
         assert gate.view.zones[2].revision == 2

@@ -49,11 +49,11 @@ def view() -> StoreView:
     return view
 
 
-def held(view: StoreView) -> list[tuple[str, ...]]:
+def list_cached_names(view: StoreView) -> list[tuple[str, ...]]:
     """Return the names of each cached block, in order."""
-    found = [view.items().get(key, ABSENT) for key in view.block_index.keys(SPACE)]
-    assert ABSENT not in found
-    return [each.names for each in found if isinstance(each, Listing)]
+    blocks = [view.items().get(key, ABSENT) for key in view.block_index.keys(SPACE)]
+    assert ABSENT not in blocks
+    return [each.names for each in blocks if isinstance(each, Listing)]
 
 
 def test_name_is_looked_up_in_the_block_of_its_range() -> None:
@@ -96,7 +96,7 @@ def test_create_and_drop_touch_one_block(view: StoreView) -> None:
     step(view, MAIN, 3, change("drop", old="d", revision=3))
     step(view, MAIN, 4, change("create", new="g", revision=4))
 
-    assert held(view) == [("b", "c"), ("cc", "f"), ("x",)]
+    assert list_cached_names(view) == [("b", "c"), ("cc", "f"), ("x",)]
     assert view.get(block_key(SPACE, "", "c")) is before[0]
     assert view.get(block_key(SPACE, "m", "")) is before[2]
 
@@ -105,26 +105,26 @@ def test_two_changes_in_one_revision_drop_the_affected_blocks(view: StoreView) -
     """Two changes of a listing in one revision drop the affected blocks."""
     step(view, MAIN, 2, change("drop", old="d"), msgspec.structs.replace(change("create", new="cc"), ordinal=1))
 
-    assert held(view) == [("b", "c"), ("x",)]
+    assert list_cached_names(view) == [("b", "c"), ("x",)]
 
 
 def test_rename_drops_both_affected_blocks(view: StoreView) -> None:
     """A rename drops both affected blocks, because the change does not contain the owner."""
     step(view, MAIN, 2, change("move", old="b", new="y"))
 
-    assert held(view) == [("d", "f")]
+    assert list_cached_names(view) == [("d", "f")]
 
 
 def test_owner_change_updates_the_block_of_the_name(view: StoreView) -> None:
     """A new owner changes the block of the name. A change of owner without the name drops the whole listing."""
-    told = msgspec.structs.replace(change("own", old="d"), old_name=None, new_name="d")
-    step(view, MAIN, 2, told)
-    found = view.get(block_key(SPACE, "c", "f"))
-    assert isinstance(found, Listing)
-    assert found.owners == (7, None)
+    owner_change = msgspec.structs.replace(change("own", old="d"), old_name=None, new_name="d")
+    step(view, MAIN, 2, owner_change)
+    listing = view.get(block_key(SPACE, "c", "f"))
+    assert isinstance(listing, Listing)
+    assert listing.owners == (7, None)
 
-    step(view, MAIN, 3, msgspec.structs.replace(told, new_name=None, revision=3))
-    assert len(held(view)) <= 1
+    step(view, MAIN, 3, msgspec.structs.replace(owner_change, new_name=None, revision=3))
+    assert len(list_cached_names(view)) <= 1
 
 
 def test_block_of_doubled_size_is_dropped(view: StoreView, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_block_of_doubled_size_is_dropped(view: StoreView, monkeypatch: pytest.M
 
     step(view, MAIN, 2, change("create", new="e"))
 
-    assert held(view) == [("b", "c"), ("x",)]
+    assert list_cached_names(view) == [("b", "c"), ("x",)]
 
 
 def test_late_block_is_merged_unless_its_range_was_touched(view: StoreView) -> None:
@@ -144,17 +144,17 @@ def test_late_block_is_merged_unless_its_range_was_touched(view: StoreView) -> N
     assert not put(view, block_key(SPACE, "f", "i"), block("g"), at=1)
     assert put(view, block_key(SPACE, "i", "m"), block("k"), at=1)
     assert put(view, block_key(SPACE, "f", "i"), block("g", "h"), at=2)
-    assert held(view) == [("b", "c"), ("d", "f"), ("g", "h"), ("k",), ("x",)]
+    assert list_cached_names(view) == [("b", "c"), ("d", "f"), ("g", "h"), ("k",), ("x",)]
 
 
 def test_unrelated_changes_do_not_drop_blocks(view: StoreView) -> None:
     """Changes elsewhere in the catalog do not drop blocks."""
-    before = held(view)
+    before = list_cached_names(view)
 
     step(view, MAIN, 2, msgspec.structs.replace(change("create", new="b"), new_parent=41))
     step(view, MAIN, 3, msgspec.structs.replace(change("drop", old="b", revision=3), name_space="namespace"))
 
-    assert held(view) == before
+    assert list_cached_names(view) == before
 
 
 def test_evicted_blocks_are_not_counted_as_cached() -> None:
@@ -165,8 +165,8 @@ def test_evicted_blocks_are_not_counted_as_cached() -> None:
     for number in range(97, 117):
         put(view, block_key(SPACE, chr(number), chr(number + 1)), block(chr(number + 1)))
 
-    assert 0 < len(held(view)) < 10
-    assert len(view) == len(held(view))
+    assert 0 < len(list_cached_names(view)) < 10
+    assert len(view) == len(list_cached_names(view))
 
 
 def test_blocks_equal_sorted_names_after_random_changes() -> None:
@@ -174,17 +174,17 @@ def test_blocks_equal_sorted_names_after_random_changes() -> None:
     dice = random.Random(5)
     for _ in range(200):
         names = sorted(dice.sample("abcdefghijklmnop", dice.randint(0, 8)))
-        found: Listing | None = block(*names)
+        listing: Listing | None = block(*names)
         truth: dict[str, int | None] = dict.fromkeys(names)
         for _ in range(12):
             name = dice.choice("abcdefghijklmnop")
             event = change("drop", old=name) if name in truth else change("create", new=name)
             truth = {**truth, name: 7} if name not in truth else {k: v for k, v in truth.items() if k != name}
-            found = patch_block(found, event, 40) if found is not None else None
-        assert found is not None
-        assert found.names == tuple(sorted(truth))
-        assert found.owners == tuple(truth[name] for name in sorted(truth))
-        assert found.encoded == tuple(map(msgspec.json.encode, found.names))
+            listing = patch_block(listing, event, 40) if listing is not None else None
+        assert listing is not None
+        assert listing.names == tuple(sorted(truth))
+        assert listing.owners == tuple(truth[name] for name in sorted(truth))
+        assert listing.encoded == tuple(map(msgspec.json.encode, listing.names))
 
 
 def test_only_changes_of_the_listing_affect_it() -> None:

@@ -76,8 +76,8 @@ def cost(lab: StoreLab, node: Node, work: Coroutine[Any, Any, object]) -> int:
     """Return the number of gate and load statements that work takes."""
     before = node.store.statements
     lab.run(work)
-    found: int = node.store.statements - before
-    return found
+    statement_count: int = node.store.statements - before
+    return statement_count
 
 
 async def _other_role(node: Node) -> None:
@@ -126,9 +126,9 @@ def test_read_after_unrelated_change_takes_one_statement(lab: StoreLab, node: No
     lab.run(read(node))
     lab.run(UNRELATED[change](other))
 
-    found = cost(lab, node, read(node))
+    statement_count = cost(lab, node, read(node))
 
-    assert found == 1
+    assert statement_count == 1
     other.services.files.close()
 
 
@@ -154,9 +154,9 @@ def test_concurrent_reads_share_statements(lab: StoreLab, node: Node) -> None:
     async def many() -> None:
         await asyncio.gather(*(read(node) for _ in range(50)))
 
-    found = cost(lab, node, many())
+    statement_count = cost(lab, node, many())
 
-    assert found <= 2 if not node.store.inline else found <= 50
+    assert statement_count <= 2 if not node.store.inline else statement_count <= 50
     if not node.store.inline:
         assert GATE_SHARED[()] - shared >= 48
 
@@ -180,7 +180,7 @@ def reasons() -> dict[str, float]:
     return {str(key[0]): value for key, value in GATE_READS.items()}
 
 
-def asked(before: dict[str, float]) -> dict[str, float]:
+def count_reads_since(before: dict[str, float]) -> dict[str, float]:
     """Return the increase of the metric since an earlier value."""
     return {
         reason: count - before.get(reason, 0) for reason, count in reasons().items() if count != before.get(reason, 0)
@@ -194,7 +194,7 @@ def test_freshness_reads_are_counted_by_reason(lab: StoreLab, node: Node) -> Non
     cold = Node(lab.open())
     before = reasons()
     lab.run(read(cold))
-    first = asked(before)
+    first = count_reads_since(before)
     lab.run(namespace_create(node.ctx(), MAIN, levels=("z",), properties={}))
     before = reasons()
 
@@ -202,7 +202,7 @@ def test_freshness_reads_are_counted_by_reason(lab: StoreLab, node: Node) -> Non
 
     assert first["arrival"] == 1
     assert first["resolved"] >= 1
-    assert asked(before) == {"arrival": 1}
+    assert count_reads_since(before) == {"arrival": 1}
     cold.services.files.close()
 
 
@@ -222,8 +222,8 @@ def test_catalog_rename_causes_a_second_freshness_read(lab: StoreLab, node: Node
     with pytest.raises((NotFound, PermissionDenied)):
         lab.run(read(node))
 
-    assert asked(before)["arrival"] == 1
-    assert sum(asked(before).values()) >= 2
+    assert count_reads_since(before)["arrival"] == 1
+    assert sum(count_reads_since(before).values()) >= 2
     other.services.files.close()
 
 
@@ -272,7 +272,7 @@ def test_concurrent_http_requests_share_statements(lab: StoreLab, node: Node) ->
     async def many() -> list[tuple[int, bytes]]:
         return await asyncio.gather(*(call(application) for _ in range(30)))
 
-    told = lab.run(many())
+    responses = lab.run(many())
 
-    assert {status for status, _ in told} == {200}
+    assert {status for status, _ in responses} == {200}
     assert node.store.statements - before <= (30 if node.store.inline else 2)

@@ -55,15 +55,15 @@ class Engine(SqlDriver):
         place = self.place
         self.catalog = f"lake_{caller}"
         if caller not in self._known:
-            made = block(self.section, uri=place.uri, token=place.tokens[caller], catalog=place.warehouse)
+            statement = block(self.section, uri=place.uri, token=place.tokens[caller], catalog=place.warehouse)
             if place.is_remote:
-                made = made.replace("vended_credentials=0", "vended_credentials=1")
-            self.session.query(made.replace("DATABASE lake ", f"DATABASE {self.catalog} "))
+                statement = statement.replace("vended_credentials=0", "vended_credentials=1")
+            self.session.query(statement.replace("DATABASE lake ", f"DATABASE {self.catalog} "))
             self._known.add(caller)
 
     def ask(self, text: str) -> list[Row]:
-        told = str(self.session.query(text, "JSONCompact"))
-        return json.loads(told)["data"] if told.strip() else []  # type: ignore[no-any-return]
+        output = str(self.session.query(text, "JSONCompact"))
+        return json.loads(output)["data"] if output.strip() else []  # type: ignore[no-any-return]
 
     def namespace(self, levels: Levels) -> None:
         raise Absent(ABSENT)

@@ -65,9 +65,9 @@ def arrow_of(rows: Sequence[Row], columns: dict[str, str]) -> pa.Table:
     )
 
 
-def rows_of(found: pa.Table) -> list[Row]:
+def rows_of(table: pa.Table) -> list[Row]:
     """Convert an Arrow table to rows."""
-    return [list(row.values()) for row in found.to_pylist()]
+    return [list(row.values()) for row in table.to_pylist()]
 
 
 def _value(cell: Any, kind: str) -> object:  # noqa: ANN401 - what JSON holds

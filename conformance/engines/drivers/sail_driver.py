@@ -51,5 +51,5 @@ class Engine(SparkSql):
         return super().layout(typed=typed).partition(" TBLPROPERTIES")[0]
 
     def ask(self, text: str) -> list[Row]:
-        found = self.spark.sql(text).toArrow()
-        return [list(row.values()) for row in found.to_pylist()]
+        table = self.spark.sql(text).toArrow()
+        return [list(row.values()) for row in table.to_pylist()]

@@ -15,19 +15,19 @@ def test_describe_shows_protection(fake: FakeServer, limnos: Run) -> None:
     fake.on("GET", where, {"protected": True, "by": {"kind": "catalog", "name": "main"}, "below": True})
     fake.on("GET", where, {"protected": False})
 
-    shown = [limnos("describe", "main.raw").result for _ in range(2)]
+    results = [limnos("describe", "main.raw").result for _ in range(2)]
 
-    assert [row.get("protected_by") for row in shown if isinstance(row, dict)] == ["catalog main", None]
+    assert [row.get("protected_by") for row in results if isinstance(row, dict)] == ["catalog main", None]
 
 
-@pytest.mark.parametrize("verb,told", [("describe", "describe"), ("drop", "delete")])
-def test_tag_path_is_refused_with_the_tag_command(fake: FakeServer, limnos: Run, verb: str, told: str) -> None:
+@pytest.mark.parametrize("verb,command", [("describe", "describe"), ("drop", "delete")])
+def test_tag_path_is_refused_with_the_tag_command(fake: FakeServer, limnos: Run, verb: str, command: str) -> None:
     """A tag is neither shown nor dropped as a catalog of the same name: the error names the command for tags, and no
     request is sent.
     """
     done = limnos(verb, "main", "--kind", "tag")
 
-    assert (done.code, done.error["hint"]) == (2, f"'limnos tag {told} main'")
+    assert (done.code, done.error["hint"]) == (2, f"'limnos tag {command} main'")
     assert fake.calls == []
 
 

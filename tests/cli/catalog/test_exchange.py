@@ -50,8 +50,8 @@ def test_import_feeds_a_file_in_parts(fake: FakeServer, limnos: Run, file: Path)
 
     assert done.code == 0, done.err
     assert fake.asked[0].body == {"name": "copy", "format": "proto", "ids": "keep"}
-    assert b"".join(asked.body for asked in fake.asked[1:-1]) == file.read_bytes()  # type: ignore[misc]
-    assert {asked.headers["Content-Type"] for asked in fake.asked[1:-1]} == {"application/x-protobuf"}
+    assert b"".join(request.body for request in fake.asked[1:-1]) == file.read_bytes()  # type: ignore[misc]
+    assert {request.headers["Content-Type"] for request in fake.asked[1:-1]} == {"application/x-protobuf"}
     assert (
         "imported 450 records as metalake copy; set the secrets again that the file does not contain: main: key0"
         in done.out
@@ -86,7 +86,7 @@ def test_import_resumes_from_any_record(fake: FakeServer, limnos: Run, file: Pat
     done = limnos("import", str(file), "--resume", "7")
 
     assert done.code == 0, done.err
-    assert b"".join(asked.body for asked in fake.asked[1:-1]) == frame_message(b"record") * 300  # type: ignore[misc]
+    assert b"".join(request.body for request in fake.asked[1:-1]) == frame_message(b"record") * 300  # type: ignore[misc]
 
 
 def test_imports_are_listed_and_discarded(fake: FakeServer, limnos: Run) -> None:

@@ -17,12 +17,12 @@ def test_find_sends_words_and_filters_and_shows_paths(fake: FakeServer, limnos: 
     fake.on("GET", f"{SEARCH}?q=%22my%20flights%22%20kind%3Atable&limit=5", {"hits": [HIT], "more": True})
 
     done = limnos("find", "my flights", "kind:table", "--limit", "5")
-    shown = limnos("find", "my flights", "kind:table", "--limit", "5", "--output", "table")
+    search_result = limnos("find", "my flights", "kind:table", "--limit", "5", "--output", "table")
 
     assert done.code == 0, done.err
     assert (done.code, done.result) == (0, [{**HIT, "name": "main.raw.`my flights`", "found_in": "column flight_id"}])
-    assert "main.raw.`my flights`" in shown.out
-    assert "there are more" in shown.err
+    assert "main.raw.`my flights`" in search_result.out
+    assert "there are more" in search_result.err
 
 
 def test_find_reports_incomplete_searches(fake: FakeServer, limnos: Run) -> None:

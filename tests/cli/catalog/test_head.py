@@ -38,9 +38,9 @@ FILE = f"{FILES}/preview?fileset=raw.scans&file=a%2Fb.csv&rows=10"
 
 def test_rows_of_a_file_are_shown_as_a_table(fake: FakeServer, limnos: Run) -> None:
     """Rows of a file are shown as rows of a table. The location is sent only if it is not the default one."""
-    told = {"kind": "rows", "size": 9, "complete": True, "columns": [{"name": "id", "type": ""}], "rows": [["1"]]}
-    fake.on("GET", FILE, told)
-    fake.on("GET", f"{FILES}/preview?fileset=raw.scans&file=a%2Fb.csv&location=old&rows=10", {**told, "rows": []})
+    preview = {"kind": "rows", "size": 9, "complete": True, "columns": [{"name": "id", "type": ""}], "rows": [["1"]]}
+    fake.on("GET", FILE, preview)
+    fake.on("GET", f"{FILES}/preview?fileset=raw.scans&file=a%2Fb.csv&location=old&rows=10", {**preview, "rows": []})
 
     assert limnos("head", "files.raw.scans", "--file", "a/b.csv").result == [{"id": "1"}]
     assert limnos("head", "files.raw.scans", "--file", "a/b.csv", "--location", "old").result == []

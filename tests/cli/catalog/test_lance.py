@@ -44,8 +44,8 @@ def test_lance_describe_shows_layout_and_declared_table(run: Run, root: Path) ->
     error.
     """
     assert run("lance", "describe", str(root)).result == {"root": str(root), "layout": "v2", "tables": 3}
-    found = run("lance", "describe", str(root), "text.docs").result
-    assert (found["version"], found["properties"]) == (None, {"k": "v"})
+    description = run("lance", "describe", str(root), "text.docs").result
+    assert (description["version"], description["properties"]) == (None, {"k": "v"})
     foreign = run("lance", "describe", str(root), "foreign")
     assert (foreign.code, foreign.error["code"]) == (1, "invalid-table")
     assert run("lance", "describe", str(root), "text.none").code == 3
@@ -103,10 +103,10 @@ def test_import_registers_and_reports(fake: FakeServer, limnos: Run, root: Path)
     }  # fmt: skip
     assert "does not comply" in rows["lance.ml.foreign"]["why"]
     assert done.code == 1
-    declared = next(asked for asked in fake.asked if "/declare" in asked.target)
+    declared = next(request for request in fake.asked if "/declare" in request.target)
     assert declared.body["properties"] == {"k": "v"}
     assert declared.body["location"].startswith(str(root))
-    assert [asked.body["namespace"] for asked in fake.asked if asked.target.startswith(SPACES)] == [
+    assert [request.body["namespace"] for request in fake.asked if request.target.startswith(SPACES)] == [
         ["ml"],
         ["ml", "text"],
     ]
@@ -126,7 +126,7 @@ def test_failed_import_drops_only_its_new_namespaces(fake: FakeServer, limnos: R
     done = limnos("lance", "import", str(root), "--into", "lance.ml")
 
     assert done.code == 1
-    assert [asked.target for asked in fake.asked if asked.method == "DELETE"] == [f"{SPACES}/ml%1Ftext"]
+    assert [request.target for request in fake.asked if request.method == "DELETE"] == [f"{SPACES}/ml%1Ftext"]
 
 
 def test_dry_run_checks_tables_and_creates_nothing(fake: FakeServer, limnos: Run, root: Path) -> None:
@@ -145,7 +145,7 @@ def test_dry_run_checks_tables_and_creates_nothing(fake: FakeServer, limnos: Run
     assert "allowed roots" in rows["lance.ml.top"][1]
     assert rows["lance.ml.foreign"][0] == "failed"
     assert done.code == 1
-    assert all("dry_run=true" in asked.target for asked in fake.asked)
+    assert all("dry_run=true" in request.target for request in fake.asked)
 
 
 def test_an_adapter_with_a_wrong_file_of_settings_does_not_start(run: Run, root: Path) -> None:

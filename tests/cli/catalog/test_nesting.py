@@ -20,15 +20,15 @@ def test_check_lists_names_with_separator_and_exits_with_1(fake: FakeServer, lim
     """Exit code 0 if no name contains the separator; else 1, with the names and the command that plans their
     migration.
     """
-    found = {"nested": False, "separator": ":", "conflicts": 1, "names": ["a:b"], "free": ["$"]}
-    fake.on("GET", NAMES, {**found, "conflicts": 0, "names": [], "free": []}).on("GET", NAMES, found)
+    name_check = {"nested": False, "separator": ":", "conflicts": 1, "names": ["a:b"], "free": ["$"]}
+    fake.on("GET", NAMES, {**name_check, "conflicts": 0, "names": [], "free": []}).on("GET", NAMES, name_check)
 
-    clean, held = limnos("names", "check"), limnos("names", "check", "main")
+    clean, failed_check = limnos("names", "check"), limnos("names", "check", "main")
 
-    assert (clean.code, held.code) == (0, 1)
-    assert held.result == [{"name": "a:b"}]
-    assert "no name contains $" in held.err
-    assert "limnos names plan main" in held.err
+    assert (clean.code, failed_check.code) == (0, 1)
+    assert failed_check.result == [{"name": "a:b"}]
+    assert "no name contains $" in failed_check.err
+    assert "limnos names plan main" in failed_check.err
 
 
 def test_plan_continues_to_completion_and_names_are_paged(fake: FakeServer, limnos: Run) -> None:
@@ -57,7 +57,7 @@ def test_migrate_and_undo_send_batches_until_complete(fake: FakeServer, limnos: 
     assert limnos("names", "migrate", "--yes").result["left"] == 1  # type: ignore[index]
     assert limnos("names", "undo", "--yes").code == 0
     assert limnos("names", "confirm", "--yes").result == {"confirmed": "main"}
-    assert [asked.body for asked in fake.asked[:3]] == [{"to": "migrated"}, {"to": "migrated"}, {"to": "undone"}]
+    assert [request.body for request in fake.asked[:3]] == [{"to": "migrated"}, {"to": "migrated"}, {"to": "undone"}]
 
 
 def test_undo_of_empty_plan_reports_no_restored_names(fake: FakeServer, limnos: Run) -> None:

@@ -17,11 +17,11 @@ LAKE, MAIN = 5, 2
 
 def catalog() -> ExportRecord:
     """Catalog `main` of the export's metalake, with a property."""
-    made = ExportRecord()
-    made.catalog.id, made.catalog.metalake_id, made.catalog.name = MAIN, LAKE, "main"
-    made.catalog.properties["k"] = "v"
-    made.owner_id = 30
-    return made
+    record = ExportRecord()
+    record.catalog.id, record.catalog.metalake_id, record.catalog.name = MAIN, LAKE, "main"
+    record.catalog.properties["k"] = "v"
+    record.owner_id = 30
+    return record
 
 
 @pytest.fixture(params=["lmdb", "sqlite"])
@@ -67,15 +67,19 @@ def test_records_are_listed_and_shown(run: Run, place: str, file: Path) -> None:
     lake, inner = (run("records", "ls", place, *words).result for words in ((), ("main.a",)))
     assert [(row["kind"], row["name"]) for row in lake] == [("catalog", "main"), ("role", "reading"), ("user", "ana")]
     assert [(row["kind"], row["name"], row["id"]) for row in inner] == [("namespace", "t", 11), ("table", "t", 12)]
-    shown = run("records", "describe", place, "main").result
-    assert (shown["kind"], shown["properties"], shown["owner_id"]) == ("catalog", {"k": "v"}, "30")
+    catalog_record = run("records", "describe", place, "main").result
+    assert (catalog_record["kind"], catalog_record["properties"], catalog_record["owner_id"]) == (
+        "catalog",
+        {"k": "v"},
+        "30",
+    )
     role = run("records", "describe", place, "reading").result
     assert [each["privilege"] for each in role["hanging"]] == ["select_table"]
     assert run("records", "describe", place).result["name"] == "other"
     several = run("records", "describe", place, "main.a.t")
     assert (several.code, several.error["message"]) == (2, "main.a.t is a namespace and a table")
-    found = run("records", "describe", place, "main.a.t", "--kind", "table").result
-    assert (found["id"], found["columns"][0]["name"]) == ("12", "x")
+    table_record = run("records", "describe", place, "main.a.t", "--kind", "table").result
+    assert (table_record["id"], table_record["columns"][0]["name"]) == ("12", "x")
 
 
 def test_missing_store_path_or_file_is_an_error(run: Run, place: str, file: Path, tmp_path: Path) -> None:

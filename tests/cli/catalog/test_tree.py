@@ -21,14 +21,14 @@ def test_views_are_described_moved_and_dropped(fake: FakeServer, limnos: Run) ->
     fake.on("DELETE", f"{I}/namespaces/raw/views/v", status=204)
     fake.on("POST", "/api/limnos/v1/metalakes/lake/catalogs/main/move", {"kind": "view", "path": ["main", "raw", "w"]})
 
-    told = limnos("describe", "main.raw.v").result
+    view = limnos("describe", "main.raw.v").result
     moved = limnos("mv", "main.raw.v", "main.raw.w")
     dropped = limnos("drop", "main.raw.v")
     purged = limnos("drop", "main.raw.v", "--kind", "view", "--purge")
 
-    assert isinstance(told, dict)
-    assert (told["sql"], told["columns"]) == ({"spark": "select 1"}, {"id": "int required"})
-    assert (told["version"], told["versions"]) == (2, 2)
+    assert isinstance(view, dict)
+    assert (view["sql"], view["columns"]) == ({"spark": "select 1"}, {"id": "int required"})
+    assert (view["version"], view["versions"]) == (2, 2)
     assert (moved.code, dropped.code) == (0, 0)
     assert purged.code != 0
     assert "--purge is only for tables" in purged.err
@@ -87,11 +87,11 @@ def test_topics_are_listed_described_and_shown_with_owners(fake: FakeServer, lim
     page = "pageToken=&pageSize=1000"
     catalog = {"name": "bus", "type": "messaging", "provider": "kafka", "properties": {}, "audit": {}}
     topics = f"{BUS}/schemas/default/topics"
-    told = {"name": "orders", "comment": "c", "properties": {"partition-count": "3"}}
+    topic = {"name": "orders", "comment": "c", "properties": {"partition-count": "3"}}
     fake.on("GET", BUS, {"catalog": catalog})
     fake.on("GET", f"/iceberg/v1/lake.bus/namespaces?parent=default&{page}", {"namespaces": []})
     fake.on("GET", topics, {"identifiers": [{"namespace": ["lake", "bus", "default"], "name": "orders"}]})
-    fake.on("GET", f"{topics}/orders", {"topic": told})
+    fake.on("GET", f"{topics}/orders", {"topic": topic})
     fake.on("GET", "/api/metalakes/lake/owners/topic/bus.default.orders", {"owner": {"name": "ana", "type": "user"}})
 
     listed, one = limnos("ls", "bus.default").result, limnos("describe", "bus.default.orders").result
@@ -141,7 +141,7 @@ def test_ls_long_shows_every_kind_with_details(fake: FakeServer, limnos: Run) ->
     fake.on("GET", f"{CHILDREN}?path=raw&limit=500", {"children": [space], "after": "table:"})
     fake.on("GET", f"{CHILDREN}?path=raw&after=table%3A&limit=500", {"children": [table], "after": None})
 
-    done, shown = limnos("ls", "main.raw", "-l"), limnos("ls", "main.raw", "--long", "--output", "table").out
+    done, table_output = limnos("ls", "main.raw", "-l"), limnos("ls", "main.raw", "--long", "--output", "table").out
 
     assert done.code == 0
     assert done.result == [
@@ -151,8 +151,8 @@ def test_ls_long_shows_every_kind_with_details(fake: FakeServer, limnos: Run) ->
         },
         {**table, "name": "main.raw.t", "owner": "etl"},
     ]  # fmt: skip
-    assert "flights" in shown
-    assert "iceberg" in shown
+    assert "flights" in table_output
+    assert "iceberg" in table_output
 
 
 def test_ls_long_needs_a_path(fake: FakeServer, limnos: Run) -> None:

@@ -15,9 +15,9 @@ CODES = "/api/limnos/v1/console/codes"
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The addresses that `webbrowser.open` received."""
-    found: list[str] = []
-    monkeypatch.setattr("webbrowser.open", found.append)
-    return found
+    opened_urls: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened_urls.append)
+    return opened_urls
 
 
 def test_address_is_printed(fake: FakeServer, run: Run, opened: list[str]) -> None:

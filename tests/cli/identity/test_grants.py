@@ -14,7 +14,7 @@ USER = {"name": "ben", "roles": ["r"], "enabled": True}
 
 
 @pytest.mark.parametrize(
-    "words, held, message, missing",
+    "words, current_grants, message, missing",
     [
         ("role r --from ben", ("r", "s"), "revoked role r from user ben", None),
         ("role r --from ben", ("s",), "nothing was revoked: user ben did not have r", ["r"]),
@@ -30,24 +30,24 @@ USER = {"name": "ben", "roles": ["r"], "enabled": True}
     ],
 )  # fmt: skip
 def test_revoke_reports_what_was_not_granted(  # noqa: PLR0917 - one column per part of the case
-    fake: FakeServer, limnos: Run, words: str, held: tuple[str, ...], message: str, missing: list[str] | None
+    fake: FakeServer, limnos: Run, words: str, current_grants: tuple[str, ...], message: str, missing: list[str] | None
 ) -> None:
     """Revoking is idempotent, as in Gravitino: the command succeeds, and reports the roles and privileges that were not
     granted.
     """
-    rules = [{"name": name, "condition": "allow"} for name in held]
+    rules = [{"name": name, "condition": "allow"} for name in current_grants]
     objects = [{"fullName": "main.raw.t", "type": "table", "privileges": rules}]
-    kept = [{**objects[0], "privileges": [each for each in rules if each["name"] == "select_table"]}]
-    fake.on("GET", f"{M}/users/ben", {"user": {**USER, "name": "ben", "roles": held}})
-    fake.on("GET", f"{M}/groups/staff", {"group": {"name": "staff", "roles": held}})
+    remaining_objects = [{**objects[0], "privileges": [each for each in rules if each["name"] == "select_table"]}]
+    fake.on("GET", f"{M}/users/ben", {"user": {**USER, "name": "ben", "roles": current_grants}})
+    fake.on("GET", f"{M}/groups/staff", {"group": {"name": "staff", "roles": current_grants}})
     fake.on("GET", f"{M}/roles/r", {"role": {"name": "r", "securableObjects": objects}})
     for path, body in (
         ("users/ben", {"user": {**USER, "roles": []}}), ("groups/staff", {"group": {"name": "staff"}}),
-        ("roles/r/table/main.raw.t", {"role": {"name": "r", "securableObjects": kept}}),
+        ("roles/r/table/main.raw.t", {"role": {"name": "r", "securableObjects": remaining_objects}}),
     ):  # fmt: skip
         fake.on("PUT", f"{M}/permissions/{path}/revoke", body)
 
     done = limnos("revoke", *words.split(), "--output", "table")
-    told = json.loads(limnos("revoke", *words.split(), "--output", "json").out)
+    output = json.loads(limnos("revoke", *words.split(), "--output", "json").out)
 
-    assert (done.code, done.out, told.get("missing")) == (0, f"{message}\n", missing)
+    assert (done.code, done.out, output.get("missing")) == (0, f"{message}\n", missing)

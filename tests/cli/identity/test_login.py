@@ -89,10 +89,10 @@ def test_expiring_token_is_refreshed_before_the_request(fake: FakeServer, run: R
     is kept.
     """
     signed_in(fake, run)
-    told = json.loads(file.read_text())
-    (name,) = told["profiles"]
-    told["profiles"][name]["ends_at"] = time.time() + 5
-    file.write_text(json.dumps(told))
+    document = json.loads(file.read_text())
+    (name,) = document["profiles"]
+    document["profiles"][name]["ends_at"] = time.time() + 5
+    file.write_text(json.dumps(document))
     fake.routes.clear()
     fake.on("POST", LOGIN, {"user": "ana", "token": "lim_3_c", "expires_in_s": 3600}).on("GET", WHO, {"user": "ana"})
 
@@ -100,21 +100,21 @@ def test_expiring_token_is_refreshed_before_the_request(fake: FakeServer, run: R
 
     assert fake.asked[-2].body == {"refresh_token": "lim_2_b"}
     assert fake.asked[-1].headers["Authorization"] == "Bearer lim_3_c"
-    kept = json.loads(file.read_text())["profiles"][name]
-    assert (kept["token"], kept["refresh_token"]) == ("lim_3_c", "lim_2_b")
+    profile = json.loads(file.read_text())["profiles"][name]
+    assert (profile["token"], profile["refresh_token"]) == ("lim_3_c", "lim_2_b")
 
 
 def test_profiles_file_readable_by_others_is_refused(fake: FakeServer, run: Run, file: Path) -> None:
     """A profiles file that other users can read is refused with advice, and no request is sent."""
     signed_in(fake, run)
-    asked = len(fake.asked)
+    request_count = len(fake.asked)
     file.chmod(0o640)
 
     done = run("whoami")
 
     assert done.code == 1
     assert "can be read or written by others" in str(done.error["message"])
-    assert len(fake.asked) == asked
+    assert len(fake.asked) == request_count
 
 
 def test_invalid_profiles_file_is_reported(run: Run, file: Path) -> None:

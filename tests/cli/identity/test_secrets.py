@@ -18,14 +18,14 @@ def test_saved_secret_is_in_a_private_file_and_not_printed(fake: FakeServer, lim
     fake.on("POST", SECRETS, MADE)
     file = tmp_path / "etl.secret"
 
-    shown = limnos("user", "secret", "create", "etl", "--expires-in", "2d")
-    kept = limnos("user", "secret", "create", "etl", "--save", str(file))
+    print_result = limnos("user", "secret", "create", "etl", "--expires-in", "2d")
+    save_result = limnos("user", "secret", "create", "etl", "--save", str(file))
     again = limnos("user", "secret", "create", "etl", "--save", str(file))
 
-    assert (shown.code, kept.code, again.code) == (0, 0, 2)
+    assert (print_result.code, save_result.code, again.code) == (0, 0, 2)
     assert fake.asked[0].body == {"expires_in_s": 172_800}
-    assert "lim_7_words" in shown.out
-    assert "lim_7_words" not in kept.out + kept.err
+    assert "lim_7_words" in print_result.out
+    assert "lim_7_words" not in save_result.out + save_result.err
     assert (file.read_text(), file.stat().st_mode & 0o777) == ("lim_7_words\n", 0o600)
     assert len(fake.asked) == 2
 

@@ -55,7 +55,7 @@ def test_explanation_is_text_or_one_json_object(fake: FakeServer, run: Run) -> N
     object as JSON.
     """
     fake.on("GET", f"{BASE}/table?table=raw.trips", REPORT)
-    shown = run("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output", "table").out
+    output = run("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output", "table").out
 
     for line in (
         "needs compact: 40 files of 1.0 MB",
@@ -68,7 +68,7 @@ def test_explanation_is_text_or_one_json_object(fake: FakeServer, run: Run) -> N
         "200 2026-11-22T20:00:00Z is the head of branch main",
         "100 2026-11-12T20:00:00Z may be removed",
     ):
-        assert line in shown
+        assert line in output
 
 
 def test_text_output_truncates_a_long_history(fake: FakeServer, run: Run) -> None:
@@ -113,14 +113,14 @@ def test_status_lists_unfinished_operations_first(fake: FakeServer, run: Run) ->
         "quiet_hours": ["22:00-06:00 UTC"], "bytes_per_day": 0,
     }  # fmt: skip
     fake.on("GET", f"{BASE}/operations", status).on("GET", f"{BASE}/operations", {**status, "executor": "local"})
-    shown = run("maintenance", "status", "main", "--uri", fake.uri, "--output", "table")
-    rows = shown.out.splitlines()
+    status_result = run("maintenance", "status", "main", "--uri", fake.uri, "--output", "table")
+    rows = status_result.out.splitlines()
 
     assert [row.split()[0] for row in rows if row.split()[0] in ("5", "6", "7")] == ["5", "6", "7"]
     assert ("requested at" in rows[0].lower(), "started at" in rows[0].lower()) == (True, False)
-    assert "2026-11-22T21:00:00Z" in shown.out
-    assert "22:00-06:00 UTC" in shown.err
-    assert "'limnos maintenance work'" in shown.err
+    assert "2026-11-22T21:00:00Z" in status_result.out
+    assert "22:00-06:00 UTC" in status_result.err
+    assert "'limnos maintenance work'" in status_result.err
     assert "limnos maintenance work" not in run("maintenance", "status", "main", "--uri", fake.uri).err
 
 
@@ -168,8 +168,8 @@ def test_operation_is_cancelled_by_its_number(fake: FakeServer, limnos: Run, run
         fake.on("POST", route, {"operation": 7, "state": state})
 
     assert limnos("maintenance", "cancel", "7").result == {"operation": 7, "state": "cancelled"}
-    shown = run("maintenance", "cancel", "7", "--uri", fake.uri, "--output", "table").out
-    assert shown == "operation 7 had ended before: it is done\n"
+    output = run("maintenance", "cancel", "7", "--uri", fake.uri, "--output", "table").out
+    assert output == "operation 7 had ended before: it is done\n"
 
 
 def test_finding_without_operation_has_its_reason(fake: FakeServer, run: Run) -> None:
@@ -180,10 +180,10 @@ def test_finding_without_operation_has_its_reason(fake: FakeServer, run: Run) ->
     }  # fmt: skip
     report = {**REPORT, "policies": [policy], "inactions": {"compact": "off in policy w"}}
     fake.on("GET", f"{BASE}/table?table=raw.trips", report)
-    shown = run("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output", "table").out
+    output = run("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output", "table").out
 
-    assert "needs compact: 40 files of 1.0 MB\n  no operation follows: off in policy w\n" in shown
-    assert "on main decides about compact (off in this policy), manifests\n" in shown
+    assert "needs compact: 40 files of 1.0 MB\n  no operation follows: off in policy w\n" in output
+    assert "on main decides about compact (off in this policy), manifests\n" in output
 
 
 def test_explanation_shows_orphan_sizes_and_waiting_days(fake: FakeServer, run: Run) -> None:
@@ -197,10 +197,10 @@ def test_explanation_shows_orphan_sizes_and_waiting_days(fake: FakeServer, run: 
         "candidate_bytes": 5, "files": [file],
     }  # fmt: skip
     fake.on("GET", f"{BASE}/table?table=raw.trips", {**REPORT, "orphans": orphans})
-    shown = run("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output", "table").out
+    output = run("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output", "table").out
 
-    assert "1 orphan of 5 bytes among 81 files, checked" in shown
-    assert "  waiting for 1.5 of 3 days: data/x.parquet" in shown
+    assert "1 orphan of 5 bytes among 81 files, checked" in output
+    assert "  waiting for 1.5 of 3 days: data/x.parquet" in output
 
 
 @pytest.mark.parametrize("waiting", [[], [LeasedOperation(7, "compact", "main", ("raw", "trips"), "lim_1_x")]])

@@ -44,8 +44,8 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def settings_of(rooms: SimpleNamespace) -> Settings:
     """The settings of the last call."""
-    given = rooms.given[-1][0][0]
-    settings = given.settings if isinstance(given, LoadedSettings) else given
+    argument = rooms.given[-1][0][0]
+    settings = argument.settings if isinstance(argument, LoadedSettings) else argument
     assert isinstance(settings, Settings)
     return settings
 
@@ -174,10 +174,10 @@ def test_config_shows_values_and_origins(run: Run, monkeypatch: pytest.MonkeyPat
     done = run("server", "config", "--admin", "root")
 
     assert isinstance(done.result, list)
-    found = {row["setting"]: (row["value"], row["origin"]) for row in done.result}
-    assert found["server.admin"] == ("root", "flag --admin")
-    assert found["database.url"] == ("postgresql://u:*****@h/d", "environment LIMNOS__DATABASE__URL")
-    assert found["log.level"] == ("info", "default")
+    rows_by_setting = {row["setting"]: (row["value"], row["origin"]) for row in done.result}
+    assert rows_by_setting["server.admin"] == ("root", "flag --admin")
+    assert rows_by_setting["database.url"] == ("postgresql://u:*****@h/d", "environment LIMNOS__DATABASE__URL")
+    assert rows_by_setting["log.level"] == ("info", "default")
     assert "hunter2" not in run("server", "config", "--output", "table").out
 
 

@@ -44,18 +44,18 @@ def test_templates_are_created_listed_and_deleted(fake: FakeServer, limnos: Run)
         "--config",
         "spark.app.name=c",
     )
-    told = [each.body["jobTemplate"] for each in fake.asked if each.target == TEMPLATES]
+    templates = [each.body["jobTemplate"] for each in fake.asked if each.target == TEMPLATES]
 
-    assert [(each["jobType"], each["executable"]) for each in told] == [
+    assert [(each["jobType"], each["executable"]) for each in templates] == [
         ("shell", "/srv/load.sh"),
         ("spark", "/srv/count.jar"),
     ]
-    assert (told[0]["arguments"], told[0]["environments"], told[0]["scripts"]) == (
+    assert (templates[0]["arguments"], templates[0]["environments"], templates[0]["scripts"]) == (
         ["{{day}}"],
         {"MODE": "x"},
         ["/srv/part.sh"],
     )
-    assert (told[1]["className"], told[1]["configs"]) == ("org.x.Count", {"spark.app.name": "c"})
+    assert (templates[1]["className"], templates[1]["configs"]) == ("org.x.Count", {"spark.app.name": "c"})
     assert [row["name"] for row in limnos("job", "templates").result] == ["load"]
     assert limnos("job", "delete", "load", "--yes").result == {"deleted": "load"}
     assert limnos("job", "register", "x", "/x", "--jar", "/a.jar").code == 2

@@ -31,9 +31,9 @@ def test_lineage_is_shown_as_a_tree(fake: FakeServer, run: Run) -> None:
     """
     fake.on("GET", f"{LINEAGE}?path=main.a.t&depth=2&direction=up", GRAPH)
 
-    told = run("lineage", "up", "main.a.t", "--depth", "2", "--uri", fake.uri, "--output", "table")
+    command_result = run("lineage", "up", "main.a.t", "--depth", "2", "--uri", fake.uri, "--output", "table")
 
-    assert told.out.splitlines() == [
+    assert command_result.out.splitlines() == [
         "main.a.t",
         "├─ main.a.s  (identity) by load",
         "│  ├─ s3://b x.csv  (identity, indirect) by load",
@@ -46,10 +46,10 @@ def test_json_is_the_whole_graph(fake: FakeServer, limnos: Run) -> None:
     """JSON output has all nodes and edges."""
     fake.on("GET", f"{LINEAGE}?path=main.a.t&depth=3&direction=down", GRAPH)
 
-    told = limnos("lineage", "down", "main.a.t").result
+    graph = limnos("lineage", "down", "main.a.t").result
 
-    assert isinstance(told, dict)
-    assert [edge["source"] for edge in told["edges"]] == ["2", "hidden-1", "3", "1"]
+    assert isinstance(graph, dict)
+    assert [edge["source"] for edge in graph["edges"]] == ["2", "hidden-1", "3", "1"]
 
 
 def test_the_last_part_may_be_a_column(fake: FakeServer, run: Run) -> None:
@@ -63,10 +63,10 @@ def test_the_last_part_may_be_a_column(fake: FakeServer, run: Run) -> None:
     denied = {"error": {"code": "forbidden", "message": "you may not"}}
     fake.on("GET", f"{LINEAGE}?path=main.a.u&column=c&depth=3&direction=up", denied, status=403)
 
-    told = run("lineage", "up", "main.a.t.c", "--uri", fake.uri, "--output", "table")
+    command_result = run("lineage", "up", "main.a.t.c", "--uri", fake.uri, "--output", "table")
     refused = run("lineage", "up", "main.a.u.c", "--uri", fake.uri, "--output", "json")
 
-    assert told.out.splitlines() == ["main.a.t.c", "  no object is recorded that it comes from"]
+    assert command_result.out.splitlines() == ["main.a.t.c", "  no object is recorded that it comes from"]
     assert refused.error["message"] == "Table does not exist: a.t.c"
 
 

@@ -26,9 +26,9 @@ def _written(directory: Path, text: str) -> str:
 
 def test_the_schema_is_printed_as_it_is_committed(run: Run) -> None:
     """`pipeline schema` prints the committed JSON schema unchanged, so that editors can use it."""
-    told = run("pipeline", "schema")
+    command_result = run("pipeline", "schema")
 
-    assert (told.code, told.out) == (0, schema_text())
+    assert (command_result.code, command_result.out) == (0, schema_text())
 
 
 @pytest.mark.parametrize("command", ["check", "plan"])
@@ -51,10 +51,10 @@ def test_problems_of_a_file_have_line_and_column(run: Run, tmp_path: Path, comma
 
 def test_unreachable_server_skips_only_the_checks_that_need_it(run: Run, tmp_path: Path) -> None:
     """If the server does not answer, the other checks run, and the output names the checks that did not."""
-    told = run("pipeline", "check", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "json")
+    command_result = run("pipeline", "check", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "json")
 
-    document = json.loads(told.out)
-    assert told.code == 0
+    document = json.loads(command_result.out)
+    assert command_result.code == 0
     assert document["holds"]
     assert document["unchecked"][0].startswith(f"tables and rights: no server answers at {NOBODY}")
     assert document["steps"][0] | {"reads": []} == {
@@ -81,21 +81,21 @@ def test_plan_counts_refused_steps_and_fails(run: Run, tmp_path: Path, monkeypat
     """If a step is refused, the last line counts the refused steps, and the exit code is that of an invalid file."""
     refused = {"a.t": StepPreview(step="a.t", refused="no such column")}
     monkeypatch.setattr(pipeline_checks, "_previews", lambda *_args, **_more: refused)
-    monkeypatch.setattr(pipeline_checks, "_can_compare_columns", lambda _found: True)
+    monkeypatch.setattr(pipeline_checks, "_can_compare_columns", lambda _check_result: True)
 
-    told = run("pipeline", "plan", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "table")
+    command_result = run("pipeline", "plan", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "table")
 
-    assert told.code == ExitCode.USAGE
-    assert told.out.splitlines()[-1] == "1 step is refused"
-    assert "no problems found" not in told.out
+    assert command_result.code == ExitCode.USAGE
+    assert command_result.out.splitlines()[-1] == "1 step is refused"
+    assert "no problems found" not in command_result.out
 
 
 def test_plan_without_a_server_shows_the_declaration_only(run: Run, tmp_path: Path) -> None:
     """Without a server the plan shows the declaration only and does not start Spark."""
-    told = run("pipeline", "plan", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "table")
+    command_result = run("pipeline", "plan", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "table")
 
-    assert told.code == 0
-    assert told.out.splitlines()[:3] == [
+    assert command_result.code == 0
+    assert command_result.out.splitlines()[:3] == [
         "pipeline p: 1 step, tables in catalog main",
         "1. a.t (append)",
         "     reads source x: files data/*.csv, csv",

@@ -57,10 +57,14 @@ def test_a_run_is_shown_whole(fake: FakeServer, limnos: Run) -> None:
     step = {**STEP, "phases_s": {"reading": 0.5, "writing": 1.25}}
     fake.on("GET", f"{RUNS}/r-1", {**RUN, "phases_s": {"steps": 2.0}, "steps": [step], "findings": [FOUND]})
 
-    shown = limnos("pipeline", "show", "r-1").result
+    run_record = limnos("pipeline", "show", "r-1").result
     table = limnos("pipeline", "show", "r-1", "--output", "table")
 
-    assert (shown["state"], shown["steps"][0]["rows"], shown["findings"][0]["rule"]) == ("running", 7, "not_empty")
+    assert (run_record["state"], run_record["steps"][0]["rows"], run_record["findings"][0]["rule"]) == (
+        "running",
+        7,
+        "not_empty",
+    )
     assert table.code == 0
     assert all(word in table.out for word in ("host:7", "raw", "done", "not_empty", "2 of 10"))
     assert all(word in table.out for word in ("steps 2.00", "reading 0.50, writing 1.25"))
@@ -149,9 +153,9 @@ def test_backfill_with_hold_or_dry_run_is_refused(limnos: Run, also: str) -> Non
 def test_rows_that_differ_are_shown_on_a_terminal_too(limnos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """`diff --rows` prints the rows of each table below the counts; JSON has them in its document."""
     sample = ({"_side": "added", "_times": 1, "id": 7},)
-    found = BranchDifference(table="main.a.t", added=3, removed=0, changed=None, sample=sample)
+    difference = BranchDifference(table="main.a.t", added=3, removed=0, changed=None, sample=sample)
     same = BranchDifference(table="main.a.u", added=0, removed=0, changed=0)
-    command = SimpleNamespace(diff_run=lambda *_, **__: (found, same), SparkOptions=lambda **_: None)
+    command = SimpleNamespace(diff_run=lambda *_, **__: (difference, same), SparkOptions=lambda **_: None)
     monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
 
     table = limnos("pipeline", "diff", "r-1", "--rows", "1", "--output", "table").out

@@ -27,8 +27,8 @@ QUERY = "/query/service"
 @pytest.fixture
 def service() -> Iterator[FakeQueryService]:
     """The fake query service."""
-    with serving() as found:
-        yield found
+    with serving() as running_service:
+        yield running_service
 
 
 def sql(run: Run, service: FakeQueryService, *words: str) -> CommandResult:
@@ -96,7 +96,7 @@ def test_standard_input_is_run_as_one_request(
 
 
 @pytest.mark.parametrize(
-    "asked, sent, out",
+    "formats, sent, out",
     [
         (("csv", "csv; header=present"), ['"a,b"', '"1,\\"x, y\\""'], 'a,b\n1,"x, y"\n'),
         (("adm", "adm"), ['"{ \\"a\\": date(\\"2020-01-01\\") }"'], '{ "a": date("2020-01-01") }\n'),
@@ -105,15 +105,15 @@ def test_standard_input_is_run_as_one_request(
     ],
 )
 def test_results_flag_prints_lines_in_the_servers_format(
-    run: Run, fake: FakeServer, asked: tuple[str, str], sent: list[str], out: str
+    run: Run, fake: FakeServer, formats: tuple[str, str], sent: list[str], out: str
 ) -> None:
     """With `--results` each result is a line as the server formats it, without JSON quotes."""
     fake.on("POST", QUERY, f'{{"results": [{",".join(sent)}], "status": "success"}}')
 
-    done = run("sql", "--uri", fake.uri, "--results", asked[0], "-c", "select 1;")
+    done = run("sql", "--uri", fake.uri, "--results", formats[0], "-c", "select 1;")
 
     assert (done.code, done.out, done.err) == (0, out, "")
-    assert _body(fake)["format"] == asked[1]
+    assert _body(fake)["format"] == formats[1]
 
 
 def test_plan_is_requested_in_the_output_format(run: Run, fake: FakeServer) -> None:
@@ -261,11 +261,11 @@ def test_the_client_runs_statements(service: FakeQueryService) -> None:
     """
     with Client(service.uri, user="ana") as client:
         answer = client.sqlpp.run("select value 1.0;", dataverse=("a", "b"), parameters={"x": [1]}, timeout_s=2.5)
-        found = client.sqlpp.cancel("nobody")
+        cancelled = client.sqlpp.cancel("nobody")
 
     assert [bytes(row) for row in answer.results or ()] == [b"1.0"]
     assert service.asked == [{"statement": "select value 1.0;", "dataverse": ["a", "b"], "timeout": "2.5s", "$x": [1]}]
-    assert found is False
+    assert cancelled is False
 
 
 def test_history_file_is_readable_by_owner_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

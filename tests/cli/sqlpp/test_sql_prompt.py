@@ -26,8 +26,8 @@ Shell = Callable[..., "pexpect.spawn[str]"]
 @pytest.fixture
 def service() -> Iterator[FakeQueryService]:
     """The fake query service."""
-    with serving() as found:
-        yield found
+    with serving() as running_service:
+        yield running_service
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def shell(service: FakeQueryService, tmp_path: Path) -> Iterator[Shell]:
         child.close(force=True)
 
 
-def shown(child: Any) -> str:  # noqa: ANN401 - pexpect has no types
+def read_output(child: Any) -> str:  # noqa: ANN401 - pexpect has no types
     """Return the output before the last expected text, without colors."""
     return _PAINT.sub("", child.before)
 
@@ -71,8 +71,8 @@ def test_statement_continues_until_a_semicolon(shell: Shell, service: FakeQueryS
     child.send("where x > 41;\r")
     child.expect(r"1 rows, [0-9.]+ s")
 
-    assert re.search(r"answer +text", shown(child))
-    assert re.search(r"42 +;", shown(child))
+    assert re.search(r"answer +text", read_output(child))
+    assert re.search(r"42 +;", read_output(child))
     assert [body["statement"] for body in service.asked] == [
         "select value {'answer': x, 'text': ';'}\nfrom [41, 42] x\nwhere x > 41;"
     ]
@@ -128,8 +128,8 @@ def test_error_is_underlined_and_the_shell_continues(shell: Shell) -> None:
     child.send("select value 1 +\rnope;\r")
     child.expect_exact("^^^^")
 
-    assert "error: ASX1073" in shown(child)
-    assert "   2 | nope;" in shown(child)
+    assert "error: ASX1073" in read_output(child)
+    assert "   2 | nope;" in read_output(child)
     child.send("select 5;\r")
     child.expect("1 rows")
 

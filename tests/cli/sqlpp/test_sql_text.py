@@ -42,12 +42,12 @@ def test_quoted_semicolon_does_not_end_a_statement(text: str) -> None:
 @pytest.mark.parametrize("text, word", [("select value x fro y;", "fro"), ("select 'a", ""), ("select\n  ~;", "~")])
 def test_position_of_syntax_error_is_parsed_and_underlined(text: str, word: str) -> None:
     """Each form of a syntax error contains its position, which is parsed and underlined."""
-    with pytest.raises(SqlppError) as told:
+    with pytest.raises(SqlppError) as refused:
         parse(text)
 
-    place = error_position(told.value.text)
+    place = error_position(refused.value.text)
 
-    assert place == told.value.place
+    assert place == refused.value.place
     assert place is not None
     line, marks = (underline_position(text, place) or "").split("\n")
     assert marks.strip() == "^" * max(1, len(word))
@@ -68,9 +68,9 @@ def test_underline_aligns_with_tabs_and_wide_characters() -> None:
     )
     long = underline_position("x" * 500 + " bad " + "y" * 500, TextPosition(1, 502))
     assert long is not None
-    shown, marks = long.split("\n")
-    assert shown[marks.index("^") :].startswith("bad ")
-    assert len(shown) < 140
+    excerpt, marks = long.split("\n")
+    assert excerpt[marks.index("^") :].startswith("bad ")
+    assert len(excerpt) < 140
     assert marks.count("^") == 3
     assert underline_position("a", TextPosition(2, 1)) is None
     assert underline_position("a", TextPosition(1, 9)) is not None

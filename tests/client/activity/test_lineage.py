@@ -25,17 +25,17 @@ def test_pages_become_one_graph(fake: FakeServer, client: Client) -> None:
     fake.on("GET", f"{LINEAGE}?{query}", first)
     fake.on("GET", f"{LINEAGE}?{query}&after=1-x", second)
 
-    found = client.lineage.up("main.a.t", column="c", depth=2)
+    graph = client.lineage.up("main.a.t", column="c", depth=2)
 
-    assert [node.id for node in found.nodes] == ["1", "hidden-1", "2"]
-    assert [edge.source for edge in found.edges] == ["hidden-1", "2"]
-    assert (found.edges[1].said[0].job.name, found.after) == ("j", None)
+    assert [node.id for node in graph.nodes] == ["1", "hidden-1", "2"]
+    assert [edge.source for edge in graph.edges] == ["hidden-1", "2"]
+    assert (graph.edges[1].said[0].job.name, graph.after) == ("j", None)
 
 
 def test_events_are_sent(fake: FakeServer, client: Client) -> None:
     """The answer names the stored and the ignored parts of the events."""
     fake.on("POST", LINEAGE, {"kept": 2, "left_out": [{"namespace": "n", "name": "d", "reason": "r"}]}, status=201)
 
-    taken = client.lineage.send({"eventTime": "2026-01-31T00:00:00Z"})
+    receipt = client.lineage.send({"eventTime": "2026-01-31T00:00:00Z"})
 
-    assert (taken.kept, taken.left_out[0].reason) == (2, "r")
+    assert (receipt.kept, receipt.left_out[0].reason) == (2, "r")

@@ -19,13 +19,13 @@ DOCS = "lance.ml.docs"
 def test_lance_requests_carry_credential_and_metalake() -> None:
     """Requests of Lance's libraries carry the client's credential and metalake."""
     with Client("http://h:1/", token="lim_1_x", metalake="sea") as client, Client("http://h:1", user="ana") as ana:
-        told, theirs = client.lance._connection, ana.lance._connection
+        own_connection, theirs = client.lance._connection, ana.lance._connection
 
-    assert told.properties == {
+    assert own_connection.properties == {
         "uri": "http://h:1/lance", "header.Authorization": "Bearer lim_1_x", "header.x-limnos-metalake": "sea",
     }  # fmt: skip
     assert theirs.headers["Authorization"].startswith("Basic ")
-    assert "lim_1_x" not in repr(told)
+    assert "lim_1_x" not in repr(own_connection)
 
 
 def test_refused_open_raises_the_clients_own_error(fake: FakeServer) -> None:

@@ -24,11 +24,13 @@ class RefusingCatalog:
 
 def test_refusal_naming_the_privilege_is_accepted() -> None:
     """A refusal with the missing privilege in its message is what the demo expects."""
-    door = access.iceberg_access(cast("Catalog", RefusingCatalog("ana lacks select_table on main.curated.nyc.delays")))
+    table_access = access.iceberg_access(
+        cast("Catalog", RefusingCatalog("ana lacks select_table on main.curated.nyc.delays"))
+    )
 
-    scene = access._run_trial(door, server="first server", change="revoked", allowed=False)
+    trial = access._run_trial(table_access, server="first server", change="revoked", allowed=False)
 
-    assert scene.answer == access.AccessAnswer(allowed=False, text="ana lacks select_table on main.curated.nyc.delays")
+    assert trial.answer == access.AccessAnswer(allowed=False, text="ana lacks select_table on main.curated.nyc.delays")
 
 
 def test_a_refusal_without_the_privilege_fails_the_demo() -> None:
@@ -44,7 +46,7 @@ def test_a_refusal_without_the_privilege_fails_the_demo() -> None:
 
 def test_a_refusal_where_access_was_granted_fails_the_demo() -> None:
     """If a grant is not effective at the next request, the demo fails with the server's name and message."""
-    door = access.iceberg_access(cast("Catalog", RefusingCatalog("needs SELECT_TABLE")))
+    table_access = access.iceberg_access(cast("Catalog", RefusingCatalog("needs SELECT_TABLE")))
 
     with pytest.raises(access.AccessCheckFailed, match=r"'granted', ana was refused by the second server"):
-        access._run_trial(door, server="second server", change="granted", allowed=True)
+        access._run_trial(table_access, server="second server", change="granted", allowed=True)

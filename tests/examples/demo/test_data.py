@@ -26,7 +26,7 @@ ARR_TIME = 6
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DemoTable]:
+def demo_tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DemoTable]:
     """The real source data."""
     return sources(tmp_path_factory.mktemp("source"))
 
@@ -39,19 +39,19 @@ def test_census_counts_rows_and_values(tmp_path: Path) -> None:
     assert take_census(file) == Census(rows=3, filled={"a": 3, "b": 1})
 
 
-def test_source_is_complete(found: dict[str, DemoTable]) -> None:
+def test_source_is_complete(demo_tables: dict[str, DemoTable]) -> None:
     """The source has five tables with the documented row counts."""
-    rows = {name: source.census.rows for name, source in found.items()}
+    rows = {name: source.census.rows for name, source in demo_tables.items()}
 
     assert rows == {"airlines": 16, "airports": 1458, "planes": 3322, "weather": 26115, "flights": 336776}
 
 
-def test_deliveries_contain_every_flight(found: dict[str, DemoTable], tmp_path: Path) -> None:
+def test_deliveries_contain_every_flight(demo_tables: dict[str, DemoTable], tmp_path: Path) -> None:
     """Both deliveries together have every flight; the first lacks the last day, and arrivals of the evening before."""
-    file = write_base_data(found, tmp_path)
-    write_late_data(found, tmp_path)
+    file = write_base_data(demo_tables, tmp_path)
+    write_late_data(demo_tables, tmp_path)
     first, late = (_by_key(tmp_path / "data" / "flights" / name) for name in (FIRST, LATE))
-    whole = _by_key(found["flights"].file)
+    whole = _by_key(demo_tables["flights"].file)
     together = first | late
     differing = sum(together.get(key) != row for key, row in whole.items())
     blanked = {first[key][ARR_TIME] for key in late if key in first}
@@ -63,12 +63,12 @@ def test_deliveries_contain_every_flight(found: dict[str, DemoTable], tmp_path: 
     assert blanked == {"NA"}
 
 
-def test_second_layout_changes_no_file(found: dict[str, DemoTable], tmp_path: Path) -> None:
+def test_second_layout_changes_no_file(demo_tables: dict[str, DemoTable], tmp_path: Path) -> None:
     """A second run finds the files of the first unchanged."""
-    write_base_data(found, tmp_path)
+    write_base_data(demo_tables, tmp_path)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").rglob("*.csv")}
 
-    write_base_data(found, tmp_path)
+    write_base_data(demo_tables, tmp_path)
 
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "data").rglob("*.csv")} == before
 
@@ -90,6 +90,6 @@ def _by_key(file: Path) -> dict[tuple[str, ...], tuple[str, ...]]:
         names = next(reader)
         at = [names.index(name) for name in KEY]
         rows = [tuple(row) for row in reader]
-    found = {tuple(row[place] for place in at): row for row in rows}
-    assert len(found) == len(rows)
-    return found
+    rows_by_key = {tuple(row[place] for place in at): row for row in rows}
+    assert len(rows_by_key) == len(rows)
+    return rows_by_key

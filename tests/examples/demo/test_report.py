@@ -26,7 +26,7 @@ def summary(directory: Path) -> DemoSummary:
         ],
         graph=[DrawnEdge("flights.csv", "raw.nyc.flights", 336_776)],
         commits=[TableCommitLine(at="2026-01-01 00:00:00", operation="overwrite", rows=336_776)],
-        scenes=[
+        trials=[
             AccessTrial(
                 "main.a.t",
                 "PyIceberg",

@@ -14,7 +14,7 @@ from limnos.formats.gravitino.columns import (
     schema_of,
     table_schema_of,
 )
-from limnos.formats.iceberg.schema import columns, with_fresh_ids
+from limnos.formats.iceberg.schema import with_fresh_ids
 from limnos.model.errors import BadRequest, UnsupportedOperation
 
 Json = dict[str, object]
@@ -33,7 +33,7 @@ def nested(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
     """Return structs, lists and maps of some type."""
     fields = st.dictionaries(NAMES, st.tuples(inner, st.booleans()), min_size=1, max_size=3)
     return st.one_of(
-        fields.map(lambda told: {"type": "struct", "fields": [{"name": n, "type": t, "nullable": o or t == "null"} for n, (t, o) in told.items()]}),
+        fields.map(lambda members: {"type": "struct", "fields": [{"name": n, "type": t, "nullable": o or t == "null"} for n, (t, o) in members.items()]}),
         st.builds(lambda kind, none: {"type": "list", "containsNull": none or kind == "null", "elementType": kind}, inner, st.booleans()),
         st.builds(
             lambda value, none: {"type": "map", "valueContainsNull": none or value == "null", "keyType": "varchar(9)", "valueType": value},
@@ -49,41 +49,43 @@ TYPES: st.SearchStrategy[object] = st.recursive(PLAIN, nested, max_leaves=6)
 def tables(draw: st.DrawFn) -> list[Json]:
     """Return the columns of a table, as a create sends them."""
     names = draw(st.lists(NAMES, min_size=1, max_size=5, unique=True))
-    made = []
+    column_list = []
     for name in names:
         kind = draw(TYPES)
         column: Json = {"name": name, "type": kind, "nullable": kind == "null" or draw(st.booleans())}
         comment = draw(st.none() | st.text(max_size=5))
-        made.append(column if comment is None else {**column, "comment": comment})
-    return made
+        column_list.append(column if comment is None else {**column, "comment": comment})
+    return column_list
 
 
 @given(tables())
-def test_columns_round_trip(wanted: list[Json]) -> None:
+def test_columns_round_trip(columns: list[Json]) -> None:
     """Columns with any types and nesting are returned as they were sent. The schema is a valid Iceberg schema with the
     ids of a new table.
     """
-    made = table_schema_of(wanted)
+    table_schema = table_schema_of(columns)
 
-    told = columns_of(made.schema, original_types_of({"gravitino.types": original_types_text(made.original_types)}))
-    assert told == [{**each, "autoIncrement": False} for each in wanted]
-    assert columns(made.schema).by_id
-    assert with_fresh_ids(made.schema)[0] == made.schema
+    read_columns = columns_of(
+        table_schema.schema, original_types_of({"gravitino.types": original_types_text(table_schema.original_types)})
+    )
+    assert read_columns == [{**each, "autoIncrement": False} for each in columns]
+    assert columns(table_schema.schema).by_id
+    assert with_fresh_ids(table_schema.schema)[0] == table_schema.schema
 
 
 def test_stored_type_is_ignored_after_field_type_change() -> None:
     """If another engine has changed a field's type, the field's own type is returned, not the stored original one.
     Invalid stored types are ignored.
     """
-    made = table_schema_of([{"name": "n", "type": "short"}, {"name": "c", "type": "varchar(3)"}])
-    fields = made.schema["fields"]
+    table_schema = table_schema_of([{"name": "n", "type": "short"}, {"name": "c", "type": "varchar(3)"}])
+    fields = table_schema.schema["fields"]
     assert isinstance(fields, list)
     fields[0]["type"] = "long"
 
-    told = [each["type"] for each in columns_of(made.schema, made.original_types)]
+    types = [each["type"] for each in columns_of(table_schema.schema, table_schema.original_types)]
 
-    assert told == ["long", "varchar(3)"]
-    assert [each["type"] for each in columns_of(made.schema, {"2": "uuid"})] == ["long", "string"]
+    assert types == ["long", "varchar(3)"]
+    assert [each["type"] for each in columns_of(table_schema.schema, {"2": "uuid"})] == ["long", "string"]
     assert original_types_of({"gravitino.types": "no json"}) == {}
 
 
@@ -112,10 +114,10 @@ def test_view_refuses_type_that_needs_stored_original() -> None:
 def test_only_literal_defaults_are_accepted() -> None:
     """A literal default is returned in its own type. Expressions as defaults and auto-increment are refused."""
     literal = {"type": "literal", "dataType": "integer", "value": "3"}
-    made = table_schema_of([{"name": "n", "type": "integer", "defaultValue": literal}])
+    table_schema = table_schema_of([{"name": "n", "type": "integer", "defaultValue": literal}])
 
-    (told,) = columns_of(made.schema, made.original_types)
-    assert told["defaultValue"] == literal
+    (column,) = columns_of(table_schema.schema, table_schema.original_types)
+    assert column["defaultValue"] == literal
     for wrong in ({"type": "function", "funcName": "now", "funcArgs": []}, {**literal, "type": "field"}):
         with pytest.raises(UnsupportedOperation):
             table_schema_of([{"name": "n", "type": "integer", "defaultValue": wrong}])

@@ -13,7 +13,7 @@ EXTERNAL = "external"
 
 
 @pytest.mark.parametrize(
-    "kind, told",
+    "kind, type_name",
     [
         (pa.bool_(), "boolean"),
         (pa.int8(), "byte"),
@@ -51,8 +51,8 @@ EXTERNAL = "external"
         ),
     ],
 )  # fmt: skip
-def test_types_have_gravitino_or_lance_names(kind: pa.DataType, told: object) -> None:
+def test_types_have_gravitino_or_lance_names(kind: pa.DataType, type_name: object) -> None:
     """A type has Gravitino's name if Gravitino has one, else Lance's name."""
     fields = msgspec.json.encode(logical_fields_of(pa.schema([pa.field("c", kind, nullable=False)])))
 
-    assert columns_of(fields) == [{"name": "c", "type": told, "nullable": False, "autoIncrement": False}]
+    assert columns_of(fields) == [{"name": "c", "type": type_name, "nullable": False, "autoIncrement": False}]

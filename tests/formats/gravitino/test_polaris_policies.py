@@ -56,8 +56,8 @@ def test_policy_values_are_translated(case: tuple, enable: bool) -> None:
 
     assert translated is not None
     content = {"compact": True, "manifests": True, "indexes": True, **json.loads(translated.content)}
-    wanted = {"compact": True, "manifests": True, "indexes": True, **own}
-    assert (translated.policy_type, content, translated.enabled) == (own_type, wanted, enable)
+    expected = {"compact": True, "manifests": True, "indexes": True, **own}
+    assert (translated.policy_type, content, translated.enabled) == (own_type, expected, enable)
     assert translated.left_out == left_out
 
 

@@ -27,16 +27,16 @@ COLUMNS: list[Json] = [
 ]  # fmt: skip
 
 
-def made(version: str = "2", **more: object) -> Json:
+def create_metadata(version: str = "2", **more: object) -> Json:
     """Return the metadata of a table that a create has made."""
-    asked: Json = {
+    arguments: Json = {
         "comment": "c", "columns": COLUMNS, "properties": {"format-version": version}, "partitioning": (), "sort_orders": (),
         "distribution": None, "indexes": (),
     }  # fmt: skip
-    wanted = iceberg_create_of(GravitinoCreate(**{**asked, **more}))  # type: ignore[arg-type]
+    iceberg_create = iceberg_create_of(GravitinoCreate(**{**arguments, **more}))  # type: ignore[arg-type]
     return new_table(
-        uuid="01234567-0123-4567-89ab-0123456789ab", location="file:///w/t", schema=wanted.schema, partition_spec=wanted.partition_spec,
-        write_order=wanted.write_order, properties=wanted.properties, now_ms=1,
+        uuid="01234567-0123-4567-89ab-0123456789ab", location="file:///w/t", schema=iceberg_create.schema, partition_spec=iceberg_create.partition_spec,
+        write_order=iceberg_create.write_order, properties=iceberg_create.properties, now_ms=1,
     )  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def changed(metadata: Json, *changes: Json) -> Json:
     return apply(metadata, commit.updates, now_ms=2, previous_location=None) if commit.updates else metadata
 
 
-def told(metadata: Json) -> Json:
+def convert_to_gravitino(metadata: Json) -> Json:
     """Return the table in Gravitino's format."""
     return table_json(msgspec.convert(metadata, type=IcebergTableMetadata))
 
@@ -60,7 +60,7 @@ def ids(metadata: Json) -> dict[str, int]:
 
 def names(metadata: Json) -> list[str]:
     """Return the names of the columns."""
-    return [each["name"] for each in told(metadata)["columns"]]  # type: ignore[attr-defined]
+    return [each["name"] for each in convert_to_gravitino(metadata)["columns"]]  # type: ignore[attr-defined]
 
 
 def test_created_table_round_trip() -> None:
@@ -78,16 +78,18 @@ def test_created_table_round_trip() -> None:
     key: Json = {"indexType": "PRIMARY_KEY", "name": "PRIMARY_KEY", "fieldNames": [["id"]]}
     hashed: Json = {"strategy": "hash", "number": 0, "funcArgs": []}
 
-    found = told(made(partitioning=partitioning, sort_orders=orders, distribution=hashed, indexes=[key]))
+    table = convert_to_gravitino(
+        create_metadata(partitioning=partitioning, sort_orders=orders, distribution=hashed, indexes=[key])
+    )
 
-    assert (found["partitioning"], found["sortOrders"], found["distribution"], found["indexes"]) == (
+    assert (table["partitioning"], table["sortOrders"], table["distribution"], table["indexes"]) == (
         partitioning,
         orders,
         hashed,
         [key],
     )
-    assert found["comment"] == "c"
-    assert "gravitino.types" not in str(found["properties"])
+    assert table["comment"] == "c"
+    assert "gravitino.types" not in str(table["properties"])
 
 
 @pytest.mark.parametrize(
@@ -107,12 +109,12 @@ def test_created_table_round_trip() -> None:
 def test_create_without_iceberg_equivalent_is_refused(more: Json) -> None:
     """A create that Iceberg cannot represent is refused with a client error."""
     with pytest.raises(LimnosError):
-        made(**more)  # type: ignore[arg-type]
+        create_metadata(**more)  # type: ignore[arg-type]
 
 
 def test_columns_keep_ids_after_every_change() -> None:
     """Columns keep their ids after every kind of change, whatever their new names and positions."""
-    before = made("3")
+    before = create_metadata("3")
     literal = {"type": "literal", "dataType": "integer", "value": "7"}
     after = changed(
         before,
@@ -130,14 +132,14 @@ def test_columns_keep_ids_after_every_change() -> None:
         {"@type": "setProperty", "property": "k", "value": "v"}, {"@type": "updateComment", "newComment": "d"},
     )  # fmt: skip
 
-    found = told(after)
+    table = convert_to_gravitino(after)
     assert names(after) == ["at", "id", "new", "m", "s"]
     assert {name: ids(after)[name] for name in ("id", "at", "s")} == {
         name: ids(before)[name] for name in ("id", "at", "s")
     }
     assert ids(after)["m"] == ids(before)["n"]
     assert ids(after)["new"] == before["last-column-id"] + 1  # type: ignore[operator]
-    kinds = {each["name"]: each for each in found["columns"]}  # type: ignore[attr-defined]
+    kinds = {each["name"]: each for each in table["columns"]}  # type: ignore[attr-defined]
     assert [each["name"] for each in kinds["s"]["type"]["fields"]] == ["c", "a", "b"]
     assert kinds["s"]["type"]["fields"][0]["type"]["elementType"] == "char(2)"
     assert (kinds["s"]["type"]["fields"][2]["type"], kinds["m"]["type"], kinds["new"]["type"]) == (
@@ -145,7 +147,7 @@ def test_columns_keep_ids_after_every_change() -> None:
         "long",
         "short",
     )
-    assert (kinds["id"]["nullable"], kinds["at"]["comment"], found["comment"], found["properties"]["k"]) == (
+    assert (kinds["id"]["nullable"], kinds["at"]["comment"], table["comment"], table["properties"]["k"]) == (
         True,
         "when",
         "d",
@@ -173,7 +175,7 @@ def test_columns_keep_ids_after_every_change() -> None:
 )  # fmt: skip
 def test_breaking_changes_are_refused(change: Json) -> None:
     """A change that would break existing rows, or that names a missing column, is a client error."""
-    metadata = made(
+    metadata = create_metadata(
         partitioning=[{"strategy": "day", "fieldName": ["at"]}],
         indexes=[{"indexType": "PRIMARY_KEY", "name": "p", "fieldNames": [["id"]]}],
     )
@@ -185,7 +187,7 @@ def test_breaking_changes_are_refused(change: Json) -> None:
 def test_random_alters_agree_with_model() -> None:
     """After each of two hundred random alters, names, order and ids of the columns equal those of the model."""
     dice = random.Random(7)
-    metadata = made()
+    metadata = create_metadata()
     model = list(ids(metadata).items())
     last = metadata["last-column-id"]
     for number in range(200):
@@ -221,14 +223,14 @@ def test_random_alters_agree_with_model() -> None:
 
 def test_stored_type_is_deleted_with_its_column() -> None:
     """When a column is deleted, its stored original type is deleted, too."""
-    metadata = changed(made(), {"@type": "deleteColumn", "fieldName": ["s"]})
+    metadata = changed(create_metadata(), {"@type": "deleteColumn", "fieldName": ["s"]})
 
     assert "gravitino.types" not in metadata["properties"]  # type: ignore[operator]
 
 
 def test_alter_without_change_commits_nothing() -> None:
     """An alter that sets a column to its current state returns the same metadata."""
-    metadata = made()
+    metadata = create_metadata()
 
     assert changed(metadata, {"@type": "updateColumnNullability", "fieldName": ["n"], "nullable": True}) is metadata
 
@@ -236,4 +238,4 @@ def test_alter_without_change_commits_nothing() -> None:
 def test_partition_without_strategy_is_refused() -> None:
     """The refusal of a partition without a strategy says so."""
     with pytest.raises(BadRequest, match="strategy"):
-        made(partitioning=[{"fieldName": ["id"]}])
+        create_metadata(partitioning=[{"fieldName": ["id"]}])

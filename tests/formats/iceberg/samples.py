@@ -50,7 +50,7 @@ def order(*fields: Json) -> Json:
 
 def table(version: int = 2, **changes: object) -> Json:
     """Return the metadata of a new table."""
-    asked: Json = {
+    arguments: Json = {
         "uuid": UUID,
         "location": LOCATION,
         "schema": schema(),
@@ -60,9 +60,9 @@ def table(version: int = 2, **changes: object) -> Json:
         "now_ms": T0,
         **changes,
     }
-    properties = asked.pop("properties")
+    properties = arguments.pop("properties")
     assert isinstance(properties, dict)
-    return create.new_table(**asked, properties={"format-version": str(version), **properties})  # type: ignore[arg-type]
+    return create.new_table(**arguments, properties={"format-version": str(version), **properties})  # type: ignore[arg-type]
 
 
 def snapshot(
@@ -90,9 +90,9 @@ def ref(number: int, name: object = "main", kind: object = "branch", **more: obj
     return {"action": "set-snapshot-ref", "ref-name": name, "type": kind, "snapshot-id": number * 100, **more}
 
 
-def commit(base: Json | None, *asked: Json, now_ms: int = NOW, previous: str | None = FILE) -> Json:
+def commit(base: Json | None, *changes: Json, now_ms: int = NOW, previous: str | None = FILE) -> Json:
     """Apply updates."""
-    return updates.apply(base, list(asked), now_ms=now_ms, previous_location=previous)
+    return updates.apply(base, list(changes), now_ms=now_ms, previous_location=previous)
 
 
 def appended(count: int, version: int = 2) -> Json:
@@ -106,9 +106,9 @@ def appended(count: int, version: int = 2) -> Json:
 
 def rows(metadata: Json, key: str) -> list[Json]:
     """Return a list in the metadata."""
-    found = metadata[key]
-    assert isinstance(found, list)
-    return found
+    entries = metadata[key]
+    assert isinstance(entries, list)
+    return entries
 
 
 def ids(metadata: Json, key: str, id_key: str) -> list[object]:

@@ -39,34 +39,36 @@ COMMON = {
 )
 def test_new_table_has_exactly_its_fields(version: int, special: Json) -> None:
     """A new table has exactly the fields of its format version."""
-    found = table(version)
+    metadata = table(version)
 
-    assert found == {"format-version": version, "schemas": [schema(**{"schema-id": 0})], **COMMON, **special}
+    assert metadata == {"format-version": version, "schemas": [schema(**{"schema-id": 0})], **COMMON, **special}
 
 
 def test_version_2_is_the_default() -> None:
     """Without a format-version property a new table has version 2, and reserved properties are not stored."""
-    asked = {"uuid": "x", "snapshot-count": "5", "current-schema": "{}", "owner": "ann"}
+    properties = {"uuid": "x", "snapshot-count": "5", "current-schema": "{}", "owner": "ann"}
 
-    found = table(properties=asked)
+    metadata = table(properties=properties)
 
-    assert found["format-version"] == 2
-    assert found["properties"] == {"write.parquet.compression-codec": "zstd", "owner": "ann"}
+    assert metadata["format-version"] == 2
+    assert metadata["properties"] == {"write.parquet.compression-codec": "zstd", "owner": "ann"}
 
 
 def test_fresh_ids_are_assigned() -> None:
     """Columns get ids from 1, partition fields from 1000, and the sort order is 1. Sources refer to the new
     column ids.
     """
-    given = schema(field(70, "id", required=True), field(50, "day", "date"), **{"identifier-field-ids": [70]})
+    request_schema = schema(field(70, "id", required=True), field(50, "day", "date"), **{"identifier-field-ids": [70]})
     given_spec = spec(partition(50, "day_month", "month", **{"field-id": 1234}), partition(70, "b", "bucket[4]"))
 
-    found = table(schema=given, partition_spec=given_spec, write_order=order(sort(50), sort(70, "bucket[4]")))
+    metadata = table(
+        schema=request_schema, partition_spec=given_spec, write_order=order(sort(50), sort(70, "bucket[4]"))
+    )
 
-    assert found["schemas"] == [
+    assert metadata["schemas"] == [
         {**schema(field(1, "id", required=True), field(2, "day", "date")), "identifier-field-ids": [1], "schema-id": 0}
     ]
-    assert found["partition-specs"] == [
+    assert metadata["partition-specs"] == [
         {
             "spec-id": 0,
             "fields": [
@@ -75,35 +77,43 @@ def test_fresh_ids_are_assigned() -> None:
             ],
         }
     ]
-    assert found["sort-orders"] == [{"order-id": 1, "fields": [sort(2), sort(1, "bucket[4]")]}]
-    assert (found["last-column-id"], found["last-partition-id"], found["default-sort-order-id"]) == (2, 1001, 1)
+    assert metadata["sort-orders"] == [{"order-id": 1, "fields": [sort(2), sort(1, "bucket[4]")]}]
+    assert (metadata["last-column-id"], metadata["last-partition-id"], metadata["default-sort-order-id"]) == (
+        2,
+        1001,
+        1,
+    )
 
 
 def test_version_1_repeats_schema_and_spec() -> None:
     """In version 1, the legacy fields repeat the schema and the spec's fields."""
-    found = table(1, partition_spec=spec(partition(3, "day")))
+    metadata = table(1, partition_spec=spec(partition(3, "day")))
 
-    assert found["schema"] == schema(**{"schema-id": 0})
-    assert found["partition-spec"] == [partition(3, "day", **{"field-id": 1000})]
+    assert metadata["schema"] == schema(**{"schema-id": 0})
+    assert metadata["partition-spec"] == [partition(3, "day", **{"field-id": 1000})]
 
 
 def test_unknown_fields_survive() -> None:
     """Unknown fields of schema, spec and order are kept."""
-    given = schema(field(9, "a", origin="x"), color="red")
+    request_schema = schema(field(9, "a", origin="x"), color="red")
 
-    found = table(schema=given, partition_spec=spec(partition(9, "a", note="n")), write_order={"fields": [], "k": 1})
+    metadata = table(
+        schema=request_schema, partition_spec=spec(partition(9, "a", note="n")), write_order={"fields": [], "k": 1}
+    )
 
-    assert found["schemas"] == [{**schema(field(1, "a", origin="x"), color="red"), "schema-id": 0}]
-    assert found["partition-specs"] == [{"spec-id": 0, "fields": [partition(1, "a", note="n", **{"field-id": 1000})]}]
-    assert found["sort-orders"] == [{"fields": [], "k": 1, "order-id": 0}]
+    assert metadata["schemas"] == [{**schema(field(1, "a", origin="x"), color="red"), "schema-id": 0}]
+    assert metadata["partition-specs"] == [
+        {"spec-id": 0, "fields": [partition(1, "a", note="n", **{"field-id": 1000})]}
+    ]
+    assert metadata["sort-orders"] == [{"fields": [], "k": 1, "order-id": 0}]
 
 
 def test_own_codec_wins_over_the_default() -> None:
     """A Parquet codec in the request is kept, and the trailing slash of the location is removed."""
-    found = table(properties={"write.parquet.compression-codec": "snappy"}, location="s3://a/b/")
+    metadata = table(properties={"write.parquet.compression-codec": "snappy"}, location="s3://a/b/")
 
-    assert found["properties"] == {"write.parquet.compression-codec": "snappy"}
-    assert found["location"] == "s3://a/b"
+    assert metadata["properties"] == {"write.parquet.compression-codec": "snappy"}
+    assert metadata["location"] == "s3://a/b"
 
 
 BAD: dict[str, tuple[Json, str]] = {
@@ -143,18 +153,18 @@ def test_properties_may_be_missing() -> None:
     """A create request without properties gets the defaults."""
     from limnos.formats.iceberg.create import new_table
 
-    found = new_table(
+    metadata = new_table(
         uuid=UUID, location="s3://a", schema=schema(), partition_spec=None, write_order=None, properties=None, now_ms=T0
     )
 
-    assert found["properties"] == {"write.parquet.compression-codec": "zstd"}
+    assert metadata["properties"] == {"write.parquet.compression-codec": "zstd"}
 
 
 def test_metrics_property_of_existing_column_is_accepted() -> None:
     """A metrics property that names an existing column is kept."""
-    found = table(properties={"write.metadata.metrics.column.name": "full"})
+    metadata = table(properties={"write.metadata.metrics.column.name": "full"})
 
-    assert found["properties"] == {
+    assert metadata["properties"] == {
         "write.parquet.compression-codec": "zstd",
         "write.metadata.metrics.column.name": "full",
     }

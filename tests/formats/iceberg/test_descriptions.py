@@ -58,13 +58,13 @@ def test_nested_columns_have_dotted_names() -> None:
     """Fields of structs, also in lists and maps, have names with their parents' names. Only the current schema is
     used.
     """
-    found = columns_of(body(TABLE))
+    columns = columns_of(body(TABLE))
 
-    assert [column.name for column in found] == [
+    assert [column.name for column in columns] == [
         "id", "address", "address.city", "address.zip", "stops", "stops.element.city", "stops.element.zip", "by",
         "by.value.city", "by.value.zip",
     ]  # fmt: skip
-    assert {column.doc for column in found} == {"number", "where it is", ""}
+    assert {column.doc for column in columns} == {"number", "where it is", ""}
 
 
 @pytest.mark.parametrize("bad", [b"", b"[]", b'{"schemas": 1, "properties": 2}', b'{"schemas": [{"fields": 3}]}'])

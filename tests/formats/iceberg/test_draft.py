@@ -149,25 +149,25 @@ def test_update_cost_is_linear(name: str) -> None:
     """Twice as many updates, on a table twice as large, take about twice as many calls, not four times as many."""
     (base, few), (larger, many) = CASES[name](100), CASES[name](400)
 
-    taken = steps(lambda: commit(base, *few))
+    step_count = steps(lambda: commit(base, *few))
     more = steps(lambda: commit(larger, *many))
 
-    assert more < 5 * taken
+    assert more < 5 * step_count
 
 
 def test_requirement_cost_is_linear() -> None:
     """Four times as many requirements on four times as many references take about four times as many calls."""
 
-    def asked(count: int) -> list[object]:
+    def make_ref_requirements(count: int) -> list[object]:
         kind = "assert-ref-snapshot-id"
         return [{"type": kind, "ref": f"t{i}", "snapshot-id": i * 100} for i in numbers(count)]
 
     few, many = with_snapshots(100), with_snapshots(400)
 
-    taken = steps(lambda: requirements.check(few, asked(100)))
-    more = steps(lambda: requirements.check(many, asked(400)))
+    step_count = steps(lambda: requirements.check(few, make_ref_requirements(100)))
+    more = steps(lambda: requirements.check(many, make_ref_requirements(400)))
 
-    assert more < 5 * taken
+    assert more < 5 * step_count
 
 
 def test_too_many_updates_are_refused() -> None:

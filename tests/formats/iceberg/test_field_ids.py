@@ -14,7 +14,7 @@ TWO = {"type": "struct", "fields": [{"id": 3, "name": "a", "type": "long"}, NEST
 
 
 @pytest.mark.parametrize(
-    "document, found",
+    "document, expected",
     [
         ({"current-schema-id": 2, "schemas": [{**ONE, "schema-id": 1}, {**TWO, "schema-id": 2}]}, {"a": 3, "s": 4}),
         ({"format-version": 1, "schema": ONE}, {"a": 1}),
@@ -23,11 +23,11 @@ TWO = {"type": "struct", "fields": [{"id": 3, "name": "a", "type": "long"}, NEST
         ({}, {}),
     ],
 )
-def test_columns_are_top_level_fields_of_current_schema(document: object, found: dict[str, int]) -> None:
+def test_columns_are_top_level_fields_of_current_schema(document: object, expected: dict[str, int]) -> None:
     """Only the top-level fields of the current schema are columns, not those of older schemas or nested ones. Invalid
     metadata has none.
     """
-    assert field_ids_of(json.dumps(document).encode()) == found
+    assert field_ids_of(json.dumps(document).encode()) == expected
 
 
 def test_unreadable_document_has_no_columns() -> None:

@@ -27,24 +27,24 @@ def read(
 
 def test_current_schema_takes_precedence() -> None:
     """A name has its id in the current schema, else in the latest schema that has it. An id has its latest name."""
-    found = read(schema(0, a=1, b=2), schema(1, b=1, c=3), schema(2, z=9), current=1)
+    names = read(schema(0, a=1, b=2), schema(1, b=1, c=3), schema(2, z=9), current=1)
 
-    assert (found.id_of("b"), found.id_of("c"), found.id_of("a"), found.id_of("z"), found.id_of("no")) == (
+    assert (names.id_of("b"), names.id_of("c"), names.id_of("a"), names.id_of("z"), names.id_of("no")) == (
         1,
         3,
         1,
         9,
         None,
     )
-    assert (found.names[1], found.names[2], found.names[9]) == ("b", "b", "z")
-    assert found.current == {"b": 1, "c": 3}
+    assert (names.names[1], names.names[2], names.names[9]) == ("b", "b", "z")
+    assert names.current == {"b": 1, "c": 3}
 
 
 def test_names_are_resolved_in_schema_of_snapshot() -> None:
     """For an event about a snapshot, a name has the id that it has in that snapshot's schema."""
-    found = read(schema(0, a=1, b=2), schema(1, b=1), current=1, snapshots=((70, 0), (71, 1)))
+    names = read(schema(0, a=1, b=2), schema(1, b=1), current=1, snapshots=((70, 0), (71, 1)))
 
-    assert (found.id_of("b", snapshot=70), found.id_of("b", snapshot=71), found.id_of("b", snapshot=99)) == (2, 1, 1)
+    assert (names.id_of("b", snapshot=70), names.id_of("b", snapshot=71), names.id_of("b", snapshot=99)) == (2, 1, 1)
 
 
 def test_nested_fields_have_dotted_names() -> None:

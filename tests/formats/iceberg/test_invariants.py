@@ -131,9 +131,9 @@ def check_step(base: Json, new: Json, previous: str) -> None:
     assert new["x-foreign"] == base["x-foreign"]
     for key in ("last-column-id", "last-partition-id", "last-sequence-number", "next-row-id", "format-version"):
         assert int(str(new.get(key, 0))) >= int(str(base.get(key, 0)))
-    gone = updates.removed_metadata_files(base, new)
+    removed_files = updates.removed_metadata_files(base, new)
     log = ids(new, "metadata-log", "metadata-file")
-    assert gone + log == [*ids(base, "metadata-log", "metadata-file"), previous]
+    assert removed_files + log == [*ids(base, "metadata-log", "metadata-file"), previous]
     assert len(log) <= metadata.previous_versions_max(new)
     assert rows(new, "metadata-log")[-1]["timestamp-ms"] == base["last-updated-ms"]
 
@@ -142,10 +142,10 @@ def run(version: int, commits: list[list[Step]]) -> None:
     """Apply random commits, checking after each."""
     base: Json = {**table(version), "x-foreign": {"a": [1]}}
     for number, steps in enumerate(commits):
-        asked: list[object] = [MAKERS[kind](base, a, b) for kind, a, b in steps]
+        changes: list[object] = [MAKERS[kind](base, a, b) for kind, a, b in steps]
         before, previous = metadata.encode(base), f"f{number}"
         try:
-            new = updates.apply(base, asked, now_ms=T0 + number * 1000, previous_location=previous)
+            new = updates.apply(base, changes, now_ms=T0 + number * 1000, previous_location=previous)
         except (BadRequest, CommitConflict):
             new = base
         assert metadata.encode(base) == before

@@ -30,9 +30,9 @@ def test_right_type_is_read(name: str) -> None:
     """A value of the expected type is returned unchanged."""
     read, good, _ = READERS[name]
 
-    found = read({"k": good})
+    value = read({"k": good})
 
-    assert found == good
+    assert value == good
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -84,6 +84,6 @@ def test_optional_fields_may_be_missing_or_null() -> None:
     """An optional field that is missing or null reads as None."""
     docs: list[j.Json] = [{}, {"k": None}]
 
-    found = [(j.optional_integer_at(d, "k", where="w"), j.optional_string_at(d, "k", where="w")) for d in docs]
+    values = [(j.optional_integer_at(d, "k", where="w"), j.optional_string_at(d, "k", where="w")) for d in docs]
 
-    assert found == [(None, None)] * 2
+    assert values == [(None, None)] * 2

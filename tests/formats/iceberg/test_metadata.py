@@ -99,7 +99,7 @@ def test_metadata_directory_follows_property() -> None:
 
 
 @pytest.mark.parametrize(
-    "given,stripped",
+    "location,stripped",
     [
         ("s3://a/b//", "s3://a/b"),
         ("file:///", "file://"),
@@ -113,15 +113,15 @@ def test_metadata_directory_follows_property() -> None:
         ("", ""),
     ],
 )
-def test_trailing_slashes_are_stripped(given: str, stripped: str) -> None:
+def test_trailing_slashes_are_stripped(location: str, stripped: str) -> None:
     """Trailing slashes of locations are removed, but not those of a scheme."""
-    assert metadata.strip_slash(given) == stripped
+    assert metadata.strip_slash(location) == stripped
 
 
 def test_compression_and_deletion_follow_properties() -> None:
     """Compression of metadata files and deletion of old ones follow table properties and are off by default."""
-    asked = {"write.metadata.compression-codec": "GZIP", "write.metadata.delete-after-commit.enabled": "True"}
-    plain, chosen = table(), table(properties=asked)
+    properties = {"write.metadata.compression-codec": "GZIP", "write.metadata.delete-after-commit.enabled": "True"}
+    plain, chosen = table(), table(properties=properties)
 
     assert not metadata.wants_gzip(plain)
     assert metadata.wants_gzip(chosen)
@@ -129,14 +129,14 @@ def test_compression_and_deletion_follow_properties() -> None:
     assert metadata.deletes_old_files(chosen)
 
 
-@pytest.mark.parametrize("text,kept", [("7", 7), ("0", 1), ("-3", 1), ("many", 100), ("9" * 5000, 100)])
-def test_log_length_follows_its_property(text: str, kept: int) -> None:
+@pytest.mark.parametrize("text,versions_max", [("7", 7), ("0", 1), ("-3", 1), ("many", 100), ("9" * 5000, 100)])
+def test_log_length_follows_its_property(text: str, versions_max: int) -> None:
     """The metadata log keeps as many entries as its property says, at least one, and the default number if the property
     is no number.
     """
     stored: Json = {"properties": {"write.metadata.previous-versions-max": text}}
 
-    assert metadata.previous_versions_max(stored) == kept
+    assert metadata.previous_versions_max(stored) == versions_max
 
 
 def test_refs_only_keeps_heads() -> None:

@@ -57,9 +57,9 @@ def test_transform_accepts_exactly_its_column_types(text: str) -> None:
     assert accepted == TAKES[text]
 
 
-def _binds(fields: list[Json], given: Json) -> bool:
+def _binds(fields: list[Json], table_schema: Json) -> bool:
     try:
-        partitioning.check_binding(fields, columns(given), named=True)
+        partitioning.check_binding(fields, columns(table_schema), named=True)
     except BadRequest:
         return False
     return True
@@ -76,24 +76,24 @@ def test_unfit_transform_names_column_and_type() -> None:
 
 
 @pytest.mark.parametrize(
-    "given,known",
+    "transform,known",
     [("bucket[ 016 ]", "bucket[16]"), ("DAY", "day"), ("Identity", "identity"), ("truncate[1]", "truncate[1]")],
 )
-def test_transform_has_one_spelling(given: str, known: str) -> None:
+def test_transform_has_one_spelling(transform: str, known: str) -> None:
     """Transforms are stored in a canonical spelling."""
-    assert parse_transform(given, where="w") == known
+    assert parse_transform(transform, where="w") == known
 
 
 @pytest.mark.parametrize(
-    "given", ["", "years", "bucket", "bucket[0]", "bucket[-1]", "bucket[99999999999]", "zorder", "day[1]"]
+    "transform", ["", "years", "bucket", "bucket[0]", "bucket[-1]", "bucket[99999999999]", "zorder", "day[1]"]
 )
-def test_unknown_transform_is_refused(given: str) -> None:
+def test_unknown_transform_is_refused(transform: str) -> None:
     """An unknown transform in a request is refused. A stored one is kept."""
     with pytest.raises(BadRequest) as caught:
-        parse_transform(given, where="w")
+        parse_transform(transform, where="w")
 
     assert caught.value.message.startswith("w: ")
-    assert canonical_transform(given) == given
+    assert canonical_transform(transform) == transform
 
 
 BAD: dict[str, tuple[Json, str]] = {
@@ -115,10 +115,10 @@ BAD: dict[str, tuple[Json, str]] = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_spec_is_refused(name: str) -> None:
     """A spec that breaks a rule is refused with a message that names the field."""
-    given, text = BAD[name]
+    bad_spec, text = BAD[name]
 
     with pytest.raises(BadRequest) as caught:
-        partitioning.spec_fields(given)
+        partitioning.spec_fields(bad_spec)
 
     assert text in caught.value.message
 
@@ -137,11 +137,11 @@ def test_partition_without_valid_source_column_is_refused(name: str) -> None:
     """A partition field needs a primitive source column outside of lists and maps, and a name that no other
     column has.
     """
-    given, text = UNBOUND[name]
-    found = columns(schema(field(1, "id"), field(2, "name", "string"), field(7, "tags", NESTED)))
+    unbound_field, text = UNBOUND[name]
+    table_columns = columns(schema(field(1, "id"), field(2, "name", "string"), field(7, "tags", NESTED)))
 
     with pytest.raises(BadRequest) as caught:
-        partitioning.check_binding(partitioning.spec_fields(spec(given)), found, named=True)
+        partitioning.check_binding(partitioning.spec_fields(spec(unbound_field)), table_columns, named=True)
 
     assert text in caught.value.message
 

@@ -57,9 +57,9 @@ def parsed(doc: Json) -> TableMetadata:
     return TableMetadataUtil.parse_raw(metadata.encode(doc).decode())
 
 
-def comparable(found: TableMetadata) -> object:
+def comparable(table_metadata: TableMetadata) -> object:
     """Return the metadata without the parts that depend on the clock or on how a file is logged."""
-    dumped = found.model_dump()
+    dumped = table_metadata.model_dump()
     for key in ("last-updated-ms", "metadata-log", "snapshot-log"):
         del dumped[key]
     return dumped
@@ -161,9 +161,9 @@ def test_commits_agree_with_pyiceberg(name: str) -> None:
     read = TypeAdapter(TableUpdate)
     ours, theirs = table(), parsed(table())
 
-    for asked in SEQUENCES[name]:
-        ours = commit(ours, *asked)
-        theirs = update_table_metadata(theirs, tuple(read.validate_python(update) for update in asked))
+    for changes in SEQUENCES[name]:
+        ours = commit(ours, *changes)
+        theirs = update_table_metadata(theirs, tuple(read.validate_python(update) for update in changes))
 
         assert drop_parents(comparable(parsed(ours))) == drop_parents(comparable(theirs))
 
@@ -187,13 +187,13 @@ def test_pyiceberg_reads_our_metadata(version: int) -> None:
         ref(1, "t", "tag"),
     )
 
-    found = parsed(base)
+    table_metadata = parsed(base)
 
-    assert found.format_version == version
-    assert found.current_snapshot_id == 300
-    assert found.current_schema_id == 1
-    assert [one.field_id for one in found.spec().fields] == [1000]
-    assert sorted(found.refs) == ["main", "t"]
+    assert table_metadata.format_version == version
+    assert table_metadata.current_snapshot_id == 300
+    assert table_metadata.current_schema_id == 1
+    assert [one.field_id for one in table_metadata.spec().fields] == [1000]
+    assert sorted(table_metadata.refs) == ["main", "t"]
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -203,16 +203,16 @@ def test_pyiceberg_reads_created_and_upgraded_tables(version: int) -> None:
     emptied = commit(appended(1, version), {"action": "remove-snapshots", "snapshot-ids": [100]})
     upgraded = commit(appended(1, 1), {"action": "upgrade-format-version", "format-version": 2})
 
-    found = [parsed(created), parsed(emptied), parsed(upgraded)]
+    tables = [parsed(created), parsed(emptied), parsed(upgraded)]
 
-    assert [one.current_snapshot_id for one in found] == [None, None, 100]
-    assert [one.format_version for one in found] == [version, version, 2]
-    assert [str(one.table_uuid) for one in found] == [UUID] * 3
-    assert OTHER_UUID not in {str(one.table_uuid) for one in found}
+    assert [one.current_snapshot_id for one in tables] == [None, None, 100]
+    assert [one.format_version for one in tables] == [version, version, 2]
+    assert [str(one.table_uuid) for one in tables] == [UUID] * 3
+    assert OTHER_UUID not in {str(one.table_uuid) for one in tables}
 
 
 def test_pyiceberg_reads_version_3() -> None:
     """PyIceberg parses a version 3 table with snapshots."""
-    found = parsed(appended(2, 3))
+    table_metadata = parsed(appended(2, 3))
 
-    assert (found.format_version, found.current_snapshot_id) == (3, 200)
+    assert (table_metadata.format_version, table_metadata.current_snapshot_id) == (3, 200)

@@ -20,30 +20,30 @@ ASKED: list[object] = [add(2, parent=1), ref(2)]
 NEEDS: list[object] = [SAME, MAIN_AT(100)]
 
 
-def again(base: Json, *asked: object, needs: list[object] | None = None) -> Json:
+def again(base: Json, *changes: object, needs: list[object] | None = None) -> Json:
     """Send a commit a second time."""
-    return build(base, NEEDS if needs is None else needs, list(asked) or ASKED, now_ms=NOW, previous_location=FILE)
+    return build(base, NEEDS if needs is None else needs, list(changes) or ASKED, now_ms=NOW, previous_location=FILE)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_repeated_commit_is_no_conflict(version: int) -> None:
     """A commit that is repeated after it was made changes nothing and is not refused, in every format version."""
-    asked = (add(2, parent=1, version=version), ref(2))
-    made = commit(appended(1, version), *asked)
+    changes = (add(2, parent=1, version=version), ref(2))
+    committed_metadata = commit(appended(1, version), *changes)
 
-    assert again(made, *asked) is made
-    check_unless_applied(made, NEEDS, list(asked))
+    assert again(committed_metadata, *changes) is committed_metadata
+    check_unless_applied(committed_metadata, NEEDS, list(changes))
 
 
 def test_repeated_first_branch_and_tag_commits_succeed() -> None:
     """A repeated first commit of a table, one to a branch or tag, and one of a snapshot without a reference succeed,
     too.
     """
-    asked = (add(1), ref(1), ref(1, "dev"), ref(1, "v1", "tag"))
-    made = commit(table(), *asked)
+    changes = (add(1), ref(1), ref(1, "dev"), ref(1, "v1", "tag"))
+    committed_metadata = commit(table(), *changes)
     staged = commit(appended(1), add(2, parent=1))
 
-    assert again(made, *asked, needs=[SAME, MAIN_AT(None)]) is made
+    assert again(committed_metadata, *changes, needs=[SAME, MAIN_AT(None)]) is committed_metadata
     assert again(staged, add(2, parent=1)) is staged
 
 
@@ -79,13 +79,13 @@ REFUSED: list[tuple[str, Json, list[object], list[object]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("what, base, asked, needs", REFUSED, ids=[each[0] for each in REFUSED])
-def test_differing_commit_is_refused(what: str, base: Json, asked: list[object], needs: list[object]) -> None:
+@pytest.mark.parametrize("what, base, changes, needs", REFUSED, ids=[each[0] for each in REFUSED])
+def test_differing_commit_is_refused(what: str, base: Json, changes: list[object], needs: list[object]) -> None:
     """If any part differs from the commit that was made, the usual refusal is returned."""
     before = copy.deepcopy(base)
 
     with pytest.raises((CommitConflict, BadRequest)):
-        again(base, *asked, needs=needs)
+        again(base, *changes, needs=needs)
     assert base == before
 
 

@@ -106,14 +106,23 @@ def test_uuid_requirement_fails_without_table_uuid() -> None:
 
 def test_legacy_version_1_is_checked_against_implied_ids() -> None:
     """Requirements on version 1 metadata of the first form, without lists, are checked against its implied ids."""
-    gone = {"schemas", "current-schema-id", "partition-specs", "default-spec-id", "last-partition-id", "sort-orders"}
-    base = {key: value for key, value in table(1).items() if key not in gone | {"default-sort-order-id"}}
-    wanted = [one for one in HOLDS if str(one["type"]).startswith(("assert-current", "assert-default", "assert-last"))]
+    missing_fields = {
+        "schemas",
+        "current-schema-id",
+        "partition-specs",
+        "default-spec-id",
+        "last-partition-id",
+        "sort-orders",
+    }
+    base = {key: value for key, value in table(1).items() if key not in missing_fields | {"default-sort-order-id"}}
+    id_requirements = [
+        one for one in HOLDS if str(one["type"]).startswith(("assert-current", "assert-default", "assert-last"))
+    ]
 
-    check(base, list(wanted))
+    check(base, list(id_requirements))
 
     assert "schemas" not in base
-    assert len(wanted) == 5
+    assert len(id_requirements) == 5
 
 
 MALFORMED: list[tuple[list[object], str]] = [
@@ -134,11 +143,11 @@ MALFORMED: list[tuple[list[object], str]] = [
 ]
 
 
-@pytest.mark.parametrize("asked,text", MALFORMED, ids=lambda value: str(value)[:60])
-def test_malformed_requirement_is_a_bad_request(asked: list[object], text: str) -> None:
+@pytest.mark.parametrize("malformed_requirements,text", MALFORMED, ids=lambda value: str(value)[:60])
+def test_malformed_requirement_is_a_bad_request(malformed_requirements: list[object], text: str) -> None:
     """Unknown and malformed requirements are BadRequest with the field's name."""
     with pytest.raises(BadRequest) as caught:
-        check(BASE, asked)
+        check(BASE, malformed_requirements)
 
     assert text in caught.value.message
 

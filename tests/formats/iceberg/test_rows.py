@@ -50,7 +50,7 @@ def plain(items: list[Json], step: str, number: int, text: str) -> object:
 def test_rows_behave_as_a_plain_list(start: list[int], steps: list[tuple[str, int]]) -> None:
     """After any finds, appends, replaces and removes, results and order equal those of a plain list."""
     given_rows = [row(number, "first") for number in start]
-    expected, kept = list(given_rows), list(given_rows)
+    expected, original_rows = list(given_rows), list(given_rows)
     rows = DocumentRows(given_rows, "id")
 
     for place, (step, number) in enumerate(steps):
@@ -68,7 +68,7 @@ def test_rows_behave_as_a_plain_list(start: list[int], steps: list[tuple[str, in
         assert rows.whole() == expected
         assert (len(rows), list(rows)) == (len(expected), expected)
 
-    assert given_rows == kept
+    assert given_rows == original_rows
 
 
 def test_first_row_with_equal_content_is_returned() -> None:
@@ -79,10 +79,10 @@ def test_first_row_with_equal_content_is_returned() -> None:
     rows.append(row(4, "c"), content="c")
     added = rows.same("c", text_of)
     rows.remove([4])
-    gone = rows.same("c", text_of)
+    removed_row = rows.same("c", text_of)
     rows.append(row(5, "c"), content="c")
 
-    assert (first, added, gone) == (row(1, "a"), row(4, "c"), None)
+    assert (first, added, removed_row) == (row(1, "a"), row(4, "c"), None)
     assert rows.same("c", text_of) == row(5, "c")
 
 

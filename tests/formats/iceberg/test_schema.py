@@ -26,11 +26,11 @@ STRUCT: Json = {"type": "struct", "fields": [field(21, "x", "double", required=T
 
 def test_nested_columns_have_dotted_names_and_parents() -> None:
     """Nested fields have dotted names, their parent, and a flag for whether all of their ancestors are structs."""
-    given = schema(field(1, "id", required=True), field(2, "point", STRUCT), field(3, "tags", MAP))
+    nested_schema = schema(field(1, "id", required=True), field(2, "point", STRUCT), field(3, "tags", MAP))
 
-    found = columns(given)
+    schema_columns = columns(nested_schema)
 
-    assert {c.id: (c.name, c.parent, c.by_struct) for c in found.by_id.values()} == {
+    assert {c.id: (c.name, c.parent, c.by_struct) for c in schema_columns.by_id.values()} == {
         1: ("id", None, True),
         2: ("point", None, True),
         21: ("point.x", 2, True),
@@ -40,22 +40,22 @@ def test_nested_columns_have_dotted_names_and_parents() -> None:
         12: ("tags.key", 3, False),
         13: ("tags.value", 3, False),
     }
-    assert found.highest_id == 22
-    assert found.by_name["point.y.element"].id == 11
+    assert schema_columns.highest_id == 22
+    assert schema_columns.by_name["point.y.element"].id == 11
 
 
 def test_fast_parsing_equals_general_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fast parsing of common fields gives the same columns and ids as the general one."""
-    given = schema(
+    request_schema = schema(
         field(1, "id", required=True), field(4, "price", "decimal(9,2)", doc="in cents"), field(2, "point", STRUCT),
         field(3, "tags", MAP), field(5, "at", "timestamp_ns"), field(6, "n", "int", **{"write-default": 1}),
         field(7, "odd", "long", note="kept"),
     )  # fmt: skip
-    quick, quick_ids = columns(given), with_fresh_ids(given)
+    quick, quick_ids = columns(request_schema), with_fresh_ids(request_schema)
     monkeypatch.setattr(schemas, "_ordinary", lambda *_, **__: None)
 
-    assert columns(given) == quick
-    assert with_fresh_ids(given) == quick_ids
+    assert columns(request_schema) == quick
+    assert with_fresh_ids(request_schema) == quick_ids
     assert [column.name for column in quick.newer] == ["at", "n"]
 
 
@@ -107,10 +107,10 @@ BAD: dict[str, tuple[Json, str]] = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_schema_is_refused(name: str) -> None:
     """A schema that breaks a rule is refused with a message that names the field."""
-    given, text = BAD[name]
+    bad_schema, text = BAD[name]
 
     with pytest.raises(BadRequest) as caught:
-        columns(given)
+        columns(bad_schema)
 
     assert text in caught.value.message
 
@@ -118,10 +118,10 @@ def test_bad_schema_is_refused(name: str) -> None:
 def test_identifier_below_optional_struct_is_refused() -> None:
     """An identifier field below an optional struct is refused."""
     inner = {"type": "struct", "fields": [field(5, "x", required=True)]}
-    given = schema(field(1, "outer", inner), **{"identifier-field-ids": [5]})
+    bad_schema = schema(field(1, "outer", inner), **{"identifier-field-ids": [5]})
 
     with pytest.raises(BadRequest) as caught:
-        columns(given)
+        columns(bad_schema)
 
     assert "'outer' is optional" in caught.value.message
 
@@ -143,11 +143,11 @@ def test_deep_nesting_is_refused() -> None:
 )
 def test_new_types_need_version_3(type_value: str) -> None:
     """The types of format version 3 are refused in older tables, at every depth, and accepted in version 3."""
-    found = columns(schema(field(1, "a", {**LIST, "element": type_value})))
+    schema_columns = columns(schema(field(1, "a", {**LIST, "element": type_value})))
 
-    check_version(found, 3)
+    check_version(schema_columns, 3)
     with pytest.raises(BadRequest) as caught:
-        check_version(found, 2)
+        check_version(schema_columns, 2)
 
     assert f"a.element: {type_value} is not supported until v3" in caught.value.message
 
@@ -155,11 +155,11 @@ def test_new_types_need_version_3(type_value: str) -> None:
 @pytest.mark.parametrize("key", ["initial-default", "write-default"])
 def test_defaults_need_version_3(key: str) -> None:
     """Default values are refused before format version 3. A null default counts as none."""
-    found = columns(schema(field(1, "a", **{key: 5}), field(2, "b", **{key: None})))
+    schema_columns = columns(schema(field(1, "a", **{key: 5}), field(2, "b", **{key: None})))
 
-    check_version(found, 3)
+    check_version(schema_columns, 3)
     with pytest.raises(BadRequest) as caught:
-        check_version(found, 2)
+        check_version(schema_columns, 2)
 
     assert "a: non-null default values are not supported until v3" in caught.value.message
     assert "b:" not in caught.value.message
@@ -182,9 +182,9 @@ def test_defaults_need_version_3(key: str) -> None:
 )
 def test_default_has_the_form_of_its_type(type_value: object, value: object) -> None:
     """A default in the JSON form of its type is accepted."""
-    found = columns(schema(field(1, "a", type_value, **{"initial-default": value})))
+    schema_columns = columns(schema(field(1, "a", type_value, **{"initial-default": value})))
 
-    assert found.by_id[1].has_default
+    assert schema_columns.by_id[1].has_default
 
 
 def test_equal_schemas_are_the_same() -> None:
@@ -227,9 +227,9 @@ def test_unknown_fields_named_type_are_not_parsed_as_types() -> None:
 def test_fresh_ids_are_assigned_level_by_level() -> None:
     """All fields of a struct get ids before their nested fields, and identifier fields refer to the new ids."""
     nested = schema(field(50, "p", STRUCT), field(40, "m", MAP), field(30, "id", required=True), color="red")
-    given = {**nested, "schema-id": 7, "identifier-field-ids": [30]}
+    request_schema = {**nested, "schema-id": 7, "identifier-field-ids": [30]}
 
-    fresh, ids = with_fresh_ids(given)
+    fresh, ids = with_fresh_ids(request_schema)
 
     assert {c.name: c.id for c in columns(fresh).by_id.values()} == {
         "p": 1,
@@ -243,7 +243,7 @@ def test_fresh_ids_are_assigned_level_by_level() -> None:
     }
     assert (fresh["schema-id"], fresh["identifier-field-ids"], fresh["color"]) == (0, [3], "red")
     assert (ids.last, ids.renumbered[30], ids.renumbered[11]) == (8, 3, 6)
-    assert given["schema-id"] == 7
+    assert request_schema["schema-id"] == 7
 
 
 @pytest.mark.parametrize(
@@ -269,9 +269,9 @@ def test_repeated_identifier_field_is_checked_once(monkeypatch: pytest.MonkeyPat
     looked: list[int] = []
     problem_of = schemas._identifier_problem
 
-    def look(found: schemas.SchemaColumns, field_id: int) -> str | None:
+    def look(schema_columns: schemas.SchemaColumns, field_id: int) -> str | None:
         looked.append(field_id)
-        return problem_of(found, field_id)
+        return problem_of(schema_columns, field_id)
 
     monkeypatch.setattr(schemas, "_identifier_problem", look)
 

@@ -24,10 +24,10 @@ BAD: dict[str, tuple[object, str]] = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_order_is_refused(name: str) -> None:
     """A sort order that breaks a rule is refused with a message that names the field."""
-    given, text = BAD[name]
+    bad_order, text = BAD[name]
 
     with pytest.raises(BadRequest) as caught:
-        sorting.order_fields(given)
+        sorting.order_fields(bad_order)
 
     assert text in caught.value.message
 

@@ -27,9 +27,9 @@ def add_order(*fields: Json) -> Json:
 
 def test_schema_is_added_and_made_current() -> None:
     """A new schema gets the next id, whatever the request says. It raises last-column-id to its highest field id."""
-    asked = {**ADD, "schema": {**MORE, "schema-id": 77}, "last-column-id": 99}
+    add_schema = {**ADD, "schema": {**MORE, "schema-id": 77}, "last-column-id": 99}
 
-    new = commit(table(), asked, LAST_SCHEMA)
+    new = commit(table(), add_schema, LAST_SCHEMA)
 
     assert ids(new, "schemas", "schema-id") == [0, 1]
     assert (new["current-schema-id"], new["last-column-id"]) == (1, 4)
@@ -101,9 +101,12 @@ def test_bad_layout_is_refused(update: Json, text: str) -> None:
 
 def test_version_3_accepts_new_types() -> None:
     """A version 3 table accepts types that version 2 refuses, also if the same request upgrades it."""
-    asked: Json = {"action": "add-schema", "schema": schema(field(9, "g", "variant"), field(10, "t", "timestamp_ns"))}
+    add_schema: Json = {
+        "action": "add-schema",
+        "schema": schema(field(9, "g", "variant"), field(10, "t", "timestamp_ns")),
+    }
 
-    new = commit(table(2), {"action": "upgrade-format-version", "format-version": 3}, asked, LAST_SCHEMA)
+    new = commit(table(2), {"action": "upgrade-format-version", "format-version": 3}, add_schema, LAST_SCHEMA)
 
     assert new["last-column-id"] == 10
 

@@ -146,11 +146,11 @@ def test_version_1_accepts_inline_manifests() -> None:
 def test_snapshot_before_layout_is_refused(missing: str, text: str) -> None:
     """In a commit that creates a table, the schema, spec and order must precede the first snapshot."""
     before = [update for update in creation() if str(update["action"]).startswith("add-")]
-    asked = [update for update in before if update["action"] != missing or missing == "add-schema"]
-    asked = [] if missing == "add-schema" else asked
+    layout_updates = [update for update in before if update["action"] != missing or missing == "add-schema"]
+    layout_updates = [] if missing == "add-schema" else layout_updates
 
     with pytest.raises(BadRequest) as caught:
-        updates.apply(None, [*asked, add(1)], now_ms=NOW, previous_location=None)
+        updates.apply(None, [*layout_updates, add(1)], now_ms=NOW, previous_location=None)
 
     assert f"Attempting to add a snapshot before {text} is added" in caught.value.message
 
@@ -259,10 +259,10 @@ def test_snapshot_current_only_within_request_is_not_logged() -> None:
     is removed.
     """
     back = commit(appended(1), add(2, parent=1), ref(2), ref(1))
-    gone = commit(appended(1), add(2, parent=1), ref(2), DROP_MAIN)
+    metadata_without_main = commit(appended(1), add(2, parent=1), ref(2), DROP_MAIN)
 
     assert logged(back) == [100, 100]
-    assert logged(gone) == [100]
+    assert logged(metadata_without_main) == [100]
 
 
 def test_removed_intermediate_snapshot_does_not_truncate_log() -> None:
@@ -273,11 +273,11 @@ def test_removed_intermediate_snapshot_does_not_truncate_log() -> None:
 
 
 @pytest.mark.parametrize(
-    "gone,left", [((1,), [200, 300, 400]), ((2,), [300, 400]), ((1, 3), [400]), ((9,), [100, 200, 300, 400])]
+    "removed_numbers,left", [((1,), [200, 300, 400]), ((2,), [300, 400]), ((1, 3), [400]), ((9,), [100, 200, 300, 400])]
 )
-def test_removed_snapshot_truncates_log(gone: tuple[int, ...], left: list[int]) -> None:
+def test_removed_snapshot_truncates_log(removed_numbers: tuple[int, ...], left: list[int]) -> None:
     """Removing a snapshot removes its entry in the log and all entries before it."""
-    new = commit(appended(4), remove(*gone))
+    new = commit(appended(4), remove(*removed_numbers))
 
     assert logged(new) == left
 

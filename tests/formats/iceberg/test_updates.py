@@ -69,10 +69,10 @@ def test_update_without_effect_returns_the_base(update: Json) -> None:
 def test_updates_that_cancel_out_return_the_base() -> None:
     """Setting and removing a property in one request is no change; nor is an empty list of updates."""
     base = appended(2)
-    there: Json = {"action": "set-properties", "updates": {"a": "b"}}
+    set_property: Json = {"action": "set-properties", "updates": {"a": "b"}}
     back: Json = {"action": "remove-properties", "removals": ["a"]}
 
-    assert commit(base, there, back) is base
+    assert commit(base, set_property, back) is base
     assert commit(base) is base
 
 
@@ -116,7 +116,7 @@ def test_unknown_fields_survive() -> None:
 def test_base_and_updates_are_not_changed() -> None:
     """A commit with every kind of update modifies neither the base nor the request."""
     base = appended(3)
-    asked: list[object] = [
+    changes: list[object] = [
         {"action": "add-schema", "schema": schema(field(1, "id"), field(4, "more"))},
         {"action": "set-current-schema", "schema-id": -1},
         {"action": "add-spec", "spec": spec(partition(1, "bucketed", "bucket[4]"))},
@@ -128,11 +128,11 @@ def test_base_and_updates_are_not_changed() -> None:
         {"action": "remove-snapshots", "snapshot-ids": [100]},
         {"action": "set-properties", "updates": {"a": "b"}},
     ]
-    before = copy.deepcopy((base, asked))
+    before = copy.deepcopy((base, changes))
 
-    new = updates.apply(base, asked, now_ms=NOW, previous_location=FILE)
+    new = updates.apply(base, changes, now_ms=NOW, previous_location=FILE)
 
-    assert (base, asked) == before
+    assert (base, changes) == before
     assert new != base
 
 
@@ -161,13 +161,17 @@ def test_staged_create_is_committed_without_base(version: int) -> None:
 )
 def test_create_that_lacks_a_part_is_refused(left_out: str) -> None:
     """A commit that creates a table and lacks a part is refused, and the message names the missing update."""
-    gone = {left_out, left_out.replace("add", "set-default"), "set-current-schema" if left_out == "add-schema" else ""}
+    left_out_actions = {
+        left_out,
+        left_out.replace("add", "set-default"),
+        "set-current-schema" if left_out == "add-schema" else "",
+    }
     if left_out == "add-schema":
-        gone |= {"add-spec", "set-default-spec", "add-sort-order", "set-default-sort-order"}
-    asked = [update for update in creation() if update["action"] not in gone]
+        left_out_actions |= {"add-spec", "set-default-spec", "add-sort-order", "set-default-sort-order"}
+    remaining_updates = [update for update in creation() if update["action"] not in left_out_actions]
 
     with pytest.raises(BadRequest) as caught:
-        commit(None, *asked, previous=None)
+        commit(None, *remaining_updates, previous=None)
 
     assert "not complete" in caught.value.message
     assert left_out in caught.value.message
@@ -175,28 +179,28 @@ def test_create_that_lacks_a_part_is_refused(left_out: str) -> None:
 
 def test_create_starts_in_version_2() -> None:
     """A commit that creates a table without a format version creates a version 2 table."""
-    asked = [update for update in creation() if update["action"] != "upgrade-format-version"]
+    changes = [update for update in creation() if update["action"] != "upgrade-format-version"]
 
-    new = commit(None, *asked, previous=None)
+    new = commit(None, *changes, previous=None)
 
     assert new["format-version"] == 2
 
 
 def test_first_schema_and_spec_are_current_by_default() -> None:
     """The first schema and spec of a new table are current without an explicit update, because their id is 0."""
-    gone = {"set-current-schema", "set-default-spec"}
+    left_out_actions = {"set-current-schema", "set-default-spec"}
 
-    new = commit(None, *[update for update in creation() if update["action"] not in gone], previous=None)
+    new = commit(None, *[update for update in creation() if update["action"] not in left_out_actions], previous=None)
 
     assert (new["current-schema-id"], new["default-spec-id"]) == (0, 0)
 
 
 def test_create_without_its_default_order_is_refused() -> None:
     """A commit that creates a table whose default order is not added is refused."""
-    asked = [update for update in creation() if update["action"] != "set-default-sort-order"]
+    changes = [update for update in creation() if update["action"] != "set-default-sort-order"]
 
     with pytest.raises(BadRequest) as caught:
-        commit(None, *asked, previous=None)
+        commit(None, *changes, previous=None)
 
     assert "'default-sort-order-id' is 0" in caught.value.message
 
@@ -251,17 +255,17 @@ def test_wrong_types_are_never_a_server_error(action: str, value: object) -> Non
     assert outcome
 
 
-@pytest.mark.parametrize("length,kept", [(None, 100), ("2", 2), ("1", 1), ("0", 1)])
-def test_metadata_log_is_capped(length: str | None, kept: int) -> None:
+@pytest.mark.parametrize("length,versions_max", [(None, 100), ("2", 2), ("1", 1), ("0", 1)])
+def test_metadata_log_is_capped(length: str | None, versions_max: int) -> None:
     """The metadata log keeps as many of the newest files as its property says, and the removed files are returned."""
     old = [{"timestamp-ms": T0, "metadata-file": f"f{number}"} for number in range(100)]
     base: Json = {**table(), "metadata-log": old}
-    asked = {"a": "b"} if length is None else {"write.metadata.previous-versions-max": length}
+    properties = {"a": "b"} if length is None else {"write.metadata.previous-versions-max": length}
 
-    new = commit(base, {"action": "set-properties", "updates": asked})
+    new = commit(base, {"action": "set-properties", "updates": properties})
 
-    assert ids(new, "metadata-log", "metadata-file") == [*[f"f{n}" for n in range(101 - kept, 100)], FILE]
-    assert updates.removed_metadata_files(base, new) == [f"f{n}" for n in range(101 - kept)]
+    assert ids(new, "metadata-log", "metadata-file") == [*[f"f{n}" for n in range(101 - versions_max, 100)], FILE]
+    assert updates.removed_metadata_files(base, new) == [f"f{n}" for n in range(101 - versions_max)]
 
 
 def test_new_table_returns_no_removed_files() -> None:
@@ -325,8 +329,8 @@ def test_fast_client_clock_is_tolerated_up_to_limit(ahead_ms: int) -> None:
     """A snapshot may be dated up to the configured time in the future. The table's own time is the server's."""
 
     def appends(at: int) -> Json:
-        asked = [add(2, parent=1, at=at), ref(2)]
-        return updates.apply(appended(1), asked, now_ms=NOW, previous_location=FILE, ahead_ms=ahead_ms)  # type: ignore[arg-type]
+        changes = [add(2, parent=1, at=at), ref(2)]
+        return updates.apply(appended(1), changes, now_ms=NOW, previous_location=FILE, ahead_ms=ahead_ms)  # type: ignore[arg-type]
 
     new = appends(NOW + ahead_ms)
     with pytest.raises(BadRequest) as caught:
@@ -352,8 +356,8 @@ def test_commit_resets_future_times_of_table() -> None:
     stuck = commit(stuck, {"action": "set-properties", "updates": {"a": "b"}}, now_ms=NOW + hour)
     assert snapshot_times(stuck)[-1] == NOW + hour - T0
 
-    for asked in ([{"action": "set-properties", "updates": {"c": "d"}}], [add(3, parent=2, at=NOW - 1000), ref(3)]):
-        new = commit(stuck, *asked)
+    for changes in ([{"action": "set-properties", "updates": {"c": "d"}}], [add(3, parent=2, at=NOW - 1000), ref(3)]):
+        new = commit(stuck, *changes)
 
         times = [entry["timestamp-ms"] for entry in new["metadata-log"]]  # type: ignore[attr-defined, index]
         assert new["last-updated-ms"] == NOW
@@ -420,12 +424,12 @@ def test_upgrade_to_3_sets_next_row_id(version: int) -> None:
 )
 def test_impossible_versions_are_refused(version: int, text: str) -> None:
     """A lower format version and an unknown one are refused."""
-    asked: list[Json] = [
+    version_updates: list[Json] = [
         {"action": "upgrade-format-version", "format-version": version},
         {"action": "set-properties", "updates": {"format-version": str(version)}},
     ]
 
-    for update in asked:
+    for update in version_updates:
         with pytest.raises(BadRequest) as caught:
             commit(table(), update)
 

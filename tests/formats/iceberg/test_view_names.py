@@ -11,7 +11,7 @@ from limnos.formats.iceberg.view_names import TEXT_CHARS_MAX, TextBudget, names,
 
 
 @pytest.mark.parametrize(
-    "sql, found",
+    "sql, expected",
     [
         ("select * from a.t", ["a.t"]),
         ("SELECT x FROM a.t, b.u AS w JOIN c.v ON w.x = v.x, d", ["a.t", "b.u", "c.v", "d"]),
@@ -32,11 +32,11 @@ from limnos.formats.iceberg.view_names import TEXT_CHARS_MAX, TextBudget, names,
         (")))(((", []),
     ],
 )
-def test_spark_names_count_only_as_relations(sql: str, found: list[str]) -> None:
+def test_spark_names_count_only_as_relations(sql: str, expected: list[str]) -> None:
     """A name counts only at the place of a relation. Columns, strings, comments, functions and the text's own
     subqueries do not count.
     """
-    assert [".".join(parts) for parts in relations(sql, "spark")] == found
+    assert [".".join(parts) for parts in relations(sql, "spark")] == expected
 
 
 def test_quotes_depend_on_the_dialect() -> None:
@@ -54,7 +54,7 @@ def document(sql: str, **more: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "sql, more, path, said",
+    "sql, more, path, expected",
     [
         ("select * from a.t", {}, ("a", "t"), True),
         ("select * from a.t", {}, ("b", "a", "t"), False),
@@ -71,12 +71,12 @@ def document(sql: str, **more: object) -> bytes:
     ],
 )
 def test_names_are_resolved_relative_to_catalog_and_namespace(
-    sql: str, more: dict[str, object], path: tuple[str, ...], said: bool
+    sql: str, more: dict[str, object], path: tuple[str, ...], expected: bool
 ) -> None:
     """A name is resolved relative to the catalog, with or without the catalog's name, or to the default namespace of
     the version.
     """
-    assert names(document(sql, **more), path, "main") is said
+    assert names(document(sql, **more), path, "main") is expected
 
 
 def test_only_the_current_version_counts() -> None:
@@ -118,6 +118,6 @@ def test_views_of_chain_share_text_budget() -> None:
     long = document("select * from a.t -- " + "x" * (TEXT_CHARS_MAX // 2))
     room = TextBudget()
 
-    said = [names(long, path, "main", room=room) for path in (("a", "u"), ("a", "u"), ("a", "t"), ("a", "t"))]
+    name_checks = [names(long, path, "main", room=room) for path in (("a", "u"), ("a", "u"), ("a", "t"), ("a", "t"))]
 
-    assert said == [False, False, True, False]
+    assert name_checks == [False, False, True, False]

@@ -34,13 +34,13 @@ def fresh() -> Json:
 
 def added(*versions: Json) -> list[object]:
     """Return updates that add versions, each of which becomes current."""
-    found: list[object] = []
+    changes: list[object] = []
     for one in versions:
-        found += [
+        changes += [
             {"action": "add-view-version", "view-version": one},
             {"action": "set-current-view-version", "view-version-id": -1},
         ]
-    return found
+    return changes
 
 
 def ids(metadata: Json) -> tuple[object, list[object], list[object]]:
@@ -53,27 +53,27 @@ def test_new_view_is_numbered_afresh() -> None:
     """In a new view the first version is 1 and its schema 0, whatever ids the request has. Field ids and the caller's
     time are kept.
     """
-    made = fresh()
+    metadata = fresh()
 
-    assert ids(made) == (1, [1], [1])
-    assert made["schemas"] == [{"type": "struct", "schema-id": 0, "fields": FIELDS}]
-    assert made["versions"] == [{**version(), "version-id": 1, "schema-id": 0}]
-    assert made["version-log"] == [{"timestamp-ms": 1_000, "version-id": 1}]
-    assert (made["location"], made["view-uuid"], made["format-version"]) == ("s3://b/v", UUID, 1)
-    view_metadata.check_registrable(made)
+    assert ids(metadata) == (1, [1], [1])
+    assert metadata["schemas"] == [{"type": "struct", "schema-id": 0, "fields": FIELDS}]
+    assert metadata["versions"] == [{**version(), "version-id": 1, "schema-id": 0}]
+    assert metadata["version-log"] == [{"timestamp-ms": 1_000, "version-id": 1}]
+    assert (metadata["location"], metadata["view-uuid"], metadata["format-version"]) == ("s3://b/v", UUID, 1)
+    view_metadata.check_registrable(metadata)
 
 
 def test_version_with_future_time_is_refused() -> None:
     """A view version may be dated in the future only as far as a snapshot may. The same limit applies to the log of a
     registered view.
     """
-    taken = view_updates.apply(fresh(), added(version("select 2", at=LATER + 30_000)), now_ms=LATER)
+    accepted_view = view_updates.apply(fresh(), added(version("select 2", at=LATER + 30_000)), now_ms=LATER)
     with pytest.raises(BadRequest, match=f"Invalid view version timestamp {LATER + 30_001}: 1 s later"):
         view_updates.apply(fresh(), added(version("select 2", at=LATER + 30_001)), now_ms=LATER)
     with pytest.raises(BadRequest, match="register the view after that time"):
         view_metadata.check_registrable(fresh(), latest_ms=999)
 
-    assert taken["current-version-id"] == 2
+    assert accepted_view["current-version-id"] == 2
 
 
 def test_equal_version_keeps_its_id() -> None:
@@ -120,14 +120,14 @@ def test_history_is_trimmed() -> None:
     """The view keeps as many versions as the property says, 10 by default. The log begins after its last entry of a
     removed version.
     """
-    kept, tenfold = fresh(), fresh()
-    kept["properties"] = {"version.history.num-entries": "2"}
+    trimmed_view, tenfold = fresh(), fresh()
+    trimmed_view["properties"] = {"version.history.num-entries": "2"}
     for number in range(2, 14):
         text = version(f"select {number}")
-        kept = view_updates.apply(kept, added(text), now_ms=LATER)
+        trimmed_view = view_updates.apply(trimmed_view, added(text), now_ms=LATER)
         tenfold = view_updates.apply(tenfold, added(text), now_ms=LATER)
 
-    assert ids(kept) == (13, [12, 13], [12, 13])
+    assert ids(trimmed_view) == (13, [12, 13], [12, 13])
     assert ids(tenfold) == (13, list(range(4, 14)), list(range(4, 14)))
 
 

@@ -12,14 +12,14 @@ NOW_MS = 1_800_000_000_000
 
 def snapshot(number: int, *, parent: int | None = None, age_days: float = 10, **summary: str) -> dict[str, Any]:
     """Return a snapshot of this many days ago, whose id is 100 times its number."""
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "snapshot-id": number * 100,
         "sequence-number": number,
         "timestamp-ms": NOW_MS - round(age_days * DAY_MS),
         "manifest-list": f"file:///t/metadata/snap-{number}.avro",
         "summary": {"operation": "append", **{key.replace("_", "-"): value for key, value in summary.items()}},
     }
-    return found if parent is None else {**found, "parent-snapshot-id": parent * 100}
+    return entry if parent is None else {**entry, "parent-snapshot-id": parent * 100}
 
 
 def table(

@@ -32,22 +32,22 @@ def assess(document: dict[str, object], *, version: int = 0, rules: AssessmentRu
     return assess_table(body(document), location, rules=rules or AssessmentRules(), now_ms=NOW_MS)
 
 
-def kinds(found: Assessment) -> list[str]:
+def kinds(assessment: Assessment) -> list[str]:
     """Return the kinds of the findings."""
-    return [each.kind for each in found.findings]
+    return [each.kind for each in assessment.findings]
 
 
 def totals(files: int, size: int, deletes: int = 0) -> dict[str, object]:
     """Return a table whose current snapshot has these totals."""
-    told = {"total_data_files": str(files), "total_files_size": str(size), "total_delete_files": str(deletes)}
-    return table([snapshot(1, age_days=1, **told)])
+    summary = {"total_data_files": str(files), "total_files_size": str(size), "total_delete_files": str(deletes)}
+    return table([snapshot(1, age_days=1, **summary)])
 
 
 def test_healthy_table_has_no_findings() -> None:
     """A table without snapshots, one with few files, and one with large files have no findings."""
     for document in (table(), totals(3, 3000), totals(100, 100 * 128 * MB)):
-        found = assess(document)
-        assert (found.findings, found.manifest_list) == ((), None)
+        assessment = assess(document)
+        assert (assessment.findings, assessment.manifest_list) == ((), None)
 
 
 def test_many_small_files_require_reading_manifests() -> None:
@@ -68,8 +68,8 @@ def test_compaction_policy_threshold_decides() -> None:
 def test_invalid_summary_counts_cause_no_finding() -> None:
     """Counts that are missing or no numbers cause no finding and no error."""
     for text in ("", "-5", "many", "1e9", "9" * 30, "٣"):
-        told = {"total_data_files": text, "total_files_size": text, "total_delete_files": text}
-        assert assess(table([snapshot(1, **told)])).findings == ()
+        summary = {"total_data_files": text, "total_files_size": text, "total_delete_files": text}
+        assert assess(table([snapshot(1, **summary)])).findings == ()
 
 
 def test_delete_files_are_a_finding() -> None:
@@ -82,8 +82,8 @@ def test_delete_files_are_a_finding() -> None:
 def test_old_snapshots_are_a_finding() -> None:
     """Old snapshots are a finding if there are more than the minimal number and some may be removed."""
     assert kinds(assess(table(chain(10)))) == []
-    (found,) = assess(table(chain(12, first_age_days=20))).findings
-    assert (found.kind, found.score, found.figures) == ("expire", 11, {"snapshots": 12, "removable": 11})
+    (finding,) = assess(table(chain(12, first_age_days=20))).findings
+    assert (finding.kind, finding.score, finding.figures) == ("expire", 11, {"snapshots": 12, "removable": 11})
     assert kinds(assess(table(chain(12, first_age_days=2, step_days=0.1)))) == []
     assert kinds(assess(table(chain(3)), rules=AssessmentRules(snapshots_min=2))) == ["expire"]
 
@@ -114,8 +114,8 @@ def test_newest_checkpoint_of_main_is_read() -> None:
     rows = chain(3)
     rows[0]["summary"]["limnos.inputs"] = json.dumps({"main.a.old": 5})
     rows[1]["summary"]["limnos.inputs"] = json.dumps({"main.a.t": 17, "main.a.v": "view", "x": True, "y": -1})
-    found = assess(table(rows)).checkpoints
-    assert [(each.source, each.snapshot_id, each.at_ms) for each in found] == [
+    checkpoints = assess(table(rows)).checkpoints
+    assert [(each.source, each.snapshot_id, each.at_ms) for each in checkpoints] == [
         ("main.a.t", 17, rows[1]["timestamp-ms"])
     ]
     for odd in ("", "[]", "{", "5", "[" * 100_000):
@@ -126,15 +126,17 @@ def test_newest_checkpoint_of_main_is_read() -> None:
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"location": 5}', b'{"location": "x", "snapshots": {}}'])
 def test_unreadable_document_has_no_findings(data: bytes) -> None:
     """An unreadable document is reported as such and has no findings."""
-    found = assess_table(data, "x", rules=AssessmentRules(), now_ms=NOW_MS)
-    assert found.findings == ()
-    assert found.unreadable
+    assessment = assess_table(data, "x", rules=AssessmentRules(), now_ms=NOW_MS)
+    assert assessment.findings == ()
+    assert assessment.unreadable
 
 
 def files(partition: dict[str, object], *sizes: int, status: int = 1) -> list[dict[str, object]]:
     """Return entries of data files of one partition."""
-    told = [data_file(f"file:///t/{size}.parquet", file_size_in_bytes=size, partition=partition) for size in sizes]
-    return [entry(each, status=status) for each in told]
+    data_files = [
+        data_file(f"file:///t/{size}.parquet", file_size_in_bytes=size, partition=partition) for size in sizes
+    ]
+    return [entry(each, status=status) for each in data_files]
 
 
 CITY = StructType(NestedField(1000, "city", StringType(), required=False))
@@ -153,9 +155,9 @@ def test_small_files_are_counted_per_partition() -> None:
 
 def test_deleted_entries_and_delete_files_do_not_count() -> None:
     """Deleted entries and delete files do not count as data files."""
-    gone = files({}, *[MB] * 6, status=DELETED)
+    deleted_entries = files({}, *[MB] * 6, status=DELETED)
     deletes = [entry(data_file(f"file:///t/{n}.parquet", content=1, file_size_in_bytes=1)) for n in range(6)]
-    assert read_small_files([manifest([*gone, *deletes])], target_bytes=128 * MB).files == 0
+    assert read_small_files([manifest([*deleted_entries, *deletes])], target_bytes=128 * MB).files == 0
 
 
 def test_numeric_partition_values_are_distinct() -> None:
@@ -168,9 +170,9 @@ def test_numeric_partition_values_are_distinct() -> None:
 def test_manifest_findings_have_readable_reasons() -> None:
     """The reason of a finding has readable numbers. Many small manifests are a finding, too."""
     figures = read_small_files([manifest(files({}, *[2 * MB] * 40))], target_bytes=128 * MB)
-    (found,) = manifest_findings([ManifestRow("m", 1, 40)], figures, target_bytes=128 * MB)
-    assert (found.kind, found.score) == ("compact", 39)
-    assert found.reason == "40 files of 2.0 MB on average in 1 partition; the target is 128.0 MB"
+    (finding,) = manifest_findings([ManifestRow("m", 1, 40)], figures, target_bytes=128 * MB)
+    assert (finding.kind, finding.score) == ("compact", 39)
+    assert finding.reason == "40 files of 2.0 MB on average in 1 partition; the target is 128.0 MB"
     many = manifest_findings([ManifestRow("m", 1, 2)] * 101, None, target_bytes=1)
     assert [(each.kind, each.score) for each in many] == [("manifests", 101)]
     assert manifest_findings([ManifestRow("m", 1, 60)] * 101, None, target_bytes=1) == []
@@ -215,6 +217,6 @@ def test_documents_are_assessed_in_one_batch() -> None:
     terms = AssessmentTerms(NOW_MS, [("x", AssessmentRules()), ("x", AssessmentRules(snapshots_min=2))])
     bodies = [body(table(chain(3)))] * 2
     (text,) = OFFLOADED_WORK["maintenance-assess"](msgspec.json.encode(terms), *bodies)
-    found = msgspec.json.decode(text, type=list[Assessment])
-    assert [[finding.kind for finding in each.findings] for each in found] == [[], ["expire"]]
-    assert isinstance(found[1].findings[0], AssessmentFinding)
+    assessments = msgspec.json.decode(text, type=list[Assessment])
+    assert [[finding.kind for finding in each.findings] for each in assessments] == [[], ["expire"]]
+    assert isinstance(assessments[1].findings[0], AssessmentFinding)

@@ -24,30 +24,32 @@ def plan(
     return plan_expiry(metadata_of(body(document)), rules, guards=guards, now_ms=now_ms)
 
 
-def gone(document: dict[str, Any], rules: ExpiryRules = TODAY, guards: ExpiryGuards = NONE) -> list[int]:
+def list_expired_numbers(
+    document: dict[str, Any], rules: ExpiryRules = TODAY, guards: ExpiryGuards = NONE
+) -> list[int]:
     """Return the numbers of the snapshots that the plan removes."""
     return [each // 100 for each in plan(document, rules, guards).removed]
 
 
 def test_default_retention_is_five_days_and_head() -> None:
     """Without rules, snapshots of the last five days and the head are kept."""
-    assert gone(table(chain(10, first_age_days=9.5)), ExpiryRules(recent_ms=0)) == [1, 2, 3, 4, 5]
-    assert gone(table(chain(10, first_age_days=90)), ExpiryRules(recent_ms=0)) == list(range(1, 10))
+    assert list_expired_numbers(table(chain(10, first_age_days=9.5)), ExpiryRules(recent_ms=0)) == [1, 2, 3, 4, 5]
+    assert list_expired_numbers(table(chain(10, first_age_days=90)), ExpiryRules(recent_ms=0)) == list(range(1, 10))
 
 
 def test_the_longest_rule_wins() -> None:
     """A policy, the table's properties and a branch can each keep more snapshots than the others, and never fewer."""
     ten = chain(10, first_age_days=9.5)
-    assert gone(table(ten), ExpiryRules(older_than_ms=8 * DAY_MS, recent_ms=0)) == [1, 2]
-    assert gone(table(ten), ExpiryRules(0, retain_last=4, recent_ms=0)) == [1, 2, 3, 4, 5, 6]
+    assert list_expired_numbers(table(ten), ExpiryRules(older_than_ms=8 * DAY_MS, recent_ms=0)) == [1, 2]
+    assert list_expired_numbers(table(ten), ExpiryRules(0, retain_last=4, recent_ms=0)) == [1, 2, 3, 4, 5, 6]
     by_table = {"history.expire.max-snapshot-age-ms": str(9 * DAY_MS)}
-    assert gone(table(ten, properties=by_table)) == [1]
+    assert list_expired_numbers(table(ten, properties=by_table)) == [1]
     least = {"history.expire.min-snapshots-to-keep": "8"}
-    assert gone(table(ten, properties=least)) == [1, 2]
+    assert list_expired_numbers(table(ten, properties=least)) == [1, 2]
     main = {"main": {"snapshot-id": 1000, "type": "branch", "min-snapshots-to-keep": 9}}
-    assert gone(table(ten, refs=main)) == [1]
+    assert list_expired_numbers(table(ten, refs=main)) == [1]
     aged = {"main": {"snapshot-id": 1000, "type": "branch", "max-snapshot-age-ms": 8 * DAY_MS}}
-    assert gone(table(ten, refs=aged)) == [1, 2]
+    assert list_expired_numbers(table(ten, refs=aged)) == [1, 2]
 
 
 def test_retention_reason_names_age_and_source() -> None:
@@ -71,7 +73,7 @@ def test_branch_heads_and_tags_are_retained() -> None:
         "b": {"snapshot-id": 500, "type": "branch", "min-snapshots-to-keep": 2},
         "t": {"snapshot-id": 200, "type": "tag"},
     }
-    assert gone(table(chain(10), refs=refs)) == [1, 3, 6, 7, 8, 9]
+    assert list_expired_numbers(table(chain(10), refs=refs)) == [1, 3, 6, 7, 8, 9]
 
 
 def test_expired_references_are_removed() -> None:
@@ -84,10 +86,10 @@ def test_expired_references_are_removed() -> None:
         "young": {"snapshot-id": 300, "type": "branch", "max-ref-age-ms": 90 * DAY_MS},
         "main": {"snapshot-id": 400, "type": "branch", "max-ref-age-ms": 1},
     }
-    found = plan(table(chain(4), refs=refs), guards=ExpiryGuards({200: "pinned"}))
+    expiry_plan = plan(table(chain(4), refs=refs), guards=ExpiryGuards({200: "pinned"}))
 
-    assert (found.refs, found.removed) == (("old",), (100,))
-    assert expiry_updates(found) == [
+    assert (expiry_plan.refs, expiry_plan.removed) == (("old",), (100,))
+    assert expiry_updates(expiry_plan) == [
         {"action": "remove-snapshot-ref", "ref-name": "old"},
         {"action": "remove-snapshots", "snapshot-ids": [100]},
     ]
@@ -95,11 +97,11 @@ def test_expired_references_are_removed() -> None:
 
 def test_pins_and_reader_checkpoints_are_retained() -> None:
     """Pinned snapshots, and those that incremental readers have read last, are kept, and the plan has the reason."""
-    found = plan(table(chain(5)), guards=ExpiryGuards({100: "run r"}, {300: "reader 7"}))
+    expiry_plan = plan(table(chain(5)), guards=ExpiryGuards({100: "run r"}, {300: "reader 7"}))
 
-    assert found.removed == (200,)
-    assert (found.retained[100], found.retained[300]) == ("run r", "reader 7")
-    assert "300" in found.retained[400]
+    assert expiry_plan.removed == (200,)
+    assert (expiry_plan.retained[100], expiry_plan.retained[300]) == ("run r", "reader 7")
+    assert "300" in expiry_plan.retained[400]
 
 
 def test_recently_replaced_snapshot_is_retained() -> None:
@@ -110,8 +112,8 @@ def test_recently_replaced_snapshot_is_retained() -> None:
         {"snapshot-id": 200, "timestamp-ms": NOW_MS - 10 * DAY_MS},
         {"snapshot-id": 300, "timestamp-ms": NOW_MS - 1_000},
     ]
-    assert gone(document, ExpiryRules(older_than_ms=0, recent_ms=3_600_000)) == [1]
-    assert gone(document, ExpiryRules(older_than_ms=0, recent_ms=500)) == [1, 2]
+    assert list_expired_numbers(document, ExpiryRules(older_than_ms=0, recent_ms=3_600_000)) == [1]
+    assert list_expired_numbers(document, ExpiryRules(older_than_ms=0, recent_ms=500)) == [1, 2]
 
 
 @pytest.mark.parametrize("key", ["limnos.inputs", "sqlpp.debris", "spark.sql.streaming.epochId", "flink.job-id"])
@@ -122,25 +124,25 @@ def test_newest_writer_checkpoint_is_retained(key: str) -> None:
     document = table(chain(6, first_age_days=20))
     for number in (1, 3):
         document["snapshots"][number - 1]["summary"][key] = "x"
-    assert gone(document) == [1, 2]
-    assert gone(document, TODAY._replace(checkpoint_ms=15 * DAY_MS)) == [1, 2, 3, 4, 5]
+    assert list_expired_numbers(document) == [1, 2]
+    assert list_expired_numbers(document, TODAY._replace(checkpoint_ms=15 * DAY_MS)) == [1, 2, 3, 4, 5]
 
 
 def test_gc_disabled_table_loses_no_snapshot() -> None:
     """If gc.enabled is false, no snapshot is removed."""
-    found = plan(table(chain(6), properties={"gc.enabled": "False"}))
-    assert (found.removed, found.blocked) == ((), "gc.enabled is false")
+    expiry_plan = plan(table(chain(6), properties={"gc.enabled": "False"}))
+    assert (expiry_plan.removed, expiry_plan.blocked) == ((), "gc.enabled is false")
 
 
 def test_ancestors_of_unknown_reference_kind_are_retained() -> None:
     """All ancestors of a reference of unknown kind are kept."""
-    assert gone(table(chain(6), refs={"odd": {"snapshot-id": 400, "type": "label"}})) == [5]
+    assert list_expired_numbers(table(chain(6), refs={"odd": {"snapshot-id": 400, "type": "label"}})) == [5]
 
 
 def test_unreferenced_snapshot_expires_only_when_old() -> None:
     """A snapshot that no reference reaches is removed only when it is old enough, because it may be a staged commit."""
     staged = [snapshot(8, age_days=9), snapshot(9, age_days=0.5)]
-    assert gone(table([*staged, *chain(1)]), ExpiryRules(DAY_MS, recent_ms=0)) == [8]
+    assert list_expired_numbers(table([*staged, *chain(1)]), ExpiryRules(DAY_MS, recent_ms=0)) == [8]
 
 
 def test_clock_before_all_snapshots_removes_none() -> None:
@@ -206,15 +208,15 @@ def test_needed_snapshots_never_expire(
     """
     guards = ExpiryGuards(dict.fromkeys([each * 100 for each in pinned], "p"), {each * 100: "r" for each in read})
     rules = ExpiryRules(older, last, 0)
-    found = plan(document, rules, guards)
-    removed = set(found.removed)
+    expiry_plan = plan(document, rules, guards)
+    removed = set(expiry_plan.removed)
     rows = {row["snapshot-id"]: row for row in document["snapshots"]}
     properties = document["properties"]
 
     assert removed <= set(rows)
     assert removed.isdisjoint(guards.pinned)
     assert removed.isdisjoint(guards.checkpoints)
-    assert "main" not in found.refs
+    assert "main" not in expiry_plan.refs
     assert removed == set() or properties.get("gc.enabled") != "false"
     ages = [older, *(int(properties[key]) for key in ["history.expire.max-snapshot-age-ms"] if key in properties)]
     stated = [each for each in ages if each is not None]
@@ -222,7 +224,7 @@ def test_needed_snapshots_never_expire(
     for each in removed:
         assert NOW_MS - rows[each]["timestamp-ms"] > least_age
     for name, ref in document["refs"].items():
-        if name in found.refs:
+        if name in expiry_plan.refs:
             assert NOW_MS - rows[ref["snapshot-id"]]["timestamp-ms"] > ref.get("max-ref-age-ms", -1)
             assert ref["snapshot-id"] not in guards.pinned
             continue

@@ -25,7 +25,7 @@ def versions(*days: float) -> tuple[LanceVersionState, ...]:
     return tuple([LanceVersionState(number + 1, NOW_MS - int(day * DAY_MS)) for number, day in enumerate(days)])
 
 
-def found(state: LanceTableState, rules: AssessmentRules | None = None) -> dict[str, str]:
+def list_findings(state: LanceTableState, rules: AssessmentRules | None = None) -> dict[str, str]:
     """Return the kinds of the findings, with their reasons."""
     return {each.kind: each.reason for each in assess_lance_table(state, rules or AssessmentRules(), now_ms=NOW_MS)}
 
@@ -41,16 +41,16 @@ def test_many_fragments_make_compaction_due(mergeable: int, is_due: bool) -> Non
     state = changed(fragments=1_000, mergeable=mergeable, merged=1, mergeable_bytes=1024 * mergeable)
 
     expected = {"compact": f"{mergeable} of 1000 fragments can be merged into 1: 1.0 KB on average"}
-    assert found(state) == (expected if is_due else {})
+    assert list_findings(state) == (expected if is_due else {})
 
 
 def test_deleted_rows_make_compaction_due() -> None:
     """A tenth of deleted rows makes a compaction due, if the compaction would remove any of them."""
     state = changed(rows=900, deleted_rows=100, mergeable=1, merged=1)
 
-    assert "100 deleted rows stand beside 900 others" in found(state)["compact"]
-    assert found(msgspec.structs.replace(state, deleted_rows=99)) == {}
-    assert found(msgspec.structs.replace(state, mergeable=0)) == {}
+    assert "100 deleted rows stand beside 900 others" in list_findings(state)["compact"]
+    assert list_findings(msgspec.structs.replace(state, deleted_rows=99)) == {}
+    assert list_findings(msgspec.structs.replace(state, mergeable=0)) == {}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_stale_index_is_due(rows: int, missing: int, segments: int, is_due: bool
     """
     state = changed(rows=rows, indexes=(LanceIndexState("v", missing, segments), LanceIndexState("w", 0, 1)))
 
-    assert ("indexes" in found(state)) is is_due
+    assert ("indexes" in list_findings(state)) is is_due
 
 
 def test_old_versions_make_expiry_due() -> None:
@@ -76,10 +76,12 @@ def test_old_versions_make_expiry_due() -> None:
     rules = AssessmentRules(older_than_ms=3 * DAY_MS)
     many = changed(versions=versions(*range(13, 1, -1)))
 
-    assert found(many) == {}
-    assert found(many, rules) == {"expire": "10 of 12 versions are past their age"}
-    assert found(changed(versions=versions(*range(11, 1, -1))), rules) == {}
-    assert found(changed(versions=versions(*range(20, 8, -1)))) == {"expire": "6 of 12 versions are past their age"}
+    assert list_findings(many) == {}
+    assert list_findings(many, rules) == {"expire": "10 of 12 versions are past their age"}
+    assert list_findings(changed(versions=versions(*range(11, 1, -1))), rules) == {}
+    assert list_findings(changed(versions=versions(*range(20, 8, -1)))) == {
+        "expire": "6 of 12 versions are past their age"
+    }
 
 
 def test_needed_versions_are_retained() -> None:
@@ -113,10 +115,19 @@ def test_recently_replaced_version_is_retained() -> None:
 def test_explanation_lists_versions_with_reasons() -> None:
     """The explanation lists the newest versions first, each with the reason why it is kept."""
     state = changed(versions=versions(30, 20, 0.1), fragments=7)
-    told = explain_lance_table(state, plan_clean_up(state, AssessmentRules(), pinned={}, now_ms=NOW_MS))
+    explanation = explain_lance_table(state, plan_clean_up(state, AssessmentRules(), pinned={}, now_ms=NOW_MS))
 
-    assert (told.snapshots, told.removable, told.data_files, told.total_bytes) == (3, 1, 7, 10_000)
-    assert [(each.snapshot_id, each.kept_because is None) for each in told.fates] == [(3, False), (2, False), (1, True)]
+    assert (explanation.snapshots, explanation.removable, explanation.data_files, explanation.total_bytes) == (
+        3,
+        1,
+        7,
+        10_000,
+    )
+    assert [(each.snapshot_id, each.kept_because is None) for each in explanation.fates] == [
+        (3, False),
+        (2, False),
+        (1, True),
+    ]
 
 
 @pytest.mark.parametrize(

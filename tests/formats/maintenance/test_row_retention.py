@@ -71,8 +71,10 @@ def test_only_table_with_rows_and_column_has_finding() -> None:
         summary = {"operation": "append", **({} if rows is None else {"total-records": rows})}
         snapshot = {"snapshot-id": 5, "timestamp-ms": 1, "summary": summary}
         data = body(**{"current-snapshot-id": 5, "snapshots": [snapshot]})
-        found = assess_table(data, "file:///t/metadata/1.json", rules=AssessmentRules(retention=rule), now_ms=NOW_MS)
-        return [each.kind for each in found.findings]
+        assessment = assess_table(
+            data, "file:///t/metadata/1.json", rules=AssessmentRules(retention=rule), now_ms=NOW_MS
+        )
+        return [each.kind for each in assessment.findings]
 
     assert kinds(RetentionRule("d", 7), "3") == kinds(RetentionRule("d", 7), None) == [RETENTION]
     assert kinds(RetentionRule("d", 7), "0") == kinds(RetentionRule("s", 7), "3") == kinds(None, "3") == []

@@ -56,16 +56,16 @@ def holds(filter_: Filter | None, row: Row) -> bool | None:
     if value is None:
         return None
     if word in ("in", "not-in"):
-        return (value in [told(filter_["term"], each) for each in filter_["values"]]) is (word == "in")
+        return (value in [convert_cell(filter_["term"], each) for each in filter_["values"]]) is (word == "in")
     if word in ("starts-with", "not-starts-with"):
         return value.startswith(filter_["value"]) is (word == "starts-with")
-    other = told(filter_["term"], filter_["value"])
+    other = convert_cell(filter_["term"], filter_["value"])
     return {
         "eq": value == other, "not-eq": value != other, "lt": value < other, "lt-eq": value <= other, "gt": value > other, "gt-eq": value >= other,
     }[word]  # fmt: skip
 
 
-def told(column: str, value: Cell) -> Cell:
+def convert_cell(column: str, value: Cell) -> Cell:
     """Convert a value of a filter to the type that rows have."""
     if column == "born":
         return date.fromisoformat(value)
@@ -74,8 +74,8 @@ def told(column: str, value: Cell) -> Cell:
     return Decimal(str(value)) if column == "paid" else value
 
 
-def _four(text: str, shown: Callable[[str], str]) -> str:
-    return "x" * len(text) if len(text) <= 4 else shown(text)
+def _four(text: str, mask_text: Callable[[str], str]) -> str:
+    return "x" * len(text) if len(text) <= 4 else mask_text(text)
 
 
 MASKS: dict[str, Callable[[Any], Any]] = {
@@ -167,10 +167,10 @@ def _written(value: Cell) -> Cell:
     )
 
 
-def same(found: list[Row], expected: list[Row]) -> None:
+def same(actual_rows: list[Row], expected: list[Row]) -> None:
     """Check that two lists have equal rows, in any order."""
 
     def counted(rows: list[Row]) -> Counter[tuple[str, ...]]:
         return Counter(tuple(f"{column}={value}" for column, value in sorted(row.items())) for row in rows)
 
-    assert counted(found) == counted(expected)
+    assert counted(actual_rows) == counted(expected)

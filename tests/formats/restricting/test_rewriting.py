@@ -88,14 +88,14 @@ def show(
     shape = ReadShape(reading_shape(metadata or METADATA), applies.row_filter, applies.masks, salt)
     files = {
         "f": parquet(pa.Table.from_pylist(rows, schema=ARROW)),
-        **{told["file-path"]: data for told, data in deletes},
+        **{delete_file["file-path"]: data for delete_file, data in deletes},
     }
-    return rewrite_file(shape, {"data-file": FILE}, deletes=[told for told, _ in deletes], files=files)
+    return rewrite_file(shape, {"data-file": FILE}, deletes=[delete_file for delete_file, _ in deletes], files=files)
 
 
-def rows_in(made: RewrittenFile) -> list[Row]:
+def rows_in(rewritten_file: RewrittenFile) -> list[Row]:
     """Return the rows of a file."""
-    return pq.read_table(io.BytesIO(made.data)).to_pylist() if made.data else []
+    return pq.read_table(io.BytesIO(rewritten_file.data)).to_pylist() if rewritten_file.data else []
 
 
 def test_random_filters_and_masks_agree_with_model() -> None:
@@ -106,13 +106,13 @@ def test_random_filters_and_masks_agree_with_model() -> None:
         filter_ = None if dice.random() < 0.1 else random_filter(dice, rows)
         masks = {column: dice.choice(FITTING[column]) for column in dice.sample(tuple(FIXED), dice.randrange(4))}
         expected = shown_of(rows, filter_, masks)
-        made = show(rows, bound(filter_, masks))
+        rewritten_file = show(rows, bound(filter_, masks))
 
-        same(rows_in(made), expected)
-        assert made.file_entry["record-count"] == len(expected)
-        told = msgspec.json.encode(made.file_entry).decode()
+        same(rows_in(rewritten_file), expected)
+        assert rewritten_file.file_entry["record-count"] == len(expected)
+        entry_text = msgspec.json.encode(rewritten_file.file_entry).decode()
         hidden = {row["card"] for row in rows} - {row["card"] for row in expected}
-        assert not [card for card in hidden if card and len(card) > 3 and card.encode().hex().upper() in told]
+        assert not [card for card in hidden if card and len(card) > 3 and card.encode().hex().upper() in entry_text]
 
 
 def test_position_and_equality_deletes_are_applied() -> None:
@@ -131,37 +131,37 @@ def test_position_and_equality_deletes_are_applied() -> None:
         ({**FILE, "content": "position-deletes", "file-path": "p"}, parquet(positions)),
         ({**FILE, "content": "equality-deletes", "file-path": "e", "equality-ids": [2]}, parquet(values)),
     )
-    made = show(rows, bound(None, {"id": "replace-with-null"}), deletes=deletes)
+    rewritten_file = show(rows, bound(None, {"id": "replace-with-null"}), deletes=deletes)
 
     left = [row for place, row in enumerate(rows) if place not in (0, 7) and row["city"] not in ("Bonn", None)]
-    same(rows_in(made), [{**row, "id": None} for row in left])
+    same(rows_in(rewritten_file), [{**row, "id": None} for row in left])
 
 
 def test_several_equality_deletes_are_all_applied() -> None:
     """Each of several equality deletes of one file, by the same column and by another, removes its rows."""
     rows = rows_made(random.Random(4), 0, 30)
     cities = sorted({str(row["city"]) for row in rows if row["city"] is not None})[:2]
-    gone = [rows[5]["id"], rows[9]["id"]]
+    deleted_ids = [rows[5]["id"], rows[9]["id"]]
 
     def delete(path: str, kind: pa.DataType, *, number: int, values: list[Cell]) -> tuple[dict, bytes]:
         field = pa.field("v", kind, metadata={"PARQUET:field_id": str(number)})
-        told = {**FILE, "content": "equality-deletes", "file-path": path, "equality-ids": [number]}
-        return told, parquet(pa.table({"v": values}, schema=pa.schema([field])))
+        delete_file = {**FILE, "content": "equality-deletes", "file-path": path, "equality-ids": [number]}
+        return delete_file, parquet(pa.table({"v": values}, schema=pa.schema([field])))
 
     deletes = tuple([delete(f"c{city}", pa.string(), number=2, values=[city]) for city in cities])
-    deletes += (delete("i", pa.int64(), number=1, values=gone),)
-    made = show(rows, bound(None, {"card": "replace-with-null"}), deletes=deletes)
+    deletes += (delete("i", pa.int64(), number=1, values=deleted_ids),)
+    rewritten_file = show(rows, bound(None, {"card": "replace-with-null"}), deletes=deletes)
 
-    left = [row for row in rows if row["city"] not in cities and row["id"] not in gone]
+    left = [row for row in rows if row["city"] not in cities and row["id"] not in deleted_ids]
     assert 0 < len(left) < len(rows) - 2
-    same(rows_in(made), [{**row, "card": None} for row in left])
+    same(rows_in(rewritten_file), [{**row, "card": None} for row in left])
 
 
 def test_delete_by_dropped_column_is_refused() -> None:
     """A delete by a dropped column cannot be evaluated, so the rewrite is refused. The message contains no data."""
-    told = {**FILE, "content": "equality-deletes", "file-path": "e", "equality-ids": [99]}
+    delete_file = {**FILE, "content": "equality-deletes", "file-path": "e", "equality-ids": [99]}
     with pytest.raises(UnsupportedOperation, match="no longer has"):
-        show(rows_made(random.Random(1), 0, 3), bound(None, {"id": "replace-with-null"}), deletes=((told, b""),))
+        show(rows_made(random.Random(1), 0, 3), bound(None, {"id": "replace-with-null"}), deletes=((delete_file, b""),))
 
 
 @pytest.mark.parametrize("change", [{"file-format": "orc"}, {"file-path": "elsewhere"}])
@@ -186,12 +186,12 @@ def test_rewritten_file_has_current_columns() -> None:
     schema = {**SCHEMA, "fields": fields}
     metadata = {**METADATA, "format-version": 3, "next-row-id": 0, "schemas": [schema], "last-column-id": 9}
     rows = rows_made(random.Random(2), 0, 9)
-    found = rows_in(
+    rewritten_rows = rows_in(
         show(rows, BoundRestrictions(None, {3: "replace-with-null", 9: "mask-to-fixed-value"}), metadata=metadata)
     )
 
-    assert list(found[0]) == ["id", "city", "number", "born", "paid", "ratio", "level"]
-    assert {(row["number"], row["level"]) for row in found} == {(None, "XXXXXXXX")}
+    assert list(rewritten_rows[0]) == ["id", "city", "number", "born", "paid", "ratio", "level"]
+    assert {(row["number"], row["level"]) for row in rewritten_rows} == {(None, "XXXXXXXX")}
 
 
 def test_local_hashes_differ_by_query() -> None:

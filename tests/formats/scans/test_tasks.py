@@ -38,7 +38,7 @@ def plan(
     data: Sequence[Fields],
     deletes: Sequence[tuple[int, Sequence[Fields]]] = (),
     *,
-    asked: str = "{}",
+    request_json: str = "{}",
     aim: ScanScope = AIM,
     **more: object,
 ) -> tuple[list[dict], list[dict]]:
@@ -46,16 +46,16 @@ def plan(
     files.
     """
     files = [manifest(data, partition=DAYS, version=3)]
-    told = [listed("m0", files[0], added_files_count=len(data), **more)]
+    manifest_rows = [listed("m0", files[0], added_files_count=len(data), **more)]
     for spec, entries in deletes:
         files.append(manifest(entries, partition=DAYS if spec == 0 else None, version=3))
-        told.append(listed(f"d{spec}", files[-1], deletes=True, partition_spec_id=spec, sequence=9))
-    request = msgspec.json.decode(asked, type=ScanRequest)
-    needed = manifests_of(aim, request, lists=[manifest_list(told)])
-    by_path = {each["manifest_path"]: raw for each, raw in zip(told, files, strict=True)}
-    wanted = [by_path[each.path] for each in (*needed.data, *needed.deletes)]
-    found = tasks_of(aim, request, needed=needed, files=wanted)
-    return [json.loads(each) for each in found.files], [json.loads(each) for each in found.deletes]
+        manifest_rows.append(listed(f"d{spec}", files[-1], deletes=True, partition_spec_id=spec, sequence=9))
+    request = msgspec.json.decode(request_json, type=ScanRequest)
+    needed = manifests_of(aim, request, lists=[manifest_list(manifest_rows)])
+    by_path = {each["manifest_path"]: raw for each, raw in zip(manifest_rows, files, strict=True)}
+    manifest_files = [by_path[each.path] for each in (*needed.data, *needed.deletes)]
+    scan_tasks = tasks_of(aim, request, needed=needed, files=manifest_files)
+    return [json.loads(each) for each in scan_tasks.files], [json.loads(each) for each in scan_tasks.deletes]
 
 
 def deletes_of(tasks: list[dict], deletes: list[dict]) -> dict[str, list[str]]:
@@ -102,10 +102,10 @@ def test_file_scoped_deletes_apply_to_that_file_alone() -> None:
         ),
     ]  # fmt: skip
 
-    tasks, told = plan(data, [(0, deletes)])
+    tasks, delete_files = plan(data, [(0, deletes)])
 
-    assert deletes_of(tasks, told) == {"a": ["a to b", "of a"], "b": ["vector"], "c": []}
-    vector = next(each for each in told if each["file-path"] == "vector")
+    assert deletes_of(tasks, delete_files) == {"a": ["a to b", "of a"], "b": ["vector"], "c": []}
+    vector = next(each for each in delete_files if each["file-path"] == "vector")
     assert {key: vector[key] for key in ("file-format", "referenced-data-file", "content-offset", "content-size-in-bytes")} == {
         "file-format": "puffin", "referenced-data-file": "b", "content-offset": 4, "content-size-in-bytes": 40,
     }  # fmt: skip
@@ -139,7 +139,7 @@ OPEN = {
 
 
 @pytest.mark.parametrize(
-    "asked, expected",
+    "scan_filter, expected",
     [
         (True, {"a": True, "b": True}),
         (False, {}),
@@ -160,13 +160,13 @@ OPEN = {
     ],
     ids=str,
 )  # fmt: skip
-def test_tasks_have_residual_filter(asked: object, expected: dict[str, object]) -> None:
+def test_tasks_have_residual_filter(scan_filter: object, expected: dict[str, object]) -> None:
     """A file is planned if its partition may contain rows of the filter, with the residual filter, in both spellings of
     the filter.
     """
     data = [entry(on(1, "a")), entry(on(2, "b"))]
 
-    tasks, _ = plan(data, asked=json.dumps({"filter": asked}))
+    tasks, _ = plan(data, arguments=json.dumps({"filter": scan_filter}))
 
     assert {each["data-file"]["file-path"]: each["residual-filter"] for each in tasks} == expected
 
@@ -196,18 +196,21 @@ def test_unneeded_manifests_are_not_read() -> None:
             "upper_bound": (1).to_bytes(4, "little"),
         }
     ]
-    told = manifest_list([
+    list_file = manifest_list([
         listed("one", data, partitions=bounds, min_sequence_number=3),
         listed("deletes", data, deletes=True, sequence=2), listed("later", data, deletes=True, sequence=3),
     ])  # fmt: skip
 
     def needed(text: object) -> ScanManifests:
-        return manifests_of(AIM, msgspec.json.decode(json.dumps({"filter": text}), type=ScanRequest), lists=[told])
+        return manifests_of(AIM, msgspec.json.decode(json.dumps({"filter": text}), type=ScanRequest), lists=[list_file])
 
-    there, gone = needed(DAY), needed({**DAY, "value": "1970-01-09"})
+    day_manifests, other_manifests = needed(DAY), needed({**DAY, "value": "1970-01-09"})
 
-    assert ([each.path for each in there.data], [each.path for each in there.deletes]) == (["one"], ["later"])
-    assert gone == ScanManifests([], [])
+    assert ([each.path for each in day_manifests.data], [each.path for each in day_manifests.deletes]) == (
+        ["one"],
+        ["later"],
+    )
+    assert other_manifests == ScanManifests([], [])
 
 
 def test_version_1_manifest_list_is_read() -> None:
@@ -216,9 +219,13 @@ def test_version_1_manifest_list_is_read() -> None:
     """
     data = manifest([entry(on(1, "a"))], partition=DAYS, version=2)
 
-    (found,) = list_read(manifest_list([listed("m", data)], version=1))
+    (manifest_row,) = list_read(manifest_list([listed("m", data)], version=1))
 
-    assert (told_of(found).is_deletes, told_of(found).sequence, told_of(found).files) == (False, 0, 1)
+    assert (told_of(manifest_row).is_deletes, told_of(manifest_row).sequence, told_of(manifest_row).files) == (
+        False,
+        0,
+        1,
+    )
 
 
 def test_incremental_scan_plans_only_added_files() -> None:
@@ -244,14 +251,14 @@ def test_plan_ends_at_min_rows_requested() -> None:
     """
     data = [entry(on(1, name), sequence=1) for name in "abcd"]
     one = {PATH_ID: b"a"}
-    gone = [entry(on(1, "of a", content=POSITIONS, lower_bounds=one, upper_bounds=one), sequence=2)]
+    position_deletes = [entry(on(1, "of a", content=POSITIONS, lower_bounds=one, upper_bounds=one), sequence=2)]
 
     def named(filter_: object, deletes: Sequence[Fields] = ()) -> str:
-        asked = json.dumps({"min-rows-requested": 15, "filter": filter_})
-        tasks, _ = plan(data, [(0, deletes)] if deletes else (), asked=asked)
+        request_json = json.dumps({"min-rows-requested": 15, "filter": filter_})
+        tasks, _ = plan(data, [(0, deletes)] if deletes else (), arguments=request_json)
         return "".join(each["data-file"]["file-path"] for each in tasks)
 
     assert named(True) == "ab"
     assert named(DAY) == "ab"
-    assert named(True, gone) == "abc"
+    assert named(True, position_deletes) == "abc"
     assert named(ID) == "abcd"

@@ -183,8 +183,8 @@ def _transactions(who: str) -> Iterator[RefusalCase]:
     yield do("no table dropped", {"do": "drop-table", "path": ["there", "gone"]})
     yield do("table renamed", {"do": "move-table", "source": ["there", "t"], "target": ["there", f"t_{who}"]})
     yield do("table moved", {"do": "move-table", "source": ["there", "t"], "target": ["other", f"t_{who}"]})
-    made = wire.view_body("v")
-    parts = {"schema": made["schema"], "view_version": made["view-version"]}
+    view_body = wire.view_body("v")
+    parts = {"schema": view_body["schema"], "view_version": view_body["view-version"]}
     yield do("view made", {"do": "create-view", "path": ["there", f"newv_{who}"], **parts})
     yield do("view made, taken name", {"do": "create-view", "path": ["there", "t"], **parts})
     yield do("view written anew", {"do": "commit-view", "path": ["there", "v"]})
@@ -237,13 +237,13 @@ def _runs(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     one = f"{LAKE}/runs/{{id}}"
     yield case(f"GET {LAKE}/runs", "runs", "lake")
     yield case(f"GET {LAKE}/runs", "runs of no pipeline", "lake", query="?pipeline=gone")
-    told: dict[str, object] = {"attempt": 1, "state": "running"}
+    step_report: dict[str, object] = {"attempt": 1, "state": "running"}
     failed: dict[str, object] = {"attempt": 1, "state": "failed"}
     discarded: dict[str, object] = {"attempt": 1, "state": "discarded"}
     for thing, run in (("run", run_of(node, f"told_{who}")), ("no run", str(uuid4()))):
         yield case(f"GET {one}", thing, "lake", run)
         yield case(f"POST {one}/beat", thing, "lake", run, body={"attempt": 1})
-        yield case(f"PUT {one}/steps/{{step}}", thing, "lake", run, "s", body=told)
+        yield case(f"PUT {one}/steps/{{step}}", thing, "lake", run, "s", body=step_report)
     rows = (
         ("finish", "run", "running", failed), ("finish", "run, discarded", "failed", discarded), ("cancel", "run", "running", None),
         ("resume", "run", "failed", {"holder": "h:2"}),
@@ -266,8 +266,8 @@ def job_of(node: DriverNode, name: str) -> str:
     let_jobs(node)
     node.done("POST", f"{API}/lake/jobs/templates", {"jobTemplate": {**PROGRAM, "name": name}}, user="laker")
     refusal_tables.own(node, "keeper", "JOB_TEMPLATE", name, by="laker")
-    found: str = node.done("POST", f"{API}/lake/jobs/runs", {"jobTemplateName": name}, user="laker")["job"]["jobId"]
-    return found
+    job_id: str = node.done("POST", f"{API}/lake/jobs/runs", {"jobTemplateName": name}, user="laker")["job"]["jobId"]
+    return job_id
 
 
 def run_of(node: DriverNode, name: str, *, state: str = "running") -> str:
@@ -377,8 +377,8 @@ def _dropped(node: DriverNode, who: str) -> list[str]:
     wire.make_space(node, f"bygone_{who}", user="laker")
     refusal_tables.own(node, "keeper", "SCHEMA", f"main.bygone_{who}", by="laker")
     assert node.delete(wire.space_path(f"bygone_{who}"), user="laker").status == 204
-    found = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash?limit=4", user="laker").json()["trash"]
-    by_name = {each["path"][-1]: str(each["id"]) for each in found}
+    trash_entries = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash?limit=4", user="laker").json()["trash"]
+    by_name = {each["path"][-1]: str(each["id"]) for each in trash_entries}
     return [by_name[f"{name}_{who}"] for name in ("lost", "astray", "shed", "bygone")]
 
 
@@ -391,19 +391,19 @@ def _lineage() -> Iterator[RefusalCase]:
             "job": {"namespace": "n", "name": "j"}, "inputs": [source, outside], "outputs": [written],
         }  # fmt: skip
 
-    shown = f"GET {LAKE}/lineage"
+    get_route = f"GET {LAKE}/lineage"
     for name, thing in (("t", "table"), ("gone", "no table"), ("v", "view")):
-        yield case(shown, thing, "lake", query=f"?path=main.there.{name}")
-    yield case(shown, "of no catalog", "lake", query="?path=nowhere.there.t")
-    yield case(shown, "of no metalake", "nolake", query="?path=main.there.t")
+        yield case(get_route, thing, "lake", query=f"?path=main.there.{name}")
+    yield case(get_route, "of no catalog", "lake", query="?path=nowhere.there.t")
+    yield case(get_route, "of no metalake", "nolake", query="?path=main.there.t")
     for route in ("POST /api/lineage", "POST /api/v1/lineage"):
         yield case(route, "table", body=event("main.there.t"))
         yield case(route, "no table", body=event("main.there.gone"))
-    said = f"POST {LAKE}/lineage"
+    post_route = f"POST {LAKE}/lineage"
     for name, thing in (("t", "table"), ("gone", "no table"), ("v", "view")):
-        yield case(said, thing, "lake", body=event(f"main.there.{name}"))
-    yield case(said, "of no catalog", "lake", body=event("nowhere.there.t"))
-    yield case(said, "of no metalake", "nolake", body=event("main.there.t"))
+        yield case(post_route, thing, "lake", body=event(f"main.there.{name}"))
+    yield case(post_route, "of no catalog", "lake", body=event("nowhere.there.t"))
+    yield case(post_route, "of no metalake", "nolake", body=event("main.there.t"))
 
 
 def _webhooks(node: DriverNode) -> Iterator[RefusalCase]:
@@ -435,13 +435,13 @@ def _explanations() -> Iterator[RefusalCase]:
     )
     yield case(route, "of no metalake", "nolake", body=question)
     for name in ("holders", "rules", "reach"):
-        asked = f"GET {LAKE}/access/{name}"
+        get_route = f"GET {LAKE}/access/{name}"
         path = "main.there" if name == "reach" else "main.there.t"
         more = "&user=dummy" if name == "reach" else ""
-        yield case(asked, "of an object", "lake", query=f"?path={path}{more}")
-        yield case(asked, "of nothing", "lake", query=f"?path=main.gone&kind=namespace{more}")
-        yield case(asked, "of no catalog", "lake", query=f"?path=none.a&kind=namespace{more}")
-        yield case(asked, "of no metalake", "nolake", query=f"?path={path}{more}")
+        yield case(get_route, "of an object", "lake", query=f"?path={path}{more}")
+        yield case(get_route, "of nothing", "lake", query=f"?path=main.gone&kind=namespace{more}")
+        yield case(get_route, "of no catalog", "lake", query=f"?path=none.a&kind=namespace{more}")
+        yield case(get_route, "of no metalake", "nolake", query=f"?path={path}{more}")
     yield case(f"GET {LAKE}/access/reach", "one's own", "lake", query="?path=main.there")
     change = {
         "change": "grant",
@@ -477,26 +477,26 @@ def _tokens(node: DriverNode, who: str) -> Iterator[RefusalCase]:
 
 def _secrets(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     secrets, robot = f"{OWN}/users/{{u}}/secrets", f"robot of {who}"
-    made = str(node.done("POST", f"{OWN}/users/robot%20of%20{who}/secrets", {})["id"])
+    secret_id = str(node.done("POST", f"{OWN}/users/robot%20of%20{who}/secrets", {})["id"])
     yield case(f"GET {secrets}", "another's", robot)
     yield case(f"GET {secrets}", "one's own", "dummy" if who == "nobody" else who)
     yield case(f"POST {secrets}", "another's", robot, body={})
     yield case(f"POST {secrets}", "one's own", "dummy" if who == "nobody" else who, body={})
     yield case(f"DELETE {secrets}/{{id}}", "no secret", robot, "1")
-    yield case(f"DELETE {secrets}/{{id}}", "another's", robot, made)
+    yield case(f"DELETE {secrets}/{{id}}", "another's", robot, secret_id)
 
 
 def _token(node: DriverNode, user: str) -> str:
     """Create a token to be revoked. Returns its id. An unknown user gets one by a first request."""
-    asked = ({}, user) if user == "stranger" else ({"user": user}, "admin")
-    return str(node.done("POST", f"{OWN}/tokens", asked[0], user=asked[1])["id"])
+    token_request = ({}, user) if user == "stranger" else ({"user": user}, "admin")
+    return str(node.done("POST", f"{OWN}/tokens", token_request[0], user=token_request[1])["id"])
 
 
-def may_know(asked: dict[Row, dict[str, DriverAnswer]], row: Row, who: str) -> bool:
+def may_know(answers: dict[Row, dict[str, DriverAnswer]], row: Row, who: str) -> bool:
     """Return whether a caller may load the row's pipeline or run. Such a caller gets more than "not found"."""
     if row[1].startswith("pipeline"):
-        return asked[f"GET {LAKE}/pipelines/{{p}}", "pipeline"][who].status == 200
-    return row[1].startswith("run") and asked[f"GET {LAKE}/runs/{{id}}", "run"][who].status == 200
+        return answers[f"GET {LAKE}/pipelines/{{p}}", "pipeline"][who].status == 200
+    return row[1].startswith("run") and answers[f"GET {LAKE}/runs/{{id}}", "run"][who].status == 200
 
 
 def same_words(answer: DriverAnswer, who: str) -> object:

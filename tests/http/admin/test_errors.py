@@ -81,11 +81,11 @@ def test_forbidden_answer_has_the_decision_with_reasons(node: DriverNode) -> Non
         node.post(path, {"kind": "namespace", "source": [name], "target": ["b"]}, user="ana") for name in ("a", "z")
     )
 
-    told = real.json()["error"]
-    assert (real.status, told["code"]) == (403, "forbidden")
-    assert told["decision"]["action"] == "namespace_move"
-    assert told["decision"]["factors"]
-    expected = {**told, "request_id": absent.json()["error"]["request_id"]}
+    error = real.json()["error"]
+    assert (real.status, error["code"]) == (403, "forbidden")
+    assert error["decision"]["action"] == "namespace_move"
+    assert error["decision"]["factors"]
+    expected = {**error, "request_id": absent.json()["error"]["request_id"]}
     assert json.loads(json.dumps(expected).replace("main.a", "main.z")) == absent.json()["error"]
 
 

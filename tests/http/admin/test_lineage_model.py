@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.http.admin.activity.test_lineage import LINEAGE, dataset, event, kept, link
+from tests.http.admin.activity.test_lineage import LINEAGE, dataset, event, link, store_events
 from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_space, make_table, table_path
 
@@ -57,15 +57,15 @@ class Model:
             for source in sources
             if source not in self.dropped and target not in self.dropped
         }
-        found: set[Edge] = set()
-        at, gone = {root}, {root}
+        edges: set[Edge] = set()
+        at, visited = {root}, {root}
         for _ in range(depth):
             steps = [(source, target) for source, target in pairs if (target if up else source) in at]
-            found |= {(self._shown(source, seen), self._shown(target, seen)) for source, target in steps}
-            at = {source if up else target for source, target in steps} - gone
+            edges |= {(self._shown(source, seen), self._shown(target, seen)) for source, target in steps}
+            at = {source if up else target for source, target in steps} - visited
             at = {each for each in at if seen(each)}
-            gone |= at
-        return found
+            visited |= at
+        return edges
 
     def _shown(self, table: int, seen: Callable[[int], bool]) -> str:
         return self.name(table) if seen(table) else "?"
@@ -84,8 +84,8 @@ class Story:
         """Create a table, sometimes under the name of a dropped one; ana may load every second one."""
         space, name = self.random.choice(SPACES), f"t{self.random.randrange(12)}"
         self.number += 1
-        taken = {self.model.paths[each] for each in self.model.live}
-        if (space, name) in taken:
+        used_paths = {self.model.paths[each] for each in self.model.live}
+        if (space, name) in used_paths:
             return
         make_table(self.node, self.model.spaces[space], name)
         self.model.paths[self.number] = (space, name)
@@ -101,11 +101,11 @@ class Story:
         job = self.random.choice(("one", "two"))
         self.number += 1
         columns = {"id": [link(self.model.name(each), "id") for each in sources]}
-        made = event(
+        run_event = event(
             dataset(self.model.name(target)), *(dataset(self.model.name(each)) for each in sources), job=job,
             run=f"run-{self.number}", columns=columns,
         )  # fmt: skip
-        assert kept(self.node, made) == len(sources)
+        assert store_events(self.node, run_event) == len(sources)
         self.model.said[target, job] = set(sources)
 
     def move_table(self) -> None:
@@ -150,10 +150,10 @@ class Story:
         """Return the edges of the node's answer; hidden sources and targets are `?`."""
         answer = self.node.get(f"{LINEAGE}?path={self.model.name(root)}&{query}", user=user)
         assert answer.status == 200, answer.body
-        found = answer.json()
-        names = {each["id"]: ".".join(each["path"]) if "path" in each else "?" for each in found["nodes"]}
-        assert all(each.get("column", "id") == "id" for each in found["nodes"])
-        return {(names[edge["source"]], names[edge["target"]]) for edge in found["edges"]}
+        body = answer.json()
+        names = {each["id"]: ".".join(each["path"]) if "path" in each else "?" for each in body["nodes"]}
+        assert all(each.get("column", "id") == "id" for each in body["nodes"])
+        return {(names[edge["source"]], names[edge["target"]]) for edge in body["edges"]}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -177,7 +177,7 @@ def test_lineage_graph_equals_the_model_after_random_steps(node: DriverNode, see
         story.sweep,
     )
     weights = (6, 5, 5, 3, 1, 2, 2, 1)
-    asked = 0
+    comparisons = 0
     for _ in range(STEPS):
         model.random.choices(steps, weights)[0]()
         for user, seen in (("admin", lambda _: True), ("ana", model.seen.__contains__)):
@@ -187,7 +187,7 @@ def test_lineage_graph_equals_the_model_after_random_steps(node: DriverNode, see
             root, up, depth = model.random.choice(roots), model.random.random() < 0.5, model.random.randint(1, 4)
             column = "&column=id" if model.random.random() < 0.4 else ""
             query = f"direction={'up' if up else 'down'}&depth={depth}{column}"
-            asked += 1
+            comparisons += 1
 
             assert story.told(root, query, user=user) == model.graph(root, up=up, depth=depth, seen=seen), query
-    assert asked > STEPS // 2
+    assert comparisons > STEPS // 2

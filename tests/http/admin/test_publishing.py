@@ -51,11 +51,11 @@ def test_a_run_is_published_with_its_tables(lake: DriverNode, first: bool) -> No
 
     answer = together(lake, *([publishing(run), *commits] if first else [*commits, publishing(run)]))
 
-    told = lake.get(f"{RUNS}/{run}").json()
+    published_run = lake.get(f"{RUNS}/{run}").json()
     assert answer.status == 200, answer
     assert {"do": "publish-run", "run": run} in answer.json()["operations"]
-    assert (told["state"], told["revision"]) == ("published", answer["revision"])
-    assert told["ended_at"] is not None
+    assert (published_run["state"], published_run["revision"]) == ("published", answer["revision"])
+    assert published_run["ended_at"] is not None
     assert [property_of(lake, name) for name in ("t", "u")] == ["run", "run"]
 
 

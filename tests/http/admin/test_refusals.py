@@ -16,31 +16,31 @@ WRITTEN = dict(refusal_tables.written(refusals.TABLE))
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
     """Return the answers to every row for every caller."""
     with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
         refusal_tables.prepare(node)
         yield refusal_tables.answers(node, refusals.cases)
 
 
-def test_every_route_is_in_the_table_and_requested(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
+def test_every_route_is_in_the_table_and_requested(answers: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table contains every route whose answer depends on the caller, and each of its rows is requested."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
-    assert set(WRITTEN) == set(asked)
+    assert set(WRITTEN) == set(answers)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_every_caller_gets_the_status_in_the_table(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
+def test_every_caller_gets_the_status_in_the_table(answers: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
     """Every caller gets the status that the table states."""
-    assert refusal_tables.told(asked, row, CALLERS) == WRITTEN[row]
+    assert refusal_tables.row_cells(answers, row, CALLERS) == WRITTEN[row]
 
 
 @pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
 def test_refusals_for_existing_and_missing_objects_are_equal(
-    asked: dict[Row, dict[str, DriverAnswer]], pair: Pair
+    answers: dict[Row, dict[str, DriverAnswer]], pair: Pair
 ) -> None:
     """A caller who may load neither the existing nor the missing object gets the same refusal for both."""
-    route, there, _ = pair
-    for who, first, second in refusal_tables.refused_both(asked, pair, CALLERS):
-        if not refusals.may_know(asked, (route, there), who):
+    route, existing, _ = pair
+    for who, first, second in refusal_tables.refused_both(answers, pair, CALLERS):
+        if not refusals.may_know(answers, (route, existing), who):
             assert refusals.same_words(first, who) == refusals.same_words(second, who), who

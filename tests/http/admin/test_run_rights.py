@@ -36,14 +36,14 @@ def test_run_with_an_expired_lease_is_lost_and_resumable(node: DriverNode, monke
     """A run whose lease has expired is shown as lost and can be resumed; a heartbeat in time prevents that."""
     run = started(node, lease_s=30)
     pass_time(node, monkeypatch, 29)
-    kept = (state(node, run), node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})["state"])
+    states = (state(node, run), node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})["state"])
     pass_time(node, monkeypatch, 31)
     lost = state(node, run)
     listed = [each["state"] for each in node.get(f"{RUNS}?state=lost").json()["runs"]]
 
     resumed = resume(node, run)
 
-    assert kept == ("running", "running")
+    assert states == ("running", "running")
     assert (lost, listed, node.get(f"{RUNS}?state=running").json()["runs"][0]["id"]) == ("lost", ["lost"], run)
     assert (resumed.status, resumed["attempt"], resumed["state"]) == (200, 2, "running")
 
@@ -59,8 +59,8 @@ def test_start_of_another_run_fails_a_lost_run(node: DriverNode, monkeypatch: py
     other = begin(node)
 
     assert other.status == 200
-    told = node.get(f"{RUNS}/{run}").json()
-    assert (told["state"], "another run" in told["message"]) == ("failed", True)
+    lost_run = node.get(f"{RUNS}/{run}").json()
+    assert (lost_run["state"], "another run" in lost_run["message"]) == ("failed", True)
     assert node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})["state"] == "failed"
     assert code(node.ask("PUT", f"{RUNS}/{run}/steps/raw", {"attempt": 1, "state": "done"})) == (409, "run-conflict")
     assert code(together(node, commit(by="lost"), publishing(run))) == (409, "run-conflict")
@@ -108,20 +108,20 @@ def test_pipeline_owner_may_cancel_but_not_resume_others_runs(
     grant(node, "olga", RIGHTS, kind="METALAKE", on="lake")
     path = f"{RUNS}/{run}"
     assert node.get(path, user="olga").status == 200
-    told = [
+    answers = [
         node.post(f"{path}/beat", {"attempt": 1}, user="olga"),
         node.put(f"{path}/steps/raw", {"attempt": 1, "state": "done"}, user="olga"),
         node.post(f"{path}/finish", {"attempt": 1, "state": "failed"}, user="olga"),
         node.post(f"{path}/finish", {"attempt": 1, "state": "discarded"}, user="olga"),
     ]
     pass_time(node, monkeypatch, 31)
-    told += [
+    answers += [
         node.post(f"{path}/finish", {"attempt": 1, "state": "failed"}, user="olga"),
         resume(node, run, user="olga"),
     ]
 
-    assert [code(each) for each in told] == [(403, "forbidden")] * 6
-    assert all("ana" in each.json()["error"]["message"] for each in told)
+    assert [code(each) for each in answers] == [(403, "forbidden")] * 6
+    assert all("ana" in each.json()["error"]["message"] for each in answers)
     assert node.post(f"{path}/cancel", user="olga")["state"] == "cancelled"
     assert node.post(f"{path}/finish", {"attempt": 1, "state": "discarded"}, user="olga").status == 200
 
@@ -137,10 +137,10 @@ def test_heartbeat_during_a_discard_refuses_the_discard(node: DriverNode, monkey
         answer = await node.answer("POST", f"{RUNS}/{run}/beat", {"attempt": 1}, user="ana")
         assert answer.status == 200, answer
 
-    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=beat) as found:
+    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=beat) as interference:
         answer = node.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "discarded"}, user="olga")
 
-    assert found.is_done
+    assert interference.is_done
     assert code(answer) == (403, "forbidden")
     assert state(node, run) == "running"
 
@@ -191,14 +191,14 @@ def test_runs_of_others_are_listed_only_for_the_pipeline_owner(node: DriverNode)
         runs[user] = str(uuid.uuid4())
         body = {"id": runs[user], "holder": "h:1", "steps": STEPS}
         assert node.post(f"{PIPES}/nyc/runs", body, user=user).status == 200
-        told = {"attempt": 1, "state": "done", "findings": [FINDING]}
-        assert node.put(f"{RUNS}/{runs[user]}/steps/raw", told, user=user).status == 200
+        step_report = {"attempt": 1, "state": "done", "findings": [FINDING]}
+        assert node.put(f"{RUNS}/{runs[user]}/steps/raw", step_report, user=user).status == 200
         assert node.post(f"{RUNS}/{runs[user]}/finish", {"attempt": 1, "state": "failed"}, user=user).status == 200
     own(node, "olga")
 
     def listed(user: str) -> list[set[str]]:
-        found = [node.get(path, user=user).json() for path in (RUNS, f"{RUNS}?pipeline=nyc", f"{PIPES}/nyc/findings")]
-        return [{each.get("id") or each["run"] for each in next(iter(answer.values()))} for answer in found]
+        bodies = [node.get(path, user=user).json() for path in (RUNS, f"{RUNS}?pipeline=nyc", f"{PIPES}/nyc/findings")]
+        return [{each.get("id") or each["run"] for each in next(iter(answer.values()))} for answer in bodies]
 
     for user in ("ana", "bob"):
         assert listed(user) == [{runs[user]}] * 3
@@ -218,13 +218,13 @@ def test_change_feed_has_starts_ends_and_publications_of_runs(node: DriverNode) 
     publish = {"operations": [{"do": "publish-run", "run": run, "attempt": 2}]}
     assert node.post(f"{OWN}/metalakes/lake/catalogs/main/transactions", publish, user="ana").status == 200
 
-    def told(user: str) -> list[tuple[str, list[str]]]:
+    def job_changes(user: str) -> list[tuple[str, list[str]]]:
         changes = node.get(f"{OWN}/metalakes/lake/changes", user=user).json()["changes"]
         return [(each["operation"], each["path"]) for each in changes if each["kind"] == "job"]
 
     expected = [(word, [run]) for word in ("start", "fail", "resume", "publish")]
-    assert told("ana") == told("admin") == expected
-    assert told("zoe") == []
+    assert job_changes("ana") == job_changes("admin") == expected
+    assert job_changes("zoe") == []
 
 
 def test_a_renamed_pipeline_keeps_its_runs(node: DriverNode) -> None:

@@ -45,11 +45,11 @@ def test_metrics_of_the_process_have_prometheus_names(node: DriverNode) -> None:
     """Metrics of the process (memory, CPU, open files, start) have the standard names that dashboards use."""
     lines = node.get("/metrics", user=None).body.decode().splitlines()
 
-    found = {line.split()[0]: float(line.split()[1]) for line in lines if line.startswith("process_")}
-    assert found["process_resident_memory_bytes"] > 1 << 20
-    assert found["process_open_fds"] > 2
-    assert found["process_start_time_seconds"] > 1e9
-    assert "process_cpu_seconds_total" in found
+    metrics = {line.split()[0]: float(line.split()[1]) for line in lines if line.startswith("process_")}
+    assert metrics["process_resident_memory_bytes"] > 1 << 20
+    assert metrics["process_open_fds"] > 2
+    assert metrics["process_start_time_seconds"] > 1e9
+    assert "process_cpu_seconds_total" in metrics
 
 
 def test_configs_are_flat_and_public(node: DriverNode, open_node: DriverNode) -> None:
@@ -98,9 +98,9 @@ def test_unknown_path_is_404_in_its_protocols_error_format(node: DriverNode, pat
     answer = node.get(path)
 
     body = answer.json()
-    told = body.get("error", {})
+    error = body.get("error", {})
     assert answer.status == 404
-    assert ("own" if "request_id" in told else "iceberg" if told else "gravitino") == shape
+    assert ("own" if "request_id" in error else "iceberg" if error else "gravitino") == shape
 
 
 def test_wrong_method_is_405(node: DriverNode) -> None:

@@ -69,20 +69,20 @@ def prepare(node: DriverNode) -> None:
 def _handle(node: DriverNode, who: str) -> str:
     """Return the handle of a result of `keeper`, a separate one for each caller."""
     with closing(sqlite3.connect(node.data / "limnos.db")) as file:
-        ((found,),) = file.execute("SELECT handle FROM sqlpp_request WHERE client_context_id = ?", (who,))
-    assert isinstance(found, str)
-    return found
+        ((handle,),) = file.execute("SELECT handle FROM sqlpp_request WHERE client_context_id = ?", (who,))
+    assert isinstance(handle, str)
+    return handle
 
 
 def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     """Return the rows for a caller."""
     handle = _handle(node, who)
     for method, what in (("GET", "status"), ("GET", "result"), ("DELETE", "result")):
-        for thing, asked in (("keeper's", handle), ("none", "none")):
+        for thing, path_segment in (("keeper's", handle), ("none", "none")):
             yield RefusalCase(
                 f"{method} {SERVICE}/{what}/{{handle}}",
                 thing,
-                RefusalRequest(method, f"{SERVICE}/{what}/{asked}", None),
+                RefusalRequest(method, f"{SERVICE}/{what}/{path_segment}", None),
             )
     for thing, statement in _reading().items():
         yield RefusalCase(
@@ -109,11 +109,11 @@ def statements(who: str) -> dict[str, str]:
 
 
 def _reading() -> dict[str, str]:
-    found = {"constant": "select value 1", "metadata": "select value d from Metadata.`Dataset` d"}
+    queries = {"constant": "select value 1", "metadata": "select value d from Metadata.`Dataset` d"}
     for kind, name in (("dataset", "d"), ("view", "v"), ("synonym", "s")):
-        found |= {kind: f"select * from there.{name} x", f"no {kind}": f"select * from there.no_{name} x"}
-    found |= {"function": "there.f()", "no function": "there.g()", "use": "use there", "use none": "use gone"}
-    return found | {"use implicit": "use shut", "in no dataverse": "select * from gone.d x"}
+        queries |= {kind: f"select * from there.{name} x", f"no {kind}": f"select * from there.no_{name} x"}
+    queries |= {"function": "there.f()", "no function": "there.g()", "use": "use there", "use none": "use gone"}
+    return queries | {"use implicit": "use shut", "in no dataverse": "select * from gone.d x"}
 
 
 def _writing(who: str) -> dict[str, str]:
@@ -180,12 +180,12 @@ def cell(answer: DriverAnswer) -> str:
     return f"200:{len(body['results'])}" if "results" in body else "200"
 
 
-def render(found: dict[Row, dict[str, DriverAnswer]]) -> str:
+def render(answers: dict[Row, dict[str, DriverAnswer]]) -> str:
     """Render the table."""
     lines = [f"| route | about | {' | '.join(CALLERS)} |", f"|---|---|{'---|' * len(CALLERS)}"]
     lines += [
-        f"| `{route}` | {thing} | {' | '.join(cell(told[who]) for who in CALLERS)} |"
-        for (route, thing), told in found.items()
+        f"| `{route}` | {thing} | {' | '.join(cell(row_answers[who]) for who in CALLERS)} |"
+        for (route, thing), row_answers in answers.items()
     ]
     return "\n".join(lines)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.asterix.wire import SERVICE, ask, refusal, rows, told
+from tests.http.asterix.wire import SERVICE, ask, refusal, rows, status_and_message
 from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import node_over, nothing_done
 
@@ -192,8 +192,8 @@ def test_refusal_has_asterixdb_code_message_and_position(
 
 def test_missing_parameter_is_reported_by_name(seeded: DriverNode) -> None:
     """Routes with required parameters refuse a request without them with ASX0049 and the parameters' names."""
-    connector = told(seeded.get("/connector?dataverseName=x"))
-    cancel = told(seeded.delete("/admin/requests/running"))
+    connector = status_and_message(seeded.get("/connector?dataverseName=x"))
+    cancel = status_and_message(seeded.delete("/admin/requests/running"))
 
     assert connector == (400, "ASX0049: Parameter(s) dataverseName,datasetName must be specified")
     assert cancel == (400, "ASX0049: Parameter(s) client_context_id must be specified")
@@ -216,12 +216,12 @@ RESOLVED = [
 ]
 
 
-@pytest.mark.parametrize("statement, found, why", RESOLVED)
-def test_dotted_name_is_resolved_as_in_asterixdb(seeded: DriverNode, statement: str, found: list, why: str) -> None:
+@pytest.mark.parametrize("statement, expected, why", RESOLVED)
+def test_dotted_name_is_resolved_as_in_asterixdb(seeded: DriverNode, statement: str, expected: list, why: str) -> None:
     """A dotted name is resolved as in AsterixDB: variables come first. In FROM, the whole name is a dataverse and a
     dataset; elsewhere it is a field of the only variable.
     """
-    assert rows(seeded, statement) == found, why
+    assert rows(seeded, statement) == expected, why
 
 
 @pytest.mark.parametrize(
@@ -245,4 +245,4 @@ def test_get_reads_the_same_codes(seeded: DriverNode) -> None:
     """Statements sent by GET and by POST have the same codes."""
     answer = seeded.get(f"{SERVICE}?statement=use+gone.away")
 
-    assert told(answer) == told(ask(seeded, "use gone.away"))
+    assert status_and_message(answer) == status_and_message(ask(seeded, "use gone.away"))

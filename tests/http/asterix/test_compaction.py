@@ -112,7 +112,7 @@ def tasks(node: DriverNode) -> list[tuple[str | None, str | None, int | None]]:
     return sql(node, "SELECT error, result, ended_at FROM task WHERE kind = ? ORDER BY id", COMPACT)
 
 
-def told(node: DriverNode) -> list[tuple[str, str, str]]:
+def compaction_outcomes(node: DriverNode) -> list[tuple[str, str, str]]:
     """Return state, user and result of each compaction in `maintenance status`, newest first."""
     page = node.done("GET", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations")["operations"]
     return [(each["state"], each["user"], each["result"]) for each in page if each["table"] == "Default.heaps"]
@@ -128,10 +128,10 @@ def test_files_of_counts_files_beyond_the_necessary() -> None:
     """`files_of` is the number of data and delete files, minus the number that the total size needs. It is 0 without
     valid counts in the snapshot's summary.
     """
-    said = '"total-data-files": "70", "total-delete-files": "5", "total-files-size": "200000000"'
+    summary = '"total-data-files": "70", "total-delete-files": "5", "total-files-size": "200000000"'
     state = '{"current-snapshot-id": 2, "snapshots": [{"snapshot-id": 1}, {"snapshot-id": 2, "summary": {%s}}]}'
 
-    assert files_of((state % said).encode()) == 72
+    assert files_of((state % summary).encode()) == 72
     assert files_of((state % '"operation": "append"').encode()) == 0
     assert files_of((state % '"total-data-files": "-1"').encode()) == 0
     assert files_of(b'{"snapshots": []}') == 0
@@ -166,7 +166,7 @@ def test_many_files_are_compacted_once(lake: DriverNode) -> None:
     assert sql(lake, "SELECT count(*) FROM sqlpp_lock") == [(0,)]
     with_token = lake.ask("GET", table_path(*HEAPS), user=None, authorization=f"Bearer {job.credential}")
     assert with_token.status == 401
-    assert told(lake) == [("done", "admin", "files of the dataset were merged")]
+    assert compaction_outcomes(lake) == [("done", "admin", "files of the dataset were merged")]
 
 
 def test_long_compaction_does_not_block_the_node(lake: DriverNode) -> None:
@@ -174,11 +174,11 @@ def test_long_compaction_does_not_block_the_node(lake: DriverNode) -> None:
     engine = with_engine(lake)
     rows(lake, INSERT)
     upkeep = lake.built.upkeep
-    begun, may_end = asyncio.Event(), asyncio.Event()
+    start_event, may_end = asyncio.Event(), asyncio.Event()
     run = engine.run
 
     async def slowly(job: EngineJob) -> AsyncIterator[bytes]:
-        begun.set()
+        start_event.set()
         await may_end.wait()
         async for each in run(job):
             yield each
@@ -186,7 +186,7 @@ def test_long_compaction_does_not_block_the_node(lake: DriverNode) -> None:
     async def story() -> list[bool]:
         compacting = asyncio.create_task(upkeep.run_one(among_long=True))
         async with asyncio.timeout(PATIENCE_S):
-            await begun.wait()
+            await start_event.wait()
             await lake.built.services.store.submit(upkeep_permit("tester"), lambda tx: tx.tasks.create(OTHER, "{}"))
             meanwhile = [await upkeep.run_one(), await upkeep.run_one(among_long=True), bool(tasks(lake))]
             may_end.set()
@@ -231,7 +231,9 @@ def test_compaction_needs_the_current_rights_of_the_last_writer(lake: DriverNode
 
     assert [job.kind for job in engine.jobs] == ["insert"]
     assert [str(result)[:17] for _, result, _ in tasks(lake)] == ["not compacted: Us"]
-    assert [(state, user, result[:13]) for state, user, result in told(lake)] == [("failed", "writer", "not compacted")]
+    assert [(state, user, result[:13]) for state, user, result in compaction_outcomes(lake)] == [
+        ("failed", "writer", "not compacted")
+    ]
 
 
 def test_task_for_a_dropped_dataset_has_no_effect(lake: DriverNode) -> None:
@@ -257,7 +259,7 @@ def test_task_stays_pending_on_a_node_without_an_engine(lake: DriverNode) -> Non
     ((error, _, ended_at),) = tasks(lake)
     assert "pip install" in str(error)
     assert ended_at is None
-    ((state, _, result),) = told(lake)
+    ((state, _, result),) = compaction_outcomes(lake)
     assert (state, "pip install" in result) == ("failed", True)
 
 

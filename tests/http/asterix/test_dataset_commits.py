@@ -236,7 +236,7 @@ def test_renamed_dataset_refuses_appends_and_dropped_is_404(lake: DriverNode) ->
 # Statements and their locks
 
 
-def held(node: DriverNode, name: str = "items", mode: LockMode = LockMode.EXCLUSIVE_MODIFY) -> HeldLocks:
+def acquire_lock(node: DriverNode, name: str = "items", mode: LockMode = LockMode.EXCLUSIVE_MODIFY) -> HeldLocks:
     """Acquire the lock of a statement that writes a dataset."""
     catalog_id = node.runner.run(catalog_of(node))
     key = LockKey(catalog_id, LockKind.DATASET, DataverseName.create(("Default",)), name)
@@ -247,15 +247,15 @@ async def catalog_of(node: DriverNode) -> int:
     """Return the id of the catalog."""
     from limnos.store.sql import Sql
 
-    ((found,),) = await node.built.services.gate.find(
+    ((catalog_id,),) = await node.built.services.gate.find(
         (Sql("SELECT id FROM node WHERE name = 'main' AND deleted = 0"), {})
     )
-    return int(found)
+    return int(catalog_id)
 
 
 def test_commit_is_accepted_only_while_the_lock_is_held(lake: DriverNode) -> None:
     """Commits are accepted while the lock is held, and refused after its release."""
-    lock = held(lake)
+    lock = acquire_lock(lake)
 
     assert appended(lake, **{HEADER: lock.token_text}).status == 200
     lake.runner.run(lock.release())
@@ -267,7 +267,7 @@ def test_commit_is_accepted_only_while_the_lock_is_held(lake: DriverNode) -> Non
 
 def test_forged_or_foreign_lock_is_refused(lake: DriverNode) -> None:
     """A lock of another dataset, a read lock, or a bare number is refused."""
-    lock, other, reads = held(lake), held(lake, "others"), held(lake, "others2", LockMode.READ)
+    lock, other, reads = acquire_lock(lake), acquire_lock(lake, "others"), acquire_lock(lake, "others2", LockMode.READ)
     token, _, secret = lock.token_text.partition(".")
 
     for text in (
@@ -289,11 +289,11 @@ def test_engine_of_a_node_that_lost_its_locks_cannot_commit(lake: DriverNode) ->
     """Commits of an engine whose node lost its locks are refused, whether or not another statement has acquired
     them.
     """
-    lock, locks = held(lake), LOCKS.of(lake.built.services)
+    lock, locks = acquire_lock(lake), LOCKS.of(lake.built.services)
     lake.runner.run(
         lake.built.services.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.delete(lock.token))
     )  # fmt: skip
-    again = held(lake)
+    again = acquire_lock(lake)
 
     assert again.token > lock.token
     assert error_of(appended(lake, **{HEADER: lock.token_text}))[0] == 409
@@ -371,19 +371,21 @@ def test_lost_engine_answer_is_resolved_from_snapshot_history(
     """If the engine's answer is lost, the snapshot history shows whether the statement committed. The answer is 503
     only if nothing was changed.
     """
-    status, told = expected
+    status, message_start = expected
     engine = CommittingEngine(lake, commits=commits, error=error)
     ENGINE.put(lake.built.services, engine)
 
-    found = ask(lake, f"insert into items ({{'id': 1}}){returning}")
-    answer = found.json()
+    response = ask(lake, f"insert into items ({{'id': 1}}){returning}")
+    answer = response.json()
 
     assert [each.status for each in engine.answers] == [200] * commits
-    assert (found.status, found.headers.get("retry-after")) == (
+    assert (response.status, response.headers.get("retry-after")) == (
         status,
         {True: "7", False: "1"}[error is AWAY] if status == 503 else None,
     )
-    assert [each["msg"][: len(told or "")] for each in answer.get("errors", [])] == [told] * bool(told)
+    assert [each["msg"][: len(message_start or "")] for each in answer.get("errors", [])] == [message_start] * bool(
+        message_start
+    )
 
 
 @pytest.mark.parametrize("commits", [True, False])
@@ -420,17 +422,17 @@ def test_undeterminable_outcome_is_reported_as_unknown(lake: DriverNode, monkeyp
     """If the outcome cannot be determined, because the lock cannot be released, the answer says that it is unknown."""
     ENGINE.put(lake.built.services, CommittingEngine(lake, commits=False, error=LATE))
 
-    kept: set[HeldLocks] = set()
+    held_locks: set[HeldLocks] = set()
 
-    async def keep(held: HeldLocks) -> None:
+    async def keep(lock: HeldLocks) -> None:
         """Fail as if the store were unreachable."""
-        kept.add(held)
+        held_locks.add(lock)
 
     with monkeypatch.context() as patched:
         patched.setattr(HeldLocks, "release", keep)
         message = refusal(lake, "insert into items ({'id': 1})")[1]
-    for each in kept:
+    for each in held_locks:
         lake.runner.run(each.release())
 
-    assert len(kept) == 1
+    assert len(held_locks) == 1
     assert "executed completely or not at all" in message

@@ -32,8 +32,8 @@ SEED = (
 class RecordingEngine:
     """A fake engine that records its jobs and returns fixed rows."""
 
-    def __init__(self, *given: bytes) -> None:
-        self.given = given
+    def __init__(self, *result_rows: bytes) -> None:
+        self.given = result_rows
         self.jobs: list[EngineJob] = []
 
     async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
@@ -50,7 +50,7 @@ class RecordingEngine:
 
 
 @pytest.fixture
-def heard(node: DriverNode) -> RecordingEngine:
+def recording_engine(node: DriverNode) -> RecordingEngine:
     """A fake engine in a node with the datasets of the seed."""
     rows(node, SEED)
     engine = RecordingEngine(b'{"oid":100}', b'{"oid":101}')
@@ -66,16 +66,16 @@ def test_a_dataset_is_an_iceberg_table(node: DriverNode) -> None:
     (schema,) = metadata["schemas"]
     assert [(field["name"], field["required"]) for field in schema["fields"]] == [("oid", True), ("_open", False)]
     assert schema["identifier-field-ids"] == [1]
-    told = rows(
+    datasets = rows(
         node, "select value d from Metadata.`Dataset` d where d.DatasetName = 'orders' order by d.DataverseName"
     )
-    assert [each["DataverseName"] for each in told] == ["sales.east", "sales.west"]
-    assert told[0]["GroupName"] == "sales.east.orders"
-    assert (told[0]["DatatypeDataverseName"], told[0]["DatatypeName"]) == ("sales.east", "orderType")
-    assert told[0]["InternalDetails"]["PrimaryKey"] == [["oid"]]
+    assert [each["DataverseName"] for each in datasets] == ["sales.east", "sales.west"]
+    assert datasets[0]["GroupName"] == "sales.east.orders"
+    assert (datasets[0]["DatatypeDataverseName"], datasets[0]["DatatypeName"]) == ("sales.east", "orderType")
+    assert datasets[0]["InternalDetails"]["PrimaryKey"] == [["oid"]]
 
 
-def test_open_fields_can_be_stored_in_a_variant_column(heard: RecordingEngine, node: DriverNode) -> None:
+def test_open_fields_can_be_stored_in_a_variant_column(recording_engine: RecordingEngine, node: DriverNode) -> None:
     """A dataset with a variant column for open fields is a table of format version 3, and the engine gets the column's
     type.
     """
@@ -87,7 +87,7 @@ def test_open_fields_can_be_stored_in_a_variant_column(heard: RecordingEngine, n
     assert [(field["name"], field["type"]) for field in metadata["schemas"][0]["fields"]] == [
         ("oid", "long"), ("_open", "variant"),
     ]  # fmt: skip
-    (job,) = heard.jobs
+    (job,) = recording_engine.jobs
     assert job.target is not None
     assert job.target.variant
 
@@ -130,16 +130,16 @@ def test_type_used_by_a_dataset_cannot_be_dropped(node: DriverNode) -> None:
         ("select * from d0, Metadata.`Dataset` d", "ASX1079: Compilation error: A query over data can't read"),
     ],
 )  # fmt: skip
-def test_invalid_definition_is_refused_with_its_code(made: DriverNode, statement: str, message: str) -> None:
+def test_invalid_definition_is_refused_with_its_code(dataset_node: DriverNode, statement: str, message: str) -> None:
     """Each invalid definition is refused with its code, and nothing is changed."""
-    status, told = refusal(made, statement)
+    status, error_message = refusal(dataset_node, statement)
 
-    assert told.startswith(message), told
-    assert status == (503 if "engine" in told else 400)
+    assert error_message.startswith(message), error_message
+    assert status == (503 if "engine" in error_message else 400)
 
 
 @pytest.fixture(scope="module")
-def made(shared: DriverNode) -> DriverNode:
+def dataset_node(shared: DriverNode) -> DriverNode:
     """A node with a dataset."""
     rows(
         shared,
@@ -156,11 +156,11 @@ def test_indexes_are_listed_and_can_be_dropped(node: DriverNode) -> None:
         " create index y on d(a) type keyword; create primary index on d; create index x if not exists on d(a)",
     )
 
-    told = rows(
+    indexes = rows(
         node,
         "select value [i.IndexName, i.IndexStructure, i.SearchKey, i.IsPrimary] from Metadata.`Index` i order by i.IndexName",
     )
-    assert told == [
+    assert indexes == [
         ["d", "BTREE", [["id"]], True], ["primary_idx_d", "BTREE", [], False], ["x", "BTREE", [["a"], ["b", "c"]], False],
         ["y", "KEYWORD", [["a"]], False],
     ]  # fmt: skip
@@ -177,23 +177,23 @@ def test_explain_names_the_index_used(node: DriverNode) -> None:
     )
     text = "explain select value d.id from d where d.a between 'b' and 'c'"
 
-    (told,) = rows(node, text)
+    (explanation,) = rows(node, text)
     (other,) = rows(node, "explain select value d.id from d where d.id > 5")
     rows(node, "drop index d.x")
     (after,) = rows(node, text)
 
-    assert told["index"] == ["Default.d: x"]
+    assert explanation["index"] == ["Default.d: x"]
     assert "index" not in other
     assert "index" not in after
-    assert told["plan"] == after["plan"]
+    assert explanation["plan"] == after["plan"]
 
 
 def test_tables_of_other_clients_are_datasets_without_a_key(node: DriverNode) -> None:
     """Tables of other clients are datasets without a key and cannot have indexes."""
     iceberg.make_table(node, "a", "t")
 
-    (told,) = rows(node, "select value d from Metadata.`Dataset` d where d.DataverseName = 'a'")
-    assert (told["DatasetType"], told["DatatypeName"], told["InternalDetails"]["PrimaryKey"]) == (
+    (dataset,) = rows(node, "select value d from Metadata.`Dataset` d where d.DataverseName = 'a'")
+    assert (dataset["DatasetType"], dataset["DatatypeName"], dataset["InternalDetails"]["PrimaryKey"]) == (
         "INTERNAL",
         "AnyObject",
         [],
@@ -201,12 +201,12 @@ def test_tables_of_other_clients_are_datasets_without_a_key(node: DriverNode) ->
     assert refusal(node, "create index i on a.t(x)")[1].startswith("ASX1079: ")
 
 
-def test_query_job_has_plan_datasets_and_caller_token(node: DriverNode, heard: RecordingEngine) -> None:
+def test_query_job_has_plan_datasets_and_caller_token(node: DriverNode, recording_engine: RecordingEngine) -> None:
     """A query's job has the plan, the datasets read, and a token of the caller that ends with the statement."""
-    found = rows(node, "use sales.east; select value o from orders o, sales.west.orders w where o.oid = w.oid")
+    result_rows = rows(node, "use sales.east; select value o from orders o, sales.west.orders w where o.oid = w.oid")
 
-    assert found == [{"oid": 100}, {"oid": 101}]
-    (job,) = heard.jobs
+    assert result_rows == [{"oid": 100}, {"oid": 101}]
+    (job,) = recording_engine.jobs
     assert job.kind == "query"
     assert [ref.path for ref in job.reads] == [("main", "sales", "east", "orders"), ("main", "sales", "west", "orders")]
     assert (job.reads[0].type, job.reads[0].key) == ("OPEN { oid: bigint }", (("oid",),))
@@ -214,7 +214,7 @@ def test_query_job_has_plan_datasets_and_caller_token(node: DriverNode, heard: R
     assert node.get(f"{API}/lake", user=None, authorization=f"Bearer {job.credential}").status == 401
 
 
-def test_field_order_setting_is_sent_to_the_engine(node: DriverNode, heard: RecordingEngine) -> None:
+def test_field_order_setting_is_sent_to_the_engine(node: DriverNode, recording_engine: RecordingEngine) -> None:
     """The engine gets the setting of the field order, because it knows the types of datasets. Without it, UPDATE puts
     changed fields first.
     """
@@ -222,11 +222,11 @@ def test_field_order_setting_is_sent_to_the_engine(node: DriverNode, heard: Reco
         rows(node, f"use sales.east; {option} select o.x, o.oid from orders o")
         rows(node, f"use sales.east; {option} update orders set x = 1 where oid = 100")
 
-    assert [job.ordered_fields for job in heard.jobs] == [True, True, False, False]
-    assert [b"object_concat" in job.plan for job in heard.jobs] == [False, False, False, True]
+    assert [job.ordered_fields for job in recording_engine.jobs] == [True, True, False, False]
+    assert [b"object_concat" in job.plan for job in recording_engine.jobs] == [False, False, False, True]
 
 
-def test_writing_statement_job_has_its_target(node: DriverNode, heard: RecordingEngine) -> None:
+def test_writing_statement_job_has_its_target(node: DriverNode, recording_engine: RecordingEngine) -> None:
     """A writing statement's job has its target; the results are those of RETURNING."""
     assert rows(node, "use sales.east; insert into orders ({'oid': 100})") == []
     assert rows(node, "upsert into sales.east.orders as o ([{'oid': 1}]) returning o.oid + oid") == [
@@ -236,15 +236,15 @@ def test_writing_statement_job_has_its_target(node: DriverNode, heard: Recording
     rows(node, "use sales.east; delete from orders o where o.oid > 5; delete from orders where oid = 1")
     rows(node, "create synonym mine for sales.east.orders; insert into mine (select value o from sales.west.orders o)")
 
-    kinds = [(job.kind, None if job.target is None else job.target.path) for job in heard.jobs]
+    kinds = [(job.kind, None if job.target is None else job.target.path) for job in recording_engine.jobs]
     target = ("main", "sales", "east", "orders")
     assert kinds == [(kind, target) for kind in ("insert", "upsert", "delete", "delete", "insert")]
-    assert heard.jobs[1].returning is not None
-    assert [ref.path[2] for ref in heard.jobs[4].reads] == ["west"]
+    assert recording_engine.jobs[1].returning is not None
+    assert [ref.path[2] for ref in recording_engine.jobs[4].reads] == ["west"]
 
 
 def test_visible_metadata_is_sent_to_the_engine_as_constants(
-    node: DriverNode, heard: RecordingEngine, monkeypatch: pytest.MonkeyPatch
+    node: DriverNode, recording_engine: RecordingEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Metadata objects that the caller may see are sent to the engine as constants; too many are refused."""
     monkeypatch.setattr(data_statements, "ROWS_AT_ONCE", 1)
@@ -253,13 +253,13 @@ def test_visible_metadata_is_sent_to_the_engine_as_constants(
         " where d.DataverseName in ['sales.east', 'sales.west'])"
     )
     assert rows(node, insert) == []
-    (job,) = heard.jobs
+    (job,) = recording_engine.jobs
     assert (job.kind, job.reads, job.plan.count(b"orders")) == ("insert", (), 2)
     monkeypatch.setattr(data_statements, "METADATA_ROWS_MAX", 1)
     status, text = refusal(node, insert)
 
     assert (status, "at most 1 objects of the metadata" in text) == (400, True)
-    assert len(heard.jobs) == 1
+    assert len(recording_engine.jobs) == 1
 
 
 FILLED = (
@@ -317,26 +317,26 @@ def names(node: DriverNode, pattern: str) -> list[object]:
 
 def unfinished_datasets(node: DriverNode) -> list[UnfinishedDataset]:
     """Return the datasets that tasks have to drop."""
-    found = node.runner.run(
+    task_rows = node.runner.run(
         node.built.services.store.submit(upkeep_permit("test"), lambda tx: tx.tasks.of_kind(DROP_UNFINISHED))
     )
-    return [msgspec.json.decode(text, type=UnfinishedDataset) for _, text, _ in found]
+    return [msgspec.json.decode(text, type=UnfinishedDataset) for _, text, _ in task_rows]
 
 
-def test_create_as_fills_a_temporary_name_then_renames(node: DriverNode, heard: RecordingEngine) -> None:
+def test_create_as_fills_a_temporary_name_then_renames(node: DriverNode, recording_engine: RecordingEngine) -> None:
     """The engine fills a dataset under a temporary name, which is then renamed, and no task is left. If the dataset
     exists, IF NOT EXISTS does not call the engine.
     """
     rows(node, FILLED)
 
-    (job,) = heard.jobs
+    (job,) = recording_engine.jobs
     assert job.target is not None
     assert job.target.path[-1].startswith("copies_unfinished_")
     assert names(node, "copies%") == ["copies"]
     assert unfinished_datasets(node) == []
     assert refusal(node, FILLED)[0] == 400
     rows(node, FILLED.replace(") primary", ") if not exists primary"))
-    assert len(heard.jobs) == 1
+    assert len(recording_engine.jobs) == 1
 
 
 def test_an_unfinished_dataset_is_dropped_by_its_task(node: DriverNode) -> None:
@@ -352,14 +352,16 @@ def test_an_unfinished_dataset_is_dropped_by_its_task(node: DriverNode) -> None:
         lease_ms=60_000, services=services,
     )  # fmt: skip
 
-    told = node.runner.run(unfinished_drop_run(work, dataset))
+    outcome = node.runner.run(unfinished_drop_run(work, dataset))
 
-    assert told is not None
-    assert told.startswith("dropped copies_unfinished_")
+    assert outcome is not None
+    assert outcome.startswith("dropped copies_unfinished_")
     assert names(node, "copies%") == []
 
 
-def test_files_are_read_only_below_allowed_roots(node: DriverNode, heard: RecordingEngine, tmp_path: Path) -> None:
+def test_files_are_read_only_below_allowed_roots(
+    node: DriverNode, recording_engine: RecordingEngine, tmp_path: Path
+) -> None:
     """LOAD and external datasets read files only below an allowed root. Links and `..` cannot lead outside."""
     defaults = node.built.services.defaults
     node.built.services.defaults = defaults._replace(file_roots=(f"file://{tmp_path}",))
@@ -369,12 +371,12 @@ def test_files_are_read_only_below_allowed_roots(node: DriverNode, heard: Record
         return f"load dataset sales.east.orders using localfs (('path'='{path}'), ('format'='json'))"
 
     rows(node, load(f"localhost://{tmp_path}/in/orders.json"))
-    (job,) = heard.jobs
+    (job,) = recording_engine.jobs
     assert (job.kind, job.source.adapter) == ("load", "localfs")  # type: ignore[union-attr]
     assert dict(job.source.options)["path"] == f"file://{tmp_path}/in/orders.json"  # type: ignore[union-attr]
     files = f"from localfs path ('{tmp_path}/in/orders.csv') with {{'format': 'csv'}}"
     rows(node, f"copy sales.east.orders (oid bigint not unknown, of sales.east.orderType) {files}")
-    assert heard.jobs[-1].source.type == "OPEN { oid: bigint, of: OPEN { oid: bigint }? }"  # type: ignore[union-attr]
+    assert recording_engine.jobs[-1].source.type == "OPEN { oid: bigint, of: OPEN { oid: bigint }? }"  # type: ignore[union-attr]
     assert "ASX1082" in refusal(node, f"copy sales.east.orders as (a wrongType) {files}")[1]
     assert "object type" in refusal(node, f"copy sales.east.orders as (string) {files}")[1]
     for path in (
@@ -386,10 +388,10 @@ def test_files_are_read_only_below_allowed_roots(node: DriverNode, heard: Record
         node,
         f"create external dataset sales.east.files(orderType) using localfs (('path'='localhost://{tmp_path}/in'), ('format'='json'))",
     )
-    told = rows(node, "select value d.DatasetType from Metadata.`Dataset` d where d.DatasetName = 'files'")
-    assert told == ["EXTERNAL"]
+    dataset_types = rows(node, "select value d.DatasetType from Metadata.`Dataset` d where d.DatasetName = 'files'")
+    assert dataset_types == ["EXTERNAL"]
     rows(node, "select * from sales.east.files f where f.oid = 1")
-    (ref,) = heard.jobs[-1].reads
+    (ref,) = recording_engine.jobs[-1].reads
     assert ref.files is not None
     assert dict(ref.files.options) == {"path": f"file://{tmp_path}/in", "format": "json"}
     assert "oid: bigint" in ref.type
@@ -403,7 +405,7 @@ def test_files_are_read_only_below_allowed_roots(node: DriverNode, heard: Record
     rows(node, "drop dataset sales.east.files")
 
 
-def test_privileges_are_checked_before_the_engine_runs(node: DriverNode, heard: RecordingEngine) -> None:
+def test_privileges_are_checked_before_the_engine_runs(node: DriverNode, recording_engine: RecordingEngine) -> None:
     """Reading needs SELECT_TABLE, writing MODIFY_TABLE, creating CREATE_TABLE, dropping ownership; all are checked
     before the engine runs.
     """
@@ -421,21 +423,21 @@ def test_privileges_are_checked_before_the_engine_runs(node: DriverNode, heard: 
         assert refusal(node, statement, user="writer")[0] == 403, statement
     rows(node, make, user="maker")
     assert refusal(node, drop, user="maker")[0] == 403
-    assert [job.kind for job in heard.jobs] == ["query", "insert"]
+    assert [job.kind for job in recording_engine.jobs] == ["query", "insert"]
 
 
 def test_connector_route_returns_key_type_and_location(node: DriverNode) -> None:
     """The connector route returns key, type and location of a dataset; a missing name or dataset is 400."""
     rows(node, SEED)
 
-    told = node.get("/connector?dataverseName=sales&dataverseName=east&datasetName=orders").json()
-    assert told["keys"] == "oid"
-    assert (told["type"]["name"], told["type"]["open"], told["type"]["fields"]) == (
+    description = node.get("/connector?dataverseName=sales&dataverseName=east&datasetName=orders").json()
+    assert description["keys"] == "oid"
+    assert (description["type"]["name"], description["type"]["open"], description["type"]["fields"]) == (
         "orderType",
         True,
         [{"oid": "bigint"}],
     )
-    assert told["splits"][0]["path"].startswith("file://")
+    assert description["splits"][0]["path"].startswith("file://")
     for query in (
         "",
         "?dataverseName=sales",

@@ -99,7 +99,7 @@ def test_no_protocol_creates_a_namespace_named_metadata(node: DriverNode) -> Non
     """
     iceberg.make_space(node, "plain")
     rows(node, "create dataverse `Metadata.x`; create dataverse metadata.x; create dataverse x.Metadata")
-    made = [
+    answers = [
         node.post(iceberg.SPACES, {"namespace": ["Metadata"]}),
         node.post(iceberg.SPACES, {"namespace": ["Metadata", "x"]}),
         node.post("/api/metalakes/lake/catalogs/main/schemas", {"name": "Metadata:x"}),
@@ -108,7 +108,7 @@ def test_no_protocol_creates_a_namespace_named_metadata(node: DriverNode) -> Non
         node.post(f"{OWN}/move", {"kind": "namespace", "source": ["plain"], "target": ["Metadata"]}),
     ]  # fmt: skip
 
-    for answer in made:
+    for answer in answers:
         assert answer.status == 400, answer.body
         assert b"SQL++ reserves Metadata" in answer.body, answer.body
     assert names(node) == ["Metadata@.x", "metadata.x", "plain", "x.Metadata"]
@@ -124,18 +124,18 @@ def test_builtin_dataverses_can_be_neither_created_nor_dropped(shared: DriverNod
 
 
 @pytest.mark.parametrize(
-    "spelled, shown",
+    "spelled, displayed_name",
     [
         ("``", "''"), ("` a`", "' a'"), ("`^a`", "'^a'"), (f"a.`{'x' * 252}`", "'xxx"),
         (".".join(["x" * 251] * 5), "'"), ("`a\\u0000b`", "'"),
     ],
 )  # fmt: skip
-def test_invalid_dataverse_name_is_refused(shared: DriverNode, spelled: str, shown: str) -> None:
+def test_invalid_dataverse_name_is_refused(shared: DriverNode, spelled: str, displayed_name: str) -> None:
     """An invalid part of a dataverse name is ASX1115 with the part."""
     status, message = refusal(shared, f"create dataverse {spelled}")
 
     assert status == 400
-    assert message.startswith(f"ASX1115: Invalid name for a database object: {shown}"), message
+    assert message.startswith(f"ASX1115: Invalid name for a database object: {displayed_name}"), message
     assert message.endswith("(in line 1, at column 18)")
 
 

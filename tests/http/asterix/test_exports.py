@@ -61,22 +61,22 @@ class FailingEngine(RecordingEngine):
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
     """A node with datasets, a fileset, an export directory, and three users with some of the rights."""
     base = tmp_path_factory.mktemp("exports")
-    with iceberg.node_over(base / "data", audit=AuditSection(refusals="whole")) as found:
-        rows(found, SEED)
-        found.done("POST", f"{API}/lake/catalogs", {"name": "files", "type": "fileset"})
-        found.done("POST", f"{API}/lake/catalogs/files/schemas", {"name": "raw"})
+    with iceberg.node_over(base / "data", audit=AuditSection(refusals="whole")) as running_node:
+        rows(running_node, SEED)
+        running_node.done("POST", f"{API}/lake/catalogs", {"name": "files", "type": "fileset"})
+        running_node.done("POST", f"{API}/lake/catalogs/files/schemas", {"name": "raw"})
         for name in ("out", "other"):
-            found.done("POST", FILESETS, {"name": name})
+            running_node.done("POST", FILESETS, {"name": name})
         (base / "exports").mkdir()
-        services = found.built.services
+        services = running_node.built.services
         services.defaults = services.defaults._replace(export_roots=(f"file://{base}/exports",))
         for user in ("reader", "writer", "both"):
             if user != "writer":
-                grant(found, user, "use_catalog use_schema select_table", kind="CATALOG", on="main")
-            grant(found, user, "use_catalog use_schema read_fileset", kind="CATALOG", on="files")
+                grant(running_node, user, "use_catalog use_schema select_table", kind="CATALOG", on="main")
+            grant(running_node, user, "use_catalog use_schema read_fileset", kind="CATALOG", on="files")
             if user != "reader":
-                grant(found, user, "write_fileset", kind="FILESET", on="files.raw.out")
-        yield found
+                grant(running_node, user, "write_fileset", kind="FILESET", on="files.raw.out")
+        yield running_node
 
 
 @pytest.fixture
@@ -267,9 +267,11 @@ def test_each_export_has_an_audit_record(node: DriverNode, engine: RecordingEngi
     ctx = Context(node.built.services, Credential("admin"), "audit")
     lines = node.runner.run(audit_read(ctx, None, filters=AuditFilter(action="export"), limit=1000)).lines
 
-    told = [line for line in lines if "/audited: 2 files, 3 objects fileset files.raw.out" in line.detail]
-    assert {line.kind for line in told} >= {"table", "fileset"}
-    assert {(line.user, line.outcome, line.operation) for line in told} == {("both", "done", told[0].operation)}
+    audit_records = [line for line in lines if "/audited: 2 files, 3 objects fileset files.raw.out" in line.detail]
+    assert {line.kind for line in audit_records} >= {"table", "fileset"}
+    assert {(line.user, line.outcome, line.operation) for line in audit_records} == {
+        ("both", "done", audit_records[0].operation)
+    }
 
 
 class Meanwhile(RecordingEngine):
@@ -294,8 +296,8 @@ def test_fileset_privilege_is_rechecked_before_publishing_files(node: DriverNode
     fileset changed, no file is published.
     """
     name, user = f"lost-{what}", f"loser-{what}"
-    made = node.done("POST", FILESETS, {"name": name})["fileset"]
-    base = Path(made["storageLocation"].removeprefix("file://"))
+    fileset = node.done("POST", FILESETS, {"name": name})["fileset"]
+    base = Path(fileset["storageLocation"].removeprefix("file://"))
     grant(node, user, "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(node, user, "use_catalog use_schema read_fileset", kind="CATALOG", on="files")
     role = grant(node, user, "write_fileset", kind="FILESET", on=f"files.raw.{name}")
@@ -356,10 +358,10 @@ def test_export_cancelled_while_publishing_is_audited(
     """If an export is cancelled while its files are published, the answer says that the files exist, and the export is
     audited.
     """
-    real, begun = export_files.ExportedDirectory.publish, threading.Event()
+    real, start_event = export_files.ExportedDirectory.publish, threading.Event()
 
     def publish(directory: ExportedDirectory) -> None:
-        begun.set()
+        start_event.set()
         time.sleep(0.3)
         real(directory)
 
@@ -367,12 +369,12 @@ def test_export_cancelled_while_publishing_is_audited(
 
     async def play() -> DriverAnswer:
         form = {"statement": _copy(f"'{exports}/late'"), "client_context_id": "late"}
-        asked = asyncio.create_task(node.answer("POST", "/query/service", form))
-        while not begun.is_set():  # noqa: ASYNC110 - a thread sets it
+        export_task = asyncio.create_task(node.answer("POST", "/query/service", form))
+        while not start_event.is_set():  # noqa: ASYNC110 - a thread sets it
             await asyncio.sleep(0.01)
         ended = await node.answer("DELETE", "/admin/requests/running?client_context_id=late")
         assert ended.status == 200, ended.body
-        return await asked
+        return await export_task
 
     answer = node.runner.run(play())
     node.runner.run(node.built.services.audit.flush())

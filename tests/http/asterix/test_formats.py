@@ -6,14 +6,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.http.asterix.wire import SERVICE, ask, form, refusal, rows, told
+from tests.http.asterix.wire import SERVICE, ask, form, refusal, rows, status_and_message
 from tests.http.driver import DriverNode
 
 QUERY = "select value {'d': date('2020-01-02'), 'n': x} from [1, 2] x"
 
 
 @pytest.mark.parametrize(
-    "format_,kind,found",
+    "format_,kind,expected",
     [
         ("json", None, [{"d": "2020-01-02", "n": 1}, {"d": "2020-01-02", "n": 2}]),
         ("clean-json", None, [{"d": "2020-01-02", "n": 1}, {"d": "2020-01-02", "n": 2}]),
@@ -24,15 +24,15 @@ QUERY = "select value {'d': date('2020-01-02'), 'n': x} from [1, 2] x"
     ],
 )
 def test_parameter_or_media_type_selects_the_format(
-    shared: DriverNode, format_: str, kind: str | None, found: list[object]
+    shared: DriverNode, format_: str, kind: str | None, expected: list[object]
 ) -> None:
     """A parameter, in JSON or a form, or the media type selects the format. The answer states the type of text
     results.
     """
     for answer in (ask(shared, QUERY, format=format_), form(shared, ("statement", QUERY), ("format", format_))):
         body = answer.json()
-        assert (body["results"], body.get("type")) == (found, kind)
-        assert body["metrics"]["resultCount"] == len(found)
+        assert (body["results"], body.get("type")) == (expected, kind)
+        assert body["metrics"]["resultCount"] == len(expected)
 
 
 def test_all_kinds_of_results_have_the_requested_format(shared: DriverNode) -> None:
@@ -105,9 +105,9 @@ def test_warnings_are_limited(shared: DriverNode) -> None:
 )  # fmt: skip
 def test_unsupported_parameter_values_are_refused(shared: DriverNode, name: str, value: str, message: str) -> None:
     """Unsupported values of parameters are refused by name, in JSON, a form and the URL."""
-    assert told(ask(shared, "1", **{name: value})) == (400, message)
-    assert told(form(shared, ("statement", "1"), (name, value))) == (400, message)
-    assert told(shared.get(f"{SERVICE}?statement=1&{name}={value}")) == (400, message)
+    assert status_and_message(ask(shared, "1", **{name: value})) == (400, message)
+    assert status_and_message(form(shared, ("statement", "1"), (name, value))) == (400, message)
+    assert status_and_message(shared.get(f"{SERVICE}?statement=1&{name}={value}")) == (400, message)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_field_order_is_selected_by_parameter_or_set(shared: DriverNode, source:
         rows(shared, option + query, **{ORDERED_FIELDS: "true"}),
     ]
 
-    assert [list(found) for (found,) in answers] == [["b", "a"]] * 5
+    assert [list(row) for (row,) in answers] == [["b", "a"]] * 5
     for ordered in (rows(shared, query), rows(shared, query, **{ORDERED_FIELDS: "true"})):
         assert list(ordered[0]) == ["a", "b"]
     metadata = "select d.Hidden as a, d.DataverseName as b from Metadata.`Dataverse` d limit 1"
@@ -172,4 +172,4 @@ def test_deeply_nested_values_cause_no_server_error(shared: DriverNode, format_:
     answer = ask(shared, "select value $1", format=format_, args=[value])
 
     assert answer.status in (200, 400), answer.body
-    assert (depth == 400 or "too deep" in told(answer)[1]) is True
+    assert (depth == 400 or "too deep" in status_and_message(answer)[1]) is True

@@ -106,14 +106,14 @@ def test_executing_after_compile_only_returns_results(shared: DriverNode) -> Non
 
 def test_ddl_and_plans_are_answered_without_a_handle(node: DriverNode) -> None:
     """DDL and plans are answered immediately, without a handle, because the driver would never read such a result."""
-    made = jdbc(node, "create dataverse shop.floor")
+    created = jdbc(node, "create dataverse shop.floor")
     plan = jdbc(node, "explain select value 1")
 
-    assert (made.json()["status"], made.json()["plans"]) == ("success", {"statementCategory": "ddl"})
+    assert (created.json()["status"], created.json()["plans"]) == ("success", {"statementCategory": "ddl"})
     assert plan.json()["plans"] == {"statementCategory": "query", "explainOnly": True}
     (text,) = plan.json()["results"]
     assert isinstance(text, str)
-    assert all("handle" not in answer.json() for answer in (made, plan))
+    assert all("handle" not in answer.json() for answer in (created, plan))
 
 
 class NoEngine:

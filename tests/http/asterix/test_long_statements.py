@@ -10,7 +10,7 @@ from limnos.services.request.offloaded_work import InlineOffloader
 from limnos.services.sqlpp.requests.names import TEXT_SHORT
 from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
 from limnos.sqlpp.offloaded_work import BIND, EVALUATE, PARAMETERS, PARSE
-from tests.http.asterix.wire import ask, form, refusal, rows, told
+from tests.http.asterix.wire import ask, form, refusal, rows, status_and_message
 from tests.http.driver import DriverNode
 
 ONE_LONG = "select value [" + ", ".join(["1"] * 2000) + "]"
@@ -36,9 +36,9 @@ class RecordingOffloader(InlineOffloader):
 @pytest.fixture
 def recorded(node: DriverNode) -> RecordingOffloader:
     """Return the node's offloader, which records its work."""
-    found = RecordingOffloader()
-    SQLPP_OFFLOADER.put(node.built.services, found)
-    return found
+    offloader = RecordingOffloader()
+    SQLPP_OFFLOADER.put(node.built.services, offloader)
+    return offloader
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_long_statements_behave_like_short_ones(node: DriverNode, recorded: Reco
     rows(node, "create dataverse a; create view a.v as select value 41")
     text = f"use a; declare function f(x) {{ x + ? }}; select value f(w) {padding} from v w; select value [?, $b]"
 
-    found = rows(node, text, args=[1, 2], **{"$b": 3})
+    results = rows(node, text, args=[1, 2], **{"$b": 3})
 
-    assert found == [42, [2, 3]]
+    assert results == [42, [2, 3]]
     assert recorded.done == [PARSE, *[BIND] * recorded.done.count(BIND), EVALUATE]
 
 
@@ -122,10 +122,10 @@ LONG_COMMENT = f"select value [?, $b] /* {'%,[' * 30_000} */"
 
 def test_long_bodies_are_decoded_like_short_ones(node: DriverNode, recorded: RecordingOffloader) -> None:
     """A form and a JSON object over 64 KiB have the same meaning as short ones."""
-    found = rows(node, LONG_COMMENT, args=[1], **{"$b": {"c": [2]}})
+    results = rows(node, LONG_COMMENT, args=[1], **{"$b": {"c": [2]}})
     answer = form(node, ("statement", LONG_COMMENT), ("args", "[1]"), ("$b", '{"c": [2]}'))
 
-    assert found == answer.json()["results"] == [[1, {"c": [2]}]]
+    assert results == answer.json()["results"] == [[1, {"c": [2]}]]
     assert recorded.done.count(PARAMETERS) == 2
 
 
@@ -144,5 +144,8 @@ def test_parameters_with_many_values_are_refused(
     if count == 1000:
         assert answer.json()["results"] == [count]
     else:
-        assert told(answer) == (400, "ASX0047: The parameters have more than 50000 values: send less at once")
+        assert status_and_message(answer) == (
+            400,
+            "ASX0047: The parameters have more than 50000 values: send less at once",
+        )
         assert recorded.done in ([], [PARAMETERS])

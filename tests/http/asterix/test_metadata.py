@@ -18,7 +18,7 @@ from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
 from limnos.sqlpp.offloaded_work import EVALUATE, SCANS
 from limnos.store.objects.documents import document_bodies_read
 from limnos.store.objects.nodes import live_nodes_read, span_read
-from tests.http.asterix.wire import ask, refusal, rows, told
+from tests.http.asterix.wire import ask, refusal, rows, status_and_message
 from tests.http.driver import DriverNode, grant, node_at
 from tests.http.iceberg import wire as iceberg
 from tests.http.iceberg.wire import node_over
@@ -73,8 +73,8 @@ def _fill(database: Path) -> None:
     """Insert many copies of the table `first` of `big` into the nodes table."""
     with closing(sqlite3.connect(database, timeout=30)) as connection, connection:
         columns = [row[1] for row in connection.execute("PRAGMA table_info(node)")]
-        taken = {"id": "10000000 + at", "name": "'t' || at"}
-        values = ", ".join(taken.get(column, f"n.{column}") for column in columns)
+        overrides = {"id": "10000000 + at", "name": "'t' || at"}
+        values = ", ".join(overrides.get(column, f"n.{column}") for column in columns)
         connection.execute(
             f"WITH RECURSIVE numbers (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM numbers WHERE at < {MANY - 1})"
             f" INSERT INTO node ({', '.join(columns)}) SELECT {values} FROM numbers, node n WHERE n.name = 'first'"
@@ -84,33 +84,33 @@ def _fill(database: Path) -> None:
 def _id_of(node: DriverNode, name: str) -> int:
     """Return the id of a namespace."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
-        ((found,),) = connection.execute("SELECT id FROM node WHERE name = ?", (name,))
-    return int(found)
+        ((node_id,),) = connection.execute("SELECT id FROM node WHERE name = ?", (name,))
+    return int(node_id)
 
 
 @pytest.fixture
 def reads(large: DriverNode, monkeypatch: pytest.MonkeyPatch) -> Reads:
     """Return the reads from now on."""
-    found = Reads()
+    recorded_reads = Reads()
     turn = asyncio.sleep
 
     def nodes(ids: Sequence[int]) -> object:
-        found.slices.append(len(ids))
+        recorded_reads.slices.append(len(ids))
         return live_nodes_read(ids)
 
     def span(parent_id: int, *rest: object, **more: object) -> object:
-        found.listings.append(parent_id)
+        recorded_reads.listings.append(parent_id)
         return span_read(parent_id, *rest, **more)  # type: ignore[arg-type]
 
     async def sleep(seconds: float) -> None:
-        found.turns += 1
+        recorded_reads.turns += 1
         await turn(seconds)
 
     monkeypatch.setattr(module, "live_nodes_read", nodes)
     monkeypatch.setattr("limnos.store.objects.nodes.span_read", span)
     monkeypatch.setattr(module.asyncio, "sleep", sleep)
-    SQLPP_OFFLOADER.put(large.built.services, RecordingOffloader(found))
-    return found
+    SQLPP_OFFLOADER.put(large.built.services, RecordingOffloader(recorded_reads))
+    return recorded_reads
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_conditions_limit_the_objects_read(
     """With a condition on dataverses only their objects are read; with conditions on names only the objects of these
     names.
     """
-    found = rows(large, f"{NAMES}{condition} order by d.DatasetName", **{"$x": "small"})
+    names = rows(large, f"{NAMES}{condition} order by d.DatasetName", **{"$x": "small"})
 
-    assert found == expected
+    assert names == expected
     assert sum(reads.slices) == read
     assert _id_of(large, "big") not in reads.listings
     assert reads.offloader == []
@@ -142,9 +142,9 @@ def test_conditions_limit_the_objects_read(
 
 def test_function_conditions_are_evaluated_in_a_worker(large: DriverNode, reads: Reads) -> None:
     """A worker process evaluates conditions with functions, and only objects that can meet the result are read."""
-    found = rows(large, f"{NAMES}d.DataverseName = lower('SMALL') and d.DatasetName = 'a'")
+    names = rows(large, f"{NAMES}d.DataverseName = lower('SMALL') and d.DatasetName = 'a'")
 
-    assert found == ["a"]
+    assert names == ["a"]
     assert reads.slices == []
     assert reads.offloader == [SCANS, EVALUATE]
 
@@ -153,9 +153,9 @@ def test_full_read_runs_in_slices_between_other_requests(large: DriverNode, read
     """More than 100,000 objects are read in small slices, between which other requests run. A worker process builds the
     records.
     """
-    found = rows(large, "select value [count(*), count(d.DatasetId)] from Metadata.`Dataset` d")
+    counts = rows(large, "select value [count(*), count(d.DatasetId)] from Metadata.`Dataset` d")
 
-    assert found == [[MANY + 21, MANY + 21]]
+    assert counts == [[MANY + 21, MANY + 21]]
     assert sum(reads.slices) == MANY + 4 + 3  # the namespaces as well
     assert max(reads.slices) <= 2 * module.SLICE
     assert reads.turns >= MANY // module.SLICE
@@ -164,9 +164,9 @@ def test_full_read_runs_in_slices_between_other_requests(large: DriverNode, read
 
 def test_a_limit_ends_the_reading(large: DriverNode, reads: Reads) -> None:
     """With LIMIT and without ORDER BY, reading stops after enough objects."""
-    found = rows(large, "select value d.DatasetName from Metadata.`Dataset` d limit 10")
+    names = rows(large, "select value d.DatasetName from Metadata.`Dataset` d limit 10")
 
-    assert len(found) == 10
+    assert len(names) == 10
     assert sum(reads.slices) <= 3 * module.SLICE
 
 
@@ -228,10 +228,8 @@ def test_view_documents_are_read_only_if_used(node: DriverNode, monkeypatch: pyt
 
     assert rows(node, f"{NAMES}d.DatasetType = 'VIEW'") == ["v", "w"]
     assert read == []
-    (found,) = rows(
-        node, "select value d from Metadata.`Dataset` d where d.DataverseName = 'a' and d.DatasetName = 'w'"
-    )
-    assert found["ViewDetails"] == {"Definition": "SELECT VALUE 42"}
+    (view,) = rows(node, "select value d from Metadata.`Dataset` d where d.DataverseName = 'a' and d.DatasetName = 'w'")
+    assert view["ViewDetails"] == {"Definition": "SELECT VALUE 42"}
     assert len(read) == 1
 
 
@@ -260,16 +258,16 @@ def test_plan_of_a_forbidden_query_is_refused(tmp_path: Path, query: str) -> Non
     with node_over(tmp_path) as node:
         iceberg.make_space(node, "a")
         iceberg.make_table(node, "a", "d")
-        asked = [
+        requests = [
             lambda user: ask(node, query, user=user),
             lambda user: ask(node, f"explain {query}", user=user),
             lambda user: ask(node, query, user=user, compile_only=True),
         ]
-        assert [each("admin").status for each in asked] == [200] * 3
-        first, *others = [told(each("stranger")) for each in asked]
+        assert [each("admin").status for each in requests] == [200] * 3
+        first, *others = [status_and_message(each("stranger")) for each in requests]
         assert others == [first] * 2
 
         node.done("PATCH", f"{GRAVITINO}/catalogs/main", {"inUse": False})
 
-        first, *others = [told(each("admin")) for each in asked]
+        first, *others = [status_and_message(each("admin")) for each in requests]
         assert others == [first] * 2

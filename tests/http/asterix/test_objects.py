@@ -17,9 +17,11 @@ def test_created_type_is_listed_and_can_be_dropped(node: DriverNode) -> None:
         " create type a.b.u as { t: t }",
     )
 
-    told = rows(node, "select value d from Metadata.`Datatype` d where d.DataverseName = 'a.b' order by d.DatatypeName")
-    assert [each["DatatypeName"] for each in told] == ["t", "t_place", "t_tags", "u"]
-    assert told[0]["Derived"] == {
+    datatypes = rows(
+        node, "select value d from Metadata.`Datatype` d where d.DataverseName = 'a.b' order by d.DatatypeName"
+    )
+    assert [each["DatatypeName"] for each in datatypes] == ["t", "t_place", "t_tags", "u"]
+    assert datatypes[0]["Derived"] == {
         "Tag": "RECORD", "IsAnonymous": False,
         "Record": {
             "IsOpen": False,
@@ -31,7 +33,7 @@ def test_created_type_is_listed_and_can_be_dropped(node: DriverNode) -> None:
             ],
         },
     }  # fmt: skip
-    assert told[2]["Derived"] == {"Tag": "ORDEREDLIST", "IsAnonymous": True, "OrderedList": "string"}
+    assert datatypes[2]["Derived"] == {"Tag": "ORDEREDLIST", "IsAnonymous": True, "OrderedList": "string"}
     assert refusal(node, "drop type a.b.t")[1] == (
         "ASX1148: Cannot drop type a.b.t being used by type a.b.u (in line 1, at column 11)"
     )
@@ -70,16 +72,16 @@ def test_created_type_is_listed_and_can_be_dropped(node: DriverNode) -> None:
         ("drop dataset v", "ASX1050: "),
     ],
 )  # fmt: skip
-def test_invalid_definition_is_refused_with_its_code(made: DriverNode, statement: str, message: str) -> None:
+def test_invalid_definition_is_refused_with_its_code(object_node: DriverNode, statement: str, message: str) -> None:
     """Each invalid definition has its code, message and position, and changes nothing."""
-    status, told = refusal(made, statement)
+    status, error_message = refusal(object_node, statement)
 
-    assert told.startswith(message), told
+    assert error_message.startswith(message), error_message
     assert status == 400
 
 
 @pytest.fixture(scope="module")
-def made(shared: DriverNode) -> DriverNode:
+def object_node(shared: DriverNode) -> DriverNode:
     """A node with one object of each kind in `Default`."""
     rows(
         shared,
@@ -98,11 +100,11 @@ def made(shared: DriverNode) -> DriverNode:
         "drop function x@1 if exists", "drop function f@7 if exists", "drop dataset x if exists",
     ],
 )  # fmt: skip
-def test_if_exists_and_if_not_exists_change_nothing(made: DriverNode, statement: str) -> None:
+def test_if_exists_and_if_not_exists_change_nothing(object_node: DriverNode, statement: str) -> None:
     """IF EXISTS and IF NOT EXISTS make statements succeed without a change."""
-    rows(made, statement)
+    rows(object_node, statement)
 
-    assert rows(made, "select value x from v x; f(1)") == [2, 3, 2]
+    assert rows(object_node, "select value x from v x; f(1)") == [2, 3, 2]
 
 
 def test_functions_are_overloaded_by_arity(node: DriverNode) -> None:
@@ -116,10 +118,10 @@ def test_functions_are_overloaded_by_arity(node: DriverNode) -> None:
     assert rows(node, "use a; [f(1), f(1, 2), f(1, 2, 3), a.f(5)]") == [[1, 3, 3, 5]]
     rows(node, "use a; create or replace function f(x, y) { x * y }")
     assert rows(node, "a.f(3, 4)") == [12]
-    told = rows(
+    functions = rows(
         node, "select value [f.Name, f.Arity, f.Params, f.`Definition`] from Metadata.`Function` f order by f.Arity"
     )
-    assert told == [
+    assert functions == [
         ["f", "-1", ["args"], "array_count(args)"], ["f", "1", ["x"], "x"], ["f", "2", ["x", "y"], "x * y"],
     ]  # fmt: skip
     rows(node, "create function a.g() { a.f(1) }; create or replace function a.f(x) { x + 1 }")
@@ -145,7 +147,7 @@ def test_function_dependencies_are_listed_per_overload(node: DriverNode) -> None
     )
     rows(node, "use dep.x; create or replace function two() { (select value t.id from d t) }")
 
-    found = rows(
+    dependencies = rows(
         node,
         "select value [f.Name, f.Arity, f.Dependencies] from Metadata.`Function` f where f.DataverseName = 'dep/x' or f.DataverseName like 'dep%'"
         " order by f.Name, f.Arity",
@@ -154,7 +156,7 @@ def test_function_dependencies_are_listed_per_overload(node: DriverNode) -> None
     left = rows(node, "select value f.Dependencies from Metadata.`Function` f where f.Name = 'two'")
 
     where = rows(node, "select value f.DataverseName from Metadata.`Function` f where f.Name = 'one'")[0]
-    assert found == [
+    assert dependencies == [
         ["one", "1", [[], [], []]],
         ["two", "0", [[[where, "d"]], [], []]],
         ["two", "1", [[[where, "d"]], [], [], [[where, "s"]]]],
@@ -255,8 +257,8 @@ def test_hidden_objects_are_refused_like_missing_ones(node: DriverNode) -> None:
     grant(node, "user", "use_schema select_view", kind="SCHEMA", on="main.b")
 
     for dataset in ("Dataset", "Datatype", "Function", "Synonym", "Index"):
-        told = rows(node, f"select value d.DataverseName from Metadata.`{dataset}` d", user="user")
-        assert set(told) <= {"Metadata", "b"}, dataset
+        dataverses = rows(node, f"select value d.DataverseName from Metadata.`{dataset}` d", user="user")
+        assert set(dataverses) <= {"Metadata", "b"}, dataset
     for statement in (
         "select * from a.v",
         "select * from a.nothing",
@@ -265,8 +267,8 @@ def test_hidden_objects_are_refused_like_missing_ones(node: DriverNode) -> None:
         "create type b.t as { x: a.t }",
     ):
         assert refusal(node, statement, user="user")[0] == 403, statement
-    there, missing = (refusal(node, f"select * from a.{name}", user="user")[1] for name in ("v", "nothing"))
-    assert there.replace("a.v", "a.NAME") == missing.replace("a.nothing", "a.NAME")
+    existing, missing = (refusal(node, f"select * from a.{name}", user="user")[1] for name in ("v", "nothing"))
+    assert existing.replace("a.v", "a.NAME") == missing.replace("a.nothing", "a.NAME")
     assert refusal(node, "a.f()", user="user")[0] == 403
 
 
@@ -285,17 +287,17 @@ def test_dataset_resources_has_one_row_per_index(node: DriverNode) -> None:
     )
     rows(node, "create dataverse one; create dataset one.d(a.b.t) primary key id; create synonym one.s for a.b.d")
 
-    found = rows(node, "select value r from dataset_resources(['a', 'b'], 'd') r")
-    assert [sorted(each) for each in found] == [
+    resources = rows(node, "select value r from dataset_resources(['a', 'b'], 'd') r")
+    assert [sorted(each) for each in resources] == [
         sorted(("dir", "memory", "disk", "num-scheduled-flushes", "current-memory-component"))
     ] * 2
-    assert [each["disk"] for each in found] == [0, 0]
-    assert found[1]["dir"] == f"{found[0]['dir']}#i"
+    assert [each["disk"] for each in resources] == [0, 0]
+    assert resources[1]["dir"] == f"{resources[0]['dir']}#i"
     assert rows(node, "select value r from storage_components(['a', 'b'], 'd') r") == [
-        {"node": "limnos", "path": each["dir"], "components": []} for each in found
+        {"node": "limnos", "path": each["dir"], "components": []} for each in resources
     ]
     assert len(rows(node, "select value r from `dataset-resources`('one', 'd') r")) == 1
-    assert rows(node, "select value r.dir from dataset_resources('one', 's') r") == [each["dir"] for each in found]
+    assert rows(node, "select value r.dir from dataset_resources('one', 's') r") == [each["dir"] for each in resources]
     assert rows(node, "select value count(*) from dataset_resources('Metadata', 'Dataset') r") == [1]
     assert rows(
         node,
@@ -320,10 +322,10 @@ def test_dataset_resources_has_one_row_per_index(node: DriverNode) -> None:
 )
 def test_dataset_functions_refuse_arguments_without_a_dataset(shared: DriverNode, call: str, message: str) -> None:
     """`dataset_resources` and `storage_components` refuse arguments that name no dataset, with AsterixDB's code."""
-    status, told = refusal(shared, f"select value x from {call} x")
+    status, error_message = refusal(shared, f"select value x from {call} x")
 
     assert status == 400
-    assert told.startswith(message)
+    assert error_message.startswith(message)
 
 
 def test_dataset_resources_needs_the_right_to_the_dataset(node: DriverNode) -> None:
@@ -391,9 +393,13 @@ def test_analyze_stores_and_drop_deletes_statistics(shared: DriverNode) -> None:
     snapshot["manifest-list"] = f"{shared.get(table).json()['metadata']['location']}/metadata/l.avro"
     assert shared.ask("POST", table, {"requirements": requirement, "updates": updates}).status == 200
     rows(shared, "analyze dataset counted.d with {'sample': 'high', 'sample-seed': -2.5}; drop index counted.d.i")
-    (told,) = rows(shared, query)
-    assert (told["IndexName"], told["SourceCardinality"], told["SourceAvgItemSize"]) == ("sample_idx_2_d", 90, 50)
-    assert (told["SampleCardinalityTarget"], told["SampleSeed"]) == (17008, -2)
+    (statistics,) = rows(shared, query)
+    assert (statistics["IndexName"], statistics["SourceCardinality"], statistics["SourceAvgItemSize"]) == (
+        "sample_idx_2_d",
+        90,
+        50,
+    )
+    assert (statistics["SampleCardinalityTarget"], statistics["SampleSeed"]) == (17008, -2)
     grant(shared, "filtered", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     assert len(rows(shared, query, user="filtered")) == 1
     restriction = f"{OWN}/metalakes/lake/objects/TABLE/main.counted.d/restrictions/few"

@@ -50,7 +50,9 @@ def pass_by(node: DriverNode) -> None:
 
 def purges(node: DriverNode) -> list[int]:
     """Return the delay of each purge task, in milliseconds."""
-    return [due - made for made, due in sql(node, "SELECT created_at, due_at FROM task WHERE kind = ?", PURGE)]
+    return [
+        due - created_at for created_at, due in sql(node, "SELECT created_at, due_at FROM task WHERE kind = ?", PURGE)
+    ]
 
 
 def purged(node: DriverNode) -> None:

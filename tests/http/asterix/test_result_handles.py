@@ -11,7 +11,7 @@ import pytest
 from limnos.services.sqlpp.requests.running_requests import LEASE_MS, REQUESTS
 from tests.http.asterix.test_compaction import sql
 from tests.http.asterix.test_locks import query
-from tests.http.asterix.wire import ask, refusal, rows, told
+from tests.http.asterix.wire import ask, refusal, rows, status_and_message
 from tests.http.driver import API, DriverAnswer, DriverNode
 from tests.http.iceberg.wire import node_over
 
@@ -38,7 +38,7 @@ def eventually(node: DriverNode, target: str, is_there: Callable[[DriverAnswer],
 
 def done(node: DriverNode, answer: DriverAnswer) -> DriverAnswer:
     """Return the status of an async request after its end."""
-    return eventually(node, handle_of(answer), lambda found: found.json()["status"] != "running")
+    return eventually(node, handle_of(answer), lambda response: response.json()["status"] != "running")
 
 
 def test_a_deferred_result_is_fetched_from_its_handle(shared: DriverNode) -> None:
@@ -51,9 +51,13 @@ def test_a_deferred_result_is_fetched_from_its_handle(shared: DriverNode) -> Non
     fetched = shared.get(handle_of(answer))
     assert (body["status"], set(body)) == ("success", {"requestID", "clientContextID", "status", "handle"})
     assert body["handle"].startswith("/query/service/result/")
-    found = fetched.json()
-    assert (found["results"], found["status"], found["clientContextID"]) == ([1, {}], "success", "mine")
-    assert (found["requestID"], found["metrics"]["resultCount"]) == (body["requestID"], 2)
+    result_body = fetched.json()
+    assert (result_body["results"], result_body["status"], result_body["clientContextID"]) == (
+        [1, {}],
+        "success",
+        "mine",
+    )
+    assert (result_body["requestID"], result_body["metrics"]["resultCount"]) == (body["requestID"], 2)
     assert shared.get(handle_of(answer)).body == fetched.body
     assert b'\n  "a"' not in fetched.body
 
@@ -72,10 +76,10 @@ def test_large_result_stored_in_parts_is_returned_completely(shared: DriverNode)
     """A large result is stored in parts and returned completely and in order, pretty-printed if requested."""
     handle = handle_of(ask(shared, MANY, mode="deferred"))
 
-    found = shared.get(handle).json()["results"]
+    results = shared.get(handle).json()["results"]
     pretty = shared.get(f"{handle}?pretty=true")
-    assert [each["x"] for each in found] == list(range(1, 9))
-    assert pretty.json()["results"] == found
+    assert [each["x"] for each in results] == list(range(1, 9))
+    assert pretty.json()["results"] == results
     assert b'\n  "x": 1,' in pretty.body
 
 
@@ -138,7 +142,7 @@ def test_errors_of_deferred_and_async_requests_are_reported(node: DriverNode) ->
     words = "ASX1063: Cannot find dataverse with name gone (in line 1, at column 21)"
     assert deferred == (400, words)
     assert (last.status, last.json()["status"], last.json()["errors"][0]["msg"]) == (200, "fatal", words)
-    assert told(result) == (400, words)
+    assert status_and_message(result) == (400, words)
 
 
 def test_unparsable_request_is_refused_and_not_stored(shared: DriverNode) -> None:
@@ -181,7 +185,7 @@ def test_discard_cancels_a_running_request(node: DriverNode) -> None:
 
     assert (running.status, running.json()["status"]) == (409, "running")
     assert node.delete(result).status == 200
-    assert eventually(node, "/admin/requests/running", lambda found: found.json() == []).status == 200
+    assert eventually(node, "/admin/requests/running", lambda response: response.json() == []).status == 200
     assert node.get(handle_of(answer)).status == 404
 
 
@@ -234,7 +238,7 @@ def test_results_beyond_the_bytes_per_user_are_413(node: DriverNode, monkeypatch
 def test_expired_results_are_swept_with_all_parts(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Expired results are deleted with all parts; others stay."""
     services = node.built.services
-    kept = handle_of(ask(node, "select value 1", mode="deferred"))
+    retained_handle = handle_of(ask(node, "select value 1", mode="deferred"))
     monkeypatch.setattr(services, "defaults", services.defaults._replace(sqlpp_results_keep_ms=-LEASE_MS))
     old = handle_of(ask(node, MANY, mode="deferred"))
     at = services.store.time.now_ms()
@@ -243,7 +247,7 @@ def test_expired_results_are_swept_with_all_parts(node: DriverNode, monkeypatch:
 
     swept = node.runner.run(services.store.submit(requests.permit, lambda tx: tx.requests.expire(10)))
     assert swept == 1
-    assert node.get(kept).status == 200
+    assert node.get(retained_handle).status == 200
     assert node.get(old).status == 404
     assert query(node, "SELECT count(*) FROM sqlpp_result") == [1]
 

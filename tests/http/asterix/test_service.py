@@ -14,7 +14,7 @@ from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from limnos.sqlpp.errors import EngineUnavailable
 from limnos.sqlpp.jobs import EngineJob
-from tests.http.asterix.wire import FORM, SERVICE, ask, form, refusal, rows, told
+from tests.http.asterix.wire import FORM, SERVICE, ask, form, refusal, rows, status_and_message
 from tests.http.driver import API, DriverNode, grant
 
 
@@ -58,9 +58,9 @@ def test_a_sum_that_leaves_values_out_warns(shared: DriverNode, count: int) -> N
 
 def test_several_statements_give_their_results_in_order(node: DriverNode) -> None:
     """Results of several statements come in order, and later statements see the effects of earlier ones."""
-    found = rows(node, "create dataverse a.b; select value 1; use a.b; 2; declare function f(x) { x + 1 }; f(2);")
+    results = rows(node, "create dataverse a.b; select value 1; use a.b; 2; declare function f(x) { x + 1 }; f(2);")
 
-    assert found == [1, 2, 3]
+    assert results == [1, 2, 3]
 
 
 def test_ddl_only_request_has_no_results(node: DriverNode) -> None:
@@ -79,7 +79,7 @@ def test_a_request_of_comments_alone_is_a_success(shared: DriverNode, text: str)
 
 
 @pytest.mark.parametrize(
-    "sent, asked, expected",
+    "sent, statement, expected",
     [
         ({"$x": 2, "$y": [1, {"a": None}]}, "[$x + 1, $y]", [3, [1, {"a": None}]]),
         ({"args": [1, "a"]}, "[$1, $2, ?]", [1, "a", 1]),
@@ -88,12 +88,12 @@ def test_a_request_of_comments_alone_is_a_success(shared: DriverNode, text: str)
     ],
 )
 def test_parameters_are_parsed_as_json_values(
-    shared: DriverNode, sent: dict[str, object], asked: str, expected: object
+    shared: DriverNode, sent: dict[str, object], statement: str, expected: object
 ) -> None:
     """Parameters `$x` and `args` are JSON values, also as texts in a form."""
-    as_form = form(shared, ("statement", asked), *((name, json.dumps(value)) for name, value in sent.items()))
+    as_form = form(shared, ("statement", statement), *((name, json.dumps(value)) for name, value in sent.items()))
 
-    assert rows(shared, asked, **sent) == [expected]
+    assert rows(shared, statement, **sent) == [expected]
     assert as_form.json()["results"] == [expected]
 
 
@@ -131,10 +131,10 @@ def test_statements_of_a_request_share_the_current_time(shared: DriverNode) -> N
 )  # fmt: skip
 def test_invalid_statement_is_400_with_code_and_position(shared: DriverNode, statement: str, message: str) -> None:
     """An invalid statement is 400 with AsterixDB's code, message and position."""
-    status, told = refusal(shared, statement)
+    status, error_message = refusal(shared, statement)
 
     assert status == 400
-    assert told.startswith(message)
+    assert error_message.startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -157,25 +157,25 @@ def test_invalid_parameter_is_400_with_name_and_value(
     shared: DriverNode, sent: dict[str, object], message: str
 ) -> None:
     """An invalid parameter is 400 with its name and value."""
-    status, found = told(shared.post(SERVICE, {"statement": "select value 1", **sent}))
+    status, error_message = status_and_message(shared.post(SERVICE, {"statement": "select value 1", **sent}))
 
     assert status == 400
-    assert found.startswith(message)
+    assert error_message.startswith(message)
 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b'"x"', b'{"statement": "\xff"}', b"{" * 100_00])
 def test_malformed_json_is_refused(shared: DriverNode, body: bytes) -> None:
     """Malformed JSON is ASX0048."""
-    status, found = told(shared.ask("POST", SERVICE, body, content_type="application/json"))
+    status, message = status_and_message(shared.ask("POST", SERVICE, body, content_type="application/json"))
 
-    assert (status, found) == (400, "ASX0048: Unable to process JSON content in request")
+    assert (status, message) == (400, "ASX0048: Unable to process JSON content in request")
 
 
 def test_unsupported_media_type_is_415(shared: DriverNode) -> None:
     """Another media type is 415, and the message names the accepted ones."""
     answer = shared.ask("POST", SERVICE, b"<x/>", content_type="application/xml")
 
-    assert told(answer)[0] == 415
+    assert status_and_message(answer)[0] == 415
 
 
 def test_writing_statement_in_read_only_request_is_refused(node: DriverNode) -> None:
@@ -183,7 +183,7 @@ def test_writing_statement_in_read_only_request_is_refused(node: DriverNode) -> 
     by_get = node.get(f"{SERVICE}?{urlencode({'statement': 'create dataverse a; select value 1'})}")
 
     message = "ASX0044: CREATE_DATAVERSE statement is not supported in read-only mode"
-    assert told(by_get) == (400, message)
+    assert status_and_message(by_get) == (400, message)
     assert refusal(node, "create dataverse b; create dataverse a", readonly=True) == (400, message)
     assert refusal(node, "use a")[0] == refusal(node, "use b")[0] == 400
 
@@ -203,7 +203,7 @@ def test_dataverse_parameter_of_a_request_is_used(node: DriverNode) -> None:
     rows(node, "create dataverse a.b; create dataverse `a.b`")
 
     def missing(answer: object) -> str:
-        return told(answer)[1]  # type: ignore[arg-type]
+        return status_and_message(answer)[1]  # type: ignore[arg-type]
 
     assert "in dataverse a.b nor" in missing(ask(node, "select * from x", dataverse=["a", "b"]))
     assert "in dataverse `a.b` nor" in missing(ask(node, "select * from x", dataverse="a.b"))
@@ -312,8 +312,8 @@ def test_cancelling_an_unknown_request_is_404(node: DriverNode) -> None:
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
     assert node.get("/admin/requests/running").json() == []
-    assert told(node.delete("/admin/requests/running?client_context_id=x"))[0] == 404
-    assert told(node.delete("/admin/requests/running", user="ana"))[0] == 400
+    assert status_and_message(node.delete("/admin/requests/running?client_context_id=x"))[0] == 404
+    assert status_and_message(node.delete("/admin/requests/running", user="ana"))[0] == 400
 
 
 def test_only_its_user_or_a_service_admin_cancels_a_request(node: DriverNode) -> None:
@@ -328,7 +328,7 @@ def test_only_its_user_or_a_service_admin_cancels_a_request(node: DriverNode) ->
         own = ask(node, slow, user="ana", mode="async", client_context_id=f"mine-{number}").json()
 
         for by in (f"client_context_id=mine-{number}", f"request_id={own['requestID']}"):
-            assert told(node.delete(f"{at}?{by}", user="ben"))[0] == 404
+            assert status_and_message(node.delete(f"{at}?{by}", user="ben"))[0] == 404
         assert node.get(at, user="ben").json() == []
         assert [each["requestId"] for each in node.get(at, user="ana").json()] == [own["requestID"]]
         ended = node.delete(f"{at}?client_context_id=mine-{number}", user=who)
@@ -390,18 +390,18 @@ def test_failure_of_a_buffered_result_has_its_own_status(node: DriverNode) -> No
     answer = ask(node, "select value t from t")
 
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
-    assert told(answer)[1].startswith("ASX3102: ")
+    assert status_and_message(answer)[1].startswith("ASX3102: ")
 
 
-@pytest.mark.parametrize("given,whole", [([b"1"] * 50_000, True), ([ROW] * 2, True), ([ROW] * 3, False)])
-def test_result_buffer_is_bounded_in_bytes(node: DriverNode, given: list[bytes], whole: bool) -> None:
+@pytest.mark.parametrize("result_rows,whole", [([b"1"] * 50_000, True), ([ROW] * 2, True), ([ROW] * 3, False)])
+def test_result_buffer_is_bounded_in_bytes(node: DriverNode, result_rows: list[bytes], whole: bool) -> None:
     """The buffer is bounded in bytes: many small results are buffered, a few large ones are streamed."""
     rows(node, DATA)
-    ENGINE.put(node.built.services, RowsEngine(given))  # type: ignore[assignment]
+    ENGINE.put(node.built.services, RowsEngine(result_rows))  # type: ignore[assignment]
 
     answer = ask(node, "select value t from t")
 
-    assert len(answer.json()["results"]) == len(given)
+    assert len(answer.json()["results"]) == len(result_rows)
     assert ("content-length" in answer.headers) is whole
 
 

@@ -31,7 +31,7 @@ def lake(shared: DriverNode) -> DriverNode:
 
 
 @pytest.fixture
-def heard(lake: DriverNode) -> Iterator[RecordingEngine]:
+def recording_engine(lake: DriverNode) -> Iterator[RecordingEngine]:
     """A fake engine that records its requests."""
     services = lake.built.services
     before, engine = ENGINE.of(services), RecordingEngine(b'{"id":1}')
@@ -85,7 +85,7 @@ SESSIONS = [
 
 
 @pytest.mark.parametrize("statement", FILES + CLASSES + TABLES + SESSIONS)
-def test_no_trick_reaches_an_engine(lake: DriverNode, heard: RecordingEngine, statement: str) -> None:
+def test_no_trick_reaches_an_engine(lake: DriverNode, recording_engine: RecordingEngine, statement: str) -> None:
     """Statements that name files, Java classes, other tables or sessions are refused with an error code, and no engine
     gets a job.
     """
@@ -93,43 +93,45 @@ def test_no_trick_reaches_an_engine(lake: DriverNode, heard: RecordingEngine, st
 
     assert status == 400, message
     assert message.startswith("ASX"), message
-    assert heard.jobs == []
+    assert recording_engine.jobs == []
 
 
-def test_text_reaches_the_engine_only_as_names_and_values(lake: DriverNode, heard: RecordingEngine) -> None:
+def test_text_reaches_the_engine_only_as_names_and_values(lake: DriverNode, recording_engine: RecordingEngine) -> None:
     """Text in other languages reaches the engine only as a name or value in the plan, never as part of a query."""
     evil = "'); DROP TABLE main.deep.east.orders; --"
 
     rows(lake, "select value o.`a``b` from deep.east.orders o where o.x = $x and o.y = $x", **{"$x": evil})
 
-    (job,) = heard.jobs
+    (job,) = recording_engine.jobs
     assert [ref.path for ref in job.reads] == [("main", "deep", "east", "orders")]
     assert evil.encode() in job.plan  # a literal of the plan, which is msgpack
 
 
-def test_the_credential_ends_with_the_statement(lake: DriverNode, heard: RecordingEngine) -> None:
+def test_the_credential_ends_with_the_statement(lake: DriverNode, recording_engine: RecordingEngine) -> None:
     """The engine's token belongs to the caller, is invalid after the statement, and appears in no answer."""
     grant(lake, "reader", "use_catalog use_schema select_table", kind="catalog", on="main")
 
     answer = ask(lake, "select value o from deep.east.orders o", user="reader")
 
-    (job,) = heard.jobs
+    (job,) = recording_engine.jobs
     assert answer.status == 200
     assert job.credential not in answer.body.decode()
     late = lake.ask("GET", "/api/limnos/v1/whoami", user=None, authorization=f"Bearer {job.credential}")
     assert late.status == 401
 
 
-def test_huge_literal_does_not_stop_the_service(lake: DriverNode, heard: RecordingEngine) -> None:
+def test_huge_literal_does_not_stop_the_service(lake: DriverNode, recording_engine: RecordingEngine) -> None:
     """A statement with a literal of 900,000 characters is accepted or refused, and the next statement is answered."""
     answer = ask(lake, f"select value '{'x' * 900_000}' from deep.east.orders o")
 
     assert answer.status in (200, 400)
     assert rows(lake, "select value 1") == [1]
-    assert len(heard.jobs) <= 1
+    assert len(recording_engine.jobs) <= 1
 
 
-def test_unauthorized_statement_is_refused_as_missing_dataset(lake: DriverNode, heard: RecordingEngine) -> None:
+def test_unauthorized_statement_is_refused_as_missing_dataset(
+    lake: DriverNode, recording_engine: RecordingEngine
+) -> None:
     """A statement of a user without rights on the dataset is refused as for a missing dataset, and no engine gets a
     job.
     """
@@ -140,4 +142,4 @@ def test_unauthorized_statement_is_refused_as_missing_dataset(lake: DriverNode, 
         missing = refusal(lake, statement % "absent", user="nobody")
         assert status in (400, 403)
         assert (status, message.replace("orders", "absent")) == missing
-    assert heard.jobs == []
+    assert recording_engine.jobs == []

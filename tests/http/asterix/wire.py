@@ -31,10 +31,10 @@ def rows(node: DriverNode, statement: str, *, user: str = "admin", **more: objec
 
 def refusal(node: DriverNode, statement: str, *, user: str = "admin", **more: object) -> tuple[int, str]:
     """Return status and message of refused statements; the body must have AsterixDB's form."""
-    return told(ask(node, statement, user=user, **more))
+    return status_and_message(ask(node, statement, user=user, **more))
 
 
-def told(answer: DriverAnswer) -> tuple[int, str]:
+def status_and_message(answer: DriverAnswer) -> tuple[int, str]:
     """Return status and message of a refusal."""
     body = answer.json()
     assert body["status"] in ("fatal", "timeout"), body

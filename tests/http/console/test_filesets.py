@@ -21,8 +21,8 @@ PAGE = "/console/o/fileset/lake/files/raw/f"
 @pytest.fixture
 def fileset(tmp_path: Path) -> Iterator[BrowsedFileset]:
     """A fileset on disk that bob may read."""
-    with on_disk(tmp_path) as found:
-        yield found
+    with on_disk(tmp_path) as browsed_fileset:
+        yield browsed_fileset
 
 
 def bob(fileset: BrowsedFileset) -> ConsoleVisitor:

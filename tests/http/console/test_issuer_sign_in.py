@@ -47,8 +47,8 @@ class Organization:
 
     def trust(self, **settings: object) -> None:
         """Configure the issuer, with some settings of `oidc`."""
-        told = {"console_client_id": BROWSER, "groups_claim": "groups", "metalakes": ("lake",), "timeout_s": 20.0}
-        section = OidcSection(issuer=self.issuer.url, audiences=(AUDIENCE,), **{**told, **settings})
+        defaults = {"console_client_id": BROWSER, "groups_claim": "groups", "metalakes": ("lake",), "timeout_s": 20.0}
+        section = OidcSection(issuer=self.issuer.url, audiences=(AUDIENCE,), **{**defaults, **settings})
         ISSUER.put(self.node.built.services, IssuerKeys(section, self.node.built.services.store.time))
 
     def begin(self, visitor: ConsoleVisitor, target: str = "/console/sessions") -> str:
@@ -86,9 +86,9 @@ def organization(node: DriverNode, issuer: Issuer) -> Organization:
     """A node with the issuer, where ana can sign in."""
     issuer.person, issuer.groups, issuer.claims, issuer.away, issuer.broken = "ana", {"ana": ["crew"]}, {}, False, False
     issuer.codes.clear()
-    made = Organization(node, issuer)
-    made.trust()
-    return made
+    trusting_organization = Organization(node, issuer)
+    trusting_organization.trust()
+    return trusting_organization
 
 
 def is_in(visitor: ConsoleVisitor) -> bool:
@@ -112,8 +112,8 @@ def test_sign_in_at_the_issuer_opens_the_requested_page(organization: Organizati
     visitor = ConsoleVisitor(organization.node)
     (button,) = [href for href in visitor.read("/console/sign-in").hrefs if "to-issuer" in href]
 
-    begun = visitor.get(button.replace("next=%2Fconsole%2F", "next=%2Fconsole%2Fsessions"))
-    answer = visitor.get(sent_back(begun.headers["location"]))
+    redirect = visitor.get(button.replace("next=%2Fconsole%2F", "next=%2Fconsole%2Fsessions"))
+    answer = visitor.get(sent_back(redirect.headers["location"]))
 
     assert (answer.status, answer.headers["location"]) == (303, "/console/sessions")
     assert visitor.get("/console/o/catalog/lake/main").status == 200
@@ -432,12 +432,12 @@ def test_many_users_behind_one_address_are_signed_in(
 
 def test_concurrent_sign_ins_share_one_discovery_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """Concurrent sign-ins share one discovery request; if it fails, the next sign-in sends another."""
-    asked: list[str] = []
+    requested_issuers: list[str] = []
 
     async def endpoints(client: object, issuer: str) -> dict[str, object]:
-        asked.append(issuer)
+        requested_issuers.append(issuer)
         await asyncio.sleep(0)
-        if len(asked) == 1:
+        if len(requested_issuers) == 1:
             raise ValueError("away")
         return {"authorization_endpoint": f"{issuer}/a", "token_endpoint": f"{issuer}/t"}
 
@@ -448,8 +448,8 @@ def test_concurrent_sign_ins_share_one_discovery_request(monkeypatch: pytest.Mon
     monkeypatch.setattr(issuer_codes, "discovery_of", endpoints)
     codes = CodeSignIn(OidcSection(issuer="https://issuer.example.com", audiences=("a",), console_client_id="c"))
     with asyncio.Runner() as runner:
-        failed, found = runner.run(begin_all()), runner.run(begin_all())
+        failed, urls = runner.run(begin_all()), runner.run(begin_all())
 
-    assert len(asked) == 2
+    assert len(requested_issuers) == 2
     assert {type(each) for each in failed} == {ServiceUnavailable}
-    assert all(str(each).startswith("https://issuer.example.com/a?") for each in found)
+    assert all(str(each).startswith("https://issuer.example.com/a?") for each in urls)

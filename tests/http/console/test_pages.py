@@ -22,18 +22,18 @@ NAMES = (
 
 def crawl(visitor: ConsoleVisitor, *starts: str) -> dict[str, tuple[int, str]]:
     """Follow every link of the console from the given pages. Returns the status and text of each page."""
-    waiting, found = list(starts), {}
-    while waiting and len(found) < PAGES_MAX:
+    waiting, pages = list(starts), {}
+    while waiting and len(pages) < PAGES_MAX:
         path = waiting.pop()
-        if path in found or path.startswith("?"):
+        if path in pages or path.startswith("?"):
             continue
         answer = visitor.get(path, x_limnos_part="1") if "/branch/" in path else visitor.get(path)
         text = text_of(answer)
-        found[path] = (answer.status, text)
+        pages[path] = (answer.status, text)
         assert answer.status in {200, 303, 403, 404}, f"{path}: {answer.status}"
         if answer.status == 200 and answer.headers["content-type"].startswith("text/html"):
             waiting += [href.partition("#")[0] for href in PageReader(text).hrefs if href.startswith("/console")]
-    return found
+    return pages
 
 
 @pytest.fixture
@@ -55,19 +55,19 @@ def nasty(lake: DriverNode) -> DriverNode:
 def test_every_page_is_well_formed_and_every_link_works(nasty: DriverNode) -> None:
     """Every page is well-formed, every link is answered, and no name becomes an element or attribute."""
     pages = crawl(ConsoleVisitor(nasty).sign_in(), "/console/")
-    shown = {
+    readers = {
         path: PageReader(text) for path, (status, text) in pages.items() if status == 200 and "/branch/" not in path
     }
 
-    assert len(shown) > 40
-    for path, page in shown.items():
+    assert len(readers) > 40
+    for path, page in readers.items():
         assert page.faults == [], path
         assert len(page.ids) == len(set(page.ids)), path
         assert page.tags.count("script") == SCRIPTS, path
         assert "img" not in page.tags, path
         assert not [name for name, _ in page.attributes if name.startswith("on") or name == "style"], path
     assert not [path for path, (status, _) in pages.items() if status in {403, 404}]
-    assert any("{{ 7 * 7 }}" in page.text for page in shown.values())
+    assert any("{{ 7 * 7 }}" in page.text for page in readers.values())
 
 
 def test_member_without_rights_sees_no_object_name(nasty: DriverNode) -> None:
@@ -90,10 +90,10 @@ def test_hidden_and_missing_tables_get_the_same_refusal(lake: DriverNode) -> Non
     lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
     ana = ConsoleVisitor(lake).sign_in("ana")
 
-    there, missing = (ana.get(f"/console/o/table/lake/main/raw/{name}") for name in ("flights", "nothing"))
+    existing, missing = (ana.get(f"/console/o/table/lake/main/raw/{name}") for name in ("flights", "nothing"))
 
-    assert there.status == missing.status == 403
-    assert PageReader(text_of(there)).text.replace("flights", "nothing") == PageReader(text_of(missing)).text
+    assert existing.status == missing.status == 403
+    assert PageReader(text_of(existing)).text.replace("flights", "nothing") == PageReader(text_of(missing)).text
 
 
 def test_reader_sees_only_the_objects_they_may_load(lake: DriverNode) -> None:

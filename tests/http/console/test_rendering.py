@@ -44,10 +44,10 @@ def test_sizes_and_counts_are_formatted() -> None:
 
 def test_values_are_escaped_and_unknown_fields_are_errors() -> None:
     """Values are escaped in text and attributes. A template with an unknown field is an error."""
-    shown = environment().render_str('<a title="{{ name }}">{{ name }}</a>', name="<\"'&>")
+    rendered = environment().render_str('<a title="{{ name }}">{{ name }}</a>', name="<\"'&>")
 
-    assert '<"' not in shown.removeprefix('<a title="')
-    assert shown.count("&lt;") == 2
+    assert '<"' not in rendered.removeprefix('<a title="')
+    assert rendered.count("&lt;") == 2
     with pytest.raises(minijinja.TemplateError):
         environment().render_str("{{ view.nothing }}", view={})
 

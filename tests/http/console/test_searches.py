@@ -45,12 +45,12 @@ def test_empty_query_shows_examples(admin: ConsoleVisitor) -> None:
 
 def test_palette_answer_has_only_links_without_page_frame(admin: ConsoleVisitor) -> None:
     """The palette's answer has only links, without the page's frame. Empty and invalid queries get a message."""
-    found = text_of(admin.get("/console/search?metalake=lake&q=flights", x_limnos_part="1"))
+    palette_html = text_of(admin.get("/console/search?metalake=lake&q=flights", x_limnos_part="1"))
     empty = text_of(admin.get("/console/search?metalake=lake&q=", x_limnos_part="1"))
     wrong = admin.get("/console/search?metalake=lake&q=kind:odd", x_limnos_part="1")
 
-    assert PageReader(found).hrefs == ["/console/o/table/lake/main/raw/flights"]
-    assert "<html" not in found
+    assert PageReader(palette_html).hrefs == ["/console/o/table/lake/main/raw/flights"]
+    assert "<html" not in palette_html
     assert "Type the start of a name" in empty
     assert (wrong.status, PageReader(text_of(wrong)).hrefs) == (200, [])
 

@@ -115,15 +115,15 @@ def test_revoked_privilege_applies_immediately_on_every_node(pair: tuple[DriverN
 def test_session_of_a_revoked_token_ends(pair: tuple[DriverNode, DriverNode]) -> None:
     """A sign-in with an API token opens a session, which ends when the token is revoked."""
     one, two = pair
-    made = one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "laptop"})
-    ana = enter(one, {"token": made["token"]})
-    assert made["token"] not in str(ana.cookies)
+    api_token = one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "laptop"})
+    ana = enter(one, {"token": api_token["token"]})
+    assert api_token["token"] not in str(ana.cookies)
     assert is_in(elsewhere(ana, two))
 
-    one.done("DELETE", f"{OWN}/tokens/{made['id']}")
+    one.done("DELETE", f"{OWN}/tokens/{api_token['id']}")
 
     assert not is_in(elsewhere(ana, two))
-    assert ConsoleVisitor(one).post("/console/sign-in", {"token": made["token"]}).status == 401
+    assert ConsoleVisitor(one).post("/console/sign-in", {"token": api_token["token"]}).status == 401
 
 
 def test_sign_out_ends_this_session_alone(admin: ConsoleVisitor) -> None:
@@ -176,17 +176,17 @@ def test_idle_session_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatc
 
 def test_console_code_works_only_once(lake: DriverNode) -> None:
     """`limnos console` prints a one-time code. Its page names the user, opens one session, and does not work again."""
-    made = lake.done("POST", f"{OWN}/console/codes")
+    console_code = lake.done("POST", f"{OWN}/console/codes")
     visitor = ConsoleVisitor(lake)
 
-    page = text_of(visitor.get(f"/console/enter?code={made['code']}"))
+    page = text_of(visitor.get(f"/console/enter?code={console_code['code']}"))
 
     assert "Continue as admin" in page
-    assert visitor.post("/console/enter", {"code": made["code"]}).status == 303
+    assert visitor.post("/console/enter", {"code": console_code["code"]}).status == 303
     assert is_in(visitor)
-    assert ConsoleVisitor(lake).post("/console/enter", {"code": made["code"]}).status == 401
-    assert ConsoleVisitor(lake).get(f"/console/enter?code={made['code']}").status == 401
-    assert lake.ask("GET", f"{OWN}/tokens", user=None, authorization=f"Bearer {made['code']}").status == 401
+    assert ConsoleVisitor(lake).post("/console/enter", {"code": console_code["code"]}).status == 401
+    assert ConsoleVisitor(lake).get(f"/console/enter?code={console_code['code']}").status == 401
+    assert lake.ask("GET", f"{OWN}/tokens", user=None, authorization=f"Bearer {console_code['code']}").status == 401
 
 
 def test_name_without_password_opens_no_session(lake: DriverNode) -> None:

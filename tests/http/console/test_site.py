@@ -77,7 +77,7 @@ def test_cookie_over_tls_is_bound_to_the_host() -> None:
 
 
 @pytest.mark.parametrize(
-    "cookie,found",
+    "cookie,expected",
     [
         (b"limnos-8090=a", b"a"),
         (b"other=1; limnos-8090=a", b"a"),
@@ -87,9 +87,9 @@ def test_cookie_over_tls_is_bound_to_the_host() -> None:
         (b"", None),
     ],
 )
-def test_duplicate_cookie_is_refused(cookie: bytes, found: bytes | None) -> None:
+def test_duplicate_cookie_is_refused(cookie: bytes, expected: bytes | None) -> None:
     """If a request has two cookies of the name, neither is accepted, because another site may have set one."""
-    assert PLAIN.cookie_of({**HOST, b"cookie": cookie}) == found
+    assert PLAIN.cookie_of({**HOST, b"cookie": cookie}) == expected
 
 
 @pytest.mark.parametrize(

@@ -36,17 +36,17 @@ class PageReader(HTMLParser):
         """Open an element."""
         self.tags.append(tag)
         self._is_broken = tag == "wbr" and bool(self.words)
-        given = {name: value or "" for name, value in attrs}
-        self.attributes += given.items()
-        if "id" in given:
-            self.ids.append(given["id"])
-        if "href" in given and tag == "a":
-            self.hrefs.append(given["href"])
+        attribute_values = {name: value or "" for name, value in attrs}
+        self.attributes += attribute_values.items()
+        if "id" in attribute_values:
+            self.ids.append(attribute_values["id"])
+        if "href" in attribute_values and tag == "a":
+            self.hrefs.append(attribute_values["href"])
         for name in ("data-branch", "data-next", "data-live"):
-            if name in given:
-                self.hrefs.append(given[name])
+            if name in attribute_values:
+                self.hrefs.append(attribute_values[name])
         if tag == "form":
-            self.actions.append((given.get("method", "get"), given.get("action", "")))
+            self.actions.append((attribute_values.get("method", "get"), attribute_values.get("action", "")))
         if tag not in VOID:
             self._open.append(tag)
 
@@ -107,8 +107,8 @@ class ConsoleVisitor:
         if body is not None:
             sent["content_type"] = FORM
         answer = self.node.ask(method, path, body, user=None, **sent)
-        for given in answer.headers.get("set-cookie", "").splitlines():
-            name, _, rest = given.partition("=")
+        for cookie_line in answer.headers.get("set-cookie", "").splitlines():
+            name, _, rest = cookie_line.partition("=")
             value = rest.partition(";")[0]
             if value:
                 self.cookies[name] = value

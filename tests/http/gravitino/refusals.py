@@ -211,10 +211,10 @@ def _of_jobs(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     newer = {"@type": "updateTemplate", "newTemplate": {"@type": "shell", "newArguments": [who]}}
     yield _case(f"PUT {templates}/{{template}}", "of a program", "lake", program, body={"updates": [newer]})
     yield _case(f"POST {runs}", "of a program", "lake", body={"jobTemplateName": program})
-    asked = node.done("POST", f"{API}/lake/jobs/runs", {"jobTemplateName": program}, user="laker")["job"]["jobId"]
+    job_id = node.done("POST", f"{API}/lake/jobs/runs", {"jobTemplateName": program}, user="laker")["job"]["jobId"]
     yield _case(f"GET {runs}", "of a program", "lake", query=f"?jobTemplateName={program}")
-    yield _case(f"GET {runs}/{{job}}", "of a program", "lake", asked)
-    yield _case(f"POST {runs}/{{job}}", "of a program", "lake", asked)
+    yield _case(f"GET {runs}/{{job}}", "of a program", "lake", job_id)
+    yield _case(f"POST {runs}/{{job}}", "of a program", "lake", job_id)
     comment = {"updates": [{"@type": "updateComment", "newComment": who}]}
     other = {"updates": [{"@type": "updateTemplate", "newTemplate": {}}]}
     for name, thing in (("there", "job template"), ("gone", "no job template")):
@@ -315,8 +315,8 @@ def same_words(answer: DriverAnswer, who: str) -> object:
         "red",
     ):
         message = message.replace(name, "main.there" if name.startswith("main") else "there")
-    for missing, there in _SPELLED.items():
-        message = message.replace(missing, there)
+    for missing, existing in _SPELLED.items():
+        message = message.replace(missing, existing)
     return message.replace("main.there.there", "main.there")
 
 

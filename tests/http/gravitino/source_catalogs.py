@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from tests.bridges import Bridge
 from tests.http.driver import API, DriverNode
 
-Asked = tuple[str, str, object]
+SourceRequest = tuple[str, str, object]
 """Method, path and body of a request."""
 BACK_S = 60
 """The time limit until a source is reachable again, far longer than necessary."""
@@ -50,7 +50,9 @@ def wait_for(node: DriverNode, path: str) -> None:
         assert time.monotonic() < ends, "the source is not back"
 
 
-def sees_it_cut(node: DriverNode, bridge: Bridge, *, asked: Iterable[Asked], known: str, unable: str) -> None:
+def sees_it_cut(
+    node: DriverNode, bridge: Bridge, *, requests: Iterable[SourceRequest], known: str, unable: str
+) -> None:
     """Check the answers while a source is disconnected, and reconnect it.
 
     Requests to the source are refused with 502 without the source's address, and with 403 for callers without rights.
@@ -58,7 +60,7 @@ def sees_it_cut(node: DriverNode, bridge: Bridge, *, asked: Iterable[Asked], kno
     """
     bridge.cut()
     try:
-        for method, path, body in asked:
+        for method, path, body in requests:
             away = node.ask(method, path, body)
             assert (away.status, away["code"], away["type"]) == (502, 1007, "ConnectionFailedException"), away.body
             assert str(bridge.port) not in away.body.decode()
@@ -69,7 +71,7 @@ def sees_it_cut(node: DriverNode, bridge: Bridge, *, asked: Iterable[Asked], kno
         bridge.mend()
 
 
-def sees_it_silent(node: DriverNode, bridge: Bridge, *, looks: str, changes: Asked) -> None:
+def sees_it_silent(node: DriverNode, bridge: Bridge, *, looks: str, changes: SourceRequest) -> None:
     """Check that reads end in time with 502, and changes with 500 or 502, while a source does not answer. Reconnect it
     afterwards.
     """

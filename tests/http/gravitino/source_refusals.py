@@ -118,7 +118,7 @@ if __name__ == "__main__":
     with (
         tempfile.TemporaryDirectory() as place,
         postgres_server() as database,
-        node_over(Path(place), database) as shown,
+        node_over(Path(place), database) as running_node,
     ):
-        prepare(shown)
-        refusal_tables.keep(TABLE, shown, cases=cases, callers=CALLERS)
+        prepare(running_node)
+        refusal_tables.keep(TABLE, running_node, cases=cases, callers=CALLERS)

@@ -93,6 +93,10 @@ def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as place, kafka_server() as running, node_over(Path(place), running) as shown:
-        prepare(shown)
-        refusal_tables.keep(TABLE, shown, cases=cases, callers=CALLERS)
+    with (
+        tempfile.TemporaryDirectory() as place,
+        kafka_server() as running,
+        node_over(Path(place), running) as running_node,
+    ):
+        prepare(running_node)
+        refusal_tables.keep(TABLE, running_node, cases=cases, callers=CALLERS)

@@ -11,14 +11,14 @@ def test_valid_users_are_changed_and_invalid_ones_reported(node: DriverNode) -> 
     """Valid users are added and removed; each other one is reported by its position with the error of a single
     request.
     """
-    asked = [
+    requested_users = [
         {"name": "ana", "externalId": "1"},
         {"name": "admin"},
         {"name": ""},
         {"name": "bob", "enabled": False},
         {"name": "ana"},
     ]
-    added = node.done("POST", f"{BULK}/add", {"users": asked})
+    added = node.done("POST", f"{BULK}/add", {"users": requested_users})
     removed = node.done("POST", f"{BULK}/remove", {"names": ["ana", "gone", "bob", "admin"]})
 
     assert [(each["name"], each.get("externalId"), each["enabled"]) for each in added["users"]] == [

@@ -15,7 +15,7 @@ ALL = f"{API}/lake/catalogs"
 NEW = {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "c", "properties": {}}
 
 
-def told(answer: DriverAnswer) -> tuple[int, object, object]:
+def error_fields(answer: DriverAnswer) -> tuple[int, object, object]:
     """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
@@ -28,12 +28,12 @@ def test_create_accepts_gravitino_backend_properties(node: DriverNode) -> None:
         "jdbc-password": "s",
     }
 
-    made = node.done("POST", ALL, {**NEW, "properties": properties})["catalog"]
+    catalog = node.done("POST", ALL, {**NEW, "properties": properties})["catalog"]
 
-    assert (made["name"], made["type"], made["provider"], made["comment"]) == (
+    assert (catalog["name"], catalog["type"], catalog["provider"], catalog["comment"]) == (
         "side", "relational", "lakehouse-iceberg", "c",
     )  # fmt: skip
-    assert made["properties"] == {
+    assert catalog["properties"] == {
         "catalog-backend": "jdbc", "warehouse": f"file://{node.data}/warehouse/w", "in-use": "true",
         "jdbc-password": "******",
     }  # fmt: skip
@@ -65,7 +65,7 @@ def test_foreign_backend_is_refused(node: DriverNode, properties: dict[str, str]
     ]
 
     for answer in answers:
-        assert told(answer)[1:] == (1001, "IllegalArgumentException")
+        assert error_fields(answer)[1:] == (1001, "IllegalArgumentException")
         assert words in answer["message"]
     assert [answer.status for answer in answers] == [
         400,
@@ -83,9 +83,9 @@ def test_gravitino_backend_becomes_a_native_catalog(node: DriverNode, backend: s
     node.done("POST", ALL, {**NEW, "properties": {"catalog-backend": backend}})
 
     edit = {"updates": [{"@type": "setProperty", "property": "p", "value": "1"}]}
-    made = node.done("PUT", f"{ALL}/side", edit)["catalog"]
+    catalog = node.done("PUT", f"{ALL}/side", edit)["catalog"]
 
-    assert made["properties"]["catalog-backend"] == backend
+    assert catalog["properties"]["catalog-backend"] == backend
 
 
 def test_list_returns_names_or_details(node: DriverNode) -> None:
@@ -97,8 +97,12 @@ def test_list_returns_names_or_details(node: DriverNode) -> None:
     names, details = node.get(ALL), node.get(f"{ALL}?details=TRUE")
 
     assert names["identifiers"] == [{"namespace": ["lake"], "name": name} for name in ("lance", "main", "side")]
-    told = [(each["name"], each["provider"]) for each in details.json()["catalogs"]]
-    assert told == [("lance", "lakehouse-generic"), ("main", "lakehouse-iceberg"), ("side", "lakehouse-iceberg")]
+    names_with_providers = [(each["name"], each["provider"]) for each in details.json()["catalogs"]]
+    assert names_with_providers == [
+        ("lance", "lakehouse-generic"),
+        ("main", "lakehouse-iceberg"),
+        ("side", "lakehouse-iceberg"),
+    ]
 
 
 def test_list_has_only_usable_catalogs(node: DriverNode) -> None:
@@ -117,7 +121,7 @@ def test_refused_load_does_not_reveal_existence(node: DriverNode) -> None:
 
     real, absent = node.get(f"{ALL}/main", user="ana"), node.get(f"{ALL}/none", user="ana")
 
-    assert told(real) == told(absent) == (403, 1008, "ForbiddenException")
+    assert error_fields(real) == error_fields(absent) == (403, 1008, "ForbiddenException")
     assert real.body.replace(b"main", b"none") == absent.body
     assert "needs USE_CATALOG on main" in str(real["message"])
 
@@ -126,7 +130,7 @@ def test_missing_catalog_returns_404_to_permitted_users(node: DriverNode) -> Non
     """A missing catalog is 404 for users who could use it if it existed."""
     answer = node.get(f"{ALL}/none")
 
-    assert told(answer) == (404, 1003, "NoSuchCatalogException")
+    assert error_fields(answer) == (404, 1003, "NoSuchCatalogException")
     assert answer["message"] == (
         "Failed to operate catalog(s) [none] operation [LOAD] under metalake [lake], "
         "reason [Catalog none does not exist in metalake lake]"
@@ -166,7 +170,7 @@ def test_bad_catalogs_are_400(node: DriverNode, body: object) -> None:
     """An invalid name, provider, type or property is 400 with code 1001, and nothing is created."""
     answer = node.post(ALL, body)
 
-    assert told(answer) == (400, 1001, "IllegalArgumentException")
+    assert error_fields(answer) == (400, 1001, "IllegalArgumentException")
     assert [each["name"] for each in node.get(ALL).json()["identifiers"]] == ["lance", "main"]
 
 
@@ -174,7 +178,7 @@ def test_existing_name_is_409(node: DriverNode) -> None:
     """A name in use is refused with 409 and code 1004."""
     answer = node.post(ALL, {**NEW, "name": "main"})
 
-    assert told(answer) == (409, 1004, "CatalogAlreadyExistsException")
+    assert error_fields(answer) == (409, 1004, "CatalogAlreadyExistsException")
 
 
 def test_create_needs_create_catalog_privilege(node: DriverNode) -> None:
@@ -185,7 +189,7 @@ def test_create_needs_create_catalog_privilege(node: DriverNode) -> None:
     grant(node, "ana", "create_catalog", kind="metalake", on="lake")
     node.done("POST", ALL, NEW, user="ana")
 
-    assert told(refused) == (403, 1008, "ForbiddenException")
+    assert error_fields(refused) == (403, 1008, "ForbiddenException")
     assert node.get(f"{API}/lake/owners/catalog/side")["owner"] == {"name": "ana", "type": "user"}
 
 
@@ -215,7 +219,7 @@ def test_failed_connection_test_returns_200_with_error_body(
     """A failed connection test has status 200 and an error body, by which clients distinguish it from a refusal."""
     answer = node.post(f"{ALL}/testConnection", {**NEW, **change})
 
-    assert told(answer) == (200, code, name)
+    assert error_fields(answer) == (200, code, name)
 
 
 def test_connection_test_needs_the_privilege_to_create(node: DriverNode) -> None:
@@ -224,7 +228,7 @@ def test_connection_test_needs_the_privilege_to_create(node: DriverNode) -> None
 
     answer = node.post(f"{ALL}/testConnection", NEW, user="ana")
 
-    assert told(answer) == (403, 1008, "ForbiddenException")
+    assert error_fields(answer) == (403, 1008, "ForbiddenException")
 
 
 def test_existing_catalog_can_be_tested(node: DriverNode) -> None:
@@ -239,8 +243,8 @@ def test_existing_catalog_can_be_tested(node: DriverNode) -> None:
     missing = node.post(f"{ALL}/none/testConnection")
 
     assert (plain.status, plain.json()) == (200, {"code": 0})
-    assert told(bad) == (200, 1001, "IllegalArgumentException")
-    assert told(missing) == (200, 1003, "NoSuchCatalogException")
+    assert error_fields(bad) == (200, 1001, "IllegalArgumentException")
+    assert error_fields(missing) == (200, 1003, "NoSuchCatalogException")
     assert "what" not in node.get(f"{ALL}/main").json()["catalog"]["properties"]["warehouse"]
 
 
@@ -253,7 +257,7 @@ def test_requests_below_a_disabled_catalog_return_409(node: DriverNode) -> None:
     below, itself = node.get(f"{ALL}/main/schemas"), node.get(f"{ALL}/main")
     node.done("PATCH", f"{ALL}/main", {"inUse": True})
 
-    assert told(below) == (409, 1009, "CatalogNotInUseException")
+    assert error_fields(below) == (409, 1009, "CatalogNotInUseException")
     assert itself.json()["catalog"]["properties"]["in-use"] == "false"
     assert node.get(f"{ALL}/main/schemas").status == 200
 
@@ -262,12 +266,12 @@ def test_disabled_state_is_hidden_from_users_without_rights(node: DriverNode) ->
     """Users without rights get the same refusal whether or not the catalog is disabled."""
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
     grant(node, "eve", "create_tag", kind="METALAKE", on="lake")
-    asked = {user: node.get(f"{ALL}/main/schemas", user=user) for user in ("ana", "eve")}
+    answers = {user: node.get(f"{ALL}/main/schemas", user=user) for user in ("ana", "eve")}
     node.done("PATCH", f"{ALL}/main", {"inUse": False})
     again = {user: node.get(f"{ALL}/main/schemas/none", user=user) for user in ("ana", "eve")}
 
-    assert (asked["ana"].status, asked["eve"].status) == (200, 403)
-    assert told(again["ana"])[:2] == (409, 1009)
+    assert (answers["ana"].status, answers["eve"].status) == (200, 403)
+    assert error_fields(again["ana"])[:2] == (409, 1009)
     assert (again["eve"].status, "disabled" in str(again["eve"]["message"])) == (403, False)
 
 
@@ -282,8 +286,8 @@ def test_drop_needs_an_empty_disabled_catalog_or_force(node: DriverNode) -> None
     not_empty = node.delete(f"{ALL}/main")
     answers = [node.delete(f"{ALL}/main?force=true").json() for _ in range(2)]
 
-    assert told(in_use) == (409, 1010, "CatalogInUseException")
-    assert told(not_empty) == (409, 1005, "NonEmptyCatalogException")
+    assert error_fields(in_use) == (409, 1010, "CatalogInUseException")
+    assert error_fields(not_empty) == (409, 1005, "NonEmptyCatalogException")
     assert answers == [{"code": 0, "dropped": True}, {"code": 0, "dropped": False}]
 
 
@@ -291,7 +295,7 @@ def test_non_boolean_query_flag_returns_400(node: DriverNode) -> None:
     """A query flag other than true or false, in any letter case, is refused with 400."""
     answer = node.delete(f"{ALL}/main?force=maybe")
 
-    assert told(answer) == (400, 1001, "IllegalArgumentException")
+    assert error_fields(answer) == (400, 1001, "IllegalArgumentException")
 
 
 HIDDEN = {
@@ -332,15 +336,17 @@ def test_private_properties_are_hidden_from_readers(keeping: DriverNode) -> None
     """Users of a catalog see its location but not its private properties; the owner sees all names, with masked
     secrets.
     """
-    shown = {user: keeping.get(f"{ALL}/main", user=user).json()["catalog"]["properties"] for user in ("ana", "ben")}
+    properties = {
+        user: keeping.get(f"{ALL}/main", user=user).json()["catalog"]["properties"] for user in ("ana", "ben")
+    }
     listed = {user: keeping.get(f"{ALL}?details=true", user=user).json()["catalogs"] for user in ("ana", "ben")}
 
-    assert set(shown["ana"]) == {"warehouse", "uri", "in-use"}
-    assert shown["ben"] == {
+    assert set(properties["ana"]) == {"warehouse", "uri", "in-use"}
+    assert properties["ben"] == {
         **dict.fromkeys(HIDDEN, "******"), "uri": "https://ana:******@host/x?sig=******", "note": "ours", "in-use": "true",
-        "warehouse": shown["ana"]["warehouse"],
+        "warehouse": properties["ana"]["warehouse"],
     }  # fmt: skip
-    assert {user: catalogs[0]["properties"] for user, catalogs in listed.items()} == shown
+    assert {user: catalogs[0]["properties"] for user, catalogs in listed.items()} == properties
 
 
 def test_masked_secret_as_value_is_refused(keeping: DriverNode) -> None:
@@ -411,8 +417,10 @@ def test_endpoint_outside_the_allowed_list_is_not_contacted(fresh: Callable[[str
             listening.accept()
 
 
-@pytest.mark.parametrize("gone", ["root", "endpoint"])
-def test_stored_root_or_endpoint_no_longer_allowed_is_refused(fresh: Callable[[str], Path], gone: str) -> None:
+@pytest.mark.parametrize("removed_setting", ["root", "endpoint"])
+def test_stored_root_or_endpoint_no_longer_allowed_is_refused(
+    fresh: Callable[[str], Path], removed_setting: str
+) -> None:
     """If the server no longer allows a catalog's root or endpoint, requests that need it are refused and no connection
     is made.
     """
@@ -427,7 +435,7 @@ def test_stored_root_or_endpoint_no_longer_allowed_is_refused(fresh: Callable[[s
                 "s3.access-key-id": "k",
                 "s3.secret-access-key": "s",
             },
-        }[gone]
+        }[removed_setting]
         with node_at(
             data, storage=StorageSection(allowed_roots=("s3://", str(outside)), allowed_endpoints=(endpoint,))
         ) as node:
@@ -435,12 +443,12 @@ def test_stored_root_or_endpoint_no_longer_allowed_is_refused(fresh: Callable[[s
 
         with node_at(data, storage=StorageSection(allowed_roots=("s3://",))) as node:
             node.done("POST", "/iceberg/v1/lake.side/namespaces", {"namespace": ["a"]})
-            asked = {"name": "t", "schema": {"type": "struct", "fields": []}}
-            made = node.post("/iceberg/v1/lake.side/namespaces/a/tables", asked)
+            table_body = {"name": "t", "schema": {"type": "struct", "fields": []}}
+            refused = node.post("/iceberg/v1/lake.side/namespaces/a/tables", table_body)
             tested = node.post(f"{ALL}/side/testConnection", {"updates": []})
 
-        assert (made.status, tested["code"]) == (400, 1001)
-        assert f"--allow-{gone}" in made.body.decode()
+        assert (refused.status, tested["code"]) == (400, 1001)
+        assert f"--allow-{removed_setting}" in refused.body.decode()
         assert list(outside.rglob("*.json")) == []
         listening.settimeout(0)
         with pytest.raises(BlockingIOError):

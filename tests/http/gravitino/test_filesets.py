@@ -19,8 +19,8 @@ FILESETS = f"{CATALOG}/schemas/raw/filesets"
 @pytest.fixture
 def files(node: DriverNode) -> DriverNode:
     """A node with a catalog for filesets and a schema in it."""
-    made = node.done("POST", f"{API}/lake/catalogs", {"name": "files", "type": "fileset"})["catalog"]
-    assert (made["type"], made["provider"]) == ("fileset", "fileset")
+    catalog = node.done("POST", f"{API}/lake/catalogs", {"name": "files", "type": "fileset"})["catalog"]
+    assert (catalog["type"], catalog["provider"]) == ("fileset", "fileset")
     node.done("POST", f"{CATALOG}/schemas", {"name": "raw"})
     return node
 
@@ -38,8 +38,8 @@ def warehouse(node: DriverNode) -> str:
 
 def test_fileset_lifecycle(files: DriverNode) -> None:
     """A fileset is loaded, listed, changed, renamed, dropped and restored; its directory is created, and stays."""
-    made = make(files, comment="c", properties={"k": "v"}, storageLocations={})
-    directory = Path(str(made["storageLocation"]).removeprefix("file://"))
+    fileset = make(files, comment="c", properties={"k": "v"}, storageLocations={})
+    directory = Path(str(fileset["storageLocation"]).removeprefix("file://"))
     changes = [
         {"@type": "rename", "newName": "g"},
         {"@type": "removeComment"},
@@ -49,17 +49,17 @@ def test_fileset_lifecycle(files: DriverNode) -> None:
     listed = files.done("GET", FILESETS)["identifiers"]
     dropped = [files.done("DELETE", f"{FILESETS}/g")["dropped"] for _ in range(2)]
     trash = f"{OWN}/metalakes/lake/catalogs/files/trash"
-    (gone,) = files.get(trash).json()["trash"]
-    files.done("POST", f"{trash}/{gone['id']}/undrop", {})
+    (trash_entry,) = files.get(trash).json()["trash"]
+    files.done("POST", f"{trash}/{trash_entry['id']}/undrop", {})
 
-    assert (made["type"], made["comment"], made["audit"]["creator"]) == ("managed", "c", "admin")
-    assert made["storageLocations"] == {"unknown": made["storageLocation"]}
-    assert made["properties"] == {"k": "v", "default-location-name": "unknown"}
+    assert (fileset["type"], fileset["comment"], fileset["audit"]["creator"]) == ("managed", "c", "admin")
+    assert fileset["storageLocations"] == {"unknown": fileset["storageLocation"]}
+    assert fileset["properties"] == {"k": "v", "default-location-name": "unknown"}
     assert directory.is_dir()
     assert (altered["name"], altered.get("comment"), altered["properties"]["a"]) == ("g", None, "b")
     assert listed == [{"namespace": ["lake", "files", "raw"], "name": "g"}]
     assert dropped == [True, False]
-    assert files.done("GET", f"{FILESETS}/g")["fileset"]["storageLocations"] == made["storageLocations"]
+    assert files.done("GET", f"{FILESETS}/g")["fileset"]["storageLocations"] == fileset["storageLocations"]
 
 
 def test_the_name_of_a_new_fileset_is_percent_decoded_once(files: DriverNode) -> None:
@@ -105,14 +105,14 @@ def test_location_is_selected_by_name_or_default(files: DriverNode) -> None:
     root = warehouse(files)
     both = {"a": f"{root}/a", "b": f"{root}/b"}
     unclear = files.post(FILESETS, {"name": "f", "storageLocations": both})
-    made = make(files, storageLocations=both, properties={"default-location-name": "b"})
+    fileset = make(files, storageLocations=both, properties={"default-location-name": "b"})
 
     def location(query: str) -> object:
         answer = files.get(f"{FILESETS}/f/location?sub_path=x%2Fy{query}")
         return answer["fileLocation"] if answer.status == 200 else (answer.status, answer["type"])
 
     assert unclear.status == 400
-    assert (made["storageLocations"], made["storageLocation"]) == (both, f"{root}/b")
+    assert (fileset["storageLocations"], fileset["storageLocation"]) == (both, f"{root}/b")
     assert (location(""), location("&location_name=a")) == (f"{root}/b/x/y", f"{root}/a/x/y")
     assert location("&location_name=c") == (404, "NoSuchLocationNameException")
     assert files.get(f"{FILESETS}/f/location").status == 400
@@ -124,14 +124,14 @@ def test_create_without_create_fileset_makes_no_directory(files: DriverNode) -> 
     """
     place = Path(warehouse(files).removeprefix("file://"))
     grant(files, "ana", "use_catalog use_schema", kind="METALAKE", on="lake")
-    there = sorted(place.iterdir())
+    existing_entries = sorted(place.iterdir())
     refused = files.ask("POST", FILESETS, {"name": "mine"}, user="ana").status
     left = sorted(place.iterdir())
     grant(files, "ana", "create_fileset", kind="METALAKE", on="lake")
-    made = files.ask("POST", FILESETS, {"name": "mine"}, user="ana").status
+    allowed_status = files.ask("POST", FILESETS, {"name": "mine"}, user="ana").status
 
-    assert (refused, left, made) == (403, there, 200)
-    assert len(list(place.iterdir())) == len(there) + 1
+    assert (refused, left, allowed_status) == (403, existing_entries, 200)
+    assert len(list(place.iterdir())) == len(existing_entries) + 1
 
 
 def test_files_are_listed_after_directories_and_without_links(files: DriverNode, tmp_path: Path) -> None:
@@ -206,10 +206,10 @@ def upkeep(node: DriverNode) -> None:
         pass
 
 
-def kept(node: DriverNode) -> list[str]:
+def purge_results(node: DriverNode) -> list[str]:
     """Return the results of the finished fileset purges."""
-    found = node.get(f"{OWN}/tasks?state=done").json()["tasks"]
-    return [str(each["result"]) for each in found if each["kind"] == FILESET_PURGE]
+    tasks = node.get(f"{OWN}/tasks?state=done").json()["tasks"]
+    return [str(each["result"]) for each in tasks if each["kind"] == FILESET_PURGE]
 
 
 def test_files_of_a_purged_managed_fileset_are_deleted(files: DriverNode) -> None:
@@ -229,10 +229,10 @@ def test_files_of_a_purged_managed_fileset_are_deleted(files: DriverNode) -> Non
 
     for name in ("m", "e"):
         files.done("DELETE", f"{FILESETS}/{name}")
-    there = (managed / "b.csv").exists()
+    exists_before_purge = (managed / "b.csv").exists()
     upkeep(files)
 
-    assert there
+    assert exists_before_purge
     assert not (managed / "b.csv").exists()
     assert not (managed / "day=1").exists()
     assert (outside / "x.csv").exists()
@@ -249,9 +249,9 @@ def test_purge_keeps_files_at_overlapping_filesets(files: DriverNode) -> None:
     files.done("DELETE", f"{FILESETS}/m")
     upkeep(files)
 
-    (told,) = kept(files)
+    (purge_result,) = purge_results(files)
     assert (directory / "b.csv").exists()
-    assert f"another fileset or a table is at file://{directory}/day=1" in told
+    assert f"another fileset or a table is at file://{directory}/day=1" in purge_result
 
 
 def test_overlapping_location_of_another_fileset_is_refused(files: DriverNode) -> None:
@@ -290,15 +290,15 @@ def test_dropped_location_can_be_reused_by_the_dropping_user(files: DriverNode) 
 
     assert (other.status, own.status) == (400, 200)
     assert (directory / "b.csv").exists()
-    assert kept(files) == []
+    assert purge_results(files) == []
 
 
 def test_location_with_pending_purge_returns_503(files: DriverNode) -> None:
     """Until the purge has run, no fileset can be created at the location, not even an external one; the answer is 503.
     Afterwards the location is free.
     """
-    made = make(files, name="m")
-    directory = fill(made)
+    fileset = make(files, name="m")
+    directory = fill(fileset)
     store = files.built.services.store
     files.done("DELETE", f"{FILESETS}/m")
     files.runner.run(store.submit(upkeep_permit("t"), lambda tx: tx.count(Sql("UPDATE trash SET expires_at = 0"), {})))
@@ -318,7 +318,7 @@ def test_topic_lifecycle(node: DriverNode) -> None:
     node.done("POST", f"{API}/lake/catalogs/bus/schemas", {"name": "default"})
     topics = f"{API}/lake/catalogs/bus/schemas/default/topics"
 
-    made = node.done("POST", topics, {"name": "t", "comment": "c", "properties": {"partition-count": "3"}})["topic"]
+    topic = node.done("POST", topics, {"name": "t", "comment": "c", "properties": {"partition-count": "3"}})["topic"]
     changes = [
         {"@type": "updateComment", "newComment": "d"},
         {"@type": "removeProperty", "property": "partition-count"},
@@ -328,7 +328,7 @@ def test_topic_lifecycle(node: DriverNode) -> None:
     listed = node.done("GET", topics)["identifiers"]
     dropped = [node.done("DELETE", f"{topics}/t")["dropped"] for _ in range(2)]
 
-    assert (made["name"], made["comment"], made["properties"]) == ("t", "c", {"partition-count": "3"})
+    assert (topic["name"], topic["comment"], topic["properties"]) == ("t", "c", {"partition-count": "3"})
     assert (altered["comment"], altered["properties"], renamed.status) == ("d", {}, 400)
     assert listed == [{"namespace": ["lake", "bus", "default"], "name": "t"}]
     assert dropped == [True, False]
@@ -339,12 +339,12 @@ def test_used_name_returns_409_whatever_the_location(files: DriverNode) -> None:
     """A name in use is refused with 409 and Gravitino's exception, whatever the location. A user without the privilege
     gets 403 instead.
     """
-    made = make(files)
+    fileset = make(files)
 
-    for place in ("file:///elsewhere", made["storageLocation"]):
+    for place in ("file:///elsewhere", fileset["storageLocation"]):
         body = {"name": "f", "type": "external", "storageLocation": place}
-        taken = files.post(FILESETS, body)
-        assert (taken.status, taken["type"]) == (409, "FilesetAlreadyExistsException"), taken.body
+        conflict = files.post(FILESETS, body)
+        assert (conflict.status, conflict["type"]) == (409, "FilesetAlreadyExistsException"), conflict.body
         assert files.post(FILESETS, body, user="ana").status == 403
 
 

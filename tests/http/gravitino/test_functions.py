@@ -29,7 +29,7 @@ BODY = {"name": "f", "functionType": "SCALAR", "deterministic": True, "comment":
 
 
 @pytest.fixture
-def made(node: DriverNode) -> DriverNode:
+def function_node(node: DriverNode) -> DriverNode:
     """A node with a function."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "f"})
     node.done("POST", FUNCTIONS, BODY)
@@ -41,16 +41,16 @@ def alter(node: DriverNode, *updates: dict[str, object]) -> dict:
     return node.done("PUT", f"{FUNCTIONS}/f", {"updates": list(updates)})["function"]
 
 
-def test_function_lifecycle(made: DriverNode) -> None:
+def test_function_lifecycle(function_node: DriverNode) -> None:
     """A function is returned as registered with normalized keywords, listed, altered, dropped and restored."""
-    loaded = made.done("GET", f"{FUNCTIONS}/f")["function"]
-    names = made.done("GET", FUNCTIONS)["identifiers"]
-    details = made.done("GET", f"{FUNCTIONS}?details=true")["functions"]
-    altered = alter(made, {"@type": "updateComment", "newComment": "d"})
-    dropped = [made.done("DELETE", f"{FUNCTIONS}/f")["dropped"] for _ in range(2)]
+    loaded = function_node.done("GET", f"{FUNCTIONS}/f")["function"]
+    names = function_node.done("GET", FUNCTIONS)["identifiers"]
+    details = function_node.done("GET", f"{FUNCTIONS}?details=true")["functions"]
+    altered = alter(function_node, {"@type": "updateComment", "newComment": "d"})
+    dropped = [function_node.done("DELETE", f"{FUNCTIONS}/f")["dropped"] for _ in range(2)]
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
-    (gone,) = made.get(trash).json()["trash"]
-    made.done("POST", f"{trash}/{gone['id']}/undrop", {})
+    (trash_entry,) = function_node.get(trash).json()["trash"]
+    function_node.done("POST", f"{trash}/{trash_entry['id']}/undrop", {})
 
     assert details == [loaded]
     assert loaded.pop("audit")["creator"] == "admin"
@@ -63,23 +63,23 @@ def test_function_lifecycle(made: DriverNode) -> None:
     assert names == [{"namespace": ["lake", "main", "f"], "name": "f"}]
     assert altered["comment"] == "d"
     assert dropped == [True, False]
-    assert made.done("GET", f"{FUNCTIONS}/f")["function"]["comment"] == "d"
+    assert function_node.done("GET", f"{FUNCTIONS}/f")["function"]["comment"] == "d"
 
 
-def test_alter_changes_definitions_and_implementations(made: DriverNode) -> None:
+def test_alter_changes_definitions_and_implementations(function_node: DriverNode) -> None:
     """An alter changes definitions by their parameters and implementations by their runtimes, and leaves the others
     unchanged.
     """
     other = {"parameters": [X, Y], "returnType": "double", "impls": []}
     shorter = {**other, "parameters": [{"name": "t", "dataType": "string"}]}
-    both = alter(made, {"@type": "addDefinition", "definition": shorter})["definitions"]
+    both = alter(function_node, {"@type": "addDefinition", "definition": shorter})["definitions"]
     target = {"parameters": [X]}
-    more = alter(made, {"@type": "addImpl", **target, "implementation": TRINO})["definitions"][0]["impls"]
+    more = alter(function_node, {"@type": "addImpl", **target, "implementation": TRINO})["definitions"][0]["impls"]
     changed = alter(
-        made, {"@type": "updateImpl", **target, "runtime": "spark", "implementation": {**SPARK, "sql": "SELECT 2"}}
+        function_node, {"@type": "updateImpl", **target, "runtime": "spark", "implementation": {**SPARK, "sql": "SELECT 2"}}
     )["definitions"][0]["impls"]  # fmt: skip
-    fewer = alter(made, {"@type": "removeImpl", **target, "runtime": "TRINO"})["definitions"][0]["impls"]
-    left = alter(made, {"@type": "removeDefinition", **target})["definitions"]
+    fewer = alter(function_node, {"@type": "removeImpl", **target, "runtime": "TRINO"})["definitions"][0]["impls"]
+    left = alter(function_node, {"@type": "removeDefinition", **target})["definitions"]
 
     assert [each["parameters"][0]["name"] for each in both] == ["x", "t"]
     assert [each["runtime"] for each in more] == ["SPARK", "TRINO"]
@@ -89,21 +89,21 @@ def test_alter_changes_definitions_and_implementations(made: DriverNode) -> None
     assert left == [{"parameters": [{"name": "t", "dataType": "string"}], "returnType": "double", "impls": []}]
 
 
-def test_ambiguous_definition_is_refused(made: DriverNode) -> None:
+def test_ambiguous_definition_is_refused(function_node: DriverNode) -> None:
     """A definition whose calls are ambiguous because of another definition's default arguments is refused, and nothing
     is changed.
     """
     both = {**DEFINITION, "parameters": [X, Y]}
     refused = [
-        made.ask("PUT", f"{FUNCTIONS}/f", {"updates": [{"@type": "addDefinition", "definition": both}]}),
-        made.ask("POST", FUNCTIONS, {**BODY, "name": "g", "definitions": [DEFINITION, both]}),
+        function_node.ask("PUT", f"{FUNCTIONS}/f", {"updates": [{"@type": "addDefinition", "definition": both}]}),
+        function_node.ask("POST", FUNCTIONS, {**BODY, "name": "g", "definitions": [DEFINITION, both]}),
     ]
 
     for answer in refused:
         assert answer.status == 400
         assert "are both possible for a call with (integer)" in answer.json()["message"]
-    assert len(made.done("GET", f"{FUNCTIONS}/f")["function"]["definitions"]) == 1
-    assert made.ask("GET", f"{FUNCTIONS}/g").json()["type"] == "NoSuchFunctionException"
+    assert len(function_node.done("GET", f"{FUNCTIONS}/f")["function"]["definitions"]) == 1
+    assert function_node.ask("GET", f"{FUNCTIONS}/g").json()["type"] == "NoSuchFunctionException"
 
 
 @pytest.mark.parametrize(
@@ -123,20 +123,22 @@ def test_ambiguous_definition_is_refused(made: DriverNode) -> None:
         ({"name": "a b"}, "a b"),
     ],
 )  # fmt: skip
-def test_invalid_function_is_refused_with_advice(made: DriverNode, wrong: dict[str, object], says: str) -> None:
+def test_invalid_function_is_refused_with_advice(
+    function_node: DriverNode, wrong: dict[str, object], says: str
+) -> None:
     """An invalid function is refused with advice."""
-    answer = made.ask("POST", FUNCTIONS, {**BODY, "name": "g", **wrong})
+    answer = function_node.ask("POST", FUNCTIONS, {**BODY, "name": "g", **wrong})
 
     assert answer.status == 400
     assert says in answer.json()["message"]
 
 
-def test_sqlpp_and_gravitino_functions_do_not_replace_each_other(made: DriverNode) -> None:
+def test_sqlpp_and_gravitino_functions_do_not_replace_each_other(function_node: DriverNode) -> None:
     """SQL++ neither sees nor replaces functions that were registered over Gravitino REST. Functions of SQL++ are listed
     with their statements, changed only by SQL++, and not dropped while other objects need them.
     """
     outcomes = [
-        made.ask("POST", "/query/service", {"statement": text}).json()
+        function_node.ask("POST", "/query/service", {"statement": text}).json()
         for text in (
             "create dataverse g; create function g.twice(n) { n * 2 }; create view g.w as select value g.twice(2);",
             "create or replace function f.f(x) { x }",
@@ -146,20 +148,20 @@ def test_sqlpp_and_gravitino_functions_do_not_replace_each_other(made: DriverNod
         )
     ]
     theirs = f"{API}/lake/catalogs/main/schemas/g/functions/twice"
-    told = made.done("GET", theirs)["function"]
-    change = made.ask("PUT", theirs, {"updates": [{"@type": "removeDefinition", "parameters": []}]})
-    needed = made.ask("DELETE", theirs)
-    made.ask("POST", "/query/service", {"statement": "drop view g.w"})
-    dropped = made.done("DELETE", theirs)["dropped"]
+    function = function_node.done("GET", theirs)["function"]
+    change = function_node.ask("PUT", theirs, {"updates": [{"@type": "removeDefinition", "parameters": []}]})
+    needed = function_node.ask("DELETE", theirs)
+    function_node.ask("POST", "/query/service", {"statement": "drop view g.w"})
+    dropped = function_node.done("DELETE", theirs)["dropped"]
 
     assert outcomes[0]["status"] == "success"
     assert [each["status"] for each in outcomes[1:]] == ["fatal", "fatal", "success", "fatal"]
     assert outcomes[3]["results"] == []
-    assert told["definitions"][0]["parameters"] == [
+    assert function["definitions"][0]["parameters"] == [
         {"name": "n", "dataType": {"type": "external", "catalogString": "any"}}
     ]
-    assert "twice" in told["definitions"][0]["statement"].lower()
+    assert "twice" in function["definitions"][0]["statement"].lower()
     assert (change.status, change.json()["code"]) == (405, 1006)
     assert (needed.status, needed.json()["code"]) == (409, 1010)
     assert dropped
-    assert made.done("GET", f"{FUNCTIONS}/f")["function"]["comment"] == "c"
+    assert function_node.done("GET", f"{FUNCTIONS}/f")["function"]["comment"] == "c"

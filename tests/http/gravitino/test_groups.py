@@ -7,17 +7,17 @@ from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 ALL = f"{API}/lake/groups"
 
 
-def told(answer: DriverAnswer) -> tuple[int, object, object]:
+def error_fields(answer: DriverAnswer) -> tuple[int, object, object]:
     """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
 
 def test_create_returns_the_group(node: DriverNode) -> None:
     """The answer to a create has name, external id and audit, without roles and without `enabled`."""
-    made = node.done("POST", ALL, {"name": "staff", "externalId": "s-1"})["group"]
+    group = node.done("POST", ALL, {"name": "staff", "externalId": "s-1"})["group"]
 
-    assert (made["name"], made["roles"], made["externalId"]) == ("staff", [], "s-1")
-    assert "enabled" not in made
+    assert (group["name"], group["roles"], group["externalId"]) == ("staff", [], "s-1")
+    assert "enabled" not in group
 
 
 def test_list_returns_names_or_details(node: DriverNode) -> None:
@@ -39,14 +39,14 @@ def test_members_load_their_group(node: DriverNode) -> None:
 
     assert statuses == [200, 403]
     assert node.get(ALL, user="ben")["names"] == []
-    assert told(node.get(f"{ALL}/none")) == (404, 1003, "NoSuchGroupException")
+    assert error_fields(node.get(f"{ALL}/none")) == (404, 1003, "NoSuchGroupException")
 
 
 def test_existing_group_is_409(node: DriverNode) -> None:
     """A name in use is refused with 409 and code 1004. A user may have the name of a group."""
     node.done("POST", ALL, {"name": "admin"})
 
-    assert told(node.post(ALL, {"name": "admin"})) == (409, 1004, "GroupAlreadyExistsException")
+    assert error_fields(node.post(ALL, {"name": "admin"})) == (409, 1004, "GroupAlreadyExistsException")
 
 
 def test_removal_reports_whether_the_group_existed(node: DriverNode) -> None:
@@ -71,4 +71,4 @@ def test_changes_need_manage_groups_privilege(node: DriverNode) -> None:
 
     refused = [node.post(ALL, {"name": "g"}, user="ana"), node.delete(f"{ALL}/g", user="ana")]
 
-    assert [told(answer) for answer in refused] == [(403, 1008, "ForbiddenException")] * 2
+    assert [error_fields(answer) for answer in refused] == [(403, 1008, "ForbiddenException")] * 2

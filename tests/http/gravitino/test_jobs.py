@@ -21,15 +21,15 @@ def test_pipeline_is_returned_as_a_spark_template(node: DriverNode) -> None:
     """A pipeline is a Spark template whose custom fields have the pipeline's name and version."""
     declared = declare(node)
 
-    told = node.get(f"{TEMPLATES}/nyc").json()["jobTemplate"]
+    template = node.get(f"{TEMPLATES}/nyc").json()["jobTemplate"]
 
-    assert (told["jobType"], told["name"], bool(told["executable"])) == ("spark", "nyc", True)
-    assert told["customFields"] == {
+    assert (template["jobType"], template["name"], bool(template["executable"])) == ("spark", "nyc", True)
+    assert template["customFields"] == {
         "limnos.pipeline": "nyc",
         "limnos.version": "1",
         "limnos.digest": declared["digest"],
     }
-    assert told["audit"]["creator"] == "admin"
+    assert template["audit"]["creator"] == "admin"
     assert own_names(node) == ["nyc"]
     details = node.get(f"{TEMPLATES}?details=true").json()["jobTemplates"]
     assert [each["name"] for each in details if not each["name"].startswith("builtin-")] == ["nyc"]
@@ -112,8 +112,8 @@ def test_templates_are_returned_as_registered(node: DriverNode) -> None:
 
     spark = node.get(f"{TEMPLATES}/count").json()["jobTemplate"]
     shell = node.get(f"{TEMPLATES}/hello").json()["jobTemplate"]
-    told = {key: value for key, value in SPARK.items() if value is not None and key != "jobType"}
-    assert spark == {**told, "jobType": "spark", "files": [], "audit": spark["audit"]}
+    sent_fields = {key: value for key, value in SPARK.items() if value is not None and key != "jobType"}
+    assert spark == {**sent_fields, "jobType": "spark", "files": [], "audit": spark["audit"]}
     assert shell == {
         "jobType": "shell", "name": "hello", "executable": "/bin/true", "arguments": [], "environments": {}, "customFields": {},
         "scripts": ["/srv/jobs/part.sh"], "audit": shell["audit"],
@@ -128,12 +128,15 @@ def test_alter_changes_only_the_given_fields(node: DriverNode) -> None:
     """
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello", "arguments": ["a"]}})
 
-    told = altered(node, "hello", **{"@type": "shell", "newExecutable": "/bin/false", "newArguments": None})
+    answer = altered(node, "hello", **{"@type": "shell", "newExecutable": "/bin/false", "newArguments": None})
     other = altered(node, "hello", **{"@type": "spark", "newJars": []})
     strange = altered(node, "hello", **{"@type": "shell", "newJars": ["/x.jar"]})
     node.done("PUT", f"{TEMPLATES}/hello", {"updates": [{"@type": "rename", "newName": "bye"}]})
 
-    assert (told.json()["jobTemplate"]["executable"], told.json()["jobTemplate"]["arguments"]) == ("/bin/false", ["a"])
+    assert (answer.json()["jobTemplate"]["executable"], answer.json()["jobTemplate"]["arguments"]) == (
+        "/bin/false",
+        ["a"],
+    )
     assert [(each.status, each["code"]) for each in (other, strange)] == [(400, 1001)] * 2
     assert node.get(f"{TEMPLATES}/bye").json()["jobTemplate"]["executable"] == "/bin/false"
     assert node.delete(f"{TEMPLATES}/bye").json()["dropped"] is True

@@ -11,12 +11,16 @@ from tests.http.driver import API, DriverNode
 
 def test_create_returns_the_metalake(node: DriverNode) -> None:
     """A create returns the metalake with its comment, its properties with `in-use`, and an ISO creation time."""
-    made = node.done("POST", API, {"name": "sea", "comment": "deep", "properties": {"k": "v"}})["metalake"]
+    metalake = node.done("POST", API, {"name": "sea", "comment": "deep", "properties": {"k": "v"}})["metalake"]
 
-    assert (made["name"], made["comment"], made["properties"]) == ("sea", "deep", {"k": "v", "in-use": "true"})
-    assert made["audit"]["creator"] == "admin"
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", made["audit"]["createTime"])
-    assert "lastModifier" not in made["audit"]
+    assert (metalake["name"], metalake["comment"], metalake["properties"]) == (
+        "sea",
+        "deep",
+        {"k": "v", "in-use": "true"},
+    )
+    assert metalake["audit"]["creator"] == "admin"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", metalake["audit"]["createTime"])
+    assert "lastModifier" not in metalake["audit"]
 
 
 def test_creator_is_user_and_owner(node: DriverNode) -> None:

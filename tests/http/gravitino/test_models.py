@@ -15,8 +15,8 @@ VERSIONS = f"{MODELS}/m/versions"
 @pytest.fixture
 def ml(node: DriverNode) -> DriverNode:
     """A node with a catalog for models, made without a provider, and a model in it."""
-    made = node.done("POST", f"{API}/lake/catalogs", {"name": "ml", "type": "model", "properties": {}})["catalog"]
-    assert (made["type"], made["provider"]) == ("model", "model")
+    catalog = node.done("POST", f"{API}/lake/catalogs", {"name": "ml", "type": "model", "properties": {}})["catalog"]
+    assert (catalog["type"], catalog["provider"]) == ("model", "model")
     node.done("POST", f"{CATALOG}/schemas", {"name": "churn"})
     node.done("POST", MODELS, {"name": "m", "comment": "c", "properties": {"k": "v"}})
     return node
@@ -40,8 +40,8 @@ def test_model_lifecycle(ml: DriverNode) -> None:
     altered = ml.done("PUT", f"{MODELS}/m", {"updates": changes})["model"]
     dropped = [ml.done("DELETE", f"{MODELS}/n")["dropped"] for _ in range(2)]
     trash = f"{OWN}/metalakes/lake/catalogs/ml/trash"
-    (gone,) = ml.get(trash).json()["trash"]
-    ml.done("POST", f"{trash}/{gone['id']}/undrop", {})
+    (trash_entry,) = ml.get(trash).json()["trash"]
+    ml.done("POST", f"{trash}/{trash_entry['id']}/undrop", {})
     again = ml.done("GET", f"{MODELS}/n/aliases/new")["modelVersion"]
 
     assert loaded.pop("audit")["creator"] == "admin"
@@ -121,11 +121,15 @@ def test_used_alias_is_refused(ml: DriverNode) -> None:
     """An alias in use is refused, and the request creates no version and uses no number."""
     link(ml, "best", unknown="s3://lake/0")
 
-    taken = ml.post(VERSIONS, {"uri": "s3://lake/1", "aliases": ["other", "best"]})
+    conflict = ml.post(VERSIONS, {"uri": "s3://lake/1", "aliases": ["other", "best"]})
     link(ml, "third", unknown="s3://lake/1")
     moved = ml.put(f"{VERSIONS}/1", {"updates": [{"@type": "updateAliases", "aliasesToAdd": ["best"]}]})
 
-    assert (taken.status, taken["code"], taken["type"]) == (409, 1004, "ModelVersionAliasesAlreadyExistException")
+    assert (conflict.status, conflict["code"], conflict["type"]) == (
+        409,
+        1004,
+        "ModelVersionAliasesAlreadyExistException",
+    )
     assert (moved.status, moved["type"]) == (409, "ModelVersionAliasesAlreadyExistException")
     assert ml.done("GET", VERSIONS)["versions"] == [0, 1]
     assert ml.get(f"{MODELS}/m/aliases/other")["type"] == "NoSuchModelVersionException"

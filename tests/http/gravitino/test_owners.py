@@ -9,7 +9,7 @@ from tests.http.driver import API, DriverAnswer, DriverNode, grant
 OWNERS = f"{API}/lake/owners"
 
 
-def told(answer: DriverAnswer) -> tuple[int, object, object]:
+def error_fields(answer: DriverAnswer) -> tuple[int, object, object]:
     """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
@@ -67,7 +67,7 @@ def test_bad_transfers_change_nothing(
     """Each invalid transfer has its status and exception, and the owner is unchanged."""
     answer = filled.put(f"{OWNERS}/{path}", body)
 
-    assert told(answer) == expected
+    assert error_fields(answer) == expected
     assert str(answer["message"]).startswith(
         f"Failed to execute {path.replace('/', ' ')} owner operation [SET] under metalake"
     )
@@ -82,7 +82,7 @@ def test_only_owners_can_transfer_ownership(filled: DriverNode) -> None:
     refused = filled.put(f"{OWNERS}/catalog/main", {"name": "ana", "type": "USER"}, user="ana")
 
     assert seen["owner"] == {"name": "admin", "type": "user"}
-    assert told(refused) == (403, 1008, "ForbiddenException")
+    assert error_fields(refused) == (403, 1008, "ForbiddenException")
 
 
 def test_refusal_does_not_reveal_existence(filled: DriverNode) -> None:
@@ -91,7 +91,7 @@ def test_refusal_does_not_reveal_existence(filled: DriverNode) -> None:
 
     real, absent = (filled.get(f"{OWNERS}/schema/main.{name}", user="ana") for name in ("a", "z"))
 
-    assert told(real) == (403, 1008, "ForbiddenException")
+    assert error_fields(real) == (403, 1008, "ForbiddenException")
     assert real.body.replace(b"main.a", b"main.z") == absent.body
 
 

@@ -10,7 +10,7 @@ LAKE = f"{API}/lake"
 GRANTS = f"{LAKE}/permissions"
 
 
-def told(answer: DriverAnswer) -> tuple[int, object, object]:
+def error_fields(answer: DriverAnswer) -> tuple[int, object, object]:
     """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
@@ -52,7 +52,7 @@ def test_role_grant_with_unknown_names_is_refused(filled: DriverNode) -> None:
         filled.put(f"{GRANTS}/users/ana/grant", {"roleNames": []}),
     ]
 
-    assert [told(answer) for answer in answers] == [
+    assert [error_fields(answer) for answer in answers] == [
         (400, 1001, "IllegalRoleException"),
         (404, 1003, "NoSuchUserException"),
         (404, 1003, "NoSuchGroupException"),
@@ -94,7 +94,7 @@ def test_denial_on_an_ancestor_overrides_a_grant(filled: DriverNode) -> None:
 
     answer = filled.get(f"{LAKE}/catalogs/main", user="ana")
 
-    assert told(answer) == (403, 1008, "ForbiddenException")
+    assert error_fields(answer) == (403, 1008, "ForbiddenException")
     assert "denied" in str(answer["message"])
 
 
@@ -117,7 +117,7 @@ def test_bad_grants_change_nothing(
     """Each invalid grant has its status and exception, and the role stays empty."""
     answer = filled.put(f"{GRANTS}/{path}/grant", {"privileges": [{"name": privilege, "condition": "allow"}]})
 
-    assert told(answer) == expected
+    assert error_fields(answer) == expected
     assert filled.get(f"{LAKE}/roles/r").json()["role"]["securableObjects"] == []
 
 
@@ -128,7 +128,7 @@ def test_grant_cannot_be_turned_into_a_denial(filled: DriverNode) -> None:
     filled.done("PUT", f"{GRANTS}/roles/r/catalog/main/grant", bodies[0])
     answer = filled.put(f"{GRANTS}/roles/r/catalog/main/grant", bodies[1])
 
-    assert told(answer) == (400, 1001, "IllegalPrivilegeException")
+    assert error_fields(answer) == (400, 1001, "IllegalPrivilegeException")
 
 
 def test_override_replaces_all_rules_of_a_role(filled: DriverNode) -> None:
@@ -156,7 +156,7 @@ def test_grants_need_manage_grants_privilege(filled: DriverNode) -> None:
     grant(filled, "ana", "use_catalog manage_grants", kind="catalog", on="main")
     allowed = filled.put(f"{GRANTS}/roles/r/schema/main.a/grant", rules, user="ana")
 
-    assert [told(answer) for answer in refused] == [(403, 1008, "ForbiddenException")] * 4
+    assert [error_fields(answer) for answer in refused] == [(403, 1008, "ForbiddenException")] * 4
     assert allowed.status == 200
 
 
@@ -167,5 +167,5 @@ def test_refused_grant_does_not_reveal_existence(filled: DriverNode) -> None:
 
     real, absent = (filled.put(f"{GRANTS}/roles/r/schema/main.{name}/grant", rules, user="ana") for name in ("a", "z"))
 
-    assert told(real) == (403, 1008, "ForbiddenException")
+    assert error_fields(real) == (403, 1008, "ForbiddenException")
     assert real.body.replace(b"main.a", b"main.z") == absent.body

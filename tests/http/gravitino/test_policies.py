@@ -20,7 +20,7 @@ COMPACTION = {
 
 
 @pytest.fixture
-def made(node: DriverNode) -> DriverNode:
+def policy_node(node: DriverNode) -> DriverNode:
     """A node with two policies and a table."""
     make_table(node, "a", "t")
     node.done("POST", f"{LAKE}/policies", {"name": "keep", "comment": "c", **POLICY})
@@ -30,24 +30,24 @@ def made(node: DriverNode) -> DriverNode:
 
 def names(node: DriverNode, path: str) -> list[str]:
     """Return the names in a list."""
-    found = node.done("GET", path)["names"]
-    assert isinstance(found, list)
-    return found
+    listed_names = node.done("GET", path)["names"]
+    assert isinstance(listed_names, list)
+    return listed_names
 
 
-def test_policy_lifecycle(made: DriverNode) -> None:
+def test_policy_lifecycle(policy_node: DriverNode) -> None:
     """A policy is returned as sent, listed, renamed, changed, disabled, enabled and dropped."""
-    loaded = made.done("GET", KEEP)["policy"]
-    details = made.done("GET", f"{LAKE}/policies?details=true")["policies"]
+    loaded = policy_node.done("GET", KEEP)["policy"]
+    details = policy_node.done("GET", f"{LAKE}/policies?details=true")["policies"]
     content = {**POLICY["content"], "customRules": {"days": 9}}
     changes = [
         {"@type": "rename", "newName": "kept"}, {"@type": "updateComment", "newComment": "d"},
         {"@type": "updateContent", "policyType": "custom", "newContent": content},
     ]  # fmt: skip
-    altered = made.done("PUT", KEEP, {"updates": changes})["policy"]
-    off = made.done("PATCH", f"{LAKE}/policies/kept", {"enable": False})
-    state = made.done("GET", f"{LAKE}/policies/kept")["policy"]["enabled"]
-    dropped = [made.done("DELETE", f"{LAKE}/policies/kept")["dropped"] for _ in range(2)]
+    altered = policy_node.done("PUT", KEEP, {"updates": changes})["policy"]
+    off = policy_node.done("PATCH", f"{LAKE}/policies/kept", {"enable": False})
+    state = policy_node.done("GET", f"{LAKE}/policies/kept")["policy"]["enabled"]
+    dropped = [policy_node.done("DELETE", f"{LAKE}/policies/kept")["dropped"] for _ in range(2)]
 
     assert loaded.pop("audit")["creator"] == "admin"
     assert loaded == {"name": "keep", "comment": "c", "enabled": True, **POLICY}
@@ -59,15 +59,15 @@ def test_policy_lifecycle(made: DriverNode) -> None:
     assert dropped == [True, False]
 
 
-def test_table_inherits_policies(made: DriverNode) -> None:
+def test_table_inherits_policies(policy_node: DriverNode) -> None:
     """A table's list has its own policies, then inherited ones, which are marked. A policy lists its objects."""
-    on = made.done("POST", TABLE, {"policiesToAdd": ["keep"]})["names"]
-    made.done("POST", f"{LAKE}/objects/schema/main.a/policies", {"policiesToAdd": ["compact", "keep"]})
-    details = made.done("GET", f"{TABLE}?details=true")["policies"]
-    one = made.done("GET", f"{TABLE}/compact")["policy"]
-    objects = made.done("GET", f"{KEEP}/objects")["metadataObjects"]
-    again = made.ask("POST", TABLE, {"policiesToAdd": ["keep"]})
-    off = made.done("POST", TABLE, {"policiesToRemove": ["keep", "compact"]})["names"]
+    on = policy_node.done("POST", TABLE, {"policiesToAdd": ["keep"]})["names"]
+    policy_node.done("POST", f"{LAKE}/objects/schema/main.a/policies", {"policiesToAdd": ["compact", "keep"]})
+    details = policy_node.done("GET", f"{TABLE}?details=true")["policies"]
+    one = policy_node.done("GET", f"{TABLE}/compact")["policy"]
+    objects = policy_node.done("GET", f"{KEEP}/objects")["metadataObjects"]
+    again = policy_node.ask("POST", TABLE, {"policiesToAdd": ["keep"]})
+    off = policy_node.done("POST", TABLE, {"policiesToRemove": ["keep", "compact"]})["names"]
 
     assert on == ["keep"]
     assert [(each["name"], each["inherited"]) for each in details] == [("keep", False), ("compact", True)]
@@ -75,8 +75,8 @@ def test_table_inherits_policies(made: DriverNode) -> None:
     assert sorted(each["fullName"] for each in objects) == ["main.a", "main.a.t"]
     assert (again.status, again.json()["type"]) == (409, "PolicyAlreadyAssociatedException")
     assert off == []
-    assert names(made, TABLE) == ["keep", "compact"]
-    assert names(made, f"{LAKE}/objects/catalog/main/policies") == []
+    assert names(policy_node, TABLE) == ["keep", "compact"]
+    assert names(policy_node, f"{LAKE}/objects/catalog/main/policies") == []
 
 
 @pytest.mark.parametrize(
@@ -98,42 +98,42 @@ def test_table_inherits_policies(made: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_invalid_policy_is_refused_with_advice(
-    made: DriverNode, method: str, path: str, body: object, says: str
+    policy_node: DriverNode, method: str, path: str, body: object, says: str
 ) -> None:
     """Empty content and unsupported objects are refused with advice."""
-    answer = made.ask(method, path, body)
+    answer = policy_node.ask(method, path, body)
 
     assert answer.status == 400
     assert says in answer.json()["message"]
 
 
-def test_policy_cannot_be_attached_to_an_unsupported_kind(made: DriverNode) -> None:
+def test_policy_cannot_be_attached_to_an_unsupported_kind(policy_node: DriverNode) -> None:
     """A policy for tables cannot be attached to a view. Nothing of such a request is carried out."""
-    made.done("POST", f"{API}/lake/catalogs/main/schemas/a/functions", {
+    policy_node.done("POST", f"{API}/lake/catalogs/main/schemas/a/functions", {
         "name": "f", "functionType": "scalar", "deterministic": True, "definitions": [{"returnType": "long"}],
     })  # fmt: skip
     path = f"{LAKE}/objects/function/main.a.f/policies"
-    answer = made.ask("POST", path, {"policiesToAdd": ["keep"]})
+    answer = policy_node.ask("POST", path, {"policiesToAdd": ["keep"]})
 
     assert (answer.status, answer.json()["type"]) == (400, "IllegalMetadataObjectException")
     assert "is for CATALOG, SCHEMA, TABLE" in answer.json()["message"]
-    assert names(made, path) == []
+    assert names(policy_node, path) == []
 
 
 @pytest.mark.parametrize(
     "path", [TABLE, f"{LAKE}/objects/schema/main.a/policies", f"{LAKE}/objects/catalog/main/policies"]
 )
-def test_attaching_a_maintenance_policy_needs_the_modify_privilege(made: DriverNode, path: str) -> None:
+def test_attaching_a_maintenance_policy_needs_the_modify_privilege(policy_node: DriverNode, path: str) -> None:
     """Attaching a maintenance policy needs the privilege to change the object, because the policy acts with its owner's
     rights.
     """
-    grant(made, "mallory", "use_catalog use_schema select_table", kind="CATALOG", on="main")
-    grant(made, "mallory", "apply_policy", kind="METALAKE", on="lake")
+    grant(policy_node, "mallory", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    grant(policy_node, "mallory", "apply_policy", kind="METALAKE", on="lake")
 
-    custom = made.ask("POST", path, {"policiesToAdd": ["keep"]}, user="mallory")
-    attach = made.ask("POST", path, {"policiesToAdd": ["compact"]}, user="mallory")
-    by_owner = made.ask("POST", path, {"policiesToAdd": ["compact"]})
-    detach = made.ask("POST", path, {"policiesToRemove": ["compact"]}, user="mallory")
+    custom = policy_node.ask("POST", path, {"policiesToAdd": ["keep"]}, user="mallory")
+    attach = policy_node.ask("POST", path, {"policiesToAdd": ["compact"]}, user="mallory")
+    by_owner = policy_node.ask("POST", path, {"policiesToAdd": ["compact"]})
+    detach = policy_node.ask("POST", path, {"policiesToRemove": ["compact"]}, user="mallory")
 
     assert [each.status for each in (custom, attach, by_owner, detach)] == [200, 403, 200, 403]
-    assert sorted(names(made, path)) == ["compact", "keep"]
+    assert sorted(names(policy_node, path)) == ["compact", "keep"]

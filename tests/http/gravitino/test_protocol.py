@@ -93,10 +93,10 @@ def test_anonymous_can_change_schemas_with_access_control_off(open_node: DriverN
     """With access control off, a request without credentials can create and drop schemas."""
     path = "/api/metalakes/lake/catalogs/main/schemas"
 
-    made = open_node.post(path, {"name": "a:b"}, user=None)
+    created = open_node.post(path, {"name": "a:b"}, user=None)
     dropped = open_node.delete(f"{path}/a%3Ab", user="ana")
 
-    assert (made.status, dropped.json()) == (200, {"code": 0, "dropped": True})
+    assert (created.status, dropped.json()) == (200, {"code": 0, "dropped": True})
 
 
 @pytest.mark.parametrize(

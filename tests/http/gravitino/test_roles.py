@@ -10,7 +10,7 @@ ALL = f"{API}/lake/roles"
 SCHEMAS = f"{API}/lake/catalogs/main/schemas"
 
 
-def told(answer: DriverAnswer) -> tuple[int, object, object]:
+def error_fields(answer: DriverAnswer) -> tuple[int, object, object]:
     """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
@@ -35,17 +35,25 @@ def test_role_is_returned_with_its_objects(node: DriverNode) -> None:
         on("lake", "metalake", "create_role"),
     )
 
-    made = node.done("POST", ALL, body)["role"]
+    created_role = node.done("POST", ALL, body)["role"]
 
-    assert (made["name"], made["properties"], made["audit"]["creator"]) == ("r", {"p": "v"}, "admin")
-    assert made["securableObjects"] == [
+    assert (created_role["name"], created_role["properties"], created_role["audit"]["creator"]) == (
+        "r",
+        {"p": "v"},
+        "admin",
+    )
+    assert created_role["securableObjects"] == [
         on("lake", "metalake", "create_role"),
         on("main", "catalog", "use_catalog", condition="deny"),
         on("main.a:b", "schema", "use_schema", "create_table")
-        | {"privileges": sorted(made["securableObjects"][2]["privileges"], key=lambda p: p["name"], reverse=True)},
+        | {
+            "privileges": sorted(
+                created_role["securableObjects"][2]["privileges"], key=lambda p: p["name"], reverse=True
+            )
+        },
     ]
-    assert {p["name"] for p in made["securableObjects"][2]["privileges"]} == {"use_schema", "create_table"}
-    assert node.get(f"{ALL}/r").json()["role"]["securableObjects"] == made["securableObjects"]
+    assert {p["name"] for p in created_role["securableObjects"][2]["privileges"]} == {"use_schema", "create_table"}
+    assert node.get(f"{ALL}/r").json()["role"]["securableObjects"] == created_role["securableObjects"]
 
 
 def test_dotted_schema_name_is_returned_in_back_quotes(node: DriverNode) -> None:
@@ -80,7 +88,7 @@ def test_role_can_have_an_empty_list_of_objects(node: DriverNode) -> None:
     null = node.post(ALL, {"name": "q", "securableObjects": None})
 
     assert empty.json()["role"]["securableObjects"] == []
-    assert told(missing) == told(null) == (400, 1001, "IllegalArgumentException")
+    assert error_fields(missing) == error_fields(null) == (400, 1001, "IllegalArgumentException")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +111,7 @@ def test_bad_objects_are_400(node: DriverNode, securable: dict[str, object], nam
     """An invalid privilege, binding, kind or object is 400 with code 1001 and its exception; nothing is created."""
     answer = node.post(ALL, role(securable))
 
-    assert told(answer) == (400, 1001, name)
+    assert error_fields(answer) == (400, 1001, name)
     assert node.get(ALL)["names"] == []
 
 
@@ -113,8 +121,8 @@ def test_same_privilege_both_ways_is_refused(node: DriverNode) -> None:
     both["privileges"] = [{"name": "use_catalog", "condition": word} for word in ("allow", "deny")]
     twice = on("main", "catalog", "use_catalog")
 
-    assert told(node.post(ALL, role(both))) == (400, 1001, "IllegalPrivilegeException")
-    assert told(node.post(ALL, role(twice, twice))) == (400, 1001, "IllegalArgumentException")
+    assert error_fields(node.post(ALL, role(both))) == (400, 1001, "IllegalPrivilegeException")
+    assert error_fields(node.post(ALL, role(twice, twice))) == (400, 1001, "IllegalArgumentException")
 
 
 def test_existing_role_is_409(node: DriverNode) -> None:
@@ -123,7 +131,7 @@ def test_existing_role_is_409(node: DriverNode) -> None:
 
     answer = node.post(ALL, role())
 
-    assert told(answer) == (409, 1004, "RoleAlreadyExistsException")
+    assert error_fields(answer) == (409, 1004, "RoleAlreadyExistsException")
     assert str(answer["message"]).startswith(
         "Failed to operate role r operation [CREATE] under metalake [lake], reason ["
     )
@@ -132,22 +140,22 @@ def test_existing_role_is_409(node: DriverNode) -> None:
 def test_roles_can_be_loaded_only_by_their_holders(node: DriverNode) -> None:
     """Users can load the roles that they hold. Other roles are refused alike whether or not they exist."""
     node.done("POST", ALL, role(name="secret"))
-    held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    role_name = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
-    own, other, absent = (node.get(f"{ALL}/{name}", user="ana") for name in (held, "secret", "absent"))
+    own, other, absent = (node.get(f"{ALL}/{name}", user="ana") for name in (role_name, "secret", "absent"))
 
-    assert node.get(ALL, user="ana")["names"] == [held]
+    assert node.get(ALL, user="ana")["names"] == [role_name]
     assert own.status == 200
-    assert told(other) == told(absent) == (403, 1008, "ForbiddenException")
+    assert error_fields(other) == error_fields(absent) == (403, 1008, "ForbiddenException")
     assert other.body.replace(b"secret", b"absent") == absent.body
-    assert told(node.get(f"{ALL}/absent")) == (404, 1003, "NoSuchRoleException")
+    assert error_fields(node.get(f"{ALL}/absent")) == (404, 1003, "NoSuchRoleException")
 
 
 def test_drop_returns_dropped_and_deleted_and_ends_rights(node: DriverNode) -> None:
     """A drop returns `dropped` and `deleted`, also for a missing role. The role's rights end immediately."""
-    held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    role_name = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
-    answers = [node.delete(f"{ALL}/{held}").json() for _ in range(2)]
+    answers = [node.delete(f"{ALL}/{role_name}").json() for _ in range(2)]
 
     assert answers == [{"code": 0, "dropped": flag, "deleted": flag} for flag in (True, False)]
     assert node.get(f"{API}/lake/catalogs/main", user="ana").status == 403
@@ -161,7 +169,7 @@ def test_create_needs_create_role_privilege(node: DriverNode) -> None:
     grant(node, "ana", "create_role", kind="metalake", on="lake")
     node.done("POST", ALL, role(), user="ana")
 
-    assert told(refused) == (403, 1008, "ForbiddenException")
+    assert error_fields(refused) == (403, 1008, "ForbiddenException")
     assert node.delete(f"{ALL}/r", user="ana")["dropped"] is True
 
 
@@ -170,17 +178,25 @@ def test_visible_roles_on_an_object_are_listed(node: DriverNode) -> None:
     and 403 for others.
     """
     node.done("POST", ALL, role(on("main", "catalog", "use_catalog"), name="hidden"))
-    held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    role_name = grant(node, "ana", "use_catalog", kind="catalog", on="main")
     path = f"{API}/lake/objects/CATALOG/main/roles"
 
-    assert node.get(path)["names"] == ["hidden", held]
-    assert node.get(path, user="ana")["names"] == [held]
-    assert told(node.get(f"{API}/lake/objects/schema/main.none/roles")) == (404, 1003, "NoSuchMetadataObjectException")
-    assert told(node.get(f"{API}/lake/objects/schema/main.none/roles", user="ana")) == (403, 1008, "ForbiddenException")
+    assert node.get(path)["names"] == ["hidden", role_name]
+    assert node.get(path, user="ana")["names"] == [role_name]
+    assert error_fields(node.get(f"{API}/lake/objects/schema/main.none/roles")) == (
+        404,
+        1003,
+        "NoSuchMetadataObjectException",
+    )
+    assert error_fields(node.get(f"{API}/lake/objects/schema/main.none/roles", user="ana")) == (
+        403,
+        1008,
+        "ForbiddenException",
+    )
 
 
 @pytest.mark.parametrize(
-    "there, absent",
+    "existing, absent",
     [
         (on("main", "catalog", "use_catalog"), on("none", "catalog", "use_catalog")),
         (on("main.a", "schema", "use_schema"), on("main.b", "schema", "use_schema")),
@@ -190,16 +206,16 @@ def test_visible_roles_on_an_object_are_listed(node: DriverNode) -> None:
     ids=str,
 )
 def test_create_does_not_reveal_existence_of_objects(
-    node: DriverNode, there: dict[str, object], absent: dict[str, object]
+    node: DriverNode, existing: dict[str, object], absent: dict[str, object]
 ) -> None:
     """A user with only CREATE_ROLE gets the same refusal for a role on an existing object and on a missing one."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
     grant(node, "rolf", "create_role", kind="metalake", on="lake")
 
-    answers = [node.post(ALL, role(each), user="rolf") for each in (there, absent)]
+    answers = [node.post(ALL, role(each), user="rolf") for each in (existing, absent)]
 
-    assert told(answers[0]) == told(answers[1])
-    names = [str(each["fullName"]) for each in (there, absent)]
+    assert error_fields(answers[0]) == error_fields(answers[1])
+    names = [str(each["fullName"]) for each in (existing, absent)]
     messages = [str(answer["message"]).replace(name, "X") for answer, name in zip(answers, names, strict=True)]
     assert messages[0] == messages[1]
     assert answers[0].status == 400

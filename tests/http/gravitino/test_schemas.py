@@ -22,7 +22,7 @@ def names(answer: DriverAnswer) -> list[str]:
     return [each["name"] for each in answer.json()["identifiers"]]
 
 
-def told(answer: DriverAnswer) -> tuple[int, object, object]:
+def error_fields(answer: DriverAnswer) -> tuple[int, object, object]:
     """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
@@ -40,11 +40,11 @@ def owner(node: DriverNode, schema: str) -> object:
 
 def test_vector_1_create_makes_all_parents(node: DriverNode) -> None:
     """After a create of `A:B:C`, the root lists only `A`, and each level lists the next one by its full name."""
-    made = node.done("POST", ALL, {"name": "A:B:C", "comment": "x", "properties": {"k": "v"}})["schema"]
+    schema = node.done("POST", ALL, {"name": "A:B:C", "comment": "x", "properties": {"k": "v"}})["schema"]
 
     levels = [names(node.get(ALL + query)) for query in ("", "?parentSchema=A", "?parentSchema=A%3AB")]
 
-    assert (made["name"], made["comment"], made["properties"]) == ("A:B:C", "x", {"k": "v"})
+    assert (schema["name"], schema["comment"], schema["properties"]) == ("A:B:C", "x", {"k": "v"})
     assert levels == [["A"], ["A:B"], ["A:B:C"]]
     assert node.get(ALL).json()["identifiers"] == [{"namespace": ["lake", "main"], "name": "A"}]
 
@@ -61,9 +61,9 @@ def test_implicit_parents_have_no_comment_or_properties(node: DriverNode) -> Non
 
 def test_body_name_is_percent_decoded_once(node: DriverNode) -> None:
     """The name in the body is percent-decoded once (`a%3Ab%3Ac` is `a:b:c`), because the Python client encodes it."""
-    made = node.done("POST", ALL, {"name": "a%3Ab%3Ac"})
+    created = node.done("POST", ALL, {"name": "a%3Ab%3Ac"})
 
-    assert made["schema"]["name"] == "a:b:c"
+    assert created["schema"]["name"] == "a:b:c"
     assert names(node.get(f"{ALL}?parentSchema=a%3Ab")) == ["a:b:c"]
 
 
@@ -80,7 +80,7 @@ def test_vectors_2_3_4_create_needs_a_grant_on_an_ancestor(node: DriverNode) -> 
     grant(node, "ana", "create_schema", kind="schema", on="main.A")
     make(node, "A:E:F", user="ana")
 
-    assert told(refused) == told(beside) == (403, 1008, "ForbiddenException")
+    assert error_fields(refused) == error_fields(beside) == (403, 1008, "ForbiddenException")
     assert [owner(node, name) for name in ("A", "A:B", "A:B:D", "A:E", "A:E:F")] == [
         "admin",
         "admin",
@@ -112,7 +112,7 @@ def test_vector_6_only_an_owner_drops(node: DriverNode) -> None:
     node.done("PUT", f"{API}/lake/owners/schema/main.A%3AB", {"name": "ana", "type": "USER"})
     dropped = node.delete(f"{ALL}/A%3AB", user="ana")
 
-    assert told(refused) == (403, 1008, "ForbiddenException")
+    assert error_fields(refused) == (403, 1008, "ForbiddenException")
     assert dropped.json() == {"code": 0, "dropped": True}
 
 
@@ -129,7 +129,7 @@ def test_vectors_8_23_parent_with_child_is_not_dropped(node: DriverNode) -> None
 
     answer = node.delete(f"{ALL}/A")
 
-    assert told(answer) == (409, 1005, "NonEmptySchemaException")
+    assert error_fields(answer) == (409, 1005, "NonEmptySchemaException")
     assert str(answer["message"]).startswith(
         "Failed to operate schema(s) [A] operation [DROP] under catalog [main], reason ["
     )
@@ -183,7 +183,7 @@ def test_vectors_20_26_illegal_names_are_refused(node: DriverNode, name: str) ->
     """
     answer = node.post(ALL, {"name": name})
 
-    assert told(answer) == (400, 1001, "IllegalArgumentException")
+    assert error_fields(answer) == (400, 1001, "IllegalArgumentException")
     assert names(node.get(ALL)) == []
 
 
@@ -193,9 +193,9 @@ def test_only_new_segments_must_match_the_name_pattern(node: DriverNode) -> None
     """
     node.done("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": ["free name"], "properties": {}})
 
-    made = node.done("POST", ALL, {"name": "free name:plain"})
+    created = node.done("POST", ALL, {"name": "free name:plain"})
 
-    assert made["schema"]["name"] == "free name:plain"
+    assert created["schema"]["name"] == "free name:plain"
 
 
 def test_vectors_24_25_list_below_existing_or_missing_parent(node: DriverNode) -> None:
@@ -204,7 +204,7 @@ def test_vectors_24_25_list_below_existing_or_missing_parent(node: DriverNode) -
 
     missing = node.get(f"{ALL}?parentSchema=nothing")
 
-    assert told(missing) == (404, 1003, "NoSuchSchemaException")
+    assert error_fields(missing) == (404, 1003, "NoSuchSchemaException")
     assert names(node.get(f"{ALL}?parentSchema=list_foo3")) == ["list_foo3:a", "list_foo3:b"]
 
 
@@ -220,7 +220,7 @@ def test_vector_30_empty_parent_segment_returns_400(node: DriverNode) -> None:
     """An empty segment of the parent is 400, with Gravitino's message."""
     answer = node.get(f"{ALL}?parentSchema=A%3A%3AB")
 
-    assert told(answer) == (400, 1001, "IllegalArgumentException")
+    assert error_fields(answer) == (400, 1001, "IllegalArgumentException")
     assert "The parentSchema 'A::B' contains an empty segment after splitting by ':'." in str(answer["message"])
 
 
@@ -231,7 +231,7 @@ def test_list_with_parent_in_a_flat_catalog_returns_405(node: DriverNode, monkey
 
     answer = node.get(f"{API}/lake/catalogs/flat/schemas?parentSchema=a")
 
-    assert told(answer) == (405, 1006, "UnsupportedOperationException")
+    assert error_fields(answer) == (405, 1006, "UnsupportedOperationException")
     assert "The catalog [lake.flat] does not support hierarchical schemas" in str(answer["message"])
 
 
@@ -239,7 +239,7 @@ def test_existing_schema_is_409(node: DriverNode) -> None:
     """A name in use is refused with 409 and code 1004, also the name of an implicit parent."""
     make(node, "A:B")
 
-    answers = [told(node.post(ALL, {"name": name})) for name in ("A:B", "A")]
+    answers = [error_fields(node.post(ALL, {"name": name})) for name in ("A:B", "A")]
 
     assert answers == [(409, 1004, "SchemaAlreadyExistsException")] * 2
 
@@ -248,7 +248,7 @@ def test_load_of_a_missing_schema_is_404(node: DriverNode) -> None:
     """A missing schema is 404 to users who could load it."""
     answer = node.get(f"{ALL}/A%3AB")
 
-    assert told(answer) == (404, 1003, "NoSuchSchemaException")
+    assert error_fields(answer) == (404, 1003, "NoSuchSchemaException")
     assert str(answer["message"]).startswith(
         "Failed to operate schema(s) [A:B] operation [LOAD] under catalog [main], reason ["
     )
@@ -261,7 +261,7 @@ def test_refusal_does_not_reveal_existence(node: DriverNode) -> None:
 
     real, absent = node.get(f"{ALL}/A", user="ana"), node.get(f"{ALL}/Z", user="ana")
 
-    assert told(real) == (403, 1008, "ForbiddenException")
+    assert error_fields(real) == (403, 1008, "ForbiddenException")
     assert real.body.replace(b"main.A", b"main.Z") == absent.body
     assert real.json()["decision"]["allowed"] is False
 
@@ -280,7 +280,7 @@ def test_missing_returns_404_and_hidden_403_to_catalog_users(node: DriverNode) -
     absent = [node.get(f"{ALL}/Z", user="ana"), node.put(f"{ALL}/Z", change, user="ana")]
 
     assert [answer.status for answer in closed] == [403] * 3
-    assert [told(answer)[::2] for answer in absent] == [(404, "NoSuchSchemaException")] * 2
+    assert [error_fields(answer)[::2] for answer in absent] == [(404, "NoSuchSchemaException")] * 2
     assert node.delete(f"{ALL}/Z", user="ana")["dropped"] is False
 
 
@@ -303,7 +303,7 @@ def test_rename_and_comment_updates_return_400(node: DriverNode, update: dict[st
     """An alter that renames a schema, or that updates its comment, is refused with 400."""
     make(node, "A")
 
-    assert told(node.put(f"{ALL}/A", {"updates": [update]})) == (400, 1001, "IllegalArgumentException")
+    assert error_fields(node.put(f"{ALL}/A", {"updates": [update]})) == (400, 1001, "IllegalArgumentException")
 
 
 def test_comment_is_the_iceberg_comment_property(node: DriverNode) -> None:
@@ -330,7 +330,7 @@ def test_cascade_is_refused_by_name(node: DriverNode) -> None:
 
     refused, accepted = node.delete(f"{ALL}/A?cascade=True"), node.delete(f"{ALL}/B?cascade=False")
 
-    assert told(refused) == (400, 1001, "IllegalArgumentException")
+    assert error_fields(refused) == (400, 1001, "IllegalArgumentException")
     assert "cascade" in str(refused["message"])
     assert accepted["dropped"] is True
 
@@ -346,11 +346,11 @@ def test_cascade_drops_models_and_lance_tables(node: DriverNode) -> None:
     declare(node, "l", "a", "t")
 
     refused = node.delete(f"{schemas}/s")
-    gone = [node.delete(f"{schemas}/s?cascade=True")["dropped"] for _ in range(2)]
+    dropped_flags = [node.delete(f"{schemas}/s?cascade=True")["dropped"] for _ in range(2)]
     lance = node.delete(f"{API}/lake/catalogs/l/schemas/a?cascade=true")["dropped"]
 
-    assert told(refused)[0] == 409
-    assert (gone, lance) == ([True, False], True)
+    assert error_fields(refused)[0] == 409
+    assert (dropped_flags, lance) == ([True, False], True)
     assert node.get(f"{schemas}")["identifiers"] == []
 
 
@@ -362,7 +362,7 @@ def test_cascade_needs_the_right_to_drop_the_schema(node: DriverNode) -> None:
     node.done("POST", f"{schemas}/s/models", {"name": "x"})
     grant(node, "ana", "use_catalog use_schema register_model use_model", kind="CATALOG", on="m")
 
-    assert told(node.ask("DELETE", f"{schemas}/s?cascade=true", user="ana"))[0] == 403
+    assert error_fields(node.ask("DELETE", f"{schemas}/s?cascade=true", user="ana"))[0] == 403
     assert names(node.get(f"{schemas}/s/models")) == ["x"]
 
 
@@ -374,20 +374,20 @@ def test_flat_catalog_names_can_contain_the_separator(fresh: Callable[[str], Pat
         flat = {"name": "flat", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {"nested-namespaces": "false"}}  # fmt: skip
         node.done("POST", f"{API}/lake/catalogs", flat)
         schemas = f"{API}/lake/catalogs/flat/schemas"
-        made = node.done("POST", schemas, {"name": "a:b"})["schema"]["name"]
+        created_name = node.done("POST", schemas, {"name": "a:b"})["schema"]["name"]
         loaded = node.done("GET", f"{schemas}/a%3Ab")["schema"]["name"]
         refused = node.post(schemas, {"name": "a:b c"})
         iceberg = node.done("GET", "/iceberg/v1/lake.flat/namespaces")["namespaces"]
 
-    assert (made, loaded, iceberg) == ("a:b", "a:b", [["a:b"]])
-    assert told(refused) == (400, 1001, "IllegalArgumentException")
+    assert (created_name, loaded, iceberg) == ("a:b", "a:b", [["a:b"]])
+    assert error_fields(refused) == (400, 1001, "IllegalArgumentException")
 
 
 def test_dropping_in_a_missing_catalog_is_404(node: DriverNode) -> None:
     """Dropping a missing schema is not an error, but in a missing catalog it is 404."""
     answer = node.delete(f"{API}/lake/catalogs/none/schemas/A")
 
-    assert told(answer) == (404, 1003, "NoSuchCatalogException")
+    assert error_fields(answer) == (404, 1003, "NoSuchCatalogException")
 
 
 def test_names_are_percent_encoded_in_paths(node: DriverNode) -> None:
@@ -403,7 +403,7 @@ def test_badly_encoded_path_is_an_illegal_identifier(node: DriverNode, segment: 
     """A broken escape, or bytes that are not UTF-8, is 400; percent signs in the message are doubled."""
     answer = node.get(f"{ALL}/{segment}")
 
-    assert told(answer) == (400, 1001, "IllegalNameIdentifierException")
+    assert error_fields(answer) == (400, 1001, "IllegalNameIdentifierException")
     assert "%" not in str(answer["message"]).replace("%%", "")
 
 

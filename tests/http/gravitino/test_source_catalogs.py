@@ -37,8 +37,8 @@ class Shop(NamedTuple):
     def sql(self, *statements: str) -> list[tuple[object, ...]]:
         """Execute statements in the source. Returns the rows of the last one."""
         with psycopg.connect(self.database, autocommit=True) as connection:
-            found = [connection.execute(each.encode()) for each in statements]
-            return found[-1].fetchall() if found[-1].description else []
+            cursors = [connection.execute(each.encode()) for each in statements]
+            return cursors[-1].fetchall() if cursors[-1].description else []
 
     def names(self, path: str, *, user: str = "admin") -> list[str]:
         """Return the names of a list."""
@@ -77,16 +77,16 @@ def test_created_table_exists_in_the_database(shop: Shop) -> None:
         "indexes": [{"indexType": "PRIMARY_KEY", "name": "pk", "fieldNames": [["id"]]}],
     }  # fmt: skip
 
-    made = shop.node.done("POST", ORDERS, body)["table"]
+    table = shop.node.done("POST", ORDERS, body)["table"]
 
-    assert made == shop.node.done("GET", f"{ORDERS}/orders")["table"]
-    assert made["comment"] == "100% of 'them'"
-    assert [(each["name"], each["type"], each["nullable"]) for each in made["columns"]] == [
+    assert table == shop.node.done("GET", f"{ORDERS}/orders")["table"]
+    assert table["comment"] == "100% of 'them'"
+    assert [(each["name"], each["type"], each["nullable"]) for each in table["columns"]] == [
         ("id", "long", False), ("who", "varchar(20)", True), ("at", "timestamp_tz", True),
     ]  # fmt: skip
-    assert made["columns"][2]["defaultValue"]["funcName"] == "current_timestamp"
-    assert made["indexes"] == [{"indexType": "PRIMARY_KEY", "name": "pk", "fieldNames": [["id"]]}]
-    assert made["audit"]["creator"] == "admin"
+    assert table["columns"][2]["defaultValue"]["funcName"] == "current_timestamp"
+    assert table["indexes"] == [{"indexType": "PRIMARY_KEY", "name": "pk", "fieldNames": [["id"]]}]
+    assert table["audit"]["creator"] == "admin"
     shop.sql("INSERT INTO sales.orders (id, who) VALUES (1, 'bea')")
     assert shop.names(ORDERS) == ["orders"]
     again = shop.node.post(ORDERS, body)
@@ -95,9 +95,9 @@ def test_created_table_exists_in_the_database(shop: Shop) -> None:
 
 def test_schemas_can_be_created_and_dropped(shop: Shop) -> None:
     """Schemas can be created with a comment, and dropped while empty. System schemas are not listed."""
-    made = shop.node.done("POST", f"{SHOP}/schemas", {"name": "Odd-one", "comment": "5% \"x\" 'y'"})["schema"]
+    schema = shop.node.done("POST", f"{SHOP}/schemas", {"name": "Odd-one", "comment": "5% \"x\" 'y'"})["schema"]
 
-    assert (made["comment"], made["name"]) == ("5% \"x\" 'y'", "Odd-one")
+    assert (schema["comment"], schema["name"]) == ("5% \"x\" 'y'", "Odd-one")
     assert shop.names(f"{SHOP}/schemas") == ["Odd-one", "public", "sales"]
     shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     full = shop.node.delete(f"{SHOP}/schemas/sales")
@@ -207,21 +207,24 @@ def test_types_are_returned_unchanged(shop: Shop) -> None:
     """Each documented type is returned unchanged. Types of the source that Gravitino lacks are returned as external."""
     columns = [{"name": f"c{at}", "type": each} for at, each in enumerate(TYPES)]
 
-    made = shop.node.done("POST", ORDERS, {"name": "t", "columns": columns})["table"]
+    table = shop.node.done("POST", ORDERS, {"name": "t", "columns": columns})["table"]
 
-    assert tuple(each["type"] for each in made["columns"]) == TYPES
+    assert tuple(each["type"] for each in table["columns"]) == TYPES
     shop.sql("CREATE TYPE sales.mood AS ENUM ('a')", "CREATE DOMAIN sales.posint AS integer CHECK (VALUE > 0)")
     shop.sql(
         "CREATE TABLE sales.own (m sales.mood, d sales.posint, p point, s serial, g int GENERATED ALWAYS AS (1 + 1) STORED, x text DEFAULT lower('A'),"
         " b bit(3), t text DEFAULT 'it''s', n int DEFAULT -5, huge numeric(50,2), w time with time zone)"
     )
-    told = {each["name"]: each for each in shop.node.done("GET", f"{ORDERS}/own")["table"]["columns"]}
-    assert told["s"]["autoIncrement"] is True
-    assert "defaultValue" not in told["s"]
-    assert "defaultValue" not in told["g"]
-    assert told["x"]["defaultValue"]["type"] == "unparsed"
-    assert (told["t"]["defaultValue"]["value"], told["n"]["defaultValue"]["value"]) == ("it's", "-5")
-    assert {name: told[name]["type"]["type"] for name in ("m", "d", "p", "b", "huge", "w")} == dict.fromkeys(
+    columns_by_name = {each["name"]: each for each in shop.node.done("GET", f"{ORDERS}/own")["table"]["columns"]}
+    assert columns_by_name["s"]["autoIncrement"] is True
+    assert "defaultValue" not in columns_by_name["s"]
+    assert "defaultValue" not in columns_by_name["g"]
+    assert columns_by_name["x"]["defaultValue"]["type"] == "unparsed"
+    assert (columns_by_name["t"]["defaultValue"]["value"], columns_by_name["n"]["defaultValue"]["value"]) == (
+        "it's",
+        "-5",
+    )
+    assert {name: columns_by_name[name]["type"]["type"] for name in ("m", "d", "p", "b", "huge", "w")} == dict.fromkeys(
         ("m", "d", "p", "b", "huge", "w"), "external"
     )
 
@@ -312,16 +315,16 @@ def test_reads_of_attachments_create_no_placeholder_node(shop: Shop) -> None:
     node.done("POST", f"{lake}/tags", {"name": "red"})
     node.done("POST", f"{lake}/objects/catalog/shop/tags", {"tagsToAdd": ["red"]})
     before = rows_of(node)
-    told = {}
+    attachments = {}
     for way in ("tags", "policies", "statistics", "statistics/partitions?from=a", "roles", "credentials"):
         answer = node.done("GET", f"{lake}/objects/table/shop.sales.a/{way}")
-        told[way] = next(value for key, value in answer.items() if key != "code")
+        attachments[way] = next(value for key, value in answer.items() if key != "code")
     owner = node.done("GET", f"{lake}/owners/table/shop.sales.a")
     protection = node.get(f"{OWN}/metalakes/lake/objects/table/shop.sales.a/protection")
     inherited = node.done("GET", f"{lake}/objects/table/shop.sales.a/tags/red")["tag"]["inherited"]
     refused = [node.get(f"{lake}/objects/table/shop.sales.{name}/tags", user="bea").status for name in ("a", "none")]
 
-    assert told == {
+    assert attachments == {
         "tags": ["red"],
         "policies": [],
         "statistics": [],
@@ -343,9 +346,9 @@ def test_list_of_two_thousand_tables_is_fast(shop: Shop) -> None:
         grant(shop.node, "bea", "select_table", kind="TABLE", on=f"shop.sales.t{at}")
 
     began = time.process_time()
-    found = shop.names(ORDERS)
+    names = shop.names(ORDERS)
 
-    assert len(found) == 2000
+    assert len(names) == 2000
     assert time.process_time() - began < 2.0
     assert shop.names(ORDERS, user="bea") == ["t1999", "t7"]
 
@@ -357,11 +360,11 @@ def test_unreachable_source_returns_502_without_affecting_others(shop: Shop) -> 
     node = shop.node
     node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     grant(node, "bea", "use_catalog", kind="CATALOG", on="shop")
-    asked = (
+    requests = (
         ("GET", ORDERS, None), ("GET", f"{ORDERS}/t", None), ("POST", ORDERS, {"name": "v", "columns": COLUMNS}),
     )  # fmt: skip
 
-    sees_it_cut(node, shop.bridge, asked=asked, known=SHOP, unable="bea")
+    sees_it_cut(node, shop.bridge, requests=requests, known=SHOP, unable="bea")
     assert shop.names(ORDERS) == ["t"]
     added = updates(change("addColumn", "x", type="long"))
     sees_it_silent(node, shop.bridge, looks=ORDERS, changes=("PUT", f"{ORDERS}/t", added))
@@ -386,10 +389,10 @@ def test_connection_test_reports_errors_without_the_password(shop: Shop) -> None
 def test_properties_that_redirect_to_another_host_are_refused(shop: Shop) -> None:
     """A catalog whose properties would lead to another host can be neither created nor altered."""
     elsewhere = {"jdbc-url": "jdbc:postgresql://10.0.0.1:5432/"}
-    made = shop.node.post(f"{API}/lake/catalogs", _catalog({**shop.properties, **elsewhere}, "other"))
+    created = shop.node.post(f"{API}/lake/catalogs", _catalog({**shop.properties, **elsewhere}, "other"))
     altered = shop.node.put(SHOP, updates(set_to("jdbc-url", elsewhere["jdbc-url"])))
 
-    for answer in (made, altered):
+    for answer in (created, altered):
         assert (answer.status, answer["code"]) == (400, 1001), answer.body
         assert "--allow-source 10.0.0.1:5432" in str(answer["message"])
     assert shop.names(ORDERS) == []

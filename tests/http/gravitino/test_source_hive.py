@@ -70,15 +70,15 @@ class Warehouse(NamedTuple):
 @pytest.fixture
 def warehouse(hive_server: HiveServer, fresh: Callable[[str], Path]) -> Iterator[Warehouse]:
     """A node, and the metastore behind the bridge."""
-    with _warehouse(hive_server, fresh("hive"), timeout_s=25.0) as found:
-        yield found
+    with _warehouse(hive_server, fresh("hive"), timeout_s=25.0) as running_warehouse:
+        yield running_warehouse
 
 
 @pytest.fixture
 def hasty(hive_server: HiveServer, fresh: Callable[[str], Path]) -> Iterator[Warehouse]:
     """A node whose requests to the source have a short timeout."""
-    with _warehouse(hive_server, fresh("hasty"), timeout_s=2.0) as found:
-        yield found
+    with _warehouse(hive_server, fresh("hasty"), timeout_s=2.0) as running_warehouse:
+        yield running_warehouse
 
 
 @contextmanager
@@ -86,10 +86,10 @@ def _warehouse(server: HiveServer, folder: Path, *, timeout_s: float) -> Iterato
     sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{server.bridge.port}",), timeout_s=timeout_s)
     with node_at(folder, sources=sources) as node:
         node.done("POST", f"{API}/lake/catalogs", _catalog(server.bridge.port))
-        found = Warehouse(node, server, f"s{next(_NUMBERS)}")
+        running_warehouse = Warehouse(node, server, f"s{next(_NUMBERS)}")
         with server.client() as client:
-            client.create_database(Database(name=found.schema, description="", parameters={}))
-        yield found
+            client.create_database(Database(name=running_warehouse.schema, description="", parameters={}))
+        yield running_warehouse
 
 
 def _catalog(port: int, name: str = "hive", **more: str) -> dict[str, object]:
@@ -107,22 +107,22 @@ def test_created_table_exists_in_the_metastore(warehouse: Warehouse) -> None:
         "distribution": {"strategy": "hash", "number": 4, "funcArgs": [by_id]}, "sortOrders": [{"sortTerm": by_id, "direction": "desc"}],
     }  # fmt: skip
 
-    made = warehouse.node.done("POST", warehouse.tables, body)["table"]
+    table = warehouse.node.done("POST", warehouse.tables, body)["table"]
 
-    assert made == warehouse.node.done("GET", f"{warehouse.tables}/orders")["table"]
-    assert [(each["name"], each["type"]) for each in made["columns"]] == [
+    assert table == warehouse.node.done("GET", f"{warehouse.tables}/orders")["table"]
+    assert [(each["name"], each["type"]) for each in table["columns"]] == [
         ("id", "long"), ("who", "varchar(20)"), ("day", "date"),
     ]  # fmt: skip
-    assert (made["comment"], made["columns"][0]["comment"], made["audit"]["creator"]) == ("whose", "which", "admin")
-    assert (made["partitioning"], made["distribution"]["number"]) == (BY_DAY, 4)
-    assert made["sortOrders"] == [{"sortTerm": by_id, "direction": "desc", "nullOrdering": "nulls_last"}]
-    properties = made["properties"]
+    assert (table["comment"], table["columns"][0]["comment"], table["audit"]["creator"]) == ("whose", "which", "admin")
+    assert (table["partitioning"], table["distribution"]["number"]) == (BY_DAY, 4)
+    assert table["sortOrders"] == [{"sortTerm": by_id, "direction": "desc", "nullOrdering": "nulls_last"}]
+    properties = table["properties"]
     assert (properties["format"], properties["table-type"], properties["owner.team"]) == ("ORC", "MANAGED_TABLE", "a")
     assert Path(properties["location"].removeprefix("file:")).is_dir()
     with warehouse.server.client() as client:
-        found = client.get_table(warehouse.schema, "orders")
-    assert [each.name for each in found.partitionKeys] == ["day"]
-    assert found.sd.serdeInfo.serializationLib.endswith("OrcSerde")
+        stored_table = client.get_table(warehouse.schema, "orders")
+    assert [each.name for each in stored_table.partitionKeys] == ["day"]
+    assert stored_table.sd.serdeInfo.serializationLib.endswith("OrcSerde")
     assert warehouse.seen() == ["orders"]
     again = warehouse.node.post(warehouse.tables, body)
     assert (again.status, again["type"]) == (409, "TableAlreadyExistsException")
@@ -131,9 +131,9 @@ def test_created_table_exists_in_the_metastore(warehouse: Warehouse) -> None:
 def test_schemas_can_be_created_changed_and_dropped(warehouse: Warehouse) -> None:
     """Databases are listed, created with comment and properties, changed, and dropped when they are empty."""
     node, name = warehouse.node, f"{warehouse.schema}_more"
-    made = node.done("POST", f"{HIVE}/schemas", {"name": name, "comment": "c", "properties": {"a": "b"}})["schema"]
+    schema = node.done("POST", f"{HIVE}/schemas", {"name": name, "comment": "c", "properties": {"a": "b"}})["schema"]
 
-    assert (made["comment"], made["properties"]["a"], made["audit"]["creator"]) == ("c", "b", "admin")
+    assert (schema["comment"], schema["properties"]["a"], schema["audit"]["creator"]) == ("c", "b", "admin")
     listed = [each["name"] for each in node.done("GET", f"{HIVE}/schemas")["identifiers"]]
     assert {"default", name, warehouse.schema} <= set(listed)
     sets = updates(set_to("x", "y"), removed("a"))
@@ -325,11 +325,11 @@ def test_unreachable_metastore_returns_502_without_affecting_others(hasty: Wareh
     grant(node, "bea", "use_catalog", kind="CATALOG", on="hive")
     wait_for(node, hasty.tables)
     one = f"{hasty.tables}/t"
-    asked = (
+    requests = (
         ("GET", hasty.tables, None), ("GET", one, None), ("POST", hasty.tables, {"name": "t", "columns": COLUMNS}),
     )  # fmt: skip
 
-    sees_it_cut(node, bridge, asked=asked, known=HIVE, unable="bea")
+    sees_it_cut(node, bridge, requests=requests, known=HIVE, unable="bea")
     wait_for(node, hasty.tables)
     sees_it_silent(node, bridge, looks=hasty.tables, changes=("DELETE", one, None))
     wait_for(node, hasty.tables)

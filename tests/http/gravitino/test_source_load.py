@@ -64,7 +64,7 @@ class LargeSource(NamedTuple):
         return await asyncio.gather(*(self.node.answer("GET", f"{self.tables}/{name}") for name in names))
 
 
-def _shown(node: DriverNode, provider: str, **properties: str) -> None:
+def _create_catalog(node: DriverNode, provider: str, **properties: str) -> None:
     body = {"name": "shown", "type": "relational", "provider": provider, "properties": properties}
     node.done("POST", f"{API}/lake/catalogs", body)
 
@@ -76,20 +76,20 @@ def _sources(bridge: Bridge) -> SourcesSection:
 @contextmanager
 def _statements(dialect: str) -> Iterator[Callable[[LargeSource], Counter[str]]]:
     """Count the statements sent to databases of a kind."""
-    found: Counter[str] = Counter()
+    statement_counts: Counter[str] = Counter()
 
     def hear(connection: sa.Connection, _cursor: object, statement: str, *_: object) -> None:
         if connection.dialect.name == dialect:
-            found[statement] += 1
+            statement_counts[statement] += 1
 
-    def told(_held: LargeSource) -> Counter[str]:
-        said = Counter(found)
-        found.clear()
-        return said
+    def take_counts(_source: LargeSource) -> Counter[str]:
+        counts = Counter(statement_counts)
+        statement_counts.clear()
+        return counts
 
     sa.event.listen(sa.Engine, "before_cursor_execute", hear)
     try:
-        yield told
+        yield take_counts
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", hear)
 
@@ -110,7 +110,7 @@ def _postgresql(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeS
         node_at(folder, sources=_sources(bridge)) as node,
         _statements("postgresql") as calls,
     ):
-        _shown(
+        _create_catalog(
             node, "jdbc-postgresql",
             **{"jdbc-url": f"jdbc:postgresql://127.0.0.1:{bridge.port}/{name}", "jdbc-user": user, "jdbc-password": "word"},
         )  # fmt: skip
@@ -124,26 +124,26 @@ def _mysql(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeSource
         "CREATE DATABASE many", "USE many", *(f"CREATE TABLE {name} (id BIGINT) ENGINE=MEMORY" for name in NAMES)
     )
     with node_at(folder, sources=_sources(server.bridge)) as node, _statements("mysql") as calls:
-        _shown(
+        _create_catalog(
             node, "jdbc-mysql",
             **{"jdbc-url": f"jdbc:mysql://127.0.0.1:{server.bridge.port}", "jdbc-user": USER, "jdbc-password": PASSWORD},
         )  # fmt: skip
         yield LargeSource(node, server.bridge, "many", calls, most=5)
 
 
-def _heard(pattern: re.Pattern[bytes]) -> Callable[[LargeSource], Counter[str]]:
-    def told(held: LargeSource) -> Counter[str]:
-        said, held.bridge.heard = held.bridge.heard, bytearray()
-        return Counter(each[1].decode() for each in pattern.finditer(bytes(said or b"")))
+def _request_counter(pattern: re.Pattern[bytes]) -> Callable[[LargeSource], Counter[str]]:
+    def take_counts(source: LargeSource) -> Counter[str]:
+        received_bytes, source.bridge.heard = source.bridge.heard, bytearray()
+        return Counter(each[1].decode() for each in pattern.finditer(bytes(received_bytes or b"")))
 
-    return told
+    return take_counts
 
 
 @contextmanager
 def _hive(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeSource]:
     server: HiveServer = request.getfixturevalue("hive_server")
     with node_at(folder, sources=_sources(server.bridge)) as node:
-        _shown(node, "hive", **{"metastore.uris": f"thrift://127.0.0.1:{server.bridge.port}"})
+        _create_catalog(node, "hive", **{"metastore.uris": f"thrift://127.0.0.1:{server.bridge.port}"})
         node.done("POST", f"{SHOWN}/schemas", {"name": "many"})
         storage = StorageDescriptor(
             cols=[FieldSchema("id", "bigint", None)], numBuckets=-1, parameters={}, bucketCols=[], sortCols=[], serdeInfo=SerDeInfo(parameters={}),
@@ -153,7 +153,7 @@ def _hive(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeSource]
                 client.create_table(Table(
                     tableName=name, dbName="many", sd=storage, partitionKeys=[], parameters={"EXTERNAL": "TRUE"}, tableType="EXTERNAL_TABLE",
                 ))  # fmt: skip
-        yield LargeSource(node, server.bridge, "many", _heard(_THRIFT), most=2)
+        yield LargeSource(node, server.bridge, "many", _request_counter(_THRIFT), most=2)
 
 
 @contextmanager
@@ -164,74 +164,76 @@ def _iceberg(_request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeSou
         for name in NAMES:
             source.done("POST", f"{MAIN}/namespaces/many/tables", new_table(name))
     with far_at(folder / "near", away, timeout_s=60.0) as far:
-        _shown(far.node, "iceberg-rest", **far.properties)
+        _create_catalog(far.node, "iceberg-rest", **far.properties)
         requests = re.compile(rb"(?:GET|HEAD|POST) (/[^ ]*) HTTP/1\.1")
-        yield LargeSource(far.node, far.bridge, "many", _heard(requests), most=1)
+        yield LargeSource(far.node, far.bridge, "many", _request_counter(requests), most=1)
 
 
 KINDS = {"jdbc-postgresql": _postgresql, "jdbc-mysql": _mysql, "hive": _hive, "iceberg-rest": _iceberg}
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LargeSource]:
+def large_source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LargeSource]:
     """A source of each kind with two thousand tables, to which the node is already connected."""
-    with KINDS[request.param](request, tmp_path_factory.mktemp("many")) as found:
-        assert found.node.get(f"{found.tables}/t0000").status == 200
-        grant(found.node, "bea", "use_catalog use_schema", kind="CATALOG", on="shown")
+    with KINDS[request.param](request, tmp_path_factory.mktemp("many")) as connected_source:
+        assert connected_source.node.get(f"{connected_source.tables}/t0000").status == 200
+        grant(connected_source.node, "bea", "use_catalog use_schema", kind="CATALOG", on="shown")
         for name in FEW:
-            grant(found.node, "bea", "select_table", kind="TABLE", on=f"shown.{found.schema}.{name}")
-        yield found
+            grant(
+                connected_source.node, "bea", "select_table", kind="TABLE", on=f"shown.{connected_source.schema}.{name}"
+            )
+        yield connected_source
 
 
-def test_table_lists_need_few_calls_to_the_source(held: LargeSource) -> None:
+def test_table_lists_need_few_calls_to_the_source(large_source: LargeSource) -> None:
     """A list has all tables for a user of all, and two for a user of two. The two lists need at most twelve calls to
     the source.
     """
-    held.calls(held)
+    large_source.calls(large_source)
 
-    assert listed(held.node, held.tables) == NAMES
-    assert listed(held.node, held.tables, user="bea") == list(FEW)
-    assert held.calls(held).total() <= 2 * 6
+    assert listed(large_source.node, large_source.tables) == NAMES
+    assert listed(large_source.node, large_source.tables, user="bea") == list(FEW)
+    assert large_source.calls(large_source).total() <= 2 * 6
 
 
-def test_concurrent_loads_do_not_list_all_names(held: LargeSource) -> None:
+def test_concurrent_loads_do_not_list_all_names(large_source: LargeSource) -> None:
     """64 concurrent callers each load a table with as many calls as a single caller, and without listing all names."""
-    held.node.runner.run(held.crowd())  # the connections exist now
-    held.calls(held)
+    large_source.node.runner.run(large_source.crowd())  # the connections exist now
+    large_source.calls(large_source)
 
-    answers = held.node.runner.run(held.crowd())
+    answers = large_source.node.runner.run(large_source.crowd())
 
     assert [each.status for each in answers] == [200] * CROWD
     assert {each.json()["table"]["name"] for each in answers} == set(NAMES[:: MANY // CROWD][:CROWD])
-    asked = held.calls(held)
-    assert 0 < asked.total() <= CROWD * (held.most + 1), asked
+    request_counts = large_source.calls(large_source)
+    assert 0 < request_counts.total() <= CROWD * (large_source.most + 1), request_counts
 
 
-def test_silent_source_does_not_block_other_catalogs(held: LargeSource) -> None:
+def test_silent_source_does_not_block_other_catalogs(large_source: LargeSource) -> None:
     """While many callers wait for a source that does not answer, a table of another catalog is loaded."""
-    node = held.node
+    node = large_source.node
     main = "/iceberg/v1/lake.main/namespaces"
     node.done("POST", main, {"namespace": ["here"]})
     node.done("POST", f"{main}/here/tables", new_table("t"))
 
     async def silent() -> tuple[list[int], bool]:
-        crowd = asyncio.ensure_future(held.crowd())
+        crowd = asyncio.ensure_future(large_source.crowd())
         await asyncio.sleep(0)
-        found = [(await node.answer("HEAD", f"{main}/here/tables/t")).status for _ in range(100)]
+        statuses = [(await node.answer("HEAD", f"{main}/here/tables/t")).status for _ in range(100)]
         waited = not crowd.done()
         crowd.cancel()
         with suppress(asyncio.CancelledError):
             await crowd
-        return found, waited
+        return statuses, waited
 
-    held.bridge.silent = True
+    large_source.bridge.silent = True
     try:
-        found, waited = node.runner.run(silent())
+        statuses, waited = node.runner.run(silent())
     finally:
-        held.bridge.silent = False
-        held.bridge.cut()
-        held.bridge.mend()
-    assert (found, waited) == ([204] * 100, True)
+        large_source.bridge.silent = False
+        large_source.bridge.cut()
+        large_source.bridge.mend()
+    assert (statuses, waited) == ([204] * 100, True)
 
 
 def test_hundred_thousand_names_are_listed(fresh: Callable[[str], Path]) -> None:
@@ -248,7 +250,7 @@ def test_hundred_thousand_names_are_listed(fresh: Callable[[str], Path]) -> None
         ]  # fmt: skip
         sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{source.port}",), timeout_s=60.0)
         with node_at(fresh("lies"), sources=sources) as node:
-            _shown(node, "iceberg-rest", uri=f"http://127.0.0.1:{source.port}")
+            _create_catalog(node, "iceberg-rest", uri=f"http://127.0.0.1:{source.port}")
 
             assert len(listed(node, f"{SHOWN}/schemas/a/tables")) == many
             assert len(listed(node, f"{SHOWN}/schemas/b/tables")) == many
@@ -278,7 +280,7 @@ def test_more_names_than_the_limit_are_refused(
             ]
         sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{source.port}",), timeout_s=60.0)
         with node_at(fresh("lies"), sources=sources) as node:
-            _shown(node, "iceberg-rest", uri=f"http://127.0.0.1:{source.port}")
+            _create_catalog(node, "iceberg-rest", uri=f"http://127.0.0.1:{source.port}")
             within = listed(node, f"{SHOWN}/schemas/within/tables")
 
             beyond = node.get(f"{SHOWN}/schemas/beyond/tables")
@@ -347,8 +349,8 @@ def test_malformed_metastore_answer_returns_502(
     with contextmanager(_says)(answer) as port:
         sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{port}",), timeout_s=60.0)
         with node_at(fresh("lies"), sources=sources) as node:
-            _shown(node, "hive", **{"metastore.uris": f"thrift://127.0.0.1:{port}"})
+            _create_catalog(node, "hive", **{"metastore.uris": f"thrift://127.0.0.1:{port}"})
 
-            told = node.get(f"{SHOWN}/schemas")
+            response = node.get(f"{SHOWN}/schemas")
 
-    assert (told.status, told["code"]) == (502, 1007)
+    assert (response.status, response["code"]) == (502, 1007)

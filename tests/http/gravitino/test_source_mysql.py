@@ -54,15 +54,15 @@ class Store(NamedTuple):
 @pytest.fixture
 def store(maria_server: MariaServer, fresh: Callable[[str], Path]) -> Iterator[Store]:
     """A node, and the server behind the bridge."""
-    with _store(maria_server, fresh("store"), timeout_s=25.0) as found:
-        yield found
+    with _store(maria_server, fresh("store"), timeout_s=25.0) as running_store:
+        yield running_store
 
 
 @pytest.fixture
 def hasty(maria_server: MariaServer, fresh: Callable[[str], Path]) -> Iterator[Store]:
     """A node whose requests to the source have a short timeout."""
-    with _store(maria_server, fresh("hasty"), timeout_s=2.0) as found:
-        yield found
+    with _store(maria_server, fresh("hasty"), timeout_s=2.0) as running_store:
+        yield running_store
 
 
 @contextmanager
@@ -70,9 +70,9 @@ def _store(server: MariaServer, folder: Path, *, timeout_s: float) -> Iterator[S
     sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{server.bridge.port}",), timeout_s=timeout_s)
     with node_at(folder, sources=sources) as node:
         node.done("POST", f"{API}/lake/catalogs", _catalog(server.bridge.port))
-        found = Store(node, server, f"s{next(_NUMBERS)}")
-        server.sql(f"CREATE DATABASE {found.schema} CHARACTER SET utf8mb4")
-        yield found
+        running_store = Store(node, server, f"s{next(_NUMBERS)}")
+        server.sql(f"CREATE DATABASE {running_store.schema} CHARACTER SET utf8mb4")
+        yield running_store
 
 
 def _catalog(port: int, name: str = "store", **more: str) -> dict[str, object]:
@@ -99,17 +99,17 @@ def test_created_table_exists_in_the_server(store: Store) -> None:
         ],
     }  # fmt: skip
 
-    made = store.node.done("POST", store.tables, body)["table"]
+    table = store.node.done("POST", store.tables, body)["table"]
 
-    assert made == store.node.done("GET", f"{store.tables}/orders")["table"]
-    assert (made["comment"], made["properties"], made["audit"]["creator"]) == (NASTY, {"engine": "InnoDB"}, "admin")
-    columns = {each["name"]: each for each in made["columns"]}
+    assert table == store.node.done("GET", f"{store.tables}/orders")["table"]
+    assert (table["comment"], table["properties"], table["audit"]["creator"]) == (NASTY, {"engine": "InnoDB"}, "admin")
+    columns = {each["name"]: each for each in table["columns"]}
     assert [(name, each["type"], each["nullable"], each["autoIncrement"]) for name, each in columns.items()] == [
         ("id", "long", False, True), ("who", "varchar(20)", True, False), ("at", "timestamp(3)", True, False), ("o`dd 5%", "boolean", True, False),
     ]  # fmt: skip
     assert (columns["who"]["comment"], columns["who"]["defaultValue"]) == (NASTY, literal)
     assert (columns["at"]["defaultValue"], columns["o`dd 5%"]["defaultValue"]["value"]) == (now, "true")
-    assert made["indexes"] == body["indexes"]
+    assert table["indexes"] == body["indexes"]
     store.sql("INSERT INTO orders () VALUES ()")
     assert store.sql("SELECT id, who, `o``dd 5%` FROM orders") == ((1, "it's \\ 5%", 1),)
     assert listed(store.node, store.tables) == ["orders"]
@@ -129,9 +129,9 @@ def test_every_type_is_returned_under_its_name(store: Store) -> None:
     kinds = [*PLAIN, *({"type": "external", "catalogString": each} for each in EXTERNAL)]
     columns = [{"name": f"c{at}", "type": kind} for at, kind in enumerate(kinds)]
 
-    made = store.node.done("POST", store.tables, {"name": "t", "columns": columns})["table"]
+    table = store.node.done("POST", store.tables, {"name": "t", "columns": columns})["table"]
 
-    assert [each["type"] for each in made["columns"]] == kinds
+    assert [each["type"] for each in table["columns"]] == kinds
 
 
 def test_existing_tables_with_special_features_are_shown(store: Store) -> None:
@@ -142,15 +142,15 @@ def test_existing_tables_with_special_features_are_shown(store: Store) -> None:
         "CREATE VIEW v AS SELECT 1 AS a", "CREATE SEQUENCE s",
     )  # fmt: skip
 
-    told = store.node.done("GET", f"{store.tables}/t")["table"]
+    table = store.node.done("GET", f"{store.tables}/t")["table"]
 
     assert listed(store.node, store.tables) == ["t"]
-    assert (told["comment"], told["properties"]) == ("theirs", {"engine": "Aria"})
-    kinds = {each["name"]: each["type"] for each in told["columns"]}
+    assert (table["comment"], table["properties"]) == ("theirs", {"engine": "Aria"})
+    kinds = {each["name"]: each["type"] for each in table["columns"]}
     assert kinds["a"] == {"type": "external", "catalogString": "enum('x','y')"}
     assert (kinds["b"], kinds["d"], kinds["g"]) == ("string", "string", "timestamp_tz")
-    assert [each["name"] for each in told["indexes"]] == ["whole"]
-    defaults = {each["name"]: each.get("defaultValue") for each in told["columns"]}
+    assert [each["name"] for each in table["indexes"]] == ["whole"]
+    defaults = {each["name"]: each.get("defaultValue") for each in table["columns"]}
     assert (defaults["f"], defaults["h"]["type"], defaults["g"]["funcName"]) == (None, "unparsed", "current_timestamp")
     for name in ("v", "s"):
         assert store.node.get(f"{store.tables}/{name}").status == 404
@@ -171,14 +171,14 @@ def test_schemas_can_be_created_and_dropped(store: Store) -> None:
         assert node.get(f"{STORE}/schemas/{hidden}/tables").status == 404
     assert node.post(f"{STORE}/schemas", {"name": "MySQL"}).status == 400
     assert node.post(f"{STORE}/schemas", {"name": "x", "comment": "c"}).status == 405
-    for inside, gone in (
+    for inside, drop_statement in (
         ("CREATE TABLE t (a INT)", "DROP TABLE t"), ("CREATE VIEW v AS SELECT 1 AS a", "DROP VIEW v"),
         ("CREATE PROCEDURE p() SELECT 1", "DROP PROCEDURE p"), ("CREATE EVENT e ON SCHEDULE EVERY 1 YEAR DO SELECT 1", "DROP EVENT e"),
     ):  # fmt: skip
         store.sql(inside)
         full = node.delete(f"{STORE}/schemas/{store.schema}")
         assert (full.status, full["type"]) == (409, "NonEmptySchemaException"), inside
-        store.sql(gone)
+        store.sql(drop_statement)
     for each in (one, f"{STORE}/schemas/{store.schema}"):
         assert node.done("DELETE", each)["dropped"] is True
         assert node.done("DELETE", each)["dropped"] is False
@@ -228,10 +228,10 @@ def test_supported_table_changes_are_applied_together(store: Store) -> None:
             change("deleteTableIndex", name="one", ifExists=False), change("deleteTableIndex", name="one2", ifExists=True),
         ),
     )  # fmt: skip
-    told = last["table"]
-    assert ([each["name"] for each in told["indexes"]], told.get("comment")) == (["PRIMARY"], None)
-    assert [each["autoIncrement"] for each in told["columns"]] == [False] * 7
-    assert store.node.done("PUT", f"{store.tables}/t", updates())["table"] == told
+    final_table = last["table"]
+    assert ([each["name"] for each in final_table["indexes"]], final_table.get("comment")) == (["PRIMARY"], None)
+    assert [each["autoIncrement"] for each in final_table["columns"]] == [False] * 7
+    assert store.node.done("PUT", f"{store.tables}/t", updates())["table"] == final_table
 
 
 WRONG: tuple[tuple[int, dict[str, object]], ...] = (
@@ -369,11 +369,11 @@ def test_unreachable_server_returns_502_without_affecting_others(hasty: Store) -
     hasty.sql("CREATE TABLE t (x INT)")
     assert listed(node, hasty.tables) == ["t"]
     one = f"{hasty.tables}/t"
-    asked = (
+    requests = (
         ("GET", hasty.tables, None), ("GET", one, None), ("POST", hasty.tables, {"name": "u", "columns": COLUMNS}),
     )  # fmt: skip
 
-    sees_it_cut(node, bridge, asked=asked, known=STORE, unable="bea")
+    sees_it_cut(node, bridge, requests=requests, known=STORE, unable="bea")
     wait_for(node, hasty.tables)
     sees_it_silent(node, bridge, looks=hasty.tables, changes=("DELETE", one, None))
     wait_for(node, hasty.tables)
@@ -393,10 +393,10 @@ def test_connection_test_refuses_properties_to_another_host(store: Store) -> Non
     url = f"jdbc:mysql://127.0.0.1:{port}"
     tls = node.done("POST", new, _catalog(port, "x", **{"jdbc-url": f"{url}/?sslMode=REQUIRED"}))
     assert tls["code"] in (0, 1007)  # as the server writes it
-    for said in ("?allowLoadLocalInfile=true", "/shop", "?sslMode=VERIFY_CA", "?user=root"):
-        assert node.post(f"{API}/lake/catalogs", _catalog(port, "x", **{"jdbc-url": f"{url}{said}"})).status == 400, (
-            said
-        )
+    for url_suffix in ("?allowLoadLocalInfile=true", "/shop", "?sslMode=VERIFY_CA", "?user=root"):
+        assert (
+            node.post(f"{API}/lake/catalogs", _catalog(port, "x", **{"jdbc-url": f"{url}{url_suffix}"})).status == 400
+        ), url_suffix
     away = node.post(f"{API}/lake/catalogs", _catalog(port, "x", **{"jdbc-url": "jdbc:mysql://10.0.0.1"}))
     assert (away.status, "--allow-source 10.0.0.1:3306" in str(away["message"])) == (400, True)
 

@@ -20,7 +20,7 @@ WRITTEN = dict(refusal_tables.written(source_refusals.TABLE, CALLERS))
 
 
 @pytest.fixture(scope="module")
-def asked(
+def answers(
     postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
     """Return the answers to every row for every caller."""
@@ -29,21 +29,21 @@ def asked(
         yield refusal_tables.answers(node, source_refusals.cases, CALLERS)
 
 
-def test_table_has_exactly_the_requested_rows(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
+def test_table_has_exactly_the_requested_rows(answers: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table has exactly the requested rows."""
-    assert set(WRITTEN) == set(asked)
+    assert set(WRITTEN) == set(answers)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_each_caller_gets_the_status_of_the_table(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
+def test_each_caller_gets_the_status_of_the_table(answers: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
     """Every caller gets the status that the table states."""
-    assert refusal_tables.told(asked, row, CALLERS) == WRITTEN[row]
+    assert refusal_tables.row_cells(answers, row, CALLERS) == WRITTEN[row]
 
 
 @pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
-def test_refusal_does_not_reveal_existence(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
+def test_refusal_does_not_reveal_existence(answers: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
     """A caller who is refused an existing and a missing object of the source gets the same message for both, except for
     the name.
     """
-    for who, first, second in refusal_tables.refused_both(asked, pair, CALLERS):
+    for who, first, second in refusal_tables.refused_both(answers, pair, CALLERS):
         assert first["type"] == second["type"], who

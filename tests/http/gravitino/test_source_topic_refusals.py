@@ -33,25 +33,25 @@ def node(kafka_server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="module")
-def asked(node: DriverNode) -> Asked:
+def answers(node: DriverNode) -> Asked:
     """Return the answers to every row for every caller."""
     return refusal_tables.answers(node, source_topic_refusals.cases, CALLERS)
 
 
-def test_table_has_exactly_the_requested_rows(asked: Asked) -> None:
+def test_table_has_exactly_the_requested_rows(answers: Asked) -> None:
     """The table has exactly the requested rows."""
-    assert set(WRITTEN) == set(asked)
+    assert set(WRITTEN) == set(answers)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_each_caller_gets_the_status_of_the_table(asked: Asked, row: Row) -> None:
+def test_each_caller_gets_the_status_of_the_table(answers: Asked, row: Row) -> None:
     """Every caller gets the status that the table states."""
-    assert {who: cell(row[0], asked[row][who]) for who in CALLERS} == WRITTEN[row]
+    assert {who: cell(row[0], answers[row][who]) for who in CALLERS} == WRITTEN[row]
 
 
-def test_list_has_only_loadable_topics(node: DriverNode, asked: Asked) -> None:
+def test_list_has_only_loadable_topics(node: DriverNode, answers: Asked) -> None:
     """A user with the right to use the schema may list topics. The list has only topics that the user may load."""
-    assert asked
+    assert answers
     for who in CALLERS:
         user = None if who == "nobody" else who
         answer = node.ask("GET", f"{API}/lake/catalogs/bus/schemas/default/topics", user=user)
@@ -65,12 +65,12 @@ PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (rou
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_refusal_does_not_reveal_existence(asked: Asked, pair: tuple[str, str, str]) -> None:
+def test_refusal_does_not_reveal_existence(answers: Asked, pair: tuple[str, str, str]) -> None:
     """A caller who is refused an existing and a missing topic of the cluster gets the same message for both, except for
     the name.
     """
-    route, there, gone = pair
+    route, existing, missing = pair
     for who in CALLERS:
-        first, second = asked[route, there][who], asked[route, gone][who]
+        first, second = answers[route, existing][who], answers[route, missing][who]
         if first.status == second.status == 403:
             assert first["type"] == second["type"], who

@@ -60,15 +60,15 @@ class Bus(NamedTuple):
 @pytest.fixture
 def bus(kafka_server: KafkaServer, fresh: Callable[[str], Path]) -> Iterator[Bus]:
     """A node, and the cluster behind the bridge."""
-    with _bus(kafka_server, fresh("bus"), timeout_s=20.0) as found:
-        yield found
+    with _bus(kafka_server, fresh("bus"), timeout_s=20.0) as running_bus:
+        yield running_bus
 
 
 @pytest.fixture
 def hasty(kafka_server: KafkaServer, fresh: Callable[[str], Path]) -> Iterator[Bus]:
     """A node whose requests to the source have a short timeout."""
-    with _bus(kafka_server, fresh("hasty"), timeout_s=2.0) as found:
-        yield found
+    with _bus(kafka_server, fresh("hasty"), timeout_s=2.0) as running_bus:
+        yield running_bus
 
 
 @contextmanager
@@ -92,17 +92,17 @@ def test_created_topic_exists_in_the_cluster(bus: Bus) -> None:
     name = f"{bus.mine}orders"
     body = {"name": name, "comment": "whose", "properties": {"partition-count": "3", "retention.ms": "60000"}}
 
-    made = bus.node.done("POST", TOPICS, body)["topic"]
+    topic = bus.node.done("POST", TOPICS, body)["topic"]
 
-    assert made == bus.node.done("GET", f"{TOPICS}/{name}")["topic"]
-    assert (made["name"], made["comment"], made["audit"]["creator"]) == (name, "whose", "admin")
-    properties = made["properties"]
+    assert topic == bus.node.done("GET", f"{TOPICS}/{name}")["topic"]
+    assert (topic["name"], topic["comment"], topic["audit"]["creator"]) == (name, "whose", "admin")
+    properties = topic["properties"]
     assert (properties["partition-count"], properties["replication-factor"], properties["retention.ms"]) == (
         "3", "1", "60000",
     )  # fmt: skip
     assert properties["cleanup.policy"] == "delete"
-    told = bus.client.describe_topics(TopicCollection([name]))[name].result(60)
-    assert len(told.partitions) == 3
+    description = bus.client.describe_topics(TopicCollection([name]))[name].result(60)
+    assert len(description.partitions) == 3
     again = bus.node.post(TOPICS, body)
     assert (again.status, again["code"], again["type"]) == (409, 1004, "TopicAlreadyExistsException")
 
@@ -194,8 +194,8 @@ def test_invalid_topic_is_refused_with_message_of_the_cluster(bus: Bus) -> None:
         ("x", {"no.such": "1"}, "Unknown topic config"),
         ("x", {"in-use": "true"}, "reserved"),
     ):
-        wanted = name if name == "bad name" else f"{bus.mine}{name}"
-        answer = bus.node.post(TOPICS, {"name": wanted, "properties": properties})
+        topic_name = name if name == "bad name" else f"{bus.mine}{name}"
+        answer = bus.node.post(TOPICS, {"name": topic_name, "properties": properties})
         assert (answer.status, answer["code"]) == (400, 1001), answer.body
         assert words in str(answer["message"]), answer.body
     assert bus.seen() == ["a_b"]
@@ -304,9 +304,9 @@ def test_unreachable_cluster_returns_502_without_affecting_others(hasty: Bus) ->
     """
     node, bridge, (name,) = hasty.node, hasty.server.bridge, hasty.made("a")
     grant(node, "bea", "use_catalog", kind="CATALOG", on="bus")
-    asked = (("GET", TOPICS, None), ("GET", f"{TOPICS}/{name}", None), ("POST", TOPICS, {"name": f"{hasty.mine}b"}))
+    requests = (("GET", TOPICS, None), ("GET", f"{TOPICS}/{name}", None), ("POST", TOPICS, {"name": f"{hasty.mine}b"}))
 
-    sees_it_cut(node, bridge, asked=asked, known=BUS, unable="bea")
+    sees_it_cut(node, bridge, requests=requests, known=BUS, unable="bea")
     wait_for(node, TOPICS)
     changed = updates(set_to("retention.ms", "1"))
     sees_it_silent(node, bridge, looks=TOPICS, changes=("PUT", f"{TOPICS}/{name}", changed))
@@ -368,8 +368,8 @@ def test_list_of_two_thousand_topics_is_fast(bus: Bus) -> None:
         grant(bus.node, "bea", "consume_topic", kind="TOPIC", on=f"bus.default.{bus.mine}{at}")
 
     began = time.process_time()
-    found = bus.seen()
+    names = bus.seen()
 
-    assert len(found) == 2000
+    assert len(names) == 2000
     assert time.process_time() - began < 2.0
     assert bus.seen(user="bea") == ["1999", "7"]

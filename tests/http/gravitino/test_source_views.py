@@ -40,19 +40,19 @@ def test_view_lifecycle(far: FarCatalog) -> None:
     """Views of the source can be created, listed, changed, renamed and dropped in Gravitino's format. Iceberg REST
     returns the same state.
     """
-    made = far.node.done("POST", VIEWS, _new("v", comment="one", properties={"a": "1"}))["view"]
+    created = far.node.done("POST", VIEWS, _new("v", comment="one", properties={"a": "1"}))["view"]
 
-    told = far.node.done("GET", f"{VIEWS}/v")["view"]
-    assert told == made
-    assert (told["comment"], told["properties"], told["defaultCatalog"], told["defaultSchema"]) == (
+    view = far.node.done("GET", f"{VIEWS}/v")["view"]
+    assert view == created
+    assert (view["comment"], view["properties"], view["defaultCatalog"], view["defaultSchema"]) == (
         "one",
         {"a": "1"},
         "far",
         "sales",
     )
-    assert told["representations"] == TEXT["representations"]
-    assert [(each["name"], each["type"]) for each in told["columns"]] == [("x", "long")]
-    assert told["audit"]["creator"] == "admin"
+    assert view["representations"] == TEXT["representations"]
+    assert [(each["name"], each["type"]) for each in view["columns"]] == [("x", "long")]
+    assert view["audit"]["creator"] == "admin"
     at = table("sales", "v", root=MAIN, kind="views")
     assert far.source("GET", at).json()["metadata"]["properties"] == {"a": "1", "comment": "one"}
     text = {
@@ -60,8 +60,8 @@ def test_view_lifecycle(far: FarCatalog) -> None:
         **TEXT,
         "representations": [{"type": "sql", "dialect": "spark", "sql": "SELECT 2 AS x"}],
     }
-    told = _changed(far, "v", text, {"@type": "setProperty", "property": "b", "value": "2"}).json()["view"]
-    assert (told["representations"][0]["sql"], told["properties"], told.get("comment")) == (
+    view = _changed(far, "v", text, {"@type": "setProperty", "property": "b", "value": "2"}).json()["view"]
+    assert (view["representations"][0]["sql"], view["properties"], view.get("comment")) == (
         "SELECT 2 AS x",
         {"a": "1", "b": "2"},
         None,
@@ -125,7 +125,7 @@ def test_view_operations_need_the_same_rights_as_iceberg_rest(far: FarCatalog) -
         for verb in ("load", "alter", "rename", "drop"):
             far.made("POST", f"{MAIN}/namespaces/sales/views", {"name": f"{verb}_{user}", **VIEW})
     far.node.done("PUT", f"{API}/lake/owners/catalog/far", {"name": "keeper", "type": "USER"})
-    told: dict[str, set[str]] = {verb: set() for verb in NEEDED}
+    allowed_users: dict[str, set[str]] = {verb: set() for verb in NEEDED}
     for user in GRANTS:
         prop = {"@type": "setProperty", "property": "a", "value": "1"}
         answers = {
@@ -136,11 +136,11 @@ def test_view_operations_need_the_same_rights_as_iceberg_rest(far: FarCatalog) -
         }  # fmt: skip
         assert {each.status for each in answers.values()} <= {200, 403}, user
         for verb, answer in answers.items():
-            told[verb] |= {user} if answer.status == 200 else set()
+            allowed_users[verb] |= {user} if answer.status == 200 else set()
         seen = [each["name"] for each in answers["list"].json().get("identifiers", [])]
         assert bool(seen) is (user in NEEDED["load"]), user
 
-    assert told == NEEDED
+    assert allowed_users == NEEDED
     assert far.node.get(f"{VIEWS}/gone", user="tabler").status == 404, (
         "who works with tables learns that a name is free"
     )

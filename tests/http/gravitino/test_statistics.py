@@ -23,7 +23,7 @@ VALUES = {
 
 
 @pytest.fixture
-def made(node: DriverNode) -> DriverNode:
+def statistics_node(node: DriverNode) -> DriverNode:
     """A node with a table that has statistics, of three partitions too."""
     make_table(node, "a", "t")
     node.done("PUT", TABLE, {"updates": VALUES})
@@ -35,7 +35,7 @@ def made(node: DriverNode) -> DriverNode:
     return node
 
 
-def told(node: DriverNode) -> dict[str, object]:
+def statistics_by_name(node: DriverNode) -> dict[str, object]:
     """Return the values of a table's own statistics, by name."""
     return {each["name"]: each["value"] for each in node.done("GET", TABLE)["statistics"]}
 
@@ -45,47 +45,49 @@ def partitions(node: DriverNode, query: str) -> list[str]:
     return [each["partitionName"] for each in node.done("GET", f"{PARTS}?{query}")["partitionStatistics"]]
 
 
-def test_table_statistics_can_be_written_read_and_dropped(made: DriverNode) -> None:
+def test_table_statistics_can_be_written_read_and_dropped(statistics_node: DriverNode) -> None:
     """Values of every type are returned unchanged; a write changes only the named ones; a drop says whether any
     existed.
     """
-    first = told(made)
-    made.done("PUT", TABLE, {"updates": {"custom-n": 4}})
-    one = next(each for each in made.done("GET", TABLE)["statistics"] if each["name"] == "custom-n")
-    dropped = [made.done("POST", TABLE, {"names": ["custom-n", "custom-gone"]})["dropped"] for _ in range(2)]
+    first = statistics_by_name(statistics_node)
+    statistics_node.done("PUT", TABLE, {"updates": {"custom-n": 4}})
+    one = next(each for each in statistics_node.done("GET", TABLE)["statistics"] if each["name"] == "custom-n")
+    dropped = [statistics_node.done("POST", TABLE, {"names": ["custom-n", "custom-gone"]})["dropped"] for _ in range(2)]
 
     assert first == VALUES
     assert (one["value"], one["reserved"], one["modifiable"]) == (4, False, True)
     assert (one["audit"]["creator"], one["audit"]["lastModifier"]) == ("admin", "admin")
     assert dropped == [True, False]
-    assert told(made) == {name: value for name, value in VALUES.items() if name != "custom-n"}
+    assert statistics_by_name(statistics_node) == {name: value for name, value in VALUES.items() if name != "custom-n"}
 
 
-def test_partition_ranges_include_lower_and_exclude_upper_bound(made: DriverNode) -> None:
+def test_partition_ranges_include_lower_and_exclude_upper_bound(statistics_node: DriverNode) -> None:
     """A range includes its lower bound and excludes its upper one by default; each bound may be open."""
-    assert partitions(made, "from=p%3D1&to=p%3D3") == ["p=1", "p=2"]
-    assert partitions(made, "from=p%3D1&to=p%3D3&fromInclusive=False&toInclusive=true") == ["p=2", "p=3"]
-    assert partitions(made, "from=p%3D2") == ["p=2", "p=3"]
-    assert partitions(made, "to=p%3D2") == ["p=1"]
+    assert partitions(statistics_node, "from=p%3D1&to=p%3D3") == ["p=1", "p=2"]
+    assert partitions(statistics_node, "from=p%3D1&to=p%3D3&fromInclusive=False&toInclusive=true") == ["p=2", "p=3"]
+    assert partitions(statistics_node, "from=p%3D2") == ["p=2", "p=3"]
+    assert partitions(statistics_node, "to=p%3D2") == ["p=1"]
     drop = {"drops": [{"partitionName": "p=1", "statisticNames": ["custom-n", "custom-m"]}]}
-    assert [made.done("POST", PARTS, drop)["dropped"] for _ in range(2)] == [True, False]
-    assert partitions(made, "to=p%3D9") == ["p=2", "p=3"]
+    assert [statistics_node.done("POST", PARTS, drop)["dropped"] for _ in range(2)] == [True, False]
+    assert partitions(statistics_node, "to=p%3D9") == ["p=2", "p=3"]
 
 
-def test_statistics_follow_renamed_and_restored_tables(made: DriverNode) -> None:
+def test_statistics_follow_renamed_and_restored_tables(statistics_node: DriverNode) -> None:
     """Statistics stay with a renamed or restored table; a new table of its name has none."""
-    made.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/t", {"updates": [{"@type": "rename", "newName": "u"}]})
-    renamed = made.done("GET", TABLE.replace("main.a.t", "main.a.u"))["statistics"]
-    made.done("DELETE", f"{LAKE}/catalogs/main/schemas/a/tables/u")
-    make_table(made, "a", "t")
-    successor = told(made)
+    statistics_node.done(
+        "PUT", f"{LAKE}/catalogs/main/schemas/a/tables/t", {"updates": [{"@type": "rename", "newName": "u"}]}
+    )
+    renamed = statistics_node.done("GET", TABLE.replace("main.a.t", "main.a.u"))["statistics"]
+    statistics_node.done("DELETE", f"{LAKE}/catalogs/main/schemas/a/tables/u")
+    make_table(statistics_node, "a", "t")
+    successor = statistics_by_name(statistics_node)
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
-    (gone,) = made.get(trash).json()["trash"]
-    made.done("POST", f"{trash}/{gone['id']}/undrop", {})
+    (trash_entry,) = statistics_node.get(trash).json()["trash"]
+    statistics_node.done("POST", f"{trash}/{trash_entry['id']}/undrop", {})
 
     assert len(renamed) == len(VALUES)
     assert successor == {}
-    assert len(made.done("GET", TABLE.replace("main.a.t", "main.a.u"))["statistics"]) == len(VALUES)
+    assert len(statistics_node.done("GET", TABLE.replace("main.a.t", "main.a.u"))["statistics"]) == len(VALUES)
 
 
 @pytest.mark.parametrize(
@@ -104,11 +106,11 @@ def test_statistics_follow_renamed_and_restored_tables(made: DriverNode) -> None
     ],
 )
 def test_invalid_statistics_are_refused(
-    made: DriverNode, request_of: tuple[str, str, object], code: int, says: str
+    statistics_node: DriverNode, request_of: tuple[str, str, object], code: int, says: str
 ) -> None:
     """Reserved names, invalid values and unsupported objects are refused, each with its own error."""
-    answer = made.ask(*request_of)
+    answer = statistics_node.ask(*request_of)
 
     assert answer.json()["code"] == code
     assert says in answer.json()["message"]
-    assert told(made) == VALUES
+    assert statistics_by_name(statistics_node) == VALUES

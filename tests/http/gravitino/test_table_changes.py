@@ -42,12 +42,12 @@ def test_created_table_is_an_iceberg_table(lake: DriverNode) -> None:
     """A created table is returned as sent, by the create and by a load; Iceberg REST has its schema, spec and
     properties.
     """
-    made = lake.done("POST", TABLES, {**NEW, "name": "u"})["table"]
+    table = lake.done("POST", TABLES, {**NEW, "name": "u"})["table"]
     loaded = lake.done("GET", f"{TABLES}/u")["table"]
     iceberg = metadata(lake, "a", "b", "u")
 
-    assert made["audit"]["creator"] == loaded["audit"]["creator"] == "admin"
-    assert {**made, "audit": None} == {**loaded, "audit": None}
+    assert table["audit"]["creator"] == loaded["audit"]["creator"] == "admin"
+    assert {**table, "audit": None} == {**loaded, "audit": None}
     for key in ("comment", "columns", "partitioning", "sortOrders", "distribution", "indexes"):
         assert loaded[key] == NEW[key], key
     assert loaded["properties"]["k"] == "v"
@@ -108,24 +108,24 @@ def test_tables_can_be_renamed_dropped_and_purged(lake: DriverNode) -> None:
     both = lake.put(f"{TABLES}/t", {"updates": [rename, {"@type": "updateComment", "newComment": "x"}]})
     renamed = alter(lake, rename)
     moved = alter(lake, {"@type": "rename", "newName": "u", "newSchemaName": "c"}, name="u")
-    there = lake.get(f"{API}/lake/catalogs/main/schemas/c/tables/u", user="ana")
+    moved_table = lake.get(f"{API}/lake/catalogs/main/schemas/c/tables/u", user="ana")
     path = f"{API}/lake/catalogs/main/schemas/c/tables/u"
     dropped = [lake.done("DELETE", f"{path}?purge=True")["dropped"] for _ in range(2)]
 
     assert both.status == 400
-    assert (renamed["name"], moved["name"], there.status) == ("u", "u", 200)
+    assert (renamed["name"], moved["name"], moved_table.status) == ("u", "u", 200)
     assert dropped == [True, False]
     assert lake.get(path)["type"] == "NoSuchTableException"
 
 
 def test_used_name_or_missing_schema_is_refused(lake: DriverNode) -> None:
     """Names in use and missing schemas are refused with the codes and exceptions that clients expect."""
-    taken = lake.post(TABLES, NEW)
+    conflict = lake.post(TABLES, NEW)
     missing = lake.post(f"{API}/lake/catalogs/main/schemas/none/tables", NEW)
     illegal = lake.post(TABLES, {**NEW, "name": "a:b"})
     outside = lake.post(TABLES, {**NEW, "name": "o", "properties": {"location": "file:///etc/x"}})
 
-    assert (taken.status, taken["type"]) == (409, "TableAlreadyExistsException")
+    assert (conflict.status, conflict["type"]) == (409, "TableAlreadyExistsException")
     assert (missing.status, missing["type"]) == (404, "NoSuchSchemaException")
     assert (illegal.status, illegal["code"]) == (400, 1001)
     assert (outside.status, outside["code"]) == (400, 1001)

@@ -29,15 +29,15 @@ def names(answer: DriverAnswer) -> list[str]:
     return [each["name"] for each in answer.json()["identifiers"]]
 
 
-@pytest.mark.parametrize("sent, made", [("a%3Db", "a=b"), ("a%2Fb%3D1", "a/b=1"), ("plain", "plain")])
-def test_the_name_of_a_new_table_is_percent_decoded_once(lake: DriverNode, sent: str, made: str) -> None:
+@pytest.mark.parametrize("sent, expected", [("a%3Db", "a=b"), ("a%2Fb%3D1", "a/b=1"), ("plain", "plain")])
+def test_the_name_of_a_new_table_is_percent_decoded_once(lake: DriverNode, sent: str, expected: str) -> None:
     """The server percent-decodes the name in the body once, because the Java client encodes it."""
     lake.done("POST", MAIN, {"name": "encoded"})
     body = {"name": sent, "columns": [{"name": "id", "type": "long"}]}
-    told = lake.done("POST", f"{MAIN}/encoded/tables", body)["table"]["name"]
+    created_name = lake.done("POST", f"{MAIN}/encoded/tables", body)["table"]["name"]
 
-    assert told == made
-    assert names(lake.get(f"{MAIN}/encoded/tables")) == [made]
+    assert created_name == expected
+    assert names(lake.get(f"{MAIN}/encoded/tables")) == [expected]
 
 
 @pytest.mark.parametrize("path, kind", [("tables", "TABLE"), ("views", "VIEW"), ("functions", "FUNCTION")])
@@ -60,20 +60,24 @@ def test_lance_table_is_listed_and_loaded_with_columns(lake: DriverNode) -> None
     make_space(lake, "lance", "ml", "text")
     fill(lake, "lance", "ml", "text", "docs")
 
-    found = lake.done("GET", f"{LANCE}/ml%3Atext/tables/docs")["table"]
+    loaded_table = lake.done("GET", f"{LANCE}/ml%3Atext/tables/docs")["table"]
 
     assert names(lake.get(f"{LANCE}/ml%3Atext/tables")) == ["docs"]
     assert names(lake.get(f"{LANCE}/ml/tables")) == []
-    assert (found["name"], found["properties"]["format"], found["properties"]["lance.version"]) == (
+    assert (
+        loaded_table["name"],
+        loaded_table["properties"]["format"],
+        loaded_table["properties"]["lance.version"],
+    ) == (
         "docs",
         "lance",
         "1",
     )
-    assert found["properties"]["location"].startswith("file://")
-    assert found["columns"][0] == {"name": "id", "type": "long", "nullable": True, "autoIncrement": False}
-    assert found["audit"]["creator"] == "admin"
-    assert (found["partitioning"], found["sortOrders"], found["indexes"]) == ([], [], [])
-    assert found["distribution"] == {"strategy": "none", "number": 0, "funcArgs": []}
+    assert loaded_table["properties"]["location"].startswith("file://")
+    assert loaded_table["columns"][0] == {"name": "id", "type": "long", "nullable": True, "autoIncrement": False}
+    assert loaded_table["audit"]["creator"] == "admin"
+    assert (loaded_table["partitioning"], loaded_table["sortOrders"], loaded_table["indexes"]) == ([], [], [])
+    assert loaded_table["distribution"] == {"strategy": "none", "number": 0, "funcArgs": []}
 
 
 def test_declared_lance_table_has_no_columns(lake: DriverNode) -> None:
@@ -81,10 +85,10 @@ def test_declared_lance_table_has_no_columns(lake: DriverNode) -> None:
     make_space(lake, "lance", "ml")
     declare(lake, "lance", "ml", "later", properties={"k": "v", "comment": "soon"})
 
-    found = lake.done("GET", f"{LANCE}/ml/tables/later")["table"]
+    loaded_table = lake.done("GET", f"{LANCE}/ml/tables/later")["table"]
 
-    assert (found["columns"], found["comment"], found["properties"]["k"]) == ([], "soon", "v")
-    assert "comment" not in found["properties"]
+    assert (loaded_table["columns"], loaded_table["comment"], loaded_table["properties"]["k"]) == ([], "soon", "v")
+    assert "comment" not in loaded_table["properties"]
 
 
 def test_tables_directly_in_a_catalog_are_in_the_configured_schema(lake: DriverNode) -> None:
@@ -113,7 +117,7 @@ def test_schema_that_represents_a_catalog_cannot_be_changed(lake: DriverNode) ->
     lake.done("POST", f"{API}/lake/roles", {"name": "r", "securableObjects": []})
     lake.done("POST", f"{API}/lake/tags", {"name": "red"})
     rights = [{"name": "select_table", "condition": "allow"}]
-    asked: list[tuple[str, str, object]] = [
+    requests: list[tuple[str, str, object]] = [
         ("PUT", "/permissions/roles/r/schema/lance.default/grant", {"privileges": rights}),
         (
             "POST",
@@ -132,7 +136,7 @@ def test_schema_that_represents_a_catalog_cannot_be_changed(lake: DriverNode) ->
         ("DELETE", "/catalogs/lance/schemas/default", None),
     ]
 
-    for method, path, body in asked:
+    for method, path, body in requests:
         answer = lake.ask(method, f"{API}/lake{path}", body)
         assert (answer.status, answer.json()["code"]) == (405, 1006), path
         assert "name the catalog lance, or a table as lance.default.TABLE" in answer.json()["message"], path
@@ -163,15 +167,15 @@ def test_iceberg_table_is_listed_and_loaded(lake: DriverNode) -> None:
     body = {"name": "t", "schema": schema, "partition-spec": spec, "write-order": order, "properties": {"k": "v"}}
     lake.done("POST", f"{spaces}/raw/tables", body)
 
-    found = lake.done("GET", f"{MAIN}/raw/tables/t")["table"]
+    loaded_table = lake.done("GET", f"{MAIN}/raw/tables/t")["table"]
 
     assert names(lake.get(f"{MAIN}/raw/tables")) == ["t"]
-    assert [(each["name"], each["type"], each["nullable"]) for each in found["columns"]] == [
+    assert [(each["name"], each["type"], each["nullable"]) for each in loaded_table["columns"]] == [
         ("id", "long", False), ("at", "timestamp_tz", True),
     ]  # fmt: skip
-    assert found["partitioning"] == [{"strategy": "day", "fieldName": ["at"]}]
-    assert found["sortOrders"][0]["direction"] == "asc"
-    assert (found["properties"]["k"], found["properties"]["format"]) == ("v", "iceberg v2")
+    assert loaded_table["partitioning"] == [{"strategy": "day", "fieldName": ["at"]}]
+    assert loaded_table["sortOrders"][0]["direction"] == "asc"
+    assert (loaded_table["properties"]["k"], loaded_table["properties"]["format"]) == ("v", "iceberg v2")
 
 
 def test_lance_table_load_needs_a_table_privilege(lake: DriverNode) -> None:
@@ -194,12 +198,12 @@ def test_lance_table_load_needs_a_table_privilege(lake: DriverNode) -> None:
     assert lake.get(f"{LANCE}/ml/tables/docs", user="eve").status == 200
     assert lake.get(f"{LANCE}/default/tables/top", user="eve").status == 403
 
-    held = lake.done("POST", f"{table('lance', 'ml', 'docs')}/describe", {"load_detailed_metadata": False})
-    versions = lake.data / held["location"].removeprefix("file://") / "_versions"
+    description = lake.done("POST", f"{table('lance', 'ml', 'docs')}/describe", {"load_detailed_metadata": False})
+    versions = lake.data / description["location"].removeprefix("file://") / "_versions"
     for each in versions.iterdir():
         each.write_bytes(b"broken")
-    told = lake.get(f"{LANCE}/ml/tables/docs")
-    assert (told.status, told["code"]) == (409, 1002)
+    response = lake.get(f"{LANCE}/ml/tables/docs")
+    assert (response.status, response["code"]) == (409, 1002)
 
 
 def test_catalog_refuses_tables_of_another_format(lake: DriverNode) -> None:
@@ -225,10 +229,10 @@ def test_lance_table_change_returns_403_to_readers_before_405(lake: DriverNode) 
     at = f"{LANCE}/kept/tables/t"
     rename = {"updates": [{"@type": "rename", "newName": "other"}]}
     alter = {"updates": [{"@type": "setProperty", "property": "k", "value": "v"}]}
-    asked = (("PUT", rename), ("PUT", alter), ("DELETE", None))
+    requests = (("PUT", rename), ("PUT", alter), ("DELETE", None))
 
-    assert [lake.ask(method, at, body, user="reader").status for method, body in asked] == [403] * 3
-    assert [lake.ask(method, at, body).status for method, body in asked] == [405] * 3
+    assert [lake.ask(method, at, body, user="reader").status for method, body in requests] == [403] * 3
+    assert [lake.ask(method, at, body).status for method, body in requests] == [405] * 3
 
 
 def test_move_to_another_schema_needs_ownership(lake: DriverNode) -> None:

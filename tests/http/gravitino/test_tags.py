@@ -15,7 +15,7 @@ CUSTOM = {"supportedObjectTypes": ["COLUMN", "TABLE"], "customRules": {"keep": 7
 
 
 @pytest.fixture
-def made(node: DriverNode) -> DriverNode:
+def tag_node(node: DriverNode) -> DriverNode:
     """A node with a table of columns `id` and `city`, tags and a policy."""
     make_table(node, "a", "t")
     for name, more in (("red", {}), ("blue", {}), ("domain", {"allowedValues": ["sales", "risk"]})):
@@ -40,10 +40,10 @@ def pair(name: str, value: str | None = None) -> dict[str, object]:
     return {"name": name, "value": value}
 
 
-def told(node: DriverNode, target: str) -> list[tuple[object, ...]]:
+def tag_rows(node: DriverNode, target: str) -> list[tuple[object, ...]]:
     """Return name, inheritance and values of the tags in an answer."""
-    found = node.done("GET", f"{target}?details=true")["tags"]
-    return [(each["name"], each["inherited"], each["assignmentValues"]) for each in found]
+    tags = node.done("GET", f"{target}?details=true")["tags"]
+    return [(each["name"], each["inherited"], each["assignmentValues"]) for each in tags]
 
 
 def commit(node: DriverNode, *updates: dict[str, object]) -> None:
@@ -56,61 +56,66 @@ def alter(node: DriverNode, *updates: dict[str, object]) -> None:
     node.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/t", {"updates": list(updates)})
 
 
-def test_tags_are_returned_with_their_allowed_values(made: DriverNode) -> None:
+def test_tags_are_returned_with_their_allowed_values(tag_node: DriverNode) -> None:
     """Allowed values are returned as sent; a tag with any value omits them, one without values has an empty list."""
-    made.done("POST", f"{LAKE}/tags", {"name": "bare", "allowedValues": []})
-    tags = {each["name"]: each for each in made.done("GET", f"{LAKE}/tags?details=true")["tags"]}
+    tag_node.done("POST", f"{LAKE}/tags", {"name": "bare", "allowedValues": []})
+    tags = {each["name"]: each for each in tag_node.done("GET", f"{LAKE}/tags?details=true")["tags"]}
 
     assert {name: each.get("allowedValues") for name, each in tags.items()} == {
         "bare": [], "blue": None, "domain": ["sales", "risk"], "red": None
     }  # fmt: skip
     assert not any({"assignmentValues", "inherited"} & each.keys() for each in tags.values())
-    renamed = made.done("PUT", f"{LAKE}/tags/domain", {"updates": [{"@type": "rename", "newName": "d"}]})["tag"]
+    renamed = tag_node.done("PUT", f"{LAKE}/tags/domain", {"updates": [{"@type": "rename", "newName": "d"}]})["tag"]
     assert renamed["allowedValues"] == ["sales", "risk"]
 
 
-def test_own_tag_overrides_the_inherited_tag(made: DriverNode) -> None:
+def test_own_tag_overrides_the_inherited_tag(tag_node: DriverNode) -> None:
     """An object's own tag overrides the inherited one and its values. Lists of names contain the tag once."""
-    first = associate(made, on("catalog", "main"), pair("domain", "sales"), pair("red"))
-    associate(made, on("table", TABLE), pair("domain", "risk"), pair("domain", "sales"))
+    first = associate(tag_node, on("catalog", "main"), pair("domain", "sales"), pair("red"))
+    associate(tag_node, on("table", TABLE), pair("domain", "risk"), pair("domain", "sales"))
 
     assert first["names"] == ["domain", "red"]
-    assert told(made, on("schema", "main.a")) == [("red", True, []), ("domain", True, ["sales"])]
-    assert told(made, on("table", TABLE)) == [("domain", False, ["risk", "sales"]), ("red", True, [])]
-    assert made.done("GET", on("table", TABLE))["names"] == ["domain", "red"]
-    one = made.done("GET", f"{on('table', TABLE)}/domain")["tag"]
+    assert tag_rows(tag_node, on("schema", "main.a")) == [("red", True, []), ("domain", True, ["sales"])]
+    assert tag_rows(tag_node, on("table", TABLE)) == [("domain", False, ["risk", "sales"]), ("red", True, [])]
+    assert tag_node.done("GET", on("table", TABLE))["names"] == ["domain", "red"]
+    one = tag_node.done("GET", f"{on('table', TABLE)}/domain")["tag"]
     assert (one["assignmentValues"], one["allowedValues"]) == (["risk", "sales"], ["sales", "risk"])
 
 
-def test_objects_of_a_tag_can_be_filtered_by_value(made: DriverNode) -> None:
+def test_objects_of_a_tag_can_be_filtered_by_value(tag_node: DriverNode) -> None:
     """With a value, a tag lists the objects with exactly that value; without one, all of its objects."""
-    associate(made, on("catalog", "main"), pair("red"))
-    associate(made, on("table", TABLE), pair("red", "x"), pair("red", "y"))
-    associate(made, on("column", COLUMN), pair("red", "y"))
+    associate(tag_node, on("catalog", "main"), pair("red"))
+    associate(tag_node, on("table", TABLE), pair("red", "x"), pair("red", "y"))
+    associate(tag_node, on("column", COLUMN), pair("red", "y"))
     queries = ("", "?value=x", "?value=y", "?value=Y")
 
-    found = [made.done("GET", f"{LAKE}/tags/red/objects{query}")["metadataObjects"] for query in queries]
+    object_lists = [tag_node.done("GET", f"{LAKE}/tags/red/objects{query}")["metadataObjects"] for query in queries]
 
-    assert [[each["fullName"] for each in objects] for objects in found] == [
+    assert [[each["fullName"] for each in objects] for objects in object_lists] == [
         ["main", TABLE, COLUMN], [TABLE], [TABLE, COLUMN], []
     ]  # fmt: skip
-    assert [each["type"] for each in found[0]] == ["catalog", "table", "column"]
-    assert made.get(f"{LAKE}/tags/red/objects?value=%20")["code"] == 1001
+    assert [each["type"] for each in object_lists[0]] == ["catalog", "table", "column"]
+    assert tag_node.get(f"{LAKE}/tags/red/objects?value=%20")["code"] == 1001
 
 
-def test_version_1_attaches_and_detaches_tags_without_values(made: DriverNode) -> None:
+def test_version_1_attaches_and_detaches_tags_without_values(tag_node: DriverNode) -> None:
     """Version 1 attaches tags without a value, refuses a tag that is already attached, and detaches a tag with all its
     values. Pairs of version 2 are refused with 400.
     """
-    associate(made, on("table", TABLE), pair("red", "x"))
-    again = made.post(on("table", TABLE), {"tagsToAdd": ["red"]})
-    mixed = made.post(on("table", TABLE), {"tagsToAdd": ["blue"], "tagsToRemove": [pair("red")]})
-    gone = made.done("POST", on("table", TABLE), {"tagsToAdd": ["blue"], "tagsToRemove": ["red"]})["names"]
-    made.done("POST", on("table", TABLE), {"tagsToAdd": ["red"]})
+    associate(tag_node, on("table", TABLE), pair("red", "x"))
+    again = tag_node.post(on("table", TABLE), {"tagsToAdd": ["red"]})
+    mixed = tag_node.post(on("table", TABLE), {"tagsToAdd": ["blue"], "tagsToRemove": [pair("red")]})
+    remaining_tags = tag_node.done("POST", on("table", TABLE), {"tagsToAdd": ["blue"], "tagsToRemove": ["red"]})[
+        "names"
+    ]
+    tag_node.done("POST", on("table", TABLE), {"tagsToAdd": ["red"]})
 
     assert (again.status, again["type"]) == (409, "TagAlreadyAssociatedException")
     assert (mixed.status, mixed["code"]) == (400, 1001)
-    assert (gone, told(made, on("table", TABLE))) == (["blue"], [("red", False, []), ("blue", False, [])])
+    assert (remaining_tags, tag_rows(tag_node, on("table", TABLE))) == (
+        ["blue"],
+        [("red", False, []), ("blue", False, [])],
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,74 +130,79 @@ def test_version_1_attaches_and_detaches_tags_without_values(made: DriverNode) -
     ],
 )
 def test_invalid_tag_value_pair_is_refused(
-    made: DriverNode, pairs: list[dict[str, object]], status: int, kind: str, words: str
+    tag_node: DriverNode, pairs: list[dict[str, object]], status: int, kind: str, words: str
 ) -> None:
     """Each invalid pair of tag and value is refused with its own message, and no pair of the request is added."""
-    answer = associate(made, on("table", TABLE), pair("blue", "good"), *pairs)
+    answer = associate(tag_node, on("table", TABLE), pair("blue", "good"), *pairs)
 
     assert (answer.status, answer["type"]) == (status, kind)
     assert words in str(answer["message"])
-    assert told(made, on("table", TABLE)) == []
+    assert tag_rows(tag_node, on("table", TABLE)) == []
 
 
-def test_columns_support_tags_policies_and_statistics(made: DriverNode) -> None:
+def test_columns_support_tags_policies_and_statistics(tag_node: DriverNode) -> None:
     """Attachments of a column are listed with the column, together with inherited ones. The table does not have
     them.
     """
-    associate(made, on("table", TABLE), pair("blue", "t"))
-    associate(made, on("column", COLUMN), pair("red", "c"))
-    made.done("POST", on("column", COLUMN, "policies"), {"policiesToAdd": ["keep"]})
-    made.done("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-nulls": 3}})
-    policies = [made.done("GET", on(*which, "policies"))["names"] for which in (("column", COLUMN), ("table", TABLE))]
-    statistics = [made.done("GET", on(*which, "statistics"))["statistics"] for which in (("column", COLUMN), ("table", TABLE))]  # fmt: skip
+    associate(tag_node, on("table", TABLE), pair("blue", "t"))
+    associate(tag_node, on("column", COLUMN), pair("red", "c"))
+    tag_node.done("POST", on("column", COLUMN, "policies"), {"policiesToAdd": ["keep"]})
+    tag_node.done("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-nulls": 3}})
+    policies = [
+        tag_node.done("GET", on(*which, "policies"))["names"] for which in (("column", COLUMN), ("table", TABLE))
+    ]
+    statistics = [tag_node.done("GET", on(*which, "statistics"))["statistics"] for which in (("column", COLUMN), ("table", TABLE))]  # fmt: skip
 
-    assert told(made, on("column", COLUMN)) == [("red", False, ["c"]), ("blue", True, ["t"])]
-    assert told(made, on("column", f"{TABLE}.id")) == [("blue", True, ["t"])]
-    assert told(made, on("table", TABLE)) == [("blue", False, ["t"])]
+    assert tag_rows(tag_node, on("column", COLUMN)) == [("red", False, ["c"]), ("blue", True, ["t"])]
+    assert tag_rows(tag_node, on("column", f"{TABLE}.id")) == [("blue", True, ["t"])]
+    assert tag_rows(tag_node, on("table", TABLE)) == [("blue", False, ["t"])]
     assert policies == [["keep"], []]
-    assert [[(each["name"], each["value"]) for each in found] for found in statistics] == [[("custom-nulls", 3)], []]
-    assert made.done("GET", f"{LAKE}/policies/keep/objects")["metadataObjects"] == [{"fullName": COLUMN, "type": "column"}]  # fmt: skip
-    dropped = [made.done("POST", on("column", COLUMN, "statistics"), {"names": ["custom-nulls"]})["dropped"] for _ in "ab"]  # fmt: skip
+    assert [[(each["name"], each["value"]) for each in entries] for entries in statistics] == [
+        [("custom-nulls", 3)],
+        [],
+    ]
+    assert tag_node.done("GET", f"{LAKE}/policies/keep/objects")["metadataObjects"] == [{"fullName": COLUMN, "type": "column"}]  # fmt: skip
+    dropped = [tag_node.done("POST", on("column", COLUMN, "statistics"), {"names": ["custom-nulls"]})["dropped"] for _ in "ab"]  # fmt: skip
     assert dropped == [True, False]
 
 
-def test_column_attachments_follow_the_column_id(made: DriverNode) -> None:
+def test_column_attachments_follow_the_column_id(tag_node: DriverNode) -> None:
     """Attachments follow the column's id through renames over both protocols; a new column of an old name has none, a
     rollback restores them.
     """
-    associate(made, on("column", COLUMN), pair("red", "c"))
-    made.done("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-n": 1}})
-    alter(made, {"@type": "renameColumn", "oldFieldName": ["city"], "newFieldName": "town"})
-    renamed = told(made, on("column", f"{TABLE}.town"))
-    alter(made, {"@type": "rename", "newName": "u"})
-    moved = made.done("GET", f"{LAKE}/tags/red/objects")["metadataObjects"]
-    made.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/u", {"updates": [{"@type": "rename", "newName": "t"}]})
-    alter(made, {"@type": "deleteColumn", "fieldName": ["town"], "ifExists": False})
-    gone = made.get(on("column", f"{TABLE}.town"))
-    listed = made.done("GET", f"{LAKE}/tags/red/objects")["metadataObjects"]
-    alter(made, {"@type": "addColumn", "fieldName": ["town"], "type": "string", "nullable": True})
-    successor = told(made, on("column", f"{TABLE}.town"))
-    commit(made, {"action": "set-current-schema", "schema-id": 0})
+    associate(tag_node, on("column", COLUMN), pair("red", "c"))
+    tag_node.done("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-n": 1}})
+    alter(tag_node, {"@type": "renameColumn", "oldFieldName": ["city"], "newFieldName": "town"})
+    renamed = tag_rows(tag_node, on("column", f"{TABLE}.town"))
+    alter(tag_node, {"@type": "rename", "newName": "u"})
+    moved = tag_node.done("GET", f"{LAKE}/tags/red/objects")["metadataObjects"]
+    tag_node.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/u", {"updates": [{"@type": "rename", "newName": "t"}]})
+    alter(tag_node, {"@type": "deleteColumn", "fieldName": ["town"], "ifExists": False})
+    missing_column = tag_node.get(on("column", f"{TABLE}.town"))
+    listed = tag_node.done("GET", f"{LAKE}/tags/red/objects")["metadataObjects"]
+    alter(tag_node, {"@type": "addColumn", "fieldName": ["town"], "type": "string", "nullable": True})
+    successor = tag_rows(tag_node, on("column", f"{TABLE}.town"))
+    commit(tag_node, {"action": "set-current-schema", "schema-id": 0})
 
     assert renamed == [("red", False, ["c"])]
     assert moved == [{"fullName": "main.a.u.town", "type": "column"}]
-    assert (gone.status, gone["type"], listed) == (404, "NoSuchMetadataObjectException", [])
+    assert (missing_column.status, missing_column["type"], listed) == (404, "NoSuchMetadataObjectException", [])
     assert successor == []
-    assert told(made, on("column", COLUMN)) == [("red", False, ["c"])]
-    assert len(made.done("GET", on("column", COLUMN, "statistics"))["statistics"]) == 1
+    assert tag_rows(tag_node, on("column", COLUMN)) == [("red", False, ["c"])]
+    assert len(tag_node.done("GET", on("column", COLUMN, "statistics"))["statistics"]) == 1
 
 
-def test_restored_table_has_its_column_attachments(made: DriverNode) -> None:
+def test_restored_table_has_its_column_attachments(tag_node: DriverNode) -> None:
     """Attachments of columns are restored with the table. A new table under its name has none."""
-    associate(made, on("column", COLUMN), pair("red"))
-    made.done("DELETE", f"{LAKE}/catalogs/main/schemas/a/tables/t")
+    associate(tag_node, on("column", COLUMN), pair("red"))
+    tag_node.done("DELETE", f"{LAKE}/catalogs/main/schemas/a/tables/t")
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
-    (gone,) = made.get(trash).json()["trash"]
-    make_table(made, "a", "t")
-    fresh = told(made, on("column", COLUMN))
-    made.done("POST", f"{trash}/{gone['id']}/undrop", {"to": ["a", "old"]})
+    (trash_entry,) = tag_node.get(trash).json()["trash"]
+    make_table(tag_node, "a", "t")
+    fresh = tag_rows(tag_node, on("column", COLUMN))
+    tag_node.done("POST", f"{trash}/{trash_entry['id']}/undrop", {"to": ["a", "old"]})
 
-    assert (fresh, told(made, on("column", "main.a.old.city"))) == ([], [("red", False, [])])
+    assert (fresh, tag_rows(tag_node, on("column", "main.a.old.city"))) == ([], [("red", False, [])])
 
 
 @pytest.mark.parametrize(
@@ -204,63 +214,63 @@ def test_restored_table_has_its_column_attachments(made: DriverNode) -> None:
         (f"{TABLE}.`city", 400, "IllegalNameIdentifierException"),
     ],
 )
-def test_missing_column_is_refused(made: DriverNode, name: str, status: int, kind: str) -> None:
+def test_missing_column_is_refused(tag_node: DriverNode, name: str, status: int, kind: str) -> None:
     """Tags, policies and statistics of a missing column are refused with the same error."""
     for what in ("tags", "policies", "statistics"):
-        answer = made.get(on("column", name, what))
+        answer = tag_node.get(on("column", name, what))
 
         assert (answer.status, answer["type"]) == (status, kind), what
 
 
-def test_refusal_does_not_reveal_columns_of_hidden_tables(made: DriverNode) -> None:
+def test_refusal_does_not_reveal_columns_of_hidden_tables(tag_node: DriverNode) -> None:
     """Users who may not load the table get the same refusal for existing and missing columns. Writing statistics needs
     the privilege to alter the table.
     """
     for who, rights in (("ana", "use_catalog use_schema"), ("bob", "use_catalog use_schema select_table")):
-        made.done("POST", f"{LAKE}/users", {"name": who})
-        grant(made, who, rights, kind="CATALOG", on="main")
+        tag_node.done("POST", f"{LAKE}/users", {"name": who})
+        grant(tag_node, who, rights, kind="CATALOG", on="main")
     ways = ("tags", "policies", "statistics", "tags/red", "statistics/partitions?from=a")
-    told = [
-        [made.get(on("column", name, way), user="ana") for way in ways] for name in (COLUMN, f"{TABLE}.none")
+    answers = [
+        [tag_node.get(on("column", name, way), user="ana") for way in ways] for name in (COLUMN, f"{TABLE}.none")
     ]  # fmt: skip
-    write = made.ask("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-n": 1}}, user="bob")
+    write = tag_node.ask("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-n": 1}}, user="bob")
 
-    assert [[each.status for each in row] for row in told] == [[403] * 5] * 2
-    assert [each["message"] for each in told[1]] == [str(each["message"]).replace(COLUMN, f"{TABLE}.none") for each in told[0]]  # fmt: skip
-    assert made.get(on("column", COLUMN), user="bob").status == 200
+    assert [[each.status for each in row] for row in answers] == [[403] * 5] * 2
+    assert [each["message"] for each in answers[1]] == [str(each["message"]).replace(COLUMN, f"{TABLE}.none") for each in answers[0]]  # fmt: skip
+    assert tag_node.get(on("column", COLUMN), user="bob").status == 200
     assert write.status == 403
 
 
-def test_ambiguous_dotted_column_name_is_refused_with_a_hint(made: DriverNode) -> None:
+def test_ambiguous_dotted_column_name_is_refused_with_a_hint(tag_node: DriverNode) -> None:
     """If a full name with dots fits two columns, the message asks for back-quotes. A user without rights on them gets
     403 without this hint.
     """
     schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "b.c", "type": "long", "required": False}]}
     other = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "c", "type": "long", "required": False}]}
-    make_table(made, "a", "x", schema=schema)
-    make_table(made, "a", "x.b", schema=other)
-    fits = made.get(on("column", "main.a.x.b.c"))
-    associate(made, on("column", "main.a.x.%60b.c%60"), pair("red"))
-    made.done("POST", f"{LAKE}/users", {"name": "ana"})
-    refused = made.get(on("column", "main.a.x.b.c"), user="ana")
+    make_table(tag_node, "a", "x", schema=schema)
+    make_table(tag_node, "a", "x.b", schema=other)
+    fits = tag_node.get(on("column", "main.a.x.b.c"))
+    associate(tag_node, on("column", "main.a.x.%60b.c%60"), pair("red"))
+    tag_node.done("POST", f"{LAKE}/users", {"name": "ana"})
+    refused = tag_node.get(on("column", "main.a.x.b.c"), user="ana")
 
     assert (fits.status, "fits 2 objects" in str(fits["message"])) == (400, True)
-    assert made.done("GET", f"{LAKE}/tags/red/objects")["metadataObjects"][0]["fullName"] == "main.a.x.`b.c`"
+    assert tag_node.done("GET", f"{LAKE}/tags/red/objects")["metadataObjects"][0]["fullName"] == "main.a.x.`b.c`"
     assert (refused.status, "fits" in str(refused["message"])) == (403, False)
 
 
-def test_view_columns_have_no_attachments(made: DriverNode) -> None:
+def test_view_columns_have_no_attachments(tag_node: DriverNode) -> None:
     """Columns of views have no attachments, and columns have no partitions or owner. A policy must support columns in
     order to be attached to one.
     """
-    made.done("POST", f"{LAKE}/policies", {"name": "wide", "policyType": "custom", "content": {"supportedObjectTypes": ["TABLE"]}})  # fmt: skip
+    tag_node.done("POST", f"{LAKE}/policies", {"name": "wide", "policyType": "custom", "content": {"supportedObjectTypes": ["TABLE"]}})  # fmt: skip
     answers = (
-        made.get(on("column", COLUMN, "statistics/partitions?from=a")),
-        made.ask("PUT", on("column", COLUMN, "statistics/partitions"), {"updates": [{"partitionName": "p", "statistics": {"custom-n": 1}}]}),
-        made.ask("POST", on("column", COLUMN, "statistics/partitions"), {"drops": [{"partitionName": "p", "statisticNames": ["custom-n"]}]}),
-        made.post(on("column", COLUMN, "policies"), {"policiesToAdd": ["wide"]}),
-        made.get(f"{LAKE}/owners/column/{COLUMN}"),
-        made.get(on("column", COLUMN, "roles")),
+        tag_node.get(on("column", COLUMN, "statistics/partitions?from=a")),
+        tag_node.ask("PUT", on("column", COLUMN, "statistics/partitions"), {"updates": [{"partitionName": "p", "statistics": {"custom-n": 1}}]}),
+        tag_node.ask("POST", on("column", COLUMN, "statistics/partitions"), {"drops": [{"partitionName": "p", "statisticNames": ["custom-n"]}]}),
+        tag_node.post(on("column", COLUMN, "policies"), {"policiesToAdd": ["wide"]}),
+        tag_node.get(f"{LAKE}/owners/column/{COLUMN}"),
+        tag_node.get(on("column", COLUMN, "roles")),
     )  # fmt: skip
 
     assert [(each.status, each["code"]) for each in answers] == [

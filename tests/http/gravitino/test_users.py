@@ -9,7 +9,7 @@ from tests.http.driver import API, DriverAnswer, DriverNode, grant
 ALL = f"{API}/lake/users"
 
 
-def told(answer: DriverAnswer) -> tuple[int, object, object]:
+def error_fields(answer: DriverAnswer) -> tuple[int, object, object]:
     """Return status, code and type of a failure."""
     return answer.status, answer["code"], answer["type"]
 
@@ -40,7 +40,7 @@ def test_paging_parameters_are_refused_by_name(node: DriverNode, kind: str, name
     """As in Gravitino, lists are not paged: paging parameters are refused by name."""
     refused = node.get(f"{API}/lake/{kind}?{name}=1")
 
-    assert told(refused) == (400, 1001, "IllegalArgumentException")
+    assert error_fields(refused) == (400, 1001, "IllegalArgumentException")
     assert name in str(refused["message"])
     assert node.get(f"{API}/lake/{kind}?_t=1").status == 200
 
@@ -60,16 +60,16 @@ def test_users_can_be_loaded_by_managers_and_by_themselves(node: DriverNode) -> 
     own, other, absent = (node.get(f"{ALL}/{name}", user="ana") for name in ("ana", "ben", "zoe"))
 
     assert own.json()["user"]["name"] == "ana"
-    assert told(other) == told(absent) == (403, 1008, "ForbiddenException")
+    assert error_fields(other) == error_fields(absent) == (403, 1008, "ForbiddenException")
     assert other.body.replace(b"ben", b"zoe") == absent.body
-    assert told(node.get(f"{ALL}/zoe")) == (404, 1003, "NoSuchUserException")
+    assert error_fields(node.get(f"{ALL}/zoe")) == (404, 1003, "NoSuchUserException")
 
 
 def test_existing_user_is_409(node: DriverNode) -> None:
     """A name in use is refused with 409, code 1004 and Gravitino's message for users."""
     answer = node.post(ALL, {"name": "admin"})
 
-    assert told(answer) == (409, 1004, "UserAlreadyExistsException")
+    assert error_fields(answer) == (409, 1004, "UserAlreadyExistsException")
     assert str(answer["message"]).startswith(
         "Failed to operate user admin operation [ADD] under metalake [lake], reason ["
     )
@@ -80,7 +80,7 @@ def test_bad_users_are_400(node: DriverNode, body: object) -> None:
     """An empty or too long name, or one with control characters, is 400 with code 1001."""
     answer = node.post(ALL, body)
 
-    assert told(answer) == (400, 1001, "IllegalArgumentException")
+    assert error_fields(answer) == (400, 1001, "IllegalArgumentException")
 
 
 def test_removal_reports_whether_the_user_existed(node: DriverNode) -> None:
@@ -97,7 +97,7 @@ def test_owner_of_the_metalake_cannot_be_removed(node: DriverNode) -> None:
     """Removing the metalake's owner is refused with 400, and the message says to transfer the ownership first."""
     answer = node.delete(f"{ALL}/admin")
 
-    assert told(answer) == (400, 1001, "IllegalArgumentException")
+    assert error_fields(answer) == (400, 1001, "IllegalArgumentException")
     assert "another owner first" in str(answer["message"])
 
 
@@ -109,7 +109,7 @@ def test_changes_need_manage_users_privilege(node: DriverNode) -> None:
     grant(node, "ana", "manage_users", kind="metalake", on="lake")
     added = node.post(ALL, {"name": "ben"}, user="ana")
 
-    assert [told(answer) for answer in refused] == [(403, 1008, "ForbiddenException")] * 2
+    assert [error_fields(answer) for answer in refused] == [(403, 1008, "ForbiddenException")] * 2
     assert added.status == 200
 
 

@@ -31,8 +31,8 @@ def expectations() -> Iterator[tuple[str, int, list[str]]]:
     part = ""
     for line in LIST.read_text(encoding="utf-8").splitlines():
         part = line.removeprefix("## ") if line.startswith("## ") else part
-        if (found := _ROW.match(line)) is not None:
-            yield part, int(found[1]), re.findall(r"`([^`]+)`", found[3])
+        if (row_match := _ROW.match(line)) is not None:
+            yield part, int(row_match[1]), re.findall(r"`([^`]+)`", row_match[3])
 
 
 def test_expectation_numbers_are_consecutive_and_unique() -> None:
@@ -103,11 +103,11 @@ def test_vector_15_like_wildcards_in_names_are_literal(node: DriverNode) -> None
     """
     for levels in (("pa_b", "leaf"), ("paxb", "leaf"), ("50%", "leaf"), ("50x", "leaf")):
         make_space(node, *levels)
-    gone = [
+    dropped_flags = [
         node.delete(f"{SCHEMAS}/{name}").json()["dropped"] for name in ("pa_b%3Aleaf", "pa_b", "50%25%3Aleaf", "50%25")
     ]
 
-    assert gone == [True] * 4
+    assert dropped_flags == [True] * 4
     assert listed(node) == ["50x", "paxb"]
     assert (listed(node, "50x"), listed(node, "paxb")) == (["50x:leaf"], ["paxb:leaf"])
 
@@ -128,10 +128,10 @@ def test_vector_17_implicit_parents_can_be_dropped_by_their_owner(node: DriverNo
     make(node, "orphanA:orphanB:orphanC")
     node.done("DELETE", f"{SCHEMAS}/orphanA%3AorphanB%3AorphanC")
     stayed = (listed(node), listed(node, "orphanA"), listed(node, "orphanA:orphanB"))
-    gone = [node.done("DELETE", f"{SCHEMAS}/{name}")["dropped"] for name in ("orphanA%3AorphanB", "orphanA")]
+    dropped_flags = [node.done("DELETE", f"{SCHEMAS}/{name}")["dropped"] for name in ("orphanA%3AorphanB", "orphanA")]
 
     assert stayed == (["orphanA"], ["orphanA:orphanB"], [])
-    assert (gone, listed(node)) == ([True, True], [])
+    assert (dropped_flags, listed(node)) == ([True, True], [])
 
 
 def test_vector_21_separator_in_table_name_is_refused(node: DriverNode) -> None:
@@ -166,14 +166,18 @@ def test_vectors_27_28_tags_are_inherited(node: DriverNode) -> None:
         node.done("POST", f"{LAKE}/tags", {"name": name})
         node.done("POST", f"{LAKE}/objects/{place}/tags", {"tagsToAdd": [name]})
 
-    def told(place: str) -> dict[str, bool]:
-        found = node.done("GET", f"{LAKE}/objects/{place}/tags?details=true")["tags"]
-        return {each["name"]: each["inherited"] for each in found}
+    def inherited_tags(place: str) -> dict[str, bool]:
+        tags = node.done("GET", f"{LAKE}/objects/{place}/tags?details=true")["tags"]
+        return {each["name"]: each["inherited"] for each in tags}
 
     above = {"c": True, "a": True, "b": True}
-    assert told("schema/main.A%3AB%3AC") == {**above, "leaf": False}
-    assert told("table/main.A%3AB%3AC.t") == told("column/main.A%3AB%3AC.t.city") == {**above, "leaf": True}
-    assert told("table/main.A%3AB.u") == above
+    assert inherited_tags("schema/main.A%3AB%3AC") == {**above, "leaf": False}
+    assert (
+        inherited_tags("table/main.A%3AB%3AC.t")
+        == inherited_tags("column/main.A%3AB%3AC.t.city")
+        == {**above, "leaf": True}
+    )
+    assert inherited_tags("table/main.A%3AB.u") == above
 
 
 def test_items_1_3_bodies_have_the_fields_that_clients_require(node: DriverNode) -> None:

@@ -37,16 +37,16 @@ def test_view_lifecycle_over_both_protocols(node: DriverNode) -> None:
     """
     make_space(node, "a", "b")
 
-    made = node.done("POST", VIEWS, NEW)["view"]
+    view = node.done("POST", VIEWS, NEW)["view"]
     loaded = node.done("GET", f"{VIEWS}/v")["view"]
     iceberg = node.done("GET", view_path("a", "b", "v"))["metadata"]
     listed = node.done("GET", VIEWS)["identifiers"]
     renamed = node.done("PUT", f"{VIEWS}/v", {"updates": [{"@type": "rename", "newName": "w"}]})["view"]
     dropped = [node.done("DELETE", f"{VIEWS}/w")["dropped"] for _ in range(2)]
 
-    audit = made.pop("audit")
-    assert made == NEW
-    assert {**loaded, "audit": None} == {**made, "audit": None}
+    audit = view.pop("audit")
+    assert view == NEW
+    assert {**loaded, "audit": None} == {**view, "audit": None}
     assert audit["creator"] == "admin"
     assert iceberg["versions"][0]["default-namespace"] == ["a", "b"]
     assert iceberg["properties"] == {"k": "v", "comment": "of the day"}

@@ -23,11 +23,11 @@ class WrittenTable:
     def __init__(self, node: DriverNode, name: str = "t", **more: object) -> None:
         for key in (SCAN_OFFLOADER, PREVIEW_OFFLOADER):
             key.put(node.built.services, InlineOffloader())  # tests/integration tests the processes
-        made = wire.make_table(node, "a", name, **more)
+        table = wire.make_table(node, "a", name, **more)
         self.node = node
         self.name = name
         self.path = wire.table_path("a", name)
-        self.location = str(made["metadata"]["location"])  # type: ignore[index]
+        self.location = str(table["metadata"]["location"])  # type: ignore[index]
         self.snapshots = 0
 
     def write(self, name: str, data: bytes) -> str:
@@ -57,21 +57,25 @@ class WrittenTable:
         self.snapshots += 1
         number = self.snapshots
         place = self.write(f"snap-{number}.avro", manifest_list(manifests, version=version))
-        told = wire.snapshot(number, manifest_list=place, parent=parent)
-        told["snapshot"] = {**told["snapshot"], "summary": {"operation": operation}, "sequence-number": number}  # type: ignore[dict-item]
-        answer = wire.commit(self.node, "a", self.name, updates=[told, wire.point(number)])
+        snapshot_update = wire.snapshot(number, manifest_list=place, parent=parent)
+        snapshot_update["snapshot"] = {
+            **snapshot_update["snapshot"],
+            "summary": {"operation": operation},
+            "sequence-number": number,
+        }  # type: ignore[dict-item]
+        answer = wire.commit(self.node, "a", self.name, updates=[snapshot_update, wire.point(number)])
         assert answer.status == 200, answer.body
         return number
 
-    def plan(self, *, user: str = "admin", **asked: object) -> DriverAnswer:
+    def plan(self, *, user: str = "admin", **arguments: object) -> DriverAnswer:
         """Request a scan plan. Underscores in argument names become dashes."""
         return self.node.post(
-            f"{self.path}/plan", {name.replace("_", "-"): value for name, value in asked.items()}, user=user
+            f"{self.path}/plan", {name.replace("_", "-"): value for name, value in arguments.items()}, user=user
         )
 
-    def paths(self, **asked: object) -> list[str]:
+    def paths(self, **arguments: object) -> list[str]:
         """Return the data files of a scan whose plan is completed immediately."""
-        return paths_of(self.plan(**asked))
+        return paths_of(self.plan(**arguments))
 
 
 def paths_of(answer: DriverAnswer) -> list[str]:

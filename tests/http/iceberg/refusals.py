@@ -88,8 +88,8 @@ def _of_catalogs(who: str) -> dict[Row, Request]:
 
 
 def _of_namespaces(who: str, files: dict[str, object]) -> dict[Row, Request]:
-    there, gone = wire.space_path("there"), wire.space_path("gone")
-    found: dict[Row, Request] = {}
+    existing_path, missing_path = wire.space_path("there"), wire.space_path("gone")
+    requests_by_row: dict[Row, Request] = {}
     for route, method, path, body in (
         ("GET /{prefix}/namespaces/{namespace}", "GET", "", None),
         ("HEAD /{prefix}/namespaces/{namespace}", "HEAD", "", None),
@@ -97,33 +97,33 @@ def _of_namespaces(who: str, files: dict[str, object]) -> dict[Row, Request]:
         ("GET /{prefix}/namespaces/{namespace}/tables", "GET", "/tables", None),
         ("GET /{prefix}/namespaces/{namespace}/views", "GET", "/views", None),
     ):
-        found[route, "namespace"] = (method, f"{there}{path}", body)
-        found[route, "no namespace"] = (method, f"{gone}{path}", body)
-        found[route, "closed namespace"] = (method, f"{wire.space_path('closed')}{path}", body)
+        requests_by_row[route, "namespace"] = (method, f"{existing_path}{path}", body)
+        requests_by_row[route, "no namespace"] = (method, f"{missing_path}{path}", body)
+        requests_by_row[route, "closed namespace"] = (method, f"{wire.space_path('closed')}{path}", body)
     drop, create = "DELETE /{prefix}/namespaces/{namespace}", "POST /{prefix}/namespaces/{namespace}/tables"
     register = "POST /{prefix}/namespaces/{namespace}/register"
     file, other_file = ({"metadata-location": files[f"{which}_{who}"]} for which in ("old", "older"))
-    found |= {
+    requests_by_row |= {
         (drop, "namespace"): ("DELETE", wire.space_path(f"empty_{who}"), None),
-        (drop, "no namespace"): ("DELETE", gone, None),
-        (create, "free name"): ("POST", f"{there}/tables", _table_body(f"new_{who}")),
-        (create, "taken name"): ("POST", f"{there}/tables", _table_body("t")),
-        (create, "no namespace"): ("POST", f"{gone}/tables", _table_body("t")),
-        (register, "free name"): ("POST", f"{there}/register", {"name": f"registered_{who}", **file}),
-        (register, "taken name"): ("POST", f"{there}/register", {"name": "t", **file}),
-        (register, "no namespace"): ("POST", f"{gone}/register", {"name": "t", **file}),
+        (drop, "no namespace"): ("DELETE", missing_path, None),
+        (create, "free name"): ("POST", f"{existing_path}/tables", _table_body(f"new_{who}")),
+        (create, "taken name"): ("POST", f"{existing_path}/tables", _table_body("t")),
+        (create, "no namespace"): ("POST", f"{missing_path}/tables", _table_body("t")),
+        (register, "free name"): ("POST", f"{existing_path}/register", {"name": f"registered_{who}", **file}),
+        (register, "taken name"): ("POST", f"{existing_path}/register", {"name": "t", **file}),
+        (register, "no namespace"): ("POST", f"{missing_path}/register", {"name": "t", **file}),
         (register, "overwrite"): (
             "POST",
-            f"{there}/register",
+            f"{existing_path}/register",
             {"name": f"over_{who}", "overwrite": True, **other_file},
         ),
     }
-    return found
+    return requests_by_row
 
 
 def _of_tables(who: str, files: dict[str, object]) -> dict[Row, Request]:
-    root, there, gone = wire.ROOT, wire.space_path("there"), wire.space_path("gone")
-    found: dict[Row, Request] = {}
+    root, existing_path, missing_path = wire.ROOT, wire.space_path("there"), wire.space_path("gone")
+    requests_by_row: dict[Row, Request] = {}
     table = "/{prefix}/namespaces/{namespace}/tables/{table}"
     updates = {"updates": [wire.set_properties(by=who)]}
     for method, path, body in (
@@ -132,19 +132,19 @@ def _of_tables(who: str, files: dict[str, object]) -> dict[Row, Request]:
         ("GET", "/plan/{plan}", None), ("DELETE", "/plan/{plan}", None), ("POST", "/tasks", {"plan-task": "none"}),
         ("POST", "/sign", {"region": "us-east-1", "uri": "https://b.s3.amazonaws.com/t/f", "method": "GET", "headers": {}}),
     ):  # fmt: skip
-        route, path = f"{method} {table}{path}", path.replace("{plan}", "none")  # noqa: PLW2901 - it is told and asked differently
+        route, path = f"{method} {table}{path}", path.replace("{plan}", "none")  # noqa: PLW2901 - it is reported and requested differently
         own = f"drop_{who}" if (method, path) == ("DELETE", "") else f"leave_{who}" if path == "/unregister" else "t"
-        found[route, "table"] = (method, f"{there}/tables/{own}{path}", body)
-        found[route, "no table"] = (method, f"{there}/tables/gone{path}", body)
-        found[route, "no namespace"] = (method, f"{gone}/tables/t{path}", body)
+        requests_by_row[route, "table"] = (method, f"{existing_path}/tables/{own}{path}", body)
+        requests_by_row[route, "no table"] = (method, f"{existing_path}/tables/gone{path}", body)
+        requests_by_row[route, "no namespace"] = (method, f"{missing_path}/tables/t{path}", body)
         closed = wire.table_path("closed", "gone")
-        found[route, "no table in a closed namespace"] = (method, f"{closed}{path}", body)
+        requests_by_row[route, "no table in a closed namespace"] = (method, f"{closed}{path}", body)
     location = f"{Path(str(files['warehouse']))}/staged_{who}"
     staged = {"requirements": [{"type": "assert-create"}], "updates": wire.creation(f"file://{location}")}
-    found |= {
-        (f"POST {table}", "staged, free name"): ("POST", f"{there}/tables/staged_{who}", staged),
-        (f"POST {table}", "staged, taken name"): ("POST", f"{there}/tables/t", staged),
-        (f"POST {table}", "staged, no namespace"): ("POST", f"{gone}/tables/staged_{who}", staged),
+    requests_by_row |= {
+        (f"POST {table}", "staged, free name"): ("POST", f"{existing_path}/tables/staged_{who}", staged),
+        (f"POST {table}", "staged, taken name"): ("POST", f"{existing_path}/tables/t", staged),
+        (f"POST {table}", "staged, no namespace"): ("POST", f"{missing_path}/tables/staged_{who}", staged),
         (RENAME, "table"): ("POST", f"{root}/tables/rename", _rename(f"rename_{who}", "there", f"renamed_{who}")),
         (RENAME, "no table"): ("POST", f"{root}/tables/rename", _rename("gone", "there", f"renamed_{who}")),
         (RENAME, "taken name"): ("POST", f"{root}/tables/rename", _rename(f"taken_{who}", "there", "t")),
@@ -158,32 +158,36 @@ def _of_tables(who: str, files: dict[str, object]) -> dict[Row, Request]:
         (TRANSACTION, "free name"): _together(who, ("there", f"set_{who}"), location=f"file://{location}_set"),
         (TRANSACTION, "taken name"): _together(who, ("there", "t"), location=f"file://{location}_set"),
     }
-    return found
+    return requests_by_row
 
 
 def _of_views(who: str, files: dict[str, object]) -> dict[Row, Request]:
-    root, there, gone = wire.ROOT, wire.space_path("there"), wire.space_path("gone")
+    root, existing_path, missing_path = wire.ROOT, wire.space_path("there"), wire.space_path("gone")
     create, view = "POST /{prefix}/namespaces/{namespace}/views", "/{prefix}/namespaces/{namespace}/views/{view}"
     register, file = "POST /{prefix}/namespaces/{namespace}/register-view", {"metadata-location": files[f"oldv_{who}"]}
-    found: dict[Row, Request] = {
-        (create, "free name"): ("POST", f"{there}/views", wire.view_body(f"newv_{who}")),
-        (create, "taken name"): ("POST", f"{there}/views", wire.view_body("v")),
-        (create, "name of a table"): ("POST", f"{there}/views", wire.view_body("t")),
-        (create, "no namespace"): ("POST", f"{gone}/views", wire.view_body("v")),
-        (register, "free name"): ("POST", f"{there}/register-view", {"name": f"registeredv_{who}", **file}),
-        (register, "taken name"): ("POST", f"{there}/register-view", {"name": "v", **file}),
-        (register, "no namespace"): ("POST", f"{gone}/register-view", {"name": "v", **file}),
+    requests_by_row: dict[Row, Request] = {
+        (create, "free name"): ("POST", f"{existing_path}/views", wire.view_body(f"newv_{who}")),
+        (create, "taken name"): ("POST", f"{existing_path}/views", wire.view_body("v")),
+        (create, "name of a table"): ("POST", f"{existing_path}/views", wire.view_body("t")),
+        (create, "no namespace"): ("POST", f"{missing_path}/views", wire.view_body("v")),
+        (register, "free name"): ("POST", f"{existing_path}/register-view", {"name": f"registeredv_{who}", **file}),
+        (register, "taken name"): ("POST", f"{existing_path}/register-view", {"name": "v", **file}),
+        (register, "no namespace"): ("POST", f"{missing_path}/register-view", {"name": "v", **file}),
     }
     updates = {"updates": [wire.set_properties(by=who)]}
     for method, body in (("GET", None), ("HEAD", None), ("POST", updates), ("DELETE", None)):
         own = f"dropv_{who}" if method == "DELETE" else "v"
-        found[f"{method} {view}", "view"] = (method, f"{there}/views/{own}", body)
-        found[f"{method} {view}", "no view"] = (method, f"{there}/views/gone", body)
-        found[f"{method} {view}", "a table"] = (method, f"{there}/views/t", body)
-        found[f"{method} {view}", "no namespace"] = (method, f"{gone}/views/v", body)
-        found[f"{method} {view}", "no view in a closed namespace"] = (method, wire.view_path("closed", "gone"), body)
+        requests_by_row[f"{method} {view}", "view"] = (method, f"{existing_path}/views/{own}", body)
+        requests_by_row[f"{method} {view}", "no view"] = (method, f"{existing_path}/views/gone", body)
+        requests_by_row[f"{method} {view}", "a table"] = (method, f"{existing_path}/views/t", body)
+        requests_by_row[f"{method} {view}", "no namespace"] = (method, f"{missing_path}/views/v", body)
+        requests_by_row[f"{method} {view}", "no view in a closed namespace"] = (
+            method,
+            wire.view_path("closed", "gone"),
+            body,
+        )
     rename = f"{root}/views/rename"
-    return found | {
+    return requests_by_row | {
         (RENAME_VIEW, "view"): ("POST", rename, _rename(f"renamev_{who}", "there", f"renamedv_{who}")),
         (RENAME_VIEW, "no view"): ("POST", rename, _rename("gone", "there", f"renamedv_{who}")),
         (RENAME_VIEW, "taken name"): ("POST", rename, _rename(f"takenv_{who}", "there", "v")),
@@ -265,11 +269,11 @@ def routes() -> set[str]:
 def render(node: DriverNode) -> str:
     """Return the table of a node's current answers."""
     files = prepare(node)
-    asked: dict[str, dict[Row, Request]] = {who: requests(who, files) for who in CALLERS}
+    requests_by_caller: dict[str, dict[Row, Request]] = {who: requests(who, files) for who in CALLERS}
     order: Callable[[Row], tuple[bool, str]] = lambda row: (row[0] != CONFIG, "")  # noqa: E731 - a key, used once
     lines = [f"| route | object | {' | '.join(CALLERS)} |", f"|---|---|{'---|' * len(CALLERS)}"]
-    for row in sorted(asked["member"], key=order):
-        statuses = [str(ask(node, who, asked[who][row])) for who in CALLERS]
+    for row in sorted(requests_by_caller["member"], key=order):
+        statuses = [str(ask(node, who, requests_by_caller[who][row])) for who in CALLERS]
         lines.append(f"| `{row[0]}` | {row[1]} | {' | '.join(statuses)} |")
     return "\n".join(lines)
 

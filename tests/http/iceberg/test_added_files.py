@@ -42,13 +42,13 @@ class Writer(WrittenTable):
     def updates(self, *manifests: Json) -> list[object]:
         """Return the updates that add a snapshot with these manifests, listed in a new manifest list."""
         number = self.snapshots + 1
-        told = wire.snapshot(
+        addition = wire.snapshot(
             number,
             manifest_list=self.write(f"l{number}.avro", manifest_list(manifests)),
             parent=self.snapshots or None,
         )
-        told["snapshot"] = {**told["snapshot"], "sequence-number": number}  # type: ignore[dict-item]
-        return [told, wire.point(number)]
+        addition["snapshot"] = {**addition["snapshot"], "sequence-number": number}  # type: ignore[dict-item]
+        return [addition, wire.point(number)]
 
     def send(self, *manifests: Json, more: tuple[object, ...] = ()) -> DriverAnswer:
         """Commit a snapshot with these manifests."""
@@ -104,12 +104,20 @@ def test_manifests_of_earlier_snapshots_are_not_checked(table: Writer) -> None:
 
 def test_commit_with_a_missing_file_is_refused(table: Writer) -> None:
     """A missing data file, manifest or manifest list refuses the commit, and nothing is changed."""
-    gone, no_manifest = table.file("gone.parquet", is_there=False), table.added(table.file("a.parquet"), name="m2.avro")
+    missing_file, no_manifest = (
+        table.file("gone.parquet", is_there=False),
+        table.added(table.file("a.parquet"), name="m2.avro"),
+    )
     wire.local(no_manifest["manifest_path"]).unlink()
     no_list = wire.snapshot(7, manifest_list=f"{table.location}/metadata/none.avro")
 
     with nothing_committed(table.node):
-        refused(table.send(table.added(table.file("a.parquet"), gone)), "Snapshot 100", gone, "check_added_files")
+        refused(
+            table.send(table.added(table.file("a.parquet"), missing_file)),
+            "Snapshot 100",
+            missing_file,
+            "check_added_files",
+        )
         refused(table.send(no_manifest), str(no_manifest["manifest_path"]))
         refused(commit(table.node, "a", "t", updates=[no_list]), "none.avro")
 
@@ -125,15 +133,15 @@ def test_commit_with_an_unreadable_manifest_is_refused(table: Writer) -> None:
 def test_refusal_does_not_reveal_files_of_other_tables(table: Writer) -> None:
     """A file of another table is refused alike whether it exists or not, also behind a link."""
     other = str(make_table(table.node, "a", "u")["metadata"]["location"])  # type: ignore[index]
-    there, gone = f"{other}/data/there.parquet", f"{other}/data/gone.parquet"
-    wire.local(there).parent.mkdir(parents=True, exist_ok=True)
-    wire.local(there).write_bytes(b"PAR1")
+    existing_file, missing_file = f"{other}/data/there.parquet", f"{other}/data/gone.parquet"
+    wire.local(existing_file).parent.mkdir(parents=True, exist_ok=True)
+    wire.local(existing_file).write_bytes(b"PAR1")
     wire.local(f"{table.location}/data").mkdir(parents=True, exist_ok=True)
     wire.local(f"{table.location}/data/link").symlink_to(wire.local(other))
 
-    told = [error_of(table.send(table.added(each)))[2].replace(each, "") for each in (there, gone)]
-    assert told[0] == told[1]
-    refused(table.send(table.added(there)), "is outside")
+    messages = [error_of(table.send(table.added(each)))[2].replace(each, "") for each in (existing_file, missing_file)]
+    assert messages[0] == messages[1]
+    refused(table.send(table.added(existing_file)), "is outside")
     refused(table.send(table.added(f"{table.location}/data/link/data/there.parquet")), "is outside")
 
 
@@ -163,18 +171,18 @@ def test_data_path_of_another_table_is_refused(table: Writer) -> None:
 
 def test_large_and_staged_commits_with_missing_files_are_refused(table: Writer) -> None:
     """Large commits, transactions, staged creates and creates in transactions are refused like small commits."""
-    node, gone = table.node, table.file("gone.parquet", is_there=False)
-    updates = table.updates(table.added(gone))
+    node, missing_file = table.node, table.file("gone.parquet", is_there=False)
+    updates = table.updates(table.added(missing_file))
     change = {"identifier": {"namespace": ["a"], "name": "t"}, "requirements": [], "updates": updates}
     new = {"identifier": {"namespace": ["a"], "name": "n"}, "requirements": [{"type": "assert-create"}]}
     place = f"{table.location.rpartition('/')[0]}/n"
-    made = [*wire.creation(place), *_moved(table, place)]
+    changes = [*wire.creation(place), *_moved(table, place)]
 
     with nothing_committed(node):
-        refused(commit(node, "a", "t", updates=[set_properties(k="x" * 70_000), *updates]), gone)
-        refused(node.post(f"{ROOT}/transactions/commit", {"table-changes": [change]}), gone, "a.t")
-        refused(node.post(wire.table_path("a", "n"), {**new, "updates": made}), f"{place}/data/gone.parquet")
-        refused(node.post(f"{ROOT}/transactions/commit", {"table-changes": [{**new, "updates": made}]}), place)
+        refused(commit(node, "a", "t", updates=[set_properties(k="x" * 70_000), *updates]), missing_file)
+        refused(node.post(f"{ROOT}/transactions/commit", {"table-changes": [change]}), missing_file, "a.t")
+        refused(node.post(wire.table_path("a", "n"), {**new, "updates": changes}), f"{place}/data/gone.parquet")
+        refused(node.post(f"{ROOT}/transactions/commit", {"table-changes": [{**new, "updates": changes}]}), place)
 
 
 def _moved(table: Writer, place: str) -> list[object]:
@@ -190,18 +198,18 @@ def test_commit_beyond_the_limits_is_accepted_without_check(table: Writer) -> No
     """Beyond the limits of files and time, a commit is accepted without the check, with a log line and a metric. Within
     the limits it is refused.
     """
-    there, gone = table.file("a.parquet"), table.file("gone.parquet", is_there=False)
+    existing_file, missing_file = table.file("a.parquet"), table.file("gone.parquet", is_there=False)
     steer(table.node, check_added_files_max=1)
     before = LOOKED_AT["not looked for",]
 
     with capture_logs() as logs:
-        refused(table.send(table.added(gone, there)), gone)
-        assert table.send(table.added(there, gone, name="m2.avro")).status == 200
+        refused(table.send(table.added(missing_file, existing_file)), missing_file)
+        assert table.send(table.added(existing_file, missing_file, name="m2.avro")).status == 200
     assert LOOKED_AT["not looked for",] == before + 1
     assert "check_added_files_max" in next(each["reason"] for each in logs if "not checked" in each["event"])
     table.snapshots = 1
     steer(table.node, check_added_files_max=100, check_added_files_s=0.0)
-    assert table.send(table.added(gone, name="m3.avro")).status == 200
+    assert table.send(table.added(missing_file, name="m3.avro")).status == 200
     assert LOOKED_AT["not looked for",] == before + 2
 
 

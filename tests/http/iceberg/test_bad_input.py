@@ -315,16 +315,16 @@ def test_unverifiable_credential_returns_401(still: DriverNode, header: str) -> 
 def test_revoked_or_expired_token_returns_401(node: DriverNode) -> None:
     """A token is accepted until it is revoked or expires. The next request gets 401."""
     make_table(node, "a", "t")
-    kept = node.post(f"{OWN}/tokens", {"name": "kept"}).json()
+    issued_token = node.post(f"{OWN}/tokens", {"name": "kept"}).json()
     short = node.post(f"{OWN}/tokens", {"name": "short", "expires_in_s": 1}).json()
 
     def status(token: dict[str, object], secret: str = "") -> int:
         return node.get(TABLE, user=None, authorization=f"Bearer {token['token']}{secret}").status
 
-    first = [status(kept), status(short), status(kept, "x")]
-    node.delete(f"{OWN}/tokens/{kept['id']}")
+    first = [status(issued_token), status(short), status(issued_token, "x")]
+    node.delete(f"{OWN}/tokens/{issued_token['id']}")
     ends = time.monotonic() + 1.1
-    revoked = status(kept)
+    revoked = status(issued_token)
     while time.monotonic() < ends:
         time.sleep(0.05)
 
@@ -376,7 +376,7 @@ def test_null_character_is_refused_in_names_and_stored_in_properties(database: D
             node.put(f"{API}/lake/permissions/users/a%00b/grant", {"roleNames": ["a\0b"]}), node.get(f"{OWN}/tokens?user=a%00b"),
             node.post(f"{OWN}/metalakes/lake/groups/a%00b/members", {"users": ["a\0b"]}), node.post(f"{OWN}/tokens", {"name": "a\0b"}),
         ]  # fmt: skip
-        made = node.post(SPACES, {"namespace": ["b"], "properties": {"k\0": "v\0"}})
+        created = node.post(SPACES, {"namespace": ["b"], "properties": {"k\0": "v\0"}})
         table = node.post(TABLES, {"name": "t", "schema": SCHEMA, "properties": {"k\0": "v\0"}})
         users = [
             node.get(TABLE, user=None, authorization=basic(user))
@@ -384,7 +384,7 @@ def test_null_character_is_refused_in_names_and_stored_in_properties(database: D
         ]
 
         properties = node.get(space_path("b"))["properties"]
-        assert (made.status, properties["k\0"], set(properties)) == (200, "v\0", {"k\0", "location"})
+        assert (created.status, properties["k\0"], set(properties)) == (200, "v\0", {"k\0", "location"})
         assert table["metadata"]["properties"]["k\0"] == "v\0"
         assert [error_of(answer)[0] for answer in users] == [401, 401, 403, 401, 403]
         assert error_of(node.get(f"{SPACES}/a%00"))[:2] == BAD

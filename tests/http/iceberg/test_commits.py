@@ -82,9 +82,9 @@ def test_failed_requirement_returns_409(node: DriverNode, requirement: dict[str,
 
 def test_commit_with_met_requirements_succeeds(lake: DriverNode) -> None:
     """A commit whose requirements hold succeeds. UUIDs are compared case-insensitively."""
-    made = make_table(lake, "a", "t")
-    held = [
-        {"type": "assert-table-uuid", "uuid": str(made["metadata"]["table-uuid"]).upper()},
+    table = make_table(lake, "a", "t")
+    requirements = [
+        {"type": "assert-table-uuid", "uuid": str(table["metadata"]["table-uuid"]).upper()},
         {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
         {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 2},
         {"type": "assert-current-schema-id", "current-schema-id": 0},
@@ -93,11 +93,11 @@ def test_commit_with_met_requirements_succeeds(lake: DriverNode) -> None:
         {"type": "assert-default-sort-order-id", "default-sort-order-id": 0},
     ]
 
-    answer = commit(lake, "a", "t", updates=[snapshot(1), point(1)], requirements=held)
+    answer = commit(lake, "a", "t", updates=[snapshot(1), point(1)], requirements=requirements)
 
     assert answer.status == 200
     assert metadata_of(lake, "a", "t") == answer["metadata"]
-    assert answer["metadata"]["metadata-log"][0]["metadata-file"] == made["metadata-location"]
+    assert answer["metadata"]["metadata-log"][0]["metadata-file"] == table["metadata-location"]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_updates_are_all_or_nothing(node: DriverNode) -> None:
 
 def test_commit_without_effect_writes_nothing(node: DriverNode) -> None:
     """A commit without effect returns the unchanged table and writes neither rows nor files."""
-    made = make_table(node, "a", "t")
+    table = make_table(node, "a", "t")
 
     with nothing_done(node):
         answers = [
@@ -169,7 +169,7 @@ def test_commit_without_effect_writes_nothing(node: DriverNode) -> None:
             for updates in ([], [{"action": "remove-properties", "removals": ["x"]}])
         ]
 
-    assert {answer["metadata-location"] for answer in answers} == {made["metadata-location"]}
+    assert {answer["metadata-location"] for answer in answers} == {table["metadata-location"]}
 
 
 def test_commit_to_a_missing_table_returns_404(node: DriverNode) -> None:
@@ -261,9 +261,9 @@ def test_concurrent_creates_succeed_exactly_once(lake: DriverNode) -> None:
 
     answers = at_once(lake, *[("POST", f"{table_path('a', 't').rpartition('/')[0]}", body)] * 4)
 
-    made = [answer for answer in answers if answer.status == 200]
+    successes = [answer for answer in answers if answer.status == 200]
     assert sorted(answer.status for answer in answers) == [200, 409, 409, 409]
-    assert lake.get(table_path("a", "t")).json() == made[0].json()
+    assert lake.get(table_path("a", "t")).json() == successes[0].json()
     assert len(files_of(lake)) == 2
 
 
@@ -358,16 +358,16 @@ def test_unavailable_store_returns_503_and_deletes_metadata_file(
 
 def test_metadata_files_are_gzip_compressed_on_request(lake: DriverNode) -> None:
     """With the table property, metadata files are compressed, have the usual suffix, and are returned uncompressed."""
-    made = make_table(lake, "a", "t", properties={"write.metadata.compression-codec": "gzip"})
+    created = make_table(lake, "a", "t", properties={"write.metadata.compression-codec": "gzip"})
     committed = commit(lake, "a", "t", updates=[set_properties(k="v")])
     back = commit(
         lake, "a", "t", updates=[{"action": "set-properties", "updates": {"write.metadata.compression-codec": "none"}}]
     )
 
-    files = [local(answer["metadata-location"]) for answer in (made, committed, back)]
+    files = [local(answer["metadata-location"]) for answer in (created, committed, back)]
     assert [file.name.endswith(".gz.metadata.json") for file in files] == [True, True, False]
     assert [json.loads(gzip.decompress(file.read_bytes())) for file in files[:2]] == [
-        made["metadata"],
+        created["metadata"],
         committed["metadata"],
     ]
     assert json.loads(files[2].read_bytes()) == metadata_of(lake, "a", "t")
@@ -375,10 +375,10 @@ def test_metadata_files_are_gzip_compressed_on_request(lake: DriverNode) -> None
 
 def test_metadata_file_names_have_increasing_versions(node: DriverNode) -> None:
     """The version number in metadata file names increases, and each name has a new UUID."""
-    made = make_table(node, "a", "t")
+    created = make_table(node, "a", "t")
     answers = [commit(node, "a", "t", updates=[set_properties(k=str(number))]) for number in range(3)]
 
-    names = [local(answer["metadata-location"]).name for answer in (made, *answers)]
+    names = [local(answer["metadata-location"]).name for answer in (created, *answers)]
     assert [name.partition("-")[0] for name in names] == ["00000", "00001", "00002", "00003"]
     assert len({name.partition("-")[2] for name in names}) == 4
 
@@ -407,10 +407,10 @@ def test_metadata_path_outside_the_location_is_refused(node: DriverNode, place: 
 
     with nothing_done(node):
         committed = commit(node, "a", "t", updates=[set_path(chosen)])
-        asked = {"name": "u", "schema": SCHEMA, "properties": {"write.metadata.path": chosen}}
-        made = node.post(f"{space_path('a')}/tables", asked)
+        body = {"name": "u", "schema": SCHEMA, "properties": {"write.metadata.path": chosen}}
+        created = node.post(f"{space_path('a')}/tables", body)
 
-    for answer in (committed, made):
+    for answer in (committed, created):
         assert error_of(answer)[:2] == (400, "IllegalArgumentException")
         assert "write.metadata.path" in error_of(answer)[2]
 
@@ -432,9 +432,9 @@ def test_stored_metadata_path_outside_the_location_is_ignored(node: DriverNode) 
     """A stored metadata path outside of the table's location, as an older release allowed it, is ignored: files are
     written below the location.
     """
-    made = make_table(node, "a", "t")
-    own, other = made["metadata"]["location"], f"file://{node.data}/warehouse/main/elsewhere"
-    old = {**made["metadata"], "properties": {"write.metadata.path": other}}
+    table = make_table(node, "a", "t")
+    own, other = table["metadata"]["location"], f"file://{node.data}/warehouse/main/elsewhere"
+    old = {**table["metadata"], "properties": {"write.metadata.path": other}}
     change_body(node, old)
 
     first, second = (commit(node, "a", "t", updates=[set_properties(k=str(i))]) for i in range(2))
@@ -474,19 +474,19 @@ def test_foreign_files_that_leave_the_log_are_retained(node: DriverNode) -> None
     victim = make_table(node, "a", "victim")
     precious = node.data / "precious.txt"
     precious.write_text("x")
-    made = make_table(node, "a", "t")
+    table = make_table(node, "a", "t")
     node.delete(table_path("a", "t"))
-    own = local(made["metadata"]["location"]) / "old.metadata.json"
+    own = local(table["metadata"]["location"]) / "old.metadata.json"
     own.write_text("x")
     log = [f"file://{precious}", victim["metadata-location"], f"file://{own}"]
     settings = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
-    file = local(made["metadata-location"])
-    changed = made["metadata"] | {
+    file = local(table["metadata-location"])
+    changed = table["metadata"] | {
         "metadata-log": [{"timestamp-ms": 1, "metadata-file": each} for each in log], "properties": settings,
     }  # fmt: skip
     file.write_text(json.dumps(changed))
-    asked = {"name": "t", "metadata-location": made["metadata-location"]}
-    assert node.post(f"{space_path('a')}/register", asked).status == 200
+    body = {"name": "t", "metadata-location": table["metadata-location"]}
+    assert node.post(f"{space_path('a')}/register", body).status == 200
 
     assert commit(node, "a", "t", updates=[set_properties(k="v")]).status == 200
 
@@ -495,7 +495,7 @@ def test_foreign_files_that_leave_the_log_are_retained(node: DriverNode) -> None
     assert not own.exists()
 
 
-def _kept(node: DriverNode, answers: list[DriverAnswer]) -> list[bool]:
+def _check_files_exist(node: DriverNode, answers: list[DriverAnswer]) -> list[bool]:
     return [local(answer["metadata-location"]).exists() for answer in answers]
 
 
@@ -509,7 +509,7 @@ def test_files_that_leave_the_log_are_deleted_only_on_request(lake: DriverNode, 
 
     log = [entry["metadata-file"] for entry in metadata_of(lake, "a", "t")["metadata-log"]]
     assert log == [answer["metadata-location"] for answer in answers[2:4]]
-    assert _kept(lake, answers) == [deletes == "false"] * 2 + [True] * 3
+    assert _check_files_exist(lake, answers) == [deletes == "false"] * 2 + [True] * 3
 
 
 def test_metadata_log_times_never_decrease(node: DriverNode) -> None:
@@ -571,8 +571,8 @@ def test_deadline_in_the_store_returns_unknown_state(node: DriverNode, monkeypat
     node.built.application.deadlines.seconds = 0.05
     submit = node.built.services.store.submit
 
-    async def slow(*given: object, **more: object) -> object:
-        done = await submit(*given, **more)
+    async def slow(*arguments: object, **more: object) -> object:
+        done = await submit(*arguments, **more)
         await asyncio.sleep(30)
         return done
 

@@ -13,8 +13,8 @@ CONFIG = "/iceberg/v1/config"
 
 def make_catalog(node: DriverNode, name: str, **properties: str) -> None:
     """Create a catalog of the metalake `lake`."""
-    given = {key.replace("_", "."): value for key, value in properties.items()}
-    body = {"name": name, "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": given}
+    dotted_properties = {key.replace("_", "."): value for key, value in properties.items()}
+    body = {"name": name, "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": dotted_properties}
     node.done("POST", f"{API}/lake/catalogs", body)
 
 
@@ -34,9 +34,9 @@ def test_prefix_leads_to_the_catalog(node: DriverNode) -> None:
     make_catalog(node, "other")
 
     prefix = node.get(f"{CONFIG}?warehouse=other").json()["overrides"]["prefix"]
-    made = node.post(f"/iceberg/v1/{prefix}/namespaces", {"namespace": ["there"]})
+    created = node.post(f"/iceberg/v1/{prefix}/namespaces", {"namespace": ["there"]})
 
-    assert (prefix, made.status) == ("lake.other", 200)
+    assert (prefix, created.status) == ("lake.other", 200)
     assert node.get("/iceberg/v1/namespaces")["namespaces"] == []
     assert node.get("/iceberg/v1/lake.other/namespaces")["namespaces"] == [["there"]]
 
@@ -45,11 +45,11 @@ def test_endpoints_are_complete(node: DriverNode) -> None:
     """Each route of a catalog is listed in the notation of clients, including HEAD, because clients use only listed
     routes.
     """
-    told = node.get(CONFIG)["endpoints"]
+    endpoints = node.get(CONFIG)["endpoints"]
 
-    assert told == [f"{route.method} /v1{route.path}".replace("{plan}", "{plan-id}") for route in CATALOG_ROUTES]
-    assert "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}" in told
-    assert "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics" in told
+    assert endpoints == [f"{route.method} /v1{route.path}".replace("{plan}", "{plan-id}") for route in CATALOG_ROUTES]
+    assert "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}" in endpoints
+    assert "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics" in endpoints
 
 
 @pytest.mark.parametrize("warehouse", ["nowhere", "lake/nowhere", "nolake/main"])

@@ -143,23 +143,23 @@ def test_owner_who_rewrites_the_text_becomes_author(world: DriverNode) -> None:
 def test_author_who_lost_the_right_gives_none_to_readers(world: DriverNode) -> None:
     """An author who lost the right, was disabled or was removed gives no rights from the next request on."""
     make_view(world, "open", "v", user="bob", version=READS)
-    found = [load(world, ("open", "v"))]
+    answers = [load(world, ("open", "v"))]
     world.done("PATCH", "/api/limnos/v1/metalakes/lake/users/bob", {"enabled": False})
-    found.append(load(world, ("open", "v")))
+    answers.append(load(world, ("open", "v")))
     world.done("PATCH", "/api/limnos/v1/metalakes/lake/users/bob", {"enabled": True})
-    found.append(load(world, ("open", "v")))
+    answers.append(load(world, ("open", "v")))
     roles = world.done("GET", f"{API}/lake/users/bob")["user"]["roles"]
     world.done("PUT", f"{API}/lake/permissions/users/bob/revoke", {"roleNames": roles})
-    found.append(load(world, ("open", "v")))
+    answers.append(load(world, ("open", "v")))
     world.done("PUT", f"{API}/lake/permissions/users/bob/grant", {"roleNames": roles})
-    found.append(load(world, ("open", "v")))
+    answers.append(load(world, ("open", "v")))
     world.done("DELETE", f"{API}/lake/users/bob")
-    found.append(load(world, ("open", "v")))
+    answers.append(load(world, ("open", "v")))
     world.done("POST", f"{API}/lake/users", {"name": "bob"})
     world.done("PUT", f"{API}/lake/permissions/users/bob/grant", {"roleNames": roles})
-    found.append(load(world, ("open", "v")))
+    answers.append(load(world, ("open", "v")))
 
-    assert [answer.status for answer in found] == [200, 403, 200, 403, 200, 403, 403]
+    assert [answer.status for answer in answers] == [200, 403, 200, 403, 200, 403, 403]
 
 
 def test_view_of_a_group_needs_membership_of_its_author(world: DriverNode) -> None:
@@ -283,13 +283,13 @@ def test_renamed_view_gives_rights_only_under_its_new_name(world: DriverNode) ->
 def test_too_long_view_text_gives_no_rights(world: DriverNode) -> None:
     """A text that is too long to analyze gives no rights."""
     world.built.application.body_bytes_max = 16 << 20
-    made = world.post(
+    created = world.post(
         f"{space_path('open')}/views",
         view_body("v", view_version(f"select * from hidden.t -- {'x' * 300_000}")),
         user="bob",
     )
 
-    assert made.status == 200
+    assert created.status == 200
     refused(load(world, ("open", "v")), "too large")
 
 

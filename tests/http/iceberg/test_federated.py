@@ -44,12 +44,12 @@ def far(fresh: Callable[[str], Path]) -> Iterator[FarCatalog]:
 
 def test_tables_are_created_loaded_and_changed_in_the_source(far: FarCatalog) -> None:
     """Tables created over this server exist in the source, and both servers return the same metadata."""
-    made = far.node.done("POST", f"{space('sales')}/tables", new_table("t", properties={"a": "1"}))
+    created = far.node.done("POST", f"{space('sales')}/tables", new_table("t", properties={"a": "1"}))
 
-    assert made["metadata"]["properties"]["a"] == "1"
-    assert made["config"] == {}
+    assert created["metadata"]["properties"]["a"] == "1"
+    assert created["config"] == {}
     loaded = far.node.done("GET", table("sales", "t"))
-    assert loaded == {**made, "config": {}}
+    assert loaded == {**created, "config": {}}
     assert far.source("GET", table("sales", "t", root=MAIN)).json()["metadata"] == loaded["metadata"]
     changed = far.node.done("POST", table("sales", "t"), setting("a", "2"))
     assert changed["metadata"]["properties"]["a"] == "2"
@@ -66,14 +66,14 @@ def test_tables_are_created_loaded_and_changed_in_the_source(far: FarCatalog) ->
 def test_namespaces_can_be_nested_changed_and_dropped(far: FarCatalog) -> None:
     """Namespaces of any depth and spelling are created, changed and dropped."""
     odd = ("a b", "ä/ö+%", "c.d")
-    made = far.node.done("POST", SPACES, {"namespace": odd, "properties": {"k": "v"}})
+    namespace = far.node.done("POST", SPACES, {"namespace": odd, "properties": {"k": "v"}})
 
-    assert made["namespace"] == list(odd)
+    assert namespace["namespace"] == list(odd)
     assert far.node.done("GET", space(*odd))["properties"]["k"] == "v"
     assert far.node.done("GET", f"{SPACES}?parent=a%20b")["namespaces"] == [list(odd[:2])]
     assert [each[0] for each in far.node.done("GET", SPACES)["namespaces"]] == ["a b", "sales"]
-    told = far.node.done("POST", f"{space(*odd)}/properties", {"removals": ["k", "x"], "updates": {"n": "1"}})
-    assert told == {"updated": ["n"], "removed": ["k"], "missing": ["x"]}
+    changes = far.node.done("POST", f"{space(*odd)}/properties", {"removals": ["k", "x"], "updates": {"n": "1"}})
+    assert changes == {"updated": ["n"], "removed": ["k"], "missing": ["x"]}
     far.node.done("POST", f"{space(*odd)}/tables", new_table("t.t"))
     assert refused(far.node.delete(space(*odd))) == (409, "NamespaceNotEmptyException")
     assert far.names(*odd) == ["t.t"]
@@ -89,12 +89,12 @@ def test_config_has_own_prefix_and_hides_source_secrets(far: FarCatalog) -> None
     """Clients get this server's prefix and separator and the endpoints for views. The answer does not contain the
     source's token.
     """
-    told = far.node.done("GET", "/iceberg/v1/config?warehouse=far")
+    config = far.node.done("GET", "/iceberg/v1/config?warehouse=far")
 
-    assert told["overrides"] == {"prefix": "lake.far", "namespace-separator": "%1F"}
-    assert told["defaults"] == {}
-    assert "GET /v1/{prefix}/namespaces/{namespace}/views/{view}" in told["endpoints"]
-    assert far.properties["token"] not in str(told)
+    assert config["overrides"] == {"prefix": "lake.far", "namespace-separator": "%1F"}
+    assert config["defaults"] == {}
+    assert "GET /v1/{prefix}/namespaces/{namespace}/views/{view}" in config["endpoints"]
+    assert far.properties["token"] not in str(config)
 
 
 def test_matching_etag_returns_304(far: FarCatalog) -> None:
@@ -135,9 +135,9 @@ def test_tables_can_be_renamed_unregistered_and_registered(far: FarCatalog) -> N
     ]
     assert far.node.post(f"{FAR}/transactions/commit", {"table-changes": changes}).status == 204
     assert far.node.done("GET", table("other", "v"))["metadata"]["properties"]["k"] == "1"
-    told = far.node.done("POST", f"{table('other', 'v')}/unregister")
-    again = {"name": "w", "metadata-location": told["metadata-location"]}
-    assert far.node.done("POST", f"{space('other')}/register", again)["metadata"] == told["metadata"]
+    unregistered = far.node.done("POST", f"{table('other', 'v')}/unregister")
+    again = {"name": "w", "metadata-location": unregistered["metadata-location"]}
+    assert far.node.done("POST", f"{space('other')}/register", again)["metadata"] == unregistered["metadata"]
     assert far.names("other") == ["w"]
     grant(far.node, "ana", "use_catalog use_schema create_table modify_table", kind="CATALOG", on="far")
     over = {**again, "overwrite": True}  # this needs the right to drop the object with that name
@@ -171,11 +171,11 @@ VIEW = {
 
 def test_view_lifecycle(far: FarCatalog) -> None:
     """Views of the source can be created, loaded, replaced, renamed and dropped like its tables."""
-    made = far.node.done("POST", f"{space('sales')}/views", {"name": "v", **VIEW})
+    view = far.node.done("POST", f"{space('sales')}/views", {"name": "v", **VIEW})
 
     assert far.names("sales", what="views") == ["v"]
     at = table("sales", "v", kind="views")
-    assert far.node.done("GET", at)["metadata"] == made["metadata"]
+    assert far.node.done("GET", at)["metadata"] == view["metadata"]
     assert far.node.ask("HEAD", at).status == 204
     changed = far.node.done("POST", at, setting("a", "1"))
     assert changed["metadata"]["properties"]["a"] == "1"
@@ -274,8 +274,11 @@ def test_body_cannot_address_another_table_than_the_url(far: FarCatalog) -> None
     staged = {"requirements": [{"type": "assert-create"}], "updates": []}
     assert far.node.post(table("sales", "new"), staged, user="bea").status == 403
 
-    told = {name: far.node.done("GET", table("sales", name))["metadata"]["properties"] for name in ("mine", "theirs")}
-    assert {name: sorted(told[name].keys() & {"x", "z", "w"}) for name in told} == {"mine": ["x", "z"], "theirs": []}
+    stored = {name: far.node.done("GET", table("sales", name))["metadata"]["properties"] for name in ("mine", "theirs")}
+    assert {name: sorted(stored[name].keys() & {"x", "z", "w"}) for name in stored} == {
+        "mine": ["x", "z"],
+        "theirs": [],
+    }
 
 
 def test_malformed_requests_are_not_forwarded_to_the_source(far: FarCatalog) -> None:
@@ -304,14 +307,14 @@ def test_pages_continue_with_source_token_and_omit_hidden_objects(far: FarCatalo
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(f"t{at}"))
     far.use("bea", "use_catalog use_schema")
     far.use("bea", "select_table", on="far.sales.t3", kind="TABLE")
-    found, seen, token = [], [], ""
+    admin_names, seen, token = [], [], ""
     while token is not None:
-        for user, names in (("admin", found), ("bea", seen)):
+        for user, names in (("admin", admin_names), ("bea", seen)):
             page = far.node.get(f"{space('sales')}/tables?pageSize=2&pageToken={token}", user=user).json()
             names += [each["name"] for each in page["identifiers"]]
         token = page["next-page-token"]
 
-    assert (found, seen) == ([f"t{at}" for at in range(5)], ["t3"])
+    assert (admin_names, seen) == ([f"t{at}" for at in range(5)], ["t3"])
 
 
 def test_gravitino_rest_lists_source_tables_without_secrets(far: FarCatalog) -> None:
@@ -323,9 +326,9 @@ def test_gravitino_rest_lists_source_tables_without_secrets(far: FarCatalog) -> 
 
     assert [each["name"] for each in far.node.done("GET", schemas)["identifiers"]] == ["sales"]
     assert [each["name"] for each in far.node.done("GET", f"{schemas}/sales/tables")["identifiers"]] == ["t"]
-    shown = far.node.done("GET", f"{schemas}/sales/tables/t")["table"]
-    assert [(each["name"], each["type"]) for each in shown["columns"]] == [("id", "long"), ("city", "string")]
-    assert shown["properties"]["a"] == "1"
+    loaded_table = far.node.done("GET", f"{schemas}/sales/tables/t")["table"]
+    assert [(each["name"], each["type"]) for each in loaded_table["columns"]] == [("id", "long"), ("city", "string")]
+    assert loaded_table["properties"]["a"] == "1"
     assert far.node.done("GET", f"{API}/lake/catalogs/far")["catalog"]["properties"]["token"] == "******"
     far.use("bea", "use_catalog")
     assert far.node.get(f"{API}/lake/catalogs/far", user="bea").json()["catalog"]["properties"] == {"in-use": "true"}
@@ -369,8 +372,8 @@ def test_concurrent_callers_and_large_lists_are_served(far: FarCatalog) -> None:
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(f"t{at}"))
 
     async def crowd() -> list[DriverAnswer]:
-        asked = [far.node.answer("GET", table("sales", f"t{at % 8}")) for at in range(64)]
-        return await asyncio.gather(*asked)
+        requests = [far.node.answer("GET", table("sales", f"t{at % 8}")) for at in range(64)]
+        return await asyncio.gather(*requests)
 
     answers = far.node.runner.run(crowd())
 
@@ -429,25 +432,25 @@ def test_vended_source_credentials_are_passed_to_permitted_callers(
             grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="far")
             grant(node, "blind", "use_catalog use_schema modify_table", kind="CATALOG", on="far")
             for user, gets in (("reader", reader), ("writer", writer), ("blind", rule == "to-writers")):
-                asked = node.get(table("a", "t"), user=user, X_Iceberg_Access_Delegation="vended-credentials")
+                vended = node.get(table("a", "t"), user=user, X_Iceberg_Access_Delegation="vended-credentials")
                 renewed = node.get(f"{table('a', 't')}/credentials", user=user).json()["storage-credentials"]
                 plain = node.get(table("a", "t"), user=user)
 
-                for answer in (asked, plain):
+                for answer in (vended, plain):
                     assert answer["read-restrictions"] == {"x": 1}
                     for secret in ("sourceword", "away.example.com", "far/away"):
                         assert secret not in answer.body.decode()
                 assert plain["config"] == {"s3.endpoint": "https://s3.example.com"}
                 assert "storage-credentials" not in plain.json()
-                assert ("verysecret" in asked.body.decode(), "verysecret" in str(renewed)) == (gets, gets), user
-                assert (asked.headers.get("cache-control") == "no-store") is gets
-                assert (asked.headers["etag"] != plain.headers["etag"]) is gets
+                assert ("verysecret" in vended.body.decode(), "verysecret" in str(renewed)) == (gets, gets), user
+                assert (vended.headers.get("cache-control") == "no-store") is gets
+                assert (vended.headers["etag"] != plain.headers["etag"]) is gets
                 node.get(table("a", "t"), user=user, If_None_Match=plain.headers["etag"])
                 assert script.asked[-1].headers["if-none-match"] == "bare"
                 if gets:
-                    told = asked.json()["storage-credentials"][0]["config"]
+                    config = vended.json()["storage-credentials"][0]["config"]
                     assert (
-                        told["client.refresh-credentials-endpoint"] == "v1/lake.far/namespaces/a/tables/t/credentials"
+                        config["client.refresh-credentials-endpoint"] == "v1/lake.far/namespaces/a/tables/t/credentials"
                     )
             sent = [
                 each.headers.get("x-iceberg-access-delegation")
@@ -465,26 +468,26 @@ def test_executed_source_change_succeeds_despite_a_late_revoke(
     far.use("mia", "use_catalog use_schema")
     role = far.use("mia", "create_table")
     lost = {"name": "admin", "type": "USER"}
-    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=_takes(node, role)) as found:
-        made = node.post(f"{space('sales')}/tables", new_table("t"), user="mia")
-    assert (found.is_done, made.status) == (True, 200), made.body
+    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=_takes(node, role)) as interference:
+        created = node.post(f"{space('sales')}/tables", new_table("t"), user="mia")
+    assert (interference.is_done, created.status) == (True, 200), created.body
     assert node.get(f"{names}.t").json()["owner"]["name"] == "mia"
 
     other = {"source": {"namespace": ["sales"], "name": "t"}, "destination": {"namespace": ["sales"], "name": "u"}}
     with interfere(
         node, monkeypatch, step=InterferencePoint.SUBMIT, act=_asks(node, "PUT", f"{names}.t", lost)
-    ) as found:
+    ) as interference:
         assert node.post(f"{FAR}/tables/rename", other, user="mia").status == 204
-    assert found.is_done
+    assert interference.is_done
     assert node.get(f"{names}.u").json()["owner"]["name"] == "admin"
     assert far.names("sales") == ["u"]
 
     node.done("PUT", f"{names}.u", {"name": "mia", "type": "USER"})
     with interfere(
         node, monkeypatch, step=InterferencePoint.SUBMIT, act=_asks(node, "PUT", f"{names}.u", lost)
-    ) as found:
+    ) as interference:
         assert node.ask("DELETE", table("sales", "u"), user="mia").status == 204
-    assert found.is_done
+    assert interference.is_done
     assert far.names("sales") == []
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
         assert connection.execute("SELECT count(*) FROM node WHERE name IN ('t', 'u') AND deleted = 0").fetchone() == (

@@ -35,25 +35,25 @@ WRITTEN = dict(refusals.rows_written())
 NOT_SERVED = ("/plan", "/plan/{plan}", "/tasks", "/sign")
 
 
-def _there(text: str) -> str:
+def _far_url(text: str) -> str:
     """Return the URL of the same object in the catalog that shows it."""
     return text.replace("/lake.main/", "/lake.far/").replace("warehouse=main", "warehouse=far")
 
 
 def _second_alone(route: Route[Handler]) -> Route[Handler]:
     """Return the route with requests for the connector catalog sent directly to the handler that asks the source."""
-    both, there = serve_federated(route), HANDLERS.get(route.operation)
-    if there is None:
+    both, source_handler = serve_federated(route), HANDLERS.get(route.operation)
+    if source_handler is None:
         return both
 
     async def handle(request: Request, ctx: Context) -> Response:
-        return await (there if request.params[0] == b"lake.far" else both.handler)(request, ctx)
+        return await (source_handler if request.params[0] == b"lake.far" else both.handler)(request, ctx)
 
     return both._replace(handler=handle)
 
 
 @pytest.fixture(scope="module", params=("both", "second alone"))
-def asked(
+def responses(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, dict[Row, DriverAnswer]]]:
     """Return the answers to every row for every caller."""
@@ -71,7 +71,7 @@ def _answers(near: Path, away: Path, files: dict[str, object]) -> dict[str, dict
         _grant(far.node)
         return {
             who: {
-                row: far.node.ask(method, _there(path), body, user=who)
+                row: far.node.ask(method, _far_url(path), body, user=who)
                 for row, (method, path, body) in refusals.requests(who, files).items()
             }
             for who in CALLERS
@@ -109,12 +109,12 @@ def _is_as_written(row: Row, *, native: int, here: int) -> bool:
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_each_caller_gets_the_status_of_the_record_or_a_stricter_one(
-    asked: dict[str, dict[Row, DriverAnswer]], row: Row
+    responses: dict[str, dict[Row, DriverAnswer]], row: Row
 ) -> None:
     """Every caller gets the status that the record states for native catalogs, or a less revealing one."""
-    told = {who: (WRITTEN[row][who], asked[who][row].status) for who in CALLERS}
+    statuses = {who: (WRITTEN[row][who], responses[who][row].status) for who in CALLERS}
 
-    assert {who: pair for who, pair in told.items() if not _is_as_written(row, native=pair[0], here=pair[1])} == {}
+    assert {who: pair for who, pair in statuses.items() if not _is_as_written(row, native=pair[0], here=pair[1])} == {}
 
 
 PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (route, f"no {thing}") in WRITTEN)
@@ -122,13 +122,13 @@ PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (rou
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_refusal_does_not_reveal_existence(
-    asked: dict[str, dict[Row, DriverAnswer]], pair: tuple[str, str, str]
+    responses: dict[str, dict[Row, DriverAnswer]], pair: tuple[str, str, str]
 ) -> None:
     """A caller who is refused both an existing and a missing object of the source gets the same message for both,
     except for names.
     """
-    route, there, gone = pair
+    route, existing, missing = pair
     for who in CALLERS:
-        first, second = asked[who][route, there], asked[who][route, gone]
+        first, second = responses[who][route, existing], responses[who][route, missing]
         if first.status == second.status == 403 and first.body:
             assert wire.error_of(first)[:2] == wire.error_of(second)[:2], who

@@ -76,9 +76,9 @@ def test_purge_deletes_only_files_listed_in_the_metadata(lake: DriverNode) -> No
     files stay.
     """
     make_table(lake, "a", "other")
-    made = make_table(lake, "a", "t")
-    ours = append(lake, 1) | append(lake, 2) | {str(local(made["metadata-location"]))}
-    stray = local(made["metadata"]["location"]) / "data" / "stray.parquet"
+    table = make_table(lake, "a", "t")
+    ours = append(lake, 1) | append(lake, 2) | {str(local(table["metadata-location"]))}
+    stray = local(table["metadata"]["location"]) / "data" / "stray.parquet"
     stray.write_bytes(b"x")
     outside = lake.data / "outside.parquet"
     ours |= append(lake, 3, outside=outside) - {str(outside)}
@@ -146,26 +146,26 @@ def test_load_detects_a_missing_metadata_file(tmp_path: Path, verify: str, statu
     is `never`.
     """
     with node_over(tmp_path, verify=verify) as node:
-        made = make_table(node, "a", "t")
+        table = make_table(node, "a", "t")
         etag = node.get(table_path("a", "t")).headers["etag"]
-        local(made["metadata-location"]).unlink()
+        local(table["metadata-location"]).unlink()
 
         loaded = node.get(table_path("a", "t"))
         conditional = node.get(table_path("a", "t"), if_none_match=etag)
-        there = node.ask("HEAD", table_path("a", "t"))
+        head = node.ask("HEAD", table_path("a", "t"))
 
         assert loaded.status == status
         assert conditional.status == (304 if status == 200 else 404)
-        assert there.status == 204
+        assert head.status == 204
         if status == 404:
-            text = f"Failed to open input stream for file: {made['metadata-location']}"
+            text = f"Failed to open input stream for file: {table['metadata-location']}"
             assert error_of(loaded) == (404, "NotFoundException", text)
 
 
 def test_vanished_file_does_not_stop_a_commit(node: DriverNode) -> None:
     """A commit starts from the stored document, so it succeeds and repairs a table whose metadata file is missing."""
-    made = make_table(node, "a", "t")
-    local(made["metadata-location"]).unlink()
+    table = make_table(node, "a", "t")
+    local(table["metadata-location"]).unlink()
 
     answer = commit(node, "a", "t", updates=[set_properties(k="v")])
 
@@ -175,7 +175,7 @@ def test_vanished_file_does_not_stop_a_commit(node: DriverNode) -> None:
 
 def test_unwritable_storage_creates_no_table(node: DriverNode) -> None:
     """If the metadata file cannot be written, the table is not created, and the answer is definite."""
-    made = make_table(node, "a", "t")
+    table = make_table(node, "a", "t")
     (node.data / "warehouse" / "main" / "blocked").write_text("a file where a directory should be")
     place = f"file://{node.data}/warehouse/main/blocked/t"
 
@@ -183,7 +183,7 @@ def test_unwritable_storage_creates_no_table(node: DriverNode) -> None:
         answers = [
             node.post(
                 f"{space_path('a')}/tables",
-                {"name": "u", "schema": made["metadata"]["schemas"][0], "location": place},
+                {"name": "u", "schema": table["metadata"]["schemas"][0], "location": place},
             ),
             commit(node, "a", "t", updates=[{"action": "set-location", "location": place}]),
         ]
@@ -236,10 +236,10 @@ def test_purge_keeps_files_of_other_tables(node: DriverNode) -> None:
 
 def test_location_is_reserved_until_its_purge_has_run(node: DriverNode) -> None:
     """Until a purge has run, no table can be created at the location. Afterwards the location is free and empty."""
-    made = make_table(node, "a", "t")
+    table = make_table(node, "a", "t")
     ours = append(node, 1)
     assert node.delete(f"{table_path('a', 't')}?purgeRequested=true").status == 204
-    body = {"name": "u", "schema": SCHEMA, "location": made["metadata"]["location"]}
+    body = {"name": "u", "schema": SCHEMA, "location": table["metadata"]["location"]}
     early = node.post(f"{space_path('a')}/tables", body)
 
     assert node.runner.run(node.built.upkeep.run_one()) is True
@@ -329,11 +329,11 @@ def test_plain_path_location_is_stored_with_a_scheme(node: DriverNode, scheme: s
     make_table(node, "a", "other")
     stored = f"{scheme or 'file://'}{warehouse}"
 
-    made = make_table(node, "a", "t", location=f"{scheme}{warehouse}/x{end}")
+    table = make_table(node, "a", "t", location=f"{scheme}{warehouse}/x{end}")
     update = {"action": "set-location", "location": f"{scheme}{warehouse}/x2{end}"}
     moved = commit(node, "a", "other", updates=[update])
 
-    assert made["metadata"]["location"] == f"{stored}/x"
+    assert table["metadata"]["location"] == f"{stored}/x"
     assert moved["metadata"]["location"] == f"{stored}/x2"
     assert str(moved["metadata-location"]).startswith(f"{stored}/x2/metadata/")
 

@@ -189,13 +189,13 @@ def test_concurrent_equal_requests_are_executed_once(lake: DriverNode, operation
     written = count_writes(lake)
 
     async def ask_at_once() -> list[DriverAnswer]:
-        asked = [lake._ask(case.method, case.target, data, USER, {"idempotency_key": text}) for _ in range(10)]
-        return await asyncio.gather(*asked)
+        requests = [lake._ask(case.method, case.target, data, USER, {"idempotency_key": text}) for _ in range(10)]
+        return await asyncio.gather(*requests)
 
-    told = lake.runner.run(ask_at_once())
+    answers = lake.runner.run(ask_at_once())
 
-    assert {(each.status, each.body) for each in told} == {(told[0].status, told[0].body)}
-    assert told[0].status < 300
+    assert {(each.status, each.body) for each in answers} == {(answers[0].status, answers[0].body)}
+    assert answers[0].status < 300
     assert len(written) == 1
 
 
@@ -340,10 +340,10 @@ def test_refusal_about_the_caller_is_not_stored(lake: DriverNode) -> None:
     case, text = CASES["commit-table"], key()
     grant(lake, USER, "use_catalog", kind="CATALOG", on="main")
     refused = ask(lake, case, text)
-    kept = rows(lake, "SELECT 1 FROM idempotency")
+    stored_rows = rows(lake, "SELECT 1 FROM idempotency")
     grant(lake, USER, "use_schema modify_table", kind="CATALOG", on="main")
 
-    assert (refused.status, kept) == (403, [])
+    assert (refused.status, stored_rows) == (403, [])
     assert ask(lake, case, text).status == 200
 
 
@@ -363,9 +363,9 @@ def test_malformed_request_stores_no_row(lake: DriverNode) -> None:
     """
     make_table(lake, "a", "t")
     case = CASES["commit-table"]._replace(body=b"{")
-    told = [ask(lake, case, key(), user=user).status for user in ("admin", "stranger")]
+    statuses = [ask(lake, case, key(), user=user).status for user in ("admin", "stranger")]
 
-    assert told == [400, 400]
+    assert statuses == [400, 400]
     assert rows(lake, "SELECT 1 FROM idempotency") == []
 
 
@@ -513,9 +513,9 @@ def test_purge_is_not_repeated(lake: DriverNode) -> None:
     """A drop with purge that is repeated with its key creates one task."""
     make_table(lake, "a", "t")
     case, text = Case("DELETE", f"{table_path('a', 't')}?purgeRequested=true"), key()
-    told = [ask(lake, case, text, user="admin").status for _ in range(3)]
+    statuses = [ask(lake, case, text, user="admin").status for _ in range(3)]
 
-    assert told == [204] * 3
+    assert statuses == [204] * 3
     assert rows(lake, "SELECT count(*) FROM task WHERE kind = 'purge-table'") == [(1,)]
 
 

@@ -115,8 +115,8 @@ def test_young_old_and_foreign_files_are_retained(watched: DriverNode, kind: str
 
 def test_committed_files_that_left_the_log_are_retained(watched: DriverNode) -> None:
     """Metadata files that left the log are kept, because they were committed. Only the table property deletes them."""
-    made = make_table(watched, "a", "t", properties={"write.metadata.previous-versions-max": "1"})
-    path = local(made["metadata-location"])
+    table = make_table(watched, "a", "t", properties={"write.metadata.previous-versions-max": "1"})
+    path = local(table["metadata-location"])
     old = path.with_name(file_name(0))
     path.rename(old)
     for number in range(3):
@@ -174,9 +174,9 @@ def test_directories_of_live_and_pending_tables_are_retained(watched: DriverNode
     live, dropped = leftover(watched), leftover(watched)
     for name, home in (("live", live), ("dropped", dropped)):
         file = next((home / "metadata").iterdir())
-        made = make_table(watched, "a", "model")
+        table = make_table(watched, "a", "model")
         watched.delete(table_path("a", "model"))
-        text = {**made["metadata"], "location": f"file://{home}"}
+        text = {**table["metadata"], "location": f"file://{home}"}
         file.write_text(json.dumps(text))
         body = {"name": name, "metadata-location": f"file://{file}"}
         assert watched.post("/iceberg/v1/lake.main/namespaces/a/register", body).status == 200
@@ -236,13 +236,13 @@ def test_dry_run_lists_paths_without_deleting(watched: DriverNode) -> None:
     lost = beside(watched, file_name(0))
     settings = Settings(server=ServerSection(data=str(watched.data)))
 
-    told = janitor(settings, dry_run=True)
+    paths = janitor(settings, dry_run=True)
     before = lost.exists() and home.exists()
     done = janitor(settings, dry_run=False)
 
     assert before
     assert (
-        set(told) == set(done) == {str(lost), str(home), *(f"{home}/{name}" for name in ("data", "metadata")), done[1]}
+        set(paths) == set(done) == {str(lost), str(home), *(f"{home}/{name}" for name in ("data", "metadata")), done[1]}
     )
     assert not lost.exists()
     assert not home.exists()

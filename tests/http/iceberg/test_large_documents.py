@@ -88,11 +88,11 @@ def test_large_commit_is_refused_like_a_small_one(node: DriverNode, busy: list[s
 
 def test_large_commit_without_effect_changes_nothing(node: DriverNode, busy: list[str]) -> None:
     """A large commit without effect returns the unchanged table."""
-    made = make_table(node, "a", "t")
+    table = make_table(node, "a", "t")
 
     answer = commit(node, "a", "t", updates=[{"action": "remove-properties", "removals": [PADDING]}])
 
-    assert answer["metadata-location"] == made["metadata-location"]
+    assert answer["metadata-location"] == table["metadata-location"]
     assert busy == ["iceberg-commit"]
 
 
@@ -120,24 +120,24 @@ def test_large_staged_create_gives_the_same_table_as_a_small_one(node: DriverNod
         {"name": "t", "schema": SCHEMA, "stage-create": True, "properties": {"k": PADDING}},
     )
     updates = [*creation(str(staged["metadata"]["location"])), set_properties(k=PADDING)]
-    made = commit(node, "a", "t", updates=updates, requirements=[{"type": "assert-create"}])
+    created = commit(node, "a", "t", updates=updates, requirements=[{"type": "assert-create"}])
     again = commit(node, "a", "t", updates=updates, requirements=[{"type": "assert-create"}])
 
-    assert (staged.status, made.status, again.status) == (200, 200, 409)
+    assert (staged.status, created.status, again.status) == (200, 200, 409)
     assert metadata_of(node, "a", "t")["properties"]["k"] == PADDING
     assert busy[:2] == ["iceberg-create", "iceberg-commit-create"]
 
 
 def test_large_file_is_registered(node: DriverNode, busy: list[str]) -> None:
     """A large metadata file is registered unchanged, and a location without a scheme gets one."""
-    made = make_table(node, "a", "t", properties={"k": PADDING})
-    file = local(made["metadata-location"])
+    table = make_table(node, "a", "t", properties={"k": PADDING})
+    file = local(table["metadata-location"])
     written = json.loads(file.read_bytes())
     file.write_text(json.dumps(written | {"location": written["location"].removeprefix("file://")}))
     node.delete(table_path("a", "t"))
 
     answer = node.post(
-        f"{space_path('a')}/register", {"name": "u", "metadata-location": str(made["metadata-location"])}
+        f"{space_path('a')}/register", {"name": "u", "metadata-location": str(table["metadata-location"])}
     )
 
     assert answer.status == 200
@@ -172,12 +172,12 @@ def test_future_client_times_are_refused_with_the_setting(
     ahead["snapshot"] = {**ahead["snapshot"], "timestamp-ms": now_ms + 51}  # type: ignore[dict-item]
     fits["snapshot"] = {**fits["snapshot"], "timestamp-ms": now_ms + 50}  # type: ignore[dict-item]
     file = local(metadata_of(node, "a", "t")["location"]) / "metadata" / "00009-ahead.metadata.json"
-    told = {
+    metadata = {
         **metadata_of(node, "a", "t"),
         "table-uuid": "0b7a7a0e-6f0a-4d3b-9c76-2f4b8f9d3a11",
         "last-updated-ms": now_ms + 51,
     }
-    file.write_text(json.dumps({**told, "properties": {"k": padding}}))
+    file.write_text(json.dumps({**metadata, "properties": {"k": padding}}))
 
     refused = [
         commit(node, "a", "t", updates=[padded, ahead]),

@@ -17,11 +17,11 @@ from tests.http.iceberg.wire import (
     commit,
     creation,
     error_of,
-    given,
     local,
     make_space,
     make_table,
     nothing_done,
+    properties_of,
     space_path,
     table_path,
 )
@@ -42,16 +42,16 @@ def root_of(node: DriverNode) -> str:
 def stage(node: DriverNode, *levels: str, **more: object) -> dict[str, object]:
     """Stage a table. Returns its metadata."""
     body = {"name": levels[-1], "schema": SCHEMA, "stage-create": True, **more}
-    found: dict[str, object] = node.done("POST", f"{space_path(*levels[:-1])}/tables", body)["metadata"]
-    return found
+    metadata: dict[str, object] = node.done("POST", f"{space_path(*levels[:-1])}/tables", body)["metadata"]
+    return metadata
 
 
 def test_every_namespace_has_a_location(lake: DriverNode) -> None:
     """A new namespace has a location below the warehouse, which does not contain the namespace's name."""
-    made = lake.post(SPACES, {"namespace": ["a", "b"]})
+    namespace = lake.post(SPACES, {"namespace": ["a", "b"]})
 
     own = location_of(lake, "a", "b")
-    assert made["properties"] == {"location": own}
+    assert namespace["properties"] == {"location": own}
     assert own.startswith(f"{root_of(lake)}/n")
     assert own.removeprefix(f"{root_of(lake)}/n").isdigit()
     assert own != location_of(lake, "a")
@@ -66,10 +66,10 @@ def test_table_staged_below_its_namespace_location_is_created(lake: DriverNode) 
 
     staged = stage(lake, "a", "t", location=place)
     files = [path for path in local(place).rglob("*") if path.is_file()]
-    made = commit(lake, "a", "t", updates=creation(place), requirements=[{"type": "assert-create"}])
+    created = commit(lake, "a", "t", updates=creation(place), requirements=[{"type": "assert-create"}])
 
     assert (staged["location"], files) == (place, [])
-    assert (made.status, lake.get(table_path("a", "t"))["metadata"]["location"]) == (200, place)
+    assert (created.status, lake.get(table_path("a", "t"))["metadata"]["location"]) == (200, place)
 
 
 def test_renamed_namespace_keeps_its_location(lake: DriverNode) -> None:
@@ -138,13 +138,13 @@ def test_namespace_location_outside_the_roots_returns_400(node: DriverNode, plac
             node.post(f"{space_path('a')}/properties", {"updates": {"location": place}}),
         ]
         schemas = f"{API}/lake/catalogs/main/schemas"
-        told = [
+        schema_answers = [
             node.post(schemas, {"name": "b", "properties": {"location": place}}),
             node.put(f"{schemas}/a", {"updates": change}),
         ]
 
     assert [error_of(answer)[0] for answer in answers] == [400] * 3
-    assert [answer.status for answer in told] == [400] * 2
+    assert [answer.status for answer in schema_answers] == [400] * 2
 
 
 def test_local_namespace_location_is_stored_as_a_url(node: DriverNode) -> None:
@@ -153,7 +153,7 @@ def test_local_namespace_location_is_stored_as_a_url(node: DriverNode) -> None:
     node.done("POST", f"{space_path('a')}/properties", {"updates": {"k": "v"}})
 
     assert location_of(node, "a") == f"{root_of(node)}/x"
-    assert given(node.get(space_path("a"))) == {"k": "v"}
+    assert properties_of(node.get(space_path("a"))) == {"k": "v"}
 
 
 def test_locations_below_a_plain_path_warehouse_have_a_scheme(node: DriverNode) -> None:
@@ -164,11 +164,11 @@ def test_locations_below_a_plain_path_warehouse_have_a_scheme(node: DriverNode) 
     node.done("POST", f"{API}/lake/catalogs", body)
     root = "/iceberg/v1/lake.plain"
 
-    made = node.post(f"{root}/namespaces", {"namespace": ["a"]})
+    namespace = node.post(f"{root}/namespaces", {"namespace": ["a"]})
     table = node.post(f"{space_path('a', root=root)}/tables", {"name": "t", "schema": SCHEMA})
 
-    assert made["properties"]["location"].startswith(f"file://{warehouse}/n")
-    assert made["properties"] == node.get(space_path("a", root=root))["properties"]
+    assert namespace["properties"]["location"].startswith(f"file://{warehouse}/n")
+    assert namespace["properties"] == node.get(space_path("a", root=root))["properties"]
     assert table["metadata"]["location"].startswith(f"file://{warehouse}/")
 
 
@@ -184,10 +184,10 @@ def test_new_tables_in_a_disallowed_warehouse_are_refused(fresh: Callable[[str],
 
     with node_at(data) as node:
         after = node.get(space_path("a", root=root))
-        made = node.post(f"{root}/namespaces", {"namespace": ["b"]})
+        created = node.post(f"{root}/namespaces", {"namespace": ["b"]})
         refused = node.post(f"{space_path('a', root=root)}/tables", {"name": "t", "schema": SCHEMA})
 
-    assert (before.status, after.status, made.status) == (200, 200, 200)
+    assert (before.status, after.status, created.status) == (200, 200, 200)
     assert after["properties"] == before["properties"]
     assert refused.status in (400, 403)
 
@@ -201,11 +201,11 @@ def test_table_at_a_namespace_location_returns_400(node: DriverNode, end: str) -
     make_table(node, "mine", "t")
     place = location_of(node, "theirs")
 
-    taken = node.post(f"{space_path('mine')}/tables", {"name": "u", "schema": SCHEMA, "location": f"{place}{end}"})
+    created = node.post(f"{space_path('mine')}/tables", {"name": "u", "schema": SCHEMA, "location": f"{place}{end}"})
     moved = commit(node, "mine", "t", updates=[{"action": "set-location", "location": f"{place}{end}"}])
     below = make_table(node, "mine", "u", location=f"{place}/u")
 
-    assert [error_of(answer)[:2] for answer in (taken, moved)] == [(400, "IllegalArgumentException")] * 2
+    assert [error_of(answer)[:2] for answer in (created, moved)] == [(400, "IllegalArgumentException")] * 2
     assert below["metadata"]["location"] == f"{place}/u"
 
 

@@ -86,10 +86,10 @@ def mutated(chance: random.Random, value: object) -> object:
     """Return a copy of a JSON value with one or two mistakes."""
     changed = copy.deepcopy(value)
     for _ in range(chance.choice([1, 1, 2])):
-        found = list(places(changed))
-        if not found:
+        candidates = list(places(changed))
+        if not candidates:
             break
-        container, key = chance.choice(found)
+        container, key = chance.choice(candidates)
         kind = chance.randrange(4)
         if kind == 0:
             del container[key]  # type: ignore[attr-defined]
@@ -108,8 +108,8 @@ def test_mutated_commits_succeed_or_are_refused(node: DriverNode, seed: int) -> 
         name = f"t{seed}_{number // 20}"
         if number % 20 == 0:
             make_table(node, "a", name)
-        asked = chance.sample(UPDATES, chance.randint(1, 6))
-        body = {"requirements": chance.sample(REQUIREMENTS, chance.randint(0, 1)), "updates": asked}
+        updates = chance.sample(UPDATES, chance.randint(1, 6))
+        body = {"requirements": chance.sample(REQUIREMENTS, chance.randint(0, 1)), "updates": updates}
         sent = mutated(chance, body)
 
         answer = node.ask("POST", table_path("a", name), json.dumps(sent).encode())
@@ -139,11 +139,11 @@ def test_mutated_metadata_files_are_registered_or_refused(
 ) -> None:
     """A metadata file with a mistake is refused, or becomes a table that accepts every kind of commit."""
     chance = random.Random(seed)
-    kept = f"k{version}_{seed}"
-    made = make_table(node, "a", kept, properties={"format-version": str(version)})
-    file = local(made["metadata-location"])
+    table_name = f"k{version}_{seed}"
+    table = make_table(node, "a", table_name, properties={"format-version": str(version)})
+    file = local(table["metadata-location"])
     whole = json.loads(file.read_bytes())
-    node.delete(table_path("a", kept))
+    node.delete(table_path("a", table_name))
     for number in range(ROUNDS // 16):
         sent = mutated(chance, whole)
         copied = file.with_name(f"{number:05d}-x.metadata.json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.http.driver import API, DriverNode, grant
-from tests.http.iceberg.wire import SPACES, error_of, given, make_space, make_table, nothing_done, space_path
+from tests.http.iceberg.wire import SPACES, error_of, make_space, make_table, nothing_done, properties_of, space_path
 
 ODD = [
     "dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "Ünïcödé", "数据", "plus+sign", "q?u#ery", "a&b=c", "'\"`\\", "tables",
@@ -17,15 +17,15 @@ def test_namespace_lifecycle(lake: DriverNode) -> None:
     """A namespace can be created, loaded, listed, changed and dropped."""
     home = space_path("a")
 
-    made = lake.post(SPACES, {"namespace": ["a"], "properties": {"k": "v"}})
-    loaded, there = lake.get(home), lake.ask("HEAD", home)
+    created = lake.post(SPACES, {"namespace": ["a"], "properties": {"k": "v"}})
+    loaded, head = lake.get(home), lake.ask("HEAD", home)
     changed = lake.post(f"{home}/properties", {"removals": ["k", "none"], "updates": {"n": "1"}})
     listed = lake.get(SPACES)
     dropped = lake.delete(home)
 
-    assert (made.status, made["namespace"], given(made)) == (200, ["a"], {"k": "v"})
-    assert loaded.json() == made.json()
-    assert (there.status, there.body) == (204, b"")
+    assert (created.status, created["namespace"], properties_of(created)) == (200, ["a"], {"k": "v"})
+    assert loaded.json() == created.json()
+    assert (head.status, head.body) == (204, b"")
     assert changed.json() == {"updated": ["n"], "removed": ["k"], "missing": ["none"]}
     assert listed.json() == {"namespaces": [["a"]], "next-page-token": None}
     assert (dropped.status, dropped.body) == (204, b"")
@@ -42,8 +42,8 @@ def test_nested_namespaces_are_listed_by_parent(lake: DriverNode) -> None:
     assert lake.get(f"{SPACES}?parent=a")["namespaces"] == [["a", "b"], ["a", "d"]]
     assert lake.get(f"{SPACES}?parent=a%1Fb")["namespaces"] == [["a", "b", "c"]]
     assert lake.get(f"{SPACES}?parent=a%1fb%1fc")["namespaces"] == []
-    assert given(lake.get(space_path("a", "b"))) == {}
-    assert given(lake.get(space_path("a", "b", "c"))) == {"depth": "3"}
+    assert properties_of(lake.get(space_path("a", "b"))) == {}
+    assert properties_of(lake.get(space_path("a", "b", "c"))) == {"depth": "3"}
 
 
 def test_creator_owns_new_implicit_parents(node: DriverNode) -> None:
@@ -98,9 +98,9 @@ def test_plus_beside_an_escaped_space(node: DriverNode, agent: str) -> None:
 @pytest.mark.parametrize("name", ODD)
 def test_names_with_any_characters_are_returned_unchanged(lake: DriverNode, name: str) -> None:
     """Names with any characters are returned as sent at every depth, by bodies and by escaped paths."""
-    made = lake.post(SPACES, {"namespace": ["top", name, name]})
+    namespace = lake.post(SPACES, {"namespace": ["top", name, name]})
 
-    assert made["namespace"] == ["top", name, name]
+    assert namespace["namespace"] == ["top", name, name]
     assert lake.get(space_path("top", name, name))["namespace"] == ["top", name, name]
     assert lake.get(f"{SPACES}?parent={space_path('top', name).rpartition('/')[2]}")["namespaces"] == [
         ["top", name, name]
@@ -144,7 +144,7 @@ def test_existing_name_returns_409(lake: DriverNode) -> None:
     again = lake.post(SPACES, {"namespace": ["a"], "properties": {"k": "other"}})
 
     assert error_of(again)[:2] == (409, "AlreadyExistsException")
-    assert given(lake.get(space_path("a"))) == {"k": "v"}
+    assert properties_of(lake.get(space_path("a"))) == {"k": "v"}
 
 
 def test_names_are_case_and_normalization_sensitive(lake: DriverNode) -> None:
@@ -170,7 +170,7 @@ def test_comment_property_is_the_gravitino_comment(node: DriverNode) -> None:
     assert (first, second) == ("first", "second")
     assert changed["updated"] == ["comment"]
     assert removed["removed"] == ["comment"]
-    assert given(node.get(space_path("a"))) == {"k": "v"}
+    assert properties_of(node.get(space_path("a"))) == {"k": "v"}
     assert node.get(schema).json()["schema"].get("comment") is None
 
 
@@ -193,7 +193,7 @@ def test_properties_can_be_set_and_removed_in_one_request(node: DriverNode) -> N
     answer = node.post(f"{space_path('a')}/properties", {"removals": ["old", "old"], "updates": {"new": "3"}})
 
     assert answer.json() == {"updated": ["new"], "removed": ["old"], "missing": []}
-    assert given(node.get(space_path("a"))) == {"kept": "2", "new": "3"}
+    assert properties_of(node.get(space_path("a"))) == {"kept": "2", "new": "3"}
 
 
 @pytest.mark.parametrize("body", [{}, {"removals": None, "updates": None}, {"removals": [], "updates": {}}])
@@ -204,7 +204,7 @@ def test_empty_properties_update_changes_nothing(node: DriverNode, body: object)
     answer = node.post(f"{space_path('a')}/properties", body)
 
     assert answer.json() == {"updated": [], "removed": [], "missing": []}
-    assert given(node.get(space_path("a"))) == {"k": "v"}
+    assert properties_of(node.get(space_path("a"))) == {"k": "v"}
 
 
 def test_drop_of_a_namespace_with_content_returns_409(lake: DriverNode) -> None:
@@ -237,7 +237,7 @@ def test_recreated_namespace_has_no_old_properties_or_grants(node: DriverNode) -
     after = node.get(space_path("a"), user="ana")
 
     assert (before.status, after.status) == (200, 403)
-    assert given(node.get(space_path("a"))) == {}
+    assert properties_of(node.get(space_path("a"))) == {}
 
 
 @pytest.mark.parametrize(
@@ -264,12 +264,12 @@ def test_missing_parent_is_refused_with_parents_false(node: DriverNode) -> None:
 
     missing = node.ask("POST", f"{SPACES}?parents=false", body, user="ana")
     refused = [node.ask("POST", f"{SPACES}{query}", body, user="ben") for query in ("?parents=false", "")]
-    made = node.ask("POST", f"{SPACES}?parents=true", body, user="ana")
+    created = node.ask("POST", f"{SPACES}?parents=true", body, user="ana")
 
     assert (missing.status, missing["error"]["type"]) == (404, "NoSuchNamespaceException")
     assert [answer.status for answer in refused] == [403, 403]
     assert refused[0]["error"]["message"] == refused[1]["error"]["message"]
-    assert made.status == 200
+    assert created.status == 200
 
 
 def test_number_and_length_of_properties_are_limited(lake: DriverNode) -> None:
@@ -286,4 +286,4 @@ def test_number_and_length_of_properties_are_limited(lake: DriverNode) -> None:
     assert ["at most" in each.json()["error"]["message"] for each in refusals] == [True] * 3
     assert lake.post(path, {"updates": {"k0": "w"}}).status == 200
     assert lake.post(path, {"removals": [*list(many)[1:], *map(str, range(20_000))]}).status == 200
-    assert given(lake.get(space_path("a"))) == {"k0": "w"}
+    assert properties_of(lake.get(space_path("a"))) == {"k0": "w"}

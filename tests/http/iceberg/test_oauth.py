@@ -16,9 +16,9 @@ ADDRESS = "/iceberg/v1/oauth/tokens"
 
 def token_of(node: DriverNode, user: str, **fields: object) -> str:
     """Create a token for a user."""
-    made = node.ask("POST", "/api/limnos/v1/tokens", {"name": "t", "user": user, **fields}, user="admin")
-    assert made.status == 200, made.body
-    return str(made["token"])
+    response = node.ask("POST", "/api/limnos/v1/tokens", {"name": "t", "user": user, **fields}, user="admin")
+    assert response.status == 200, response.body
+    return str(response["token"])
 
 
 def ask(node: DriverNode, body: bytes | None = None, *, header: str | None = None, **fields: str) -> DriverAnswer:
@@ -34,14 +34,14 @@ def test_grant_returns_the_secret_as_token(node: DriverNode) -> None:
     """
     token = token_of(node, "admin", expires_in_s=600)
 
-    told = ask(node, grant_type="client_credentials", client_id="admin", client_secret=token, scope="catalog")
+    response = ask(node, grant_type="client_credentials", client_id="admin", client_secret=token, scope="catalog")
 
-    assert told.status == 200
-    assert (told["access_token"], told["token_type"], told["scope"]) == (token, "bearer", "catalog")
-    assert 500 < int(str(told["expires_in"])) <= 600
-    assert told.headers["cache-control"] == "no-store"
-    shown = node.ask("GET", "/api/limnos/v1/whoami", user=None, authorization=f"Bearer {token}")
-    assert shown["user"] == "admin"
+    assert response.status == 200
+    assert (response["access_token"], response["token_type"], response["scope"]) == (token, "bearer", "catalog")
+    assert 500 < int(str(response["expires_in"])) <= 600
+    assert response.headers["cache-control"] == "no-store"
+    identity = node.ask("GET", "/api/limnos/v1/whoami", user=None, authorization=f"Bearer {token}")
+    assert identity["user"] == "admin"
 
 
 def test_secret_is_accepted_in_header_form_or_token_exchange(node: DriverNode) -> None:
@@ -51,15 +51,15 @@ def test_secret_is_accepted_in_header_form_or_token_exchange(node: DriverNode) -
     token = token_of(node, "admin")
     basic = "Basic " + base64.b64encode(f"admin:{token}".encode()).decode()
 
-    for told in (
+    for response in (
         ask(node, grant_type="client_credentials", header=basic),
         ask(node, grant_type="client_credentials", client_secret=token),
         ask(node, grant_type=EXCHANGE, subject_token=token, subject_token_type="x"),
         ask(node, grant_type=EXCHANGE, subject_token=token, header="Bearer wrong"),
     ):
-        assert told.status == 200, told.body
-        assert told["access_token"] == token
-        assert "expires_in" not in told.json()
+        assert response.status == 200, response.body
+        assert response["access_token"] == token
+        assert "expires_in" not in response.json()
 
 
 @pytest.mark.parametrize(
@@ -83,19 +83,19 @@ def test_refusals_are_oauth_errors_with_advice(
     node: DriverNode, fields: dict[str, str], status: int, error: str, words: str
 ) -> None:
     """Each refusal has the two fields of OAuth's errors, and advice."""
-    told = ask(node, **fields)
+    response = ask(node, **fields)
 
-    assert told.status == status
-    assert set(told.json()) == {"error", "error_description"}
-    assert told["error"] == error
-    assert words in str(told["error_description"])
+    assert response.status == status
+    assert set(response.json()) == {"error", "error_description"}
+    assert response["error"] == error
+    assert words in str(response["error_description"])
 
 
 def test_token_of_another_user_is_refused_as_secret(node: DriverNode) -> None:
     """A token is accepted as the secret of its own user only."""
-    told = ask(node, grant_type="client_credentials", client_id="ana", client_secret=token_of(node, "admin"))
+    response = ask(node, grant_type="client_credentials", client_id="ana", client_secret=token_of(node, "admin"))
 
-    assert (told.status, told["error"]) == (401, "invalid_client")
+    assert (response.status, response["error"]) == (401, "invalid_client")
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_token_of_another_user_is_refused_as_secret(node: DriverNode) -> None:
 )
 def test_non_form_body_returns_400(node: DriverNode, body: bytes) -> None:
     """A body that is not a form is refused with 400 in OAuth's error format."""
-    told = ask(node, body)
+    response = ask(node, body)
 
-    assert (told.status, told["error"]) == (400, "invalid_request")
+    assert (response.status, response["error"]) == (400, "invalid_request")
 
 
 def test_revoked_token_is_refused_as_secret(node: DriverNode) -> None:

@@ -46,9 +46,9 @@ class Stuck(InlineRewrites):
 @pytest.fixture
 def table(lake: DriverNode) -> RestrictedTable:
     """The restricted table, on a node with the scan queue of a real server."""
-    made = RestrictedTable(lake, manifests=3)
+    restricted_table = RestrictedTable(lake, manifests=3)
     SCAN_QUEUE.put(lake.built.services, turns_of())
-    return made
+    return restricted_table
 
 
 def turns_of() -> FairQueue:
@@ -57,21 +57,21 @@ def turns_of() -> FairQueue:
 
 
 @pytest.mark.parametrize(
-    "user,chore,at_once",
+    "user,stage,at_once",
     [("bob", "scan-residual", 1), ("bob", "scan-manifests", 1), ("bob", "scan-tasks", 1), ("bob", "restrict-file", 4), ("admin", "scan-manifests", 1), ("admin", "scan-tasks", 1)],
 )  # fmt: skip
 def test_client_disconnect_ends_the_plan(
-    table: RestrictedTable, monkeypatch: pytest.MonkeyPatch, user: str, chore: str, at_once: int
+    table: RestrictedTable, monkeypatch: pytest.MonkeyPatch, user: str, stage: str, at_once: int
 ) -> None:
     """If the client disconnects at any stage of a plan, the work ends and frees its slot in the queue."""
     monkeypatch.setattr(plans, "LOOK_S", 0.01)
-    offloader = Stuck(chore, caller=user)
+    offloader = Stuck(stage, caller=user)
     SCAN_OFFLOADER.put(table.node.built.services, offloader)
-    asked = {"filter": {"type": "eq", "term": "id", "value": 1}}
+    body = {"filter": {"type": "eq", "term": "id", "value": 1}}
 
     async def story() -> tuple[DriverAnswer, int]:
         answer = await table.node.answer(
-            "POST", f"{table.path}/plan", asked, user=user, is_gone=lambda: offloader.began >= at_once
+            "POST", f"{table.path}/plan", body, user=user, is_gone=lambda: offloader.began >= at_once
         )
         async with (
             SCAN_QUEUE.of(table.node.built.services).turn((("caller", user),)),

@@ -50,9 +50,9 @@ def test_plan_of_an_empty_table_has_no_files(lake: DriverNode) -> None:
     """A plan of an empty table has no files, but columns of the filter must exist."""
     table = WrittenTable(lake)
 
-    there, not_there = table.plan(), table.plan(filter={"type": "is-null", "term": "nowhere"})
+    planned, not_there = table.plan(), table.plan(filter={"type": "is-null", "term": "nowhere"})
 
-    assert (there.status, there.json()["file-scan-tasks"]) == (200, [])
+    assert (planned.status, planned.json()["file-scan-tasks"]) == (200, [])
     assert error_of(not_there)[:2] == (400, "IllegalArgumentException")
 
 
@@ -69,11 +69,11 @@ def test_plan_needs_the_privilege_to_read_rows(lake: DriverNode) -> None:
 def many(node: DriverNode, *, manifests: int = 3) -> WrittenTable:
     """A table of some manifests with two files each."""
     table = WrittenTable(node)
-    told = [
+    added_manifests = [
         table.manifest(f"m{n}.avro", [entry(data_file(f"{table.location}/data/{n}{each}.parquet")) for each in "ab"])
         for n in range(manifests)
     ]
-    table.commit(told)
+    table.commit(added_manifests)
     return table
 
 
@@ -105,10 +105,10 @@ def test_submitted_plan_completes_at_a_later_request(lake: DriverNode) -> None:
 
     planned = table.plan().json()
     steer(lake, scan_wait_s=30.0)
-    found = lake.get(f"{table.path}/plan/{planned['plan-id']}")
+    fetched_plan = lake.get(f"{table.path}/plan/{planned['plan-id']}")
 
     assert (planned.keys(), planned["status"]) == ({"plan-id", "status"}, "submitted")
-    assert (found.json()["status"], len(paths_of(found))) == ("completed", 6)
+    assert (fetched_plan.json()["status"], len(paths_of(fetched_plan))) == ("completed", 6)
 
 
 def test_plan_of_a_stopped_node_is_computed_by_another(lake: DriverNode) -> None:
@@ -177,7 +177,7 @@ def test_foreign_forged_and_expired_plans_return_404(lake: DriverNode) -> None:
         task.upper(),
     ]
 
-    asked = [
+    answers = [
         lake.get(f"{table.path}/plan/{plan_id}", user="reader"),
         lake.get(f"{other.path}/plan/{plan_id}"),
         lake.get(f"{table.path}/plan/{'0' * 32}"),
@@ -191,7 +191,7 @@ def test_foreign_forged_and_expired_plans_return_404(lake: DriverNode) -> None:
     with at_ms(lake, 3_600_001):
         late = lake.post(f"{table.path}/tasks", {"plan-task": task})
 
-    assert {error_of(each)[:2] for each in asked} == {NO_PLAN}
+    assert {error_of(each)[:2] for each in answers} == {NO_PLAN}
     assert {error_of(each)[:2] for each in (*fetched, late)} == {NO_TASK}
     assert lake.post(f"{table.path}/tasks", {"plan-task": task}).status == 200
 
@@ -219,7 +219,7 @@ def test_plan_survives_rename_and_ends_at_revoke_or_drop(lake: DriverNode) -> No
     ends = {end: {"namespace": ["a"], "name": name} for end, name in (("source", "t"), ("destination", "u"))}
 
     lake.post(f"{ROOT}/tables/rename", ends)
-    moved, gone = (
+    moved, missing = (
         lake.post(f"{table_path('a', 'u')}/tasks", body, user="reader"),
         lake.post(f"{table.path}/tasks", body, user="reader"),
     )
@@ -227,7 +227,7 @@ def test_plan_survives_rename_and_ends_at_revoke_or_drop(lake: DriverNode) -> No
     revoked = lake.post(f"{table_path('a', 'u')}/tasks", body, user="reader")
 
     assert paths_of(moved) == ["0a.parquet", "0b.parquet"]
-    assert error_of(gone)[:2] == (404, "NoSuchTableException")
+    assert error_of(missing)[:2] == (404, "NoSuchTableException")
     assert error_of(revoked)[:2] == (403, "ForbiddenException")
 
 
@@ -262,21 +262,21 @@ def test_missing_manifest_returns_404_and_damaged_500(lake: DriverNode) -> None:
         updates=[wire.snapshot(1, manifest_list=f"{bomb.location}/metadata/snap-1.avro"), wire.point(1)],
     )
 
-    told = [error_of(each.plan()) for each in (missing, damaged, elsewhere, bomb)]
+    errors = [error_of(each.plan()) for each in (missing, damaged, elsewhere, bomb)]
 
-    assert [each[:2] for each in told] == [
+    assert [each[:2] for each in errors] == [
         (404, "NotFoundException"), (500, "ServiceFailureException"), (406, "UnsupportedOperationException"), (500, "ServiceFailureException"),
     ]  # fmt: skip
-    assert "m.avro" in told[1][2]
-    assert "outside of its location" in told[2][2]
+    assert "m.avro" in errors[1][2]
+    assert "outside of its location" in errors[2][2]
 
 
 def deep(levels: int) -> object:
     """Return a filter with this nesting depth."""
-    found: object = {"type": "is-null", "term": "city"}
+    expression: object = {"type": "is-null", "term": "city"}
     for _ in range(levels):
-        found = {"type": "not", "child": found}
-    return found
+        expression = {"type": "not", "child": expression}
+    return expression
 
 
 BAD: dict[str, dict[str, object]] = {
@@ -297,9 +297,9 @@ def test_invalid_request_is_refused(lake: DriverNode) -> None:
     """An invalid request is refused with its reason."""
     table = many(lake)
 
-    told = {what: error_of(table.plan(**asked)) for what, asked in BAD.items()}
+    errors = {what: error_of(table.plan(**arguments)) for what, arguments in BAD.items()}
 
-    assert {what: each[:2] for what, each in told.items() if each[:2] != (400, "IllegalArgumentException")} == {}
+    assert {what: each[:2] for what, each in errors.items() if each[:2] != (400, "IllegalArgumentException")} == {}
 
 
 def test_deep_or_large_filter_is_answered(lake: DriverNode) -> None:
@@ -318,10 +318,10 @@ def test_deep_or_large_filter_is_answered(lake: DriverNode) -> None:
 def test_incremental_plan_has_only_appended_files(lake: DriverNode) -> None:
     """A plan between two snapshots has files that appends added, and no rewritten ones."""
     table = WrittenTable(lake)
-    told = []
+    manifests = []
     for n in range(3):
-        told.append(table.manifest(f"m{n}.avro", [entry(data_file(f"{table.location}/data/{n}.parquet"))]))
-        table.commit(told)
+        manifests.append(table.manifest(f"m{n}.avro", [entry(data_file(f"{table.location}/data/{n}.parquet"))]))
+        table.commit(manifests)
     table.commit(
         [table.manifest("m3.avro", [entry(data_file(f"{table.location}/data/3.parquet"))])], operation="overwrite"
     )

@@ -39,17 +39,17 @@ def bare(path: str, space: str = "a") -> str:
     return f"{BARE}{filled}"
 
 
-@pytest.mark.parametrize("made", CHANGES, ids=lambda route: route.operation)
-def test_changes_are_refused(node: DriverNode, made: Route[object]) -> None:
+@pytest.mark.parametrize("change", CHANGES, ids=lambda route: route.operation)
+def test_changes_are_refused(node: DriverNode, change: Route[object]) -> None:
     """Each changing route without a prefix is refused with 400 and the prefix to use, also for owners, and changes
     nothing.
     """
     make_table(node, "a", "t")
     node.done("POST", f"{BARE}/lake.main/namespaces", {"namespace": ["empty"]})
-    space = "empty" if made.operation == "drop-namespace" else "a"
+    space = "empty" if change.operation == "drop-namespace" else "a"
 
     with nothing_done(node):
-        answer = node.ask(made.method, bare(made.path, space), BODIES.get(made.operation))
+        answer = node.ask(change.method, bare(change.path, space), BODIES.get(change.operation))
 
     status, kind, message = error_of(answer)
     assert (status, kind) == (400, "IllegalArgumentException")
@@ -81,11 +81,11 @@ def test_refusal_hides_default_catalog_from_users_without_access(node: DriverNod
     grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
 
     hidden = node.ask("DELETE", f"{BARE}/namespaces/a/tables/t", user=user)
-    told = node.ask("DELETE", f"{BARE}/namespaces/a/tables/t", user="ana")
+    refusal = node.ask("DELETE", f"{BARE}/namespaces/a/tables/t", user="ana")
 
     assert "lake.main" not in hidden.body.decode()
     assert hidden.status in (400, 401)
-    assert "lake.main" in error_of(told)[2]
+    assert "lake.main" in error_of(refusal)[2]
 
 
 def test_reads_without_prefix_use_the_default_catalog(node: DriverNode) -> None:

@@ -16,7 +16,7 @@ WRITTEN = dict(refusals.rows_written())
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[Row, DriverAnswer]]]:
+def responses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[Row, DriverAnswer]]]:
     """Return the answers to every row for every caller, in the order of the rows, in which changes come after reads."""
     data: Path = tmp_path_factory.mktemp("refusals")
     with wire.node_over(data) as node:
@@ -38,17 +38,17 @@ def test_record_covers_every_route() -> None:
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_each_caller_gets_the_status_of_the_record(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
+def test_each_caller_gets_the_status_of_the_record(responses: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
     """Every caller gets the status that the record states for the route and the object."""
-    told = {who: asked[who][row].status for who in CALLERS}
+    statuses = {who: responses[who][row].status for who in CALLERS}
 
-    assert told == WRITTEN[row]
+    assert statuses == WRITTEN[row]
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
-def test_refusals_are_iceberg_errors(asked: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
+def test_refusals_are_iceberg_errors(responses: dict[str, dict[Row, DriverAnswer]], row: Row) -> None:
     """Each refusal is an Iceberg error; a 403 has the user, or the missing privilege and its object."""
-    refused = [asked[who][row] for who in CALLERS if asked[who][row].status in (403, 404, 409)]
+    refused = [responses[who][row] for who in CALLERS if responses[who][row].status in (403, 404, 409)]
 
     for answer in refused:
         if row[0].startswith("HEAD"):
@@ -59,14 +59,14 @@ def test_refusals_are_iceberg_errors(asked: dict[str, dict[Row, DriverAnswer]], 
         assert len(message) > 10
 
 
-PAIRS = [(route, there, f"no {there}") for route, there in WRITTEN if (route, f"no {there}") in WRITTEN]
+PAIRS = [(route, thing, f"no {thing}") for route, thing in WRITTEN if (route, f"no {thing}") in WRITTEN]
 SPELLED = {"gone": "there", "nowhere": "main", "nolake": "lake"}
 
 
-def told(answer: DriverAnswer, who: str) -> str:
+def normalize_message(answer: DriverAnswer, who: str) -> str:
     """Return a refusal's message with names of missing objects replaced by those of existing ones."""
     message = wire.error_of(answer)[2]
-    for missing, there in {
+    for missing, existing in {
         **SPELLED,
         f"drop_{who}": "t",
         f"leave_{who}": "t",
@@ -75,30 +75,30 @@ def told(answer: DriverAnswer, who: str) -> str:
         f"dropv_{who}": "v",
         f"renamev_{who}": "v",
     }.items():
-        message = message.replace(missing, there)
+        message = message.replace(missing, existing)
     return re.sub(r"main\.there\.(there|v)", "main.there.t", message)
 
 
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if "HEAD" not in pair[0] and "other" not in pair[1]], ids=str)
 @pytest.mark.parametrize("who", ["stranger", "member", "uses"])
 def test_refusal_does_not_reveal_existence(
-    asked: dict[str, dict[Row, DriverAnswer]], pair: tuple[str, str, str], who: str
+    responses: dict[str, dict[Row, DriverAnswer]], pair: tuple[str, str, str], who: str
 ) -> None:
     """A caller who gets 403 for existing and missing objects gets the same message for both."""
-    route, there, missing = pair
-    first, second = asked[who][route, there], asked[who][route, missing]
+    route, existing, missing = pair
+    first, second = responses[who][route, existing], responses[who][route, missing]
 
-    if first.status == second.status == 403 and there != "catalog":
-        assert told(first, who) == told(second, who)
+    if first.status == second.status == 403 and existing != "catalog":
+        assert normalize_message(first, who) == normalize_message(second, who)
     else:
         assert {first.status, second.status} <= {200, 403, 404}
 
 
-def test_missing_privilege_is_named(asked: dict[str, dict[Row, DriverAnswer]]) -> None:
+def test_missing_privilege_is_named(responses: dict[str, dict[Row, DriverAnswer]]) -> None:
     """A member who lacks one privilege gets its name and the object in the refusal."""
     table = "GET /{prefix}/namespaces/{namespace}/tables/{table}"
 
-    message = wire.error_of(asked["uses"][table, "table"])[2]
+    message = wire.error_of(responses["uses"][table, "table"])[2]
 
     assert "SELECT_TABLE" in message
     assert "there" in message

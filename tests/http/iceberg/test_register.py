@@ -144,14 +144,16 @@ def test_table_location_outside_the_roots_is_refused(node: DriverNode) -> None:
     assert "allowed-locations" in error_of(answer)[2]
 
 
-@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("file_exists", [True, False])
 @pytest.mark.parametrize("link", ["x.metadata.json", "deep/x.metadata.json"])
-def test_symbolic_link_out_of_the_warehouse_looks_like_a_missing_file(node: DriverNode, link: str, there: bool) -> None:
+def test_symbolic_link_out_of_the_warehouse_looks_like_a_missing_file(
+    node: DriverNode, link: str, file_exists: bool
+) -> None:
     """A symbolic link out of the warehouse gets the same answer as a missing file, whether or not its target exists."""
     location = dropped_table(node)
     outside = node.data.parent / "outside" / "x.metadata.json"
     outside.parent.mkdir()
-    if there:
+    if file_exists:
         outside.write_bytes(local(location).read_bytes())
     first = warehouse(node) / link.partition("/")[0]
     first.symlink_to(outside if first.suffix else outside.parent)
@@ -236,10 +238,10 @@ def test_metadata_with_an_invalid_field_returns_400(lake: DriverNode, change: di
 
 def test_file_of_an_existing_table_cannot_be_registered_again(node: DriverNode) -> None:
     """A file of an existing table cannot be registered as a second table."""
-    made = make_table(node, "a", "t")
+    table = make_table(node, "a", "t")
 
     with nothing_done(node):
-        answer = register(node, "u", made["metadata-location"])
+        answer = register(node, "u", table["metadata-location"])
 
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
@@ -275,14 +277,14 @@ def test_version_1_table_without_uuid_gets_a_uuid(lake: DriverNode) -> None:
     make_space(lake, "a")
 
     registered = register(lake, "t", legacy_table(lake))
-    given = registered["metadata"]["table-uuid"]
+    assigned_uuid = registered["metadata"]["table-uuid"]
     seen = metadata_of(lake, "a", "t")["table-uuid"]
-    holds = {"type": "assert-table-uuid", "uuid": given}
+    holds = {"type": "assert-table-uuid", "uuid": assigned_uuid}
     committed = commit(lake, "a", "t", updates=[set_properties(n="1")], requirements=[holds])
     upgraded = commit(lake, "a", "t", updates=[{"action": "upgrade-format-version", "format-version": 2}])
 
     assert (registered.status, committed.status, upgraded.status) == (200, 200, 200)
-    assert given == seen == committed["metadata"]["table-uuid"] == upgraded["metadata"]["table-uuid"]
+    assert assigned_uuid == seen == committed["metadata"]["table-uuid"] == upgraded["metadata"]["table-uuid"]
 
 
 @pytest.mark.parametrize(

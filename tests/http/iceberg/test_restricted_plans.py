@@ -58,15 +58,15 @@ class RestrictedTable(WrittenTable):
         pq.write_table(pa.Table.from_pylist(ROWS, schema=pa.schema(fields)), at)
         return data_file(f"{self.location}/metadata/{name}", file_size_in_bytes=at.stat().st_size)
 
-    def seen(self, **asked: object) -> DriverAnswer:
+    def seen(self, **arguments: object) -> DriverAnswer:
         """Return the answer to bob's scan."""
-        return self.plan(user="bob", **asked)
+        return self.plan(user="bob", **arguments)
 
     def rows(self, answer: DriverAnswer) -> list[dict[str, Any]]:
         """Return the rows of the files in an answer."""
         assert answer.status == 200, answer.body
-        found = [wire.local(each["data-file"]["file-path"]) for each in answer.json()["file-scan-tasks"]]
-        return [row for file in found for row in pq.read_table(file).to_pylist()]
+        files = [wire.local(each["data-file"]["file-path"]) for each in answer.json()["file-scan-tasks"]]
+        return [row for file in files for row in pq.read_table(file).to_pylist()]
 
 
 def _field(name: str, kind: pa.DataType, number: int) -> pa.Field:
@@ -88,21 +88,21 @@ def test_plan_returns_remaining_rows_masked(
     """
     steer(table.node, scan_files_max=1)
     monkeypatch.setattr(offloaded_work, "DOCUMENT_BYTES_MAX", document_bytes_max)
-    asked = {"type": "gt", "term": "id", "value": 3}
+    scan_filter = {"type": "gt", "term": "id", "value": 3}
 
-    answer = table.seen(filter=asked, stats_fields=["id", "card"])
+    answer = table.seen(filter=scan_filter, stats_fields=["id", "card"])
 
     rows = [{**row, "card": f"xxxxx{str(row['card'])[-4:]}"} for row in ROWS if row["City"] == "Rome"]
     assert table.rows(answer) == rows * 4
     tasks = answer.json()["file-scan-tasks"]
-    assert [each["residual-filter"] for each in tasks] == [asked] * 4
+    assert [each["residual-filter"] for each in tasks] == [scan_filter] * 4
     assert tasks[0]["data-file"]["lower-bounds"]["keys"] == [1, 3]
     assert bytes.fromhex(tasks[0]["data-file"]["lower-bounds"]["values"][1]) == b"xxxxx0000"
     assert "plan-tasks" not in answer.json()
 
 
 @pytest.mark.parametrize(
-    "asked,residual",
+    "scan_filter,residual",
     [
         ({"type": "is-null", "term": "card"}, {"type": "is-null", "term": "card"}),
         ({"type": "eq", "term": "home.street", "value": "x"}, {"type": "eq", "term": "home.street", "value": "x"}),
@@ -112,10 +112,10 @@ def test_plan_returns_remaining_rows_masked(
     ],
 )  # fmt: skip
 def test_filter_on_a_masked_or_nested_column_prunes_no_file(
-    table: RestrictedTable, asked: object, residual: object
+    table: RestrictedTable, scan_filter: object, residual: object
 ) -> None:
     """A filter on a masked or nested column prunes no file and is left to the client."""
-    answer = table.seen(filter=asked)
+    answer = table.seen(filter=scan_filter)
 
     assert len(table.rows(answer)) == 20
     assert {json.dumps(each["residual-filter"]) for each in answer.json()["file-scan-tasks"]} == {json.dumps(residual)}
@@ -145,16 +145,16 @@ def test_invalid_filter_or_column_returns_400_without_hidden_names(table: Restri
     """An invalid filter, a missing column or a missing snapshot is refused with 400 and the same message as for an
     unrestricted user. The message contains no name that the request does not contain.
     """
-    for what, asked in BAD.items():
-        told, whole = error_of(table.seen(**asked)), error_of(table.plan(**asked))
+    for what, arguments in BAD.items():
+        error, whole = error_of(table.seen(**arguments)), error_of(table.plan(**arguments))
 
-        assert told[:2] == (400, "IllegalArgumentException"), what
-        assert told[2] == whole[2], what
+        assert error[:2] == (400, "IllegalArgumentException"), what
+        assert error[2] == whole[2], what
         assert not [
             each
             for each in ("City", "card", "street", table.location)
-            if each in told[2] and each not in json.dumps(asked)
-        ], told
+            if each in error[2] and each not in json.dumps(arguments)
+        ], error
     assert len(table.rows(table.seen(filter={"type": "is-null", "term": "CITY"}, case_sensitive=False))) == 20
 
 
@@ -168,26 +168,26 @@ def test_former_column_names_are_unknown_in_older_snapshots(table: RestrictedTab
     )
 
     for name, status in (("town", 200), ("City", 400)):
-        asked = {
+        arguments = {
             "filter": {"type": "eq", "term": name, "value": "Rome"},
             "snapshot_id": 100,
             "use_snapshot_schema": True,
         }
-        assert table.seen(**asked).status == status
-        assert table.plan(**asked).status == 200
+        assert table.seen(**arguments).status == status
+        assert table.plan(**arguments).status == 200
 
 
 def test_errors_reveal_no_file_name_to_restricted_users(lake: DriverNode) -> None:
     """For restricted users, errors in the table's files contain no file name and no location; for the owner they do."""
     table = RestrictedTable(lake)
     good = manifest([entry(data_file("file:///x.parquet"))])
-    gone = entry(data_file(f"{table.location}/metadata/City=Rome.parquet"))
+    missing_entry = entry(data_file(f"{table.location}/metadata/City=Rome.parquet"))
     elsewhere = entry(data_file("file:///tmp/City=Rome.parquet"))
     stories = (
         listed(f"{table.location}/metadata/gone.avro", good),
         listed(table.write("bad.avro", good[:-40]), good),
         listed("file:///tmp/else.avro", good),
-        table.manifest("holes.avro", [gone]),
+        table.manifest("holes.avro", [missing_entry]),
         table.manifest("away.avro", [elsewhere]),
     )
     for story in stories:
@@ -195,8 +195,8 @@ def test_errors_reveal_no_file_name_to_restricted_users(lake: DriverNode) -> Non
         answer = table.seen()
 
         assert answer.status in (406, 500, 503), answer.body
-        for told in (table.location, "Rome", ".avro", ".parquet", "file:"):
-            assert told not in words(answer), words(answer)
+        for secret in (table.location, "Rome", ".avro", ".parquet", "file:"):
+            assert secret not in words(answer), words(answer)
         assert "The table's owner" in words(answer) or "the table's owner" in words(answer)
 
 
@@ -211,9 +211,9 @@ def test_refusal_of_a_disallowed_location_does_not_reveal_it(
         raise OutsideRoots(f"Location {location} is none")
 
     monkeypatch.setattr(CatalogStorage, "check", outside)
-    told, whole = table.seen(), table.plan()
+    answer, whole = table.seen(), table.plan()
 
-    assert (told.status, table.location in words(told)) == (406, False)
+    assert (answer.status, table.location in words(answer)) == (406, False)
     assert (whole.status, table.location in words(whole)) == (400, True)
 
 
@@ -221,14 +221,14 @@ def test_answer_size_with_a_long_filter_is_limited(table: RestrictedTable, monke
     """A long filter is returned with each file: other users get smaller parts, restricted ones are refused before any
     file is read.
     """
-    asked = {"type": "in", "term": "id", "values": list(range(100_000, 101_000))}
+    long_filter = {"type": "in", "term": "id", "values": list(range(100_000, 101_000))}
     monkeypatch.setattr(manifest_batches, "_FILTERS_BYTES", 10_000)
-    tasks = table.plan(filter=asked).json()["plan-tasks"]
+    tasks = table.plan(filter=long_filter).json()["plan-tasks"]
     fetched = [len(paths_of(table.node.post(f"{table.path}/tasks", {"plan-task": each}))) for each in tasks]
     for module in (policy_enforcement, planned):
         monkeypatch.setattr(module, "RESPONSE_BYTES_MAX", 10_000)
 
-    refused, part = table.seen(filter=asked), table.node.post(f"{table.path}/tasks", {"plan-task": tasks[0]})
+    refused, part = table.seen(filter=long_filter), table.node.post(f"{table.path}/tasks", {"plan-task": tasks[0]})
     files = list(wire.local(table.location).parent.rglob("restricted-reads"))
 
     assert fetched == [2, 2]

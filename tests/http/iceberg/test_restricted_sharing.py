@@ -51,10 +51,10 @@ class CountingOffloader(InlineRewrites):
 @pytest.fixture
 def table(lake: DriverNode) -> RestrictedTable:
     """The table of four files, with a mask that is the same for each query."""
-    made = RestrictedTable(lake)
+    restricted_table = RestrictedTable(lake)
     SCAN_OFFLOADER.put(lake.built.services, CountingOffloader())
     grant(lake, "carl", READ, kind="CATALOG", on="main")
-    return made
+    return restricted_table
 
 
 def written(table: RestrictedTable) -> int:
@@ -64,7 +64,7 @@ def written(table: RestrictedTable) -> int:
     return offloader.written
 
 
-def there(table: RestrictedTable) -> list[str]:
+def list_rewritten_files(table: RestrictedTable) -> list[str]:
     """Return the rewritten files in the warehouse."""
     root = wire.local(table.location).parent / "restricted-reads"
     return sorted(str(each) for each in root.rglob("*.parquet"))
@@ -97,7 +97,7 @@ def test_plans_with_the_same_restrictions_share_one_rewrite(table: RestrictedTab
 
     assert [files_of(each) for each in others] == [files_of(first)] * 3
     assert written(table) == 4
-    assert there(table) == sorted(files_of(first))
+    assert list_rewritten_files(table) == sorted(files_of(first))
 
 
 def test_plans_at_the_same_time_wait_for_one_rewrite(table: RestrictedTable) -> None:
@@ -125,10 +125,10 @@ def test_changed_restriction_ends_sharing(table: RestrictedTable) -> None:
     assert restrict(table.node, filter="City = 'Oslo'", masks={"card": "show-last-4"}).status == 200
     after = table.seen()
 
-    found = [files_of(each) for each in (before, carls, after)]
-    assert [len(each) for each in found] == [4, 4, 4]
-    assert len(set.union(*found)) == 12
-    directories = {str(Path(file).parent) for each in found for file in each}
+    file_sets = [files_of(each) for each in (before, carls, after)]
+    assert [len(each) for each in file_sets] == [4, 4, 4]
+    assert len(set.union(*file_sets)) == 12
+    directories = {str(Path(file).parent) for each in file_sets for file in each}
     assert len(directories) == 3
 
 
@@ -145,15 +145,15 @@ def test_local_hashes_differ_from_query_to_query(table: RestrictedTable) -> None
 def test_cancelled_plan_with_own_salt_deletes_its_files(table: RestrictedTable) -> None:
     """Files of a plan with its own salt are deleted when its user cancels the plan. Files of another plan stay."""
     local_hashes(table)
-    kept, gone = table.seen(), table.seen()
+    retained, cancelled = table.seen(), table.seen()
 
-    cancel(table, gone, user="carl")
-    assert len(there(table)) == 8
-    cancel(table, gone)
+    cancel(table, cancelled, user="carl")
+    assert len(list_rewritten_files(table)) == 8
+    cancel(table, cancelled)
 
-    assert there(table) == sorted(files_of(kept))
-    cancel(table, gone)
-    assert there(table) == sorted(files_of(kept))
+    assert list_rewritten_files(table) == sorted(files_of(retained))
+    cancel(table, cancelled)
+    assert list_rewritten_files(table) == sorted(files_of(retained))
 
 
 def test_unused_shared_files_are_deleted_after_a_grace_period(
@@ -181,7 +181,7 @@ def test_unused_shared_files_are_deleted_after_a_grace_period(
     anew = table.plan(user="carl")
 
     assert not files_of(anew) & files_of(bobs)
-    assert there(table) == sorted(files_of(anew))
+    assert list_rewritten_files(table) == sorted(files_of(anew))
 
 
 def test_expired_plans_free_their_files(table: RestrictedTable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_expired_plans_free_their_files(table: RestrictedTable, monkeypatch: pyt
     new = table.seen()
 
     assert not files_of(new) & files_of(old)
-    assert there(table) == sorted(files_of(new))
+    assert list_rewritten_files(table) == sorted(files_of(new))
 
 
 @pytest.mark.parametrize("setting", ["restricted_reader_bytes", "restricted_table_bytes"])
@@ -204,7 +204,7 @@ def test_plan_beyond_a_quota_is_refused(table: RestrictedTable, setting: str) ->
     """A plan beyond a quota is refused with `Retry-After` and leaves no file. Cancelled plans free the quota."""
     local_hashes(table)
     first = table.seen()
-    size = sum(Path(each).stat().st_size for each in there(table))
+    size = sum(Path(each).stat().st_size for each in list_rewritten_files(table))
     steer(table.node, **{setting: size + size // 2})
 
     refused = table.seen()
@@ -213,7 +213,7 @@ def test_plan_beyond_a_quota_is_refused(table: RestrictedTable, setting: str) ->
     assert int(refused.headers["retry-after"]) >= 1
     assert "planning.restricted_bytes_per" in words(refused)
     assert "cancel plans" in words(refused)
-    assert there(table) == sorted(files_of(first))
+    assert list_rewritten_files(table) == sorted(files_of(first))
     others = table.plan(user="carl")
     assert others.status == (503 if "table" in setting else 200)
     if others.status == 200:
@@ -235,12 +235,12 @@ def test_number_of_plans_with_own_salt_is_limited_per_user(table: RestrictedTabl
 def test_failed_plan_deletes_its_files(table: RestrictedTable) -> None:
     """A failed plan with its own salt leaves no file and does not count."""
     local_hashes(table)
-    gone = wire.local(f"{table.location}/metadata/1-1.parquet")
-    data = gone.read_bytes()
-    gone.unlink()
+    missing_file = wire.local(f"{table.location}/metadata/1-1.parquet")
+    data = missing_file.read_bytes()
+    missing_file.unlink()
     assert table.seen().status == 503
-    assert there(table) == []
-    gone.write_bytes(data)
+    assert list_rewritten_files(table) == []
+    missing_file.write_bytes(data)
     steer(table.node, restricted_reader_bytes=1 << 20)
 
     assert table.seen().status == 200

@@ -89,8 +89,8 @@ def test_no_table_can_be_created_at_the_restricted_location(shop: DriverNode) ->
             )
             assert stage or answer.status in (400, 409), answer.body
             assert "storage-credentials" not in answer.body.decode()
-    made = {"name": "own", "schema": SCHEMA, "properties": {"format-version": "3"}}
-    shop.done("POST", f"{space_path('b')}/tables", made, user="bob")
+    table_body = {"name": "own", "schema": SCHEMA, "properties": {"format-version": "3"}}
+    shop.done("POST", f"{space_path('b')}/tables", table_body, user="bob")
     moved = commit(shop, "b", "own", updates=[{"action": "set-location", "location": place}], user="bob")
     assert moved.status in (400, 409), moved.body
 

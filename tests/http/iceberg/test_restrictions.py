@@ -81,9 +81,9 @@ def furnish(node: DriverNode) -> None:
             "write.data.path": "file:///tmp/secret-place",
         },
     }
-    made = node.ask("POST", f"{space_path('a')}/tables", body)
-    assert made.status in (200, 400), made.body
-    if made.status == 400:  # no location is allowed
+    created = node.ask("POST", f"{space_path('a')}/tables", body)
+    assert created.status in (200, 400), created.body
+    if created.status == 400:  # no location is allowed
         body["properties"].pop("write.data.path")  # type: ignore[attr-defined]
         node.done("POST", f"{space_path('a')}/tables", body)
     one = snapshot(1, manifest_list="file:///tmp/secret-list.avro")
@@ -205,18 +205,18 @@ def test_gravitino_rest_shows_only_columns(shop: DriverNode) -> None:
     statistics.
     """
     table = f"{API}/lake/catalogs/main/schemas/a/tables/t"
-    shown = shop.get(table, user="bob")
+    response = shop.get(table, user="bob")
 
-    assert shown.status == 200, shown.body
-    assert not [each for each in SECRETS if each in shown.body.decode()]
-    assert [column["name"] for column in shown.json()["table"]["columns"]] == ["id", "city", "ssn", "born"]
+    assert response.status == 200, response.body
+    assert not [each for each in SECRETS if each in response.body.decode()]
+    assert [column["name"] for column in response.json()["table"]["columns"]] == ["id", "city", "ssn", "born"]
     closed(shop.get(f"{table}?privileges=modify_table", user="bob"))
     closed(shop.put(table, {"updates": [{"@type": "updateComment", "newComment": "x"}]}, user="bob"))
     closed(shop.get(f"{API}/lake/objects/table/main.a.t/statistics", user="bob"))
     closed(shop.get(f"{API}/lake/objects/column/main.a.t.ssn/statistics", user="bob"))
     closed(shop.get(f"{table}/partitions", user="bob"))
-    given = shop.get(f"{API}/lake/objects/table/main.a.t/credentials", user="bob")
-    assert given.json().get("credentials") == []
+    credentials = shop.get(f"{API}/lake/objects/table/main.a.t/credentials", user="bob")
+    assert credentials.json().get("credentials") == []
 
 
 def test_own_api_is_refused_to_restricted_users(shop: DriverNode) -> None:
@@ -241,9 +241,9 @@ def test_sqlpp_statement_over_a_restricted_table_is_refused(shop: DriverNode) ->
 
     assert answer.status == 403, answer.body
     assert "read-restricted-use-server-planning" in answer.body.decode()
-    told = shop.get("/connector?dataverseName=a&datasetName=t", user="bob")
-    assert told.status in (403, 404), told.body
-    assert not [each for each in SECRETS if each in told.body.decode()]
+    response = shop.get("/connector?dataverseName=a&datasetName=t", user="bob")
+    assert response.status in (403, 404), response.body
+    assert not [each for each in SECRETS if each in response.body.decode()]
 
 
 def test_no_table_can_be_located_in_the_rewritten_files(shop: DriverNode) -> None:
@@ -339,12 +339,12 @@ def test_namespace_restrictions_are_combined_with_table_restrictions(lake: Drive
         == 200
     )
     assert restrict(lake, filter="born is not null", masks={"ssn": "show-first-4"}).status == 200
-    told = lake.get(table_path("a", "t"), user="bob").json()["read-restrictions"]
+    restrictions = lake.get(table_path("a", "t"), user="bob").json()["read-restrictions"]
 
-    assert told["required-column-projections"] == [{"field-id": 3, "action": "mask-to-fixed-value"}]
-    assert told["required-row-filter"]["type"] == "and"
-    made = {"name": "own", "schema": SCHEMA, "properties": {"format-version": "3"}}
-    lake.done("POST", f"{space_path('a')}/tables", made, user="bob")
+    assert restrictions["required-column-projections"] == [{"field-id": 3, "action": "mask-to-fixed-value"}]
+    assert restrictions["required-row-filter"]["type"] == "and"
+    body = {"name": "own", "schema": SCHEMA, "properties": {"format-version": "3"}}
+    lake.done("POST", f"{space_path('a')}/tables", body, user="bob")
     assert "read-restrictions" in lake.get(table_path("a", "own"), user="bob").json()
     moves = {"source": {"namespace": ["a"], "name": "own"}, "destination": {"namespace": ["b"], "name": "own"}}
     make_space(lake, "b")
@@ -367,12 +367,12 @@ def test_move_does_not_remove_namespace_restrictions(lake: DriverNode) -> None:
     assert restrict(lake, "there", kind="SCHEMA", on="main.b", masks={"ssn": "replace-with-null"}).status == 200
     assert lake.post(f"{SPACES.removesuffix('/namespaces')}/tables/rename", rename).status == 204
 
-    told = lake.get(table_path("b", "t"), user="bob").json()["read-restrictions"]
-    assert set(told) == {"required-row-filter", "required-column-projections"}
+    restrictions = lake.get(table_path("b", "t"), user="bob").json()["read-restrictions"]
+    assert set(restrictions) == {"required-row-filter", "required-column-projections"}
     assert lake.delete(table_path("b", "t")).status == 204
     trash = lake.done("GET", f"{LAKE}/catalogs/main/trash")["trash"]
     lake.done("POST", f"{LAKE}/catalogs/main/trash/{trash[0]['id']}/undrop", {})
-    assert set(lake.get(table_path("b", "t"), user="bob").json()["read-restrictions"]) == set(told)
+    assert set(lake.get(table_path("b", "t"), user="bob").json()["read-restrictions"]) == set(restrictions)
 
 
 def test_restriction_follows_renamed_column_and_blocks_if_dropped(lake: DriverNode) -> None:
@@ -383,9 +383,9 @@ def test_restriction_follows_renamed_column_and_blocks_if_dropped(lake: DriverNo
     assert restrict(lake, filter="city = 'EU'", masks={"ssn": "show-last-4"}).status == 200
     renamed = [{**field, "name": "number"} if field["id"] == 3 else field for field in FIELDS]
     assert commit(lake, "a", "t", updates=_schema(renamed)).status == 200
-    told = lake.get(table_path("a", "t"), user="bob").json()
-    assert told["read-restrictions"]["required-column-projections"] == [{"field-id": 3, "action": "show-last-4"}]
-    assert "initial-default" not in json.dumps(told["metadata"])
+    loaded = lake.get(table_path("a", "t"), user="bob").json()
+    assert loaded["read-restrictions"]["required-column-projections"] == [{"field-id": 3, "action": "show-last-4"}]
+    assert "initial-default" not in json.dumps(loaded["metadata"])
     dropped = [field for field in renamed if field["id"] != 3]
     assert commit(lake, "a", "t", updates=_schema(dropped)).status == 200
 
@@ -452,26 +452,26 @@ def test_owners_and_grant_managers_can_manage_restrictions(shop: DriverNode) -> 
     assert (
         restrict(shop, "all", kind="SCHEMA", on="main.a", user="gus", masks={"city": "replace-with-null"}).status == 200
     )
-    told = shop.get(of("x").removesuffix("/x"), user="gus").json()["restrictions"]
-    assert [(each["name"], each["on"]["name"]) for each in told] == [
+    restrictions = shop.get(of("x").removesuffix("/x"), user="gus").json()["restrictions"]
+    assert [(each["name"], each["on"]["name"]) for each in restrictions] == [
         ("eu", "main.a.t"),
         ("more", "main.a.t"),
         ("all", "main.a"),
     ]
-    assert told[0]["except"]["users"] == ["ann"]
-    assert told[1]["to"]["users"] == ["bob"]
-    assert told[1]["masks"] == {"city": "mask-alphanum"}
+    assert restrictions[0]["except"]["users"] == ["ann"]
+    assert restrictions[1]["to"]["users"] == ["bob"]
+    assert restrictions[1]["masks"] == {"city": "mask-alphanum"}
     assert shop.delete(of("more"), user="gus").json() == {"removed": True}
 
 
 def test_explain_names_the_restriction(shop: DriverNode) -> None:
     """`access explain` names the restriction that refuses an operation, with advice."""
     body = {"action": "table_read", "path": ["main", "a", "t"], "user": "bob"}
-    told = shop.done("POST", f"{LAKE}/access/explain", body)
+    explanation = shop.done("POST", f"{LAKE}/access/explain", body)
 
-    assert told["decision"]["allowed"] is False
-    assert told["decision"]["factors"][0]["kind"] == "restricted"
-    assert "restriction eu of table main.a.t" in told["suggestions"][0]
+    assert explanation["decision"]["allowed"] is False
+    assert explanation["decision"]["factors"][0]["kind"] == "restricted"
+    assert "restriction eu of table main.a.t" in explanation["suggestions"][0]
     body["action"] = "table_scan"
     assert shop.done("POST", f"{LAKE}/access/explain", body)["decision"]["allowed"] is True
 
@@ -523,9 +523,9 @@ def test_several_restrictions_of_a_table_are_listed(lake: DriverNode) -> None:
     make_table(lake, "a", "t")
     for number in range(3):
         assert restrict(lake, f"r{number}", filter=f"id > {number}").status == 200
-    told = lake.done("GET", of("x").removesuffix("/x"))["restrictions"]
+    restrictions = lake.done("GET", of("x").removesuffix("/x"))["restrictions"]
 
-    assert [each["name"] for each in told] == ["r0", "r1", "r2"]
+    assert [each["name"] for each in restrictions] == ["r0", "r1", "r2"]
 
 
 def test_restrictions_can_be_exported_and_imported(lake: DriverNode) -> None:

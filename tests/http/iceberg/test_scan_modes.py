@@ -21,7 +21,7 @@ def catalog_says(node: DriverNode, mode: str) -> None:
     alter(node, {"@type": "setProperty", "property": MODE, "value": mode})
 
 
-def told(node: DriverNode, path: str = HOME) -> object:
+def loaded_mode(node: DriverNode, path: str = HOME) -> object:
     """Return the planning mode in a load's configuration."""
     return node.done("GET", path)["config"].get(MODE)  # type: ignore[union-attr]
 
@@ -35,7 +35,7 @@ def test_mode_is_chosen_by_the_client_by_default(lake: DriverNode) -> None:
     """If neither table nor catalog has the property, the client chooses the mode."""
     make_table(lake, "a", "t")
 
-    assert (told(lake), configured(lake)) == (None, None)
+    assert (loaded_mode(lake), configured(lake)) == (None, None)
 
 
 def test_table_property_sets_the_mode(lake: DriverNode) -> None:
@@ -44,15 +44,15 @@ def test_table_property_sets_the_mode(lake: DriverNode) -> None:
     before = lake.get(HOME).headers["etag"]
 
     commit(lake, "a", "t", updates=[set_properties(**{MODE: "server"})])
-    made = lake.done(
+    created = lake.done(
         "POST",
         f"{space_path('a')}/tables",
         {"name": "u", "schema": {"type": "struct", "fields": []}, "properties": {MODE: "client"}},
     )
 
-    assert told(lake) == "server"
+    assert loaded_mode(lake) == "server"
     assert lake.get(HOME, if_none_match=before).status == 200
-    assert made["config"] == {MODE: "client"}
+    assert created["config"] == {MODE: "client"}
 
 
 def test_catalog_property_sets_the_default_mode(lake: DriverNode) -> None:
@@ -69,9 +69,9 @@ def test_catalog_property_sets_the_default_mode(lake: DriverNode) -> None:
 
     assert (changed.status, changed.json()["config"]) == (200, {MODE: "server"})
     assert lake.get(HOME, if_none_match=changed.headers["etag"]).status == 304
-    assert (told(lake, table_path("a", "own")), configured(lake)) == ("client", "server")
+    assert (loaded_mode(lake, table_path("a", "own")), configured(lake)) == ("client", "server")
     alter(lake, {"@type": "removeProperty", "property": MODE})
-    assert (told(lake), configured(lake)) == (None, None)
+    assert (loaded_mode(lake), configured(lake)) == (None, None)
     assert lake.get(HOME, if_none_match=changed.headers["etag"]).status == 200
 
 
@@ -82,7 +82,7 @@ def test_invalid_mode_is_refused_in_catalog_and_ignored_in_table(lake: DriverNod
     refused = lake.put(
         f"{API}/lake/catalogs/main", {"updates": [{"@type": "setProperty", "property": MODE, "value": "Server"}]}
     )
-    made = {
+    body = {
         "name": "other",
         "type": "RELATIONAL",
         "provider": "lakehouse-iceberg",
@@ -93,8 +93,8 @@ def test_invalid_mode_is_refused_in_catalog_and_ignored_in_table(lake: DriverNod
     make_table(lake, "a", "t", properties={MODE: "sideways"})
     assert refused.status == 400
     assert "client or server" in refused.json()["message"]
-    assert lake.post(f"{API}/lake/catalogs", made).status == 400
-    assert told(lake) is None
+    assert lake.post(f"{API}/lake/catalogs", body).status == 400
+    assert loaded_mode(lake) is None
 
 
 @pytest.mark.parametrize("size", [10, 400_000])
@@ -106,4 +106,4 @@ def test_mode_is_read_from_documents_of_any_size(lake: DriverNode, size: int) ->
         body = {"name": name, "schema": schema, "properties": {"filler": "x" * size, **more}}
         assert lake.post(f"{ROOT}/namespaces/a/tables", body).status == 200
 
-    assert (told(lake), told(lake, table_path("a", "u"))) == ("server", None)
+    assert (loaded_mode(lake), loaded_mode(lake, table_path("a", "u"))) == ("server", None)

@@ -31,8 +31,8 @@ WHO = {"ana": "select_table", "ben": "modify_table", "eve": "select_table modify
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
     """An object store that verifies signatures and the rights of users, roles and sessions."""
-    with authorized() as found:
-        yield found
+    with authorized() as object_store:
+        yield object_store
 
 
 @pytest.fixture(scope="module")
@@ -193,8 +193,8 @@ def test_no_signature_is_issued_after_revoke_or_drop(node: DriverNode, store: Ob
     assert sign(node, store, "wide", user="tim").status == 200
     node.ask("PATCH", "/api/limnos/v1/metalakes/lake/users/tim", {"enabled": False})
     assert sign(node, store, "wide", user="tim").status == 403
-    gone = node.post(f"{table('wide', 'gone')}/sign", {"region": "r", "uri": "u", "method": "GET", "headers": {}})
-    assert gone.status == 404
+    refusal = node.post(f"{table('wide', 'gone')}/sign", {"region": "r", "uri": "u", "method": "GET", "headers": {}})
+    assert refusal.status == 404
 
 
 def test_catalog_without_signing_announces_and_issues_none(
@@ -205,8 +205,8 @@ def test_catalog_without_signing_announces_and_issues_none(
     body = {"name": "silent", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
     node.done("POST", f"{API}/lake/catalogs", body)
     node.done("POST", "/iceberg/v1/lake.silent/namespaces", {"namespace": ["a"]})
-    made = {"name": "t", "schema": SCHEMA}
-    node.done("POST", "/iceberg/v1/lake.silent/namespaces/a/tables", made)
+    table_body = {"name": "t", "schema": SCHEMA}
+    node.done("POST", "/iceberg/v1/lake.silent/namespaces/a/tables", table_body)
 
     assert node.get(table("silent"), **ASKED).json()["config"] == {}
     refused = sign(node, store, "silent", user="admin")

@@ -29,8 +29,8 @@ class History(WrittenTable):
 
     def remove(self, *numbers: int, updates: tuple[object, ...] = ()) -> DriverAnswer:
         """Send a commit that removes snapshots."""
-        gone = {"action": "remove-snapshots", "snapshot-ids": [number * 100 for number in numbers]}
-        return commit(self.node, "a", self.name, updates=[*updates, gone])
+        removal = {"action": "remove-snapshots", "snapshot-ids": [number * 100 for number in numbers]}
+        return commit(self.node, "a", self.name, updates=[*updates, removal])
 
     def ids(self) -> list[int]:
         """Return the ids of the table's snapshots."""
@@ -100,14 +100,14 @@ def test_caller_without_load_privilege_pins_no_snapshot(table: History) -> None:
     declare(node)
     grant(node, "bob", "run_job use_job_template", kind="METALAKE", on="lake")
     grant(node, "bob", "use_catalog select_table", kind="CATALOG", on="main")  # but not use_schema
-    wanted = (pins(100, table="nothing"), {"pins": 5}, {"pins": [{"table": []}]}, pins(100))
-    for at, options in enumerate(wanted):
+    option_sets = (pins(100, table="nothing"), {"pins": 5}, {"pins": [{"table": []}]}, pins(100))
+    for at, options in enumerate(option_sets):
         body = {"id": f"00000000-0000-4000-8000-00000000000{at}", "holder": "h:1", "options": options}
-        begun = node.post(f"{RUNS.removesuffix('/runs')}/pipelines/nyc/runs", body, user="bob")
-        assert begun.status == 200, begun.body
-        if at < len(wanted) - 1:
+        run = node.post(f"{RUNS.removesuffix('/runs')}/pipelines/nyc/runs", body, user="bob")
+        assert run.status == 200, run.body
+        if at < len(option_sets) - 1:
             ended = {"attempt": 1, "state": "failed", "message": "so"}
-            assert node.post(f"{RUNS}/{begun['id']}/finish", ended, user="bob").status == 200
+            assert node.post(f"{RUNS}/{run['id']}/finish", ended, user="bob").status == 200
 
     assert table.remove(1).status == 200
 
@@ -164,11 +164,15 @@ def test_no_commit_or_register_removes_a_pinned_snapshot(table: History) -> None
     """Large commits, transactions and registers over the table are refused like small commits."""
     node = table.node
     started(node, options=pins(100))
-    gone = {"action": "remove-snapshots", "snapshot-ids": [100]}
-    change = {"identifier": {"namespace": ["a"], "name": "t"}, "requirements": [], "updates": [gone]}
-    kept = metadata_of(node, "a", "t")
+    removal = {"action": "remove-snapshots", "snapshot-ids": [100]}
+    change = {"identifier": {"namespace": ["a"], "name": "t"}, "requirements": [], "updates": [removal]}
+    metadata = metadata_of(node, "a", "t")
     file = wire.local(table.location) / "metadata" / "00099-less.metadata.json"
-    less = {**kept, "snapshots": [each for each in kept["snapshots"] if each["snapshot-id"] != 100], "snapshot-log": []}
+    less = {
+        **metadata,
+        "snapshots": [each for each in metadata["snapshots"] if each["snapshot-id"] != 100],
+        "snapshot-log": [],
+    }
     file.write_text(json.dumps(less))
     over = {"name": "t", "metadata-location": f"file://{file}", "overwrite": True}
 
@@ -176,7 +180,7 @@ def test_no_commit_or_register_removes_a_pinned_snapshot(table: History) -> None
     refused(node.post(f"{ROOT}/transactions/commit", {"table-changes": [change]}), "snapshot 100")
     refused(node.post(f"{wire.space_path('a')}/register", over), "snapshot 100")
     assert table.ids() == [100, 200, 300]
-    assert metadata_of(node, "a", "t") == kept
+    assert metadata_of(node, "a", "t") == metadata
 
 
 def test_pins_can_be_turned_off(table: History) -> None:
@@ -192,13 +196,13 @@ def test_commit_without_snapshot_removal_does_not_read_pins(table: History, monk
     """A commit that removes no snapshot does not read the pins. A commit that removes some reads them once."""
     from limnos.store.objects.snapshot_pins import SnapshotPinWrites
 
-    asked: list[int] = []
+    table_ids: list[int] = []
     holders = SnapshotPinWrites.holders
     monkeypatch.setattr(
-        SnapshotPinWrites, "holders", lambda self, table_id: asked.append(table_id) or holders(self, table_id)
+        SnapshotPinWrites, "holders", lambda self, table_id: table_ids.append(table_id) or holders(self, table_id)
     )
 
     commit(table.node, "a", "t", updates=[set_properties(k="v")])
-    assert asked == []
+    assert table_ids == []
     assert table.remove(1).status == 200
-    assert len(asked) == 1
+    assert len(table_ids) == 1

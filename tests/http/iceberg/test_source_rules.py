@@ -29,14 +29,14 @@ OBJECTS = f"{OWN}/metalakes/lake/objects"
 @pytest.fixture
 def source() -> Iterator[ScriptedServer]:
     """A fake source with namespace `a`, table `a.t` and view `a.v` that accepts every change."""
-    with scripted() as found:
+    with scripted() as scripted_source:
         loaded = ScriptedAnswer(body={"metadata-location": "x", "metadata": {}})
-        found.answers |= {
+        scripted_source.answers |= {
             "GET /v1/config": ScriptedAnswer(body={}), f"GET {SPACE}": ScriptedAnswer(body={"namespace": ["a"]}), f"HEAD {SPACE}": ScriptedAnswer(204),
             f"GET {TABLE}": loaded, f"HEAD {TABLE}": ScriptedAnswer(204), f"GET {VIEW}": loaded, f"HEAD {VIEW}": ScriptedAnswer(204),
             f"POST {TABLES}": loaded, f"DELETE {TABLE}": ScriptedAnswer(204), f"DELETE {VIEW}": ScriptedAnswer(204), f"DELETE {SPACE}": ScriptedAnswer(204),
         }  # fmt: skip
-        yield found
+        yield scripted_source
 
 
 @pytest.fixture
@@ -101,10 +101,10 @@ def test_concurrent_placeholder_creates_share_one_node(node: DriverNode, monkeyp
         answer = await node.answer("PUT", owner, {"name": "admin", "type": "USER"})
         assert answer.status == 200, answer
 
-    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=act) as found:
+    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=act) as interference:
         node.done("PUT", owner, {"name": "ana", "type": "USER"})
 
-    assert found.is_done
+    assert interference.is_done
     assert node.done("GET", owner)["owner"]["name"] == "ana"
 
 
@@ -133,10 +133,10 @@ def test_concurrent_first_owners_share_placeholder_nodes(
     async def own() -> None:
         assert (await node.answer("PUT", path, body)).status == 200
 
-    with interfere(node, monkeypatch, step=step, act=own) as found:
+    with interfere(node, monkeypatch, step=step, act=own) as interference:
         answer = node.ask("PUT", path, body)
 
-    assert found.is_done
+    assert interference.is_done
     assert answer.status == 200, answer
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as store:
         ((far,),) = store.execute("SELECT id FROM node WHERE name = 'far' AND deleted = 0")

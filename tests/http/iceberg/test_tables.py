@@ -45,8 +45,8 @@ def test_every_table_route_succeeds(lake: DriverNode) -> None:
     lake.done("POST", SPACES, {"namespace": ["a", "b"]})
     space, home = space_path("a", "b"), table_path("a", "b", "t")
 
-    made = lake.post(f"{space}/tables", {"name": "t", "schema": SCHEMA})
-    loaded, there = lake.get(home), lake.ask("HEAD", home)
+    created = lake.post(f"{space}/tables", {"name": "t", "schema": SCHEMA})
+    loaded, head = lake.get(home), lake.ask("HEAD", home)
     committed = lake.post(home, {"requirements": [], "updates": [set_properties(k="v")]})
     reported = lake.post(f"{home}/metrics", {"report-type": "scan-report", "table-name": "t"})
     listed = lake.get(f"{space}/tables")
@@ -54,10 +54,10 @@ def test_every_table_route_succeeds(lake: DriverNode) -> None:
     dropped = lake.delete(table_path("a", "b", "u"))
     registered = lake.post(f"{space}/register", {"name": "t", "metadata-location": committed["metadata-location"]})
 
-    assert [answer.status for answer in (made, loaded, there, committed, reported)] == [200, 200, 204, 200, 204]
+    assert [answer.status for answer in (created, loaded, head, committed, reported)] == [200, 200, 204, 200, 204]
     assert [answer.status for answer in (listed, renamed, dropped, registered)] == [200, 204, 204, 200]
-    assert loaded.json() == made.json()
-    assert (there.body, reported.body, renamed.body, dropped.body) == (b"", b"", b"", b"")
+    assert loaded.json() == created.json()
+    assert (head.body, reported.body, renamed.body, dropped.body) == (b"", b"", b"", b"")
     assert listed.json() == {"identifiers": [{"namespace": ["a", "b"], "name": "t"}], "next-page-token": None}
     assert registered["metadata"] == committed["metadata"]
 
@@ -73,11 +73,11 @@ def test_created_table_has_new_field_ids_and_metadata_file(lake: DriverNode) -> 
     schema = {"type": "struct", "fields": [{"id": 5, "name": "city", "required": False, "type": "string"}]}
     properties = {"k": "v", "format-version": "3"}
 
-    made = make_table(lake, "a", "t", schema=schema, partition_spec=spec, write_order=order, properties=properties)
+    created = make_table(lake, "a", "t", schema=schema, partition_spec=spec, write_order=order, properties=properties)
     metadata = metadata_of(lake, "a", "t")
 
-    assert made["metadata"] == metadata == json.loads(local(made["metadata-location"]).read_bytes())
-    assert made["config"] == {}
+    assert created["metadata"] == metadata == json.loads(local(created["metadata-location"]).read_bytes())
+    assert created["config"] == {}
     assert metadata["format-version"] == 3
     assert metadata["schemas"][0]["fields"][0]["id"] == 1
     assert metadata["partition-specs"][0]["fields"][0] == {
@@ -113,18 +113,18 @@ def test_create_in_a_missing_namespace_leaves_no_file(lake: DriverNode) -> None:
 def test_staged_create_is_stored_only_by_its_commit(lake: DriverNode) -> None:
     """A staged create stores nothing; the following commit creates the table with all of its parts."""
     make_space(lake, "a")
-    asked = {"name": "t", "schema": SCHEMA, "stage-create": True, "properties": {"k": "v"}}
-    staged = lake.post(f"{space_path('a')}/tables", asked).json()
+    body = {"name": "t", "schema": SCHEMA, "stage-create": True, "properties": {"k": "v"}}
+    staged = lake.post(f"{space_path('a')}/tables", body).json()
     absent = (lake.ask("HEAD", table_path("a", "t")).status, files_of(lake))
     location = staged["metadata"]["location"]
     updates = [*creation(location), set_properties(k="v"), snapshot(1), point(1)]
-    made = commit(lake, "a", "t", updates=updates, requirements=[{"type": "assert-create"}])
+    created = commit(lake, "a", "t", updates=updates, requirements=[{"type": "assert-create"}])
 
     assert set(staged) == {"metadata", "config"}
     assert absent == (404, [])
-    assert made.status == 200
+    assert created.status == 200
     metadata = metadata_of(lake, "a", "t")
-    assert metadata == made["metadata"] == json.loads(local(made["metadata-location"]).read_bytes())
+    assert metadata == created["metadata"] == json.loads(local(created["metadata-location"]).read_bytes())
     assert (metadata["location"], metadata["current-snapshot-id"], metadata["properties"]["k"]) == (location, 100, "v")
 
 
@@ -134,9 +134,9 @@ def test_second_commit_of_two_staged_creates_returns_409(lake: DriverNode) -> No
     """
     make_space(lake, "a")
     warehouse = str(lake.data / "warehouse" / "main")
-    asked = [(f"file://{warehouse}/{name}", [{"type": "assert-create"}]) for name in "xy"]
+    attempts = [(f"file://{warehouse}/{name}", [{"type": "assert-create"}]) for name in "xy"]
 
-    first, second = (commit(lake, "a", "t", updates=creation(at), requirements=needs) for at, needs in asked)
+    first, second = (commit(lake, "a", "t", updates=creation(at), requirements=needs) for at, needs in attempts)
 
     assert first.status == 200
     assert error_of(second) == (409, "CommitFailedException", "Requirement failed: table already exists")
@@ -146,8 +146,8 @@ def test_second_commit_of_two_staged_creates_returns_409(lake: DriverNode) -> No
 def test_load_with_current_etag_returns_304(lake: DriverNode) -> None:
     """Create, load and commit return an ETag; a load with it is 304 without a body until the next commit."""
     make_space(lake, "a")
-    made = lake.post(f"{space_path('a')}/tables", {"name": "t", "schema": SCHEMA})
-    home, etag = table_path("a", "t"), made.headers["etag"]
+    created = lake.post(f"{space_path('a')}/tables", {"name": "t", "schema": SCHEMA})
+    home, etag = table_path("a", "t"), created.headers["etag"]
 
     loaded = lake.get(home)
     same = lake.get(home, if_none_match=etag)
@@ -201,12 +201,12 @@ def test_recreated_table_has_another_etag(lake: DriverNode) -> None:
     home = table_path("a", "t")
     etag = lake.get(home).headers["etag"]
     lake.delete(home)
-    gone = lake.get(home, if_none_match=etag)
+    missing = lake.get(home, if_none_match=etag)
     make_table(lake, "a", "t")
 
     again = lake.get(home, if_none_match=etag)
 
-    assert (gone.status, again.status) == (404, 200)
+    assert (missing.status, again.status) == (404, 200)
 
 
 def test_snapshots_refs_omits_only_unreferenced_snapshots(lake: DriverNode) -> None:
@@ -237,13 +237,13 @@ def test_unknown_snapshots_mode_returns_400(node: DriverNode) -> None:
 )
 def test_table_names_may_contain_any_level_character(lake: DriverNode, name: str) -> None:
     """A table's name may contain any character that a level may contain. The location does not contain the name."""
-    made = make_table(lake, name, name)
+    created = make_table(lake, name, name)
 
-    assert lake.get(table_path(name, name)).json() == made
+    assert lake.get(table_path(name, name)).json() == created
     assert lake.get(f"{space_path(name)}/tables")["identifiers"] == [{"namespace": [name], "name": name}]
     assert lake.post(RENAME, rename((name, name), (name, f"{name}2"))).status == 204
     assert lake.delete(table_path(name, f"{name}2")).status == 204
-    assert name not in str(made["metadata"]["location"]).rpartition("/")[2]
+    assert name not in str(created["metadata"]["location"]).rpartition("/")[2]
 
 
 def test_metadata_table_names_are_ordinary_in_nested_namespaces(lake: DriverNode) -> None:
@@ -259,7 +259,7 @@ def test_metadata_table_names_are_ordinary_in_nested_namespaces(lake: DriverNode
 
 def test_rename_across_namespaces_keeps_id_and_grants(lake: DriverNode) -> None:
     """A table moved to another namespace keeps its id, documents and grants, and the old name is free."""
-    made = make_table(lake, "a", "b", "t")
+    created = make_table(lake, "a", "b", "t")
     make_space(lake, "c")
     grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(lake, "ana", "select_table", kind="TABLE", on="main.a:b.t")
@@ -268,8 +268,8 @@ def test_rename_across_namespaces_keeps_id_and_grants(lake: DriverNode) -> None:
 
     assert answer.status == 204
     assert lake.get(table_path("a", "b", "t")).status == 404
-    assert lake.get(table_path("c", "u"), user="ana").json() == made
-    assert make_table(lake, "a", "b", "t")["metadata"]["table-uuid"] != made["metadata"]["table-uuid"]
+    assert lake.get(table_path("c", "u"), user="ana").json() == created
+    assert make_table(lake, "a", "b", "t")["metadata"]["table-uuid"] != created["metadata"]["table-uuid"]
 
 
 def test_impossible_renames_have_distinct_errors(lake: DriverNode) -> None:
@@ -297,22 +297,22 @@ def test_impossible_renames_have_distinct_errors(lake: DriverNode) -> None:
 
 def test_rename_to_itself_changes_nothing(node: DriverNode) -> None:
     """A rename to the table's own name succeeds without a change."""
-    made = make_table(node, "a", "t")
+    table = make_table(node, "a", "t")
 
     answer = node.post(RENAME, rename(("a", "t"), ("a", "t")))
 
     assert answer.status == 204
-    assert node.get(table_path("a", "t")).json() == made
+    assert node.get(table_path("a", "t")).json() == table
 
 
 def test_drop_keeps_files(lake: DriverNode) -> None:
     """A drop without purge keeps the table's files and frees the name immediately."""
-    made = make_table(lake, "a", "t")
+    table = make_table(lake, "a", "t")
 
     dropped = lake.delete(table_path("a", "t"))
 
     assert dropped.status == 204
-    assert local(made["metadata-location"]).exists()
+    assert local(table["metadata-location"]).exists()
     assert error_of(lake.get(table_path("a", "t"))) == (404, "NoSuchTableException", "Table does not exist: a.t")
     assert error_of(lake.delete(table_path("a", "t")))[0] == 404
     assert lake.get(f"{space_path('a')}/tables")["identifiers"] == []
@@ -344,8 +344,8 @@ def test_create_at_another_tables_location_is_refused(lake: DriverNode, spelling
     make_table(lake, "a", "t", location=f"file://{warehouse}/x")
     files = files_of(lake)
 
-    asked = {"name": "u", "schema": SCHEMA, "location": spelling.format(warehouse)}
-    answer = lake.post(f"{space_path('a')}/tables", asked)
+    body = {"name": "u", "schema": SCHEMA, "location": spelling.format(warehouse)}
+    answer = lake.post(f"{space_path('a')}/tables", body)
 
     status, kind, message = error_of(answer)
     assert (status, kind) == (400, "IllegalArgumentException")
@@ -358,10 +358,10 @@ def test_chosen_location_is_honoured(lake: DriverNode) -> None:
     """A requested location within the roots is used unchanged, except for a trailing slash."""
     warehouse = str(lake.data / "warehouse" / "main")
 
-    made = make_table(lake, "a", "t", location=f"file://{warehouse}/deep/er/")
+    table = make_table(lake, "a", "t", location=f"file://{warehouse}/deep/er/")
 
-    assert made["metadata"]["location"] == f"file://{warehouse}/deep/er"
-    assert local(made["metadata-location"]).parent == lake.data / "warehouse" / "main" / "deep" / "er" / "metadata"
+    assert table["metadata"]["location"] == f"file://{warehouse}/deep/er"
+    assert local(table["metadata-location"]).parent == lake.data / "warehouse" / "main" / "deep" / "er" / "metadata"
 
 
 @pytest.mark.parametrize(
@@ -398,13 +398,13 @@ def test_allowed_locations_property_adds_roots(fresh: Callable[[str], Path]) -> 
 
 
 def _open_and_use(node: DriverNode, outside: Path) -> None:
-    asked = {"name": "t", "schema": SCHEMA, "location": f"file://{outside}/t"}
+    body = {"name": "t", "schema": SCHEMA, "location": f"file://{outside}/t"}
     make_space(node, "a")
-    before = node.post(f"{space_path('a')}/tables", asked)
+    before = node.post(f"{space_path('a')}/tables", body)
     update = {"@type": "setProperty", "property": "allowed-locations", "value": f"s3://b/x, file://{outside}"}
     node.done("PUT", f"{API}/lake/catalogs/main", {"updates": [update]})
 
-    after = node.post(f"{space_path('a')}/tables", asked)
+    after = node.post(f"{space_path('a')}/tables", body)
 
     assert (before.status, after.status) == (400, 200)
     assert "allowed-locations" in error_of(before)[2]
@@ -417,12 +417,12 @@ def test_rename_to_a_name_with_catalog_prefix_is_refused(node: DriverNode) -> No
     """
     make_table(node, "a", "t")
 
-    told = error_of(node.post(RENAME, rename(("a", "t"), ("main", "a", "u"))))
+    error = error_of(node.post(RENAME, rename(("a", "t"), ("main", "a", "u"))))
     plain = error_of(node.post(RENAME, rename(("a", "t"), ("gone", "a", "u"))))
     two = error_of(node.post(RENAME, rename(("a", "t"), ("main", "u"))))
 
-    assert told[:2] == plain[:2] == two[:2] == (404, "NoSuchNamespaceException")
-    assert told[2].startswith(
+    assert error[:2] == plain[:2] == two[:2] == (404, "NoSuchNamespaceException")
+    assert error[2].startswith(
         "Namespace does not exist: main.a. The new name of a table must be relative to its catalog: write a.u"
     )
     assert plain[2] == "Namespace does not exist: gone.a"

@@ -103,13 +103,13 @@ def test_later_requirements_refer_to_earlier_changes(tables: DriverNode) -> None
 def test_assert_create_creates_a_table_in_a_transaction(tables: DriverNode) -> None:
     """A change with `assert-create` creates its table. Later changes in the request may change the new table."""
     location = f"file://{tables.data}/warehouse/main/made"
-    made = change("a", "new", updates=creation(location), requirements=[{"type": "assert-create"}])
+    table_creation = change("a", "new", updates=creation(location), requirements=[{"type": "assert-create"}])
     more = change("a", "new", updates=[set_properties(mark="2")])
 
-    assert commit_all(tables, change("a", "t", updates=[set_properties(mark="1")]), made, more).status == 204
+    assert commit_all(tables, change("a", "t", updates=[set_properties(mark="1")]), table_creation, more).status == 204
 
     assert marks(tables, "t", "new") == ["1", "2"]
-    again = commit_all(tables, change("a", "t", updates=[set_properties(mark="3")]), made)
+    again = commit_all(tables, change("a", "t", updates=[set_properties(mark="3")]), table_creation)
     status, kind, message = error_of(again)
     assert (status, kind) == (409, "CommitFailedException")
     assert message == "Requirement failed: table a.new: table already exists (assert-create)"
@@ -121,7 +121,7 @@ def test_concurrent_transactions_creating_one_table_conflict(tables: DriverNode)
     no file.
     """
 
-    def made(place: str, mark: str) -> Document:
+    def build_changes(place: str, mark: str) -> Document:
         updates = creation(f"file://{tables.data}/warehouse/main/{place}")
         updates[0] = {"action": "assign-uuid", "uuid": f"9c12d441-03fe-4693-9a96-a0705ddf69c{mark}"}
         return {
@@ -131,7 +131,7 @@ def test_concurrent_transactions_creating_one_table_conflict(tables: DriverNode)
             ]
         }
 
-    answers = at_once(tables, ("POST", PATH, made("one", "1")), ("POST", PATH, made("two", "2")))
+    answers = at_once(tables, ("POST", PATH, build_changes("one", "1")), ("POST", PATH, build_changes("two", "2")))
 
     assert sorted(each.status for each in answers) == [204, 409]
     won = "1" if answers[0].status == 204 else "2"

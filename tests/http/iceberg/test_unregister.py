@@ -38,10 +38,10 @@ def test_later_commits_fail(lake: DriverNode) -> None:
         make_table(lake, "a", f"t{turn}")
         body = {"requirements": [], "updates": [set_properties(k="v")]}
         path = table_path("a", f"t{turn}")
-        wrote, taken = at_once(lake, ("POST", path, body), ("POST", f"{path}/unregister", None))
+        wrote, unregistered = at_once(lake, ("POST", path, body), ("POST", f"{path}/unregister", None))
 
-        assert taken.status == 200
-        assert (wrote.status == 200) == ("k" in taken.json()["metadata"]["properties"]), wrote.body
+        assert unregistered.status == 200
+        assert (wrote.status == 200) == ("k" in unregistered.json()["metadata"]["properties"]), wrote.body
         assert error_of(lake.post(path, body))[:2] == (404, "NoSuchTableException")
 
 
@@ -49,9 +49,9 @@ def test_unregistered_table_can_be_registered_in_another_catalog(lake: DriverNod
     """Another user can register an unregistered table in another catalog immediately. It is the same table."""
     make_table(lake, "a", "t")
     before = metadata_of(lake, "a", "t")
-    taken = lake.post(f"{table_path('a', 't')}/unregister").json()
+    unregistered = lake.post(f"{table_path('a', 't')}/unregister").json()
     grant(lake, "ana", "use_catalog use_schema create_table", kind="CATALOG", on="main")
-    body = {"name": "mine", "metadata-location": taken["metadata-location"]}
+    body = {"name": "mine", "metadata-location": unregistered["metadata-location"]}
     answer = lake.ask("POST", f"{space_path('a')}/register", body, user="ana")
 
     assert answer.status == 200, answer.body

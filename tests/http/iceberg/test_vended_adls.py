@@ -30,8 +30,8 @@ HOST = f"{ACCOUNT}.dfs.core.windows.net"
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdlsServer]:
     """An object store with an identity service."""
-    with adls(tmp_path_factory.mktemp("adls")) as found:
-        yield found
+    with adls(tmp_path_factory.mktemp("adls")) as object_store:
+        yield object_store
 
 
 @pytest.fixture(autouse=True)
@@ -151,8 +151,8 @@ def test_caller_without_read_privilege_gets_no_sas_token(store: AdlsServer, node
         assert (answer.status, b"adls.sas-token" in answer.body) == (200, False)
     assert store.lent == lent
 
-    told = [load(node).body.decode(), node.get(f"{API}/lake/catalogs/cloud").body.decode()]
-    assert not [each for each in told if store.key in each or SECRET in each or store.lent_key in each]
+    bodies = [load(node).body.decode(), node.get(f"{API}/lake/catalogs/cloud").body.decode()]
+    assert not [each for each in bodies if store.key in each or SECRET in each or store.lent_key in each]
 
 
 def test_equal_requests_share_a_renewable_sas_token(store: AdlsServer, node: DriverNode) -> None:
@@ -166,9 +166,9 @@ def test_equal_requests_share_a_renewable_sas_token(store: AdlsServer, node: Dri
     assert int(config[f"adls.sas-token-expires-at-ms.{HOST}"]) > 1_700_000_000_000
     assert config["adls.account-host"] == store.host
     assert not [key for key in config if not key.startswith("adls.")]
-    (told,) = node.get(f"{API}/lake/objects/table/cloud.a.t/credentials", user="ana").json()["credentials"]
-    assert told["credentialType"] == "adls-token"
-    assert told["credentialInfo"] == {"adls-sas-token": first, "azure-storage-account-name": ACCOUNT}
+    (credential,) = node.get(f"{API}/lake/objects/table/cloud.a.t/credentials", user="ana").json()["credentials"]
+    assert credential["credentialType"] == "adls-token"
+    assert credential["credentialInfo"] == {"adls-sas-token": first, "azure-storage-account-name": ACCOUNT}
 
 
 @BOTH
@@ -176,24 +176,24 @@ def test_storage_check_tests_the_vended_sas_token(store: AdlsServer, node: Drive
     """`storage check` tests access as the account and with a vended token, which must not allow access to other
     locations.
     """
-    told = node.done("POST", f"{OWN}/metalakes/lake/catalogs/cloud/storage/check")
-    steps = {each["name"]: each["outcome"] for each in told["steps"]}
+    report = node.done("POST", f"{OWN}/metalakes/lake/catalogs/cloud/storage/check")
+    steps = {each["name"]: each["outcome"] for each in report["steps"]}
 
-    assert set(steps.values()) == {"passed"}, told
+    assert set(steps.values()) == {"passed"}, report
     assert {"vend", "vended write", "vended read beside", "vended delete beside"} <= set(steps)
     assert not [key for key in store.files if "limnos-check" in key]
 
 
 def test_pyiceberg_reads_and_writes_with_a_sas_token_only(store: AdlsServer, node: DriverNode) -> None:
     """PyIceberg can read and write with only the vended token of the table's answer, within the caller's rights."""
-    told, beside = load(node, "eve").json(), node.get(table_path("a", "t2", root=ROOT)).json()
+    loaded, beside = load(node, "eve").json(), node.get(table_path("a", "t2", root=ROOT)).json()
     mine, hers = (FsspecFileIO(load(node, user).json()["config"]) for user in ("eve", "ana"))
-    fresh = f"{told['metadata']['location']}/data/fresh"
+    fresh = f"{loaded['metadata']['location']}/data/fresh"
     with mine.new_output(fresh).create() as stream:
         stream.write(b"rows")
-    with hers.new_input(fresh).open() as rows, hers.new_input(told["metadata-location"]).open() as metadata:
+    with hers.new_input(fresh).open() as rows, hers.new_input(loaded["metadata-location"]).open() as metadata:
         assert rows.read() == b"rows"
-        assert json.loads(metadata.read())["table-uuid"] == told["metadata"]["table-uuid"]
+        assert json.loads(metadata.read())["table-uuid"] == loaded["metadata"]["table-uuid"]
 
     with pytest.raises(Exception, match=r"403|Forbidden|AuthorizationPermissionMismatch"):
         hers.new_input(beside["metadata-location"]).open().read()

@@ -28,8 +28,8 @@ SECRETS = ("secret", "role/tables")
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
     """An object store with a token service."""
-    with objects() as found:
-        yield found
+    with objects() as object_store:
+        yield object_store
 
 
 @pytest.fixture
@@ -98,11 +98,11 @@ def opened(store: ObjectStoreServer, answer: DriverAnswer, place: str) -> dict[s
         owner.put_object(Bucket=BUCKET, Key=f"{place}/{name}", Body=b"x")
     owner.close()
     client = store.client(*keys_of(answer))
-    asked = {"rows": ("read", "data/f"), "metadata": ("read", "metadata/f"), "write": ("write", "data/g"),
+    accesses = {"rows": ("read", "data/f"), "metadata": ("read", "metadata/f"), "write": ("write", "data/g"),
              "delete": ("delete", "data/g"), "list": ("list", "data/")}  # fmt: skip
-    found = {what: outcome(client, verb, f"{place}/{name}") for what, (verb, name) in asked.items()}
+    outcomes = {what: outcome(client, verb, f"{place}/{name}") for what, (verb, name) in accesses.items()}
     client.close()
-    return found
+    return outcomes
 
 
 def place_of(node: DriverNode, path: str = TABLE) -> str:
@@ -214,11 +214,11 @@ def test_etag_expires_with_the_credentials_of_its_answer(store: ObjectStoreServe
     """The ETag of an answer with credentials is valid while they are, and never for users with other rights."""
     first = load(node)
     tag = first.headers["etag"]
-    held = [load(node, user, if_none_match=tag).status for user in ("admin", "eve", "ana")]
+    statuses = [load(node, user, if_none_match=tag).status for user in ("admin", "eve", "ana")]
     plain = node.get(TABLE).headers["etag"]
     VENDOR.of(node.built.services)._kept.clear()
 
-    assert held == [304, 304, 200]
+    assert statuses == [304, 304, 200]
     assert tag != plain
     assert load(node, if_none_match=plain).status == 200
     assert load(node, if_none_match=tag).status == 200
@@ -226,10 +226,10 @@ def test_etag_expires_with_the_credentials_of_its_answer(store: ObjectStoreServe
 
 def test_answers_with_credentials_are_not_cached(node: DriverNode) -> None:
     """Revokes and grants affect the next answer, and answers with credentials are not cached."""
-    kept = node.built.application.response_cache
+    cache = node.built.application.response_cache
     for _ in range(3):
         load(node, "ana")
-    assert not [each for each in (*kept._young.values(), *kept._old.values()) if b"session-token" in each.body]
+    assert not [each for each in (*cache._young.values(), *cache._old.values()) if b"session-token" in each.body]
     grant(node, "ana", "modify_table", kind="CATALOG", on="cloud")
     wider = keys_of(load(node, "ana"))
 
@@ -262,8 +262,8 @@ def test_valid_credentials_are_reused_while_sts_is_unreachable(store: ObjectStor
     fails.
     """
     first, vendor = keys_of(load(node)), VENDOR.of(node.built.services)
-    (wanted,) = vendor._kept
-    vendor._kept[wanted] = vendor._kept[wanted]._replace(expires_ms=vendor._time.now_ms() + 1_000_000)
+    (cache_key,) = vendor._kept
+    vendor._kept[cache_key] = vendor._kept[cache_key]._replace(expires_ms=vendor._time.now_ms() + 1_000_000)
     store.is_away = True
     older = keys_of(load(node))
     store.is_away = False
@@ -353,7 +353,7 @@ def test_properties_of_a_role_are_checked(node: DriverNode, name: str, value: st
 def test_role_refused_by_sts_refers_caller_to_catalog_owner(
     store: ObjectStoreServer, node: DriverNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If STS refuses the role, its message is only in the log. The caller is told that the catalog's owner must check
+    """If STS refuses the role, its message is only in the log. The answer says that the catalog's owner must check
     the role.
     """
 

@@ -27,8 +27,8 @@ ASKED = {"x_iceberg_access_delegation": "vended-credentials"}
 @pytest.fixture(scope="module")
 def store() -> Iterator[GcsServer]:
     """An object store with a token service."""
-    with gcs() as found:
-        yield found
+    with gcs() as object_store:
+        yield object_store
 
 
 @pytest.fixture
@@ -143,13 +143,13 @@ def test_caller_without_table_privileges_gets_no_token(store: GcsServer, node: D
     )
     assert store.exchanges == before
 
-    told = [
+    bodies = [
         load(node).body.decode(),
         node.get(f"{API}/lake/catalogs/cloud").body.decode(),
         node.get(f"{ROOT}/../config?warehouse=lake/cloud").body.decode(),
     ]
     own = [token for token, rules in store.tokens.items() if rules is None]
-    assert not [each for each in told if "PRIVATE KEY" in each or any(f'"{token}"' in each for token in own)]
+    assert not [each for each in bodies if "PRIVATE KEY" in each or any(f'"{token}"' in each for token in own)]
 
 
 def test_equal_requests_share_a_renewable_token(store: GcsServer, node: DriverNode) -> None:
@@ -161,8 +161,8 @@ def test_equal_requests_share_a_renewable_token(store: GcsServer, node: DriverNo
     assert int(config["gcs.oauth2.token-expires-at"]) > 1_700_000_000_000
     assert (config["gcs.project-id"], config["gcs.service.host"]) == ("project", store.uri)
     assert not [key for key in config if key.startswith("s3.")]
-    (told,) = node.get(f"{API}/lake/objects/table/cloud.a.t/credentials", user="ana").json()["credentials"]
-    assert (told["credentialType"], told["credentialInfo"]) == ("gcs-token", {"token": first})
+    (credential,) = node.get(f"{API}/lake/objects/table/cloud.a.t/credentials", user="ana").json()["credentials"]
+    assert (credential["credentialType"], credential["credentialInfo"]) == ("gcs-token", {"token": first})
 
 
 @pytest.mark.parametrize("away, word", [(503, "does not answer"), (400, "refused by its token service")])
@@ -183,10 +183,10 @@ def test_storage_check_tests_the_vended_token(store: GcsServer, node: DriverNode
     """`storage check` tests access with the account's key and with a vended token, which must not allow access to other
     locations.
     """
-    told = node.done("POST", f"{OWN}/metalakes/lake/catalogs/cloud/storage/check")
-    steps = {each["name"]: each["outcome"] for each in told["steps"]}
+    report = node.done("POST", f"{OWN}/metalakes/lake/catalogs/cloud/storage/check")
+    steps = {each["name"]: each["outcome"] for each in report["steps"]}
 
-    assert set(steps.values()) == {"passed"}, told
+    assert set(steps.values()) == {"passed"}, report
     assert {"vend", "vended write", "vended read beside", "vended delete beside"} <= set(steps)
     assert not [key for key in store.files if "limnos-check" in key]
 

@@ -41,37 +41,37 @@ def test_every_view_route_succeeds_at_depth_four(lake: DriverNode) -> None:
     make_space(lake, *levels)
     space, home = space_path(*levels), view_path(*levels, "v")
 
-    made = lake.post(f"{space}/views", view_body("v"))
-    loaded, there = lake.get(home), lake.ask("HEAD", home)
+    created = lake.post(f"{space}/views", view_body("v"))
+    loaded, head = lake.get(home), lake.ask("HEAD", home)
     replaced = lake.post(home, replaced_by(view_version("select 2 as id")))
     listed, tables = lake.get(f"{space}/views"), lake.get(f"{space}/tables")
     renamed = lake.post(RENAME, rename((*levels, "v"), ("a", "w")))
     dropped = lake.delete(view_path("a", "w"))
-    gone = lake.get(view_path("a", "w"))
+    missing = lake.get(view_path("a", "w"))
     again = lake.post(
         f"{space}/register-view", {"name": "x", "metadata-location": replaced.json()["metadata-location"]}
     )
 
-    assert [each.status for each in (made, loaded, there, replaced, listed)] == [200, 200, 204, 200, 200]
-    assert [each.status for each in (renamed, dropped, gone, again)] == [204, 204, 404, 200]
-    assert loaded.json() == made.json()
+    assert [each.status for each in (created, loaded, head, replaced, listed)] == [200, 200, 204, 200, 200]
+    assert [each.status for each in (renamed, dropped, missing, again)] == [204, 204, 404, 200]
+    assert loaded.json() == created.json()
     assert listed.json()["identifiers"] == [{"namespace": list(levels), "name": "v"}]
     assert tables.json()["identifiers"] == []
     assert again.json() == replaced.json()
-    assert error_of(gone) == (404, "NoSuchViewException", "View does not exist: a.w")
+    assert error_of(missing) == (404, "NoSuchViewException", "View does not exist: a.w")
 
 
 def test_files_are_below_the_view(lake: DriverNode) -> None:
     """Each version of a view is a separate file below its location and equals the returned metadata. A drop keeps the
     files.
     """
-    made = make_view(lake, "a", "v")
+    created = make_view(lake, "a", "v")
     replaced = lake.done("POST", view_path("a", "v"), replaced_by(view_version("select 2 as id")))
 
-    first, second = (local(str(each["metadata-location"])) for each in (made, replaced))
+    first, second = (local(str(each["metadata-location"])) for each in (created, replaced))
     lake.delete(view_path("a", "v"))
 
-    assert first.parent == second.parent == local(str(made["metadata"]["location"])) / "metadata"  # type: ignore[index]
+    assert first.parent == second.parent == local(str(created["metadata"]["location"])) / "metadata"  # type: ignore[index]
     assert json.loads(second.read_bytes()) == replaced["metadata"]
     assert first.exists()
 
@@ -119,7 +119,7 @@ def test_view_routes_return_404_for_tables_and_vice_versa(lake: DriverNode) -> N
     make_view(lake, "a", "v")
 
     with nothing_done(lake):
-        found = [
+        answers = [
             lake.get(table_path("a", "v")), lake.ask("HEAD", table_path("a", "v")), lake.delete(table_path("a", "v")),
             lake.post(table_path("a", "v"), {"updates": [set_properties(k="v")]}),
             lake.post(f"{ROOT}/tables/rename", rename(("a", "v"), ("a", "x"))),
@@ -128,7 +128,7 @@ def test_view_routes_return_404_for_tables_and_vice_versa(lake: DriverNode) -> N
             lake.post(RENAME, rename(("a", "t"), ("a", "x"))),
         ]  # fmt: skip
 
-    assert [answer.status for answer in found] == [404] * 10
+    assert [answer.status for answer in answers] == [404] * 10
 
 
 def test_metadata_of_the_other_kind_is_refused(lake: DriverNode) -> None:
@@ -159,12 +159,12 @@ def test_failed_requirement_is_a_conflict(lake: DriverNode) -> None:
 
 def test_replace_that_changes_nothing_writes_nothing(lake: DriverNode) -> None:
     """A replace with the same text returns the present view and leaves no file."""
-    made = make_view(lake, "a", "v")
+    created = make_view(lake, "a", "v")
 
     with nothing_done(lake):
         again = lake.post(view_path("a", "v"), replaced_by(view_version()))
 
-    assert again.json() == made
+    assert again.json() == created
 
 
 def test_view_text_is_limited_to_a_megabyte(lake: DriverNode) -> None:
@@ -175,11 +175,11 @@ def test_view_text_is_limited_to_a_megabyte(lake: DriverNode) -> None:
     text = "select 1 as id -- " + "x" * (1 << 20)
 
     refused = lake.ask("POST", f"{space_path('a')}/views", view_body("v", view_version(text)), user="ana")
-    made = lake.post(f"{space_path('a')}/views", view_body("v", view_version(text)))
+    created = lake.post(f"{space_path('a')}/views", view_body("v", view_version(text)))
     replaced = lake.post(view_path("a", "v"), replaced_by(view_version(text + "y")))
     over = lake.post(view_path("a", "v"), replaced_by(view_version("x" * (4 << 20 | 1))))
 
-    assert (refused.status, made.status, replaced.status, over.status) == (403, 200, 200, 400)
+    assert (refused.status, created.status, replaced.status, over.status) == (403, 200, 200, 400)
     assert [len(each["representations"][0]["sql"]) for each in lake.done("GET", view_path("a", "v"))["metadata"]["versions"]] == [
         len(text), len(text) + 1,
     ]  # fmt: skip
@@ -200,10 +200,10 @@ def test_only_names_from_pyiceberg_are_percent_decoded(lake: DriverNode, agent: 
     """
     make_space(lake, "a")
 
-    made = lake.ask("POST", f"{space_path('a')}/views", view_body("a%20b"), user_agent=agent)
+    created = lake.ask("POST", f"{space_path('a')}/views", view_body("a%20b"), user_agent=agent)
     listed = lake.get(f"{space_path('a')}/views").json()["identifiers"]
 
-    assert made.status == 200
+    assert created.status == 200
     assert [each["name"] for each in listed] == [name]
 
 

@@ -124,7 +124,7 @@ def replaced_by(version: Document) -> Document:
     return {"updates": [added, {"action": "set-current-view-version", "view-version-id": -1}]}
 
 
-def given(answer: DriverAnswer) -> dict[str, object]:
+def properties_of(answer: DriverAnswer) -> dict[str, object]:
     """Return a namespace's properties without the location, which every answer has."""
     return {key: value for key, value in answer.json()["properties"].items() if key != "location"}
 
@@ -138,8 +138,8 @@ def drop_for_good(node: DriverNode, path: str, *, user: str = "admin") -> None:
 
 def metadata_of(node: DriverNode, *levels: str) -> Document:
     """Return a table's metadata as its administrator loads it."""
-    found: Document = node.done("GET", table_path(*levels))["metadata"]
-    return found
+    metadata: Document = node.done("GET", table_path(*levels))["metadata"]
+    return metadata
 
 
 def commit(

@@ -73,8 +73,8 @@ def _prepare_own(node: DriverNode, who: str) -> None:
     for name in ("gone", "full"):
         make_space(node, "lance", f"{name}_{who}")
     declare(node, "lance", f"full_{who}", "t")
-    kept = declare(node, "lance", "there", f"kept_{who}", properties={"managed_versioning": "true"})
-    STAGED[who] = stage(kept["location"], 1)
+    managed_table = declare(node, "lance", "there", f"kept_{who}", properties={"managed_versioning": "true"})
+    STAGED[who] = stage(managed_table["location"], 1)
     make_space(node, f"side_{who}")
     for name in OWN_TABLES:
         declare(node, "lance", "there", f"{name}_{who}")
@@ -134,8 +134,8 @@ def _tables(who: str) -> Iterator[RefusalCase]:
     rename = "POST /table/{table_id}/rename"
     yield from _each("rename", f"name_{who}", {"new_table_name": f"named_{who}"})
     yield _about(rename, "taken name", "lance", "there", f"taken_{who}", body={"new_table_name": "t"})
-    there = {"new_table_name": f"went_{who}", "new_namespace_id": ["lance", "other"]}
-    yield _about(rename, "other namespace", "lance", "there", f"away_{who}", body=there)
+    destination = {"new_table_name": f"went_{who}", "new_namespace_id": ["lance", "other"]}
+    yield _about(rename, "other namespace", "lance", "there", f"away_{who}", body=destination)
     for action in ("declare", "create-empty"):
         yield from _new(action, f"{action}_{who}", {})
     yield from _new("register", f"register_{who}", {"location": f"old_{who}"})
@@ -144,7 +144,7 @@ def _tables(who: str) -> Iterator[RefusalCase]:
     yield from _each("version/create", f"kept_{who}", {"version": 1, "manifest_path": STAGED[who]})
     yield from _rows(who)
     yield from _kept_rows()
-    yield from _shown()
+    yield from _directories()
     yield from _references(who)
     yield from _batches(who)
     over = {"location": f"older_{who}", "mode": "Overwrite"}
@@ -154,7 +154,7 @@ def _tables(who: str) -> Iterator[RefusalCase]:
 def _rows(who: str) -> Iterator[RefusalCase]:
     """Yield the requests about rows of a table."""
     create = "POST /table/{table_id}/create"
-    yield from _new("create", f"filled_{who}", arrow(), taken="rows")
+    yield from _new("create", f"filled_{who}", arrow(), existing="rows")
     for thing, name, mode in (
         ("declared before", f"anew_{who}", "create"), ("taken name, exist ok", "t", "exist_ok"), ("overwrite", f"anew_{who}", "overwrite"),
     ):  # fmt: skip
@@ -189,7 +189,7 @@ def _kept_rows() -> Iterator[RefusalCase]:
         yield case(route, "managed table", "lance$there$kept", root=ROOT, body=body, query=query and f"?{query}")
 
 
-def _shown() -> Iterator[RefusalCase]:
+def _directories() -> Iterator[RefusalCase]:
     """Yield the requests about a directory catalog: the directory is read with the rights on the catalog and never
     changed.
     """
@@ -241,16 +241,16 @@ def _references(who: str) -> Iterator[RefusalCase]:
 def _batches(who: str) -> Iterator[RefusalCase]:
     """Yield the commits to several tables: first to one, then with a second, missing one."""
     create, commit = "POST /table/version/batch-create", "POST /table/batch-commit"
-    kept = {"id": ["lance", "there", f"kept_{who}"], "version": 1, "manifest_path": STAGED[who]}
-    gone = {**kept, "id": ["lance", "there", "gone"]}
-    nowhere = {**kept, "id": ["lance", "gone", "t"]}
-    for thing, entries in (("table", [kept]), ("no table", [gone]), ("no namespace", [nowhere])):
+    table_entry = {"id": ["lance", "there", f"kept_{who}"], "version": 1, "manifest_path": STAGED[who]}
+    missing_entry = {**table_entry, "id": ["lance", "there", "gone"]}
+    nowhere = {**table_entry, "id": ["lance", "gone", "t"]}
+    for thing, entries in (("table", [table_entry]), ("no table", [missing_entry]), ("no namespace", [nowhere])):
         yield case(create, thing, root=ROOT, body={"entries": entries})
         operations = [{"create_table_version": each} for each in entries]
         yield case(commit, thing, root=ROOT, body={"operations": operations})
     for word, about in (
         ("declare_table", {"id": ["lance", "there", f"batch_{who}"]}),
-        ("delete_table_versions", {"id": kept["id"], "ranges": []}),
+        ("delete_table_versions", {"id": table_entry["id"], "ranges": []}),
         ("deregister_table", {"id": ["lance", "there", f"undone_{who}"]}),
     ):
         yield case(commit, word, root=ROOT, body={"operations": [{word: about}]})
@@ -265,10 +265,10 @@ def _each(action: str, name: str, body: object) -> Iterator[RefusalCase]:
     yield _about(route, "no table in the catalog", "lance", "gone_t", body=body)
 
 
-def _new(action: str, name: str, body: object, *, taken: str = "t") -> Iterator[RefusalCase]:
+def _new(action: str, name: str, body: object, *, existing: str = "t") -> Iterator[RefusalCase]:
     route = f"POST /table/{{table_id}}/{action}"
     yield _about(route, "free name", "lance", "there", name, body=body)
-    yield _about(route, "taken name", "lance", "there", taken, body=body)
+    yield _about(route, "taken name", "lance", "there", existing, body=body)
     yield _about(route, "no namespace", "lance", "gone", name, body=body)
     if action == "declare":
         yield _about(route, "in the catalog", "lance", name, body=body)
@@ -292,12 +292,12 @@ def cell(answer: DriverAnswer) -> str:
     return f"200:{sizes[0]}" if sizes else "200"
 
 
-def render(found: dict[Row, dict[str, DriverAnswer]]) -> str:
+def render(answer_table: dict[Row, dict[str, DriverAnswer]]) -> str:
     """Render the table."""
     lines = [f"| route | about | {' | '.join(CALLERS)} |", f"|---|---|{'---|' * len(CALLERS)}"]
     lines += [
-        f"| `{route}` | {thing} | {' | '.join(cell(told[who]) for who in CALLERS)} |"
-        for (route, thing), told in found.items()
+        f"| `{route}` | {thing} | {' | '.join(cell(row_answers[who]) for who in CALLERS)} |"
+        for (route, thing), row_answers in answer_table.items()
     ]
     return "\n".join(lines)
 

@@ -69,7 +69,7 @@ def ask(
     return JsonResponse(sent)
 
 
-def asked(
+def capture_call(
     path: str, *, method: str = "POST", body: bytes = b"", headers: tuple[tuple[bytes, bytes], ...] = ()
 ) -> tuple[str, dict[str, object], bytes | None]:
     """Return the operation, the fields and the rows that an implementation receives."""
@@ -89,7 +89,7 @@ def test_every_operation_has_its_route() -> None:
     for each in OPERATIONS:
         path = each.path.replace("{id}", "a%24b").replace("{index_name}", "i")
         for place in (f"/v1{path}", f"/lance/v1{path}/", f"//v1{path}"):
-            name, fields, data = asked(place, method=each.method)
+            name, fields, data = capture_call(place, method=each.method)
 
             assert name == each.call
             assert fields.get("id", ["a", "b"]) == ["a", "b"]
@@ -98,18 +98,18 @@ def test_every_operation_has_its_route() -> None:
 
 def test_root_and_custom_delimiters_are_parsed() -> None:
     """The root is the delimiter or omitted; names may be joined by any delimiter, and a plus is a space."""
-    assert asked("/v1/namespace/%24/list", method="GET")[1]["id"] == []
-    assert asked("/v1/namespace/list?delimiter=.", method="GET")[1]["id"] == []
-    assert asked("/v1/namespace/describe?delimiter=.")[1]["id"] == []
-    assert asked("/v1/table/a::b+c/describe?delimiter=::")[1]["id"] == ["a", "b c"]
-    assert asked("/v1/table/a$b+c/describe", body=b'{"id": ["a", "b c"]}')[1]["id"] == ["a", "b c"]
+    assert capture_call("/v1/namespace/%24/list", method="GET")[1]["id"] == []
+    assert capture_call("/v1/namespace/list?delimiter=.", method="GET")[1]["id"] == []
+    assert capture_call("/v1/namespace/describe?delimiter=.")[1]["id"] == []
+    assert capture_call("/v1/table/a::b+c/describe?delimiter=::")[1]["id"] == ["a", "b c"]
+    assert capture_call("/v1/table/a$b+c/describe", body=b'{"id": ["a", "b c"]}')[1]["id"] == ["a", "b c"]
 
 
 def test_query_and_body_fields_are_combined() -> None:
     """Fields of query and body are combined: flags, numbers, maps and repeated parameters are typed, and nulls omitted.
     The caller's identity is passed on.
     """
-    _, fields, data = asked(
+    _, fields, data = capture_call(
         "/v1/table/t/merge_insert?on=id&on=text&when_matched_update_all=true&timeout=30s", body=b"rows",
         headers=((b"x-api-key", b"k"),),
     )  # fmt: skip
@@ -120,10 +120,13 @@ def test_query_and_body_fields_are_combined() -> None:
         b"rows",
     )
     assert fields["identity"] == {"api_key": "k"}
-    assert asked("/v1/table/t/create?properties=%7B%22k%22%3A%22v%22%7D")[1]["properties"] == {"k": "v"}
-    assert asked("/v1/table?limit=3&include_declared=false", method="GET")[1] == {"limit": 3, "include_declared": False}
-    assert asked("/v1/table/t/schema_metadata/update", body=b'{"a": "b"}')[1]["metadata"] == {"a": "b"}
-    assert "version" not in asked("/v1/table/t/describe", body=b'{"version": null}')[1]
+    assert capture_call("/v1/table/t/create?properties=%7B%22k%22%3A%22v%22%7D")[1]["properties"] == {"k": "v"}
+    assert capture_call("/v1/table?limit=3&include_declared=false", method="GET")[1] == {
+        "limit": 3,
+        "include_declared": False,
+    }
+    assert capture_call("/v1/table/t/schema_metadata/update", body=b'{"a": "b"}')[1]["metadata"] == {"a": "b"}
+    assert "version" not in capture_call("/v1/table/t/describe", body=b'{"version": null}')[1]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +186,7 @@ def test_implementation_errors_keep_their_codes() -> None:
 
 
 @pytest.mark.parametrize(
-    "path, found, body",
+    "path, value, body",
     [
         ("/v1/table/t/count_rows", {"count": 5}, b"5"),
         ("/v1/table/t/explain_plan", "a plan", b'"a plan"'),
@@ -192,9 +195,9 @@ def test_implementation_errors_keep_their_codes() -> None:
         ("/v1/table/t/schema_metadata/update", {"metadata": {"a": "b"}, "transaction_id": "x"}, b'{"a":"b"}'),
     ],
 )
-def test_return_values_are_encoded_in_protocol_format(path: str, found: object, body: bytes) -> None:
+def test_return_values_are_encoded_in_protocol_format(path: str, value: object, body: bytes) -> None:
     """A number, a text, bytes, nothing, and a map are each returned in the protocol's form."""
-    assert ask(lambda *_: found, "POST", path).body == body
+    assert ask(lambda *_: value, "POST", path).body == body
 
 
 def test_table_identifiers_use_the_callers_delimiter() -> None:

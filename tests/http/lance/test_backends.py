@@ -7,7 +7,7 @@ from limnos.services.lance.purges import LANCE_PURGE
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.sql import Sql
 from tests.http.driver import DriverNode
-from tests.http.lance.wire import declare, make_space, names, space, told
+from tests.http.lance.wire import declare, failure_of, make_space, names, space
 
 EXPIRE = Sql("UPDATE trash SET expires_at = 0")
 
@@ -19,13 +19,13 @@ def test_files_of_a_dropped_namespace_expire_with_the_trash(lake: DriverNode) ->
     for path in (("a", "t"), ("a", "b", "t"), ("r",)):
         declare(lake, "lance", *path)
     lake.done("POST", f"{space('lance', 'a')}/drop", {"behavior": "Cascade"})
-    assert told(lake.post(f"{space('lance', 'a')}/exists")) == (404, 1)
+    assert failure_of(lake.post(f"{space('lance', 'a')}/exists")) == (404, 1)
     assert names(lake.get("/lance/v1/table")) == ["lance$r"]
 
     async def expire() -> tuple[int, int]:
         store = lake.built.services.store
         await store.submit(upkeep_permit("t"), lambda tx: tx.count(EXPIRE, {}))
-        gone = await store.submit(upkeep_permit("t"), trash_sweep)
-        return gone, len(await store.submit(upkeep_permit("t"), lambda tx: tx.tasks.payloads(LANCE_PURGE)))
+        expired_count = await store.submit(upkeep_permit("t"), trash_sweep)
+        return expired_count, len(await store.submit(upkeep_permit("t"), lambda tx: tx.tasks.payloads(LANCE_PURGE)))
 
     assert lake.runner.run(expire()) == (4, 2)

@@ -12,14 +12,14 @@ import pytest
 from limnos.model.permits import upkeep_permit
 from limnos.store.sql import Sql
 from tests.http.driver import DriverNode
-from tests.http.lance.wire import ROOT, Json, commit, declare, manifest, names, space, stage, table, told
+from tests.http.lance.wire import ROOT, Json, commit, declare, failure_of, manifest, names, space, stage, table
 
 ROWS = pa.table({"id": [1, 2]})
 KEPT = {"managed_versioning": "true"}
 CREATE, COMMIT = f"{ROOT}/table/version/batch-create", f"{ROOT}/table/batch-commit"
 
 
-def kept(node: DriverNode, *tables: str) -> dict[str, str]:
+def declare_managed(node: DriverNode, *tables: str) -> dict[str, str]:
     """Create tables with managed versions. Returns their locations."""
     return {name: str(declare(node, "lance", name, properties=KEPT)["location"]) for name in tables}
 
@@ -36,27 +36,27 @@ def listed(node: DriverNode, name: str) -> list[int]:
 
 def test_batch_commits_several_tables_in_one_revision(lake: DriverNode) -> None:
     """Each table of a batch gets its versions in one revision. Repeating the batch succeeds."""
-    at = kept(lake, "a", "b")
+    at = declare_managed(lake, "a", "b")
     entries = [entry("a", at["a"], 1), entry("b", at["b"], 1), entry("a", at["a"], 2)]
 
-    made = lake.done("POST", CREATE, {"entries": entries})["versions"]
+    versions = lake.done("POST", CREATE, {"entries": entries})["versions"]
 
-    assert [each["version"] for each in made] == [1, 1, 2]
+    assert [each["version"] for each in versions] == [1, 1, 2]
     assert [listed(lake, name) for name in ("a", "b")] == [[1, 2], [1]]
-    assert Path(f"/{made[2]['manifest_path']}").read_bytes() == b"not readLANC"
-    assert lake.done("POST", CREATE, {"entries": entries})["versions"] == made
+    assert Path(f"/{versions[2]['manifest_path']}").read_bytes() == b"not readLANC"
+    assert lake.done("POST", CREATE, {"entries": entries})["versions"] == versions
     changes = lake.get("/api/limnos/v1/metalakes/lake/changes?catalog=lance&since=0").json()["changes"]
     assert len({each["revision"] for each in changes if each["operation"] == "commit"}) == 1
 
 
 def test_version_conflict_refuses_the_whole_batch(lake: DriverNode) -> None:
     """If one version is not the next one of its table, no table gets a version, and the refusal names the table."""
-    at = kept(lake, "a", "b")
+    at = declare_managed(lake, "a", "b")
     commit(lake, "lance", "b", location=at["b"], version=1)
 
     answer = lake.post(CREATE, {"entries": [entry("a", at["a"], 1), entry("b", at["b"], 3)]})
 
-    assert told(answer) == (409, 14)
+    assert failure_of(answer) == (409, 14)
     assert "lance.b" in answer.json()["detail"] or "b" in answer.json()["detail"].split()
     assert [listed(lake, name) for name in ("a", "b")] == [[], [1]]
     assert not (Path(at["a"].removeprefix("file://")) / "_versions" / manifest(1)).exists()
@@ -66,7 +66,7 @@ def test_batch_may_mix_operations_of_every_kind(lake: DriverNode, tmp_path: Path
     """One batch can declare a table with its first version, commit to another, delete versions of a third, and
     deregister a fourth.
     """
-    at = kept(lake, "b", "d")
+    at = declare_managed(lake, "b", "d")
     home = tmp_path / "warehouse" / "lance"
     new = f"file://{home}/new"
     for mode in ("create", "append"):
@@ -93,7 +93,7 @@ def test_batch_may_mix_operations_of_every_kind(lake: DriverNode, tmp_path: Path
 
 def test_refused_last_operation_undoes_the_batch(lake: DriverNode) -> None:
     """If the last operation of a batch is refused, the batch creates, commits and deletes nothing."""
-    at = kept(lake, "b", "d")
+    at = declare_managed(lake, "b", "d")
     commit(lake, "lance", "b", location=at["b"], version=1)
     operations = [
         {"declare_table": {"id": ["lance", "a"]}},
@@ -102,7 +102,7 @@ def test_refused_last_operation_undoes_the_batch(lake: DriverNode) -> None:
         {"deregister_table": {"id": ["lance", "none"]}},
     ]
 
-    assert told(lake.post(COMMIT, {"operations": operations})) == (404, 4)
+    assert failure_of(lake.post(COMMIT, {"operations": operations})) == (404, 4)
     assert names(lake.get(f"{space('lance')}/table/list")) == ["b", "d"]
     assert listed(lake, "b") == [1]
 
@@ -111,7 +111,7 @@ def test_invalid_batches_are_refused_with_the_reason(node: DriverNode) -> None:
     """Batches without tables, over several catalogs, with ambiguous operations, or with tables without managed versions
     are refused with the reason.
     """
-    at = kept(node, "b")
+    at = declare_managed(node, "b")
     plain = declare(node, "lance", "plain")
     node.done("POST", "/lance/v1/namespace/side/create", {})
     version = {"version": 1, "manifest_path": "x"}
@@ -127,21 +127,21 @@ def test_invalid_batches_are_refused_with_the_reason(node: DriverNode) -> None:
         {"operations": [{"create_table_version": entry("plain", str(plain["location"]), 1)}]},
         {"operations": [{"declare_table": {"id": ["lance"]}}]},
     ):  # fmt: skip
-        assert told(node.post(COMMIT, body)) == (400, 13), body
-    assert told(node.post(COMMIT, {"operations": [{"declare_table": {"id": ["lance", "b"]}}]})) == (409, 5)
+        assert failure_of(node.post(COMMIT, body)) == (400, 13), body
+    assert failure_of(node.post(COMMIT, {"operations": [{"declare_table": {"id": ["lance", "b"]}}]})) == (409, 5)
     assert names(node.get(f"{space('lance')}/table/list")) == ["b", "plain"]
     assert at
 
 
 def test_batch_that_declares_a_used_name_is_refused(lake: DriverNode) -> None:
     """A batch that declares a table with a name in use is refused like a single request, and nothing is changed."""
-    kept(lake, "a")
+    declare_managed(lake, "a")
 
     answer = lake.post(
         COMMIT, {"operations": [{"declare_table": {"id": ["lance", name], "properties": KEPT}} for name in ("b", "a")]}
     )
 
-    assert told(answer) == (409, 5)
+    assert failure_of(answer) == (409, 5)
     assert "Table a: Table already exists" in answer.json()["detail"]
     assert names(lake.get(f"{ROOT}/namespace/lance/table/list")) == ["a"]
 
@@ -149,7 +149,7 @@ def test_batch_that_declares_a_used_name_is_refused(lake: DriverNode) -> None:
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_batch_waits_in_the_queue_of_each_table(lake: DriverNode, name: str) -> None:
     """A batch waits in the queue of each of its tables before it reads versions."""
-    at = kept(lake, "a", "b")
+    at = declare_managed(lake, "a", "b")
     entries = [entry(each, at[each], 1) for each in ("a", "b")]
     of_table = "SELECT id FROM node WHERE name = :name AND kind = 4 AND deleted = 0"
     ids: list[int] = []

@@ -12,7 +12,7 @@ import pytest
 
 from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg.wire import node_over
-from tests.http.lance.wire import ROOT, ROWS, arrow, declare, fill, make_space, rows_of, table, told
+from tests.http.lance.wire import ROOT, ROWS, arrow, declare, failure_of, fill, make_space, rows_of, table
 
 NEWER = ROWS.slice(2, 1).set_column(1, "text", pa.array(["new"]))
 """A row with an existing id and another text."""
@@ -83,7 +83,7 @@ def test_invalid_merges_are_refused_with_their_code(
     home: DriverNode, t: str, query: str, body: bytes, expected: tuple[int, int]
 ) -> None:
     """An invalid merge has its code, and nothing is changed."""
-    assert told(home.post(f"{t}/merge_insert?{query}", body)) == expected
+    assert failure_of(home.post(f"{t}/merge_insert?{query}", body)) == expected
     assert version(home, t) == 1
 
 
@@ -92,10 +92,10 @@ def test_rows_are_updated_and_deleted(home: DriverNode, t: str) -> None:
     rows.
     """
     done = home.done("POST", f"{t}/update", {"predicate": "id = 2", "updates": [["text", "'zz'"], ["id", "id + 10"]]})
-    gone = home.done("POST", f"{t}/delete", {"predicate": "id < 3"})
+    deletion = home.done("POST", f"{t}/delete", {"predicate": "id < 3"})
 
     assert (done["updated_rows"], done["rows_updated"], done["version"]) == (1, 1, 2)
-    assert (gone["num_deleted_rows"], gone["version"]) == (1, 3)
+    assert (deletion["num_deleted_rows"], deletion["version"]) == (1, 3)
     assert texts(home, t) == {12: "zz", 3: "cat and dog"}
 
 
@@ -121,7 +121,7 @@ def test_invalid_changes_are_refused_with_their_code(
     home: DriverNode, t: str, action: str, body: object, expected: tuple[int, int]
 ) -> None:
     """An invalid change has its code, and nothing is changed."""
-    assert told(home.post(f"{t}/{action}", body)) == expected
+    assert failure_of(home.post(f"{t}/{action}", body)) == expected
     assert version(home, t) == 1
 
 
@@ -171,11 +171,11 @@ def test_table_statistics_are_returned(home: DriverNode, t: str) -> None:
     """Statistics have rows, bytes, indices and fragment lengths. The request body may be omitted."""
     home.done("POST", f"{t}/insert", arrow(ROWS.slice(0, 1)))
 
-    found = home.done("POST", f"{t}/stats")
+    stats = home.done("POST", f"{t}/stats")
 
-    assert (found["num_rows"], found["num_indices"]) == (4, 0)
-    assert found["total_bytes"] > 0
-    assert found["fragment_stats"] == {
+    assert (stats["num_rows"], stats["num_indices"]) == (4, 0)
+    assert stats["total_bytes"] > 0
+    assert stats["fragment_stats"] == {
         "num_fragments": 2, "num_small_fragments": 2,
         "lengths": {"min": 1, "max": 3, "mean": 2, "p25": 1, "p50": 3, "p75": 3, "p99": 3},
     }  # fmt: skip
@@ -191,17 +191,20 @@ def test_change_returns_a_transaction_that_can_be_described(home: DriverNode, t:
     done = home.done("POST", f"{t}/delete", {"predicate": "id = 1"})
     place = about(t, done["transaction_id"])
 
-    found = home.done("POST", f"{place}/describe", {})
-    assert found["status"] == "SUCCEEDED"
-    assert found["properties"]["operation"] == "Delete"
-    assert (found["properties"]["version"], found["properties"]["read_version"]) == ("2", "1")
+    transaction = home.done("POST", f"{place}/describe", {})
+    assert transaction["status"] == "SUCCEEDED"
+    assert transaction["properties"]["operation"] == "Delete"
+    assert (transaction["properties"]["version"], transaction["properties"]["read_version"]) == ("2", "1")
     same = {"actions": [{"setStatusAction": {"status": "Succeeded"}}]}
     assert home.done("POST", f"{place}/alter", same)["status"] == "SUCCEEDED"
     for action in ({"setStatusAction": {"status": "Canceled"}}, {"setPropertyAction": {"key": "a", "value": "b"}}):
-        assert told(home.post(f"{place}/alter", {"actions": [action]})) == (406, 0)
-    assert told(home.post(f"{place}/alter", {"actions": [{}]})) == (400, 13)  # pylance 14 does so for every action
-    assert told(home.post(f"{about(t, 'none')}/describe", {})) == (404, 10)
-    assert told(home.post(f"{about(t, 'none')}/alter", {"actions": [{}]})) == (404, 10)
+        assert failure_of(home.post(f"{place}/alter", {"actions": [action]})) == (406, 0)
+    assert failure_of(home.post(f"{place}/alter", {"actions": [{}]})) == (
+        400,
+        13,
+    )  # pylance 14 does so for every action
+    assert failure_of(home.post(f"{about(t, 'none')}/describe", {})) == (404, 10)
+    assert failure_of(home.post(f"{about(t, 'none')}/alter", {"actions": [{}]})) == (404, 10)
 
 
 @pytest.mark.parametrize(
@@ -217,5 +220,5 @@ def test_changes_of_a_table_without_data_return_404(home: DriverNode, action: st
         f"{table('lance', 's', name)}/{action}", arrow() if "merge" in action else bodies.get(action)
     )
 
-    assert told(answer) == (404, 4)
+    assert failure_of(answer) == (404, 4)
     assert "declared" in answer.json()["detail"]

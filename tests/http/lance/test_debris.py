@@ -172,10 +172,10 @@ def test_janitor_deletes_unreferenced_files_on_s3() -> None:
         owner.close()
         record = CatalogRecord("RELATIONAL", "lakehouse-generic", None, store.properties, in_use=True)
         place = catalog_storage_within(record, "s3://lake/w", allow_everything(), storages=NamedStorages())
-        gone = delete_debris(
+        deleted_names = delete_debris(
             DebrisTable("s3://lake/w/t", place, frozenset()), lambda _: None, before_ms=int(time.time() * 1000) + 60_000
         )
 
-        assert sorted(f"w/t/{name}" for name in gone) == sorted(left)
+        assert sorted(f"w/t/{name}" for name in deleted_names) == sorted(left)
         assert store.names("w/t/") == before
         assert lance.dataset("s3://lake/w/t", storage_options=keys).count_rows() == 4

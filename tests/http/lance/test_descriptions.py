@@ -43,7 +43,7 @@ class RequestCounter:
 
 
 @pytest.fixture
-def asked(node: DriverNode) -> RequestCounter:
+def counter(node: DriverNode) -> RequestCounter:
     """A counter of worker requests, for a node on which each file seems to be a minute old."""
     services = node.built.services
     DESCRIPTIONS.put(services, DescriptionCache(services.files.identity_now, now_ns=lambda: time.time_ns() + LATER_NS))
@@ -56,9 +56,9 @@ BOTH = pytest.mark.parametrize("place", ["false", "true"], ids=["storage", "mana
 @pytest.fixture
 def place(node: DriverNode, request: pytest.FixtureRequest) -> Path:
     """Create a table of one version and two rows. Returns its location."""
-    made = declare(node, "lance", "t", properties={"managed_versioning": getattr(request, "param", "false")})
+    declared = declare(node, "lance", "t", properties={"managed_versioning": getattr(request, "param", "false")})
     node.done("POST", f"{AT}/insert", arrow(ROWS))
-    return Path(str(made["location"]).removeprefix("file://"))
+    return Path(str(declared["location"]).removeprefix("file://"))
 
 
 def described(node: DriverNode, body: Json | None = None) -> Json:
@@ -67,24 +67,24 @@ def described(node: DriverNode, body: Json | None = None) -> Json:
 
 
 @BOTH
-def test_unchanged_table_is_described_from_the_cache(node: DriverNode, place: Path, asked: RequestCounter) -> None:
+def test_unchanged_table_is_described_from_the_cache(node: DriverNode, place: Path, counter: RequestCounter) -> None:
     """A worker process describes an unchanged table once. Later answers, complete or partial, are the same and need no
     process.
     """
     first = described(node)
 
-    assert asked.kinds == ["describe"]
+    assert counter.kinds == ["describe"]
     assert first["version"] == 1
-    assert asked.since(lambda: None) == []
+    assert counter.since(lambda: None) == []
     assert described(node) == first
     assert described(node, {"check_declared": True, "load_detailed_metadata": False})["is_only_declared"] is False
-    assert asked.kinds == ["describe"]
+    assert counter.kinds == ["describe"]
     assert described(node, {"version": 1}) == first
-    assert asked.kinds == ["describe", "describe"]
+    assert counter.kinds == ["describe", "describe"]
 
 
 @BOTH
-def test_every_change_shows_at_once(node: DriverNode, place: Path, asked: RequestCounter) -> None:
+def test_every_change_shows_at_once(node: DriverNode, place: Path, counter: RequestCounter) -> None:
     """The next description has each change that the server made."""
     for number in range(2, 12):
         described(node)
@@ -92,7 +92,7 @@ def test_every_change_shows_at_once(node: DriverNode, place: Path, asked: Reques
         assert described(node)["version"] == number
 
 
-def test_a_commit_by_path_shows_at_once(node: DriverNode, asked: RequestCounter) -> None:
+def test_a_commit_by_path_shows_at_once(node: DriverNode, counter: RequestCounter) -> None:
     """The next description has each commit that bypassed the server, with new and with removed versions."""
     location = fill(node, "lance", "t", rows=ROWS)["location"]
     for number in range(2, 12):
@@ -107,17 +107,17 @@ def test_a_commit_by_path_shows_at_once(node: DriverNode, asked: RequestCounter)
 
 def test_just_changed_table_is_not_cached(node: DriverNode, place: Path) -> None:
     """A table that was just changed is not cached, because the next change could have the same time."""
-    services, asked = node.built.services, RequestCounter(node)
+    services, counter = node.built.services, RequestCounter(node)
     DESCRIPTIONS.put(
         services,
         DescriptionCache(services.files.identity_now, now_ns=lambda: (place / "_versions").stat().st_ctime_ns),
     )
 
     assert described(node) == described(node)
-    assert asked.kinds == ["describe", "describe"]
+    assert counter.kinds == ["describe", "describe"]
 
 
-def test_unmanaged_manifest_is_moved_aside_despite_the_cache(node: DriverNode, asked: RequestCounter) -> None:
+def test_unmanaged_manifest_is_moved_aside_despite_the_cache(node: DriverNode, counter: RequestCounter) -> None:
     """A manifest that was written past the server into a table with managed versions is not described, and is moved
     aside, even if a description is cached.
     """
@@ -132,7 +132,7 @@ def test_unmanaged_manifest_is_moved_aside_despite_the_cache(node: DriverNode, a
 
 @BOTH
 def test_link_in_place_of_manifest_directory_is_not_followed(
-    node: DriverNode, place: Path, asked: RequestCounter, tmp_path: Path
+    node: DriverNode, place: Path, counter: RequestCounter, tmp_path: Path
 ) -> None:
     """If a link replaces a cached table's manifest directory, its target is not described."""
     described(node)
@@ -142,7 +142,9 @@ def test_link_in_place_of_manifest_directory_is_not_followed(
     assert "version" not in node.post(f"{AT}/describe", {}).json()
 
 
-def test_cached_description_is_refused_without_privilege(node: DriverNode, place: Path, asked: RequestCounter) -> None:
+def test_cached_description_is_refused_without_privilege(
+    node: DriverNode, place: Path, counter: RequestCounter
+) -> None:
     """A description that was cached for one caller is refused to callers without the right, and after a revoke."""
     role = grant(node, "ana", "use_catalog use_schema select_table", kind="catalog", on="lance")
     assert node.post(f"{AT}/describe", {}, user="ana").status == 200
@@ -150,28 +152,28 @@ def test_cached_description_is_refused_without_privilege(node: DriverNode, place
     node.delete(f"{API}/lake/roles/{role}")
 
     assert node.post(f"{AT}/describe", {}, user="ana").status == 403
-    assert asked.kinds == ["describe"]
+    assert counter.kinds == ["describe"]
 
 
 def test_recreated_table_does_not_use_the_cached_description(
-    node: DriverNode, place: Path, asked: RequestCounter
+    node: DriverNode, place: Path, counter: RequestCounter
 ) -> None:
     """A cached description is not used for a later table of the same name."""
     described(node)
     node.done("POST", f"{AT}/deregister")
     fill(node, "lance", "t", rows=pa.table({"other": ["x"]}))
 
-    found = described(node)
+    description = described(node)
 
-    assert [each["name"] for each in found["schema"]["fields"]] == ["other"]
-    assert found["location"] != f"file://{place}"
+    assert [each["name"] for each in description["schema"]["fields"]] == ["other"]
+    assert description["location"] != f"file://{place}"
 
 
 def test_concurrent_describes_share_worker_requests(node: DriverNode, place: Path) -> None:
     """Sixty-four concurrent requests to describe a table cause at most two requests to worker processes. Callers
     without the right are refused.
     """
-    services, asked = node.built.services, RequestCounter(node)
+    services, counter = node.built.services, RequestCounter(node)
     DESCRIPTIONS.put(services, DescriptionCache(services.files.identity_now, now_ns=lambda: 0))
 
     async def crowd() -> list[tuple[int, object]]:
@@ -180,4 +182,4 @@ def test_concurrent_describes_share_worker_requests(node: DriverNode, place: Pat
         return [(each.status, each.json().get("version")) for each in answers]
 
     assert node.runner.run(crowd()) == [(200, 1), (403, None)] * 32
-    assert len(asked.kinds) <= 2
+    assert len(counter.kinds) <= 2

@@ -14,7 +14,7 @@ import pytest
 from limnos.config.storage import StorageSection
 from limnos.sources.lance.directories import LanceDirectory
 from tests.http.driver import API, DriverNode, grant, node_at
-from tests.http.lance.wire import ROOT, arrow, names, rows_of, space, table, told
+from tests.http.lance.wire import ROOT, arrow, failure_of, names, rows_of, space, table
 
 ROWS = pa.table({"id": [1, 2]})
 NEW = {"name": "shown", "type": "RELATIONAL", "provider": "lakehouse-generic"}
@@ -57,11 +57,11 @@ def test_directory_changes_are_listed_and_described_immediately(lake: DriverNode
     assert names(lake.get(f"{space('shown')}/table/list?limit=1&page_token={page['page_token']}")) == ["top"]
     assert names(lake.get(f"{ROOT}/table")) == ["shown$foreign", "shown$top", "shown$a$later", "shown$a$b$docs"]
 
-    found = lake.done("POST", f"{table('shown', 'a', 'b', 'docs')}/describe", {})
-    assert (found["version"], found["properties"], found["table"]) == (1, {"p": "q"}, "docs")
-    assert lance.dataset(found["location"]).count_rows() == 2
+    description = lake.done("POST", f"{table('shown', 'a', 'b', 'docs')}/describe", {})
+    assert (description["version"], description["properties"], description["table"]) == (1, {"p": "q"}, "docs")
+    assert lance.dataset(description["location"]).count_rows() == 2
     assert lake.done("POST", f"{table('shown', 'a', 'later')}/describe", {})["is_only_declared"]
-    lance.write_dataset(ROWS, found["location"], mode="append")
+    lance.write_dataset(ROWS, description["location"], mode="append")
     lance.write_dataset(ROWS, str(root / "new.lance"))
     assert lake.done("POST", f"{table('shown', 'a', 'b', 'docs')}/describe", {})["version"] == 2
     assert names(lake.get(f"{space('shown')}/table/list")) == ["foreign", "new", "top"]
@@ -72,13 +72,13 @@ def test_missing_objects_and_foreign_folders_have_their_codes(lake: DriverNode) 
     """Missing namespaces, tables and versions are refused with their codes. A foreign folder exists as a table, but
     describing it is 409.
     """
-    assert told(lake.get(f"{space('shown', 'x')}/table/list")) == (404, 1)
-    assert told(lake.post(f"{table('shown', 'x', 't')}/describe", {})) == (404, 1)
-    assert told(lake.post(f"{table('shown', 'a', 't')}/exists", {})) == (404, 4)
-    assert told(lake.post(f"{table('shown', 'top')}/describe", {"version": 9})) == (404, 11)
+    assert failure_of(lake.get(f"{space('shown', 'x')}/table/list")) == (404, 1)
+    assert failure_of(lake.post(f"{table('shown', 'x', 't')}/describe", {})) == (404, 1)
+    assert failure_of(lake.post(f"{table('shown', 'a', 't')}/exists", {})) == (404, 4)
+    assert failure_of(lake.post(f"{table('shown', 'top')}/describe", {"version": 9})) == (404, 11)
     assert lake.post(f"{table('shown', 'foreign')}/exists", {}).status == 200
     foreign = lake.post(f"{table('shown', 'foreign')}/describe", {})
-    assert told(foreign) == (409, 19)
+    assert failure_of(foreign) == (409, 19)
     assert "does not comply with the Lance table format" in str(foreign["detail"])
 
 
@@ -100,9 +100,9 @@ def test_rows_versions_and_tags_of_directory_tables_are_read(lake: DriverNode, r
     assert lake.done("POST", f"{docs}/version/describe", {})["version"]["version"] == 2
     assert list(lake.done("POST", f"{docs}/tags/list", {})["tags"]) == ["two"]
     assert lake.done("POST", f"{docs}/index/list", {})["indexes"] == []
-    assert told(lake.post(f"{table('shown', 'a', 'later')}/count_rows", {})) == (404, 4)
-    assert told(lake.post(f"{table('shown', 'foreign')}/count_rows", {})) == (409, 19)
-    assert told(lake.post(f"{docs}/count_rows", {"version": 9})) == (404, 11)
+    assert failure_of(lake.post(f"{table('shown', 'a', 'later')}/count_rows", {})) == (404, 4)
+    assert failure_of(lake.post(f"{table('shown', 'foreign')}/count_rows", {})) == (409, 19)
+    assert failure_of(lake.post(f"{docs}/count_rows", {"version": 9})) == (404, 11)
 
 
 def test_gravitino_lists_and_loads_directory_tables(lake: DriverNode) -> None:
@@ -116,8 +116,8 @@ def test_gravitino_lists_and_loads_directory_tables(lake: DriverNode) -> None:
     assert lake.get(f"{schemas}/none").status == 404
     assert [each["name"] for each in lake.done("GET", f"{schemas}/default/tables")["identifiers"]] == ["foreign", "top"]
     assert [each["name"] for each in lake.done("GET", f"{schemas}/a:b/tables")["identifiers"]] == ["docs"]
-    found = lake.done("GET", f"{schemas}/a:b/tables/docs")["table"]
-    assert (found["name"], [each["name"] for each in found["columns"]]) == ("docs", ["id"])
+    loaded_table = lake.done("GET", f"{schemas}/a:b/tables/docs")["table"]
+    assert (loaded_table["name"], [each["name"] for each in loaded_table["columns"]]) == ("docs", ["id"])
     assert lake.get(f"{schemas}/none/tables").status == 404
 
 
@@ -148,9 +148,9 @@ def test_directory_access_follows_catalog_privileges(lake: DriverNode) -> None:
     """
     lake.done("POST", f"{API}/lake/users", {"name": "eve"})
     for address in (f"{table('shown', 'top')}/describe", f"{table('shown', 'none')}/describe"):
-        assert told(lake.post(address, {}, user="eve")) == (403, 15)
-    assert told(lake.get(f"{space('shown')}/table/list", user="eve")) == (403, 15)
-    assert told(lake.post(f"{table('shown', 'top')}/count_rows", {}, user="eve")) == (403, 15)
+        assert failure_of(lake.post(address, {}, user="eve")) == (403, 15)
+    assert failure_of(lake.get(f"{space('shown')}/table/list", user="eve")) == (403, 15)
+    assert failure_of(lake.post(f"{table('shown', 'top')}/count_rows", {}, user="eve")) == (403, 15)
     assert lake.get(f"{API}/lake/catalogs/shown/schemas/default/tables", user="eve").status == 403
     assert names(lake.get(f"{ROOT}/table", user="eve")) == []
 
@@ -159,7 +159,7 @@ def test_directory_access_follows_catalog_privileges(lake: DriverNode) -> None:
     assert lake.done("POST", f"{table('shown', 'top')}/count_rows", {}, user="eve") == 2
     assert names(lake.get(f"{space('shown')}/table/list", user="eve")) == ["foreign", "top"]
     lake.done("PUT", f"{API}/lake/permissions/users/eve/revoke", {"roleNames": [role]})
-    assert told(lake.post(f"{table('shown', 'top')}/describe", {}, user="eve")) == (403, 15)
+    assert failure_of(lake.post(f"{table('shown', 'top')}/describe", {}, user="eve")) == (403, 15)
 
 
 def test_directory_outside_the_server_roots_is_refused(lake: DriverNode, tmp_path: Path, root: Path) -> None:
@@ -172,11 +172,11 @@ def test_directory_outside_the_server_roots_is_refused(lake: DriverNode, tmp_pat
     assert "--allow-root" in lake.post(f"{API}/lake/catalogs", other).body.decode()
     (root / "way.lance").symlink_to(outside / "secret.lance")
     for action in ("describe", "count_rows", "version/list", "tags/list"):
-        assert told(lake.post(f"{table('shown', 'way')}/{action}", {})) == (400, 13)
+        assert failure_of(lake.post(f"{table('shown', 'way')}/{action}", {})) == (400, 13)
     (root / "inner").symlink_to(outside)
     led = {**NEW, "name": "led", "properties": {"lance-directory": f"file://{root}/inner"}}
     lake.done("POST", f"{API}/lake/catalogs", led)
-    assert told(lake.get(f"{space('led')}/table/list")) == (400, 13)
+    assert failure_of(lake.get(f"{space('led')}/table/list")) == (400, 13)
 
 
 def test_gravitino_schema_needs_use_catalog(lake: DriverNode) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import node_over
-from tests.http.lance.wire import Json, arrow, declare, table, told
+from tests.http.lance.wire import Json, arrow, declare, failure_of, table
 
 ENDLESS = "array_repeat(id, 100000000000000)[1] = 1"
 """An expression on which the library ends its process, because it needs more memory than any machine can address."""
@@ -56,9 +56,9 @@ def versions(node: DriverNode, t: str) -> list[int]:
 def test_expression_that_cannot_be_evaluated_returns_400(home: DriverNode, name: str, expression: str) -> None:
     """An expression that cannot be evaluated is 400 with code 13, and the table is not reported as damaged."""
     t = table("lance", name)
-    answers = [(door, told(home.post(f"{t}/{door}", body))) for door, body in doors(expression)]
+    answers = [(action, failure_of(home.post(f"{t}/{action}", body))) for action, body in doors(expression)]
 
-    assert {door: answer for door, answer in answers if answer != (400, 13)} == {}
+    assert {action: answer for action, answer in answers if answer != (400, 13)} == {}
     assert versions(home, t) == [1]
 
 
@@ -71,9 +71,9 @@ def test_expression_that_crashes_the_process_returns_400(home: DriverNode) -> No
         ("kept", "delete", {"predicate": ENDLESS}),
     ):
         answer = home.post(f"{table('lance', name)}/{action}", body)
-        assert told(answer) == (400, 13), name
+        assert failure_of(answer) == (400, 13), name
         assert "nothing was changed" in str(answer["error"])
-    assert told(home.post(f"{table('lance', 'plain')}/delete", {"predicate": ENDLESS})) == (500, 18)
+    assert failure_of(home.post(f"{table('lance', 'plain')}/delete", {"predicate": ENDLESS})) == (500, 18)
 
     assert [versions(home, table("lance", name)) for name in ("plain", "kept")] == [[1], [1]]
     assert home.done("POST", f"{table('lance', 'kept')}/count_rows", {"predicate": "id > 1"}) == 2

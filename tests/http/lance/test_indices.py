@@ -10,7 +10,7 @@ import pytest
 
 from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import node_over
-from tests.http.lance.wire import arrow, fill, make_space, rows_of, table, told
+from tests.http.lance.wire import arrow, failure_of, fill, make_space, rows_of, table
 
 SIZE = 16
 MANY = pa.table(
@@ -44,21 +44,21 @@ def t(home: DriverNode, request: pytest.FixtureRequest) -> str:
 def make(node: DriverNode, t: str, column: str, kind: str, *, action: str = "create_index", **more: object) -> object:
     """Create an index. Returns status and code."""
     answer = node.post(f"{t}/{action}", {"column": column, "index_type": kind, **more})
-    return answer.json() if answer.status == 200 else told(answer)
+    return answer.json() if answer.status == 200 else failure_of(answer)
 
 
 def test_index_is_created_listed_described_and_dropped(home: DriverNode, t: str) -> None:
     """An index is listed with its coverage, described, and missing after a drop."""
-    made = make(home, t, "id", "BTREE", action="create_scalar_index")
+    created = make(home, t, "id", "BTREE", action="create_scalar_index")
     home.done("POST", f"{t}/insert", arrow(MANY.slice(0, 10)))
 
-    (found,) = home.done("POST", f"{t}/index/list", {})["indexes"]
-    assert (found["index_name"], found["columns"], found["status"]) == ("id_idx", ["id"], "SUCCEEDED")
-    assert (found["num_indexed_rows"], found["num_unindexed_rows"]) == (400, 10)
+    (index,) = home.done("POST", f"{t}/index/list", {})["indexes"]
+    assert (index["index_name"], index["columns"], index["status"]) == ("id_idx", ["id"], "SUCCEEDED")
+    assert (index["num_indexed_rows"], index["num_unindexed_rows"]) == (400, 10)
     stats = home.done("POST", f"{t}/index/id_idx/stats", {"index_name": "id_idx"})
     assert stats == {"index_type": "BTree", "num_indexed_rows": 400, "num_unindexed_rows": 10, "num_indices": 1}
-    gone = home.done("POST", f"{t}/index/id_idx/drop")
-    assert {*made, *gone} == {"transaction_id", "version"}
+    dropped = home.done("POST", f"{t}/index/id_idx/drop")
+    assert {*created, *dropped} == {"transaction_id", "version"}
     assert home.done("POST", f"{t}/index/list", {}) == {"indexes": []}
 
 
@@ -68,8 +68,8 @@ def test_vector_indices_of_each_kind_return_near_vectors(home: DriverNode, t: st
         make(home, t, "vector", kind, name=f"v{number}", distance_type="l2")
         near = [float(7 + place) for place in range(SIZE)]
         body = {"k": 3, "vector": {"single_vector": near}, "columns": ["id"], "refine_factor": 10, "nprobes": 1}
-        found = [row["id"] for row in rows_of(home.post(f"{t}/query", body))]
-        assert found[0] == 7
+        ids = [row["id"] for row in rows_of(home.post(f"{t}/query", body))]
+        assert ids[0] == 7
         assert "ANN" in home.post(f"{t}/explain_plan", {"query": body}).json()
         stats = home.done("POST", f"{t}/index/v{number}/stats")
         assert (stats["index_type"], stats["distance_type"]) == (kind, "l2")
@@ -83,14 +83,14 @@ def test_full_text_search_works_alone_and_with_vectors(home: DriverNode, t: str)
     make(home, t, "text", "FTS", with_position=True, stem=True, language="English", base_tokenizer="simple")
     words = {"string_query": {"query": "word3", "columns": ["text"]}}
 
-    found = rows_of(home.post(f"{t}/query", {"k": 100, "vector": {}, "full_text_query": words, "columns": ["id"]}))
-    assert {row["id"] % 7 for row in found} == {3}
-    assert all(row["_score"] > 0 for row in found)
+    matches = rows_of(home.post(f"{t}/query", {"k": 100, "vector": {}, "full_text_query": words, "columns": ["id"]}))
+    assert {row["id"] % 7 for row in matches} == {3}
+    assert all(row["_score"] > 0 for row in matches)
     cats = {"must": [{"match": {"column": "text", "terms": "cat"}}], "must_not": [{"match": {"column": "text", "terms": "word1"}}], "should": []}  # fmt: skip
     body = {"k": 400, "vector": [], "full_text_query": {"structured_query": {"query": {"boolean": cats}}}}
     assert all(row["id"] % 2 and row["id"] % 7 != 1 for row in rows_of(home.post(f"{t}/query", body)))
     phrase = {"structured_query": {"query": {"phrase": {"column": "text", "terms": "word3 cat"}}}}
-    assert len(rows_of(home.post(f"{t}/query", {"k": 400, "vector": [], "full_text_query": phrase}))) == len(found)
+    assert len(rows_of(home.post(f"{t}/query", {"k": 400, "vector": [], "full_text_query": phrase}))) == len(matches)
 
     near = [float(17 + place) for place in range(SIZE)]
     both = rows_of(home.post(f"{t}/query", {"k": 4, "vector": near, "full_text_query": words, "columns": ["id"]}))
@@ -123,7 +123,7 @@ def test_index_names_are_unique_and_listed_in_order(home: DriverNode, t: str) ->
     assert isinstance(make(home, t, "id", "BITMAP", replace=True), dict)
     make(home, t, "text", "FTS", name="words")
     for action in ("stats", "drop"):
-        assert told(home.post(f"{t}/index/none/{action}")) == (404, 6)
+        assert failure_of(home.post(f"{t}/index/none/{action}")) == (404, 6)
 
     first = home.done("POST", f"{t}/index/list", {"limit": 1})
     second = home.done("POST", f"{t}/index/list", {"page_token": first["page_token"]})

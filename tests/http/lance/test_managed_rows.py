@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.http.driver import DriverNode
-from tests.http.lance.wire import Json, arrow, declare, rows_of, table, told
+from tests.http.lance.wire import Json, arrow, declare, failure_of, rows_of, table
 
 AT = table("lance", "t")
 FIRST = pa.table({"id": [1, 2], "text": ["a", "b"]})
@@ -17,7 +17,7 @@ MORE = pa.table({"id": [2, 3], "text": ["z", "c"]})
 
 
 @pytest.fixture
-def made(node: DriverNode) -> Json:
+def managed_table(node: DriverNode) -> Json:
     """A declared table with managed versions."""
     return declare(node, "lance", "t", properties={"managed_versioning": "true"})
 
@@ -32,7 +32,7 @@ def ids(node: DriverNode) -> list[object]:
     return sorted(each["id"] for each in rows_of(node.post(f"{AT}/query", {"k": 100, "vector": {}})))
 
 
-def test_every_change_is_a_version(node: DriverNode, made: Json) -> None:
+def test_every_change_is_a_version(node: DriverNode, managed_table: Json) -> None:
     """The first insert creates the first version. Further inserts, merges, updates, deletes, and changes of columns and
     indices, and restores create one version each.
     """
@@ -55,15 +55,15 @@ def test_every_change_is_a_version(node: DriverNode, made: Json) -> None:
     assert ids(node) == [1, 2]
     assert versions(node) == list(range(1, 10))
     assert node.done("POST", f"{AT}/describe", {})["version"] == 9
-    assert lance.dataset(str(made["location"])).version == 9
+    assert lance.dataset(str(managed_table["location"])).version == 9
 
 
-def test_rows_written_by_path_are_not_part_of_any_version(node: DriverNode, made: Json) -> None:
+def test_rows_written_by_path_are_not_part_of_any_version(node: DriverNode, managed_table: Json) -> None:
     """Rows that were written by path, past the server, are neither read nor part of later versions."""
     node.done("POST", f"{AT}/insert", arrow(FIRST))
-    lance.write_dataset(pa.table({"id": [99], "text": ["x"]}), str(made["location"]), mode="append")
+    lance.write_dataset(pa.table({"id": [99], "text": ["x"]}), str(managed_table["location"]), mode="append")
     assert ids(node) == [1, 2]
-    lance.write_dataset(pa.table({"id": [99], "text": ["x"]}), str(made["location"]), mode="append")
+    lance.write_dataset(pa.table({"id": [99], "text": ["x"]}), str(managed_table["location"]), mode="append")
 
     node.done("POST", f"{AT}/insert", arrow(FIRST))
 
@@ -71,7 +71,7 @@ def test_rows_written_by_path_are_not_part_of_any_version(node: DriverNode, made
     assert versions(node) == [1, 2]
 
 
-def test_branch_write_does_not_change_main(node: DriverNode, made: Json) -> None:
+def test_branch_write_does_not_change_main(node: DriverNode, managed_table: Json) -> None:
     """A write to a branch creates the branch's next version and leaves the main one; a missing branch is reported."""
     node.done("POST", f"{AT}/insert", arrow(FIRST))
     node.done("POST", f"{AT}/branches/create", {"name": "dev"})
@@ -81,22 +81,22 @@ def test_branch_write_does_not_change_main(node: DriverNode, made: Json) -> None
     assert (versions(node), versions(node, "dev")) == ([1], [1, 2])
     assert ids(node) == [1, 2]
     assert node.done("POST", f"{AT}/describe", {"branch": "dev"})["version"] == 2
-    assert told(node.ask("POST", f"{AT}/insert?branch=none", arrow(FIRST))) == (404, 22)
+    assert failure_of(node.ask("POST", f"{AT}/insert?branch=none", arrow(FIRST))) == (404, 22)
 
 
-def test_refused_write_commits_no_version(node: DriverNode, made: Json) -> None:
+def test_refused_write_commits_no_version(node: DriverNode, managed_table: Json) -> None:
     """A body that is no stream or has another schema, and a change of a missing object, commit nothing."""
     assert node.post(f"{AT}/delete", {"predicate": "id = 1"}).status == 404
     node.done("POST", f"{AT}/insert", arrow(FIRST))
 
-    assert told(node.ask("POST", f"{AT}/insert", arrow(pa.table({"other": ["x"]})))) == (400, 20)
-    assert told(node.ask("POST", f"{AT}/insert", arrow(FIRST)[:100])) == (400, 13)
-    assert told(node.post(f"{AT}/restore", {"version": 9})) == (404, 11)
-    assert told(node.post(f"{AT}/delete", {"predicate": "nope ="}))[0] == 400
+    assert failure_of(node.ask("POST", f"{AT}/insert", arrow(pa.table({"other": ["x"]})))) == (400, 20)
+    assert failure_of(node.ask("POST", f"{AT}/insert", arrow(FIRST)[:100])) == (400, 13)
+    assert failure_of(node.post(f"{AT}/restore", {"version": 9})) == (404, 11)
+    assert failure_of(node.post(f"{AT}/delete", {"predicate": "nope ="}))[0] == 400
 
     assert versions(node) == [1]
     assert not [
         each
-        for each in Path(str(made["location"]).removeprefix("file://")).glob("_versions/*.manifest")
+        for each in Path(str(managed_table["location"]).removeprefix("file://")).glob("_versions/*.manifest")
         if "1844" not in each.name
     ]

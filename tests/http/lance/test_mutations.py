@@ -64,10 +64,10 @@ def turned(body: dict[str, object]) -> Iterator[dict[str, object]]:
 def wrong_fields() -> list[ReferenceRequest]:
     """Return a sample of requests with one field changed."""
     every = [
-        asked._replace(name=f"{asked.name} {number}", body=body)
-        for asked in REQUESTS
-        if isinstance(asked.body, dict) and not asked.path.endswith(ENDS)
-        for number, body in enumerate(turned(asked.body))
+        request._replace(name=f"{request.name} {number}", body=body)
+        for request in REQUESTS
+        if isinstance(request.body, dict) and not request.path.endswith(ENDS)
+        for number, body in enumerate(turned(request.body))
     ]
     assert len(every) > 3000
     return random.Random(SEED).sample(every, min(FIELDS, len(every)))
@@ -95,20 +95,20 @@ def is_fine(answer: DriverAnswer) -> bool:
 
 def test_wrong_fields_never_cause_an_internal_error(home: DriverNode) -> None:
     """A request with a wrong field succeeds, or is refused with a code that fits the status."""
-    asked = wrong_fields()
+    requests = wrong_fields()
 
-    told = [(each, home.ask(each.method, f"/lance{each.address}", each.body)) for each in asked]
+    answers = [(each, home.ask(each.method, f"/lance{each.address}", each.body)) for each in requests]
 
-    assert [(each.name, each.body, answer) for each, answer in told if not is_fine(answer)] == []
-    assert sum(answer.status == 400 for _, answer in told) > len(asked) / 4
+    assert [(each.name, each.body, answer) for each, answer in answers if not is_fine(answer)] == []
+    assert sum(answer.status == 400 for _, answer in answers) > len(requests) / 4
 
 
 def test_damaged_row_streams_never_cause_an_internal_error(home: DriverNode) -> None:
     """Rows with wrong bytes are accepted or refused. A refused body creates no table and no rows."""
     before = home.done("POST", "/lance/v1/table/lance$own$t/count_rows", {})
-    told = [home.post("/lance/v1/table/lance$own$t/insert", data) for data in wrong_streams()]
+    answers = [home.post("/lance/v1/table/lance$own$t/insert", data) for data in wrong_streams()]
 
-    assert [answer for answer in told if not is_fine(answer)] == []
-    assert sum(answer.status == 400 for answer in told) > STREAMS / 4
-    taken = sum(answer.json()["num_inserted_rows"] for answer in told if answer.status == 200)
-    assert home.done("POST", "/lance/v1/table/lance$own$t/count_rows", {}) == before + taken
+    assert [answer for answer in answers if not is_fine(answer)] == []
+    assert sum(answer.status == 400 for answer in answers) > STREAMS / 4
+    inserted_rows = sum(answer.json()["num_inserted_rows"] for answer in answers if answer.status == 200)
+    assert home.done("POST", "/lance/v1/table/lance$own$t/count_rows", {}) == before + inserted_rows

@@ -6,7 +6,7 @@ import pytest
 
 from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg import wire as iceberg
-from tests.http.lance.wire import declare, make_space, names, space, table, told
+from tests.http.lance.wire import declare, failure_of, make_space, names, space, table
 
 
 def test_root_lists_the_callers_catalogs(node: DriverNode) -> None:
@@ -35,7 +35,7 @@ def test_namespaces_nest(node: DriverNode) -> None:
 
 def test_create_below_a_missing_parent_returns_404(node: DriverNode) -> None:
     """Creating a namespace below a missing parent is 404 with code 1, and nothing is created."""
-    assert told(node.post(f"{space('lance', 'x', 'y')}/create", {})) == (404, 1)
+    assert failure_of(node.post(f"{space('lance', 'x', 'y')}/create", {})) == (404, 1)
     assert names(node.get(f"{space('lance')}/list")) == []
 
 
@@ -44,7 +44,7 @@ def test_create_refuses_a_taken_name(node: DriverNode, mode: str | None) -> None
     """By default a name in use is refused with 409 and code 2."""
     make_space(node, "lance", "a")
 
-    assert told(node.post(f"{space('lance', 'a')}/create", {"mode": mode})) == (409, 2)
+    assert failure_of(node.post(f"{space('lance', 'a')}/create", {"mode": mode})) == (409, 2)
 
 
 @pytest.mark.parametrize("mode", ["ExistOk", "exist_ok", "EXISTOK"])
@@ -52,16 +52,16 @@ def test_exist_ok_returns_existing_namespace_unchanged(node: DriverNode, mode: s
     """In the mode ExistOk, a create of an existing namespace returns it unchanged."""
     make_space(node, "lance", "a", k="old")
 
-    found = node.done("POST", f"{space('lance', 'a')}/create", {"mode": mode, "properties": {"k": "new"}})
+    response = node.done("POST", f"{space('lance', 'a')}/create", {"mode": mode, "properties": {"k": "new"}})
 
-    assert found == {"properties": {"k": "old"}}
+    assert response == {"properties": {"k": "old"}}
 
 
 def test_exist_ok_refuses_the_name_of_an_existing_table(node: DriverNode) -> None:
     """In the mode ExistOk, a create of a namespace with an existing table's name is refused with 409 and code 2."""
     declare(node, "lance", "t")
 
-    assert told(node.post(f"{space('lance', 't')}/create", {"mode": "ExistOk"})) == (409, 2)
+    assert failure_of(node.post(f"{space('lance', 't')}/create", {"mode": "ExistOk"})) == (409, 2)
 
 
 def test_overwrite_replaces_the_namespace_with_an_empty_one(node: DriverNode) -> None:
@@ -69,11 +69,11 @@ def test_overwrite_replaces_the_namespace_with_an_empty_one(node: DriverNode) ->
     make_space(node, "lance", "a", k="old")
     declare(node, "lance", "a", "t")
 
-    found = node.done("POST", f"{space('lance', 'a')}/create", {"mode": "Overwrite", "properties": {"k": "new"}})
+    response = node.done("POST", f"{space('lance', 'a')}/create", {"mode": "Overwrite", "properties": {"k": "new"}})
 
-    assert found == {"properties": {"k": "new"}}
+    assert response == {"properties": {"k": "new"}}
     assert names(node.get(f"{space('lance', 'a')}/table/list")) == []
-    assert told(node.post(f"{table('lance', 'a', 't')}/exists")) == (404, 4)
+    assert failure_of(node.post(f"{table('lance', 'a', 't')}/exists")) == (404, 4)
 
 
 def test_overwrite_creates_a_missing_namespace(node: DriverNode) -> None:
@@ -87,7 +87,7 @@ def test_modes_are_checked(node: DriverNode) -> None:
 
     for action, body in (("create", {"mode": "sometimes"}), ("drop", {"mode": "x"}), ("drop", {"behavior": "x"})):
         answer = node.post(f"{space('lance', 'a')}/{action}", body)
-        assert told(answer) == (400, 13)
+        assert failure_of(answer) == (400, 13)
         assert "must be one of" in answer.json()["error"]
 
 
@@ -102,7 +102,7 @@ def test_drop_of_namespace_with_content_needs_cascade(node: DriverNode) -> None:
     refused = node.post(f"{space('lance', 'a')}/drop")
     dropped = node.done("POST", f"{space('lance', 'a')}/drop", {"behavior": "Cascade"})
 
-    assert told(refused) == (409, 3)
+    assert failure_of(refused) == (409, 3)
     assert dropped == {"properties": {"k": "v"}}
     trash = node.done("GET", "/api/limnos/v1/metalakes/lake/catalogs/lance/trash")["trash"]
     assert sorted(each["kind"] for each in trash) == ["namespace", "namespace", "table"]
@@ -110,11 +110,11 @@ def test_drop_of_namespace_with_content_needs_cascade(node: DriverNode) -> None:
 
 def test_drop_of_missing_namespace_returns_404_unless_skip(node: DriverNode) -> None:
     """Dropping a missing namespace is 404 with code 1, unless the mode is Skip, which returns an empty object."""
-    assert told(node.post(f"{space('lance', 'a')}/drop")) == (404, 1)
+    assert failure_of(node.post(f"{space('lance', 'a')}/drop")) == (404, 1)
     assert node.done("POST", f"{space('lance', 'a')}/drop", {"mode": "Skip"}) == {}
-    assert told(node.post(f"{space('nowhere')}/describe")) == (404, 1)
-    assert told(node.get(f"{space('lance', 'a')}/list")) == (404, 1)
-    assert told(node.get(f"{space('lance', 'a')}/table/list")) == (404, 1)
+    assert failure_of(node.post(f"{space('nowhere')}/describe")) == (404, 1)
+    assert failure_of(node.get(f"{space('lance', 'a')}/list")) == (404, 1)
+    assert failure_of(node.get(f"{space('lance', 'a')}/table/list")) == (404, 1)
 
 
 def test_catalog_is_created_and_dropped_as_a_namespace(node: DriverNode) -> None:
@@ -126,17 +126,17 @@ def test_catalog_is_created_and_dropped_as_a_namespace(node: DriverNode) -> None
 
     catalog = node.done("GET", f"{API}/lake/catalogs/side")["catalog"]
     assert (catalog["provider"], catalog["comment"]) == ("lakehouse-generic", "mine")
-    assert told(node.post(f"{space('side')}/drop")) == (409, 3)
+    assert failure_of(node.post(f"{space('side')}/drop")) == (409, 3)
     node.done("POST", f"{space('side')}/drop", {"behavior": "cascade"})
-    assert told(node.post(f"{space('side')}/exists")) == (404, 1)
+    assert failure_of(node.post(f"{space('side')}/exists")) == (404, 1)
 
 
 def test_root_and_iceberg_catalogs_cannot_be_dropped(node: DriverNode) -> None:
     """The root can be neither created nor dropped, and Iceberg catalogs cannot be dropped over this protocol."""
-    assert told(node.post(f"{space()}/create", {})) == (409, 2)
-    assert told(node.post(f"{space()}/drop", {})) == (400, 13)
-    assert told(node.post(f"{space('main')}/drop", {"behavior": "cascade"})) == (406, 0)
-    assert told(node.post(f"{space('lance')}/create", {"mode": "overwrite"})) == (406, 0)
+    assert failure_of(node.post(f"{space()}/create", {})) == (409, 2)
+    assert failure_of(node.post(f"{space()}/drop", {})) == (400, 13)
+    assert failure_of(node.post(f"{space('main')}/drop", {"behavior": "cascade"})) == (406, 0)
+    assert failure_of(node.post(f"{space('lance')}/create", {"mode": "overwrite"})) == (406, 0)
 
 
 def test_iceberg_namespaces_are_listed_without_tables(node: DriverNode) -> None:
@@ -147,11 +147,11 @@ def test_iceberg_namespaces_are_listed_without_tables(node: DriverNode) -> None:
     assert names(node.get(f"{space('main')}/list")) == ["a"]
     assert node.done("POST", f"{space('main', 'a')}/describe")["properties"]["k"] == "v"
     assert names(node.get(f"{space('main', 'a')}/table/list")) == []
-    assert told(node.post(f"{table('main', 'a', 't')}/describe", {})) == (404, 4)
+    assert failure_of(node.post(f"{table('main', 'a', 't')}/describe", {})) == (404, 4)
     assert (
         "an Iceberg table: open it over Iceberg REST" in node.post(f"{table('main', 'a', 't')}/exists").json()["error"]
     )
-    assert told(node.post(f"{table('main', 'a', 'n')}/declare", {})) == (400, 13)
+    assert failure_of(node.post(f"{table('main', 'a', 'n')}/declare", {})) == (400, 13)
 
 
 def test_cascade_stops_at_iceberg_tables(node: DriverNode) -> None:
@@ -159,7 +159,7 @@ def test_cascade_stops_at_iceberg_tables(node: DriverNode) -> None:
     iceberg.make_table(node, "a", "t")
     iceberg.make_space(node, "a", "b")
 
-    assert told(node.post(f"{space('main', 'a')}/drop", {"behavior": "cascade"})) == (409, 3)
+    assert failure_of(node.post(f"{space('main', 'a')}/drop", {"behavior": "cascade"})) == (409, 3)
     assert names(node.get(f"{space('main', 'a')}/list")) == ["b"]
 
 
@@ -180,7 +180,7 @@ def test_pages_have_the_requested_size_and_a_token(node: DriverNode) -> None:
     assert (root["namespaces"], "page_token" in root) == (["lance"], True)
     assert node.done("GET", f"{space()}/list?limit=1&page_token={root['page_token']}") == {"namespaces": ["main"]}
     for query in ("limit=-1", "limit=x", "page_token=%21"):
-        assert told(node.get(f"{space('lance')}/list?{query}")) == (400, 13)
+        assert failure_of(node.get(f"{space('lance')}/list?{query}")) == (400, 13)
 
 
 def test_hidden_objects_are_removed_before_paging(node: DriverNode) -> None:
@@ -203,7 +203,7 @@ def test_protected_namespace_cannot_be_dropped(node: DriverNode) -> None:
     make_space(node, "lance", "a", "b")
     node.done("PUT", "/api/limnos/v1/metalakes/lake/objects/SCHEMA/lance.a:b/protection", {})
 
-    assert told(node.post(f"{space('lance', 'a')}/drop", {"behavior": "cascade"})) == (409, 19)
+    assert failure_of(node.post(f"{space('lance', 'a')}/drop", {"behavior": "cascade"})) == (409, 19)
     assert names(node.get(f"{space('lance', 'a')}/list")) == ["b"]
 
 
@@ -219,7 +219,7 @@ def test_cascade_over_a_protected_catalog_drops_nothing(node: DriverNode, what: 
 
     answer = node.post(f"{space('lance')}/drop", {"behavior": "Cascade"})
 
-    assert told(answer) == (409, 19)
+    assert failure_of(answer) == (409, 19)
     assert node.post(f"{table('lance', 'a', 't')}/exists").status == 200
     assert node.post(f"{table('lance', 'other')}/exists").status == 200
 
@@ -230,7 +230,7 @@ def test_refusal_of_a_tables_name_names_the_table(node: DriverNode) -> None:
 
     for _ in range(2):  # before and after the name is cached
         answer = node.post(f"{space('lance', 't')}/create", {})
-        assert told(answer) == (409, 2)
+        assert failure_of(answer) == (409, 2)
         assert "Table already exists: lance.t" in answer.json()["detail"]
 
 

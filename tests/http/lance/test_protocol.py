@@ -9,7 +9,7 @@ import pytest
 from limnos.http.lance.protocol import LanceProtocol, LanceRouter
 from limnos.http.lance.unsupported_operations import unsupported_routes
 from tests.http.driver import OWN, DriverNode
-from tests.http.lance.wire import ROOT, declare, make_space, names, space, table, told
+from tests.http.lance.wire import ROOT, declare, failure_of, make_space, names, space, table
 
 OPERATIONS = 54
 """The number of the protocol's operations. The route `create-empty`, which older clients send for declare, is not one
@@ -47,9 +47,9 @@ def test_all_path_spellings_address_the_same_table(home: DriverNode, path: str) 
     """Paths with any delimiter, escaped or not, with doubled and final slashes, and the path of the protocol's own port
     name the same table.
     """
-    found = home.done("POST", path, {})
+    description = home.done("POST", path, {})
 
-    assert (found["namespace"], found["table"]) == (["lance", "a", "b"], "t")
+    assert (description["namespace"], description["table"]) == (["lance", "a", "b"], "t")
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ def test_plus_in_a_path_is_resolved_by_the_body_identifier(node: DriverNode) -> 
 
     assert node.post(f"{ROOT}/namespace/lance$d+e/describe", {"id": ["lance", "d e"]}).status == 200
     assert node.post(f"{ROOT}/namespace/lance$d+e/describe", {}).status == 200
-    assert told(node.post(f"{ROOT}/namespace/lance$d%2Be/describe", {})) == (404, 1)
+    assert failure_of(node.post(f"{ROOT}/namespace/lance$d%2Be/describe", {})) == (404, 1)
     assert node.ask("POST", f"{ROOT}/namespace/d+e/describe", {}, x_lancedb_database="lance").status == 404
-    assert told(node.post(f"{ROOT}/namespace/lance$d+f/describe", {"id": ["lance", "d e"]})) == (400, 13)
+    assert failure_of(node.post(f"{ROOT}/namespace/lance$d+f/describe", {"id": ["lance", "d e"]})) == (400, 13)
 
 
 def test_conflicting_identifiers_in_path_and_body_return_400(home: DriverNode) -> None:
     """If path and body name different objects, the request is refused with 400 and code 13."""
     answer = home.post(f"{table('lance', 'a', 'b', 't')}/describe", {"id": ["lance", "a", "b", "u"]})
 
-    assert told(answer) == (400, 13)
+    assert failure_of(answer) == (400, 13)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_conflicting_identifiers_in_path_and_body_return_400(home: DriverNode) -
 )
 def test_malformed_identifiers_return_400(node: DriverNode, path: str) -> None:
     """Empty, dotted and malformed names are 400 with code 13."""
-    assert told(node.post(f"{ROOT}/namespace/{path}/describe", {})) == (400, 13)
+    assert failure_of(node.post(f"{ROOT}/namespace/{path}/describe", {})) == (400, 13)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_missing_bodies_and_unknown_fields_are_accepted(home: DriverNode, body: 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"id":"lance"}', b'{"version":"1"}', b"\xff", b"[" * 20_000])
 def test_malformed_bodies_return_400(home: DriverNode, body: bytes) -> None:
     """A body that is not a JSON object of the operation is refused with 400 and code 13."""
-    assert told(home.post(f"{table('lance', 'a', 'b', 't')}/describe", body)) == (400, 13)
+    assert failure_of(home.post(f"{table('lance', 'a', 'b', 't')}/describe", body)) == (400, 13)
 
 
 def test_unknown_routes_and_methods_return_a_json_error(node: DriverNode) -> None:
@@ -121,7 +121,7 @@ def test_unknown_routes_and_methods_return_a_json_error(node: DriverNode) -> Non
         ("GET", "/lance", 404), ("GET", "/lance/v2/table", 404), ("POST", f"{ROOT}/table/lance$t/dance", 404), ("GET", "/v1/table/x/y/z", 404),
         ("PUT", f"{ROOT}/table/lance$t/describe", 405), ("GET", f"{ROOT}/table/lance$t/drop", 405), ("DELETE", f"{ROOT}/table", 405),
     ):  # fmt: skip
-        assert told(node.ask(method, path)) == (expected, 0), path
+        assert failure_of(node.ask(method, path)) == (expected, 0), path
 
 
 def test_iceberg_paths_below_v1_get_no_lance_error(node: DriverNode) -> None:
@@ -149,7 +149,7 @@ def test_token_is_accepted_as_bearer_or_api_key(node: DriverNode) -> None:
         {"authorization": "Bearer x"},
     ):
         answer = node.get(path, user=None, **headers)
-        assert told(answer) == (401, 16), headers
+        assert failure_of(answer) == (401, 16), headers
         assert answer.headers["www-authenticate"] == "Bearer"
     assert (
         node.get("/api/metalakes/lake/catalogs", user=None, x_api_key=token).status == 403
@@ -161,8 +161,8 @@ def test_database_header_selects_the_catalog(home: DriverNode) -> None:
     database = {"x_lancedb_database": "lance"}
 
     assert names(home.get(f"{ROOT}/namespace/$/list", **database)) == ["a"]
-    found = home.ask("POST", f"{ROOT}/table/a$b$t/describe/", {"version": None}, **database).json()
-    assert (found["namespace"], found["table"]) == (["a", "b"], "t")
+    description = home.ask("POST", f"{ROOT}/table/a$b$t/describe/", {"version": None}, **database).json()
+    assert (description["namespace"], description["table"]) == (["a", "b"], "t")
     declare(home, "lance", "r")
     assert home.get(f"{ROOT}/table/?limit=10", **database).json() == {"tables": ["r"]}
     renamed = home.ask("POST", f"{ROOT}/table/r/rename/", {"new_table_name": "s", "new_namespace": ["a"]}, **database)
@@ -180,8 +180,8 @@ def test_metalake_is_selected_by_parameter_or_header(home: DriverNode) -> None:
     assert names(home.get(listed, x_limnos_metalake="lake")) == ["lance", "main"]
     assert names(home.get(listed, x_limnos_metalake="sea")) == []
     assert names(home.get(f"{listed}?metalake=lake", x_limnos_metalake="sea")) == ["lance", "main"]
-    assert told(home.get(listed, x_limnos_metalake="none")) == (403, 15)
-    assert told(home.get(listed, x_limnos_metalake="a/b")) == told(home.get(f"{listed}?metalake=a/b"))
+    assert failure_of(home.get(listed, x_limnos_metalake="none")) == (403, 15)
+    assert failure_of(home.get(listed, x_limnos_metalake="a/b")) == failure_of(home.get(f"{listed}?metalake=a/b"))
 
 
 def test_error_body_names_object_detail_and_request_id(node: DriverNode) -> None:

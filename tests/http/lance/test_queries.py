@@ -9,7 +9,7 @@ import pytest
 
 from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg.wire import node_over
-from tests.http.lance.wire import fill, make_space, rows_of, table, told
+from tests.http.lance.wire import failure_of, fill, make_space, rows_of, table
 
 T = table("lance", "s", "t")
 NEAR = [1.0, 0.0]
@@ -81,7 +81,7 @@ def test_invalid_queries_are_refused_with_their_code(
     home: DriverNode, body: dict[str, object], expected: tuple[int, int]
 ) -> None:
     """An invalid query is refused with its code before the answer begins."""
-    assert told(ask(home, **body)) == expected
+    assert failure_of(ask(home, **body)) == expected
 
 
 def test_long_answer_is_one_valid_arrow_file(home: DriverNode) -> None:
@@ -96,9 +96,9 @@ def test_long_answer_is_one_valid_arrow_file(home: DriverNode) -> None:
 
 def test_multi_vector_rows_have_their_vector_index(home: DriverNode) -> None:
     """Each row of a query with several vectors has the index of its vector."""
-    found = rows_of(ask(home, k=1, vector={"multi_vector": [NEAR, [0.0, 1.0]]}, columns=["id"]))
+    rows = rows_of(ask(home, k=1, vector={"multi_vector": [NEAR, [0.0, 1.0]]}, columns=["id"]))
 
-    assert [(row["query_index"], row["id"]) for row in found] == [(0, 2), (1, 1)]
+    assert [(row["query_index"], row["id"]) for row in rows] == [(0, 2), (1, 1)]
 
 
 def test_query_plans_and_analyses_are_returned_as_text(home: DriverNode) -> None:
@@ -108,8 +108,8 @@ def test_query_plans_and_analyses_are_returned_as_text(home: DriverNode) -> None
 
     assert "full_filter=id > Int64(1)" in plan
     assert "metrics=" in ran
-    assert told(home.post(f"{T}/explain_plan", {"query": {"k": 1, "filter": "nope > 1"}})) == (404, 12)
-    assert told(home.post(f"{T}/explain_plan", {})) == (400, 13)
+    assert failure_of(home.post(f"{T}/explain_plan", {"query": {"k": 1, "filter": "nope > 1"}})) == (404, 12)
+    assert failure_of(home.post(f"{T}/explain_plan", {})) == (400, 13)
 
 
 @pytest.mark.parametrize(

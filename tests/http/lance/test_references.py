@@ -12,7 +12,7 @@ import pytest
 
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.interference import InterferencePoint, interfere
-from tests.http.lance.wire import declare, table, told
+from tests.http.lance.wire import declare, failure_of, table
 
 ROWS = pa.table({"id": [1, 2]})
 AT = table("lance", "t")
@@ -47,16 +47,16 @@ def test_tags_are_created_listed_moved_and_deleted(node: DriverNode, path: str) 
 
     node.done("POST", f"{AT}/tags/update", {"tag": "v1", "version": 2})
     assert node.done("POST", f"{AT}/describe", {"tag": "v1"})["version"] == 2
-    assert told(node.post(f"{AT}/tags/create", {"tag": "v1", "version": 1})) == (409, 9)
-    assert told(node.post(f"{AT}/tags/update", {"tag": "none", "version": 1})) == (404, 8)
-    assert told(node.post(f"{AT}/tags/create", {"tag": "x", "version": 9})) == (404, 11)
-    assert told(node.post(f"{AT}/tags/create", {"tag": "x", "version": 1, "branch": "none"})) == (404, 22)
-    assert told(node.post(f"{AT}/tags/create", {"tag": "../x", "version": 1})) == (400, 13)
+    assert failure_of(node.post(f"{AT}/tags/create", {"tag": "v1", "version": 1})) == (409, 9)
+    assert failure_of(node.post(f"{AT}/tags/update", {"tag": "none", "version": 1})) == (404, 8)
+    assert failure_of(node.post(f"{AT}/tags/create", {"tag": "x", "version": 9})) == (404, 11)
+    assert failure_of(node.post(f"{AT}/tags/create", {"tag": "x", "version": 1, "branch": "none"})) == (404, 22)
+    assert failure_of(node.post(f"{AT}/tags/create", {"tag": "../x", "version": 1})) == (400, 13)
     node.done("POST", f"{AT}/tags/delete", {"tag": "v1"})
 
     assert node.done("POST", f"{AT}/tags/list", {}) == {"tags": {}}
-    assert told(node.post(f"{AT}/tags/delete", {"tag": "v1"})) == (404, 8)
-    assert told(node.post(f"{AT}/tags/version", {"tag": "v1"})) == (404, 8)
+    assert failure_of(node.post(f"{AT}/tags/delete", {"tag": "v1"})) == (404, 8)
+    assert failure_of(node.post(f"{AT}/tags/version", {"tag": "v1"})) == (404, 8)
 
 
 def test_out_of_range_version_number_is_a_bad_request(node: DriverNode, path: str) -> None:
@@ -65,7 +65,7 @@ def test_out_of_range_version_number_is_a_bad_request(node: DriverNode, path: st
 
     for verb, tag, version in (("create", "x", 2**70), ("update", "v1", -1)):  # each crashes a worker process
         answer = node.post(f"{AT}/tags/{verb}", {"tag": tag, "version": version})
-        assert told(answer)[0] in (400, 404), answer.body
+        assert failure_of(answer)[0] in (400, 404), answer.body
     assert node.done("POST", f"{AT}/tags/version", {"tag": "v1"}) == {"version": 1}
 
 
@@ -73,7 +73,7 @@ def test_name_with_zero_byte_is_a_bad_request(node: DriverNode, path: str) -> No
     """A name with a zero byte, on which Lance's library fails, is refused as a bad request, and the next request
     succeeds.
     """
-    assert told(node.post(f"{AT}/describe", {"tag": "\x00"}))[0] in (400, 404)
+    assert failure_of(node.post(f"{AT}/describe", {"tag": "\x00"}))[0] in (400, 404)
     assert node.done("POST", f"{AT}/describe", {})["version"] == 3
 
 
@@ -86,7 +86,10 @@ def test_lancedb_client_gets_400_for_a_used_reference_name(node: DriverNode, pat
 
     for action, body in (("tags/create", tag), ("branches/create", branch)):
         assert node.post(f"{t}/{action}", body).status == 409
-        assert told(node.ask("POST", f"{t}/{action}", body, user_agent="LanceDB-Python-Client/0.40.0")) == (400, 13)
+        assert failure_of(node.ask("POST", f"{t}/{action}", body, user_agent="LanceDB-Python-Client/0.40.0")) == (
+            400,
+            13,
+        )
 
 
 def test_branches_are_created_versioned_and_deleted(node: DriverNode, path: str) -> None:
@@ -94,28 +97,28 @@ def test_branches_are_created_versioned_and_deleted(node: DriverNode, path: str)
     node.done("POST", f"{AT}/branches/create", {"name": "dev", "from_version": 2})
     node.done("POST", f"{AT}/branches/create", {"name": "feat/x", "from_branch": "dev"})
 
-    found = node.done("POST", f"{AT}/branches/list", {})["branches"]
-    assert {name: (each["parentVersion"], each.get("parentBranch")) for name, each in found.items()} == {
+    branches = node.done("POST", f"{AT}/branches/list", {})["branches"]
+    assert {name: (each["parentVersion"], each.get("parentBranch")) for name, each in branches.items()} == {
         "dev": (2, None),
         "feat/x": (2, "dev"),
     }
     assert node.done("POST", f"{AT}/branches/list?limit=1", {})["page_token"]
     assert versions(node, "dev") == [2]
     assert node.done("POST", f"{AT}/describe", {"branch": "dev"})["version"] == 2
-    assert told(node.post(f"{AT}/branches/create", {"name": "dev"})) == (409, 23)
-    assert told(node.post(f"{AT}/branches/create", {"name": "new", "from_version": 9})) == (404, 11)
-    assert told(node.post(f"{AT}/branches/create", {"name": "new", "from_branch": "none"})) == (404, 22)
+    assert failure_of(node.post(f"{AT}/branches/create", {"name": "dev"})) == (409, 23)
+    assert failure_of(node.post(f"{AT}/branches/create", {"name": "new", "from_version": 9})) == (404, 11)
+    assert failure_of(node.post(f"{AT}/branches/create", {"name": "new", "from_branch": "none"})) == (404, 22)
     for name in ("../x", "", "main", "a//b"):
-        assert told(node.post(f"{AT}/branches/create", {"name": name})) == (400, 13)
+        assert failure_of(node.post(f"{AT}/branches/create", {"name": name})) == (400, 13)
     node.done("POST", f"{AT}/tags/create", {"tag": "d", "version": 2, "branch": "dev"})
-    assert told(node.post(f"{AT}/branches/delete", {"name": "dev"})) == (409, 19)
+    assert failure_of(node.post(f"{AT}/branches/delete", {"name": "dev"})) == (409, 19)
 
     node.done("POST", f"{AT}/tags/delete", {"tag": "d"})
     for name in ("feat/x", "dev"):
         node.done("POST", f"{AT}/branches/delete", {"name": name})
     assert node.done("POST", f"{AT}/branches/list", {}) == {"branches": {}}
-    assert told(node.post(f"{AT}/version/list?branch=dev", {})) == (404, 22)
-    assert told(node.post(f"{AT}/branches/delete", {"name": "dev"})) == (404, 22)
+    assert failure_of(node.post(f"{AT}/version/list?branch=dev", {})) == (404, 22)
+    assert failure_of(node.post(f"{AT}/branches/delete", {"name": "dev"})) == (404, 22)
     node.done("POST", f"{AT}/branches/create", {"name": "dev"})
     assert versions(node, "dev") == [3]
     assert lance.dataset(path).branches.list()["dev"]["parent_version"] == 3
@@ -134,26 +137,26 @@ def test_old_versions_are_deleted(node: DriverNode, path: str) -> None:
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
     node.done("POST", f"{AT}/branches/create", {"name": "dev", "from_version": 2})
 
-    def gone(*ranges: tuple[int, int]) -> object:
+    def delete_versions(*ranges: tuple[int, int]) -> object:
         body = {"ranges": [{"start_version": start, "end_version": end} for start, end in ranges]}
         answer = node.post(f"{AT}/version/delete", body)
-        return answer.json()["deleted_count"] if answer.status == 200 else told(answer)
+        return answer.json()["deleted_count"] if answer.status == 200 else failure_of(answer)
 
     for span in ((0, -1), (3, 4), (1, 2), (2, 3)):
-        assert gone(span) == (409, 19)
-    assert gone((2, 1)) == (400, 13)
-    assert gone((-5, 1)) == (400, 13)
+        assert delete_versions(span) == (409, 19)
+    assert delete_versions((2, 1)) == (400, 13)
+    assert delete_versions((-5, 1)) == (400, 13)
     assert versions(node) == [1, 2, 3]
     node.done("POST", f"{AT}/tags/delete", {"tag": "v1"})
     node.done("POST", f"{AT}/branches/delete", {"name": "dev"})
 
     before = commits_told(node)
-    assert gone((0, 3)) == 2
+    assert delete_versions((0, 3)) == 2
     assert commits_told(node) == before + 1
-    assert gone((0, 3)) == 0
+    assert delete_versions((0, 3)) == 0
     assert versions(node) == [3]
     assert [each["version"] for each in lance.dataset(path).versions()] == [3]
-    assert told(node.post(f"{AT}/version/delete", {"ranges": [], "branch": "none"})) == (404, 22)
+    assert failure_of(node.post(f"{AT}/version/delete", {"ranges": [], "branch": "none"})) == (404, 22)
 
 
 @pytest.mark.parametrize("path", KINDS[:1], ids=["managed"], indirect=True)
@@ -170,9 +173,9 @@ def test_delete_privilege_is_checked_again_in_the_transaction(
     async def lose() -> None:
         await node.answer("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": [role]})
 
-    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=lose) as found:
+    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=lose) as interference:
         refused = node.post(f"{AT}/version/delete", {"ranges": [{"start_version": 1, "end_version": 2}]}, user="ana")
-    assert (found.is_done, refused.status) == (True, 403), refused.body
+    assert (interference.is_done, refused.status) == (True, 403), refused.body
     assert versions(node) == [1, 2, 3]
 
 
@@ -189,7 +192,7 @@ def test_branch_created_by_path_is_not_listed(node: DriverNode, tmp_path: Path) 
 
     assert node.done("POST", f"{AT}/branches/list", {}) == {"branches": {}}
     assert node.done("POST", f"{AT}/tags/list", {}) == {"tags": {}}
-    assert told(node.post(f"{AT}/describe", {"tag": "odd"})) == (404, 8)
+    assert failure_of(node.post(f"{AT}/describe", {"tag": "odd"})) == (404, 8)
     lance.dataset(at).tags.delete("odd")
     node.done("POST", f"{AT}/branches/create", {"name": "dev"})
 

@@ -18,25 +18,25 @@ WRITTEN = dict(refusal_tables.written(refusals.TABLE))
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
+def answer_table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, DriverAnswer]]]:
     """Return the answers to every row for every caller."""
     with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
         refusals.prepare(node)
         yield refusal_tables.answers(node, refusals.cases)
 
 
-def test_refusal_table_covers_every_served_route(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
+def test_refusal_table_covers_every_served_route(answer_table: dict[Row, dict[str, DriverAnswer]]) -> None:
     """The table contains each served route, and each of its rows is requested."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
-    assert set(WRITTEN) == set(asked)
+    assert set(WRITTEN) == set(answer_table)
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)
 def test_every_caller_gets_the_status_and_code_of_the_table(
-    asked: dict[Row, dict[str, DriverAnswer]], row: Row
+    answer_table: dict[Row, dict[str, DriverAnswer]], row: Row
 ) -> None:
     """Every caller gets the status and code that the table states."""
-    assert {who: refusals.cell(asked[row][who]) for who in CALLERS} == WRITTEN[row]
+    assert {who: refusals.cell(answer_table[row][who]) for who in CALLERS} == WRITTEN[row]
 
 
 PAIRS = sorted(
@@ -48,15 +48,15 @@ PAIRS = sorted(
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_refusals_do_not_reveal_whether_an_object_exists(
-    asked: dict[Row, dict[str, DriverAnswer]], pair: tuple[str, str, str]
+    answer_table: dict[Row, dict[str, DriverAnswer]], pair: tuple[str, str, str]
 ) -> None:
     """A caller who may load neither the existing nor the missing object gets the same message for both, except for the
     name.
     """
-    route, there, missing = pair
+    route, existing, missing = pair
     for who in CALLERS:
-        if asked[route, there][who].status == asked[route, missing][who].status == 403:
-            first, second = (json.loads(asked[route, thing][who].body or b"{}") for thing in (there, missing))
+        if answer_table[route, existing][who].status == answer_table[route, missing][who].status == 403:
+            first, second = (json.loads(answer_table[route, thing][who].body or b"{}") for thing in (existing, missing))
             assert _unnamed(first, who) == _unnamed(second, who), who
 
 
@@ -81,6 +81,6 @@ def _unnamed(body: dict[str, object], who: str) -> str:
     return re.sub(r"NAME(\.(NAME|t))*", "NAME", text)
 
 
-def test_request_without_credentials_returns_401(asked: dict[Row, dict[str, DriverAnswer]]) -> None:
+def test_request_without_credentials_returns_401(answer_table: dict[Row, dict[str, DriverAnswer]]) -> None:
     """Every row without credentials is refused with 401."""
-    assert {answers["nobody"].status for answers in asked.values()} == {401}
+    assert {answers["nobody"].status for answers in answer_table.values()} == {401}

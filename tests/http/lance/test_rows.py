@@ -14,7 +14,7 @@ import pytest
 from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import node_over
 from tests.http.interference import InterferencePoint, interfere
-from tests.http.lance.wire import ROWS, arrow, declare, fill, lay, make_space, table, told
+from tests.http.lance.wire import ROWS, arrow, declare, failure_of, fill, lay, make_space, table
 
 
 @pytest.fixture(scope="module")
@@ -31,15 +31,15 @@ def t(request: pytest.FixtureRequest) -> tuple[str, ...]:
     return "lance", "s", re.sub(r"\W", "_", request.node.name)
 
 
-def properties(**told: str) -> str:
+def properties(**values: str) -> str:
     """Return properties as a query parameter."""
-    return f"properties={quote(json.dumps(told))}"
+    return f"properties={quote(json.dumps(values))}"
 
 
 def count(node: DriverNode, *path: str, user: str = "admin", **body: object) -> object:
     """Return the number of rows of a table, or the status and code of a refusal."""
     answer = node.ask("POST", f"{table(*path)}/count_rows", body, user=user)
-    return answer.json() if answer.status == 200 else told(answer)
+    return answer.json() if answer.status == 200 else failure_of(answer)
 
 
 def create(
@@ -51,12 +51,12 @@ def create(
 
 def test_table_is_created_with_rows_and_properties(home: DriverNode, t: tuple[str, ...]) -> None:
     """A created table has its rows at version 1 in its own location, and its properties are stored."""
-    made = create(home, f"mode=Create&{properties(k='v')}", *t).json()
+    created = create(home, f"mode=Create&{properties(k='v')}", *t).json()
 
-    assert (made["version"], made["properties"], count(home, *t)) == (1, {"k": "v"}, 3)
-    assert t[-1] not in str(made["location"])
-    found = home.done("POST", f"{table(*t)}/describe", {})
-    assert (found["version"], found["properties"], found["location"]) == (1, {"k": "v"}, made["location"])
+    assert (created["version"], created["properties"], count(home, *t)) == (1, {"k": "v"}, 3)
+    assert t[-1] not in str(created["location"])
+    details = home.done("POST", f"{table(*t)}/describe", {})
+    assert (details["version"], details["properties"], details["location"]) == (1, {"k": "v"}, created["location"])
 
 
 def test_location_and_properties_are_read_from_headers(home: DriverNode, t: tuple[str, ...]) -> None:
@@ -64,9 +64,9 @@ def test_location_and_properties_are_read_from_headers(home: DriverNode, t: tupl
     place = f"file://{home.data}/warehouse/lance/mine"
     headers = {"x_lance_table_location": place, "x_lance_table_properties": '{"k":"v"}'}
 
-    made = create(home, "", *t, **headers).json()
+    created = create(home, "", *t, **headers).json()
 
-    assert (made["location"], made["properties"]) == (place, {"k": "v"})
+    assert (created["location"], created["properties"]) == (place, {"k": "v"})
 
 
 def test_create_with_a_used_name_depends_on_the_mode(home: DriverNode, t: tuple[str, ...]) -> None:
@@ -75,14 +75,14 @@ def test_create_with_a_used_name_depends_on_the_mode(home: DriverNode, t: tuple[
     """
     first = create(home, f"{properties(k='v')}", *t).json()
 
-    assert told(create(home, "mode=create", *t)) == (409, 5)
-    kept = create(home, "mode=ExistOk", *t, body=arrow(ROWS.slice(0, 1))).json()
-    assert (kept.get("version"), kept["properties"], count(home, *t)) == (None, {"k": "v"}, 3)
+    assert failure_of(create(home, "mode=create", *t)) == (409, 5)
+    existing = create(home, "mode=ExistOk", *t, body=arrow(ROWS.slice(0, 1))).json()
+    assert (existing.get("version"), existing["properties"], count(home, *t)) == (None, {"k": "v"}, 3)
     other = pa.table({"name": ["x"]})
     over = create(home, "mode=overwrite", *t, body=arrow(other)).json()
     assert (over["version"], over["location"], over["properties"], count(home, *t)) == (2, first["location"], {}, 1)
-    assert told(create(home, "mode=nonsense", *t)) == (400, 13)
-    assert told(create(home, "", "lance", "s")) == (409, 5)
+    assert failure_of(create(home, "mode=nonsense", *t)) == (400, 13)
+    assert failure_of(create(home, "", "lance", "s")) == (409, 5)
 
 
 def test_ownership_lost_during_overwrite_keeps_properties(
@@ -97,9 +97,9 @@ def test_ownership_lost_during_overwrite_keeps_properties(
     async def lose() -> None:
         await home.answer("PUT", owners, {"name": "admin", "type": "USER"})
 
-    with interfere(home, monkeypatch, step=InterferencePoint.SUBMIT, act=lose) as found:
+    with interfere(home, monkeypatch, step=InterferencePoint.SUBMIT, act=lose) as interference:
         refused = create(home, "mode=overwrite", *t, user="former")
-    assert (found.is_done, told(refused)) == (True, (403, 15))
+    assert (interference.is_done, failure_of(refused)) == (True, (403, 15))
     assert home.done("POST", f"{table(*t)}/describe", {})["properties"] == {"k": "v"}
 
 
@@ -110,10 +110,10 @@ def test_a_declared_table_is_filled(home: DriverNode, t: tuple[str, ...]) -> Non
         declare(home, *path, properties={"k": "v"})
     assert count(home, *first) == (404, 4)
 
-    made = create(home, f"{properties(m='n')}", *first).json()
+    filled = create(home, f"{properties(m='n')}", *first).json()
     home.done("POST", f"{table(*second)}/insert", arrow())
 
-    assert made["properties"] == {"k": "v", "m": "n"}
+    assert filled["properties"] == {"k": "v", "m": "n"}
     assert [count(home, *path) for path in (first, second)] == [3, 3]
 
 
@@ -127,7 +127,7 @@ def test_rows_are_added(home: DriverNode, t: tuple[str, ...]) -> None:
     assert (added["num_inserted_rows"], added["version"], count(home, *t)) == (3, 2, 6)
     over = home.done("POST", f"{table(*t)}/insert?mode=overwrite", arrow(ROWS.slice(0, 1)))
     assert (over["num_inserted_rows"], count(home, *t), count(home, *t, version=2)) == (1, 1, 6)
-    assert told(home.post(f"{table(*t)}/insert?mode=merge", arrow())) == (400, 13)
+    assert failure_of(home.post(f"{table(*t)}/insert?mode=merge", arrow())) == (400, 13)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_bodies_without_matching_arrow_rows_are_refused(
     """A body that is no Arrow stream is 400 with code 13, other columns are code 20; the table is unchanged."""
     fill(home, *t)
 
-    assert told(home.post(f"{table(*t)}/insert", body)) == (400, code)
+    assert failure_of(home.post(f"{table(*t)}/insert", body)) == (400, code)
     assert count(home, *t) == 3
     assert home.done("POST", f"{table(*t)}/describe", {})["version"] == 1
 
@@ -152,9 +152,9 @@ def test_failed_create_leaves_no_table_or_file(home: DriverNode, t: tuple[str, .
     """A create with an unreadable body leaves neither a table nor a file."""
     before = {path for path in (home.data / "warehouse").rglob("*") if path.is_file()}
 
-    assert told(create(home, "", *t, body=arrow()[:-30])) == (400, 13)
+    assert failure_of(create(home, "", *t, body=arrow()[:-30])) == (400, 13)
 
-    assert told(home.post(f"{table(*t)}/describe", {})) == (404, 4)
+    assert failure_of(home.post(f"{table(*t)}/describe", {})) == (404, 4)
     assert {path for path in (home.data / "warehouse").rglob("*") if path.is_file()} == before
 
 
@@ -162,8 +162,8 @@ def test_create_at_a_location_with_data_is_refused(home: DriverNode, t: tuple[st
     """A create at a location with data is refused."""
     answer = create(home, "", *t, x_lance_table_location=lay(home, "old"))
 
-    assert told(answer) == (409, 5)
-    assert told(create(home, "", *t, x_lance_table_location="file:///etc/t")) == (400, 13)
+    assert failure_of(answer) == (409, 5)
+    assert failure_of(create(home, "", *t, x_lance_table_location="file:///etc/t")) == (400, 13)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_write_through_a_link_out_of_the_roots_is_refused(home: DriverNode, t: t
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to(outside)
 
-    assert told(home.post(f"{table(*t)}/insert", arrow())) == (400, 13)
+    assert failure_of(home.post(f"{table(*t)}/insert", arrow())) == (400, 13)
     assert not list(outside.iterdir())
 
 
@@ -201,9 +201,9 @@ def test_read_and_write_privileges_are_separate(home: DriverNode, t: tuple[str, 
 
     assert count(home, *t, user="reader") == 3
     assert count(home, *t, user="writer") == (403, 15)
-    assert told(home.ask("POST", f"{table(*t)}/insert", arrow(), user="reader")) == (403, 15)
+    assert failure_of(home.ask("POST", f"{table(*t)}/insert", arrow(), user="reader")) == (403, 15)
     assert home.ask("POST", f"{table(*t)}/insert", arrow(), user="writer").status == 200
-    assert told(create(home, "mode=overwrite", *t, user="writer")) == (403, 15)
+    assert failure_of(create(home, "mode=overwrite", *t, user="writer")) == (403, 15)
 
 
 def test_filling_and_overwriting_need_their_own_privileges(home: DriverNode, t: tuple[str, ...]) -> None:
@@ -214,8 +214,8 @@ def test_filling_and_overwriting_need_their_own_privileges(home: DriverNode, t: 
         grant(home, user, f"use_catalog use_schema create_table {privilege}", kind="CATALOG", on="lance")
     declare(home, *t)
 
-    assert told(create(home, "mode=create", *t, user="maker")) == (409, 5)
+    assert failure_of(create(home, "mode=create", *t, user="maker")) == (409, 5)
     assert create(home, "mode=exist_ok", *t, user="maker").status == 200
     assert create(home, "mode=create", *t, user="builder").status == 200
-    assert told(create(home, "mode=overwrite", *t, user="builder")) == (403, 15)
+    assert failure_of(create(home, "mode=overwrite", *t, user="builder")) == (403, 15)
     assert count(home, *t) == 3

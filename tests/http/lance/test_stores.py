@@ -12,7 +12,7 @@ import pytest
 
 from limnos.config.storage import StorageSection
 from tests.http.driver import API, DriverNode, node_at
-from tests.http.lance.wire import ROWS, Json, arrow, declare, manifest, rows_of, table, told
+from tests.http.lance.wire import ROWS, Json, arrow, declare, failure_of, manifest, rows_of, table
 from tests.objects import BUCKET, ObjectStoreServer, RequestFault, objects
 
 pytestmark = pytest.mark.integration  # an object store is served
@@ -23,8 +23,8 @@ NO, LATER = "403 Forbidden", "503 Service Unavailable"
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
     """An object store."""
-    with objects() as found:
-        yield found
+    with objects() as object_store:
+        yield object_store
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_store_refusal_returns_503_and_changes_no_version(
     action, body = CHANGES[change]
     for pattern in (STAGED if managed else FINAL, r"/_indices/" if change == "index" else ROWS_OF):
         with refusing(store, RequestFault("PUT", pattern, NO)):
-            assert told(node.post(f"{at}/{action}", body)) == (503, 17)
+            assert failure_of(node.post(f"{at}/{action}", body)) == (503, 17)
         assert (versions(node, at), ids(node, at)) == ([1], ["1", "2", "3"])
 
     assert node.done("POST", f"{at}/{action}", body)["version"] == 2
@@ -115,11 +115,11 @@ def test_commit_succeeds_if_final_manifest_rename_fails(
     at = filled(node, f"late_{change}_{status[:3]}", managed=True)
     action, body = CHANGES[change]
     with refusing(store, RequestFault("PUT", f"{manifest(2)}$", status)):
-        made = node.done("POST", f"{at}/{action}", body)
-        assert made.get("version", 2) == 2
-        assert made["transaction_id"] or change == "merge"
-        assert sum(made.get(count, 0) for count in COUNTS) == (0 if change == "index" else len(ROWS))
-        assert told(node.post(f"{at}/version/list", {})) == (503, 17)
+        response = node.done("POST", f"{at}/{action}", body)
+        assert response.get("version", 2) == 2
+        assert response["transaction_id"] or change == "merge"
+        assert sum(response.get(count, 0) for count in COUNTS) == (0 if change == "index" else len(ROWS))
+        assert failure_of(node.post(f"{at}/version/list", {})) == (503, 17)
 
     assert versions(node, at) == [1, 2]
     assert ids(node, at) == sorted(["1", "2", "3"] * (2 if change == "insert" else 1))
@@ -144,8 +144,8 @@ def test_create_refused_by_the_store_leaves_no_name_or_files(node: DriverNode, s
     before = store.names("cloud/")
     for pattern in (ROWS_OF, FINAL):
         with refusing(store, RequestFault("PUT", pattern, NO)):
-            assert told(node.post(f"{table('cloud', 'new')}/create", arrow())) == (503, 17)
-        assert told(node.post(f"{table('cloud', 'new')}/exists", {})) == (404, 4)
+            assert failure_of(node.post(f"{table('cloud', 'new')}/create", arrow())) == (503, 17)
+        assert failure_of(node.post(f"{table('cloud', 'new')}/exists", {})) == (404, 4)
 
     assert node.done("POST", f"{table('cloud', 'new')}/create", arrow())["version"] == 1
     new = [each for each in store.names("cloud/") if each not in before]
@@ -156,8 +156,8 @@ def test_refused_store_reads_are_errors_not_empty_results(node: DriverNode, stor
     """A count and a query whose reads the store refuses are errors, not empty results."""
     at = filled(node, "read", managed=False)
     with refusing(store, RequestFault("GET", ROWS_OF, NO)):
-        assert told(node.post(f"{at}/query", {"columns": ["text"]})) == (503, 17)
-        assert told(node.post(f"{at}/count_rows", {"predicate": "text = 'a cat'"})) == (503, 17)
+        assert failure_of(node.post(f"{at}/query", {"columns": ["text"]})) == (503, 17)
+        assert failure_of(node.post(f"{at}/count_rows", {"predicate": "text = 'a cat'"})) == (503, 17)
 
     assert len(ids(node, at)) == len(ROWS)
 
@@ -167,12 +167,12 @@ def taken_away(node: DriverNode, store: ObjectStoreServer, at: str, pattern: str
     place = str(node.done("POST", f"{at}/describe", {"load_detailed_metadata": False})["location"])
     client = store.client()
     names = [each for each in store.names(f"{place.removeprefix('s3://lake/')}/_versions/") if re.search(pattern, each)]
-    held = {name: client.get_object(Bucket=BUCKET, Key=name)["Body"].read() for name in names}
+    contents = {name: client.get_object(Bucket=BUCKET, Key=name)["Body"].read() for name in names}
     for name in names:
         client.delete_object(Bucket=BUCKET, Key=name)
     client.close()
-    assert held
-    return held
+    assert contents
+    return contents
 
 
 def test_managed_table_with_deleted_manifests_returns_409(node: DriverNode, store: ObjectStoreServer) -> None:
@@ -181,11 +181,13 @@ def test_managed_table_with_deleted_manifests_returns_409(node: DriverNode, stor
     """
     at = filled(node, "deleted", managed=True)
     node.done("POST", f"{at}/insert", arrow())
-    held = taken_away(node, store, at, "manifest")
+    contents = taken_away(node, store, at, "manifest")
 
-    answers = [told(node.post(f"{at}/{action}", body)) for action, body in (*CHANGES.values(), ("query", {"k": 1}))]
+    answers = [
+        failure_of(node.post(f"{at}/{action}", body)) for action, body in (*CHANGES.values(), ("query", {"k": 1}))
+    ]
     client = store.client()
-    for name, data in held.items():
+    for name, data in contents.items():
         client.put_object(Bucket=BUCKET, Key=name, Body=data)
     client.close()
 

@@ -13,7 +13,7 @@ from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.sql import Sql
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg import wire as iceberg
-from tests.http.lance.wire import ROOT, declare, lay, make_space, names, space, table, told
+from tests.http.lance.wire import ROOT, declare, failure_of, lay, make_space, names, space, table
 
 EXPIRE = Sql("UPDATE trash SET expires_at = 0")
 TRASH = f"{OWN}/metalakes/lake/catalogs/lance/trash"
@@ -47,32 +47,32 @@ def test_declared_table_is_listed_without_version_or_files(node: DriverNode) -> 
     """A declared table has its own location, is listed, is described without a version, and has no files."""
     make_space(node, "lance", "a")
 
-    made = declare(node, "lance", "a", "t", properties={"k": "v"})
+    declared = declare(node, "lance", "a", "t", properties={"k": "v"})
 
     told_of = node.done("POST", f"{table('lance', 'a', 't')}/describe", {})
-    assert made == {"location": told_of["location"], "properties": {"k": "v"}, "managed_versioning": False}
+    assert declared == {"location": told_of["location"], "properties": {"k": "v"}, "managed_versioning": False}
     assert told_of == {
-        "table": "t", "namespace": ["lance", "a"], "location": made["location"], "table_uri": made["location"],
+        "table": "t", "namespace": ["lance", "a"], "location": declared["location"], "table_uri": declared["location"],
         "properties": {"k": "v"}, "managed_versioning": False, "is_only_declared": True,
     }  # fmt: skip
     assert names(node.get(f"{space('lance', 'a')}/table/list")) == ["t"]
     assert names(node.get(f"{space('lance', 'a')}/table/list?include_declared=false")) == []
     assert node.post(f"{table('lance', 'a', 't')}/exists").body == b""
-    assert not path_of(made["location"]).exists()
+    assert not path_of(declared["location"]).exists()
 
 
 def test_rows_written_by_path_are_described_immediately(node: DriverNode) -> None:
     """Rows written by path are described immediately: version, schema with Arrow's type names, and the table is listed
     with data.
     """
-    made = declare(node, "lance", "t")
-    write(made["location"])
-    write(made["location"], mode="append")
+    declared = declare(node, "lance", "t")
+    write(declared["location"])
+    write(declared["location"], mode="append")
 
-    found = node.done("POST", f"{table('lance', 't')}/describe", {})
+    details = node.done("POST", f"{table('lance', 't')}/describe", {})
 
-    assert (found["version"], found["is_only_declared"], found["stats"]["num_fragments"]) == (2, False, 2)
-    assert [(each["name"], each["type"]["type"]) for each in found["schema"]["fields"]] == [
+    assert (details["version"], details["is_only_declared"], details["stats"]["num_fragments"]) == (2, False, 2)
+    assert [(each["name"], each["type"]["type"]) for each in details["schema"]["fields"]] == [
         ("id", "int64"), ("text", "utf8"), ("vector", "fixed_size_list"),
     ]  # fmt: skip
     assert names(node.get(f"{space('lance')}/table/list?include_declared=false")) == ["t"]
@@ -82,22 +82,22 @@ def test_load_detailed_metadata_false_omits_the_version(node: DriverNode) -> Non
     """With load_detailed_metadata=false, in body or query, no version is returned; check_declared says whether data
     exists.
     """
-    made = declare(node, "lance", "t")
-    write(made["location"])
+    declared = declare(node, "lance", "t")
+    write(declared["location"])
     at = f"{table('lance', 't')}/describe"
 
     assert "version" not in node.done("POST", at, {"load_detailed_metadata": False})
     assert "version" not in node.done("POST", f"{at}?load_detailed_metadata=false", {})
     assert node.done("POST", f"{at}?load_detailed_metadata=false&check_declared=true", {})["is_only_declared"] is False
-    assert told(node.post(f"{at}?check_declared=maybe&load_detailed_metadata=false", {})) == (400, 13)
+    assert failure_of(node.post(f"{at}?check_declared=maybe&load_detailed_metadata=false", {})) == (400, 13)
 
 
 def test_version_tag_or_branch_can_be_described(node: DriverNode) -> None:
     """A version, tag or branch is described, or missing with its own code; a tag together with a version is refused."""
-    made = declare(node, "lance", "t")
-    write(made["location"])
-    write(made["location"], mode="append")
-    dataset = lance.dataset(made["location"])
+    declared = declare(node, "lance", "t")
+    write(declared["location"])
+    write(declared["location"], mode="append")
+    dataset = lance.dataset(declared["location"])
     dataset.tags.create("first", 1)
     dataset.create_branch("dev")
     at = f"{table('lance', 't')}/describe"
@@ -106,13 +106,13 @@ def test_version_tag_or_branch_can_be_described(node: DriverNode) -> None:
     assert node.done("POST", at, {"tag": "first"})["version"] == 1
     assert node.done("POST", at, {"branch": "dev"})["version"] == 2
     for version in (99, -1, 1 << 70):
-        assert told(node.post(at, {"version": version})) in ((404, 11), (400, 13))
-    assert told(node.post(at, {"version": 99})) == (404, 11)
-    assert told(node.post(at, {"tag": "../first"})) == (404, 8)
-    assert told(node.post(at, {"branch": "nope"})) == (404, 22)
-    assert told(node.post(at, {"branch": "dev", "version": 99})) == (404, 11)
-    assert told(node.post(at, {"tag": "first", "version": 1})) == (400, 13)
-    assert told(node.post(f"{table('lance', 't')}/exists", {"version": 99})) == (404, 11)
+        assert failure_of(node.post(at, {"version": version})) in ((404, 11), (400, 13))
+    assert failure_of(node.post(at, {"version": 99})) == (404, 11)
+    assert failure_of(node.post(at, {"tag": "../first"})) == (404, 8)
+    assert failure_of(node.post(at, {"branch": "nope"})) == (404, 22)
+    assert failure_of(node.post(at, {"branch": "dev", "version": 99})) == (404, 11)
+    assert failure_of(node.post(at, {"tag": "first", "version": 1})) == (400, 13)
+    assert failure_of(node.post(f"{table('lance', 't')}/exists", {"version": 99})) == (404, 11)
     assert node.post(f"{table('lance', 't')}/exists", {"version": 2}).status == 200
 
 
@@ -120,16 +120,16 @@ def test_version_of_declared_table_is_reported_missing(node: DriverNode) -> None
     """A version or tag of a declared table without data is reported as missing."""
     declare(node, "lance", "t")
 
-    assert told(node.post(f"{table('lance', 't')}/describe", {"version": 1})) == (404, 11)
-    assert told(node.post(f"{table('lance', 't')}/describe", {"tag": "x"})) == (404, 8)
-    assert told(node.post(f"{table('lance', 't')}/exists", {"version": 1})) == (404, 11)
+    assert failure_of(node.post(f"{table('lance', 't')}/describe", {"version": 1})) == (404, 11)
+    assert failure_of(node.post(f"{table('lance', 't')}/describe", {"tag": "x"})) == (404, 8)
+    assert failure_of(node.post(f"{table('lance', 't')}/exists", {"version": 1})) == (404, 11)
 
 
 def test_describing_a_table_with_damaged_files_returns_409(node: DriverNode) -> None:
     """A table with damaged files is listed and exists; only its detailed description fails, 409 with code 19."""
     node.done("POST", f"{table('lance', 't')}/register", {"location": lay(node, "junk")})
 
-    assert told(node.post(f"{table('lance', 't')}/describe", {})) == (409, 19)
+    assert failure_of(node.post(f"{table('lance', 't')}/describe", {})) == (409, 19)
     assert node.post(f"{table('lance', 't')}/exists").status == 200
     assert names(node.get(f"{space('lance')}/table/list")) == ["t"]
 
@@ -140,12 +140,12 @@ def test_missing_tables_and_namespaces_have_codes_of_their_own(node: DriverNode)
     for action, body in (
         ("describe", {}), ("exists", {}), ("drop", {}), ("deregister", {}), ("rename", {"new_table_name": "n"})
     ):  # fmt: skip
-        assert told(node.post(f"{table('lance', 'a', 't')}/{action}", body)) == (404, 4), action
-        assert told(node.post(f"{table('lance', 'x', 't')}/{action}", body)) == (404, 1), action
+        assert failure_of(node.post(f"{table('lance', 'a', 't')}/{action}", body)) == (404, 4), action
+        assert failure_of(node.post(f"{table('lance', 'x', 't')}/{action}", body)) == (404, 1), action
     for action, body in (("declare", {}), ("create-empty", {}), ("register", {"location": "x"})):
-        assert told(node.post(f"{table('lance', 'x', 't')}/{action}", body)) == (404, 1), action
-        assert told(node.post(f"{table('lance')}/{action}", body)) == (400, 13), action
-    assert told(node.post(f"{table('lance')}/describe", {})) == (404, 4)
+        assert failure_of(node.post(f"{table('lance', 'x', 't')}/{action}", body)) == (404, 1), action
+        assert failure_of(node.post(f"{table('lance')}/{action}", body)) == (400, 13), action
+    assert failure_of(node.post(f"{table('lance')}/describe", {})) == (404, 4)
 
 
 def test_tables_and_namespaces_share_one_name_space(node: DriverNode) -> None:
@@ -153,11 +153,11 @@ def test_tables_and_namespaces_share_one_name_space(node: DriverNode) -> None:
     make_space(node, "lance", "a")
     declare(node, "lance", "t")
 
-    assert told(node.post(f"{table('lance', 't')}/declare", {})) == (409, 5)
-    assert told(node.post(f"{table('lance', 'a')}/declare", {})) == (409, 5)
-    assert told(node.post(f"{space('lance', 't')}/create", {})) == (409, 2)
-    assert told(node.post(f"{space('lance', 't', 'n')}/create", {})) == (404, 1)
-    assert told(node.post(f"{table('lance', 't', 'u')}/declare", {})) == (404, 1)
+    assert failure_of(node.post(f"{table('lance', 't')}/declare", {})) == (409, 5)
+    assert failure_of(node.post(f"{table('lance', 'a')}/declare", {})) == (409, 5)
+    assert failure_of(node.post(f"{space('lance', 't')}/create", {})) == (409, 2)
+    assert failure_of(node.post(f"{space('lance', 't', 'n')}/create", {})) == (404, 1)
+    assert failure_of(node.post(f"{table('lance', 't', 'u')}/declare", {})) == (404, 1)
 
 
 def test_requested_location_must_be_unused_and_in_the_roots(node: DriverNode) -> None:
@@ -166,7 +166,7 @@ def test_requested_location_must_be_unused_and_in_the_roots(node: DriverNode) ->
 
     assert declare(node, "lance", "t", location=inside)["location"] == inside
     for place in (inside, f"{inside}/data", f"file://{node.data}/warehouse/lance", "/etc", f"{inside}/../../main/x"):
-        assert told(node.post(f"{table('lance', 'u')}/declare", {"location": place})) == (400, 13), place
+        assert failure_of(node.post(f"{table('lance', 'u')}/declare", {"location": place})) == (400, 13), place
 
 
 def test_register_needs_a_location_with_data(node: DriverNode) -> None:
@@ -175,13 +175,13 @@ def test_register_needs_a_location_with_data(node: DriverNode) -> None:
     """
     place = lay(node, "old")
 
-    assert told(node.post(f"{table('lance', 't')}/register", {"location": "nowhere"})) == (409, 19)
-    assert told(node.post(f"{table('lance', 't')}/register", {"location": ""})) == (400, 13)
-    assert told(node.post(f"{table('lance', 't')}/register", {})) == (400, 13)
-    made = node.done("POST", f"{table('lance', 't')}/register", {"location": "old", "properties": {"k": "v"}})
-    assert made == {"location": place, "properties": {"k": "v"}}
-    assert told(node.post(f"{table('lance', 'u')}/register", {"location": place})) == (400, 13)
-    assert told(node.post(f"{table('lance', 't')}/register", {"location": place})) == (409, 5)
+    assert failure_of(node.post(f"{table('lance', 't')}/register", {"location": "nowhere"})) == (409, 19)
+    assert failure_of(node.post(f"{table('lance', 't')}/register", {"location": ""})) == (400, 13)
+    assert failure_of(node.post(f"{table('lance', 't')}/register", {})) == (400, 13)
+    registered = node.done("POST", f"{table('lance', 't')}/register", {"location": "old", "properties": {"k": "v"}})
+    assert registered == {"location": place, "properties": {"k": "v"}}
+    assert failure_of(node.post(f"{table('lance', 'u')}/register", {"location": place})) == (400, 13)
+    assert failure_of(node.post(f"{table('lance', 't')}/register", {"location": place})) == (409, 5)
 
 
 def test_register_of_a_link_out_of_the_warehouse_is_refused(node: DriverNode, tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_register_of_a_link_out_of_the_warehouse_is_refused(node: DriverNode, tm
     (node.data / "warehouse" / "lance").mkdir(parents=True)
     (node.data / "warehouse" / "lance" / "link").symlink_to(tmp_path / "secret")
 
-    assert told(node.post(f"{table('lance', 't')}/register", {"location": "link"})) == (409, 19)
+    assert failure_of(node.post(f"{table('lance', 't')}/register", {"location": "link"})) == (409, 19)
 
 
 def test_register_in_overwrite_mode_replaces_the_table(node: DriverNode) -> None:
@@ -199,10 +199,10 @@ def test_register_in_overwrite_mode_replaces_the_table(node: DriverNode) -> None
     first = declare(node, "lance", "t")["location"]
     write(first)
 
-    made = node.done("POST", f"{table('lance', 't')}/register", {"location": lay(node, "new"), "mode": "Overwrite"})
+    response = node.done("POST", f"{table('lance', 't')}/register", {"location": lay(node, "new"), "mode": "Overwrite"})
     again = node.done("POST", f"{table('lance', 't')}/register", {"location": str(first), "mode": "overwrite"})
 
-    assert (again["location"], path_of(made["location"]).is_dir()) == (first, True)
+    assert (again["location"], path_of(response["location"]).is_dir()) == (first, True)
     assert lance.dataset(str(first)).count_rows() == 2
 
 
@@ -214,11 +214,11 @@ def test_deregister_keeps_files_and_drop_deletes_them(node: DriverNode) -> None:
     write(place)
     (path_of(place) / "notes.txt").write_text("somebody else's")
 
-    gone = node.done("POST", f"{table('lance', 't')}/deregister", {})
+    deregistered = node.done("POST", f"{table('lance', 't')}/deregister", {})
     node.done("POST", f"{table('lance', 't')}/register", {"location": place})
     dropped = node.done("POST", f"{table('lance', 't')}/drop")
 
-    assert gone == {"id": ["lance", "t"], "location": place, "properties": {"k": "v"}}
+    assert deregistered == {"id": ["lance", "t"], "location": place, "properties": {"k": "v"}}
     assert dropped == {"id": ["lance", "t"], "location": place, "properties": {}}
     work(node)
     assert lance.dataset(str(place)).count_rows() == 2
@@ -243,7 +243,7 @@ def test_dropped_table_can_be_restored_with_its_rows(node: DriverNode) -> None:
     place = declare(node, "lance", "t")["location"]
     write(place)
     node.done("POST", f"{table('lance', 't')}/drop", {"id": ["lance", "t"]})
-    assert told(node.post(f"{table('lance', 't')}/describe", {})) == (404, 4)
+    assert failure_of(node.post(f"{table('lance', 't')}/describe", {})) == (404, 4)
 
     (row,) = node.done("GET", TRASH)["trash"]
     node.done("POST", f"{TRASH}/{row['id']}/undrop", {})
@@ -269,21 +269,21 @@ def test_table_removed_from_the_trash_keeps_its_files(node: DriverNode) -> None:
 def test_rename_keeps_files_grants_and_properties(node: DriverNode) -> None:
     """A renamed or moved table keeps its files, grants and properties."""
     make_space(node, "lance", "a")
-    made = declare(node, "lance", "t", properties={"k": "v"})
+    declared = declare(node, "lance", "t", properties={"k": "v"})
 
     assert node.done("POST", f"{table('lance', 't')}/rename", {"new_table_name": "u"}) == {}
     node.done("POST", f"{table('lance', 'u')}/rename", {"new_table_name": "w", "new_namespace_id": ["lance", "a"]})
-    found = node.done("POST", f"{table('lance', 'a', 'w')}/describe", {})
+    description = node.done("POST", f"{table('lance', 'a', 'w')}/describe", {})
     node.done("POST", f"{table('lance', 'a', 'w')}/rename", {"new_table_name": "t", "new_namespace_id": ["lance"]})
 
-    assert (found["location"], found["properties"]) == (made["location"], {"k": "v"})
+    assert (description["location"], description["properties"]) == (declared["location"], {"k": "v"})
     declare(node, "lance", "a", "x")
     at = f"{table('lance', 'a', 'x')}/rename"
-    assert told(node.post(at, {"new_table_name": "t", "new_namespace_id": ["lance"]})) == (409, 5)
-    assert told(node.post(at, {"new_table_name": "t", "new_namespace_id": ["lance", "no"]})) == (404, 1)
-    assert told(node.post(at, {"new_table_name": "t", "new_namespace_id": ["main", "a"]})) == (400, 13)
-    assert told(node.post(at, {"new_table_name": ""})) == (400, 13)
-    assert told(node.post(at, {})) == (400, 13)
+    assert failure_of(node.post(at, {"new_table_name": "t", "new_namespace_id": ["lance"]})) == (409, 5)
+    assert failure_of(node.post(at, {"new_table_name": "t", "new_namespace_id": ["lance", "no"]})) == (404, 1)
+    assert failure_of(node.post(at, {"new_table_name": "t", "new_namespace_id": ["main", "a"]})) == (400, 13)
+    assert failure_of(node.post(at, {"new_table_name": ""})) == (400, 13)
+    assert failure_of(node.post(at, {})) == (400, 13)
 
 
 def test_all_tables_lists_every_depth_in_pages(node: DriverNode) -> None:
@@ -299,14 +299,14 @@ def test_all_tables_lists_every_depth_in_pages(node: DriverNode) -> None:
     assert node.done("GET", f"{ROOT}/table/?delimiter=.")["tables"][-1] == "lance.a.b.t"
     assert node.done("GET", f"{ROOT}/table?include_declared=false") == {"tables": []}
     for size in (1, 2, 3):
-        found: list[str] = []
+        listed: list[str] = []
         query = f"limit={size}"
         while query:
             page = node.done("GET", f"{ROOT}/table?{query}")
             assert 0 < len(page["tables"]) <= size
-            found += page["tables"]
+            listed += page["tables"]
             query = f"limit={size}&page_token={page['page_token']}" if "page_token" in page else ""
-        assert found == whole
+        assert listed == whole
 
 
 def test_hidden_tables_are_removed_before_paging(node: DriverNode) -> None:
@@ -348,13 +348,13 @@ def test_grants_hold_for_lance_tables(node: DriverNode) -> None:
     declare(node, "lance", "t")
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     at = table("lance", "t")
-    assert told(node.post(f"{at}/describe", {}, user="ana")) == (403, 15)
+    assert failure_of(node.post(f"{at}/describe", {}, user="ana")) == (403, 15)
 
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="lance")
     grant(node, "ana", "select_table", kind="TABLE", on="lance.default.t")
 
     assert node.post(f"{at}/describe", {}, user="ana").status == 200
-    assert told(node.post(f"{at}/drop", user="ana")) == (403, 15)
+    assert failure_of(node.post(f"{at}/drop", user="ana")) == (403, 15)
     node.done("PUT", f"{API}/lake/owners/TABLE/lance.default.t", {"name": "ana", "type": "USER"})
     assert node.post(f"{at}/drop", user="ana").status == 200
 
@@ -368,7 +368,7 @@ def test_namespace_named_like_the_setting_takes_precedence(node: DriverNode) -> 
     grant(node, "ana", "select_table", kind="TABLE", on="lance.default.t")
 
     assert node.post(f"{table('lance', 'default', 't')}/describe", {}, user="ana").status == 200
-    assert told(node.post(f"{table('lance', 't')}/describe", {}, user="ana")) == (403, 15)
+    assert failure_of(node.post(f"{table('lance', 't')}/describe", {}, user="ana")) == (403, 15)
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_unsupported_operations_return_406(node: DriverNode, action: str) -> Non
 
     answer = node.ask("POST", f"{ROOT}/{action}", b"\x00" * 70_000, **headers)
 
-    assert told(answer) == (406, 0)
+    assert failure_of(answer) == (406, 0)
     assert "This server does not serve" in answer.json()["error"]
 
 
@@ -388,17 +388,17 @@ def test_dry_run_answers_like_the_run_and_stores_nothing(lake: DriverNode) -> No
     """A dry run has the same answer and refusals as the run, also below missing namespaces, and stores nothing."""
     make_space(lake, "lance", "a")
     declare(lake, "lance", "taken")
-    held = declare(lake, "lance", "t")["location"]
+    used_location = declare(lake, "lance", "t")["location"]
     place = lay(lake, "old")
 
     def dry(*path: str, action: str = "register", location: object = place) -> tuple[int, object]:
         answer = lake.post(f"{table(*path)}/{action}?dry_run=true", {"location": location})
-        return (200, answer.json()["location"]) if answer.status == 200 else told(answer)
+        return (200, answer.json()["location"]) if answer.status == 200 else failure_of(answer)
 
     for path in (("lance", "new"), ("lance", "a", "new"), ("lance", "x", "y", "new")):
         assert dry(*path) == (200, place), path
         assert dry(*path, action="declare", location=f"{place}-free") == (200, f"{place}-free"), path
-        for elsewhere in ("/etc", held, f"{held}/data"):
+        for elsewhere in ("/etc", used_location, f"{used_location}/data"):
             assert dry(*path, action="declare", location=elsewhere) == (400, 13), (path, elsewhere)
         assert dry(*path, location=f"{place}-none") == (409, 19), path
         assert dry(*path, location="/etc")[0] == 400, path
@@ -431,7 +431,10 @@ def test_a_dry_run_takes_the_privileges_of_the_run(node: DriverNode) -> None:
 
     assert inside == {"tables": [200, 200], "schemas": [403, 403], "reads": [403, 403]}
     assert missing == {"tables": [403, 403], "schemas": [200, 200], "reads": [403, 403]}
-    assert told(node.post(f"{table('lance', 'a', 'new')}/register?dry_run=maybe", {"location": place})) == (400, 13)
+    assert failure_of(node.post(f"{table('lance', 'a', 'new')}/register?dry_run=maybe", {"location": place})) == (
+        400,
+        13,
+    )
 
 
 def test_register_overwrite_needs_the_privilege_to_drop(node: DriverNode) -> None:

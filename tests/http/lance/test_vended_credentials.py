@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 from limnos.config.storage import StorageSection
 from limnos.services.vending.credentials import VENDOR
 from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
-from tests.http.lance.wire import Json, arrow, declare, make_space, space, table, told
+from tests.http.lance.wire import Json, arrow, declare, failure_of, make_space, space, table
 from tests.objects import BUCKET, ObjectStoreServer, objects
 
 pytestmark = pytest.mark.integration  # an object store is served
@@ -20,8 +20,8 @@ DOCS = ("cloud", "ml", "docs")
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
     """An object store with a token service."""
-    with objects() as found:
-        yield found
+    with objects() as object_store:
+        yield object_store
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +51,15 @@ def describe(
     node: DriverNode, *path: str, user: str = "admin", body: Json | None = None, **headers: str
 ) -> DriverAnswer:
     """Describe a table without its details."""
-    asked = {"load_detailed_metadata": False, **(body or {})}
-    return node.ask("POST", f"{table(*path)}/describe", asked, user=user, **headers)
+    request_body = {"load_detailed_metadata": False, **(body or {})}
+    return node.ask("POST", f"{table(*path)}/describe", request_body, user=user, **headers)
 
 
 def options_of(answer: DriverAnswer) -> dict[str, str] | None:
     """Return the storage options in an answer; None without any."""
     assert answer.status == 200, answer
-    found: dict[str, str] | None = answer.json().get("storage_options")
-    return found
+    options: dict[str, str] | None = answer.json().get("storage_options")
+    return options
 
 
 def opens(store: ObjectStoreServer, options: dict[str, str] | None, location: object) -> dict[str, bool]:
@@ -78,15 +78,15 @@ def opens(store: ObjectStoreServer, options: dict[str, str] | None, location: ob
         "rows": lambda: client.get_object(Bucket=BUCKET, Key=f"{place}/data/f"),
         "write": lambda: client.put_object(Bucket=BUCKET, Key=f"{place}/data/f", Body=b"y"),
     }
-    found = {}
+    outcomes = {}
     for name, call in calls.items():
         try:
             call()
-            found[name] = True
+            outcomes[name] = True
         except ClientError as error:
-            found[name] = error.response["Error"]["Code"] != "AccessDenied"
+            outcomes[name] = error.response["Error"]["Code"] != "AccessDenied"
     client.close()
-    return found
+    return outcomes
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_caller_without_describe_privilege_gets_no_options(node: DriverNode) -> 
     """A user who may not describe the table gets the same refusal as without vending."""
     for user in ("cid", "nobody"):
         answer = describe(node, *DOCS, user=user)
-        assert told(answer) in ((403, 15), (404, 4))
+        assert failure_of(answer) in ((403, 15), (404, 4))
         assert b"aws_" not in answer.body
 
 
@@ -139,10 +139,10 @@ def test_no_options_without_flag_or_role_or_for_remote_client(node: DriverNode) 
 
 def test_table_creator_gets_write_options(store: ObjectStoreServer, node: DriverNode) -> None:
     """The answers to a declare and to a create with rows have options for the new table's location."""
-    made = declare(node, "cloud", "ml", "mine", user="cid")
+    declared = declare(node, "cloud", "ml", "mine", user="cid")
     filled = node.done("POST", f"{table('cloud', 'ml', 'rows')}/create", arrow(), user="cid")
 
-    for answer in (made, filled):
+    for answer in (declared, filled):
         everything = {"manifests": True, "rows": True, "write": True}
         assert opens(store, answer["storage_options"], answer["location"]) == everything  # type: ignore[arg-type]
 
@@ -161,7 +161,7 @@ def test_unreachable_sts_returns_503_and_changes_nothing(store: ObjectStoreServe
     finally:
         store.is_away = False
 
-    assert [told(answer) for answer in refused] == [(503, 17)] * 3
+    assert [failure_of(answer) for answer in refused] == [(503, 17)] * 3
     assert plain.status == 200
     assert "new" not in node.done("GET", f"{space('cloud', 'ml')}/table/list")["tables"]
 

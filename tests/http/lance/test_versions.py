@@ -13,7 +13,7 @@ from limnos.model.permits import upkeep_permit
 from limnos.store.sql import Sql
 from limnos.store.tx import Tx
 from tests.http.driver import DriverNode, grant
-from tests.http.lance.wire import Json, commit, declare, manifest, names, space, stage, table, told
+from tests.http.lance.wire import Json, commit, declare, failure_of, manifest, names, space, stage, table
 
 ROWS = pa.table({"id": [1, 2]})
 KEPT = {"managed_versioning": "true"}
@@ -30,19 +30,19 @@ def listed(node: DriverNode, query: str = "") -> list[int]:
     return [each["version"] for each in node.done("POST", f"{AT}/version/list{query}", {})["versions"]]
 
 
-def directory(made: Json) -> Path:
+def directory(declared: Json) -> Path:
     """Return the directory of a table's manifests."""
-    return Path(str(made["location"]).removeprefix("file://"), "_versions")
+    return Path(str(declared["location"]).removeprefix("file://"), "_versions")
 
 
 def test_managed_versions_are_committed_listed_and_described(lake: DriverNode) -> None:
     """Versions are committed in sequence, listed in both orders and in pages, and described by number."""
-    made = managed(lake)
-    assert made["managed_versioning"] is True
+    declared = managed(lake)
+    assert declared["managed_versioning"] is True
     assert listed(lake) == []
 
     for version in (1, 2, 3):
-        answer = commit(lake, "lance", "t", location=made["location"], version=version)
+        answer = commit(lake, "lance", "t", location=declared["location"], version=version)
         assert answer.status == 200, answer.body
 
     assert listed(lake) == [1, 2, 3]
@@ -52,7 +52,7 @@ def test_managed_versions_are_committed_listed_and_described(lake: DriverNode) -
     assert [each["version"] for each in page["versions"]] == [1, 2]
     assert listed(lake, f"?limit=2&page_token={page['page_token']}") == [3]
     told_of = lake.done("POST", f"{AT}/version/describe", {"version": 2})["version"]
-    assert told_of["manifest_path"] == f"{str(directory(made)).lstrip('/')}/{manifest(2)}"
+    assert told_of["manifest_path"] == f"{str(directory(declared)).lstrip('/')}/{manifest(2)}"
     assert told_of["manifest_size"] == len(b"not readLANC")
     assert Path(f"/{told_of['manifest_path']}").read_bytes() == b"not readLANC"
 
@@ -65,8 +65,8 @@ def test_only_the_next_version_is_committed(lake: DriverNode) -> None:
     commit(lake, "lance", "t", location=location, version=1)
     commit(lake, "lance", "t", location=location, version=2)
 
-    assert told(commit(lake, "lance", "t", location=location, version=2, text=b"other", mark="x")) == (409, 14)
-    assert told(commit(lake, "lance", "t", location=location, version=4)) == (409, 14)
+    assert failure_of(commit(lake, "lance", "t", location=location, version=2, text=b"other", mark="x")) == (409, 14)
+    assert failure_of(commit(lake, "lance", "t", location=location, version=4)) == (409, 14)
     assert commit(lake, "lance", "t", location=location, version=2).status == 200
     assert commit(lake, "lance", "t", location=location, version=2, mark="again").status == 200
     assert listed(lake) == [1, 2]
@@ -85,29 +85,29 @@ def test_a_manifest_that_is_not_the_tables_own_is_refused(node: DriverNode, path
     """Only a staged manifest of this version, directly in the table's own directory, can be committed; otherwise
     nothing is stored.
     """
-    made = managed(node)
+    declared = managed(node)
     other = declare(node, "lance", "other", properties=KEPT)
-    for each in (made, other):
+    for each in (declared, other):
         stage(each["location"], 1, mark="a")
-    stage(made["location"], 2, mark="two")
-    own, beside = (str(each["location"]).removeprefix("file:///") for each in (made, other))
+    stage(declared["location"], 2, mark="two")
+    own, beside = (str(each["location"]).removeprefix("file:///") for each in (declared, other))
 
     answer = node.post(f"{AT}/version/create", {"version": 1, "manifest_path": path.format(own=own, other=beside)})
 
-    assert told(answer) == (400, 13)
+    assert failure_of(answer) == (400, 13)
     assert listed(node) == []
 
 
 def test_truncated_or_linked_manifest_is_refused(node: DriverNode, tmp_path: Path) -> None:
     """A manifest without its end, with another size than stated, or behind a link is refused."""
-    made = managed(node)
-    path = stage(made["location"], 1)
+    declared = managed(node)
+    path = stage(declared["location"], 1)
     secret = tmp_path / "secret"
     secret.write_bytes(b"secretLANC")
-    (directory(made) / f"{manifest(1)}-link").symlink_to(secret)
+    (directory(declared) / f"{manifest(1)}-link").symlink_to(secret)
 
     def answer(**more: object) -> tuple[int, object]:
-        return told(node.post(f"{AT}/version/create", {"version": 1, "manifest_path": path, **more}))
+        return failure_of(node.post(f"{AT}/version/create", {"version": 1, "manifest_path": path, **more}))
 
     assert answer(manifest_size=3) == (400, 13)
     assert answer(manifest_path=path.replace("-s", "-link")) == (400, 13)
@@ -120,8 +120,8 @@ def test_manifests_written_by_path_are_moved_aside(lake: DriverNode) -> None:
     """Manifests that were written by path, with numbers after the newest version, are moved aside before versions are
     listed or committed.
     """
-    made = managed(lake)
-    rogue = directory(made)
+    declared = managed(lake)
+    rogue = directory(declared)
     rogue.mkdir(parents=True)
     (rogue / manifest(1)).write_bytes(b"rogue")
     assert listed(lake) == []
@@ -129,13 +129,13 @@ def test_manifests_written_by_path_are_moved_aside(lake: DriverNode) -> None:
     (rogue / manifest(1)).write_bytes(b"rogue")
     assert names(lake.get(f"{space('lance')}/table/list?include_declared=false")) == []
 
-    commit(lake, "lance", "t", location=made["location"], version=1)
+    commit(lake, "lance", "t", location=declared["location"], version=1)
     for version in (2, 3):
         (rogue / manifest(version)).write_bytes(b"rogue")
-    assert told(lake.post(f"{AT}/version/describe", {"version": 2})) == (404, 11)
+    assert failure_of(lake.post(f"{AT}/version/describe", {"version": 2})) == (404, 11)
     assert listed(lake, "?descending=true&limit=1") == [1]
     (rogue / manifest(2)).write_bytes(b"rogue")
-    assert commit(lake, "lance", "t", location=made["location"], version=2).status == 200
+    assert commit(lake, "lance", "t", location=declared["location"], version=2).status == 200
 
     assert (rogue / manifest(2)).read_bytes() == b"not readLANC"
     assert len(list((rogue.parent / "_bypassed").iterdir())) == 5
@@ -146,20 +146,20 @@ def test_manifest_without_its_final_name_is_restored(lake: DriverNode) -> None:
     """If a committed version's manifest lacks its final name, the next access restores it. An older version without a
     manifest is not listed.
     """
-    made = managed(lake)
+    declared = managed(lake)
     for version in (1, 2, 3):
-        commit(lake, "lance", "t", location=made["location"], version=version)
-    (directory(made) / manifest(3)).unlink()
+        commit(lake, "lance", "t", location=declared["location"], version=version)
+    (directory(declared) / manifest(3)).unlink()
     assert listed(lake) == [1, 2, 3]
-    assert (directory(made) / manifest(3)).exists()
+    assert (directory(declared) / manifest(3)).exists()
 
-    (directory(made) / manifest(1)).unlink()
+    (directory(declared) / manifest(1)).unlink()
 
     assert listed(lake) == [2, 3]
-    assert told(lake.post(f"{AT}/version/describe", {"version": 1})) == (404, 11)
-    for each in directory(made).glob(f"{manifest(3)}*"):
+    assert failure_of(lake.post(f"{AT}/version/describe", {"version": 1})) == (404, 11)
+    for each in directory(declared).glob(f"{manifest(3)}*"):
         each.unlink()
-    assert told(lake.post(f"{AT}/version/list", {})) == (409, 19)
+    assert failure_of(lake.post(f"{AT}/version/list", {})) == (409, 19)
 
 
 def test_registered_managed_table_takes_over_its_versions(node: DriverNode, tmp_path: Path) -> None:
@@ -184,13 +184,16 @@ def test_catalog_property_enables_managed_versions_for_tables(node: DriverNode) 
 
     assert declare(node, "kept", "t")["managed_versioning"] is True
     assert declare(node, "kept", "u", properties={"managed_versioning": "false"})["managed_versioning"] is False
-    assert told(node.post(f"{table('kept', 'v')}/declare", {"properties": {"managed_versioning": "yes"}})) == (400, 13)
+    assert failure_of(node.post(f"{table('kept', 'v')}/declare", {"properties": {"managed_versioning": "yes"}})) == (
+        400,
+        13,
+    )
 
 
 def test_restored_table_has_its_versions(node: DriverNode) -> None:
     """A dropped table is restored with its versions. A new table of its name has none of them."""
-    made = managed(node)
-    commit(node, "lance", "t", location=made["location"], version=1)
+    declared = managed(node)
+    commit(node, "lance", "t", location=declared["location"], version=1)
     node.done("POST", f"{AT}/drop", {})
     managed(node)
     assert listed(node) == []
@@ -207,28 +210,28 @@ def test_unmanaged_versions_are_listed_from_storage(node: DriverNode) -> None:
     """Versions of a table without managed versions are listed and described from its files, including those just
     written.
     """
-    made = declare(node, "lance", "t")
+    declared = declare(node, "lance", "t")
     assert listed(node) == []
     for mode in ("create", "append"):
-        lance.write_dataset(ROWS, str(made["location"]), mode=mode)
+        lance.write_dataset(ROWS, str(declared["location"]), mode=mode)
 
     assert listed(node) == [1, 2]
     assert listed(node, "?descending=true&limit=1") == [2]
-    found = node.done("POST", f"{AT}/version/describe", {"version": 1})["version"]
-    assert found["manifest_size"] == (directory(made) / manifest(1)).stat().st_size
-    assert told(node.post(f"{AT}/version/describe", {"version": 9})) == (404, 11)
-    assert told(node.post(f"{AT}/version/list", {"branch": "dev"})) == (404, 22)
-    assert told(node.post(f"{AT}/version/list", {"branch": "../x"})) == (400, 13)
+    description = node.done("POST", f"{AT}/version/describe", {"version": 1})["version"]
+    assert description["manifest_size"] == (directory(declared) / manifest(1)).stat().st_size
+    assert failure_of(node.post(f"{AT}/version/describe", {"version": 9})) == (404, 11)
+    assert failure_of(node.post(f"{AT}/version/list", {"branch": "dev"})) == (404, 22)
+    assert failure_of(node.post(f"{AT}/version/list", {"branch": "../x"})) == (400, 13)
 
 
 def test_unmanaged_commit_renames_the_staged_manifest(node: DriverNode) -> None:
     """A commit to a table without managed versions renames the staged manifest to its final name if that is unused."""
-    made = declare(node, "lance", "t")
+    declared = declare(node, "lance", "t")
 
-    assert commit(node, "lance", "t", location=made["location"], version=1).status == 200
-    assert commit(node, "lance", "t", location=made["location"], version=1).status == 200
-    assert told(commit(node, "lance", "t", location=made["location"], version=1, text=b"other")) == (409, 14)
-    assert told(commit(node, "lance", "t", location=made["location"], version=3)) == (409, 14)
+    assert commit(node, "lance", "t", location=declared["location"], version=1).status == 200
+    assert commit(node, "lance", "t", location=declared["location"], version=1).status == 200
+    assert failure_of(commit(node, "lance", "t", location=declared["location"], version=1, text=b"other")) == (409, 14)
+    assert failure_of(commit(node, "lance", "t", location=declared["location"], version=3)) == (409, 14)
     assert listed(node) == [1]
 
 
@@ -243,7 +246,7 @@ def test_staged_name_for_another_version_is_refused(lake: DriverNode) -> None:
     wrong = lake.post(f"{AT}/version/create", {"version": 1, "manifest_path": second})
     nameless = lake.post(f"{AT}/version/create", {"version": 1, "manifest_path": str(unnumbered).lstrip("/")})
 
-    assert (told(wrong), told(nameless)) == ((400, 13), (400, 13))
+    assert (failure_of(wrong), failure_of(nameless)) == ((400, 13), (400, 13))
     assert listed(lake) == []
 
 
@@ -251,33 +254,33 @@ def test_deleted_unsettled_manifest_is_not_listed_as_a_version(lake: DriverNode)
     """If the manifest of a version that has no final name was deleted, the version is not listed, and commits continue.
     If it is the newest version, commits are refused.
     """
-    made = managed(lake)
+    declared = managed(lake)
     for version in (1, 2, 3):
-        commit(lake, "lance", "t", location=made["location"], version=version)
+        commit(lake, "lance", "t", location=declared["location"], version=version)
 
     def unsettle(tx: Tx) -> None:
         tx.count(Sql("UPDATE lance_version SET settled = FALSE WHERE version > 1"), {})
 
     lake.runner.run(lake.built.services.store.submit(upkeep_permit("limnos"), unsettle))
-    for each in directory(made).glob(f"{manifest(2)}*"):
+    for each in directory(declared).glob(f"{manifest(2)}*"):
         each.unlink()
 
     assert listed(lake) == [1, 3]
-    assert commit(lake, "lance", "t", location=made["location"], version=4).status == 200
+    assert commit(lake, "lance", "t", location=declared["location"], version=4).status == 200
     assert listed(lake) == [1, 3, 4]
-    for each in directory(made).glob(f"{manifest(4)}*"):
+    for each in directory(declared).glob(f"{manifest(4)}*"):
         each.unlink()
-    assert told(commit(lake, "lance", "t", location=made["location"], version=5)) == (409, 19)
+    assert failure_of(commit(lake, "lance", "t", location=declared["location"], version=5)) == (409, 19)
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_each_commit_writes_one_change_to_the_feed(lake: DriverNode, kept: bool) -> None:
+@pytest.mark.parametrize("is_managed", [True, False])
+def test_each_commit_writes_one_change_to_the_feed(lake: DriverNode, is_managed: bool) -> None:
     """Each committed version writes one change, with and without managed versions."""
-    made = managed(lake) if kept else declare(lake, "lance", "t")
+    declared = managed(lake) if is_managed else declare(lake, "lance", "t")
     before = len(commits_told(lake))
 
     for version in (1, 2):
-        assert commit(lake, "lance", "t", location=made["location"], version=version).status == 200
+        assert commit(lake, "lance", "t", location=declared["location"], version=version).status == 200
 
     assert len(commits_told(lake)) == before + 2
 
@@ -292,42 +295,42 @@ def test_version_page_reads_only_its_own_manifests(node: DriverNode, monkeypatch
     """For a table without managed versions, the server reads sizes and times only of the manifests on the requested
     page.
     """
-    made = declare(node, "lance", "t")
+    declared = declare(node, "lance", "t")
     for version in range(1, 31):
-        assert commit(node, "lance", "t", location=made["location"], version=version).status == 200
-    (directory(made) / "notes").touch()
-    asked: list[str] = []
+        assert commit(node, "lance", "t", location=declared["location"], version=version).status == 200
+    (directory(declared) / "notes").touch()
+    read_names: list[str] = []
     look = os.lstat
 
     def lstat(path: str) -> os.stat_result:
         if "/_versions/" in str(path):
-            asked.append(Path(path).name)
+            read_names.append(Path(path).name)
         return look(path)
 
     monkeypatch.setattr(os, "lstat", lstat)
 
-    def looked(*, done: object, wanted: object) -> list[str]:
-        assert done == wanted
-        names, asked[:] = sorted(set(asked)), []
+    def looked(*, done: object, expected: object) -> list[str]:
+        assert done == expected
+        names, read_names[:] = sorted(set(read_names)), []
         return names
 
-    assert looked(done=listed(node, "?descending=true&limit=1"), wanted=[30]) == [manifest(30)]
+    assert looked(done=listed(node, "?descending=true&limit=1"), expected=[30]) == [manifest(30)]
     newest = node.done("POST", f"{AT}/version/describe", {})["version"]
-    assert looked(done=newest["version"], wanted=30) == [manifest(30)]
+    assert looked(done=newest["version"], expected=30) == [manifest(30)]
     assert (newest["manifest_size"], newest["timestamp_millis"] > 0) == (len(b"not readLANC"), True)
     told_of = node.done("POST", f"{AT}/version/describe", {"version": 2})["version"]["version"]
-    assert looked(done=told_of, wanted=2) == [manifest(2)]
+    assert looked(done=told_of, expected=2) == [manifest(2)]
     token = node.done("POST", f"{AT}/version/list?limit=2", {})["page_token"]
-    asked.clear()
-    assert looked(done=listed(node, f"?limit=2&page_token={token}"), wanted=[3, 4]) == [manifest(4), manifest(3)]
-    assert looked(done=told(node.post(f"{AT}/version/describe", {"version": 31})), wanted=(404, 11)) == []
+    read_names.clear()
+    assert looked(done=listed(node, f"?limit=2&page_token={token}"), expected=[3, 4]) == [manifest(4), manifest(3)]
+    assert looked(done=failure_of(node.post(f"{AT}/version/describe", {"version": 31})), expected=(404, 11)) == []
 
 
 def test_reader_cannot_delete_managed_versions(node: DriverNode) -> None:
     """A user who may only read a table may not delete its managed versions."""
-    made = managed(node)
+    declared = managed(node)
     for version in (1, 2):
-        commit(node, "lance", "t", location=made["location"], version=version)
+        commit(node, "lance", "t", location=declared["location"], version=version)
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="lance")
     body = {"ranges": [{"start_version": 1, "end_version": 2}]}
 

@@ -55,9 +55,9 @@ def lay_rows(node: DriverNode, name: str, *, catalog: str = "lance") -> str:
     """
     place = node.data / "warehouse" / catalog / name
     for mode in ("create", "append", "append"):
-        found = lance.write_dataset(pa.table({"id": [1, 2]}), str(place), mode=mode)
-    found.tags.create("old", 1)
-    found.create_branch("dev")
+        dataset = lance.write_dataset(pa.table({"id": [1, 2]}), str(place), mode=mode)
+    dataset.tags.create("old", 1)
+    dataset.create_branch("dev")
     return f"file://{place}"
 
 
@@ -92,7 +92,7 @@ def commit(
     return node.post(f"{table(*path)}/version/create", {**body, "branch": branch} if branch else body)
 
 
-def told(answer: DriverAnswer) -> tuple[int, object]:
+def failure_of(answer: DriverAnswer) -> tuple[int, object]:
     """Return status and code of a failure. Its body must have Lance's error format."""
     body = answer.json()
     assert set(body) == {"error", "code", "detail", "instance"}
@@ -119,11 +119,11 @@ def rows_of(answer: DriverAnswer) -> list[Json]:
     """Return the rows of an answer that is an Arrow file."""
     assert answer.status == 200, answer
     assert answer.headers["content-type"] == "application/vnd.apache.arrow.file"
-    found: list[Json] = pa.ipc.open_file(answer.body).read_all().to_pylist()
-    return found
+    rows: list[Json] = pa.ipc.open_file(answer.body).read_all().to_pylist()
+    return rows
 
 
 def names(answer: DriverAnswer) -> object:
     """Return the names of a list of any kind."""
-    (found,) = [value for value in answer.json().values() if isinstance(value, list)]
-    return found
+    (entries,) = [value for value in answer.json().values() if isinstance(value, list)]
+    return entries

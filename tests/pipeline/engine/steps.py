@@ -38,10 +38,12 @@ def written(
 ) -> tuple[StepBranch, WriteResult]:
     """Prepare the table, begin the branch, and write the DataFrame."""
     ready = prepare(spark, step, frame=frame, branch=branch)
-    found, schema = (ready.existing_table, ready.schema) if ready.is_ready else (None, None)
-    begun = replace(begin(spark, step, branch=branch, metadata=found), columns_to_drop=ready.columns_to_drop)
+    metadata, schema = (ready.existing_table, ready.schema) if ready.is_ready else (None, None)
+    step_branch = replace(begin(spark, step, branch=branch, metadata=metadata), columns_to_drop=ready.columns_to_drop)
     marks = {"limnos.run": "0123456789ab", "limnos.step": step.name}
-    return begun, write(spark, step, frame=frame, branch=begun, marks=marks, whole=whole, run_at=run_at, schema=schema)
+    return step_branch, write(
+        spark, step, frame=frame, branch=step_branch, marks=marks, whole=whole, run_at=run_at, schema=schema
+    )
 
 
 def published(admin: Client, spark: SparkSession, *branches: StepBranch) -> None:
@@ -66,6 +68,6 @@ def rows(spark: SparkSession, statement: str) -> list[Row]:
     return ordered([tuple(row) for row in spark.sql(statement).collect()])
 
 
-def ordered(found: Sequence[Row]) -> list[Row]:
+def ordered(table_rows: Sequence[Row]) -> list[Row]:
     """Sort rows, including NULLs."""
-    return sorted(found, key=repr)
+    return sorted(table_rows, key=repr)

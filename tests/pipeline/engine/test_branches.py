@@ -46,10 +46,10 @@ def test_branch_starts_at_main_and_is_retained_for_a_week(spark: SparkSession, t
     """The branch has the rows of `main` and its head as base, and expiration keeps it for seven days."""
     branch = begin(spark, step_of(table), branch=BRANCH)
 
-    found = require_metadata(spark, table)
-    assert (branch.base, branch.head) == (found.head(), found.head())
-    assert (branch.uuid, branch.schema_id, branch.is_new) == (found.table_uuid, found.current_schema_id, False)
-    assert found.refs[BRANCH].max_ref_age_ms == 7 * 24 * 3600 * 1000
+    metadata = require_metadata(spark, table)
+    assert (branch.base, branch.head) == (metadata.head(), metadata.head())
+    assert (branch.uuid, branch.schema_id, branch.is_new) == (metadata.table_uuid, metadata.current_schema_id, False)
+    assert metadata.refs[BRANCH].max_ref_age_ms == 7 * 24 * 3600 * 1000
     assert on_branch(spark, branch) == [(1,)]
 
 
@@ -205,20 +205,20 @@ def test_statement_on_table_named_like_branch_is_refused(spark: SparkSession, ta
     branch = begin(spark, step_of(table), branch=BRANCH)
     spark.sql(f"CREATE NAMESPACE {engine.render_spark((*table[:2], 'other'))}")
     spark.sql(f"CREATE TABLE {engine.render_spark((*table[:2], 'other', f'branch_{BRANCH}'))} (id int)")
-    shadow = StepBranch(**{**_values(branch), "table": (*table[:2], "other")})
+    namesake = StepBranch(**{**_values(branch), "table": (*table[:2], "other")})
 
     with pytest.raises(BadRequest, match="refused before it ran"):
-        require_branch(spark, f"INSERT INTO {branch_identifier(shadow)} SELECT 2", branch=shadow, kinds=APPENDS)
+        require_branch(spark, f"INSERT INTO {branch_identifier(namesake)} SELECT 2", branch=namesake, kinds=APPENDS)
 
 
 def test_plan_text_gives_same_node_table_and_branch(spark: SparkSession, table: Parts) -> None:
     """The text of a plan gives the same node, table and branch."""
     branch = begin(spark, step_of(table), branch=BRANCH)
 
-    found = _written_table_of_text(spark, f"INSERT OVERWRITE {branch_identifier(branch)} SELECT 2")
+    write_target = _written_table_of_text(spark, f"INSERT OVERWRITE {branch_identifier(branch)} SELECT 2")
     other = _written_table_of_text(spark, f"INSERT INTO {engine.render_spark(table)} SELECT 2")
 
-    assert found == ("OverwriteByExpression", (*table, f"branch_{BRANCH}"), BRANCH)
+    assert write_target == ("OverwriteByExpression", (*table, f"branch_{BRANCH}"), BRANCH)
     assert other == ("AppendData", table, None)
 
 
@@ -263,10 +263,10 @@ def test_publication_of_two_tables_is_atomic(spark: SparkSession, place: Parts, 
     published(admin, spark, *[written(spark, each, spark.sql("SELECT 1 AS id"))[0] for each in steps])
     first = [on_main(spark, each.table) for each in steps]
 
-    begun = [written(spark, each, spark.sql("SELECT 2 AS id"))[0] for each in steps]
+    branches = [written(spark, each, spark.sql("SELECT 2 AS id"))[0] for each in steps]
     spark.sql(f"INSERT INTO {engine.render_spark(steps[1].table)} VALUES (9)")
     with pytest.raises(Exception, match="two"):
-        published(admin, spark, *begun)
+        published(admin, spark, *branches)
 
     assert first == [[(1,)], [(1,)]]
     assert [on_main(spark, each.table) for each in steps] == [[(1,)], [(1,), (9,)]]

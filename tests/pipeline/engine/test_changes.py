@@ -27,9 +27,9 @@ pytestmark = [
 
 def columns(text: str) -> StructType:
     """Return the schema of a DDL string."""
-    found = StructType.fromDDL(text)
-    assert isinstance(found, StructType)
-    return found
+    schema = StructType.fromDDL(text)
+    assert isinstance(schema, StructType)
+    return schema
 
 
 def kind(text: str) -> DataType:
@@ -62,12 +62,12 @@ WIDER = [
 @pytest.mark.parametrize("old,new,expected", WIDER, ids=str)
 def test_column_is_widened_as_iceberg_allows(old: str, new: str, expected: str | None) -> None:
     """A column is widened as Iceberg allows, to a type for the old and the new values, or not at all."""
-    found = widening(kind(old), kind(new))
+    wider_type = widening(kind(old), kind(new))
 
-    assert (None if found is None else found.simpleString()) == expected
-    if found is not None:
-        assert fits(found, kind(old))
-        assert fits(found, kind(new))
+    assert (None if wider_type is None else wider_type.simpleString()) == expected
+    if wider_type is not None:
+        assert fits(wider_type, kind(old))
+        assert fits(wider_type, kind(new))
 
 
 def test_schemas_are_compared_by_name_at_any_depth() -> None:
@@ -79,42 +79,42 @@ def test_schemas_are_compared_by_name_at_any_depth() -> None:
         "note INT, ID BIGINT, who STRUCT<NAME: STRING, mail: STRING>, tags ARRAY<STRUCT<a: BIGINT>>, m MAP<STRING, BIGINT>, fresh SMALLINT"
     )
 
-    found = changes_between(table, frame)
+    changes = changes_between(table, frame)
 
-    assert [(dotted_path(each.path), each.type.simpleString()) for each in found.added] == [
+    assert [(dotted_path(each.path), each.type.simpleString()) for each in changes.added] == [
         ("Who.mail", "string"),
         ("fresh", "int"),
     ]
-    assert [(dotted_path(each.path), each.new.simpleString()) for each in found.widened] == [
+    assert [(dotted_path(each.path), each.new.simpleString()) for each in changes.widened] == [
         ("id", "bigint"),
         ("tags.element.a", "bigint"),
         ("m.value", "bigint"),
     ]
-    assert [dotted_path(each) for each in found.missing] == ["Who.age", "gone"]
-    assert [dotted_path(each.path) for each in found.lossy] == ["note"]
-    assert found
+    assert [dotted_path(each) for each in changes.missing] == ["Who.age", "gone"]
+    assert [dotted_path(each.path) for each in changes.lossy] == ["note"]
+    assert changes
     assert not changes_between(table, table)
     assert changes_between(table, table) == ColumnChanges()
 
 
 def test_wider_map_key_is_reported_as_lossy() -> None:
     """Iceberg cannot widen map keys: a wider key is reported as lossy."""
-    found = changes_between(columns("m MAP<INT, STRING>"), columns("m MAP<BIGINT, STRING>"))
+    changes = changes_between(columns("m MAP<INT, STRING>"), columns("m MAP<BIGINT, STRING>"))
 
-    assert [dotted_path(each.path) for each in found.lossy] == ["m.key"]
-    assert found.widened == ()
+    assert [dotted_path(each.path) for each in changes.lossy] == ["m.key"]
+    assert changes.widened == ()
 
 
 def test_columns_of_new_table_are_optional_and_typed() -> None:
     """Columns are optional, and small integers become integers, at any depth; a column without a type is refused by its
     path.
     """
-    found = storable(
+    stored_schema = storable(
         columns("a TINYINT NOT NULL, s STRUCT<b: SMALLINT NOT NULL>, l ARRAY<TINYINT>, m MAP<STRING, TINYINT>")
     )
 
-    assert ddl(found) == "struct<a: int, s: struct<b: int>, l: array<int>, m: map<string, int>>"
-    assert all(each.nullable for each in found.fields)
+    assert ddl(stored_schema) == "struct<a: int, s: struct<b: int>, l: array<int>, m: map<string, int>>"
+    assert all(each.nullable for each in stored_schema.fields)
     with pytest.raises(BadRequest, match=r"Column 's\.x' is always NULL"):
         storable(columns("s STRUCT<x: VOID>"))
 

@@ -55,10 +55,10 @@ def test_distinct_count_equals_plain_count(here: SparkSession, keys: tuple[str, 
         f"SELECT count(*), count_if({known}), count(DISTINCT {quoted}) FROM counted_keys"
     ).collect()[0]
 
-    found = key_counts(frame, keys)
+    counts = key_counts(frame, keys)
 
-    assert found == KeyCounts(rows=rows, known=whole, distinct=distinct)
-    assert found.rows == 302
+    assert counts == KeyCounts(rows=rows, known=whole, distinct=distinct)
+    assert counts.rows == 302
 
 
 def test_single_duplicate_among_adjacent_keys_is_detected(here: SparkSession) -> None:
@@ -69,8 +69,8 @@ def test_single_duplicate_among_adjacent_keys_is_detected(here: SparkSession) ->
 
     assert key_counts(every, ["id"]).are_keys
     for twice in (-128, -65, -64, -1, 0, 63, 64, 127):
-        found = key_counts(every.unionAll(here.range(twice, twice + 1)), ["id"])
-        assert (found.rows, found.distinct, found.are_keys) == (257, 256, False)
+        counts = key_counts(every.unionAll(here.range(twice, twice + 1)), ["id"])
+        assert (counts.rows, counts.distinct, counts.are_keys) == (257, 256, False)
 
 
 def test_row_with_null_in_required_column_has_no_key(here: SparkSession) -> None:

@@ -51,9 +51,9 @@ def test_key_states_give_expected_timeline(
     """Late, duplicate, ended and returning states of a key give the expected timeline."""
     step = step_of((*place, "t"), replace(TIMED, delete_when="v <=> 'gone'"))
 
-    found = timelines_of(spark, step, batches)
+    timelines = timelines_of(spark, step, batches)
 
-    assert found == {(v, AT[start], None if end is None else AT[end], end is None) for v, start, end in expected}
+    assert timelines == {(v, AT[start], None if end is None else AT[end], end is None) for v, start, end in expected}
 
 
 def timelines_of(

@@ -116,15 +116,17 @@ def test_invalid_checkpoint_causes_full_read(spark: SparkSession, admin: Client,
     run(spark, admin, step, source)
     query = marks_of(step, pin_tables(spark, [source]))[QUERY_MARK]
     table = engine.render_spark(source)
-    found = []
+    reasons = []
     for mark, _ in FORGED:
         forged = {INPUTS: mark.replace("T", table), QUERY_MARK: query}
         with settings(spark, snapshot_summary_settings(forged)):
             spark.sql(f"INSERT INTO {engine.render_spark(step.table)} VALUES (9, 'z')")
-        found.append(reading(spark, step, source)[0].whole_because or "")
+        reasons.append(reading(spark, step, source)[0].whole_because or "")
     repaired = run(spark, admin, step, source)
 
-    assert [reason for (_, reason), told in zip(FORGED, found, strict=True) if reason not in told] == []
+    assert [
+        reason for (_, reason), actual_reason in zip(FORGED, reasons, strict=True) if reason not in actual_reason
+    ] == []
     assert repaired.whole_because is not None
     assert on_main(spark, step.table) == [(1, "a"), (2, "b")]
 
@@ -165,8 +167,8 @@ def test_row_by_row_queries_are_incremental(spark: SparkSession, admin: Client, 
     chosen = run(spark, admin, step, source)
 
     assert chosen.whole_because is None
-    made = on_main(spark, step.table)
-    assert made == sorted([tuple(row) for row in spark.sql(step.body.text).collect()], key=repr)
+    step_rows = on_main(spark, step.table)
+    assert step_rows == sorted([tuple(row) for row in spark.sql(step.body.text).collect()], key=repr)
 
 
 @pytest.mark.parametrize(
@@ -223,14 +225,14 @@ def test_changed_query_causes_full_read_and_rollback_does_not(
     """Another query or `full` causes a full read; after a rollback the step continues from the restored state."""
     step = declared(source, "SELECT id, v FROM S")
     run(spark, admin, step, source)
-    name, made = engine.render_spark(source), f"{source[1]}.made"
-    before = spark.sql(f"SELECT snapshot_id FROM main.{made}.refs WHERE name = 'main'").collect()[0][0]
+    name, result_table = engine.render_spark(source), f"{source[1]}.made"
+    before = spark.sql(f"SELECT snapshot_id FROM main.{result_table}.refs WHERE name = 'main'").collect()[0][0]
     spark.sql(f"INSERT INTO {name} VALUES (3, 'c')")
     run(spark, admin, step, source)
 
     other = reading(spark, declared(source, "SELECT id, lower(v) AS v FROM S"), source)[0]
     full = reading(spark, step, source, full=True)[0]
-    spark.sql(f"CALL main.system.rollback_to_snapshot('{made}', {before})")
+    spark.sql(f"CALL main.system.rollback_to_snapshot('{result_table}', {before})")
     again = run(spark, admin, step, source)
 
     assert "another query" in (other.whole_because or "")

@@ -26,12 +26,12 @@ def head(spark: SparkSession, table: Parts) -> int | None:
     return require_metadata(spark, table).head()
 
 
-def found(spark: SparkSession, table: Parts, *, since: int | None) -> Increment:
+def increment_to_head(spark: SparkSession, table: Parts, *, since: int | None) -> Increment:
     """Return the increment up to the head."""
     return increment(spark, table, since=since, until=head(spark, table))
 
 
-def told(increment: Increment) -> list[tuple[object, ...]]:
+def increment_rows(increment: Increment) -> list[tuple[object, ...]]:
     """Return the rows of an increment, sorted."""
     assert increment.frame is not None, increment.whole_because
     return ordered([tuple(row) for row in increment.frame.collect()])
@@ -58,10 +58,10 @@ def test_increment_has_only_appended_rows_after_compaction(spark: SparkSession, 
     )
     spark.sql(f"INSERT INTO {name} VALUES (3, 'c')")
 
-    increment = found(spark, table, since=start)
+    increment = increment_to_head(spark, table, since=start)
 
     assert "replace" in {each.operation for each in require_metadata(spark, table).snapshots}
-    assert told(increment) == [(2, "b"), (3, "c")]
+    assert increment_rows(increment) == [(2, "b"), (3, "c")]
     assert increment.only_new
 
 
@@ -70,9 +70,9 @@ def test_increment_from_head_is_empty(spark: SparkSession, place: Parts) -> None
     table = make(spark, place)
     spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (1, 'a')")
 
-    increment = found(spark, table, since=head(spark, table))
+    increment = increment_to_head(spark, table, since=head(spark, table))
 
-    assert (told(increment), increment.is_empty) == ([], True)
+    assert (increment_rows(increment), increment.is_empty) == ([], True)
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,11 @@ def test_increment_with_updates_is_reported_as_such(
     start = head(spark, table)
     spark.sql(statement.format(name))
 
-    increment = found(spark, table, since=start)
+    increment = increment_to_head(spark, table, since=start)
 
-    assert (1, "z") in told(increment)
+    assert (1, "z") in increment_rows(increment)
     if "UPDATE" in statement or version == "2":
-        assert told(increment) == [(1, "z")]
+        assert increment_rows(increment) == [(1, "z")]
     assert not increment.only_new
 
 
@@ -107,7 +107,7 @@ def test_version_2_delete_files_cause_full_read(spark: SparkSession, place: Part
     start = head(spark, table)
     spark.sql(f"DELETE FROM {name} WHERE id = 1")
 
-    increment = found(spark, table, since=start)
+    increment = increment_to_head(spark, table, since=start)
 
     assert increment.frame is None
     assert "format version 3" in (increment.whole_because or "")
@@ -124,7 +124,7 @@ def test_table_upgraded_to_version_3_uses_changelog(spark: SparkSession, place: 
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version'='3')")
     spark.sql(f"UPDATE {name} SET v = 'z' WHERE id = 2")
 
-    assert told(found(spark, table, since=start)) == [(2, "z")]
+    assert increment_rows(increment_to_head(spark, table, since=start)) == [(2, "z")]
 
 
 def test_map_column_causes_full_read_with_reason(spark: SparkSession, place: Parts) -> None:
@@ -137,7 +137,7 @@ def test_map_column_causes_full_read_with_reason(spark: SparkSession, place: Par
     start = head(spark, table)
     spark.sql(f"UPDATE {name} SET v = map('b', 2)")
 
-    assert "maps" in (found(spark, table, since=start).whole_because or "")
+    assert "maps" in (increment_to_head(spark, table, since=start).whole_because or "")
 
 
 def test_unusable_start_causes_full_read_with_reason(spark: SparkSession, place: Parts) -> None:
@@ -149,18 +149,18 @@ def test_unusable_start_causes_full_read_with_reason(spark: SparkSession, place:
     spark.sql(f"INSERT INTO {name} VALUES (2, 'b')")
     second = head(spark, table)
 
-    unread = found(spark, table, since=None)
+    unread = increment_to_head(spark, table, since=None)
     spark.sql(f"CALL main.system.rollback_to_snapshot('{table[1]}.t', {first})")
-    rolled_back = found(spark, table, since=second)
+    rolled_back = increment_to_head(spark, table, since=second)
     spark.sql(f"INSERT INTO {name} VALUES (3, 'c')")
-    other_way = found(spark, table, since=second)
+    other_way = increment_to_head(spark, table, since=second)
     spark.sql(f"CALL main.system.expire_snapshots(table => '{table[1]}.t', snapshot_ids => array({first}))")
-    expired = found(spark, table, since=first)
+    expired = increment_to_head(spark, table, since=first)
     spark.sql(f"CREATE OR REPLACE TABLE {name} AS SELECT 1 AS id, 'x' AS v")
-    replaced = found(spark, table, since=head(spark, table))
+    replaced = increment_to_head(spark, table, since=head(spark, table))
     spark.sql(f"DROP TABLE {name}")
     spark.sql(f"CREATE TABLE {name} AS SELECT 1 AS id, 'x' AS v")
-    another = found(spark, table, since=second)
+    another = increment_to_head(spark, table, since=second)
 
     assert unread.whole_because == f"main.{table[1]}.t was not read before"
     assert "rolled back" in (rolled_back.whole_because or "")
@@ -195,13 +195,13 @@ def test_random_increments_bring_a_copy_up_to_date(spark: SparkSession, place: P
                         name, chance.randrange(5), f"n{turn}", 100 + chance.randrange(10_000)
                     )
                 )
-            increment = found(spark, table, since=seen)
+            increment = increment_to_head(spark, table, since=seen)
             seen = head(spark, table)
-            copy |= dict(told(increment))
+            copy |= dict(increment_rows(increment))
             now = dict(rows(spark, f"SELECT * FROM {name}"))
 
             assert {key: copy[key] for key in now} == now, f"{properties} {number} {turn}"
-            assert all(now[key] == value for key, value in told(increment))
+            assert all(now[key] == value for key, value in increment_rows(increment))
 
 
 _CHANGES = (

@@ -22,10 +22,10 @@ def test_unique_keys_satisfy_the_finding(here: SparkSession) -> None:
     """If every row has its own key, the finding is satisfied, also without rows."""
     frame = here.sql("SELECT * FROM VALUES (1, 'a'), (1, 'b'), (2, 'a') AS t(`k 1`, k2)")
 
-    found = keys_finding(frame, ("k 1", "k2"))
+    finding = keys_finding(frame, ("k 1", "k2"))
     empty = keys_finding(frame.where("k2 = 'z'"), ("k 1",))
 
-    assert (found.held, found.checked, found.broken, found.sample) == (True, 3, 0, None)
+    assert (finding.held, finding.checked, finding.broken, finding.sample) == (True, 3, 0, None)
     assert (empty.held, empty.checked) == (True, 0)
 
 
@@ -36,14 +36,14 @@ def test_null_and_duplicate_keys_are_counted(here: SparkSession) -> None:
     rows = "(1, 'a'), (1, 'a'), (1, 'a'), (2, 'b'), (2, 'b'), (NULL, 'c'), (3, NULL), (4, 'd')"
     frame = here.sql(f"SELECT * FROM VALUES {rows} AS t(k1, k2)")
 
-    found = keys_finding(frame, ("k1", "k2"))
+    finding = keys_finding(frame, ("k1", "k2"))
 
-    assert (found.held, found.checked, found.broken) == (False, 8, 7)
-    assert found.message.startswith("2 rows have a NULL in their key (k1, k2), 5 share it with another row: ")
-    assert (found.sample or "").startswith("k1=1, k2='a' (3 rows); k1=2, k2='b' (2 rows); ")
+    assert (finding.held, finding.checked, finding.broken) == (False, 8, 7)
+    assert finding.message.startswith("2 rows have a NULL in their key (k1, k2), 5 share it with another row: ")
+    assert (finding.sample or "").startswith("k1=1, k2='a' (3 rows); k1=2, k2='b' (2 rows); ")
     with pytest.raises(KeyViolation, match=r"Step marts\.t: 2 rows have a NULL .* Nothing was written") as error:
         require_keys(frame, ("k1", "k2"), step="marts.t")
-    assert error.value.finding == found
+    assert error.value.finding == finding
 
 
 @pytest.mark.parametrize(

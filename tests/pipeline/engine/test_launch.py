@@ -36,22 +36,28 @@ class Absent:
         return ()
 
 
-@pytest.mark.parametrize("away_s, asked", [(0.0, 1), (60.0, 3)])
-def test_spark_start_waits_for_unavailable_server(monkeypatch: pytest.MonkeyPatch, away_s: float, asked: int) -> None:
+@pytest.mark.parametrize("away_s, request_count", [(0.0, 1), (60.0, 3)])
+def test_spark_start_waits_for_unavailable_server(
+    monkeypatch: pytest.MonkeyPatch, away_s: float, request_count: int
+) -> None:
     """Without a waiting time the first unanswered request ends the run; with one Spark starts once the server
     answers.
     """
     client, started = Absent(), []
-    door = cast("ServerConnection", SimpleNamespace(client=lambda: client))
+    connection = cast("ServerConnection", SimpleNamespace(client=lambda: client))
     monkeypatch.setattr(retries, "PAUSE_FIRST_S", 0.001)
     monkeypatch.setattr(
         launch, "_start_session", lambda *_, **__: started.append(1) or SimpleNamespace(stop=lambda: None)
     )
-    told = []
+    outcomes = []
     try:
-        with spark_for(door, away_s=away_s):
-            told.append("ran")
+        with spark_for(connection, away_s=away_s):
+            outcomes.append("ran")
     except UnavailableError:
-        told.append("away")
+        outcomes.append("away")
 
-    assert (client.asked, told, len(started)) == (asked, ["ran" if asked == 3 else "away"], asked // 3)
+    assert (client.asked, outcomes, len(started)) == (
+        request_count,
+        ["ran" if request_count == 3 else "away"],
+        request_count // 3,
+    )

@@ -88,15 +88,15 @@ FOUND = {
 
 def test_layout_from_metadata_equals_declaration() -> None:
     """The layout from metadata equals that of the declaration; void partition fields are left out."""
-    found = msgspec.convert(FOUND, TableMetadata)
+    metadata = msgspec.convert(FOUND, TableMetadata)
 
-    assert partition_of(found) == (partition_term("days(at)"), partition_term("Place.city"))
-    assert sort_of(found) == (sort_term("Place.city DESC"),)
-    assert same_term(partition_of(found)[1], partition_term("place.CITY"))
-    assert not same_term(partition_of(found)[0], partition_term("hours(at)"))
-    assert column_paths(found) == {
+    assert partition_of(metadata) == (partition_term("days(at)"), partition_term("Place.city"))
+    assert sort_of(metadata) == (sort_term("Place.city DESC"),)
+    assert same_term(partition_of(metadata)[1], partition_term("place.CITY"))
+    assert not same_term(partition_of(metadata)[0], partition_term("hours(at)"))
+    assert column_paths(metadata) == {
         1: ("at",), 2: ("Place",), 3: ("Place", "city"), 4: ("tags",), 5: ("tags", "element"), 6: ("m",), 7: ("m", "key"), 8: ("m", "value"),
         9: ("m", "value", "v"),
     }  # fmt: skip
-    docs = column_docs(found)
+    docs = column_docs(metadata)
     assert (docs["at",], docs["place", "city"], docs["tags",]) == ("When.", "Where.", None)

@@ -45,7 +45,7 @@ def world(here: SparkSession, corner: SpaceOf) -> Iterator[World]:
         world.sql(f"DROP TABLE IF EXISTS {{s}}.{name} PURGE")
 
 
-def told(found: QueryLineage) -> dict[str, set[str]]:
+def format_lineage(query_lineage: QueryLineage) -> dict[str, set[str]]:
     """Return each column's origins as `table.column SUBTYPE`, in parentheses if they are indirect; `*` is the whole
     table.
     """
@@ -57,13 +57,13 @@ def told(found: QueryLineage) -> dict[str, set[str]]:
         text = f"{name}.{origin.column} {origin.subtype}"
         return text if origin.direct else f"({text})"
 
-    columns = {name: {one(each) for each in origins} for name, origins in found.columns.items()}
-    return columns | ({"*": {one(each) for each in found.rows}} if found.rows else {})
+    columns = {name: {one(each) for each in origins} for name, origins in query_lineage.columns.items()}
+    return columns | ({"*": {one(each) for each in query_lineage.rows}} if query_lineage.rows else {})
 
 
 def of(world: World, text: str) -> dict[str, set[str]]:
     """Return the lineage of a query."""
-    return told(lineage_of(world.sql(text)))
+    return format_lineage(lineage_of(world.sql(text)))
 
 
 pytestmark = [
@@ -165,11 +165,11 @@ KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
 @pytest.mark.parametrize("text,known", [case[1:] for case in KNOWN], ids=[case[0] for case in KNOWN])
 def test_query_columns_have_expected_origins(world: World, text: str, known: dict[str, set[str]]) -> None:
     """Each column has exactly the expected origins."""
-    found = of(world, text)
+    columns = of(world, text)
 
     if "PIVOT" in text:
-        found = {name: {one for one in origins if "(" not in one} for name, origins in found.items() if name != "*"}
-    assert found == known
+        columns = {name: {one for one in origins if "(" not in one} for name, origins in columns.items() if name != "*"}
+    assert columns == known
 
 
 def test_files_of_a_pattern_have_directory_as_source(world: World, tmp_path: Path) -> None:
@@ -199,12 +199,12 @@ def test_dataframes_views_and_files_have_lineage(world: World, tmp_path: Path) -
     file = lineage_of(world.spark.read.parquet(str(tmp_path / "p")).select(f.col("v").alias("w")))
     literal = lineage_of(world.spark.createDataFrame([(1, "x")], "a INT, b STRING"))
 
-    assert told(lineage_of(viewed)) == {"up": {"people.name TRANSFORMATION"}}
+    assert format_lineage(lineage_of(viewed)) == {"up": {"people.name TRANSFORMATION"}}
     both = {"people.id TRANSFORMATION", "people.name TRANSFORMATION"}
-    assert told(lineage_of(mapped)) == {"id": both, "who": both}
-    assert told(lineage_of(renamed)) == {"who": {"people.name IDENTITY"}, "*": {"(people.id FILTER)"}}
+    assert format_lineage(lineage_of(mapped)) == {"id": both, "who": both}
+    assert format_lineage(lineage_of(renamed)) == {"who": {"people.name IDENTITY"}, "*": {"(people.id FILTER)"}}
     assert [(each.namespace, each.name) for each in file.inputs] == [("file", str(tmp_path / "p"))]
-    assert told(file) == {"w": {"p.v IDENTITY"}}
+    assert format_lineage(file) == {"w": {"p.v IDENTITY"}}
     assert literal.inputs == ()
 
 
@@ -214,9 +214,13 @@ def test_internal_columns_are_not_in_lineage(world: World, tmp_path: Path) -> No
     parsed = world.spark.read.schema(f"id BIGINT, v STRING, {BAD} STRING").csv(str(tmp_path / "p.csv"))
     parsed = parsed.select("*", f.col("_metadata.file_path").alias(FILE))
 
-    found = lineage_of(parsed.where(f.col(BAD).isNull() & (f.col("id") > 0)).drop(BAD, FILE))
+    lineage = lineage_of(parsed.where(f.col(BAD).isNull() & (f.col("id") > 0)).drop(BAD, FILE))
 
-    assert told(found) == {"id": {"p.csv.id IDENTITY"}, "v": {"p.csv.v IDENTITY"}, "*": {"(p.csv.id FILTER)"}}
+    assert format_lineage(lineage) == {
+        "id": {"p.csv.id IDENTITY"},
+        "v": {"p.csv.v IDENTITY"},
+        "*": {"(p.csv.id FILTER)"},
+    }
 
 
 def test_branch_and_snapshot_reads_have_table_as_source(world: World) -> None:
@@ -228,12 +232,12 @@ def test_branch_and_snapshot_reads_have_table_as_source(world: World) -> None:
     (snapshot,) = world.sql("SELECT snapshot_id FROM {s}.people.snapshots").first() or ()
     world.sql("CREATE TABLE {s}.branch_x (id BIGINT)")
     table = (*world.space, "people")
-    asked = ["SELECT id FROM {s}.people.branch_run_1", f"SELECT id FROM {{s}}.people VERSION AS OF {snapshot}"]
-    found = [[each.table for each in lineage_of(world.sql(text)).inputs] for text in asked]
+    queries = ["SELECT id FROM {s}.people.branch_run_1", f"SELECT id FROM {{s}}.people VERSION AS OF {snapshot}"]
+    input_tables = [[each.table for each in lineage_of(world.sql(text)).inputs] for text in queries]
     own = [each.table for each in lineage_of(world.sql("SELECT id FROM {s}.branch_x")).inputs]
     world.sql("DROP TABLE {s}.branch_x PURGE")
 
-    assert found == [[table], [table]]
+    assert input_tables == [[table], [table]]
     assert own == [(*world.space, "branch_x")]
 
 
@@ -258,10 +262,12 @@ def test_increment_has_lineage_of_its_table(world: World, version: int, change: 
     assert frame is not None
     frame.createOrReplaceTempView("changed_people")
 
-    found = lineage_of(world.sql("SELECT c.name, o.amount FROM changed_people c JOIN {s}.orders o ON o.person = c.id"))
+    lineage = lineage_of(
+        world.sql("SELECT c.name, o.amount FROM changed_people c JOIN {s}.orders o ON o.person = c.id")
+    )
 
-    assert {each.table for each in found.inputs} == {table, (*world.space, "orders")}
-    assert told(found) == {
+    assert {each.table for each in lineage.inputs} == {table, (*world.space, "orders")}
+    assert format_lineage(lineage) == {
         "name": {"people.name IDENTITY"},
         "amount": {"orders.amount IDENTITY"},
         "*": {"(people.id JOIN)", "(orders.person JOIN)"},

@@ -21,7 +21,7 @@ BY_ID = WriteDeclaration(mode=WriteMode.MERGE, keys=("id",))
 
 
 @pytest.mark.parametrize(
-    "rows, told",
+    "rows, violation",
     [
         ("(1, 'a'), (1, 'b'), (2, 'c')", (2, "id=1")),
         ("(1, 'a'), (NULL, 'b')", (1, "id=None")),
@@ -32,15 +32,15 @@ BY_ID = WriteDeclaration(mode=WriteMode.MERGE, keys=("id",))
     "how", [BY_ID, WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",))], ids=["merge", "history"]
 )
 def test_null_and_duplicate_keys_are_refused_before_writing(
-    spark: SparkSession, place: Parts, how: WriteDeclaration, rows: str, told: tuple[int, str]
+    spark: SparkSession, place: Parts, how: WriteDeclaration, rows: str, violation: tuple[int, str]
 ) -> None:
     """NULL and duplicate keys are counted and shown, and the branch is unchanged."""
     step = step_of((*place, "t"), how)
 
-    with pytest.raises(KeyViolation, match=told[1]) as refused:
+    with pytest.raises(KeyViolation, match=violation[1]) as refused:
         written(spark, step, spark.sql(f"SELECT * FROM VALUES {rows} AS t(id, v)"))
 
-    assert (refused.value.finding.broken, refused.value.finding.held) == (told[0], False)
+    assert (refused.value.finding.broken, refused.value.finding.held) == (violation[0], False)
     assert refused.value.finding.kind == "key"
     assert len(require_metadata(spark, step.table).snapshots) == 1
     assert len(leftover_branches(spark, step.table)) == 1
@@ -71,8 +71,8 @@ def test_unchanged_rows_are_not_updated(spark: SparkSession, place: Parts) -> No
 
     assert on_branch(spark, branch) == [(1, "a"), (2, None), (3, None), (4, "d")]
     assert done.rows == 2
-    found = require_metadata(spark, step.table)
-    assert found.snapshot(done.head).parent_snapshot_id == branch.base
+    metadata = require_metadata(spark, step.table)
+    assert metadata.snapshot(done.head).parent_snapshot_id == branch.base
 
 
 def test_incomparable_columns_are_always_written(spark: SparkSession, place: Parts) -> None:

@@ -46,10 +46,10 @@ def test_documented_pipelines_are_valid(page: str, number: int, tmp_path: Path) 
     """Each YAML block is a complete pipeline without errors."""
     for text in blocks("guides/pipeline-sources.md", "python"):
         (tmp_path / "weather.py").write_text(text)
-    found = [declared(text, tmp_path) for text in blocks(page, "yaml")]
+    pipelines = [declared(text, tmp_path) for text in blocks(page, "yaml")]
 
-    assert len(found) == number
-    assert all(pipeline.steps for pipeline in found)
+    assert len(pipelines) == number
+    assert all(pipeline.steps for pipeline in pipelines)
 
 
 @pytest.mark.usefixtures("corner")

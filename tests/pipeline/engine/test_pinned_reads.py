@@ -126,13 +126,13 @@ def test_steps_of_the_run_are_read_from_their_branches(spark: SparkSession, tabl
     """A later step reads what an earlier one wrote on its branch, in SQL and as a DataFrame."""
     branch, done = written(spark, step_of(table), spark.sql("SELECT 5 AS id"))
     pin = branch_pin(type(branch)(**{**_values(branch), "head": done.head}))
-    found = reads(spark, {table: pin})
+    pinned_reads = reads(spark, {table: pin})
 
     sql = f"SELECT t.id FROM {table[1]}.t"
-    text = with_reads(spark, sql, pinned_reads=found, named=relations(spark, sql), catalog="main")
+    text = with_reads(spark, sql, pinned_reads=pinned_reads, named=relations(spark, sql), catalog="main")
 
     assert [tuple(row) for row in spark.sql(text).collect()] == [(5,)]
-    assert [tuple(row) for row in frame_of(spark, found[table]).collect()] == [(5,)]
+    assert [tuple(row) for row in frame_of(spark, pinned_reads[table]).collect()] == [(5,)]
     assert pin.branch == branch.name
 
 

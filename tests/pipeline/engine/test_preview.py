@@ -49,24 +49,27 @@ def test_plan_lists_table_changes_per_step(spark: SparkSession, admin: Client, t
     views = {view.name for view in spark.catalog.listTables() if view.isTemporary}
 
     checked = check(pipeline, spark=spark, client=admin)
-    found = preview(spark, pipeline, levels=checked.levels, catalogs=frozenset({"main"}))
+    previews = preview(spark, pipeline, levels=checked.levels, catalogs=frozenset({"main"}))
 
-    told = {step.removeprefix(f"{name}."): one for step, one in found.items()}
+    step_previews = {step.removeprefix(f"{name}."): one for step, one in previews.items()}
     assert checked.holds
-    assert set(told["old"].statements) == {
+    assert set(step_previews["old"].statements) == {
         f"ALTER TABLE main.{name}.old ALTER COLUMN id TYPE bigint",
         f"ALTER TABLE main.{name}.old ADD COLUMN amount float",
         f"ALTER TABLE main.{name}.old ADD COLUMN least double",
     }
-    assert "twice double" in told["grown"].statements[-1]
-    assert told["grown"].statements[-1].startswith(f"CREATE TABLE main.{name}.grown")
-    assert "the table has b" in str(told["fallen"].refused)
-    assert told["allowed"].drops == ("b",)
-    assert "nope" in str(told["wrong"].refused)
-    assert told["after_wrong"].unknown == f"its inputs are not known: {name}.wrong is refused"
-    assert told["unknown"].unknown == "its inputs are not known: the columns of source untyped, which has no 'schema'"
-    assert isinstance(told["after_unknown"], StepPreview)
-    assert str(told["after_unknown"].unknown).startswith(f"its inputs are not known: {name}.unknown:")
+    assert "twice double" in step_previews["grown"].statements[-1]
+    assert step_previews["grown"].statements[-1].startswith(f"CREATE TABLE main.{name}.grown")
+    assert "the table has b" in str(step_previews["fallen"].refused)
+    assert step_previews["allowed"].drops == ("b",)
+    assert "nope" in str(step_previews["wrong"].refused)
+    assert step_previews["after_wrong"].unknown == f"its inputs are not known: {name}.wrong is refused"
+    assert (
+        step_previews["unknown"].unknown
+        == "its inputs are not known: the columns of source untyped, which has no 'schema'"
+    )
+    assert isinstance(step_previews["after_unknown"], StepPreview)
+    assert str(step_previews["after_unknown"].unknown).startswith(f"its inputs are not known: {name}.unknown:")
     assert not spark.catalog.tableExists(f"main.{name}.grown")
     assert spark.table(f"main.{name}.old").columns == ["id"]
     assert {view.name for view in spark.catalog.listTables() if view.isTemporary} == views

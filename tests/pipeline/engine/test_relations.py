@@ -51,9 +51,9 @@ NAMES = {
 @pytest.mark.parametrize("sql", NAMES)
 def test_table_names_are_extracted_with_spans(sql: str) -> None:
     """Every table name that is not a CTE in its scope is found once per occurrence, with its span, and nothing else."""
-    found = relations(None, sql)
+    references = relations(None, sql)
 
-    assert [sql[one.start : one.stop] for one in found] == NAMES[sql]
+    assert [sql[one.start : one.stop] for one in references] == NAMES[sql]
 
 
 REFUSED = {
@@ -102,19 +102,19 @@ def test_parameter_names_are_extracted() -> None:
     """Parameter names are found, also if a plan cannot be made without their values."""
     sql = "SELECT :a, ':no', `:no` FROM t.u TABLESAMPLE (:b ROWS) WHERE x > interval :c day -- :no\nLIMIT :d"
 
-    found = query_names(None, sql)
+    parsed_names = query_names(None, sql)
 
-    assert found.parameters == {"a", "b", "c", "d"}
-    assert [one.parts for one in found.relations] == [("t", "u")]
+    assert parsed_names.parameters == {"a", "b", "c", "d"}
+    assert [one.parts for one in parsed_names.relations] == [("t", "u")]
 
 
 def test_tables_with_as_of_in_query_are_not_pinned() -> None:
     """Tables with VERSION AS OF or TIMESTAMP AS OF in the query are reported and not pinned."""
     sql = "SELECT * FROM a.b VERSION AS OF 12 x, a.b FOR TIMESTAMP AS OF '2026-01-01' y, a.b z"
-    found = relations(None, sql)
+    references = relations(None, sql)
 
-    assert [one.travels for one in found] == [True, True, False]
-    assert splice_names(sql, found, texts={("a", "b"): "a.b VERSION AS OF 7"}) == sql.replace(
+    assert [one.travels for one in references] == [True, True, False]
+    assert splice_names(sql, references, texts={("a", "b"): "a.b VERSION AS OF 7"}) == sql.replace(
         "a.b z", "a.b VERSION AS OF 7 z"
     )
 
@@ -150,7 +150,7 @@ def test_names_of_sources_are_not_replaced() -> None:
     assert splice_names(sql, relations(None, sql), texts={("a", "b"): "X"}) == "SELECT * FROM flights JOIN X"
 
 
-def _made(dice: random.Random, depth: int, bound: tuple[str, ...], names: list[str]) -> str:
+def _random_query(dice: random.Random, depth: int, bound: tuple[str, ...], names: list[str]) -> str:
     """Return a random query; its table names are appended to `names`, in the order of the text."""
 
     def table() -> str:
@@ -161,7 +161,7 @@ def _made(dice: random.Random, depth: int, bound: tuple[str, ...], names: list[s
         return name
 
     def below(more: tuple[str, ...] = ()) -> str:
-        return _made(dice, depth - 1, (*bound, *more), names)
+        return _random_query(dice, depth - 1, (*bound, *more), names)
 
     if depth == 0:
         return f"SELECT '😀 FROM no.no' AS x /* FROM no.no */ FROM {table()} AS s{dice.randrange(99)}"
@@ -194,16 +194,16 @@ def test_names_in_random_queries_are_extracted_and_replaced() -> None:
     pins = (f"z.`p{number}` VERSION AS OF {number}" for number in itertools.count())
     for _ in range(150):
         names: list[str] = []
-        sql = _made(dice, dice.randrange(5), (), names)
-        found = relations(None, sql)
-        texts = {one.parts: next(pins) for one in found}
-        pinned = splice_names(sql, found, texts=texts)
+        sql = _random_query(dice, dice.randrange(5), (), names)
+        references = relations(None, sql)
+        texts = {one.parts: next(pins) for one in references}
+        pinned = splice_names(sql, references, texts=texts)
         again = relations(None, pinned)
 
-        assert [sql[one.start : one.stop].removeprefix("TABLE ") for one in found] == names
-        assert len(again) == len(found)
+        assert [sql[one.start : one.stop].removeprefix("TABLE ") for one in references] == names
+        assert len(again) == len(references)
         assert all(one.travels for one in again)
-        assert [pinned[one.start : one.stop] for one in again] == [texts[one.parts].split(" ")[0] for one in found]
+        assert [pinned[one.start : one.stop] for one in again] == [texts[one.parts].split(" ")[0] for one in references]
 
 
 def test_grammatical_form_of_name_is_recognized() -> None:

@@ -47,22 +47,22 @@ def test_new_table_is_as_declared_and_created_once(spark: SparkSession, place: P
     prepare(spark, step, frame=frame, branch=BRANCH)
 
     again = preparation(spark, step, frame=frame)
-    found = require_metadata(spark, step.table)
+    metadata = require_metadata(spark, step.table)
     assert (again.is_new, again.statements, bool(again.changes)) == (False, (), False)
-    assert [(each.transform, each.name) for each in found.spec.fields] == [
+    assert [(each.transform, each.name) for each in metadata.spec.fields] == [
         ("day", "at_day"),
         ("bucket[4]", "id_bucket"),
         ("truncate[2]", "odd name_trunc"),
         ("identity", "kind"),
     ]
-    assert [(each.direction, each.null_order) for each in found.order.fields] == [
+    assert [(each.direction, each.null_order) for each in metadata.order.fields] == [
         ("desc", "nulls-last"),
         ("asc", "nulls-last"),
     ]
-    assert found.properties["it's"] == "a 'quote' \\ and ${env:HOME}"
-    assert found.properties["comment"] == "a table's comment"
-    assert found.schema.fields[0].doc == "it's ${env:HOME}"
-    assert found.snapshots == ()
+    assert metadata.properties["it's"] == "a 'quote' \\ and ${env:HOME}"
+    assert metadata.properties["comment"] == "a table's comment"
+    assert metadata.schema.fields[0].doc == "it's ${env:HOME}"
+    assert metadata.snapshots == ()
 
 
 def test_changed_declaration_is_applied_to_table(spark: SparkSession, place: Parts) -> None:
@@ -83,11 +83,11 @@ def test_changed_declaration_is_applied_to_table(spark: SparkSession, place: Par
 
     prepare(spark, step, frame=frame, branch=BRANCH)
 
-    found = require_metadata(spark, table)
+    metadata = require_metadata(spark, table)
     assert preparation(spark, step, frame=frame).statements == ()
-    assert [each.transform for each in found.spec.fields if each.transform != "void"] == ["bucket[2]"]
-    assert {key: found.properties[key] for key in "ab"} == {"a": "2", "b": "1"}
-    assert found.format_version == 3
+    assert [each.transform for each in metadata.spec.fields if each.transform != "void"] == ["bucket[2]"]
+    assert {key: metadata.properties[key] for key in "ab"} == {"a": "2", "b": "1"}
+    assert metadata.format_version == 3
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,9 @@ def test_replace_writes_the_branch_and_not_main(spark: SparkSession, place: Part
     assert on_main(spark, step.table) == []
     assert branch.is_new
     assert branch.base is None
-    found = require_metadata(spark, step.table)
-    summary = found.snapshot(found.head(branch.name)).summary
-    assert (done.head, done.rows) == (found.head(branch.name), 2)
+    metadata = require_metadata(spark, step.table)
+    summary = metadata.snapshot(metadata.head(branch.name)).summary
+    assert (done.head, done.rows) == (metadata.head(branch.name), 2)
     assert done.bytes == int(summary["added-files-size"]) > 0
     assert {key: value for key, value in summary.items() if key.startswith("limnos.")} == {
         "limnos.run": "0123456789ab",

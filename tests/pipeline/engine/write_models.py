@@ -70,13 +70,13 @@ def partitioned(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -
 
 def merged(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
     """`merge` by the first column. Rows whose last column is true are deleted."""
-    found = {row[0]: row for row in table}
+    rows_by_key = {row[0]: row for row in table}
     for row in source:
         if row[-1]:
-            found.pop(row[0], None)
+            rows_by_key.pop(row[0], None)
         else:
-            found[row[0]] = row
-    return list(found.values())
+            rows_by_key[row[0]] = row
+    return list(rows_by_key.values())
 
 
 def merged_exactly(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
@@ -85,7 +85,7 @@ def merged_exactly(table: Sequence[Row], source: Sequence[Row], now: dt.datetime
     return merged([row for row in table if row[0] in keys], source, now)
 
 
-def kept(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
+def track_history(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
     """`history` of (id, v, w, at, gone) by `at`, tracking v. Result rows end in start, end, is current."""
     return _timelines(table, {(row[0], row[3]): row for row in source}, width=5, tracked=1)
 
@@ -166,7 +166,7 @@ CASES = {
         WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",), as_of="at", tracked=("v",), delete_when="gone"),
         "id int, v string, w string, at timestamp, gone boolean",
         timed_rows,
-        kept,
+        track_history,
     ),
     "history-now": WriteModeCase(
         WriteDeclaration(

@@ -35,15 +35,15 @@ _numbers = itertools.count(1000)
 @pytest.fixture
 def client(server: LiveServer) -> Iterator[Client]:
     """A client with the admin's token."""
-    with Client(server.uri, token=server.token) as made:
-        yield made
+    with Client(server.uri, token=server.token) as live_client:
+        yield live_client
 
 
 @pytest.fixture
 def heart(server: LiveServer) -> Iterator[Client]:
     """A second client, for heartbeats."""
-    with Client(server.uri, token=server.token) as made:
-        yield made
+    with Client(server.uri, token=server.token) as heartbeat_client:
+        yield heartbeat_client
 
 
 @pytest.fixture
@@ -105,12 +105,12 @@ class FakeEngine:
 
     def pins(self, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
         """Return the current heads of `main`."""
-        found = {}
+        read_pins = {}
         for table in tables:
             heads = heads_of(self.client, table)
             assert heads is not None
-            found[table] = ReadPin(name=".".join(table), table=table, snapshot=heads.main)
-        return found
+            read_pins[table] = ReadPin(name=".".join(table), table=table, snapshot=heads.main)
+        return read_pins
 
     def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
         """Return the pins that the test declared as expired."""
@@ -125,10 +125,10 @@ class FakeEngine:
         self.carried.append((step.name, context.branch))
         self.before(step, context)
         reads = {tuple(each.split(".")) for each in step.body.text.split()} if isinstance(step.body, Sql) else set()
-        made = {table: branch.head for table, branch in context.done_branches.items() if table in reads}
+        branch_heads = {table: branch.head for table, branch in context.done_branches.items() if table in reads}
         self.read[step.name] = {
             **{table: pin.snapshot for table, pin in context.pins.items() if table in reads},
-            **made,
+            **branch_heads,
         }
         heads = heads_of(self.client, step.table)
         if heads is None:
@@ -202,9 +202,9 @@ class PipelineRig:
         """Return a pipeline of steps by table name, each with the space-separated names of its inputs."""
         steps = tuple(
             StepDeclaration(
-                table=self.table(name), body=Sql(text=" ".join(f"main.{self.space}.{each}" for each in wanted.split()))
+                table=self.table(name), body=Sql(text=" ".join(f"main.{self.space}.{each}" for each in inputs.split()))
             )
-            for name, wanted in reads.items()
+            for name, inputs in reads.items()
         )
         return Pipeline(name=self.space, catalog="main", steps=steps)
 
@@ -230,6 +230,6 @@ class PipelineRig:
 
 
 @pytest.fixture
-def scene(client: Client, heart: Client, space: str) -> PipelineRig:
+def rig(client: Client, heart: Client, space: str) -> PipelineRig:
     """Return a rig over the server."""
     return PipelineRig(client=client, heart=heart, space=space, engine=FakeEngine(client))

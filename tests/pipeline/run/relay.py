@@ -164,8 +164,8 @@ def _request(caller: socket.socket) -> tuple[bytes, bytes] | None:
             return None
         data += chunk
     head, _, body = data.partition(b"\r\n\r\n")
-    found = _LENGTH.search(head)
-    length = int(found[1]) if found else 0
+    length_match = _LENGTH.search(head)
+    length = int(length_match[1]) if length_match else 0
     while len(body) < length:
         chunk = caller.recv(65536)
         if not chunk:

@@ -100,8 +100,8 @@ class Shop:
 
     def rows(self, spark: SparkSession) -> dict[str, list[tuple[object, ...]]]:
         """Return the published rows."""
-        found = {name: spark.sql(text.replace("@", f"main.{self.space}")) for name, text in QUERIES.items()}
-        return {name: [tuple(row) for row in frame.collect()] for name, frame in found.items()}
+        frames = {name: spark.sql(text.replace("@", f"main.{self.space}")) for name, text in QUERIES.items()}
+        return {name: [tuple(row) for row in frame.collect()] for name, frame in frames.items()}
 
 
 def opened(client: Client, directory: Path, *, space: str) -> Shop:

@@ -69,10 +69,10 @@ def test_failed_run_stops_backfill_and_shows_remaining_range() -> None:
         why = EndReason.DATA if value == "2026-01-15" else EndReason.DONE
         return RunResult(run="r", pipeline="x", attempt=1, state="", why=why, message="")
 
-    found = run_range(parse_range(PIPELINE, "date=2026-01-01..2026-01-25/7"), run)
+    backfill = run_range(parse_range(PIPELINE, "date=2026-01-01..2026-01-25/7"), run)
     rest = run_range(parse_range(PIPELINE, "int=1..2"), run)
 
     assert seen == ["2026-01-01", "2026-01-08", "2026-01-15", 1, 2]
-    assert (found.done, found.left, found.ended.exit_code) == (2, "date=2026-01-15..2026-01-22/7", 10)
-    assert parse_range(PIPELINE, found.left or "").values == ("2026-01-15", "2026-01-22")
+    assert (backfill.done, backfill.left, backfill.ended.exit_code) == (2, "date=2026-01-15..2026-01-22/7", 10)
+    assert parse_range(PIPELINE, backfill.left or "").values == ("2026-01-15", "2026-01-22")
     assert rest == BackfillResult(ended=rest.ended, done=2, left=None)

@@ -119,7 +119,7 @@ def test_run_with_killed_worker_has_right_rows(
     assert killed == 1, before
     assert [each["state"] for each in days] == ["published", "published"], [each.get("message") for each in days]
     assert shop.rows(spark) == ROWS
-    kept = [each.read_text() for each in (tmp_path / "events").rglob("events_*")]
-    assert len(kept) == 2
-    assert all("spark.sql.catalog.main.header.Authorization" in each for each in kept)
-    assert not [each for each in kept if server.token in each]
+    event_logs = [each.read_text() for each in (tmp_path / "events").rglob("events_*")]
+    assert len(event_logs) == 2
+    assert all("spark.sql.catalog.main.header.Authorization" in each for each in event_logs)
+    assert not [each for each in event_logs if server.token in each]

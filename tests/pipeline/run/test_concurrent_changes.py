@@ -53,10 +53,10 @@ class Meddler:
 
     def __call__(self, event: RunEvent) -> None:
         """Record an event, and run the action at its time."""
-        said = f"{event.step.rpartition('.')[2]} {event.state}" if event.step else event.state
-        self.seen.append(said)
+        label = f"{event.step.rpartition('.')[2]} {event.state}" if event.step else event.state
+        self.seen.append(label)
         self.told += [event.message] if event.message else []
-        if said == self.when and (self.again or not self.done):
+        if label == self.when and (self.again or not self.done):
             self.done = True
             self.do()
 
@@ -199,11 +199,11 @@ def test_table_changed_before_publication_reruns_its_step(stage: Stage) -> None:
 
     assert ended.state == "published", ended.message
     assert "moved" in rival.seen
-    (told,) = [each for each in rival.told if "running again" in each]
+    (message,) = [each for each in rival.told if "running again" in each]
     assert re.match(
         rf"{stage.table('b')} was written at \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC by spark \(append, snapshot \d+\); running again: {stage.space}.b$",
-        told,
-    ), told
+        message,
+    ), message
     assert rival.seen.count("b running") == 2
     assert rival.seen.count("a running") == 1
     assert stage.rows("a") == [0, 0, 1, 1, 2, 2]

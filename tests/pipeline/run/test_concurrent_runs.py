@@ -51,9 +51,9 @@ def file(admin: Client, tmp_path: Path) -> Path:
     """A pipeline whose step waits until a file exists."""
     admin.namespaces.create("main.twice")
     (tmp_path / "twice.py").write_text(FUNCTION)
-    made = tmp_path / "twice.yaml"
-    made.write_text(PIPELINE)
-    return made
+    path = tmp_path / "twice.yaml"
+    path.write_text(PIPELINE)
+    return path
 
 
 @pytest.fixture
@@ -76,11 +76,11 @@ def test_second_run_is_refused_or_waits_for_first(
     """
     driver, run = first
     gate, waited = tmp_path / "gate", list[RunResult]()
-    project, given = load(file), {"gate": str(gate)}
+    project, parameters = load(file), {"gate": str(gate)}
 
-    refused = project.run(spark, parameters=given)
+    refused = project.run(spark, parameters=parameters)
     options = RunOptions(wait_s=120)
-    waiting = threading.Thread(target=lambda: waited.append(project.run(spark, parameters=given, options=options)))
+    waiting = threading.Thread(target=lambda: waited.append(project.run(spark, parameters=parameters, options=options)))
     waiting.start()
     waiting.join(timeout=3)
     still = waiting.is_alive()

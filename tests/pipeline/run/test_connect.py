@@ -66,13 +66,13 @@ class ConnectServer:
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
     """A server that has the credential as docs/guides/run-pipelines.md says."""
     events = tmp_path_factory.mktemp("events")
-    told = {
+    config = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",
         "spark.sql.catalog.main.token": "set on each session",
     }
-    with connect_server(tmp_path_factory.mktemp("connect"), config=told) as started:
+    with connect_server(tmp_path_factory.mktemp("connect"), config=config) as started:
         yield ConnectServer(started, events)
 
 
@@ -92,9 +92,9 @@ def test_run_over_connect_gives_right_rows(
         assert (ended["state"], driver.process.returncode) == ("published", 0), ended
 
     assert shop.rows(spark) == ROWS
-    told = connect.all()
-    assert all("spark.sql.catalog.main.token" in each for each in (told[0], told[-1]))
-    assert not [each for each in told if server.token in each]
+    pages = connect.all()
+    assert all("spark.sql.catalog.main.token" in each for each in (pages[0], pages[-1]))
+    assert not [each for each in pages if server.token in each]
 
 
 def test_failed_query_over_connect_publishes_nothing(

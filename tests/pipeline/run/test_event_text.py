@@ -31,14 +31,18 @@ def test_each_event_is_one_line_of_json() -> None:
 def test_violated_rule_is_reported_once() -> None:
     """The message of a step that failed by its rules has each of them; a warning is on a separate line."""
     lines: list[str] = []
-    told = ["price > 0: 1 of 561 rows (0.2%) violate it", "id: 2 of 561 rows (0.4%) violate it", "name: 3 of 561 rows"]
-    findings = tuple({"held": False, "message": each} for each in told)
+    messages = [
+        "price > 0: 1 of 561 rows (0.2%) violate it",
+        "id: 2 of 561 rows (0.4%) violate it",
+        "name: 3 of 561 rows",
+    ]
+    findings = tuple({"held": False, "message": each} for each in messages)
 
     plain_lines(lines.append)(
-        RunEvent(run="r", step="b", state="failed", message="; ".join(told[:2]), findings=findings)
+        RunEvent(run="r", step="b", state="failed", message="; ".join(messages[:2]), findings=findings)
     )
 
-    assert lines == [f"FAILED  b\n        {told[0]}; {told[1]}\n        {told[2]}"]
+    assert lines == [f"FAILED  b\n        {messages[0]}; {messages[1]}\n        {messages[2]}"]
 
 
 def test_plain_log_omits_task_counts() -> None:

@@ -58,7 +58,7 @@ def test_run_with_full_disk_publishes_nothing_and_can_resume(
 
     with full(spark):
         failed = project.run(spark, listener=seen.append)
-    there = {name: admin.tables.load(f"main.full.{name}").metadata["refs"] for name in ("small", "large")}
+    table_refs = {name: admin.tables.load(f"main.full.{name}").metadata["refs"] for name in ("small", "large")}
     resumed = project.resume(spark, run=failed.run, listener=seen.append)
 
     assert (failed.state, failed.why, failed.exit_code) == ("failed", EndReason.CODE, 11), failed.message
@@ -66,7 +66,7 @@ def test_run_with_full_disk_publishes_nothing_and_can_resume(
     assert "File too large" in failed.message
     assert "\tat " not in failed.message
     assert f"nothing was published; correct the cause, then `limnos pipeline resume {failed.run}`" in failed.message
-    assert not any("main" in refs for refs in there.values())  # type: ignore[operator]
+    assert not any("main" in refs for refs in table_refs.values())  # type: ignore[operator]
     assert resumed.state == "published", resumed.message
     assert [event.step for event in seen if event.state == "running" and event.tasks is None].count("full.small") == 1
     assert [spark.table(f"main.full.{name}").count() for name in ("small", "large")] == [3, 20000]

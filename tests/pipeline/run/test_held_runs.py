@@ -38,7 +38,7 @@ def output(client: Client, table: Parts, **more: object) -> dict[str, object]:
     """Return an output as a runner reports it, correct except for `more`."""
     heads = heads_of(client, table)
     assert heads is not None
-    told = {
+    report = {
         "table": list(table),
         "branch": "main",
         "base": heads.main,
@@ -46,18 +46,18 @@ def output(client: Client, table: Parts, **more: object) -> dict[str, object]:
         "uuid": heads.uuid,
         "schema_id": 0,
     }
-    return told | more
+    return report | more
 
 
 @pytest.fixture
 def table(client: Client, space: str) -> Parts:
     """Create another user's table: `main` has two snapshots, the branch `old` is at the first."""
-    found = ("main", space, "theirs")
-    make(client, found)
-    first = commit(client, found, ref="main", parent=None)
-    commit(client, found, ref="main", parent=first)
-    commit(client, found, ref="old", parent=first)
-    return found
+    path = ("main", space, "theirs")
+    make(client, path)
+    first = commit(client, path, ref="main", parent=None)
+    commit(client, path, ref="main", parent=first)
+    commit(client, path, ref="old", parent=first)
+    return path
 
 
 @pytest.mark.parametrize("ref", ["main", "old"])
@@ -77,15 +77,15 @@ def test_foreign_branch_in_record_is_not_published(client: Client, table: Parts,
 
 def test_columns_are_not_dropped_if_branch_is_missing(client: Client, space: str) -> None:
     """If a record names a missing branch, no columns are dropped from an empty table."""
-    found = ("main", space, "empty")
-    make(client, found)
+    empty_table = ("main", space, "empty")
+    make(client, empty_table)
     run = str(uuid.uuid4())
-    claimed(client, output(client, found, branch=branch_name(run, 1), columns_to_drop=["x"]), run=run)
+    claimed(client, output(client, empty_table, branch=branch_name(run, 1), columns_to_drop=["x"]), run=run)
 
     with pytest.raises(CommitConflict, match="cannot be a branch of this run"):
         publish_held(client, run)
 
-    assert client.tables.load(found).metadata["current-schema-id"] == 0
+    assert client.tables.load(empty_table).metadata["current-schema-id"] == 0
 
 
 def test_held_run_without_outputs_has_nothing_to_publish(client: Client) -> None:

@@ -54,10 +54,10 @@ class Driver:
         where: Sequence[str] = ("--master", "local[2]"),
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        told = {**environment, "LIMNOS_URI": server.uri, "LIMNOS_TOKEN": server.token, "LIMNOS_OUTPUT": "json"}
+        variables = {**environment, "LIMNOS_URI": server.uri, "LIMNOS_TOKEN": server.token, "LIMNOS_OUTPUT": "json"}
         command = [*LIMNOS, "pipeline", *words, "--lease", "3", *where]
         self.process = subprocess.Popen(
-            command, env=told, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+            command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
         self.errors: list[str] = []
         self._reader = threading.Thread(target=lambda: self.errors.extend(self.process.stderr or ()), daemon=True)
@@ -84,9 +84,9 @@ def file(admin: Client, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A pipeline of three steps in a namespace of the test's own, which has the name of the file."""
     space = "k" + "".join(filter(str.isalnum, request.node.name))[-20:].lower()
     admin.namespaces.create(f"main.{space}")
-    made = tmp_path / f"{space}.yaml"
-    made.write_text(PIPELINE.replace("SPACE", space))
-    return made
+    path = tmp_path / f"{space}.yaml"
+    path.write_text(PIPELINE.replace("SPACE", space))
+    return path
 
 
 def answer(spark: SparkSession, space: str) -> list[tuple[object, ...]]:
@@ -107,13 +107,13 @@ def published_snapshots(client: Client, table: str) -> list[str]:
     metadata = client.tables.load(table).metadata
     known = {each["snapshot-id"]: each for each in metadata["snapshots"]}  # type: ignore[attr-defined]
     refs: dict[str, dict[str, int]] = metadata["refs"]  # type: ignore[assignment]
-    found, at = [], refs.get("main", {}).get("snapshot-id")
+    runs, at = [], refs.get("main", {}).get("snapshot-id")
     while at is not None:
         summary = known[at]["summary"]
         if "limnos.run" in summary:
-            found.append(summary["limnos.run"])
+            runs.append(summary["limnos.run"])
         at = known[at].get("parent-snapshot-id")
-    return found
+    return runs
 
 
 @contextmanager
@@ -125,9 +125,9 @@ def watched(server: LiveServer, space: str) -> Iterator[list[str]]:
     def look() -> None:
         with Client(server.uri, token=server.token) as client:
             for order in itertools.cycle(itertools.permutations(("raw", "odd", "total"))):
-                there = [has_rows(client, f"main.{space}.{name}") for name in order]
-                if there != sorted(there):
-                    broken.append(f"{order}: {there}")
+                row_flags = [has_rows(client, f"main.{space}.{name}") for name in order]
+                if row_flags != sorted(row_flags):
+                    broken.append(f"{order}: {row_flags}")
                 if over.wait(0.05):
                     return
 

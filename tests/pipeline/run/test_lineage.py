@@ -21,63 +21,63 @@ RIGHTS = ("use_catalog", "use_schema", "create_table", "modify_table", "select_t
 JOBS = ("register_job_template", "use_job_template", "run_job")
 
 
-def sources(scene: PipelineRig, name: str) -> set[str]:
+def sources(rig: PipelineRig, name: str) -> set[str]:
     """Return the tables of the test that are sources of a table."""
-    graph = scene.client.lineage.up(scene.table(name))
+    graph = rig.client.lineage.up(rig.table(name))
     return {node.path[-1] for node in graph.nodes if node.path is not None} - {name}
 
 
-def test_lineage_of_published_run_is_reported(scene: PipelineRig) -> None:
+def test_lineage_of_published_run_is_reported(rig: PipelineRig) -> None:
     """Each table's sources are the tables that its step read."""
-    ended = scene.run(scene.pipeline(a="", b="a", c="a b"))
+    ended = rig.run(rig.pipeline(a="", b="a", c="a b"))
 
     assert ended.state == "published", ended.message
-    assert [sources(scene, name) for name in "abc"] == [set(), {"a"}, {"a", "b"}]
+    assert [sources(rig, name) for name in "abc"] == [set(), {"a"}, {"a", "b"}]
 
 
-def test_lineage_of_held_run_is_reported_at_publication(scene: PipelineRig) -> None:
+def test_lineage_of_held_run_is_reported_at_publication(rig: PipelineRig) -> None:
     """Lineage of a held run is reported when it is published, from its record, because its process has ended."""
-    held = scene.run(scene.pipeline(a="", b="a"), hold=True)
-    before = sources(scene, "b")
+    held_run = rig.run(rig.pipeline(a="", b="a"), hold=True)
+    before = sources(rig, "b")
 
-    published = publish_held(scene.client, held.run)
+    published = publish_held(rig.client, held_run.run)
 
     assert published.state == "published", published.message
-    assert (before, sources(scene, "b")) == (set(), {"a"})
+    assert (before, sources(rig, "b")) == (set(), {"a"})
 
 
-def test_lineage_of_earlier_attempt_is_reported(scene: PipelineRig) -> None:
+def test_lineage_of_earlier_attempt_is_reported(rig: PipelineRig) -> None:
     """The lineage of a step that finished before the kill comes from the record, because the step is not repeated."""
-    scene.engine.before = failing("c")
-    ended = scene.run(scene.pipeline(a="", b="a", c="b"))
-    again = scene.renewed()
+    rig.engine.before = failing("c")
+    ended = rig.run(rig.pipeline(a="", b="a", c="b"))
+    again = rig.renewed()
 
     means, options = again.means(), RunOptions(lease_s=2)
-    second = resume(scene.pipeline(a="", b="a", c="b"), means, run_id=ended.run, directory=Path(), options=options)
+    second = resume(rig.pipeline(a="", b="a", c="b"), means, run_id=ended.run, directory=Path(), options=options)
 
     assert second.state == "published", second.message
-    assert [name for name, _ in again.engine.carried] == [f"{scene.space}.c"]
-    assert [sources(scene, name) for name in "abc"] == [set(), {"a"}, {"b"}]
+    assert [name for name, _ in again.engine.carried] == [f"{rig.space}.c"]
+    assert [sources(rig, name) for name in "abc"] == [set(), {"a"}, {"b"}]
 
 
-def test_lineage_in_record_is_reported_only_by_runs_own_user(scene: PipelineRig, server: LiveServer) -> None:
+def test_lineage_in_record_is_reported_only_by_runs_own_user(rig: PipelineRig, server: LiveServer) -> None:
     """If another user publishes a run, the message names the user who can report the lineage; if the run's own user
     publishes, it is reported.
     """
-    admin = scene.client
-    user, role = f"ana_{scene.space}", f"role_{scene.space}"
+    admin = rig.client
+    user, role = f"ana_{rig.space}", f"role_{rig.space}"
     admin.users.add(user)
     admin.roles.create(role)
     admin.roles.allow(role, RIGHTS, on="main", kind="catalog")
     admin.roles.allow(role, JOBS, on="lake", kind="metalake")
     admin.roles.grant_to_user(user, [role])
     with Client(server.uri, token=admin.tokens.create(user=user).token) as ana:
-        theirs = replace(scene, client=ana, heart=ana, engine=replace(scene.engine, client=ana))
-        held = theirs.run(scene.pipeline(a="", b="a"), hold=True)
-        published = publish_held(admin, held.run)
-        after_admin = sources(scene, "b")
-        own = publish_held(ana, theirs.run(scene.pipeline(a="", b="a"), hold=True).run)
+        theirs = replace(rig, client=ana, heart=ana, engine=replace(rig.engine, client=ana))
+        held_run = theirs.run(rig.pipeline(a="", b="a"), hold=True)
+        published = publish_held(admin, held_run.run)
+        after_admin = sources(rig, "b")
+        own = publish_held(ana, theirs.run(rig.pipeline(a="", b="a"), hold=True).run)
 
     assert (published.state, own.state) == ("published", "published")
     assert f"only {user} can report the run's inputs" in published.message
-    assert (after_admin, sources(scene, "b")) == (set(), {"a"})
+    assert (after_admin, sources(rig, "b")) == (set(), {"a"})

@@ -49,11 +49,11 @@ def relay(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Relay]:
     """A server behind the proxy, down for one to five seconds, by the moment's seed."""
     away_s = random.Random(request.node.name).uniform(1, 5)
     with serving(tmp_path / "data") as server:
-        made = Relay(server, data=tmp_path / "data", away_s=away_s)
+        proxy = Relay(server, data=tmp_path / "data", away_s=away_s)
         try:
-            yield made
+            yield proxy
         finally:
-            made.close()
+            proxy.close()
 
 
 @pytest.fixture

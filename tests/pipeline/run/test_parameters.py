@@ -35,10 +35,10 @@ def declared(kind: ParameterType, default: Scalar = None) -> Pipeline:
 )
 def test_parameter_values_are_typed(kind: ParameterType, text: object, value: Scalar, native: object) -> None:
     """A value from the command line or a caller becomes JSON in the record, and a Python type for Spark."""
-    found = parameter_values(declared(kind), {"p": text})
+    values = parameter_values(declared(kind), {"p": text})
 
-    assert found == {"p": value}
-    assert arguments(declared(kind), found, run="r", at=AT) == {"run_id": "r", "run_at": AT, "p": native}
+    assert values == {"p": value}
+    assert arguments(declared(kind), values, run="r", at=AT) == {"run_id": "r", "run_at": AT, "p": native}
 
 
 @pytest.mark.parametrize(

@@ -84,13 +84,13 @@ def test_readers_never_see_a_partly_published_run(
         place.step("doubled", "SELECT numbers.x * 2 AS x FROM @.numbers"),
     )
     n = (Parameter(name="n", type=ParameterType.INT),)
-    assert place.run(*steps, parameters=n, given={"n": "1"}).state == "published"
+    assert place.run(*steps, parameters=n, parameter_values={"n": "1"}).state == "published"
     number = 1
 
     with Readers(server, (f"main.{place.name}.numbers", f"main.{place.name}.doubled")) as readers:
         while not readers.failed and (number <= RUNS_MIN or readers.seen.total() < READS):
             number += 1
-            ended = place.run(*steps, parameters=n, given={"n": str(number)})
+            ended = place.run(*steps, parameters=n, parameter_values={"n": str(number)})
             assert ended.state == "published", ended.message
     with capsys.disabled():
         print(f"\n{readers.seen.total():,} reads of two tables beside {number - 1} runs")

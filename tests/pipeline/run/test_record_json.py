@@ -30,9 +30,9 @@ BRANCH = StepBranch(
 
 def test_declaration_json_omits_defaults_and_positions() -> None:
     """Defaults and source positions are omitted; a body has its kind."""
-    found = record_json.encode_declaration(PIPELINE)
+    document = record_json.encode_declaration(PIPELINE)
 
-    assert json.loads(json.dumps(found)) == {
+    assert json.loads(json.dumps(document)) == {
         "name": "p",
         "catalog": "main",
         "steps": [
@@ -74,11 +74,11 @@ def test_outcome_round_trip_omits_findings() -> None:
     )
     outcome = StepOutcome(branches=(BRANCH,), pins=pins, findings=(finding,), rows=3, bytes=9, seconds=1.0)
 
-    kept = json.loads(json.dumps(record_json.encode_outcome(outcome)))
+    record = json.loads(json.dumps(record_json.encode_outcome(outcome)))
 
-    assert "sample" not in kept["findings"][0]
+    assert "sample" not in record["findings"][0]
     again = record_json.outcome_of(
-        outputs=kept["outputs"], inputs=kept["inputs"], rows=kept["rows"], size=kept["bytes"]
+        outputs=record["outputs"], inputs=record["inputs"], rows=record["rows"], size=record["bytes"]
     )
     assert (again.branches, again.pins, again.rows, again.bytes) == (outcome.branches, outcome.pins, 3, 9)
 

@@ -20,26 +20,26 @@ from tests.pipeline.run.conftest import FakeEngine, PipelineRig
 pytestmark = pytest.mark.integration
 
 
-def test_run_start_waits_for_unavailable_server(scene: PipelineRig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_start_waits_for_unavailable_server(rig: PipelineRig, monkeypatch: pytest.MonkeyPatch) -> None:
     """If Spark cannot reach the server at the start of a run, the request is repeated; after the longest wait the error
     has no text of Java.
     """
     failures = [StepAway("connection refused")] * 2
-    reads = scene.engine.reads
+    reads = rig.engine.reads
 
     def away(pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
         if failures:
             raise failures.pop()
         return reads(pipeline)
 
-    monkeypatch.setattr(scene.engine, "reads", away)
+    monkeypatch.setattr(rig.engine, "reads", away)
 
-    ended = scene.run(scene.pipeline(a=""))
+    ended = rig.run(rig.pipeline(a=""))
     failures += [StepAway("connection refused")]
 
     assert ended.state == "published", ended.message
     with pytest.raises(ServiceUnavailable, match="Spark does not reach the server: connection refused"):
-        scene.run(scene.pipeline(a=""), away_s=0)
+        rig.run(rig.pipeline(a=""), away_s=0)
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -66,13 +66,13 @@ def test_run_publishes_once_after_server_kill_and_restart(tmp_path: Path, moment
         engine = FakeEngine(client)
         setattr(engine, moment, killed)
         with Client(first.uri, token=first.token) as heart:
-            scene = PipelineRig(client=client, heart=heart, space="s", engine=engine)
+            rig = PipelineRig(client=client, heart=heart, space="s", engine=engine)
             try:
-                ended = scene.run(scene.pipeline(a="", b="a", c="b"), lease_s=30)
+                ended = rig.run(rig.pipeline(a="", b="a", c="b"), lease_s=30)
 
                 assert ended.state == "published", ended.message
                 assert [name[-1] for name, _ in engine.carried] == ["a", "b", "b", "c"]
-                assert [scene.refs(name) for name in "abc"] == [{"main"}] * 3
+                assert [rig.refs(name) for name in "abc"] == [{"main"}] * 3
             finally:
                 for process in again:
                     process.terminate()

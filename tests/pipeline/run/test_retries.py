@@ -51,13 +51,13 @@ def test_retries_end_after_the_waiting_time() -> None:
 
 def test_stopped_run_ends_retries() -> None:
     """If the run is stopped, the retries end at once."""
-    stop, asked = StopSignal(), threading.Event()
+    stop, stop_requested = StopSignal(), threading.Event()
 
     def call() -> int:
         stop.request(EndReason.INTERRUPTED, "enough")
-        asked.set()
+        stop_requested.set()
         raise UnavailableError("gone", sent=False)
 
     with pytest.raises(RunStopped, match="enough"):
         RetryPolicy(600, stop=stop).call(call)
-    assert asked.is_set()
+    assert stop_requested.is_set()

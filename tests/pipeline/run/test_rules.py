@@ -87,8 +87,8 @@ class Lake:
 
     def broken(self, ended: RunResult) -> dict[str, int]:
         """Return the violated rules by kind, with the count of violations."""
-        found = self.client.runs.load(ended.run).findings
-        return {each.kind: each.broken for each in found if not each.held}
+        findings = self.client.runs.load(ended.run).findings
+        return {each.kind: each.broken for each in findings if not each.held}
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +96,9 @@ def lake(served_spark: SparkSession, server: LiveServer, tmp_path_factory: pytes
     """The pipeline, published once."""
     with Client(server.uri, token=server.token) as client:
         client.namespaces.create("main.ruled")
-        made = Lake(served_spark, client, tmp_path_factory.mktemp("ruled") / "ruled.yaml")
-        made.run(BASE).require()
-        yield made
+        ruled_lake = Lake(served_spark, client, tmp_path_factory.mktemp("ruled") / "ruled.yaml")
+        ruled_lake.run(BASE).require()
+        yield ruled_lake
 
 
 def test_sample_data_violates_every_kind_of_rule() -> None:
@@ -119,8 +119,8 @@ def test_violated_rule_publishes_nothing(lake: Lake, case: str) -> None:
     assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.DATA, 10), ended.message
     assert lake.heads() == before
     assert list(lake.broken(ended)) == [kind]
-    said = next(each for each in lake.client.runs.load(ended.run).findings if not each.held)
-    assert said.message in ended.message
+    finding = next(each for each in lake.client.runs.load(ended.run).findings if not each.held)
+    assert finding.message in ended.message
 
 
 def test_violated_warnings_are_counted_and_run_is_published(lake: Lake) -> None:
@@ -139,16 +139,16 @@ def test_dropped_and_quarantined_rows_are_not_published(lake: Lake) -> None:
     """Dropped rows are not published, quarantined rows are in the quarantine table with their rule, and both are
     counted.
     """
-    aside, gone = "{row: id > 1, name: aside, action: quarantine}", "{row: ref < 50, name: gone, action: drop}"
+    aside, drop_rule = "{row: id > 1, name: aside, action: quarantine}", "{row: ref < 50, name: gone, action: drop}"
 
     ended = lake.run(
-        {**BASE, "d": f"{{sql: '{ROWS}', expect: [{gone}]}}", "q": f"{{sql: '{ROWS}', expect: [{aside}]}}"}
+        {**BASE, "d": f"{{sql: '{ROWS}', expect: [{drop_rule}]}}", "q": f"{{sql: '{ROWS}', expect: [{aside}]}}"}
     )
 
     assert ended.state == "published", ended.message
     rows = {name: lake.spark.table(f"main.{lake.space}.{name}") for name in ("d", "q", "q__quarantine")}
     assert [tuple(row) for row in rows["d"].select("id", "ref").collect()] == [(1, 10)]
     assert [tuple(row) for row in rows["q"].select("id", "ref").collect()] == [(2, 99)]
-    kept = rows["q__quarantine"].select("id", "ref", "_rule").orderBy("ref").collect()
-    assert [(row[0], row[1], list(row[2])) for row in kept] == [(1, None, ["aside"]), (1, 10, ["aside"])]
+    quarantined_rows = rows["q__quarantine"].select("id", "ref", "_rule").orderBy("ref").collect()
+    assert [(row[0], row[1], list(row[2])) for row in quarantined_rows] == [(1, None, ["aside"]), (1, 10, ["aside"])]
     assert {each.rule: each.broken for each in lake.client.runs.load(ended.run).findings} == {"aside": 2, "gone": 2}

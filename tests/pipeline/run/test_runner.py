@@ -26,11 +26,9 @@ from tests.pipeline.run.conftest import PipelineRig, commit
 pytestmark = pytest.mark.integration
 
 
-def resumed(scene: PipelineRig, ended: RunResult, **reads: str) -> RunResult:
+def resumed(rig: PipelineRig, ended: RunResult, **reads: str) -> RunResult:
     """Resume a run with the same pipeline."""
-    return resume(
-        scene.pipeline(**reads), scene.means(), run_id=ended.run, directory=Path(), options=RunOptions(lease_s=2)
-    )
+    return resume(rig.pipeline(**reads), rig.means(), run_id=ended.run, directory=Path(), options=RunOptions(lease_s=2))
 
 
 def failing(name: str) -> Callable[[StepDeclaration, StepContext], None]:
@@ -60,30 +58,30 @@ def breaking(name: str) -> Callable[[StepDeclaration, StepContext], None]:
     return broken
 
 
-def test_a_run_publishes_all_its_tables_at_once(scene: PipelineRig) -> None:
+def test_a_run_publishes_all_its_tables_at_once(rig: PipelineRig) -> None:
     """`main` of each table is what its step wrote, the branches are deleted, and the record says so."""
-    ended = scene.run(scene.pipeline(a="", b="a", c="a b"))
+    ended = rig.run(rig.pipeline(a="", b="a", c="a b"))
 
     assert (ended.state, ended.exit_code) == ("published", 0), ended.message
-    assert scene.engine.read[f"{scene.space}.c"] == {
-        scene.table("a"): scene.main("a"),
-        scene.table("b"): scene.main("b"),
+    assert rig.engine.read[f"{rig.space}.c"] == {
+        rig.table("a"): rig.main("a"),
+        rig.table("b"): rig.main("b"),
     }
-    assert [scene.refs(name) for name in "abc"] == [{"main"}] * 3
-    seen = scene.client.runs.load(ended.run)
+    assert [rig.refs(name) for name in "abc"] == [{"main"}] * 3
+    seen = rig.client.runs.load(ended.run)
     assert seen.state == "published"
     assert seen.revision == ended.revision
     assert [step.state for step in seen.steps] == ["done"] * 3
 
 
 @pytest.mark.parametrize("hold", [False, True])
-def test_record_has_durations_of_steps_and_run(scene: PipelineRig, hold: bool) -> None:
+def test_record_has_durations_of_steps_and_run(rig: PipelineRig, hold: bool) -> None:
     """The record has each step's durations from its engine, and the run's durations, with publishing if it
     published.
     """
-    ended = scene.run(scene.pipeline(a="", b="a"), hold=hold)
+    ended = rig.run(rig.pipeline(a="", b="a"), hold=hold)
 
-    seen = scene.client.runs.load(ended.run)
+    seen = rig.client.runs.load(ended.run)
     assert [step.phases_s for step in seen.steps] == [{"writing": 0.062}] * 2
     assert set(seen.phases_s) == {"planning", "steps", "publishing"}
     assert seen.phases_s["planning"] > 0
@@ -92,52 +90,52 @@ def test_record_has_durations_of_steps_and_run(scene: PipelineRig, hold: bool) -
     assert sum(seen.phases_s.values()) >= ended.seconds * 0.9
 
 
-def test_inputs_are_pinned_at_run_start(scene: PipelineRig) -> None:
+def test_inputs_are_pinned_at_run_start(rig: PipelineRig) -> None:
     """A table that is written during the run is read in its earlier state by every step."""
-    scene.run(scene.pipeline(source=""))
-    pinned = scene.main("source")
+    rig.run(rig.pipeline(source=""))
+    pinned = rig.main("source")
 
     def meddle(step: StepDeclaration, context: StepContext) -> None:
-        commit(scene.client, scene.table("source"), ref="main", parent=scene.main("source"))
+        commit(rig.client, rig.table("source"), ref="main", parent=rig.main("source"))
 
-    scene.engine.before = meddle
-    ended = scene.run(scene.pipeline(a="source", b="source"), at_once=1)
+    rig.engine.before = meddle
+    ended = rig.run(rig.pipeline(a="source", b="source"), at_once=1)
 
     assert ended.why is EndReason.DONE, ended.message
-    assert {tuple(read.values()) for name, read in scene.engine.read.items() if not name.endswith("source")} == {
+    assert {tuple(read.values()) for name, read in rig.engine.read.items() if not name.endswith("source")} == {
         (pinned,)
     }
 
 
-def test_failed_step_publishes_nothing_and_resume_reruns_it(scene: PipelineRig) -> None:
+def test_failed_step_publishes_nothing_and_resume_reruns_it(rig: PipelineRig) -> None:
     """After the failure nothing is published; the resume runs only the failed step, and publishes what both attempts
     made.
     """
-    scene.engine.before = failing("b")
-    ended = scene.run(scene.pipeline(a="", b="a", c="b"))
+    rig.engine.before = failing("b")
+    ended = rig.run(rig.pipeline(a="", b="a", c="b"))
 
     assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.CODE, 11)
     assert "b cannot be made" in ended.message
     assert f"limnos pipeline resume {ended.run}" in ended.message
-    assert scene.main("a") is None
-    assert [event.step for event in scene.events if event.state == "skipped"] == [f"{scene.space}.c"]
+    assert rig.main("a") is None
+    assert [event.step for event in rig.events if event.state == "skipped"] == [f"{rig.space}.c"]
 
-    again = scene.renewed()
+    again = rig.renewed()
     second = resumed(again, ended, a="", b="a", c="b")
 
     assert (second.state, second.attempt) == ("published", 2), second.message
-    assert [name for name, _ in again.engine.carried] == [f"{scene.space}.b", f"{scene.space}.c"]
-    assert again.engine.read[f"{scene.space}.b"] == {scene.table("a"): scene.main("a")}
-    assert [scene.refs(name) for name in "abc"] == [{"main"}] * 3
+    assert [name for name, _ in again.engine.carried] == [f"{rig.space}.b", f"{rig.space}.c"]
+    assert again.engine.read[f"{rig.space}.b"] == {rig.table("a"): rig.main("a")}
+    assert [rig.refs(name) for name in "abc"] == [{"main"}] * 3
 
 
-def test_resume_reruns_changed_step_and_its_dependents(scene: PipelineRig) -> None:
+def test_resume_reruns_changed_step_and_its_dependents(rig: PipelineRig) -> None:
     """A resume with a changed file runs the changed step and its dependents; other steps are kept."""
-    scene.engine.before = failing("c")
-    ended = scene.run(scene.pipeline(a="", b="", c="b"))
+    rig.engine.before = failing("c")
+    ended = rig.run(rig.pipeline(a="", b="", c="b"))
 
-    again = scene.renewed()
-    pipeline = scene.pipeline(a="", b="", c="b")
+    again = rig.renewed()
+    pipeline = rig.pipeline(a="", b="", c="b")
     steps = [replace(step, comment="mended") if step.table[-1] == "b" else step for step in pipeline.steps]
     second = resume(
         replace(pipeline, steps=tuple(steps)),
@@ -148,51 +146,51 @@ def test_resume_reruns_changed_step_and_its_dependents(scene: PipelineRig) -> No
     )
 
     assert second.state == "published", second.message
-    assert sorted(name for name, _ in again.engine.carried) == [f"{scene.space}.b", f"{scene.space}.c"]
+    assert sorted(name for name, _ in again.engine.carried) == [f"{rig.space}.b", f"{rig.space}.c"]
 
 
-def test_resume_reruns_readers_of_expired_pin(scene: PipelineRig) -> None:
+def test_resume_reruns_readers_of_expired_pin(rig: PipelineRig) -> None:
     """If the pinned snapshot of a finished step's source has expired, that step and its dependents run again."""
-    scene.run(scene.pipeline(source=""))
-    scene.engine.before = failing("b")
-    ended = scene.run(scene.pipeline(a="source", b="a", other=""))
-    again = scene.renewed()
-    again.engine.expired = {scene.table("source")}
+    rig.run(rig.pipeline(source=""))
+    rig.engine.before = failing("b")
+    ended = rig.run(rig.pipeline(a="source", b="a", other=""))
+    again = rig.renewed()
+    again.engine.expired = {rig.table("source")}
 
     second = resumed(again, ended, a="source", b="a", other="")
 
     assert second.state == "published", second.message
     assert [name for name, _ in again.engine.carried if not name.endswith("other")] == [
-        f"{scene.space}.a",
-        f"{scene.space}.b",
+        f"{rig.space}.a",
+        f"{rig.space}.b",
     ]
 
 
 @pytest.mark.parametrize("where", ["step", "publish"])
 def test_server_without_disk_space_ends_run_without_retries(
-    scene: PipelineRig, where: str, monkeypatch: pytest.MonkeyPatch
+    rig: PipelineRig, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server without disk space is not an unavailable server: each request is sent once, and the record has the
     message.
     """
-    said = "Could not write file f: No space left on device."
-    asked = []
+    message = "Could not write file f: No space left on device."
+    requests = []
 
     def full(*arguments: object, **further: object) -> None:
-        asked.append(arguments)
-        raise NoSpaceError(said, status=503)
+        requests.append(arguments)
+        raise NoSpaceError(message, status=503)
 
     if where == "step":
-        scene.engine.before = full
+        rig.engine.before = full
     else:
         monkeypatch.setattr("limnos.pipeline.run.runner.publish", full)
-    ended = scene.run(scene.pipeline(a=""), away_s=600)
+    ended = rig.run(rig.pipeline(a=""), away_s=600)
 
-    seen = scene.client.runs.load(ended.run)
-    assert (ended.state, ended.why, len(asked)) == ("failed", EndReason.CODE, 1)
+    seen = rig.client.runs.load(ended.run)
+    assert (ended.state, ended.why, len(requests)) == ("failed", EndReason.CODE, 1)
     assert (seen.state, seen.message) == ("failed", ended.message)
     assert ended.message.endswith(
-        f"{said} nothing was published; correct the cause, then `limnos pipeline resume {ended.run}`"
+        f"{message} nothing was published; correct the cause, then `limnos pipeline resume {ended.run}`"
     )
 
 
@@ -206,17 +204,17 @@ def test_server_without_disk_space_ends_run_without_retries(
         ({"aside": True}, "c d"),
     ],
 )
-def test_resume_rereads_changed_source(scene: PipelineRig, mended: dict[str, bool | None], again: str) -> None:
+def test_resume_rereads_changed_source(rig: PipelineRig, mended: dict[str, bool | None], again: str) -> None:
     """A finished step whose source has changed runs again; so does one with a source that cannot be compared, if its
     rows violated a rule.
     """
     reads = {"a": "", "b": "a", "c": "", "d": "b"}
     sources = {"a": ("files",), "c": ("aside",)}
-    scene.engine.sources = sources
-    scene.engine.after = breaking("d")
-    ended = scene.run(scene.pipeline(**reads), at_once=1)
+    rig.engine.sources = sources
+    rig.engine.after = breaking("d")
+    ended = rig.run(rig.pipeline(**reads), at_once=1)
     assert (ended.state, ended.exit_code) == ("failed", 10)
-    second = scene.renewed()
+    second = rig.renewed()
     second.engine.sources, second.engine.mended = sources, mended
 
     done = resumed(second, ended, **reads)
@@ -225,46 +223,46 @@ def test_resume_rereads_changed_source(scene: PipelineRig, mended: dict[str, boo
     assert sorted(name.rpartition(".")[2] for name, _ in second.engine.carried) == again.split()
 
 
-def test_resume_after_code_failure_does_not_reread_database(scene: PipelineRig) -> None:
+def test_resume_after_code_failure_does_not_reread_database(rig: PipelineRig) -> None:
     """A finished step that loads a database is kept if a later step failed by its code."""
-    scene.engine.sources = {"a": ("database",)}
-    scene.engine.before = failing("b")
-    ended = scene.run(scene.pipeline(a="", b="a"))
-    again = scene.renewed()
-    again.engine.sources, again.engine.mended = scene.engine.sources, {"database": None}
+    rig.engine.sources = {"a": ("database",)}
+    rig.engine.before = failing("b")
+    ended = rig.run(rig.pipeline(a="", b="a"))
+    again = rig.renewed()
+    again.engine.sources, again.engine.mended = rig.engine.sources, {"database": None}
 
     second = resumed(again, ended, a="", b="a")
 
     assert second.state == "published", second.message
-    assert [name for name, _ in again.engine.carried] == [f"{scene.space}.b"]
+    assert [name for name, _ in again.engine.carried] == [f"{rig.space}.b"]
 
 
-def test_invalid_data_publishes_nothing_and_keeps_the_branch(scene: PipelineRig) -> None:
+def test_invalid_data_publishes_nothing_and_keeps_the_branch(rig: PipelineRig) -> None:
     """The finding is in the record, the branch is kept for inspection, and `main` is unchanged."""
-    scene.engine.after = breaking("b")
-    ended = scene.run(scene.pipeline(a="", b="a"))
+    rig.engine.after = breaking("b")
+    ended = rig.run(rig.pipeline(a="", b="a"))
 
     assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.DATA, 10)
-    assert (scene.main("a"), scene.main("b")) == (None, None)
-    assert scene.refs("b") == {f"{branches_prefix(ended.run)}1"}
-    assert [(each.rule, each.broken, each.held) for each in scene.client.runs.load(ended.run).findings] == [
+    assert (rig.main("a"), rig.main("b")) == (None, None)
+    assert rig.refs("b") == {f"{branches_prefix(ended.run)}1"}
+    assert [(each.rule, each.broken, each.held) for each in rig.client.runs.load(ended.run).findings] == [
         ("r", 2, False)
     ]
 
 
-def test_denied_privilege_in_step_has_its_own_reason(scene: PipelineRig) -> None:
+def test_denied_privilege_in_step_has_its_own_reason(rig: PipelineRig) -> None:
     """A denied privilege in a step has its own reason, not that of a failed step."""
 
     def refuse(step: StepDeclaration, context: StepContext) -> None:
         raise StepDenied("may not MODIFY_TABLE")
 
-    scene.engine.before = refuse
-    ended = scene.run(scene.pipeline(a=""))
+    rig.engine.before = refuse
+    ended = rig.run(rig.pipeline(a=""))
 
     assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.DENIED, 4)
 
 
-def test_step_with_lost_commit_answer_reruns_on_new_branch(scene: PipelineRig) -> None:
+def test_step_with_lost_commit_answer_reruns_on_new_branch(rig: PipelineRig) -> None:
     """A commit whose answer was lost is on a branch that is not published, and is removed."""
     lost: list[str] = []
 
@@ -273,327 +271,325 @@ def test_step_with_lost_commit_answer_reruns_on_new_branch(scene: PipelineRig) -
             lost.append(context.branch)
             raise StepAway("connection reset")
 
-    scene.engine.after = lose
-    ended = scene.run(scene.pipeline(a=""))
+    rig.engine.after = lose
+    ended = rig.run(rig.pipeline(a=""))
 
     assert ended.state == "published", ended.message
-    assert len({branch for _, branch in scene.engine.carried}) == 2
-    assert scene.refs("a") == {"main"}
-    metadata = scene.client.tables.load(scene.table("a")).metadata
+    assert len({branch for _, branch in rig.engine.carried}) == 2
+    assert rig.refs("a") == {"main"}
+    metadata = rig.client.tables.load(rig.table("a")).metadata
     heads = [each["snapshot-id"] for each in metadata["snapshots"] if "parent-snapshot-id" not in each]  # type: ignore[attr-defined]
     assert len(heads) == 2
-    assert scene.main("a") == max(heads)
+    assert rig.main("a") == max(heads)
 
 
-def test_publish_conflict_with_other_writer_reruns_step(scene: PipelineRig) -> None:
+def test_publish_conflict_with_other_writer_reruns_step(rig: PipelineRig) -> None:
     """If another writer has changed a table, its rows are kept: the step and its dependents run again, and everything
     is published.
     """
-    scene.run(scene.pipeline(a="", b=""))
+    rig.run(rig.pipeline(a="", b=""))
     others: list[int] = []
 
     def meddle(step: StepDeclaration, context: StepContext) -> None:
         if step.table[-1] == "a" and not others:
-            others.append(
-                commit(scene.client, step.table, ref="main", parent=scene.main("a"), by={"engine-name": "duck"})
-            )
+            others.append(commit(rig.client, step.table, ref="main", parent=rig.main("a"), by={"engine-name": "duck"}))
 
-    scene.engine.after = meddle
-    scene.engine.carried.clear()
-    ended = scene.run(scene.pipeline(a="", b="", c="a"))
+    rig.engine.after = meddle
+    rig.engine.carried.clear()
+    ended = rig.run(rig.pipeline(a="", b="", c="a"))
 
     assert ended.state == "published", ended.message
-    assert sorted(name[-1] for name, _ in scene.engine.carried) == ["a", "a", "b", "c", "c"]
-    told = next(event.message or "" for event in scene.events if event.state == "moved")
-    assert f"main.{scene.space}.a was written at" in told
-    assert "by duck" in told
-    snapshots = scene.client.tables.load(scene.table("a")).metadata["snapshots"]
+    assert sorted(name[-1] for name, _ in rig.engine.carried) == ["a", "a", "b", "c", "c"]
+    message = next(event.message or "" for event in rig.events if event.state == "moved")
+    assert f"main.{rig.space}.a was written at" in message
+    assert "by duck" in message
+    snapshots = rig.client.tables.load(rig.table("a")).metadata["snapshots"]
     parents = {each["snapshot-id"]: each.get("parent-snapshot-id") for each in snapshots}  # type: ignore[attr-defined]
-    assert parents[scene.main("a")] == others[0]
+    assert parents[rig.main("a")] == others[0]
 
 
-def test_repeated_publish_conflicts_end_the_run(scene: PipelineRig) -> None:
+def test_repeated_publish_conflicts_end_the_run(rig: PipelineRig) -> None:
     """After the maximum number of attempts nothing is published, the message names the other writer, and the branches
     are kept.
     """
-    scene.run(scene.pipeline(a=""))
+    rig.run(rig.pipeline(a=""))
 
     def meddle(step: StepDeclaration, context: StepContext) -> None:
-        commit(scene.client, step.table, ref="main", parent=scene.main("a"))
+        commit(rig.client, step.table, ref="main", parent=rig.main("a"))
 
-    scene.engine.after = meddle
-    ended = scene.run(scene.pipeline(a=""), tries=1)
+    rig.engine.after = meddle
+    ended = rig.run(rig.pipeline(a=""), tries=1)
 
     assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.MOVED, 5)
     assert "was written" in ended.message
-    assert len(scene.refs("a")) > 1
+    assert len(rig.refs("a")) > 1
 
 
-def test_namespace_renamed_during_run_is_not_recreated(scene: PipelineRig) -> None:
+def test_namespace_renamed_during_run_is_not_recreated(rig: PipelineRig) -> None:
     """If a namespace is renamed during the run, its tables are not created again under the old name: the run ends and
     says so.
     """
-    scene.run(scene.pipeline(b=""))
-    namespace, elsewhere = f"main.{scene.space}", f"main.{scene.space}x"
+    rig.run(rig.pipeline(b=""))
+    namespace, elsewhere = f"main.{rig.space}", f"main.{rig.space}x"
 
     def renamed(step: StepDeclaration, context: StepContext) -> None:
         if step.table[-1] == "a":
-            scene.client.namespaces.move(namespace, elsewhere)
+            rig.client.namespaces.move(namespace, elsewhere)
 
-    scene.engine.after = renamed
-    ended = scene.run(scene.pipeline(a="", b="", c=""), at_once=1)
+    rig.engine.after = renamed
+    ended = rig.run(rig.pipeline(a="", b="", c=""), at_once=1)
 
     assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.MOVED, 5)
     assert f"namespace {namespace} was renamed or dropped during the run" in ended.message
     assert "start a new run" in ended.message
     with pytest.raises(NotFoundError):
-        scene.client.namespaces.load(namespace)
-    assert ended.message == scene.client.runs.load(ended.run).message
+        rig.client.namespaces.load(namespace)
+    assert ended.message == rig.client.runs.load(ended.run).message
 
-    again = scene.renewed()
+    again = rig.renewed()
     second = resumed(again, ended, a="", b="", c="")
     assert (second.why, second.exit_code) == (EndReason.MOVED, 5), second.message  # nor by a resume
-    scene.client.namespaces.move(elsewhere, namespace)
-    third = resumed(scene.renewed(), ended, a="", b="", c="")
+    rig.client.namespaces.move(elsewhere, namespace)
+    third = resumed(rig.renewed(), ended, a="", b="", c="")
     assert third.state == "published", third.message
 
 
 @pytest.mark.parametrize("made_before", [True, False])
-def test_output_purged_during_write_is_named_as_cause(scene: PipelineRig, made_before: bool) -> None:
+def test_output_purged_during_write_is_named_as_cause(rig: PipelineRig, made_before: bool) -> None:
     """If a table is purged while its step writes, the message has the cause before the engine's error about a missing
     file.
     """
     if made_before:
-        scene.run(scene.pipeline(a=""))
+        rig.run(rig.pipeline(a=""))
 
     def purged(step: StepDeclaration, context: StepContext) -> None:
-        scene.client.tables.drop(step.table, purge=True)
+        rig.client.tables.drop(step.table, purge=True)
         raise StepFailed("File does not exist: file:///w/a/metadata/1.json")
 
-    scene.engine.after = purged
-    ended = scene.run(scene.pipeline(a=""))
+    rig.engine.after = purged
+    ended = rig.run(rig.pipeline(a=""))
 
     assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.MOVED, 5)
-    assert f"main.{scene.space}.a was dropped or renamed during the run (File does not exist" in ended.message
+    assert f"main.{rig.space}.a was dropped or renamed during the run (File does not exist" in ended.message
 
 
-def test_failed_step_does_not_report_a_dropped_table(scene: PipelineRig) -> None:
+def test_failed_step_does_not_report_a_dropped_table(rig: PipelineRig) -> None:
     """If a step with a new table fails, the message does not say that the table was dropped."""
-    scene.engine.before = failing("a")
+    rig.engine.before = failing("a")
 
-    ended = scene.run(scene.pipeline(a=""))
+    ended = rig.run(rig.pipeline(a=""))
 
     assert (ended.why, "dropped" in ended.message) == (EndReason.CODE, False)
 
 
 @pytest.mark.parametrize("how", ["dropped", "renamed"])
-def test_run_with_dropped_output_publishes_nothing(scene: PipelineRig, how: str) -> None:
+def test_run_with_dropped_output_publishes_nothing(rig: PipelineRig, how: str) -> None:
     """If an output is dropped during the run, the other tables are unchanged, and the message names the table."""
-    scene.run(scene.pipeline(a="", b=""))
-    before = scene.main("b")
+    rig.run(rig.pipeline(a="", b=""))
+    before = rig.main("b")
 
     def away(step: StepDeclaration, context: StepContext) -> None:
         if step.table[-1] == "a":
             if how == "dropped":
-                scene.client.tables.drop(step.table)
+                rig.client.tables.drop(step.table)
             else:
-                scene.client.tables.move(step.table, scene.table("elsewhere"))
+                rig.client.tables.move(step.table, rig.table("elsewhere"))
 
-    scene.engine.after = away
-    ended = scene.run(scene.pipeline(a="", b=""))
+    rig.engine.after = away
+    ended = rig.run(rig.pipeline(a="", b=""))
 
     assert (ended.state, ended.why) == ("failed", EndReason.MOVED)
-    assert f"main.{scene.space}.a was dropped or renamed" in ended.message
-    assert scene.main("b") == before
+    assert f"main.{rig.space}.a was dropped or renamed" in ended.message
+    assert rig.main("b") == before
 
 
-def test_a_held_run_is_published_by_another_process(scene: PipelineRig) -> None:
+def test_a_held_run_is_published_by_another_process(rig: PipelineRig) -> None:
     """A held run is not visible until it is published; publishing twice has the same effect as once."""
-    ended = scene.run(scene.pipeline(a="", b="a"), hold=True)
+    ended = rig.run(rig.pipeline(a="", b="a"), hold=True)
 
     assert (ended.state, ended.exit_code) == ("held", 0)
-    assert (scene.main("a"), scene.main("b")) == (None, None)
+    assert (rig.main("a"), rig.main("b")) == (None, None)
 
-    published = publish_held(scene.client, ended.run)
+    published = publish_held(rig.client, ended.run)
 
     assert published.state == "published"
-    assert None not in (scene.main("a"), scene.main("b"))
-    assert publish_held(scene.client, ended.run).revision == published.revision
+    assert None not in (rig.main("a"), rig.main("b"))
+    assert publish_held(rig.client, ended.run).revision == published.revision
 
 
-def test_held_run_with_changed_table_can_be_resumed(scene: PipelineRig) -> None:
+def test_held_run_with_changed_table_can_be_resumed(rig: PipelineRig) -> None:
     """If a table of a held run has changed, publishing names the other writer; the resume runs that step again and
     holds.
     """
-    scene.run(scene.pipeline(a="", b=""))
-    ended = scene.run(scene.pipeline(a="", b=""), hold=True)
-    other = commit(scene.client, scene.table("a"), ref="main", parent=scene.main("a"))
+    rig.run(rig.pipeline(a="", b=""))
+    ended = rig.run(rig.pipeline(a="", b=""), hold=True)
+    other = commit(rig.client, rig.table("a"), ref="main", parent=rig.main("a"))
 
-    refused = publish_held(scene.client, ended.run)
+    refused = publish_held(rig.client, ended.run)
 
     assert (refused.state, refused.why) == ("held", EndReason.MOVED)
-    assert scene.main("a") == other
-    again = scene.renewed()
+    assert rig.main("a") == other
+    again = rig.renewed()
     second = resumed(again, ended, a="", b="")
     assert second.state == "held", second.message
     assert [name[-1] for name, _ in again.engine.carried] == ["a"]
-    assert publish_held(scene.client, ended.run).state == "published"
+    assert publish_held(rig.client, ended.run).state == "published"
 
 
-def test_discard_retains_only_tables_others_have_written(scene: PipelineRig) -> None:
+def test_discard_retains_only_tables_others_have_written(rig: PipelineRig) -> None:
     """Discarding deletes branches and the tables that the run created, except those that others have written
     meanwhile.
     """
-    scene.run(scene.pipeline(old=""))
-    ended = scene.run(scene.pipeline(old="", new="", shared=""), hold=True)
-    commit(scene.client, scene.table("shared"), ref="main", parent=None)
+    rig.run(rig.pipeline(old=""))
+    ended = rig.run(rig.pipeline(old="", new="", shared=""), hold=True)
+    commit(rig.client, rig.table("shared"), ref="main", parent=None)
 
-    discarded, left = discard(scene.client, ended.run)
+    discarded, left = discard(rig.client, ended.run)
 
     assert discarded.state == "discarded"
-    assert left.tables == (f"main.{scene.space}.new",)
-    assert not scene.client.tables.exists(scene.table("new"))
-    assert [scene.refs(name) for name in ("old", "shared")] == [{"main"}] * 2
-    assert discard(scene.client, ended.run)[1].branches == ()
+    assert left.tables == (f"main.{rig.space}.new",)
+    assert not rig.client.tables.exists(rig.table("new"))
+    assert [rig.refs(name) for name in ("old", "shared")] == [{"main"}] * 2
+    assert discard(rig.client, ended.run)[1].branches == ()
     with pytest.raises(CommitConflict, match="discarded"):
-        publish_held(scene.client, ended.run)
+        publish_held(rig.client, ended.run)
 
 
-def test_a_published_run_is_not_discarded(scene: PipelineRig) -> None:
+def test_a_published_run_is_not_discarded(rig: PipelineRig) -> None:
     """A published run cannot be discarded."""
-    ended = scene.run(scene.pipeline(a=""))
+    ended = rig.run(rig.pipeline(a=""))
 
     with pytest.raises(CommitConflict, match="is published"):
-        discard(scene.client, ended.run)
+        discard(rig.client, ended.run)
 
 
-def test_a_cancelled_run_ends_its_work_and_drops_its_branches(scene: PipelineRig) -> None:
+def test_a_cancelled_run_ends_its_work_and_drops_its_branches(rig: PipelineRig) -> None:
     """A run sees its cancellation at a heartbeat; running steps are halted, and no branch remains."""
 
     def cancelled(step: StepDeclaration, context: StepContext) -> None:
         if step.table[-1] == "b":
-            scene.client.runs.cancel(context.run)
-            assert scene.engine.halted.wait(300)
+            rig.client.runs.cancel(context.run)
+            assert rig.engine.halted.wait(300)
 
-    scene.engine.after = cancelled
-    ended = scene.run(scene.pipeline(a="", b="a"))
+    rig.engine.after = cancelled
+    ended = rig.run(rig.pipeline(a="", b="a"))
 
     assert (ended.state, ended.why, ended.exit_code) == ("cancelled", EndReason.CANCELLED, 12)
-    assert not scene.client.tables.exists(scene.table("a"))
-    assert scene.client.runs.load(ended.run).state == "cancelled"
+    assert not rig.client.tables.exists(rig.table("a"))
+    assert rig.client.runs.load(ended.run).state == "cancelled"
 
 
-def test_interrupt_cancels_the_run(scene: PipelineRig) -> None:
+def test_interrupt_cancels_the_run(rig: PipelineRig) -> None:
     """An interrupt in this process cancels the run, with a message."""
 
     def interrupted(step: StepDeclaration, context: StepContext) -> None:
-        scene.stop.request(EndReason.INTERRUPTED, "interrupted by the keyboard")
+        rig.stop.request(EndReason.INTERRUPTED, "interrupted by the keyboard")
 
-    scene.engine.after = interrupted
-    ended = scene.run(scene.pipeline(a="", b="a"))
+    rig.engine.after = interrupted
+    ended = rig.run(rig.pipeline(a="", b="a"))
 
     assert (ended.state, ended.exit_code) == ("cancelled", 130)
     assert ended.message.startswith("interrupted by the keyboard; its branches are dropped")
-    assert scene.client.runs.load(ended.run).state == "cancelled"
+    assert rig.client.runs.load(ended.run).state == "cancelled"
 
 
-def test_second_concurrent_run_of_pipeline_is_refused(scene: PipelineRig) -> None:
+def test_second_concurrent_run_of_pipeline_is_refused(rig: PipelineRig) -> None:
     """The second run is refused with the id and user of the first and advice, and writes nothing."""
     second: list[RunResult] = []
 
     def meanwhile(step: StepDeclaration, context: StepContext) -> None:
-        other = scene.renewed()
-        second.append(other.run(scene.pipeline(a="")))
+        other = rig.renewed()
+        second.append(other.run(rig.pipeline(a="")))
         assert other.engine.carried == []
 
-    scene.engine.before = meanwhile
-    first = scene.run(scene.pipeline(a=""))
+    rig.engine.before = meanwhile
+    first = rig.run(rig.pipeline(a=""))
 
     assert first.state == "published", first.message
     assert (second[0].state, second[0].why, second[0].exit_code) == ("refused", EndReason.BUSY, 5)
     assert first.run in second[0].message
 
 
-def test_table_of_another_pipeline_is_refused_before_writing(scene: PipelineRig) -> None:
+def test_table_of_another_pipeline_is_refused_before_writing(rig: PipelineRig) -> None:
     """A run or resume that uses a table of another pipeline is refused before anything is registered or created, even
     if that table does not exist.
     """
-    scene.engine.before = failing("b")
-    failed = scene.run(scene.pipeline(a="", b="a"))
-    other = f"other_{scene.space}"
-    scene.client.pipelines.put(other, {"steps": [{"table": list(scene.table("c"))}, {"table": list(scene.table("b"))}]})
-    again = scene.renewed()
+    rig.engine.before = failing("b")
+    failed = rig.run(rig.pipeline(a="", b="a"))
+    other = f"other_{rig.space}"
+    rig.client.pipelines.put(other, {"steps": [{"table": list(rig.table("c"))}, {"table": list(rig.table("b"))}]})
+    again = rig.renewed()
 
-    with pytest.raises(InvalidPipeline, match=f"{scene.space}.b is also a table of pipeline '{other}'"):
+    with pytest.raises(InvalidPipeline, match=f"{rig.space}.b is also a table of pipeline '{other}'"):
         resumed(again, failed, a="", b="a")
-    with pytest.raises(InvalidPipeline, match=f"{scene.space}.c is also a table of pipeline '{other}'"):
-        again.run(replace(again.pipeline(c=""), name=f"new_{scene.space}"))
+    with pytest.raises(InvalidPipeline, match=f"{rig.space}.c is also a table of pipeline '{other}'"):
+        again.run(replace(again.pipeline(c=""), name=f"new_{rig.space}"))
 
     assert again.engine.carried == []
-    assert scene.client.runs.load(failed.run).attempt == 1
-    assert f"new_{scene.space}" not in {each.name for each in scene.client.pipelines.list()}
+    assert rig.client.runs.load(failed.run).attempt == 1
+    assert f"new_{rig.space}" not in {each.name for each in rig.client.pipelines.list()}
 
 
-def test_lance_catalog_is_refused_before_writing(scene: PipelineRig) -> None:
+def test_lance_catalog_is_refused_before_writing(rig: PipelineRig) -> None:
     """A run into a Lance catalog is refused before anything is written; the error says that pipelines write only
     Iceberg tables.
     """
-    step = StepDeclaration(table=("lance", scene.space, "a"), body=Sql(text=""))
-    pipeline = replace(scene.pipeline(), catalog="lance", steps=(step,))
+    step = StepDeclaration(table=("lance", rig.space, "a"), body=Sql(text=""))
+    pipeline = replace(rig.pipeline(), catalog="lance", steps=(step,))
 
     with pytest.raises(
         InvalidPipeline, match="catalog 'lance' has provider lakehouse-generic, and pipelines write only Iceberg"
     ):
-        scene.run(pipeline)
+        rig.run(pipeline)
 
-    assert scene.engine.carried == []
-    assert pipeline.name not in {each.name for each in scene.client.pipelines.list()}
+    assert rig.engine.carried == []
+    assert pipeline.name not in {each.name for each in rig.client.pipelines.list()}
 
 
-def test_second_run_can_wait_for_the_first(scene: PipelineRig) -> None:
+def test_second_run_can_wait_for_the_first(rig: PipelineRig) -> None:
     """The second run begins after the first has ended, and reads what the first published."""
     started, ends = threading.Event(), list[RunResult]()
 
     def meanwhile(step: StepDeclaration, context: StepContext) -> None:
         if not started.is_set():
             started.set()
-            other = scene.renewed()
+            other = rig.renewed()
             thread = threading.Thread(
-                target=lambda: ends.append(other.run(scene.pipeline(a="", b="a"), wait_s=60)), name="second"
+                target=lambda: ends.append(other.run(rig.pipeline(a="", b="a"), wait_s=60)), name="second"
             )
             thread.start()
             threads.append(thread)
 
     threads: list[threading.Thread] = []
-    scene.engine.before = meanwhile
-    first = scene.run(scene.pipeline(a="", b="a"))
+    rig.engine.before = meanwhile
+    first = rig.run(rig.pipeline(a="", b="a"))
     threads[0].join(60)
 
     assert first.state == "published", first.message
     assert ends[0].state == "published", ends[0].message
 
 
-def test_superseded_process_stops_and_publishes_nothing(scene: PipelineRig) -> None:
+def test_superseded_process_stops_and_publishes_nothing(rig: PipelineRig) -> None:
     """If a run's lease has expired and another process resumed it, the first process learns it at its next request and
     stops, and the other one publishes.
     """
     second: list[RunResult] = []
-    sound = scene.heart
+    sound = rig.heart
 
     def overtaken(step: StepDeclaration, context: StepContext) -> None:
-        while scene.client.runs.load(context.run).state != "lost":
+        while rig.client.runs.load(context.run).state != "lost":
             threading.Event().wait(0.1)
-        second.append(resumed(replace(scene.renewed(), heart=sound), run_of(context), a=""))
+        second.append(resumed(replace(rig.renewed(), heart=sound), run_of(context), a=""))
 
-    scene.engine.before = overtaken
+    rig.engine.before = overtaken
     with Client("http://127.0.0.1:1") as silent:
-        scene.heart = silent  # its heartbeats never arrive
-        ended = scene.run(scene.pipeline(a=""))
+        rig.heart = silent  # its heartbeats never arrive
+        ended = rig.run(rig.pipeline(a=""))
 
     assert second[0].state == "published", second[0].message
     assert (ended.state, ended.why, ended.exit_code) == ("lost", EndReason.SUPERSEDED, 13)
-    assert scene.client.runs.load(ended.run).attempt == 2
-    assert scene.main("a") is not None
+    assert rig.client.runs.load(ended.run).attempt == 2
+    assert rig.main("a") is not None
 
 
 def run_of(context: StepContext) -> RunResult:

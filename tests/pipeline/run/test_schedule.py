@@ -103,7 +103,7 @@ def test_ctrl_c_halts_running_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     stop, halted = StopSignal(), threading.Event()
     sound = schedule.wait
 
-    def interrupted(*given: object, **more: object) -> object:
+    def interrupted(*arguments: object, **more: object) -> object:
         monkeypatch.setattr(schedule, "wait", sound)
         raise KeyboardInterrupt
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.asked import asked
+from bench.asked import count_requests
 from limnos.client import Client
 from limnos.pipeline.declaration import (
     DeclaredSource,
@@ -56,7 +56,7 @@ class Place:
         self.heart = Client(server.uri, token=server.token)
         self.engine = SparkEngine(spark)
         self.events: list[RunEvent] = []
-        self.asked = lambda: asked(server.uri, server.token)
+        self.asked = lambda: count_requests(server.uri, server.token)
         self.client.namespaces.create(f"main.{name}")
 
     def means(self) -> RunMeans:
@@ -82,12 +82,14 @@ class Place:
         *steps: StepDeclaration,
         parameters: tuple[Parameter, ...] = (),
         sources: tuple[DeclaredSource, ...] = (),
-        given: dict[str, object] | None = None,
+        parameter_values: dict[str, object] | None = None,
         **options: object,
     ) -> RunResult:
         """Run the steps."""
         pipeline = self.pipeline(*steps, parameters=parameters, sources=sources)
-        return start(pipeline, self.means(), directory=Path(), parameters=given, options=RunOptions(**options))  # type: ignore[arg-type]
+        return start(
+            pipeline, self.means(), directory=Path(), parameters=parameter_values, options=RunOptions(**options)
+        )  # type: ignore[arg-type]
 
     def rows(self, table: str) -> list[tuple[object, ...]]:
         """Return the published rows of a table."""
@@ -97,10 +99,10 @@ class Place:
 @pytest.fixture
 def place(spark: SparkSession, server: LiveServer, request: pytest.FixtureRequest) -> Iterator[Place]:
     """A place for the test."""
-    made = Place(spark, server, name=request.node.name.partition("[")[0][-60:])
-    yield made
-    made.client.close()
-    made.heart.close()
+    opened_place = Place(spark, server, name=request.node.name.partition("[")[0][-60:])
+    yield opened_place
+    opened_place.client.close()
+    opened_place.heart.close()
 
 
 def test_dependent_steps_are_published_together(place: Place) -> None:
@@ -112,12 +114,12 @@ def test_dependent_steps_are_published_together(place: Place) -> None:
     )
     n = (Parameter(name="n", type=ParameterType.INT),)
 
-    ended = place.run(*steps, parameters=n, given={"n": "4"})
+    ended = place.run(*steps, parameters=n, parameter_values={"n": "4"})
 
     assert ended.state == "published", ended.message
     assert place.rows("doubled") == [(0,), (2,), (4,), (6,)]
     assert place.rows("total") == [(12, 4)]
-    assert place.run(*steps, parameters=n, given={"n": 2}).state == "published"
+    assert place.run(*steps, parameters=n, parameter_values={"n": 2}).state == "published"
     assert place.rows("total") == [(2, 2)]
     assert [step.rows for step in place.client.runs.load(ended.run).steps] == [1, 4, 4]
 
@@ -133,11 +135,11 @@ def test_step_sends_a_fixed_number_of_requests(place: Place) -> None:
     ended = place.run(step)
 
     assert ended.state == "published", ended.message
-    asked = place.asked() - before
+    request_counts = place.asked() - before
     # These depend on the duration, the start of the session, and the number of pipelines.
     for name in ("beat-run", "load-config", "load-pipeline"):
-        asked.pop(name, None)
-    assert asked == {
+        request_counts.pop(name, None)
+    assert request_counts == {
         "load-table": 12, "commit-table": 2, "put-step": 2, "report-metrics": 1, "put-pipeline": 1, "start-run": 1,
         "transaction": 1, "list-pipelines": 1, "explain-access": 2, "load-catalog": 1,
     }  # fmt: skip
@@ -213,8 +215,8 @@ def test_violated_rule_publishes_no_table_of_the_run(place: Place) -> None:
     assert (ended.state, ended.why) == ("failed", EndReason.DATA)
     assert "one each" in ended.message
     assert (place.rows("a"), place.rows("b")) == ([], [])
-    found = diff_of(place, ended)
-    assert [(each.added, each.removed) for each in found] == [(4, 0), (4, 0)]
+    differences = diff_of(place, ended)
+    assert [(each.added, each.removed) for each in differences] == [(4, 0), (4, 0)]
 
 
 def test_resume_reloads_corrected_file(place: Place, tmp_path: Path) -> None:
@@ -257,9 +259,9 @@ def test_diff_of_merge_counts_changed_rows(place: Place) -> None:
     ended = place.run(place.step("a", "SELECT * FROM VALUES (2, 'z'), (3, 'w') AS t(k, v)", write=merged), hold=True)
 
     branch = branches_of(place.client.runs.load(ended.run))[0]
-    found = difference(place.spark, branch, keys=("k",), rows=10)
-    assert (found.added, found.removed, found.changed) == (1, 0, 1)
-    assert {(row["side"], row["k"]) for row in found.sample} == {("added", 2), ("added", 3), ("removed", 2)}
+    diff = difference(place.spark, branch, keys=("k",), rows=10)
+    assert (diff.added, diff.removed, diff.changed) == (1, 0, 1)
+    assert {(row["side"], row["k"]) for row in diff.sample} == {("added", 2), ("added", 3), ("removed", 2)}
     assert place.rows("a") == [(1, "x"), (2, "y")]
 
 
@@ -279,8 +281,8 @@ def test_incremental_step_reads_rows_since_last_publication(place: Place) -> Non
 
     assert [ended.rows for ended in (first, second, third, whole)] == [2, 1, 0, 3]
     assert place.rows("a") == [(10,), (20,), (30,)]
-    told = place.client.runs.load(first.run).steps[0].inputs[0]
-    assert "whole_because" in told
+    first_input = place.client.runs.load(first.run).steps[0].inputs[0]
+    assert "whole_because" in first_input
 
 
 def test_file_source_is_read_by_name_and_incrementally(place: Place, tmp_path: Path) -> None:
@@ -315,7 +317,7 @@ def test_malformed_texts_are_published_in_one_side_table(place: Place, tmp_path:
     """Malformed texts of both joined files are in one table, which is published, counted and shown like a quarantine
     table.
     """
-    kept = {
+    file_options = {
         "format": "csv",
         "schema": "x INT, y INT",
         "options": {"header": "true"},
@@ -324,7 +326,7 @@ def test_malformed_texts_are_published_in_one_side_table(place: Place, tmp_path:
     for name, text in (("left", "x,y\n1,1\nfour,4\n"), ("right", "x,y\n1,2\n3,five\n")):
         (tmp_path / f"{name}.csv").write_text(text)
     sources = tuple(
-        DeclaredSource(name=name, kind=Files(path=f"{tmp_path}/{name}.csv", **kept))  # type: ignore[arg-type]
+        DeclaredSource(name=name, kind=Files(path=f"{tmp_path}/{name}.csv", **file_options))  # type: ignore[arg-type]
         for name in ("left", "right")
     )
     step = place.step("both", "SELECT l.x, l.y, r.y AS z FROM left AS l JOIN right AS r ON l.x = r.x")
@@ -355,10 +357,10 @@ def test_lineage_is_reported_when_run_is_published(place: Place) -> None:
         graph = place.client.lineage.up(f"main.{place.name}.{table}", column=column)
         return {(*(node.path or ()), node.column) for node in graph.nodes if node.id != graph.root}
 
-    held = place.run(*steps, hold=True)
-    assert held.state == "held", held.message
+    held_run = place.run(*steps, hold=True)
+    assert held_run.state == "held", held_run.message
     assert sources("b", "y") == set()
-    publish_held(place.client, held.run)
+    publish_held(place.client, held_run.run)
 
     assert [sources(table, "y") for table in ("b", "b__quarantine")] == [{("main", place.name, "a", "x")}] * 2
 
@@ -382,10 +384,10 @@ def test_plan_lists_steps_and_creates_nothing(place: Place) -> None:
     """A plan lists the steps in order with their inputs; it creates no table and starts no run."""
     steps = (place.step("b", "SELECT * FROM @.a"), place.step("a", "SELECT 1 AS x"))
 
-    found = intents(place.pipeline(*steps), place.means(), parameters={}, options=RunOptions())
+    planned_steps = intents(place.pipeline(*steps), place.means(), parameters={}, options=RunOptions())
 
     a, b = f"{place.name}.a", f"{place.name}.b"
-    assert [(each.step, each.after, each.reads) for each in found] == [
+    assert [(each.step, each.after, each.reads) for each in planned_steps] == [
         (a, (), ()),
         (b, (a,), (f"main.{a} of this run",)),
     ]

@@ -20,9 +20,9 @@ from tests.services.conftest import ServiceDesk
 LAKES = {"metalake": LAKE, "kind": Kind.METALAKE, "full_name": "lake", "owner_kind": Kind.USER}
 
 
-def lines(desk: ServiceDesk, user: str = "admin", **wanted: str) -> list[AuditRecord]:
+def lines(desk: ServiceDesk, user: str = "admin", **criteria: str) -> list[AuditRecord]:
     """Return the records that `audit_read` answers to a user, oldest first."""
-    filters = AuditFilter(after=0, **wanted)  # type: ignore[arg-type]
+    filters = AuditFilter(after=0, **criteria)  # type: ignore[arg-type]
     return desk.run(audit_read(desk.ctx(user), LAKE, filters=filters, limit=1000)).lines
 
 

@@ -40,8 +40,8 @@ def done(desk: ServiceDesk, payload: AuditExport) -> str | None:
         0, store=desk.lab.store, permit=upkeep_permit("test"), allowed=allow_everything(), warehouse="file:/w", lease_ms=30_000,
         services=desk.node.services,
     )  # fmt: skip
-    told = desk.run(KINDS[EXPORT_AUDIT].runner(work, msgspec.json.encode(payload).decode()))  # type: ignore[arg-type]
-    return told.result
+    outcome = desk.run(KINDS[EXPORT_AUDIT].runner(work, msgspec.json.encode(payload).decode()))  # type: ignore[arg-type]
+    return outcome.result
 
 
 def test_past_days_are_exported_once(desk: ServiceDesk, tmp_path: Path) -> None:

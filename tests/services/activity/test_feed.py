@@ -38,12 +38,12 @@ def now(desk: ServiceDesk, user: str = ADMIN, scope: RequestScope = WHOLE) -> st
 
 def lines(page: FeedPage) -> list[str]:
     """Return changes as text: operation, kind and path, and for a move the paths before and after."""
-    found = []
+    texts = []
     for each in page.changes:
         path, old, new = ("?" if part is None else ".".join(part) for part in (each.path, each.old, each.new))
         moved = f" {old}>{new}" if each.operation == "move" else ""
-        found.append(f"{each.operation} {each.kind.word} {path}{moved}")
-    return found
+        texts.append(f"{each.operation} {each.kind.word} {path}{moved}")
+    return texts
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def test_change_is_visible_to_users_who_may_load_its_object(lake: ServiceDesk) -
     lake.table("a", "t")
     lake.table("b", "u")
 
-    told = {user: lines(read(lake, user, after=after)) for user, after in at.items()}
+    visible_changes = {user: lines(read(lake, user, after=after)) for user, after in at.items()}
 
-    assert told == {
+    assert visible_changes == {
         ADMIN: ["create table main.a.t", "create table main.b.u"],
         "ana": ["create table main.a.t"],
         "bob": [],
@@ -229,20 +229,20 @@ def test_dropped_catalog_is_visible_to_metalake_owner_only(lake: ServiceDesk) ->
     lake.namespace("n", scope=RequestScope(LAKE, "side"))
     lake.run(catalog_drop(lake.ctx(), metalake=LAKE, name="side", force=True))
 
-    found = {user: pages(lake, user, at[user]) for user in at}
+    visible_changes = {user: pages(lake, user, at[user]) for user in at}
 
-    assert "create namespace side.n" in found[ADMIN]
-    assert "create namespace side.n" not in found["ana"]
+    assert "create namespace side.n" in visible_changes[ADMIN]
+    assert "create namespace side.n" not in visible_changes["ana"]
 
 
 def pages(desk: ServiceDesk, user: str, after: str) -> list[str]:
     """Return all changes after a position, page by page."""
-    found = []
+    changes = []
     while True:
         page = read(desk, user, after=after)
-        found += lines(page)
+        changes += lines(page)
         if not page.more:
-            return found
+            return changes
         after = page.position.text()
 
 
@@ -253,12 +253,12 @@ def test_position_drops_catalog_after_its_changes_are_deleted(lake: ServiceDesk)
     lake.namespace("n", scope=RequestScope(LAKE, "side"))
     at = read(lake)
     lake.run(catalog_drop(lake.ctx(), metalake=LAKE, name="side", force=True))
-    kept = read(lake, after=at.position.text())
+    page_before_prune = read(lake, after=at.position.text())
     prune(lake)
 
-    after = read(lake, after=kept.position.text())
+    after = read(lake, after=page_before_prune.position.text())
 
-    assert [side in page.position.zones for page in (at, kept, after)] == [True, True, False]
+    assert [side in page.position.zones for page in (at, page_before_prune, after)] == [True, True, False]
 
 
 def prune(desk: ServiceDesk) -> None:

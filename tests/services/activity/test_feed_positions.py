@@ -30,10 +30,10 @@ def test_position_text_round_trip(epoch: int, home: int, zones: dict[int, int]) 
 def test_arbitrary_text_is_parsed_or_raises_bad_request(text: str) -> None:
     """Any other text either parses to a position with valid numbers or raises BadRequest."""
     try:
-        found = position_of(text)
+        position = position_of(text)
     except BadRequest:
         return
-    assert all(0 < zone <= NUMBER_MAX and 0 <= at <= NUMBER_MAX for zone, at in found.zones.items())
+    assert all(0 < zone <= NUMBER_MAX and 0 <= at <= NUMBER_MAX for zone, at in position.zones.items())
 
 
 @pytest.mark.parametrize("zones", [{0: 1}, {-1: 1}, {1: -1}, {2**60: 1}, {1: 2**60}], ids=str)

@@ -20,9 +20,9 @@ def test_catalog_renamed_during_resolution_is_read_again(desk: ServiceDesk) -> N
     (catalog_id,) = home.catalogs
     table = EventDataset("limnos://lake", "main.a.t")
     stale = UsableCatalogs(home.metalake_id, {catalog_id + 1000: "main"})
-    found = [
+    datasets = [
         desk.run(datasets_find(desk.ctx(), LAKE, home=each, datasets=[table], authority="h", linked=()))[table.key]
         for each in (home, stale)
     ]
 
-    assert [(each.catalog, each.is_seen) for each in found] == [("main", True)] * 2
+    assert [(each.catalog, each.is_seen) for each in datasets] == [("main", True)] * 2

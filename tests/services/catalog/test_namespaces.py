@@ -26,8 +26,8 @@ def load(desk: ServiceDesk, *levels: str, user: str = "admin") -> Node:
 
 def owner(desk: ServiceDesk, full_name: str) -> str | None:
     """Return the name of a namespace's owner."""
-    found = desk.run(owner_load(desk.ctx(), metalake=LAKE, kind=Kind.NAMESPACE, full_name=full_name))
-    return None if found is None else found.name
+    principal = desk.run(owner_load(desk.ctx(), metalake=LAKE, kind=Kind.NAMESPACE, full_name=full_name))
+    return None if principal is None else principal.name
 
 
 def move(desk: ServiceDesk, source: str, target: str, *, user: str = "admin") -> None:
@@ -37,8 +37,8 @@ def move(desk: ServiceDesk, source: str, target: str, *, user: str = "admin") ->
 
 def count(desk: ServiceDesk) -> int:
     """Return the number of live namespaces."""
-    found: int = desk.rows("SELECT count(*) FROM node WHERE kind = 3 AND deleted = 0")[0][0]
-    return found
+    number: int = desk.rows("SELECT count(*) FROM node WHERE kind = 3 AND deleted = 0")[0][0]
+    return number
 
 
 def test_missing_parents_are_created_with_the_targets_owner(desk: ServiceDesk) -> None:
@@ -238,12 +238,16 @@ def test_create_refusal_does_not_reveal_existing_parents(desk: ServiceDesk) -> N
     """
     desk.namespace("there")
 
-    def told(scope: RequestScope, *levels: str) -> str:
+    def refusal_message(scope: RequestScope, *levels: str) -> str:
         with pytest.raises(PermissionDenied) as refused:
             desk.namespace(*levels, user="ana", scope=scope)
         return refused.value.message.replace("gone", "there").replace("nowhere", "main")
 
     nowhere = RequestScope(LAKE, "nowhere")
-    assert told(MAIN, "there", "x") == told(MAIN, "gone", "x") == told(nowhere, "gone", "x")
-    assert told(MAIN, "there", "y", "x") == told(MAIN, "gone", "y", "x")
-    assert "CREATE_SCHEMA on main.there" in told(MAIN, "there", "x")
+    assert (
+        refusal_message(MAIN, "there", "x")
+        == refusal_message(MAIN, "gone", "x")
+        == refusal_message(nowhere, "gone", "x")
+    )
+    assert refusal_message(MAIN, "there", "y", "x") == refusal_message(MAIN, "gone", "y", "x")
+    assert "CREATE_SCHEMA on main.there" in refusal_message(MAIN, "there", "x")

@@ -41,11 +41,11 @@ def flat(lab: StoreLab) -> Iterator[ServiceDesk]:
     loosen(desk)
     desk.run(fill(desk.ctx()))
     desk.users("ana")
-    made = catalog_create(
+    creation = catalog_create(
         desk.ctx(), metalake=LAKE, name="flat", catalog_type=None, provider="lakehouse-iceberg", comment=None,
         properties={"nested-namespaces": "false"},
     )  # fmt: skip
-    desk.run(made)
+    desk.run(creation)
     yield desk
     desk.node.services.files.close()
 
@@ -60,15 +60,15 @@ def tree(desk: ServiceDesk, scope: RequestScope = FLAT) -> dict[int, tuple[str, 
     rows = desk.rows("SELECT id, parent_id, name FROM node WHERE kind = 3 AND deleted = 0")
     by_id = {row[0]: (row[1], row[2]) for row in rows}
     top = desk.run(desk.ctx().read(scope, lambda request_view: request_view.catalog.id))
-    found = {}
+    paths_by_id = {}
     for node_id in by_id:
         at, path = node_id, []
         while at in by_id:
             path.append(by_id[at][1])
             at = by_id[at][0]
         if at == top:
-            found[node_id] = tuple(reversed(path))
-    return found
+            paths_by_id[node_id] = tuple(reversed(path))
+    return paths_by_id
 
 
 def listed(desk: ServiceDesk, *parent: str, scope: RequestScope = FLAT) -> list[str]:
@@ -90,12 +90,12 @@ def nests(desk: ServiceDesk) -> bool:
 
 def until(desk: ServiceDesk, goal: str, *, between: Callable[[NestingProgress], object] = lambda _: None, nodes: tuple[ServiceDesk, ...] = ()) -> NestingProgress:  # fmt: skip
     """Execute migration steps until a state is reached, alternating between nodes."""
-    asked = (desk, *nodes)
+    desks = (desk, *nodes)
     for turn in range(200):
-        found = asked[turn % len(asked)].run(nesting_continue(asked[turn % len(asked)].ctx(), FLAT, to=goal))
-        if found.is_done(goal):
-            return found
-        between(found)
+        progress = desks[turn % len(desks)].run(nesting_continue(desks[turn % len(desks)].ctx(), FLAT, to=goal))
+        if progress.is_done(goal):
+            return progress
+        between(progress)
     raise AssertionError("never done")
 
 
@@ -106,11 +106,11 @@ def test_names_with_separator_prevent_nested_catalog(flat: ServiceDesk) -> None:
     for name in ("a:b", "c", "d;e:f"):
         flat.namespace(name, scope=FLAT)
 
-    found = flat.run(nesting_check(flat.ctx(), FLAT, separator=None))
+    check_result = flat.run(nesting_check(flat.ctx(), FLAT, separator=None))
     with pytest.raises(IllegalName, match=r"cannot nest: .*'a:b', 'd;e:f'.*limnos names plan flat"):
         switch(flat, "true")
 
-    assert found == (False, ":", 2, ("a:b", "d;e:f"), ("$",))
+    assert check_result == (False, ":", 2, ("a:b", "d;e:f"), ("$",))
     assert flat.run(nesting_check(flat.ctx(), FLAT, separator="$"))[2:4] == (0, ())
     assert not nests(flat)
     with pytest.raises(BadRequest, match="true or false"):
@@ -133,9 +133,9 @@ def test_flat_catalog_refuses_two_levels(flat: ServiceDesk) -> None:
         switch(flat, "false")
     flat.run(namespace_drop(flat.ctx(), FLAT, levels=("c", "d")))
     switch(flat, "false")
-    ((gone, _),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).entries
+    ((dropped_entry, _),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).entries
     with pytest.raises(InvalidName, match="no nested namespaces"):
-        flat.run(trash_restore(flat.ctx(), FLAT, dropped_id=gone.id))
+        flat.run(trash_restore(flat.ctx(), FLAT, dropped_id=dropped_entry.id))
     assert listed(flat) == ["c"]
 
 
@@ -146,11 +146,11 @@ def test_dropped_name_with_separator_is_restored_only_renamed(flat: ServiceDesk)
     flat.namespace("a:b", scope=FLAT)
     flat.run(namespace_drop(flat.ctx(), FLAT, levels=("a:b",)))
     switch(flat, "true")
-    ((gone, _),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).entries
+    ((dropped_entry, _),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).entries
 
     with pytest.raises(InvalidName, match="holds ':'"):
-        flat.run(trash_restore(flat.ctx(), FLAT, dropped_id=gone.id))
-    flat.run(trash_restore(flat.ctx(), FLAT, dropped_id=gone.id, to=("a-b",)))
+        flat.run(trash_restore(flat.ctx(), FLAT, dropped_id=dropped_entry.id))
+    flat.run(trash_restore(flat.ctx(), FLAT, dropped_id=dropped_entry.id, to=("a-b",)))
 
     assert listed(flat) == ["a-b"]
 
@@ -214,10 +214,10 @@ def test_migration_respects_concurrent_user_changes(flat: ServiceDesk, monkeypat
     flat.run(namespace_drop(flat.ctx(), FLAT, levels=("b:1",)))
     flat.namespace("c_1", scope=FLAT)
 
-    def meddle(found: NestingProgress) -> None:
-        if found.migration.state == "switching" and not any("late" in path[0] for path in tree(flat).values()):
+    def meddle(progress: NestingProgress) -> None:
+        if progress.migration.state == "switching" and not any("late" in path[0] for path in tree(flat).values()):
             flat.namespace("late:1", scope=FLAT)
-        if found.migration.state == "nesting" and "others" not in listed(flat):
+        if progress.migration.state == "nesting" and "others" not in listed(flat):
             flat.namespace("others", scope=FLAT)
             flat.run(namespace_move(flat.ctx(), FLAT, source=("d_1",), target=("others", "d")))
 
@@ -240,8 +240,8 @@ def test_unusable_path_becomes_one_name_with_new_separator(flat: ServiceDesk) ->
         flat.namespace(name, scope=FLAT)
     flat.run(nesting_plan(flat.ctx(), FLAT))
 
-    def take(found: NestingProgress) -> None:
-        if found.migration.state == "nesting" and "q" not in listed(flat, "p"):
+    def take(progress: NestingProgress) -> None:
+        if progress.migration.state == "nesting" and "q" not in listed(flat, "p"):
             flat.namespace("p", "q", scope=FLAT)
 
     until(flat, "migrated", between=take)

@@ -38,8 +38,8 @@ def drop(desk: ServiceDesk, *, purge: bool, user: str = "admin") -> None:
 
 def document(desk: ServiceDesk, namespace: str, name: str = "t") -> str:
     """Return the location of a table's metadata file."""
-    found = desk.run(desk.ctx().read(MAIN, lambda request_view: table_load(request_view, (namespace,), name)))
-    return found.metadata_location
+    loaded_table = desk.run(desk.ctx().read(MAIN, lambda request_view: table_load(request_view, (namespace,), name)))
+    return loaded_table.metadata_location
 
 
 def test_moved_table_keeps_its_id_and_document(home: ServiceDesk) -> None:
@@ -101,10 +101,10 @@ def test_only_drop_with_purge_creates_a_deletion_task(home: ServiceDesk) -> None
     drop(home, purge=True)
 
     ((kind, payload),) = home.rows("SELECT kind, payload FROM task")
-    told = json.loads(payload)
-    assert (kind, told["metadata-location"], home.node.woken) == (PURGE, fresh, 1)
+    task = json.loads(payload)
+    assert (kind, task["metadata-location"], home.node.woken) == (PURGE, fresh, 1)
     assert fresh != at
-    assert told["location"].rpartition("/")[2] in fresh
+    assert task["location"].rpartition("/")[2] in fresh
 
 
 def test_write_privileges_do_not_allow_drop(home: ServiceDesk) -> None:

@@ -129,10 +129,10 @@ def furnish(desk: ServiceDesk) -> None:
         ("model", "models", {}), ("fileset", "files", {}), ("messaging", "queues", {}),
         ("lakehouse-iceberg", "flat", {"nested-namespaces": "false", "s3.secret-access-key": SECRET, "note": "kept", **IN_URLS}),
     ):  # fmt: skip
-        made = catalog_create(
+        creation = catalog_create(
             desk.ctx(), metalake=LAKE, name=name, catalog_type=None, provider=provider, comment=f"of {name}", properties=more
         )  # fmt: skip
-        desk.run(made)
+        desk.run(creation)
     desk.namespace("a")
     desk.namespace("a", "b", "c d")
     desk.table("a", "t")
@@ -217,7 +217,7 @@ def records_of(data: bytes, form: Form = "proto") -> list[ExportRecord]:
     return decode_records(data, form, first=1)
 
 
-def begun(desk: ServiceDesk, *, name: str = COPY, form: Form = "proto", ids: str = "map") -> MetalakeImport:
+def begin_import(desk: ServiceDesk, *, name: str = COPY, form: Form = "proto", ids: str = "map") -> MetalakeImport:
     """Begin an import."""
     return desk.run(import_begin(desk.ctx(), name=name, form=form, ids=ids))
 
@@ -232,26 +232,33 @@ async def feed(ctx: Context, import_id: int, *, after: int, data: bytes) -> Meta
 
 
 def fed(
-    desk: ServiceDesk, found: MetalakeImport, records: Sequence[ExportRecord], *, at_once: int = 7, form: Form = "proto"
+    desk: ServiceDesk,
+    metalake_import: MetalakeImport,
+    records: Sequence[ExportRecord],
+    *,
+    at_once: int = 7,
+    form: Form = "proto",
 ) -> MetalakeImport:
     """Return an import with some records."""
-    for start in range(found.records, len(records), at_once):
+    for start in range(metalake_import.records, len(records), at_once):
         data = encode_records(records[start : start + at_once], form)
-        found = desk.run(feed(desk.ctx(), found.id, after=start, data=data))
-    return found
+        metalake_import = desk.run(feed(desk.ctx(), metalake_import.id, after=start, data=data))
+    return metalake_import
 
 
 def imported(
     desk: ServiceDesk, data: bytes, *, name: str = COPY, form: Form = "proto", ids: str = "map", at_once: int = 7
 ) -> tuple[str, ...]:
     """Import an export. Returns the omitted properties."""
-    found = fed(desk, begun(desk, name=name, form=form, ids=ids), records_of(data, form), at_once=at_once, form=form)
-    return desk.run(import_finish(desk.ctx(), found.id)).masked
+    metalake_import = fed(
+        desk, begin_import(desk, name=name, form=form, ids=ids), records_of(data, form), at_once=at_once, form=form
+    )
+    return desk.run(import_finish(desk.ctx(), metalake_import.id)).masked
 
 
-def told(data: bytes, *, renumbered: bool) -> list[dict[str, Any]]:
+def comparable_records(data: bytes, *, renumbered: bool) -> list[dict[str, Any]]:
     """Return an export without its time and origin, and with ids replaced by their order of appearance."""
-    found = []
+    comparable = []
     seen: dict[str, int] = {}
     for record in records_of(data)[1:]:
         fields = MessageToDict(record, preserving_proto_field_name=True)
@@ -259,8 +266,8 @@ def told(data: bytes, *, renumbered: bool) -> list[dict[str, Any]]:
             left = {key: value for key, value in fields["catalog"].pop("properties", {}).items() if key != "warehouse"}
             fields["catalog"]["properties"] = left
         fields.pop("masked", None)
-        found.append(_numbered(fields, seen) if renumbered else fields)
-    return found
+        comparable.append(_numbered(fields, seen) if renumbered else fields)
+    return comparable
 
 
 def _numbered(value: Any, seen: dict[str, int], key: str = "") -> Any:  # noqa: ANN401 - JSON
@@ -286,7 +293,9 @@ def test_import_restores_the_exported_metalake(source: ServiceDesk, target: Serv
     first = encode_records(records_of(data, form), "proto")
     again = exported(target, metalake=COPY)
     assert masked == tuple(sorted(f"flat: {key}" for key in ("s3.secret-access-key", *IN_URLS)))
-    assert without(told(again, renumbered=True), "metalake", LAKE) == told(first, renumbered=True)
+    assert without(comparable_records(again, renumbered=True), "metalake", LAKE) == comparable_records(
+        first, renumbered=True
+    )
     old = source.run(
         source.ctx("ana").read(RequestScope(LAKE, "main"), lambda request_view: table_load(request_view, ("a",), "t"))
     )
@@ -326,7 +335,7 @@ def test_export_round_trip_through_key_value_database(
         )
     store.close()
     imported(other, encode_records(out, "proto"), ids="keep", name=LAKE)
-    assert told(exported(other), renumbered=False) == told(data, renumbered=False)
+    assert comparable_records(exported(other), renumbered=False) == comparable_records(data, renumbered=False)
 
 
 def test_import_can_preserve_ids(source: ServiceDesk, target: ServiceDesk) -> None:
@@ -334,7 +343,7 @@ def test_import_can_preserve_ids(source: ServiceDesk, target: ServiceDesk) -> No
     data = exported(source)
     imported(target, data, ids="keep", name=LAKE)
 
-    assert told(exported(target), renumbered=False) == told(data, renumbered=False)
+    assert comparable_records(exported(target), renumbered=False) == comparable_records(data, renumbered=False)
     target.namespace("new")
     target.table("new", "t")
     with pytest.raises(
@@ -346,13 +355,13 @@ def test_import_can_preserve_ids(source: ServiceDesk, target: ServiceDesk) -> No
 def test_imported_objects_are_invisible_until_published(source: ServiceDesk, other: ServiceDesk) -> None:
     """Imported objects are invisible until the last step publishes all of them."""
     records = records_of(exported(source))
-    found = fed(other, begun(other), records)
+    metalake_import = fed(other, begin_import(other), records)
 
     with pytest.raises(NotFound):
         other.run(other.ctx().read(RequestScope(COPY), lambda request_view: request_view.metalake))
     assert other.run(metalakes_visible(other.ctx())) == []
     assert [each.records for each in other.run(imports_list(other.ctx()))] == [len(records)]
-    other.run(import_finish(other.ctx(), found.id))
+    other.run(import_finish(other.ctx(), metalake_import.id))
     assert [node.name for node in other.run(metalakes_visible(other.ctx()))] == [COPY]
     assert other.run(imports_list(other.ctx())) == []
 
@@ -376,11 +385,11 @@ def test_secrets_are_exported_only_for_owning_service_admin(source: ServiceDesk,
 
 def test_password_in_warehouse_url_is_not_exported(source: ServiceDesk) -> None:
     """A password in a catalog's warehouse URL is not exported."""
-    made = catalog_create(
+    creation = catalog_create(
         source.ctx(), metalake=LAKE, name="far", catalog_type=None, provider="lakehouse-iceberg", comment=None,
         properties={"warehouse": f"s3://ana:{SECRET}@bucket/far"},
     )  # fmt: skip
-    source.run(made)
+    source.run(creation)
 
     data = exported(source)
 
@@ -404,14 +413,14 @@ def test_secrets_are_not_exported_without_access_control(sqlite_template: Path, 
 @pytest.mark.parametrize("user", ["ana", "nobody"])
 def test_imports_need_a_service_admin(source: ServiceDesk, user: str) -> None:
     """Each request about an import needs a service admin."""
-    found = begun(source)
-    for asked in (
+    metalake_import = begin_import(source)
+    for request in (
         lambda: import_begin(source.ctx(user), name="x", form="json", ids="map"), lambda: imports_list(source.ctx(user)),
-        lambda: import_load(source.ctx(user), found.id), lambda: feed(source.ctx(user), found.id, after=0, data=b""),
-        lambda: import_finish(source.ctx(user), found.id), lambda: import_give_up(source.ctx(user), found.id),
+        lambda: import_load(source.ctx(user), metalake_import.id), lambda: feed(source.ctx(user), metalake_import.id, after=0, data=b""),
+        lambda: import_finish(source.ctx(user), metalake_import.id), lambda: import_give_up(source.ctx(user), metalake_import.id),
     ):  # fmt: skip
         with pytest.raises(PermissionDenied):
-            source.run(asked())
+            source.run(request())
 
 
 def _dangling(records: list[ExportRecord]) -> None:
@@ -429,8 +438,8 @@ def _doubled(records: list[ExportRecord]) -> None:
 
 
 def _same_id(records: list[ExportRecord]) -> None:
-    found = [each for each in records if each.HasField("namespace")]
-    found[1].namespace.id = found[0].namespace.id
+    namespaces = [each for each in records if each.HasField("namespace")]
+    namespaces[1].namespace.id = namespaces[0].namespace.id
 
 
 def _newer(records: list[ExportRecord]) -> None:
@@ -517,8 +526,8 @@ def _double(records: list[ExportRecord]) -> None:
 
 
 def _look_alike(records: list[ExportRecord]) -> None:
-    found = [each for each in records if each.HasField("principal") and each.principal.kind == "user"]
-    found[-2].principal.name, found[-1].principal.name = "scope", "\u0455\u0441\u043e\u0440\u0435"
+    users = [each for each in records if each.HasField("principal") and each.principal.kind == "user"]
+    users[-2].principal.name, users[-1].principal.name = "scope", "\u0455\u0441\u043e\u0440\u0435"
 
 
 WRONG: dict[str, tuple[Callable[[list[ExportRecord]], None], str]] = {
@@ -558,19 +567,21 @@ def test_invalid_record_is_refused_with_its_number(source: ServiceDesk, other: S
     """
     data = exported(source)
     for name, (spoil, words) in WRONG.items():
-        found = begun(other)
+        metalake_import = begin_import(other)
         records = records_of(data)
         spoil(records)
         with pytest.raises(BadRequest, match=rf"^Record \d+[: ].*(?:{words})") as caught:
-            fed(other, found, records, at_once=3)
+            fed(other, metalake_import, records, at_once=3)
         number = int(re.findall(r"\d+", caught.value.message)[0])
-        taken = other.run(import_load(other.ctx(), found.id)).records
-        assert taken < number <= taken + 3, name
-        other.run(import_give_up(other.ctx(), found.id))
+        stored_count = other.run(import_load(other.ctx(), metalake_import.id)).records
+        assert stored_count < number <= stored_count + 3, name
+        other.run(import_give_up(other.ctx(), metalake_import.id))
         wipe(other)
-    found = fed(other, begun(other), records_of(data))
-    other.run(import_finish(other.ctx(), found.id))
-    assert len(told(exported(other, metalake=COPY), renumbered=True)) == len(told(data, renumbered=True))
+    metalake_import = fed(other, begin_import(other), records_of(data))
+    other.run(import_finish(other.ctx(), metalake_import.id))
+    assert len(comparable_records(exported(other, metalake=COPY), renumbered=True)) == len(
+        comparable_records(data, renumbered=True)
+    )
 
 
 def wipe(desk: ServiceDesk) -> None:
@@ -592,18 +603,18 @@ def test_abandoned_import_is_deleted(source: ServiceDesk, target: ServiceDesk) -
     """
     data = exported(source)
     empty = counts(target)
-    found = fed(target, begun(target, ids="keep"), records_of(data))
-    target.run(import_give_up(target.ctx(), found.id))
+    metalake_import = fed(target, begin_import(target, ids="keep"), records_of(data))
+    target.run(import_give_up(target.ctx(), metalake_import.id))
     wipe(target)
 
     assert counts(target) == empty
     imported(target, data, ids="keep")
-    shown = counts(target)
+    imported_counts = counts(target)
     wipe(target)
-    assert {key: value for key, value in counts(target).items() if value != shown[key]} == {
+    assert {key: value for key, value in counts(target).items() if value != imported_counts[key]} == {
         "metalake_import": 0,
         "import_object": 0,
-        "clock": shown["clock"] - 1,
+        "clock": imported_counts["clock"] - 1,
     }
     assert target.run(
         target.ctx("ana").read(RequestScope(COPY, "main"), lambda request_view: table_load(request_view, ("a",), "t"))
@@ -625,35 +636,35 @@ def test_truncated_file_is_detected_and_import_continues(source: ServiceDesk, ot
     """
     data = exported(source)
     records = records_of(data)
-    found = fed(other, begun(other), records[:9], at_once=4)
+    metalake_import = fed(other, begin_import(other), records[:9], at_once=4)
 
     with pytest.raises(BadRequest, match=r"Record 10 is truncated: the file ends in the middle of it"):
-        other.run(feed(other.ctx(), found.id, after=9, data=encode_records(records[9:10], "proto")[:-3]))
+        other.run(feed(other.ctx(), metalake_import.id, after=9, data=encode_records(records[9:10], "proto")[:-3]))
     with pytest.raises(BadRequest, match=r"has 9 records, but not the file's last one.*truncated: export again"):
-        other.run(import_finish(other.ctx(), found.id))
+        other.run(import_finish(other.ctx(), metalake_import.id))
     with pytest.raises(CommitConflict, match="has 9 records: send the following ones"):
-        other.run(feed(other.ctx(), found.id, after=4, data=encode_records(records[4:6], "proto")))
-    found = other.run(import_load(other.ctx(), found.id))
-    fed(other, found, records)
-    assert other.run(import_finish(other.ctx(), found.id)).records == len(records)
+        other.run(feed(other.ctx(), metalake_import.id, after=4, data=encode_records(records[4:6], "proto")))
+    metalake_import = other.run(import_load(other.ctx(), metalake_import.id))
+    fed(other, metalake_import, records)
+    assert other.run(import_finish(other.ctx(), metalake_import.id)).records == len(records)
     with pytest.raises(NotFound, match="does not exist, is complete or was abandoned"):
-        other.run(import_finish(other.ctx(), found.id))
+        other.run(import_finish(other.ctx(), metalake_import.id))
 
 
 def test_bytes_that_are_no_export_are_refused(other: ServiceDesk) -> None:
     """Bytes that are not an export are refused in both formats, and so are requests without records or with more than
     500.
     """
-    found, lines = begun(other), begun(other, name="lines", form="json")
+    proto_import, lines = begin_import(other), begin_import(other, name="lines", form="json")
     for at, data in (
-        (found, b"\x05abc"), (found, frame_message(b"\xff\xff\xff")), (found, b"\xff" * 12), (found, frame_message(b"")), (found, b""),
+        (proto_import, b"\x05abc"), (proto_import, frame_message(b"\xff\xff\xff")), (proto_import, b"\xff" * 12), (proto_import, frame_message(b"")), (proto_import, b""),
         (lines, b"{}\n"), (lines, b"{\n"), (lines, b"[1]\n"), (lines, b'{"header": {"wings": 2}}\n'), (lines, b"\xff\n"), (lines, b"\n\n"),
     ):  # fmt: skip
         with pytest.raises(BadRequest, match=r"^(Record 1|One request)"):
             other.run(feed(other.ctx(), at.id, after=0, data=data))
     one = encode_records([ExportRecord.FromString(header())] * 501, "proto")
     with pytest.raises(BadRequest, match="1 to 500 records"):
-        other.run(feed(other.ctx(), found.id, after=0, data=one))
+        other.run(feed(other.ctx(), proto_import.id, after=0, data=one))
 
 
 def header() -> bytes:
@@ -669,38 +680,40 @@ def test_taken_name_is_refused_at_start_and_end_of_import(source: ServiceDesk, o
     """
     other.run(fill(other.ctx()))
     with pytest.raises(AlreadyExists, match="Metalake lake already exists: import under another name"):
-        begun(other, name=LAKE)
-    found = fed(other, begun(other), records_of(exported(source)))
+        begin_import(other, name=LAKE)
+    metalake_import = fed(other, begin_import(other), records_of(exported(source)))
     other.run(metalake_create(other.ctx(), name=COPY, comment=None, properties={}))
 
     with pytest.raises(AlreadyExists):
-        other.run(import_finish(other.ctx(), found.id))
-    other.run(import_give_up(other.ctx(), found.id))
+        other.run(import_finish(other.ctx(), metalake_import.id))
+    other.run(import_give_up(other.ctx(), metalake_import.id))
 
 
 def test_importer_owns_metalake_without_owner(source: ServiceDesk, other: ServiceDesk) -> None:
     """If the file names no owner of the metalake, the importing user becomes its owner."""
     records = records_of(exported(source))
     records[1].owner_id = 0
-    kept = [each for each in records if each.principal.name != ADMIN]
-    assert len(kept) == len(records) - 1
-    for each in kept:
+    retained_records = [each for each in records if each.principal.name != ADMIN]
+    assert len(retained_records) == len(records) - 1
+    for each in retained_records:
         if each.owner_id == records[2].principal.id:
             each.owner_id = 0
-    kept = [each for each in kept if each.link.kind != "holder" or each.link.from_id != records[2].principal.id]
-    for each in kept:
+    retained_records = [
+        each for each in retained_records if each.link.kind != "holder" or each.link.from_id != records[2].principal.id
+    ]
+    for each in retained_records:
         if each.entity.kind == "view":
             each.entity.view.writer_id = 0
-    kept[-1].trailer.records = len(kept)
-    found = fed(other, begun(other), kept)
-    other.run(import_finish(other.ctx(), found.id))
+    retained_records[-1].trailer.records = len(retained_records)
+    metalake_import = fed(other, begin_import(other), retained_records)
+    other.run(import_finish(other.ctx(), metalake_import.id))
 
     assert exported(other, metalake=COPY)
-    told = other.rows(
+    changes = other.rows(
         "SELECT operation, kind FROM change WHERE zone = 0 AND revision = (SELECT max(revision) FROM change WHERE zone = 0)"
         " ORDER BY ordinal"
     )
-    assert told == [("create", Kind.METALAKE)]  # and nothing else: the user existed already
+    assert changes == [("create", Kind.METALAKE)]  # and nothing else: the user existed already
 
 
 def test_export_is_a_consistent_snapshot(source: ServiceDesk) -> None:
@@ -717,7 +730,7 @@ def test_export_is_a_consistent_snapshot(source: ServiceDesk) -> None:
 
     before = exported(source)
     beside = source.run(read())
-    assert told(beside, renumbered=False) == told(before, renumbered=False)
+    assert comparable_records(beside, renumbered=False) == comparable_records(before, renumbered=False)
     assert b"late" in exported(source)
 
 
@@ -729,17 +742,17 @@ def test_large_metalake_is_exported_and_imported_in_pages(source: ServiceDesk, t
     began = time.process_time()
     pieces, largest = _pieces(source)
     exported_at = time.process_time()
-    found = begun(target, form="proto")
+    metalake_import = begin_import(target, form="proto")
     for after, part in _parts(pieces):
-        found = target.run(feed(target.ctx(), found.id, after=after, data=part))
-    target.run(import_finish(target.ctx(), found.id))
+        metalake_import = target.run(feed(target.ctx(), metalake_import.id, after=after, data=part))
+    target.run(import_finish(target.ctx(), metalake_import.id))
     imported_at = time.process_time()
 
     print(
-        f"{found.records} records, {sum(map(len, pieces)) / 1e6:.1f} MB: export {exported_at - began:.1f} s, import {imported_at - exported_at:.1f} s"
+        f"{metalake_import.records} records, {sum(map(len, pieces)) / 1e6:.1f} MB: export {exported_at - began:.1f} s, import {imported_at - exported_at:.1f} s"
         f" of CPU; largest piece {largest / 1e3:.0f} kB; process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB"
     )
-    assert found.records > CROWD
+    assert metalake_import.records > CROWD
     assert largest < 200_000
     again, _ = _pieces(target, metalake=COPY)
     assert digest(again) == digest(pieces)
@@ -763,10 +776,10 @@ def crowd(desk: ServiceDesk, count: int) -> None:
     owner = desk.rows("SELECT id FROM principal WHERE name = 'ana'")[0][0]
     for start in range(0, count, 1000):
         permit = desk.lab.permit(catalog).about(start)
-        desk.run(desk.node.store.submit(permit, partial(_made, make, permit)))
+        desk.run(desk.node.store.submit(permit, partial(_make_objects, make, permit)))
 
 
-def _made(make: Callable[[Tx, Permit[int]], None], permit: Permit[int], tx: Tx) -> None:
+def _make_objects(make: Callable[[Tx, Permit[int]], None], permit: Permit[int], tx: Tx) -> None:
     make(tx, permit)
 
 
@@ -788,12 +801,12 @@ def _parts(pieces: list[bytes]) -> Iterator[tuple[int, bytes]]:
 def digest(pieces: list[bytes]) -> list[tuple[str, str, str]]:
     """Return kind, name and owner of every object in order, with ids replaced by their order of appearance."""
     seen: dict[int, int] = {}
-    found = []
+    entries = []
     for record in records_of(b"".join(pieces)):
         word = record.WhichOneof("record") or ""
         message = getattr(record, word)
         if hasattr(message, "id"):
             seen[message.id] = len(seen)
         if word not in ("metalake", "header"):
-            found.append((word, str(getattr(message, "name", "")), str(seen.get(record.owner_id))))
-    return found
+            entries.append((word, str(getattr(message, "name", "")), str(seen.get(record.owner_id))))
+    return entries

@@ -28,7 +28,7 @@ from tests.inprocess import LAKE, fill, new_table
 from tests.services.conftest import ServiceDesk
 from tests.services.exchange.test_exchange import (
     VERSION,
-    begun,
+    begin_import,
     desk_at,
     exported,
     fed,
@@ -51,10 +51,10 @@ def furnish_locations(desk: ServiceDesk, folder: Path) -> None:
     desk.run(fill(desk.ctx()))
     allowed = {"allowed-locations": f"file://{folder}/more"}
     for provider, name, properties in (("fileset", "files", allowed), ("lakehouse-iceberg", "paths", allowed)):
-        made = catalog_create(
+        creation = catalog_create(
             desk.ctx(), metalake=LAKE, name=name, catalog_type=None, provider=provider, comment=None, properties=properties
         )  # fmt: skip
-        desk.run(made)
+        desk.run(creation)
     scope, files = RequestScope(LAKE, "paths"), RequestScope(LAKE, "files")
     desk.namespace("s", scope=scope)
     desk.namespace("s", scope=files)
@@ -63,20 +63,20 @@ def furnish_locations(desk: ServiceDesk, folder: Path) -> None:
     view = ViewRequest("v", None, {"type": "struct", "fields": []}, VERSION, {})
     desk.run(view_create(desk.ctx(), scope, namespace=("s",), request=view))
     for name, external, locations in (("kept", False, {}), ("told", True, {"default": f"file://{folder}/more/told"})):
-        wanted = FilesetRequest(None, external, locations, {})
-        desk.run(fileset_create(desk.ctx(), files, path=("s", name), request=wanted))
+        fileset_request = FilesetRequest(None, external, locations, {})
+        desk.run(fileset_create(desk.ctx(), files, path=("s", name), request=fileset_request))
 
 
 def registered(desk: ServiceDesk) -> list[tuple[int, str]]:
     """Return the kinds and locations that the store registers, without those of catalogs."""
-    wanted = (
+    location_kinds = (
         LocationKind.TABLE,
         LocationKind.DATA_PATH,
         LocationKind.VIEW,
         LocationKind.FILESET,
         LocationKind.EXTERNAL_FILESET,
     )
-    kinds = ", ".join(str(int(each)) for each in wanted)
+    kinds = ", ".join(str(int(each)) for each in location_kinds)
     return sorted((row[0], row[1]) for row in desk.rows(f"SELECT kind, location FROM place WHERE kind IN ({kinds})"))
 
 
@@ -104,7 +104,7 @@ def test_imported_objects_claim_their_locations(located: ServiceDesk, target: Se
     ]  # fmt: skip
     assert registered(target) == registered(located)
     with pytest.raises(BadRequest, match=r"^Record \d+: Another table is at"):
-        fed(target, begun(target, name="again"), records_of(data))
+        fed(target, begin_import(target, name="again"), records_of(data))
 
 
 def _move_fileset(records: list[ExportRecord], name: str, location: str) -> int:
@@ -120,14 +120,14 @@ def test_fileset_overlapping_an_imported_location_is_refused(
     kind: LocationKind, below: str, located: ServiceDesk, target: ServiceDesk, tmp_path: Path
 ) -> None:
     """A fileset at or below the location of another object in the file is refused with its record number."""
-    ((taken,),) = located.rows("SELECT location FROM place WHERE kind = ?", int(kind))
+    ((occupied_location,),) = located.rows("SELECT location FROM place WHERE kind = ?", int(kind))
     records = records_of(exported(located))
     catalog = next(each for each in records if each.catalog.name == "files").catalog
     catalog.properties["allowed-locations"] = f"file://{tmp_path}/located, file://{tmp_path}/more"
-    number = _move_fileset(records, "told", f"{taken}{below}")
+    number = _move_fileset(records, "told", f"{occupied_location}{below}")
 
     with pytest.raises(BadRequest, match=rf"^Record {number}: .*files"):
-        fed(target, begun(target), records, at_once=100)
+        fed(target, begin_import(target), records, at_once=100)
 
 
 @pytest.mark.parametrize("content", ["{", '{"compact": "yes"}', '{"quietHours": ["now"]}'])
@@ -135,27 +135,27 @@ def test_invalid_content_of_imported_policy_is_refused(located: ServiceDesk, tar
     """A policy with content that no request could create is refused with its record number, because tasks read
     policies.
     """
-    made = policy_create(located.ctx(), metalake=LAKE, name="nightly", request=PolicyRequest(TABLE_MAINTENANCE, {}))
-    located.run(made)
+    creation = policy_create(located.ctx(), metalake=LAKE, name="nightly", request=PolicyRequest(TABLE_MAINTENANCE, {}))
+    located.run(creation)
     records = records_of(exported(located))
     number = next(at for at, each in enumerate(records, 1) if each.entity.name == "nightly")
     records[number - 1].entity.policy.content = content
 
     with pytest.raises(BadRequest, match=rf"^Record {number}: "):
-        fed(target, begun(target), records, at_once=100)
+        fed(target, begin_import(target), records, at_once=100)
 
 
 def test_a_policy_of_polaris_is_translated(located: ServiceDesk, target: ServiceDesk) -> None:
     """A Polaris policy is imported with this server's policy type and content; its comment names the parts that were
     omitted.
     """
-    made = policy_create(located.ctx(), metalake=LAKE, name="nightly", request=PolicyRequest(TABLE_MAINTENANCE, {}))
-    located.run(made)
+    creation = policy_create(located.ctx(), metalake=LAKE, name="nightly", request=PolicyRequest(TABLE_MAINTENANCE, {}))
+    located.run(creation)
     records = records_of(exported(located))
     policy = next(each for each in records if each.entity.name == "nightly").entity.policy
     policy.policy_type, policy.comment = "system.snapshot-expiry", "old"
     policy.content = '{"enable": true, "config": {"max_snapshot_age_days": 7, "max_ref_age_days": 3}}'
-    fed(target, begun(target), records, at_once=100)
+    fed(target, begin_import(target), records, at_once=100)
 
     (stored,) = target.rows("SELECT record FROM node WHERE name = 'nightly'")
     record = PolicyRecord.read(bytes(stored[0]))

@@ -42,10 +42,10 @@ def test_concurrent_creates_of_same_placeholder_all_succeed(lab: StoreLab, *, re
         turns = [(writer, PATHS[(at + writer) % len(PATHS)]) for at in range(len(PATHS)) for writer in range(WRITERS)]
         return await asyncio.gather(*[submit(*each) for each in turns])
 
-    made = lab.run(all_at_once())
+    created_nodes = lab.run(all_at_once())
 
     live = lab.database.sql("SELECT id, name FROM node WHERE zone = ? AND deleted = 0", world.main.id)
     assert sorted(name for _, name in live) == ["a", "t", "u"]
-    assert {each.name for each in made} == {"t", "u"}
-    ids = {name: found for found, name in live}
-    assert renews or all(ids[each.name] == each.id for each in made)
+    assert {each.name for each in created_nodes} == {"t", "u"}
+    ids = {name: node_id for node_id, name in live}
+    assert renews or all(ids[each.name] == each.id for each in created_nodes)

@@ -56,8 +56,8 @@ def put(
 
 def on(desk: ServiceDesk, kind: Kind, full_name: str, user: str = ADMIN) -> list[tuple[str, bool]]:
     """Return the tags of an object, and whether each is inherited."""
-    found = desk.run(attachments_list(desk.ctx(user), AttachmentTarget(LAKE, kind, full_name), kind=Kind.TAG))
-    return [(each.node.name, each.inherited) for each in found]
+    attachments = desk.run(attachments_list(desk.ctx(user), AttachmentTarget(LAKE, kind, full_name), kind=Kind.TAG))
+    return [(each.node.name, each.inherited) for each in attachments]
 
 
 def listed(desk: ServiceDesk, user: str = ADMIN) -> list[str]:
@@ -85,10 +85,10 @@ def test_objects_inherit_tags_of_their_ancestors(desk: ServiceDesk) -> None:
     assert on(desk, Kind.TABLE, "main.a:b.t") == [("s", False), ("own", False), ("d", True), ("c", True)]
     assert on(desk, Kind.TABLE, "main.a.u") == [("c", True), ("s", True)]
     assert on(desk, Kind.CATALOG, "main") == [("c", False)]
-    found = desk.run(
+    attachment = desk.run(
         attachment_load(desk.ctx(), AttachmentTarget(LAKE, Kind.TABLE, "main.a.u"), kind=Kind.TAG, name="c")
     )
-    assert found.inherited
+    assert attachment.inherited
     with pytest.raises(NotFound, match="is not on table"):
         desk.run(attachment_load(desk.ctx(), AttachmentTarget(LAKE, Kind.TABLE, "main.a.u"), kind=Kind.TAG, name="own"))
 
@@ -149,7 +149,7 @@ def test_tag_owner_may_alter_it_and_right_is_explained(desk: ServiceDesk) -> Non
     desk.allow("ana", Kind.METALAKE, LAKE, Privilege.CREATE_TAG)
     make(desk, "hers", user="ana")
     owner = desk.run(owner_load(desk.ctx("ana"), metalake=LAKE, kind=Kind.TAG, full_name="hers"))
-    told = {
+    decisions = {
         user: desk.run(
             access_explain(desk.ctx(), metalake=LAKE, user=user, action=Action.TAG_LOAD, kind=None, path=("hers",))
         )[0].allowed
@@ -159,7 +159,7 @@ def test_tag_owner_may_alter_it_and_right_is_explained(desk: ServiceDesk) -> Non
 
     assert owner is not None
     assert owner.name == "ana"
-    assert told == {"ana": True, "bob": False}
+    assert decisions == {"ana": True, "bob": False}
     with pytest.raises(PermissionDenied):
         desk.run(
             metalake_object_alter(

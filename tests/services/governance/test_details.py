@@ -25,11 +25,11 @@ def test_owner_has_every_right(desk: ServiceDesk) -> None:
     desk.namespace("a")
     desk.table("a", "t")
 
-    found = load(desk, Kind.TABLE, "a", "t")
+    details = load(desk, Kind.TABLE, "a", "t")
 
-    assert found.rights >= {"read", "write", "alter", "drop", "grant", "set_owner", "protect"}
-    assert found.owner is not None
-    assert found.owner.name == ADMIN
+    assert details.rights >= {"read", "write", "alter", "drop", "grant", "set_owner", "protect"}
+    assert details.owner is not None
+    assert details.owner.name == ADMIN
 
 
 def test_reader_has_only_read_rights(desk: ServiceDesk) -> None:

@@ -63,12 +63,12 @@ def test_value_changes_are_idempotent_and_last_removal_detaches(desk: ServiceDes
         (("x", "y"), ()), (("z", "x"), ()), ((), ("y",)), ((), ("y",)), ((), ("x", "z")), ((None,), ()), (("x",), ()),
         ((None,), ("x",)), ((), (None,)),
     ]  # fmt: skip
-    told = [(put(desk, *adds, removes=removes), values(desk)) for adds, removes in steps]
+    outcomes = [(put(desk, *adds, removes=removes), values(desk)) for adds, removes in steps]
 
-    assert [found for _, found in told] == [
+    assert [tag_values for _, tag_values in outcomes] == [
         [("x", "y")], [("x", "y", "z")], [("x", "z")], [("x", "z")], [], [()], [("x",)], [()], [],
     ]  # fmt: skip
-    assert [names for names, _ in told] == [("red",)] * 4 + [()] + [("red",)] * 3 + [()]
+    assert [names for names, _ in outcomes] == [("red",)] * 4 + [()] + [("red",)] * 3 + [()]
 
 
 def test_contradictory_or_invalid_request_changes_nothing(desk: ServiceDesk) -> None:

@@ -33,8 +33,8 @@ def commit(node: Node, name: str, requirements: list[object] | None = None) -> A
 def properties(desk: ServiceDesk) -> dict[str, str]:
     """Return the properties in the stored document."""
     ((body,),) = desk.rows("SELECT body FROM document")
-    found: dict[str, str] = msgspec.json.decode(bytes(body))["properties"]
-    return found
+    stored_properties: dict[str, str] = msgspec.json.decode(bytes(body))["properties"]
+    return stored_properties
 
 
 @pytest.fixture

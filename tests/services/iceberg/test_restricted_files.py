@@ -80,9 +80,9 @@ def test_directories_without_a_plan_are_deleted(tmp_path: Path) -> None:
     beside.write_bytes(b"x")
     home = f"file://{tmp_path}"
 
-    gone = prune(Tasks([home], known={f"{home}/{RESTRICTED_READS_DIRECTORY}/{OTHER}"}))
+    deleted_count = prune(Tasks([home], known={f"{home}/{RESTRICTED_READS_DIRECTORY}/{OTHER}"}))
 
-    assert gone == 3
+    assert deleted_count == 3
     assert [file.exists() for file in files] == [False, True, False, False, True, True, True, True]
     assert beside.exists()
     assert prune(Tasks([home], known={f"{home}/{RESTRICTED_READS_DIRECTORY}/{OTHER}"})) == 0
@@ -90,8 +90,8 @@ def test_directories_without_a_plan_are_deleted(tmp_path: Path) -> None:
 
 def test_unreachable_warehouse_does_not_block_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unreachable warehouse is skipped in this round, and the task continues with the following ones."""
-    away, there = tmp_path / "away", tmp_path / "there"
-    files = [*make(away, OURS), *make(there, OURS)]
+    away, reachable = tmp_path / "away", tmp_path / "there"
+    files = [*make(away, OURS), *make(reachable, OURS)]
     store_for = restricted_files.store_for
 
     def refuse(location: str, properties: dict[str, str]) -> object:
@@ -101,7 +101,7 @@ def test_unreachable_warehouse_does_not_block_others(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(restricted_files, "store_for", refuse)
 
-    assert prune(Tasks([f"file://{away}", f"file://{there}"], known=set())) == 1
+    assert prune(Tasks([f"file://{away}", f"file://{reachable}"], known=set())) == 1
     assert [file.exists() for file in files] == [True, False]
 
 
@@ -111,18 +111,18 @@ def test_directory_created_during_the_task_is_not_deleted(tmp_path: Path, monkey
     """
     home, tasks = f"file://{tmp_path}", Tasks([], known=set())
     tasks.homes = [(home, {})]
-    made: list[Path] = []
+    created_files: list[Path] = []
     known = tasks.restricted_reads.known
 
     def read() -> set[str]:
-        found = set(known())
-        made.extend(make(tmp_path, OURS))  # created after the listing; its row was read
-        return found
+        known_directories = set(known())
+        created_files.extend(make(tmp_path, OURS))  # created after the listing; its row was read
+        return known_directories
 
     monkeypatch.setattr(tasks.restricted_reads, "known", read)
 
     assert prune(tasks) == 0
-    assert made[0].exists()
+    assert created_files[0].exists()
     shutil.rmtree(tmp_path / RESTRICTED_READS_DIRECTORY)
 
 

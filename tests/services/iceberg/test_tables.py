@@ -135,7 +135,7 @@ def test_overwrite_refusal_does_not_reveal_table_existence(
     if privileges:
         desk.allow("ana", Kind.CATALOG, "main", *privileges)
 
-    def told(name: str) -> str:
+    def refusal_message(name: str) -> str:
         with pytest.raises(PermissionDenied) as refused:
             desk.run(
                 table_register(
@@ -144,4 +144,4 @@ def test_overwrite_refusal_does_not_reveal_table_existence(
             )
         return refused.value.message
 
-    assert told("t") == told("none")
+    assert refusal_message("t") == refusal_message("none")

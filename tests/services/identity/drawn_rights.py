@@ -60,7 +60,7 @@ def may_any(desk: ServiceDesk, user: str, actions: Sequence[Action], kind: Kind,
     """Return whether a user may do one of some actions, as the user's own requests would be decided."""
 
     def allowed(action: Action) -> bool:
-        asked = access_explain(desk.ctx(), metalake=LAKE, user=user, action=action, kind=kind, path=path)
-        return desk.run(asked)[0].allowed
+        question = access_explain(desk.ctx(), metalake=LAKE, user=user, action=action, kind=kind, path=path)
+        return desk.run(question)[0].allowed
 
     return any(allowed(action) for action in actions)

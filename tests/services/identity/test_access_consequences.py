@@ -51,10 +51,16 @@ def test_prediction_names_users_and_tables_of_a_grant(desk: ServiceDesk) -> None
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
 
     question = rules_question("of ana", Kind.NAMESPACE, "main.a", Privilege.SELECT_TABLE)
-    found = desk.run(rules_consequence(desk.ctx(), question))
+    consequence = desk.run(rules_consequence(desk.ctx(), question))
 
-    assert found.lines == (ConsequenceLine("read", Kind.TABLE, gains=True, users=1, objects=3, names=("ana",)),)
-    assert (found.users, found.gaining, found.losing, found.objects, found.is_bounded) == (1, 1, 0, 5, False)
+    assert consequence.lines == (ConsequenceLine("read", Kind.TABLE, gains=True, users=1, objects=3, names=("ana",)),)
+    assert (
+        consequence.users,
+        consequence.gaining,
+        consequence.losing,
+        consequence.objects,
+        consequence.is_bounded,
+    ) == (1, 1, 0, 5, False)
 
 
 def test_prediction_names_first_five_loadable_users(desk: ServiceDesk) -> None:
@@ -143,12 +149,12 @@ def test_predicted_numbers_equal_the_real_change(desk: ServiceDesk, seed: int) -
     draw_rights(desk, drawn)
     before = _states(desk)
     for number in range(4):
-        found = _drawn_change(desk, drawn, assigns=number % 2 == 1)
+        consequence = _drawn_change(desk, drawn, assigns=number % 2 == 1)
         after = _states(desk)
-        in_tree = {line._replace(names=()) for line in found.lines if line.kind is not Kind.METALAKE}
+        in_tree = {line._replace(names=()) for line in consequence.lines if line.kind is not Kind.METALAKE}
 
         assert in_tree == _expected(before, after)
-        assert not found.is_bounded
+        assert not consequence.is_bounded
         before = after
 
 
@@ -157,9 +163,9 @@ def _drawn_change(desk: ServiceDesk, drawn: random.Random, *, assigns: bool) -> 
     role, does = f"r{drawn.randrange(5)}", drawn.random() < 0.7
     if assigns:
         kind, name = drawn.choice([(Kind.USER, drawn.choice(PEOPLE)), (Kind.GROUP, "north")])
-        found = desk.run(roles_consequence(desk.ctx(), RolesQuestion(LAKE, kind, name, (role,), does)))
+        consequence = desk.run(roles_consequence(desk.ctx(), RolesQuestion(LAKE, kind, name, (role,), does)))
         desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=kind, name=name, roles=(role,), gives=does))
-        return found
+        return consequence
     kind, name = drawn.choice([(Kind.CATALOG, "main"), (Kind.NAMESPACE, "main.a"), (Kind.TABLE, "main.a.t")])
     standing = {
         row[0]
@@ -173,6 +179,6 @@ def _drawn_change(desk: ServiceDesk, drawn: random.Random, *, assigns: bool) -> 
     question = RulesQuestion(
         LAKE, role, PrivilegeRequest(kind, name, tuple((each, GrantCondition.ALLOW) for each in chosen)), does
     )
-    found = desk.run(rules_consequence(desk.ctx(), question))
+    consequence = desk.run(rules_consequence(desk.ctx(), question))
     desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role=role, wish=question.wish, grants_them=does))
-    return found
+    return consequence

@@ -57,15 +57,15 @@ def test_holder_has_the_same_reasons_as_the_explanation(desk: ServiceDesk) -> No
     """A listed holder has the same reasons as the explanation of the decision: privileges, objects and roles."""
     give_reading(desk, "ana")
 
-    found = {each.user: each for each in holders(desk).holders}
+    holders_by_user = {each.user: each for each in holders(desk).holders}
 
-    assert set(found) == {"admin", "ana"}
-    assert set(found["ana"].reasons) == {"read"}
-    factors = {(each.privilege, each.object_name, each.role) for each in found["ana"].reasons["read"]}
+    assert set(holders_by_user) == {"admin", "ana"}
+    assert set(holders_by_user["ana"].reasons) == {"read"}
+    factors = {(each.privilege, each.object_name, each.role) for each in holders_by_user["ana"].reasons["read"]}
     assert factors == {
         ("USE_CATALOG", "main", "of ana"), ("USE_SCHEMA", "main.a", "of ana"), ("SELECT_TABLE", "main.a.t", "of ana"),
     }  # fmt: skip
-    assert {each.kind for each in found["admin"].reasons["drop"]} == {"owner"}
+    assert {each.kind for each in holders_by_user["admin"].reasons["drop"]} == {"owner"}
 
 
 def test_namespace_user_is_not_a_holder_of_its_tables(desk: ServiceDesk) -> None:
@@ -129,13 +129,13 @@ def test_owner_sees_no_names_of_roles_without_load_right(desk: ServiceDesk) -> N
         owner_set(desk.ctx(), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.t", owner_kind=Kind.USER, owner="bob")
     )
 
-    found = {each.user: each for each in holders(desk, asks="bob").holders}
-    shown = rules(desk, asks="bob")
+    holders_by_user = {each.user: each for each in holders(desk, asks="bob").holders}
+    visible_rules = rules(desk, asks="bob")
 
-    assert {each.role for each in found["ana"].reasons["read"]} == {None}
-    assert "of bob" in {each.role for each in found["bob"].reasons["read"]}
-    assert {each.role for each in shown.rules} == {"of bob"}
-    assert shown.hidden_rules == 3
+    assert {each.role for each in holders_by_user["ana"].reasons["read"]} == {None}
+    assert "of bob" in {each.role for each in holders_by_user["bob"].reasons["read"]}
+    assert {each.role for each in visible_rules.rules} == {"of bob"}
+    assert visible_rules.hidden_rules == 3
 
 
 def test_own_rules_are_listed_before_inherited_ones(desk: ServiceDesk) -> None:
@@ -176,8 +176,8 @@ def test_holders_equal_users_with_allowed_requests(desk: ServiceDesk, seed: int)
 
     for kind, path in ((Kind.CATALOG, TABLE[:1]), (Kind.NAMESPACE, TABLE[:2]), (Kind.TABLE, TABLE)):
         page = holders(desk, path, kind=kind)
-        found = {(each.user, level) for each in page.holders for level in each.reasons}
-        assert found == {
+        holder_levels = {(each.user, level) for each in page.holders for level in each.reasons}
+        assert holder_levels == {
             (user, level)
             for level in LEVELS
             for user in everybody

@@ -49,14 +49,14 @@ def test_reader_reaches_only_tables_of_its_namespaces(desk: ServiceDesk) -> None
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
 
-    found = reach(desk, asks="ana")
+    page = reach(desk, asks="ana")
 
-    assert found.counts == {"read": {Kind.CATALOG: 1, Kind.NAMESPACE: 2, Kind.TABLE: 3}}
-    assert [".".join(each.path) for each in found.objects] == [
+    assert page.counts == {"read": {Kind.CATALOG: 1, Kind.NAMESPACE: 2, Kind.TABLE: 3}}
+    assert [".".join(each.path) for each in page.objects] == [
         "main", "main.a", "main.a.deep", "main.a.deep.v", "main.a.t", "main.a.u",
     ]  # fmt: skip
-    assert (found.looked, found.hidden, found.is_bounded) == (6, 0, False)
-    assert reach(desk, user="ana").counts == found.counts
+    assert (page.looked, page.hidden, page.is_bounded) == (6, 0, False)
+    assert reach(desk, user="ana").counts == page.counts
     assert reach(desk, user="ana").looked == 8
 
 
@@ -82,11 +82,11 @@ def test_reach_of_another_user_needs_manage_grants(desk: ServiceDesk) -> None:
         reach(desk, asks="nobody")
 
     desk.allow("ana", Kind.CATALOG, "main", Privilege.MANAGE_GRANTS)
-    found = reach(desk, asks="ana", user="bob")
+    page = reach(desk, asks="ana", user="bob")
 
-    assert found.counts["read"][Kind.TABLE] == 4
-    assert [each.path for each in found.objects] == [("main",)]
-    assert found.hidden == 7
+    assert page.counts["read"][Kind.TABLE] == 4
+    assert [each.path for each in page.objects] == [("main",)]
+    assert page.hidden == 7
 
 
 def test_reach_below_a_table_is_refused(desk: ServiceDesk) -> None:
@@ -103,11 +103,11 @@ def test_reach_equals_each_objects_own_decision(desk: ServiceDesk, seed: int) ->
     draw_rights(desk, drawn)
 
     for user in drawn.sample(PEOPLE, 3):
-        found = {(each.path, level) for each in reach(desk, user=user).objects for level in each.levels}
+        reached_levels = {(each.path, level) for each in reach(desk, user=user).objects for level in each.levels}
         expected = {
             (path, level)
             for kind, path in TREE
             for level, actions in levels_of(kind).items()
             if may_any(desk, user, actions, kind, path)
         }
-        assert found == expected
+        assert reached_levels == expected

@@ -109,11 +109,11 @@ def test_explanation_does_not_reveal_missing_table(desk: ServiceDesk) -> None:
     """A missing table is explained like an existing one without grants, so the explanation does not reveal whether it
     exists.
     """
-    there = explain(desk, asks="ana")[0].message()
+    existing = explain(desk, asks="ana")[0].message()
 
     missing = explain(desk, asks="ana", path=("main", "a", "u"))[0].message()
 
-    assert missing == there.replace("main.a.t", "main.a.u")
+    assert missing == existing.replace("main.a.t", "main.a.u")
 
 
 @pytest.mark.parametrize("path,action,kind", [
@@ -148,10 +148,10 @@ def test_path_of_one_name_denotes_object_of_the_action(desk: ServiceDesk, action
 def test_role_load_is_allowed_only_to_role_holders(desk: ServiceDesk) -> None:
     """The explanation of `role_load` is allowed for a holder of the role and refused for other users."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
-    asked = {"action": Action.ROLE_LOAD, "path": ("of ana",)}
+    request = {"action": Action.ROLE_LOAD, "path": ("of ana",)}
 
-    assert explain(desk, user="ana", **asked)[0].allowed  # type: ignore[arg-type]
-    assert not explain(desk, user="ben", **asked)[0].allowed  # type: ignore[arg-type]
+    assert explain(desk, user="ana", **request)[0].allowed  # type: ignore[arg-type]
+    assert not explain(desk, user="ben", **request)[0].allowed  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("action,kind,path", [

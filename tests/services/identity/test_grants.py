@@ -56,15 +56,15 @@ def test_unprivileged_caller_gets_same_refusal_for_any_body(
     """A caller who may neither create roles nor replace rules gets the same refusal for every request body."""
     desk.namespace("hid")
     desk.table("hid", "t")
-    kind, there, missing, privilege = named
+    kind, existing, missing, privilege = named
 
-    def told(name: str) -> tuple[type[LimnosError], str]:
+    def refusal_parts(name: str) -> tuple[type[LimnosError], str]:
         with pytest.raises(LimnosError) as refused:
             way(desk, user, wish(kind, name, privilege))
         return type(refused.value), refused.value.message
 
-    assert told(there) == told(missing)
-    assert told(there)[0] is PermissionDenied
+    assert refusal_parts(existing) == refusal_parts(missing)
+    assert refusal_parts(existing)[0] is PermissionDenied
 
 
 @WAYS
@@ -129,9 +129,9 @@ def test_many_roles_are_granted_in_one_request(desk: ServiceDesk, monkeypatch: p
         desk.run(role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=()))
     fresh = ServiceDesk(desk.lab)
 
-    held = fresh.run(roles_give(fresh.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=names))
+    holder = fresh.run(roles_give(fresh.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=names))
 
-    assert set(held.roles) == set(names)
+    assert set(holder.roles) == set(names)
     with pytest.raises(BadRequest, match="10000 roles"):
         fresh.run(roles_give(fresh.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=names * 50))
 
@@ -148,9 +148,9 @@ def test_privilege_lost_before_write_is_refused(
     find = grants.privilege_requests_resolve
 
     async def found_and_lost(*args: object) -> object:
-        found = await find(*args)  # type: ignore[arg-type]
+        resolved_requests = await find(*args)  # type: ignore[arg-type]
         await roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("of ana",), gives=False)
-        return found
+        return resolved_requests
 
     monkeypatch.setattr(room, "privilege_requests_resolve", found_and_lost)
 

@@ -72,10 +72,10 @@ def test_leaving_a_group_ends_its_rights(crew: ServiceDesk) -> None:
     crew.allow("ana", Kind.METALAKE, LAKE, Privilege.MANAGE_GROUPS, Privilege.MANAGE_GRANTS)
     join(crew, "ana", "bob")
 
-    def leave(user: str) -> bool:
+    def remove_member(user: str) -> bool:
         return crew.run(member_remove(crew.ctx("ana"), metalake=LAKE, group="crew", user=user))
 
-    assert [leave("bob"), leave("bob")] == [True, False]
+    assert [remove_member("bob"), remove_member("bob")] == [True, False]
     crew.run(principal_remove(crew.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
     crew.users("ana")
     assert members(crew) == ()

@@ -34,8 +34,8 @@ class FakeIssuer:
     async def identity(self, text: str) -> IssuerIdentity:
         """Parse a token."""
         self.checked += 1
-        user, issued, told = text.encode("latin-1").decode("unicode_escape").split("/")
-        groups = None if told == "-" else tuple(sorted(filter(None, told.split("+"))))
+        user, issued, group_text = text.encode("latin-1").decode("unicode_escape").split("/")
+        groups = None if group_text == "-" else tuple(sorted(filter(None, group_text.split("+"))))
         return IssuerIdentity(user.removesuffix(".."), int(issued), FAR_MS, groups)
 
 

@@ -33,8 +33,8 @@ NUMBERS = f"WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n
 def ask(desk: ServiceDesk, reader: Callable[[RequestView], Any], user: str = "admin") -> tuple[Any, int]:
     """Send a request to a node with an empty view. Returns the answer and the number of statements."""
     fresh = Node(desk.lab.open())
-    found = desk.run(fresh.ctx(user).read(RequestScope(LAKE), reader))
-    return found, fresh.store.statements
+    answer = desk.run(fresh.ctx(user).read(RequestScope(LAKE), reader))
+    return answer, fresh.store.statements
 
 
 def give(desk: ServiceDesk, name: str, *roles: str, kind: Kind = Kind.USER, gives: bool = True) -> None:
@@ -60,8 +60,8 @@ def multiply(desk: ServiceDesk, table: str, where: str, **changed: str) -> None:
 
 def first(desk: ServiceDesk, statement: str) -> int:
     """Read one number."""
-    found: int = desk.rows(statement)[0][0]
-    return found
+    number: int = desk.rows(statement)[0][0]
+    return number
 
 
 @pytest.mark.parametrize("kind", [Kind.USER, Kind.GROUP])
@@ -114,7 +114,10 @@ def test_users_are_listed_with_direct_roles_by_few_statements(desk: ServiceDesk,
 
     roles = {each.principal.name: each.roles for each in holders if each.principal.name[0] == "p"}
     assert len(roles) == MANY
-    assert {name: held for name, held in roles.items() if held} == {"p007": ("r0", "r1"), "p008": ("r1",)}
+    assert {name: role_names for name, role_names in roles.items() if role_names} == {
+        "p007": ("r0", "r1"),
+        "p008": ("r1",),
+    }
     assert statements <= STATEMENTS_MAX
 
 
@@ -124,10 +127,10 @@ def test_lists_reflect_role_changes_and_removed_users(desk: ServiceDesk) -> None
         make_role(desk, role)
 
     def known() -> dict[str, tuple[str, ...]]:
-        found = desk.run(
+        holders = desk.run(
             desk.ctx().read(RequestScope(LAKE), lambda request_view: holders_list(request_view, Kind.USER))
         )
-        return {each.principal.name: each.roles for each in found if each.roles}
+        return {each.principal.name: each.roles for each in holders if each.roles}
 
     assert known() == {}
     give(desk, "ana", "r", "s")
@@ -148,8 +151,8 @@ def test_owners_and_holders_see_own_roles_by_few_statements(desk: ServiceDesk) -
     give(desk, "ana", "r001")
 
     def seen() -> tuple[list[str], int]:
-        found, statements = ask(desk, roles_list, "ana")
-        return [role.name for role in found], statements
+        roles, statements = ask(desk, roles_list, "ana")
+        return [role.name for role in roles], statements
 
     names, statements = seen()
     assert names == ["r001"]

@@ -68,9 +68,11 @@ def test_new_role_owner_can_load_role_at_next_request(desk: ServiceDesk) -> None
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
     hand_over(desk, Kind.ROLE, "r", "ana")
 
-    found = other.run(other.ctx("ana").read(RequestScope(LAKE), lambda request_view: role_load(request_view, "r")))
+    loaded_role = other.run(
+        other.ctx("ana").read(RequestScope(LAKE), lambda request_view: role_load(request_view, "r"))
+    )
     owner = other.run(owner_load(other.ctx("ana"), metalake=LAKE, kind=Kind.ROLE, full_name="r"))
 
-    assert found.role.name == "r"
+    assert loaded_role.role.name == "r"
     assert owner is not None
     assert owner.name == "ana"

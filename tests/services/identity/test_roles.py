@@ -53,13 +53,13 @@ def names(desk: ServiceDesk, user: str) -> list[str]:
 
 def objects(desk: ServiceDesk, name: str) -> list[tuple[Kind, tuple[str, ...]]]:
     """Return the objects of a role's rules."""
-    found = desk.run(desk.ctx().read(RequestScope(LAKE), lambda request_view: role_load(request_view, name)))
-    return [(each.kind, each.path) for each in desk.run(all_objects(desk, found))]
+    role = desk.run(desk.ctx().read(RequestScope(LAKE), lambda request_view: role_load(request_view, name)))
+    return [(each.kind, each.path) for each in desk.run(all_objects(desk, role))]
 
 
-async def all_objects(desk: ServiceDesk, found: RoleWithRules) -> list[RoleObject]:
+async def all_objects(desk: ServiceDesk, role: RoleWithRules) -> list[RoleObject]:
     """Return the objects of all parts of a role's rules."""
-    return [each async for some in role_objects(desk.ctx(), found) for each in some]
+    return [each async for some in role_objects(desk.ctx(), role) for each in some]
 
 
 def test_role_is_returned_with_its_live_objects_sorted_by_path(desk: ServiceDesk) -> None:
@@ -153,11 +153,11 @@ def test_large_role_is_read_and_changed_in_parts(desk: ServiceDesk, monkeypatch:
         Kind.NAMESPACE, "main.n11", ((use, GrantCondition.ALLOW), (Privilege.CREATE_TABLE, GrantCondition.DENY))
     )
 
-    found = desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=granted))
-    lists = desk.run(lists_of(desk, found))
+    changed_role = desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=granted))
+    lists = desk.run(lists_of(desk, changed_role))
 
-    assert found.in_parts
-    assert not found.grants
+    assert changed_role.in_parts
+    assert not changed_role.grants
     assert [each.path for some in lists for each in some] == [("main", name) for name in spaces]
     assert max(map(len, lists)) == 5
     assert [len(each.grants) for some in lists for each in some] == [1] * 11 + [2]
@@ -198,15 +198,15 @@ def parts_read(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     make(desk, "r", *(wish(Kind.NAMESPACE, f"main.n{at:02}", use) for at in range(45)))
     desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",)))
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
-    found: list[int] = []
+    part_sizes: list[int] = []
 
     def read(*key: object) -> Load[object]:
         part = yield from store_roles.rules_part_read(*key)  # type: ignore[arg-type]
-        found.append(len(part))
+        part_sizes.append(len(part))
         return part
 
     monkeypatch.setitem(facts._READS, "rules part", read)
-    return found
+    return part_sizes
 
 
 def grant(desk: ServiceDesk, at: int, *privileges: Privilege, condition: GrantCondition = GrantCondition.ALLOW) -> None:
@@ -216,7 +216,7 @@ def grant(desk: ServiceDesk, at: int, *privileges: Privilege, condition: GrantCo
     desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=wished))
 
 
-def shown(desk: ServiceDesk) -> list[str]:
+def visible_namespaces(desk: ServiceDesk) -> list[str]:
     """Return the namespaces that ana sees."""
     page = desk.run(
         desk.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, (), page_request=ALL_NAMES))
@@ -238,7 +238,7 @@ def test_grant_to_a_large_role_rereads_one_part(desk: ServiceDesk, parts_read: l
     """
     before = COLD_READS[()]
 
-    assert len(shown(desk)) == 45
+    assert len(visible_namespaces(desk)) == 45
     assert parts_read == [10, 10, 10, 10, 5]
     assert COLD_READS[()] - before >= len(parts_read)
     parts_read.clear()
@@ -248,24 +248,24 @@ def test_grant_to_a_large_role_rereads_one_part(desk: ServiceDesk, parts_read: l
     parts_read.clear()
     desk.namespace("other")
     desk.allow("bob", Kind.NAMESPACE, "main.other", Privilege.USE_SCHEMA)
-    assert len(shown(desk)) == 45
+    assert len(visible_namespaces(desk)) == 45
     assert parts_read == []
 
 
 def test_replacing_all_rules_invalidates_all_parts(desk: ServiceDesk, parts_read: list[int]) -> None:
     """After all rules of a role are replaced, all of its parts are read again."""
-    shown(desk)
+    visible_namespaces(desk)
     parts_read.clear()
     wishes = tuple(wish(Kind.NAMESPACE, f"main.n{at:02}", Privilege.USE_SCHEMA) for at in range(0, 45, 2))
     desk.run(rules_override(desk.ctx(), metalake=LAKE, role="r", wishes=wishes))
 
-    assert shown(desk) == [f"n{at:02}" for at in range(0, 45, 2)]
+    assert visible_namespaces(desk) == [f"n{at:02}" for at in range(0, 45, 2)]
     assert parts_read == [5, 5, 5, 5, 3]
 
 
 def test_part_doubled_in_size_is_split(desk: ServiceDesk, parts_read: list[int]) -> None:
     """A part that has doubled in size is split, and the following parts are read at most once more."""
-    shown(desk)
+    visible_namespaces(desk)
     parts_read.clear()
     for at in range(12):
         grant(desk, at, Privilege.CREATE_TABLE)
@@ -286,7 +286,7 @@ def test_part_doubled_in_size_is_split(desk: ServiceDesk, parts_read: list[int])
 
 def test_role_below_the_limit_is_read_as_one_fact_again(desk: ServiceDesk, parts_read: list[int]) -> None:
     """A role whose rules fall below the limit is read as one fact again."""
-    shown(desk)
+    visible_namespaces(desk)
     parts_read.clear()
     desk.run(
         rules_override(
@@ -294,10 +294,10 @@ def test_role_below_the_limit_is_read_as_one_fact_again(desk: ServiceDesk, parts
         )
     )
 
-    assert shown(desk) == ["n03"]
+    assert visible_namespaces(desk) == ["n03"]
     assert parts_read == []
 
 
-async def lists_of(desk: ServiceDesk, found: RoleWithRules) -> list[list[RoleObject]]:
+async def lists_of(desk: ServiceDesk, role: RoleWithRules) -> list[list[RoleObject]]:
     """Return the parts of a role's rules as they are read."""
-    return [some async for some in role_objects(desk.ctx(), found)]
+    return [some async for some in role_objects(desk.ctx(), role)]

@@ -52,16 +52,16 @@ def test_disabled_user_is_refused_at_the_next_request(desk: ServiceDesk) -> None
     """Disabling a user takes effect at the next request, with a message that says so; enabling takes effect
     immediately, too.
     """
-    told = [loads(desk, "ana")]
+    outcomes = [loads(desk, "ana")]
     enable(desk, "ana", enabled=False)
-    told.append(loads(desk, "ana"))
+    outcomes.append(loads(desk, "ana"))
     with pytest.raises(PermissionDenied, match="User ana is disabled in metalake lake"):
         desk.run(
             desk.ctx("ana").read(RequestScope(LAKE), lambda request_view: principals_list(request_view, Kind.USER))
         )
     enable(desk, "ana", enabled=True)
 
-    assert [*told, loads(desk, "ana")] == ["loaded", "PermissionDenied", "loaded"]
+    assert [*outcomes, loads(desk, "ana")] == ["loaded", "PermissionDenied", "loaded"]
 
 
 def test_disabled_user_is_refused_without_access_control(desk: ServiceDesk, open_desk: ServiceDesk) -> None:
@@ -97,33 +97,33 @@ def test_metalake_owner_cannot_be_disabled_or_removed(desk: ServiceDesk) -> None
 def test_removed_user_inherits_nothing_when_added_again(desk: ServiceDesk) -> None:
     """A user who is added under a removed user's name has none of the removed user's rights."""
     desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
-    gone = loads(desk, "ana")
+    removed_outcome = loads(desk, "ana")
     desk.users("ana")
 
-    assert (gone, loads(desk, "ana")) == ("PermissionDenied", "PermissionDenied")
+    assert (removed_outcome, loads(desk, "ana")) == ("PermissionDenied", "PermissionDenied")
 
 
 def test_disabled_catalog_refuses_access_to_its_content(desk: ServiceDesk) -> None:
     """In a disabled catalog nothing can be read or created. The catalog itself can be loaded and enabled."""
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
-    told = loads(desk, "ana")
+    outcome = loads(desk, "ana")
     with pytest.raises(NotInUse, match="enable it first"):
         desk.namespace("b")
-    shown = desk.run(desk.ctx("ana").read(MAIN, catalog_load))
+    catalog = desk.run(desk.ctx("ana").read(MAIN, catalog_load))
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=True))
 
-    assert (told, shown.name, loads(desk, "ana")) == ("NotInUse", "main", "loaded")
+    assert (outcome, catalog.name, loads(desk, "ana")) == ("NotInUse", "main", "loaded")
 
 
 def test_disabled_metalake_refuses_access_to_its_content(desk: ServiceDesk) -> None:
     """In a disabled metalake nothing can be read or created until it is enabled."""
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=False))
-    told = loads(desk, "ana")
+    outcome = loads(desk, "ana")
     with pytest.raises(NotInUse):
         desk.users("eve")
     desk.run(metalake_set(desk.ctx(), name=LAKE, in_use=True))
 
-    assert (told, loads(desk, "ana")) == ("NotInUse", "loaded")
+    assert (outcome, loads(desk, "ana")) == ("NotInUse", "loaded")
 
 
 def test_catalog_in_use_is_not_dropped(desk: ServiceDesk) -> None:

@@ -99,9 +99,9 @@ def test_cached_absence_ends_when_token_is_created(desk: ServiceDesk) -> None:
     with pytest.raises(AuthenticationFailed):
         who(desk, f"Bearer lim_{first + 1}_guess".encode())
 
-    made, header = make(desk)
+    token_id, header = make(desk)
 
-    assert made == first + 1
+    assert token_id == first + 1
     assert who(desk, header) == "ana"
 
 
@@ -158,9 +158,9 @@ def test_only_service_admins_manage_tokens_of_other_users(desk: ServiceDesk) -> 
 
 def refused(desk: ServiceDesk, header: bytes, scope: RequestScope = SERVER) -> str:
     """Return the message with which a header is refused."""
-    with pytest.raises(AuthenticationFailed) as told:
+    with pytest.raises(AuthenticationFailed) as caught:
         desk.run(desk.node.ctx(credential(desk, header)).read(scope, lambda request_view: request_view.user))
-    return str(told.value)
+    return str(caught.value)
 
 
 def remake(desk: ServiceDesk, header: bytes, *, of: str | None = None) -> bytes:

@@ -120,8 +120,8 @@ class Story(NamedTuple):
 
     def merge(self) -> None:
         """Merge rows."""
-        found = self.open().merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        found.execute(rows(self.dice.randrange(1000)))
+        merge_builder = self.open().merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge_builder.execute(rows(self.dice.randrange(1000)))
 
     def index(self) -> None:
         """Build an index, or rebuild it."""
@@ -133,8 +133,8 @@ class Story(NamedTuple):
 
     def restore(self) -> None:
         """Restore a version."""
-        found = self.open()
-        lance.dataset(str(self.path), version=self.dice.choice(found.versions())["version"]).restore()
+        dataset = self.open()
+        lance.dataset(str(self.path), version=self.dice.choice(dataset.versions())["version"]).restore()
 
     def branch(self) -> None:
         """Create a branch, and append rows to it."""
@@ -146,7 +146,7 @@ class Story(NamedTuple):
 
     def whole(self) -> dict[tuple[str, int], list[object]]:
         """Read every version of every branch, by a scan and by the index."""
-        found: dict[tuple[str, int], list[object]] = {}
+        rows_by_version: dict[tuple[str, int], list[object]] = {}
         main = self.open()
         for branch in ("", *main.branches.list()):
             one = main.checkout_version((branch, None)) if branch else main
@@ -154,8 +154,8 @@ class Story(NamedTuple):
                 version = main.checkout_version((branch or None, each["version"]))
                 version.validate()
                 by_index = version.to_table(filter="id = 7", with_row_id=True).num_rows
-                found[branch, each["version"]] = [*version.to_table().sort_by("id").to_pylist(), by_index]
-        return found
+                rows_by_version[branch, each["version"]] = [*version.to_table().sort_by("id").to_pylist(), by_index]
+        return rows_by_version
 
 
 KILLS = (Story.killed_insert, Story.killed_commit, Story.killed_index, Story.unfinished)
@@ -167,15 +167,15 @@ CHANGES = (
 
 def story(path: Path, seed: int) -> Story:
     """Execute random changes and kills."""
-    found = Story(path, random.Random(seed), set())
+    history = Story(path, random.Random(seed), set())
     lance.write_dataset(rows(0), str(path))
     for _ in range(12):
-        found.dice.choice(CHANGES)(found)
-        if found.dice.random() < 0.4:
-            found.dice.choice(KILLS)(found)
+        history.dice.choice(CHANGES)(history)
+        if history.dice.random() < 0.4:
+            history.dice.choice(KILLS)(history)
     for kill in KILLS:
-        kill(found)
-    return found
+        kill(history)
+    return history
 
 
 @pytest.mark.parametrize("seed", range(STORIES))
@@ -183,36 +183,36 @@ def test_orphan_files_are_deleted_and_all_versions_stay_readable(tmp_path: Path,
     """After random histories with killed writers, exactly the orphan files are deleted, and all versions of all
     branches return the same rows.
     """
-    told = story(tmp_path / "t", seed)
-    before = told.whole()
-    age(told.path)
+    history = story(tmp_path / "t", seed)
+    before = history.whole()
+    age(history.path)
 
-    assert swept(told.path) == told.litter
-    assert told.whole() == before
-    assert swept(told.path) == set()
+    assert swept(history.path) == history.litter
+    assert history.whole() == before
+    assert swept(history.path) == set()
 
 
 def test_young_orphan_files_are_not_deleted(tmp_path: Path) -> None:
     """Young orphan files are not deleted, because a writer may still commit them."""
-    told = story(tmp_path / "t", 99)
+    history = story(tmp_path / "t", 99)
 
-    assert swept(told.path) == set()
-    assert told.litter
+    assert swept(history.path) == set()
+    assert history.litter
 
 
 def test_files_committed_after_the_listing_are_not_deleted(tmp_path: Path) -> None:
     """Old files are not deleted if they belong to a version that is restored or committed after the listing."""
-    told = story(tmp_path / "t", 5)
-    age(told.path)
-    lance.dataset(str(told.path), version=1).restore()
+    history = story(tmp_path / "t", 5)
+    age(history.path)
+    lance.dataset(str(history.path), version=1).restore()
 
-    swept(told.path)
-    assert lance.dataset(str(told.path)).count_rows() == 20
+    swept(history.path)
+    assert lance.dataset(str(history.path)).count_rows() == 20
 
 
 def test_files_that_are_not_lances_own_are_not_deleted(tmp_path: Path) -> None:
     """Files in a table's directories that are not Lance's own are never deleted."""
-    told = Story(tmp_path / "t", random.Random(1), set())
+    history = Story(tmp_path / "t", random.Random(1), set())
     told_names = (
         "notes.txt",
         "data/notes.txt",
@@ -221,39 +221,39 @@ def test_files_that_are_not_lances_own_are_not_deleted(tmp_path: Path) -> None:
         "_indices/mine/f",
         "_versions/readme",
     )
-    lance.write_dataset(rows(0), str(told.path))
+    lance.write_dataset(rows(0), str(history.path))
     for name in told_names:
-        told.leave(name)
-    age(told.path)
+        history.leave(name)
+    age(history.path)
 
-    assert swept(told.path) == set()
+    assert swept(history.path) == set()
 
 
 def test_staged_manifest_of_newest_version_is_not_deleted(tmp_path: Path) -> None:
     """The staged manifest of a managed table's newest version is not deleted before the next version exists."""
-    told = Story(tmp_path / "t", random.Random(1), set())
-    lance.write_dataset(rows(0), str(told.path))
-    told.killed_commit()
-    (staged,) = (name for name in told.litter if name.startswith("_versions/"))
-    age(told.path)
+    history = Story(tmp_path / "t", random.Random(1), set())
+    lance.write_dataset(rows(0), str(history.path))
+    history.killed_commit()
+    (staged,) = (name for name in history.litter if name.startswith("_versions/"))
+    age(history.path)
 
-    assert staged not in swept(told.path, staged=frozenset({staged.rpartition("/")[2]}))
-    assert staged in swept(told.path)
+    assert staged not in swept(history.path, staged=frozenset({staged.rpartition("/")[2]}))
+    assert staged in swept(history.path)
 
 
 def test_unreadable_manifest_prevents_all_deletions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a manifest cannot be read, nothing is deleted."""
-    told = story(tmp_path / "t", 3)
-    age(told.path)
+    history = story(tmp_path / "t", 3)
+    age(history.path)
 
     def refuse(*_: object, **__: object) -> bytes:
         raise StorageFailed("no")
 
     monkeypatch.setattr("limnos.files.local.LocalFiles.read", refuse)
-    before = sorted(told.path.rglob("*"))
+    before = sorted(history.path.rglob("*"))
     with pytest.raises(StorageFailed):
-        swept(told.path)
-    assert sorted(told.path.rglob("*")) == before
+        swept(history.path)
+    assert sorted(history.path.rglob("*")) == before
 
 
 def test_file_named_anywhere_in_a_manifest_is_not_deleted() -> None:
@@ -295,9 +295,9 @@ def test_files_are_identified_by_name_number_or_uuid() -> None:
     index = str(uuid.uuid4())
     files = [AgedFile(f"data/{'ab' * 25}.lance", 1), AgedFile(f"_indices/{index}/f", 1), AgedFile("_deletions/0-1-300.arrow", 1),
              AgedFile("data/.tmp1", 0), AgedFile("_versions/1.manifest", 1)]  # fmt: skip
-    found = sort_files(files, before_ms=2, staged=frozenset())
+    sorted_files = sort_files(files, before_ms=2, staged=frozenset())
 
-    assert set(found.marked) == {b"ab" * 25, uuid.UUID(index).bytes, b"\xac\x02"}
-    assert found.unowned == []
-    assert found.manifests == ["_versions/1.manifest"]
+    assert set(sorted_files.marked) == {b"ab" * 25, uuid.UUID(index).bytes, b"\xac\x02"}
+    assert sorted_files.unowned == []
+    assert sorted_files.manifests == ["_versions/1.manifest"]
     assert reference_of("data/x.lance") is None

@@ -52,20 +52,22 @@ def disk() -> Disk:
     return Disk()
 
 
-def kept(disk: Disk, *tables: str, bytes_max: int = 1 << 20, newest: LanceVersion | None = None) -> DescriptionCache:
+def filled_cache(
+    disk: Disk, *tables: str, bytes_max: int = 1 << 20, newest: LanceVersion | None = None
+) -> DescriptionCache:
     """Return a cache with descriptions of tables, whose clock stands at NOW."""
-    made = DescriptionCache(disk.marks.get, bytes_max=bytes_max, now_ns=lambda: NOW)
+    cache = DescriptionCache(disk.marks.get, bytes_max=bytes_max, now_ns=lambda: NOW)
     for each in tables:
-        directory_snapshot = made.directory_snapshot(table(each))
+        directory_snapshot = cache.directory_snapshot(table(each))
         assert directory_snapshot is not None
-        made.keep(directory_snapshot, FOUND, top=newest)
-    return made
+        cache.keep(directory_snapshot, FOUND, top=newest)
+    return cache
 
 
-def found(made: DescriptionCache, name: str = "t", newest: LanceVersion | None = None) -> bool:
+def is_cached(cache: DescriptionCache, name: str = "t", newest: LanceVersion | None = None) -> bool:
     """Return whether the cache answers a description."""
-    directory_snapshot = made.directory_snapshot(table(name))
-    return directory_snapshot is not None and made.find(directory_snapshot, top=newest) is FOUND
+    directory_snapshot = cache.directory_snapshot(table(name))
+    return directory_snapshot is not None and cache.find(directory_snapshot, top=newest) is FOUND
 
 
 @pytest.mark.parametrize("scheme", [V1, V2])
@@ -73,7 +75,7 @@ def test_unchanged_table_is_answered_from_the_cache(disk: Disk, scheme: int) -> 
     """The description of an unchanged table is answered from the cache, in both naming schemes of manifests."""
     disk.lay("t", scheme=scheme)
 
-    assert found(kept(disk, "t"))
+    assert is_cached(filled_cache(disk, "t"))
 
 
 @pytest.mark.parametrize("at_ns", [NOW - SETTLED_NS, NOW, NOW + SETTLED_NS], ids=["just now", "now", "later than now"])
@@ -83,33 +85,33 @@ def test_recently_changed_table_is_not_cached(disk: Disk, at_ns: int) -> None:
     """
     disk.lay("t", at_ns=at_ns)
 
-    assert not found(kept(disk, "t"))
+    assert not is_cached(filled_cache(disk, "t"))
 
 
 def test_changed_directory_or_manifest_is_read_again(disk: Disk) -> None:
     """If any attribute of the directory or of the manifest differs, the table is read again."""
     disk.lay("t")
     for name in tuple(disk.marks):
-        made, before = kept(disk, "t"), disk.marks[name]
+        cache, before = filled_cache(disk, "t"), disk.marks[name]
         for more in ({"inode": 9}, {"changed_ns": 9}, {"modified_ns": 9}, {"size": 9}, {"device": 9}):
             disk.marks[name] = before._replace(**more)
-            assert not found(made)
+            assert not is_cached(cache)
             disk.marks[name] = before
-            assert not found(made)
-            made = kept(disk, "t")
+            assert not is_cached(cache)
+            cache = filled_cache(disk, "t")
 
 
 def test_table_changed_during_the_read_is_not_cached(disk: Disk) -> None:
     """A description is not cached if the table changed while it was read."""
     disk.lay("t")
-    made = kept(disk)
-    directory_snapshot = made.directory_snapshot(table("t"))
+    cache = filled_cache(disk)
+    directory_snapshot = cache.directory_snapshot(table("t"))
     assert directory_snapshot is not None
     disk.lay("t", version=2, at_ns=LONG_AGO + 1)
 
-    made.keep(directory_snapshot, FOUND, top=None)
+    cache.keep(directory_snapshot, FOUND, top=None)
 
-    assert not found(made)
+    assert not is_cached(cache)
 
 
 def test_tables_behind_links_or_in_object_stores_are_not_cached(disk: Disk) -> None:
@@ -119,14 +121,14 @@ def test_tables_behind_links_or_in_object_stores_are_not_cached(disk: Disk) -> N
     for name, mode in ((at, 0o120777), (f"{at}/{manifest_name(1, V2)}", 0o120777)):
         before = disk.marks[name]
         disk.marks[name] = before._replace(mode=mode)
-        made = DescriptionCache(disk.marks.get, now_ns=lambda: NOW)
-        directory_snapshot = made.directory_snapshot(table("t"))
+        cache = DescriptionCache(disk.marks.get, now_ns=lambda: NOW)
+        directory_snapshot = cache.directory_snapshot(table("t"))
         if directory_snapshot is not None:
-            made.keep(directory_snapshot, FOUND, top=None)
+            cache.keep(directory_snapshot, FOUND, top=None)
         disk.marks[name] = before
-        assert not found(made)
+        assert not is_cached(cache)
     remote = cast("LanceTable", SimpleNamespace(location="s3://b/t", place=SimpleNamespace(roots=("s3://b",))))
-    assert made.directory_snapshot(remote) is None
+    assert cache.directory_snapshot(remote) is None
 
 
 def test_managed_table_is_validated_by_its_newest_version_row(disk: Disk) -> None:
@@ -141,18 +143,18 @@ def test_managed_table_is_validated_by_its_newest_version_row(disk: Disk) -> Non
         (top(1, "o"), False),
         (None, False),
     ):
-        assert found(kept(disk, "t", newest=top(1)), newest=newest) is stands
+        assert is_cached(filled_cache(disk, "t", newest=top(1)), newest=newest) is stands
 
 
 def test_cache_is_limited_in_bytes(disk: Disk) -> None:
     """The cache is limited in bytes and evicts the least recently used entries."""
     for each in "abc":
         disk.lay(each)
-    made = kept(disk, "a", "b", bytes_max=3 * ENTRY_BYTES)
-    assert found(made, "a")
+    cache = filled_cache(disk, "a", "b", bytes_max=3 * ENTRY_BYTES)
+    assert is_cached(cache, "a")
 
-    directory_snapshot = made.directory_snapshot(table("c"))
+    directory_snapshot = cache.directory_snapshot(table("c"))
     assert directory_snapshot is not None
-    made.keep(directory_snapshot, FOUND, top=None)
+    cache.keep(directory_snapshot, FOUND, top=None)
 
-    assert [found(made, each) for each in "abc"] == [True, False, True]
+    assert [is_cached(cache, each) for each in "abc"] == [True, False, True]

@@ -50,14 +50,14 @@ def test_worker_request_has_the_tables_location_and_version(tmp_path: Path) -> N
     and invalid references are refused without a request to a worker.
     """
     place, workers = lay(tmp_path, "t.lance"), FakeLanceWorkers()
-    found = folders(tmp_path, workers, layout=DirectoryLayout.V1)
-    rows = found.table(("t",))
+    tables = folders(tmp_path, workers, layout=DirectoryLayout.V1)
+    rows = tables.table(("t",))
 
-    told = asyncio.run(
+    row_count = asyncio.run(
         rows.answer(Count("", {}, predicate="id > 1"), at=VersionReference(2, branch="dev"), shape=int, reads=True)
     )
 
-    assert told == 3
+    assert row_count == 3
     assert workers.asked == [
         {"name": "Count", "location": str(place), "options": {}, "version": 2, "tag": None, "branch": "dev", "kept": None, "predicate": "id > 1"}
     ]  # fmt: skip
@@ -66,13 +66,13 @@ def test_worker_request_has_the_tables_location_and_version(tmp_path: Path) -> N
             asyncio.run(rows.answer(Count("", {}), at=at, shape=int))
     with pytest.raises(NotFound):
         asyncio.run(
-            found.table(("none",)).changed(
+            tables.table(("none",)).changed(
                 Delete("", {}, predicate="true"), at=VersionReference(), shape=LanceWriteResult
             )
         )
-    found.directory.declare(("new",))
+    tables.directory.declare(("new",))
     with pytest.raises(NotFound, match="has no data yet"):
-        asyncio.run(found.table(("new",)).answer(Count("", {}), at=VersionReference(), shape=int))
+        asyncio.run(tables.table(("new",)).answer(Count("", {}), at=VersionReference(), shape=int))
     with pytest.raises(BadRequest, match="key columns"):
         asyncio.run(rows.feed(Merge("", {}, on=[], batch_bytes_max=1), branch=None, body=body()))
     assert len(workers.asked) == 1
@@ -85,10 +85,10 @@ def test_query_inside_explain_has_the_same_location_and_version(tmp_path: Path) 
     with suppress(msgspec.ValidationError):  # the fake's answer is not a text
         asyncio.run(rows.explain(Query("", {}, limit=1), at=VersionReference(7), runs=True))
 
-    (asked,) = workers.asked
-    query = asked["query"]
+    (request,) = workers.asked
+    query = request["query"]
     assert isinstance(query, dict)
-    assert (asked["runs"], query["location"], query["version"]) == (True, str(place), 7)
+    assert (request["runs"], query["location"], query["version"]) == (True, str(place), 7)
 
 
 def test_create_with_incomplete_body_releases_the_name(tmp_path: Path) -> None:
@@ -96,17 +96,17 @@ def test_create_with_incomplete_body_releases_the_name(tmp_path: Path) -> None:
     `existok` and `overwrite` work as on a server with a store.
     """
     workers = FakeLanceWorkers()
-    found = folders(tmp_path, workers)
+    tables = folders(tmp_path, workers)
 
     async def make(mode: str, *, cut: bool = False) -> object:
-        made = await found.create(("t",), mode=mode, properties={"k": "v"}, body=body(b"rows", cut=cut))
-        return made.written
+        created = await tables.create(("t",), mode=mode, properties={"k": "v"}, body=body(b"rows", cut=cut))
+        return created.written
 
     with pytest.raises(BadRequest):
         asyncio.run(make("create", cut=True))
-    assert found.directory.all_tables() == []
+    assert tables.directory.all_tables() == []
     assert asyncio.run(make("create")) == DONE
-    assert found.directory.find(("t",)).properties == {"k": "v"}
+    assert tables.directory.find(("t",)).properties == {"k": "v"}
     with pytest.raises(AlreadyExists):
         asyncio.run(make("create"))
     assert asyncio.run(make("existok")) is None
@@ -114,64 +114,68 @@ def test_create_with_incomplete_body_releases_the_name(tmp_path: Path) -> None:
     assert [(each["name"], each["mode"]) for each in workers.asked] == [("Write", "create"), ("Write", "overwrite")]
     with pytest.raises(BadRequest):
         asyncio.run(make("overwrite", cut=True))
-    assert found.directory.find(("t",)).properties == {"k": "v"}
+    assert tables.directory.find(("t",)).properties == {"k": "v"}
 
 
 def test_failed_create_of_a_declared_table_can_be_retried(tmp_path: Path) -> None:
     """A failed create of a declared table leaves it declared, and a later create fills it. A folder that is no table is
     refused.
     """
-    found = folders(tmp_path, FakeLanceWorkers())
-    found.directory.declare(("t",))
+    tables = folders(tmp_path, FakeLanceWorkers())
+    tables.directory.declare(("t",))
     with pytest.raises(BadRequest):
-        asyncio.run(found.create(("t",), mode="create", properties={}, body=body(b"rows", cut=True)))
-    assert asyncio.run(found.find(("t",))).is_declared
+        asyncio.run(tables.create(("t",), mode="create", properties={}, body=body(b"rows", cut=True)))
+    assert asyncio.run(tables.find(("t",))).is_declared
 
-    made = asyncio.run(found.create(("t",), mode="create", properties={}, body=body(b"rows")))
+    created = asyncio.run(tables.create(("t",), mode="create", properties={}, body=body(b"rows")))
 
-    assert made.written == DONE
+    assert created.written == DONE
     (tmp_path / "foreign.lance").mkdir()
     with pytest.raises(InvalidTable):
-        asyncio.run(found.create(("foreign",), mode="create", properties={}, body=body(b"rows")))
+        asyncio.run(tables.create(("foreign",), mode="create", properties={}, body=body(b"rows")))
     with pytest.raises(NotFound):
-        asyncio.run(found.create(("nowhere", "t"), mode="create", properties={}, body=body(b"rows")))
+        asyncio.run(tables.create(("nowhere", "t"), mode="create", properties={}, body=body(b"rows")))
 
 
 def test_exactly_one_of_concurrent_creates_succeeds(tmp_path: Path) -> None:
     """Of concurrent creates of one table exactly one succeeds and the others are refused. Creates with incomplete
     bodies do not affect the result.
     """
-    found = folders(tmp_path, FakeLanceWorkers())
+    tables = folders(tmp_path, FakeLanceWorkers())
 
     async def all_of_them() -> list[object]:
         make = [
-            found.create(("t",), mode="create", properties={}, body=body(b"rows", cut=number < 4))
+            tables.create(("t",), mode="create", properties={}, body=body(b"rows", cut=number < 4))
             for number in range(8)
         ]
         return list(await asyncio.gather(*make, return_exceptions=True))
 
-    told = asyncio.run(all_of_them())
+    outcomes = asyncio.run(all_of_them())
 
-    assert [type(each).__name__ for each in told] == [*["BadRequest"] * 4, "CreatedFolderTable", *["AlreadyExists"] * 3]
-    assert not asyncio.run(found.find(("t",))).is_declared
+    assert [type(each).__name__ for each in outcomes] == [
+        *["BadRequest"] * 4,
+        "CreatedFolderTable",
+        *["AlreadyExists"] * 3,
+    ]
+    assert not asyncio.run(tables.find(("t",))).is_declared
 
 
 def test_change_of_table_replaced_meanwhile_is_refused(tmp_path: Path) -> None:
     """If a table is replaced while the body of a change is read, the change is refused and does not touch the new
     table.
     """
-    found = folders(tmp_path, FakeLanceWorkers())
-    found.directory.create_namespace(("a",), {})
-    lay(tmp_path, found.directory.declare(("a", "t")).folder)
+    tables = folders(tmp_path, FakeLanceWorkers())
+    tables.directory.create_namespace(("a",), {})
+    lay(tmp_path, tables.directory.declare(("a", "t")).folder)
 
     async def replaced() -> AsyncGenerator[bytes, None]:
         yield b"rows"
-        await asyncio.to_thread(found.directory.drop, ("a", "t"))
-        await asyncio.to_thread(found.directory.declare, ("a", "t"))
+        await asyncio.to_thread(tables.directory.drop, ("a", "t"))
+        await asyncio.to_thread(tables.directory.declare, ("a", "t"))
 
     question = Write("", {}, mode="append", batch_bytes_max=1)
     with pytest.raises(CommitConflict):
-        asyncio.run(found.table(("a", "t")).feed(question, branch=None, body=replaced()))
+        asyncio.run(tables.table(("a", "t")).feed(question, branch=None, body=replaced()))
 
 
 async def late(_errand: WorkerTask) -> None:
@@ -188,17 +192,22 @@ def test_timeout_is_unavailable_for_reads_and_unknown_for_writes(tmp_path: Path)
         await asyncio.Event().wait()
 
     lay(tmp_path, "t.lance")
-    short, found = folders(tmp_path, FakeLanceWorkers(hang), seconds=0.01), folders(tmp_path, FakeLanceWorkers(late))
+    short, late_tables = (
+        folders(tmp_path, FakeLanceWorkers(hang), seconds=0.01),
+        folders(tmp_path, FakeLanceWorkers(late)),
+    )
 
     with pytest.raises(ServiceUnavailable, match="nothing was changed"):
         asyncio.run(short.table(("t",)).answer(Count("", {}), at=VersionReference(), shape=int))
     with pytest.raises(StateUnknown, match="check before"):
         asyncio.run(
-            found.table(("t",)).changed(Delete("", {}, predicate="true"), at=VersionReference(), shape=LanceWriteResult)
+            late_tables.table(("t",)).changed(
+                Delete("", {}, predicate="true"), at=VersionReference(), shape=LanceWriteResult
+            )
         )
     with pytest.raises(StateUnknown):
-        asyncio.run(found.create(("u",), mode="create", properties={}, body=body(b"rows")))
-    assert asyncio.run(found.find(("u",))).is_declared
+        asyncio.run(late_tables.create(("u",), mode="create", properties={}, body=body(b"rows")))
+    assert asyncio.run(late_tables.find(("u",))).is_declared
 
 
 def test_late_piece_ends_the_stream_with_service_unavailable(tmp_path: Path) -> None:

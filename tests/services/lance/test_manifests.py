@@ -28,8 +28,8 @@ VERSION = LanceVersion("", 5, V2, "staged", len(RIGHT), None, "{}", 0, settled=F
 class Shelf:
     """A fake directory: files by name. `meanwhile` is the action of another node just before a move."""
 
-    def __init__(self, held: dict[str, bytes], meanwhile: Callable[[Shelf], None]) -> None:
-        self.held = held
+    def __init__(self, files: dict[str, bytes], meanwhile: Callable[[Shelf], None]) -> None:
+        self.held = files
         self._meanwhile: Callable[[Shelf], None] | None = meanwhile
 
     async def link_new(self, source: str, target: str, **_: object) -> None:
@@ -163,12 +163,12 @@ def test_manifest_deleted_by_mistake_is_written_back() -> None:
 
     def other(shelf: Shelf) -> None:
         del shelf.held[FINAL_THERE]
-        there = manifests_on(shelf, "s3://lake/t")
-        apart = asyncio.new_event_loop()
+        other_manifests = manifests_on(shelf, "s3://lake/t")
+        other_loop = asyncio.new_event_loop()
         with ThreadPoolExecutor(1) as threads:
-            assert threads.submit(apart.run_until_complete, there.settle(VERSION)).result()
-            threads.submit(apart.run_until_complete, there.drop_staged(VERSION)).result()
-        apart.close()
+            assert threads.submit(other_loop.run_until_complete, other_manifests.settle(VERSION)).result()
+            threads.submit(other_loop.run_until_complete, other_manifests.drop_staged(VERSION)).result()
+        other_loop.close()
 
     shelf = Bucket({STAGED_THERE: RIGHT, FINAL_THERE: b"wrong"}, other)
 

@@ -40,28 +40,28 @@ DOORS: dict[str, Door] = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_every_creation_of_a_principal_refuses_deceptive_names(desk: ServiceDesk, door: str) -> None:
+@pytest.mark.parametrize("creator", DOORS)
+def test_every_creation_of_a_principal_refuses_deceptive_names(desk: ServiceDesk, creator: str) -> None:
     """Every request that creates a principal refuses a deceptive name, and nothing of the request is stored."""
     with pytest.raises(BadRequest, match=r"U\+200B"):
-        desk.run(DOORS[door](desk.ctx(), DOUBLE))
+        desk.run(DOORS[creator](desk.ctx(), DOUBLE))
 
     assert [tables(desk, name) for name in (DOUBLE, "admin")] == [[0, 0, 0, 0], [1, 0, 0, 0]]
 
 
 def tables(desk: ServiceDesk, name: str) -> list[int]:
     """Return the number of rows with a name in the tables of users, groups, roles, tokens and passwords."""
-    asked = [("principal", "name"), ("role", "name"), ("token", "user_name"), ("password", "user_name")]
-    return [desk.rows(f"SELECT count(*) FROM {table} WHERE {column} = ?", name)[0][0] for table, column in asked]
+    name_columns = [("principal", "name"), ("role", "name"), ("token", "user_name"), ("password", "user_name")]
+    return [desk.rows(f"SELECT count(*) FROM {table} WHERE {column} = ?", name)[0][0] for table, column in name_columns]
 
 
-@pytest.mark.parametrize("door", ["user", "group", "role"])
-def test_every_creation_of_a_principal_refuses_lookalike_names(desk: ServiceDesk, door: str) -> None:
+@pytest.mark.parametrize("creator", ["user", "group", "role"])
+def test_every_creation_of_a_principal_refuses_lookalike_names(desk: ServiceDesk, creator: str) -> None:
     """Every request that creates a principal refuses a name that looks like that of an existing user, group or role."""
-    desk.run(DOORS[door](desk.ctx(), "scope"))
+    desk.run(DOORS[creator](desk.ctx(), "scope"))
 
     with pytest.raises(BadRequest, match="looks like scope"):
-        desk.run(DOORS[door](desk.ctx(), "\u0455\u0441\u043e\u0440\u0435"))
+        desk.run(DOORS[creator](desk.ctx(), "\u0455\u0441\u043e\u0440\u0435"))
 
 
 def test_name_that_looks_like_a_service_admins_is_refused(desk: ServiceDesk) -> None:
@@ -117,15 +117,15 @@ def test_deceptive_stored_names_are_listed_with_reasons(desk: ServiceDesk) -> No
     stored(desk, DOUBLE)
     desk.lab.database.sql("UPDATE principal SET name = ? WHERE name = 'bob'", "adm\u0131n")
 
-    async def told(*admins: str) -> list[tuple[Kind, str, str]]:
-        found = await desk.node.store.submit(upkeep_permit("test"), lambda tx: invalid_names(tx, admins=admins))
-        return [(each.kind, each.name, each.problem[:20]) for each in found if each.metalake == LAKE]
+    async def list_invalid_names(*admins: str) -> list[tuple[Kind, str, str]]:
+        problems = await desk.node.store.submit(upkeep_permit("test"), lambda tx: invalid_names(tx, admins=admins))
+        return [(each.kind, each.name, each.problem[:20]) for each in problems if each.metalake == LAKE]
 
-    assert desk.run(told(ADMIN)) == [
+    assert desk.run(list_invalid_names(ADMIN)) == [
         (Kind.USER, DOUBLE, "U+200B is not allowe"),
         (Kind.USER, "adm\u0131n", "it looks like admin"),
     ]
-    assert desk.run(told(ADMIN, DOUBLE, "adm\u0131n")) == []
+    assert desk.run(list_invalid_names(ADMIN, DOUBLE, "adm\u0131n")) == []
 
 
 def test_lookalike_user_cannot_create_with_access_control_off(file_lab: StoreLab) -> None:

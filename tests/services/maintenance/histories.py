@@ -65,11 +65,11 @@ class HistoryTable(WrittenTable):
         wire.local(location).write_bytes(b"x" * number)
         self.manifests.append(self.manifest(f"m{number}.avro", [entry(data_file(location, file_size_in_bytes=number))]))
         place = self.write(f"snap-{number}.avro", manifest_list(self.manifests))
-        told = wire.snapshot(number, manifest_list=place, parent=self.snapshots or None)
+        snapshot_update = wire.snapshot(number, manifest_list=place, parent=self.snapshots or None)
         sequence = number + self.elsewhere
         more = {"timestamp-ms": at_ms, "sequence-number": sequence, "summary": {"operation": "append", **summary}}
-        told["snapshot"] = {**told["snapshot"], **more}  # type: ignore[dict-item]
-        answer = wire.commit(self.node, "a", self.name, updates=[told, wire.point(number)])
+        snapshot_update["snapshot"] = {**snapshot_update["snapshot"], **more}  # type: ignore[dict-item]
+        answer = wire.commit(self.node, "a", self.name, updates=[snapshot_update, wire.point(number)])
         if answer.status != 200:
             self.manifests.pop()
             return False
@@ -78,12 +78,12 @@ class HistoryTable(WrittenTable):
 
     def _commit(self, number: int, *, size: int, summary: dict[str, str]) -> None:
         place = self.write(f"snap-{number}.avro", manifest_list(self.manifests))
-        told = wire.snapshot(number, manifest_list=place, parent=self.snapshots or None)
+        snapshot_update = wire.snapshot(number, manifest_list=place, parent=self.snapshots or None)
         totals = {"total-data-files": str(number), "total-files-size": str(size), "total-delete-files": "0"}
-        told["snapshot"] = {  # type: ignore[dict-item]
-            **told["snapshot"], "summary": {"operation": "append", **totals, **summary}, "sequence-number": number,  # type: ignore[dict-item]
+        snapshot_update["snapshot"] = {  # type: ignore[dict-item]
+            **snapshot_update["snapshot"], "summary": {"operation": "append", **totals, **summary}, "sequence-number": number,  # type: ignore[dict-item]
         }  # fmt: skip
-        answer = wire.commit(self.node, "a", self.name, updates=[told, wire.point(number)])
+        answer = wire.commit(self.node, "a", self.name, updates=[snapshot_update, wire.point(number)])
         assert answer.status == 200, answer.body
         self.snapshots = number
 
@@ -102,8 +102,8 @@ def assess_counted(
 ) -> tuple[AssessmentPosition, int]:
     """Run a round of the assessment task. Returns the number of assessed tables."""
     round_ = AssessmentRound(node.built.services, tables_max=tables_max)
-    found = node.runner.run(round_.run(at or AssessmentPosition()))
-    return found, round_.tables
+    position = node.runner.run(round_.run(at or AssessmentPosition()))
+    return position, round_.tables
 
 
 def findings(node: DriverNode, *, user: str = "admin") -> dict[tuple[str, str], dict[str, Any]]:
@@ -142,14 +142,18 @@ def robot_token(node: DriverNode, **secret: object) -> tuple[str, int]:
     secret's id.
     """
     grant(node, "robot", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
-    made = node.done("POST", f"{OWN}/users/robot/secrets", secret)
-    fields = {"grant_type": "client_credentials", "client_id": "robot", "client_secret": str(made["client_secret"])}
+    created_secret = node.done("POST", f"{OWN}/users/robot/secrets", secret)
+    fields = {
+        "grant_type": "client_credentials",
+        "client_id": "robot",
+        "client_secret": str(created_secret["client_secret"]),
+    }
     opened = node.ask(
         "POST", "/iceberg/v1/oauth/tokens", urlencode(fields).encode(), user=None,
         content_type="application/x-www-form-urlencoded",
     )  # fmt: skip
     assert opened.status == 200, opened.body
-    return str(opened["access_token"]), int(made["id"])
+    return str(opened["access_token"]), int(created_secret["id"])
 
 
 def end_secret(node: DriverNode, secret_id: int) -> None:

@@ -32,11 +32,11 @@ def read_metadata(location: str) -> dict[str, Any]:
 
 def files_of_snapshot(snapshot: dict[str, Any]) -> dict[str, int | None]:
     """Return the files that a reader of a snapshot opens, with the sizes that its manifests state."""
-    found: dict[str, int | None] = {snapshot["manifest-list"]: None}
+    sizes_by_path: dict[str, int | None] = {snapshot["manifest-list"]: None}
     for path, length in _rows(snapshot["manifest-list"], ("manifest_path", "manifest_length")):
-        found[path] = length
-        found |= dict(_rows(path, ("file_path", "file_size_in_bytes")))
-    return found
+        sizes_by_path[path] = length
+        sizes_by_path |= dict(_rows(path, ("file_path", "file_size_in_bytes")))
+    return sizes_by_path
 
 
 @lru_cache(maxsize=4_096)
@@ -55,13 +55,13 @@ def files_of_table(location: str) -> dict[str, int | None]:
     its snapshots.
     """
     metadata = read_metadata(location)
-    found: dict[str, int | None] = {location: None}
-    found |= {each["metadata-file"]: None for each in metadata.get("metadata-log", [])}
+    sizes_by_path: dict[str, int | None] = {location: None}
+    sizes_by_path |= {each["metadata-file"]: None for each in metadata.get("metadata-log", [])}
     for key in ("statistics", "partition-statistics"):
-        found |= {each["statistics-path"]: each["file-size-in-bytes"] for each in metadata.get(key, [])}
+        sizes_by_path |= {each["statistics-path"]: each["file-size-in-bytes"] for each in metadata.get(key, [])}
     for snapshot in metadata.get("snapshots", []):
-        found |= files_of_snapshot(snapshot)
-    return found
+        sizes_by_path |= files_of_snapshot(snapshot)
+    return sizes_by_path
 
 
 def lost_files(needed: dict[str, int | None]) -> list[str]:

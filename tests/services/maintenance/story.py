@@ -349,24 +349,24 @@ class Story:
 
     def check(self) -> list[str]:
         """Return the required snapshots and files that are lost."""
-        found: list[str] = []
+        losses: list[str] = []
         for name, table in self.tables.items():
             location = self.metadata_location(name)
             if not self._is_there(location):
-                found.append(f"{name}: metadata file {location}")
+                losses.append(f"{name}: metadata file {location}")
                 continue
             metadata = read_metadata(location)
             present = {each["snapshot-id"] // 100 for each in metadata["snapshots"]}
             self.gone += len(self.present.get(name, set()) - present)
-            needed = self.needed(name, there=self.present.get(name, set()))
-            found += [f"{name}: snapshot {number}, {why}" for number, why in needed if number not in present]
+            needed = self.needed(name, previous_ids=self.present.get(name, set()))
+            losses += [f"{name}: snapshot {number}, {why}" for number, why in needed if number not in present]
             self.present[name] = present
             refs = metadata["refs"]
-            found += [f"{name}: {ref}" for ref in table.refs if ref not in refs and not self._may_ref_go(table, ref)]
+            losses += [f"{name}: {ref}" for ref in table.refs if ref not in refs and not self._may_ref_go(table, ref)]
             for ref in [ref for ref in table.refs if ref not in refs]:
                 del table.refs[ref]
-            found += [f"{name}: file {each}" for each in lost_files(files_of_table(location))]
-        return found
+            losses += [f"{name}: file {each}" for each in lost_files(files_of_table(location))]
+        return losses
 
     def _is_there(self, location: str) -> bool:
         from tests.services.maintenance.live_files import local
@@ -378,32 +378,32 @@ class Story:
         age_ms = self.clock.at_ms - table.times[row["snapshot"]]
         return ref != "main" and not table.shared and age_ms > row.get("max-ref-age-ms", 1 << 60)
 
-    def needed(self, name: str, *, there: set[int]) -> list[tuple[int, str]]:
-        """Return the snapshots of a table that must exist by the model's own rules, each with the reason. `there` has
-        those that the table had before the step, because older ones cannot be kept.
+    def needed(self, name: str, *, previous_ids: set[int]) -> list[tuple[int, str]]:
+        """Return the snapshots of a table that must exist by the model's own rules, each with the reason.
+        `previous_ids` has those that the table had before the step, because older ones cannot be kept.
         """
         table, now_ms = self.tables[name], self.clock.at_ms
-        found: list[tuple[int, str]] = [(number, "a run") for owner, number in self.runs.values() if owner == name]
-        found += [(number, "a plan") for owner, number, until in self.plans if owner == name and until > now_ms]
+        required: list[tuple[int, str]] = [(number, "a run") for owner, number in self.runs.values() if owner == name]
+        required += [(number, "a plan") for owner, number, until in self.plans if owner == name and until > now_ms]
         head = table.writer.snapshots
         for number, at in table.read.values():
-            if now_ms - at < 7 * DAY_MS and there.issuperset(range(number, head + 1)):
-                found += [(each, "a reader walks along it") for each in range(number, head + 1)]
+            if now_ms - at < 7 * DAY_MS and previous_ids.issuperset(range(number, head + 1)):
+                required += [(each, "a reader walks along it") for each in range(number, head + 1)]
         for key, number in table.checkpoints.items():
             is_young = all(now_ms - table.times[each] < 30 * DAY_MS for each in range(number, head + 1))
-            if is_young and there.issuperset(range(number, head + 1)):
-                found += [(each, f"checkpoint {key} is found along it") for each in range(number, head + 1)]
+            if is_young and previous_ids.issuperset(range(number, head + 1)):
+                required += [(each, f"checkpoint {key} is found along it") for each in range(number, head + 1)]
         for ref, row in table.refs.items():
             if self._may_ref_go(table, ref):
                 continue
-            found.append((row["snapshot"], f"the head of {ref}"))
+            required.append((row["snapshot"], f"the head of {ref}"))
             if row["type"] == "branch":
                 number: int | None = row["snapshot"]
                 for _ in range(row.get("min-snapshots-to-keep", 1)):
-                    if number in there:
-                        found.append((number, f"one of the newest of {ref}"))
+                    if number in previous_ids:
+                        required.append((number, f"one of the newest of {ref}"))
                         number = table.parents[number]
-        return [each for each in found if each[0] in there]
+        return [each for each in required if each[0] in previous_ids]
 
 
 class _Task:

@@ -37,10 +37,10 @@ def test_small_files_need_compaction_and_old_snapshots_expiry(lake: DriverNode) 
     set_clock(lake, FIRST_MS + 30 * DAY_MS)
     assess(lake)
 
-    found = findings(lake)
-    assert sorted(found) == [("a.t", "compact"), ("a.t", "expire")]
-    assert found["a.t", "compact"]["figures"]["small_files"] == 12
-    assert found["a.t", "expire"]["figures"] == {"snapshots": 12, "removable": 11}
+    listed_findings = findings(lake)
+    assert sorted(listed_findings) == [("a.t", "compact"), ("a.t", "expire")]
+    assert listed_findings["a.t", "compact"]["figures"]["small_files"] == 12
+    assert listed_findings["a.t", "expire"]["figures"] == {"snapshots": 12, "removable": 11}
 
 
 def test_finding_has_the_time_of_its_assessment(node: DriverNode) -> None:
@@ -124,8 +124,8 @@ def test_findings_of_repaired_and_dropped_tables_are_deleted(lake: DriverNode) -
     names = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
     assert lake.post(f"{wire.ROOT}/tables/rename", names).status == 204
     assert ("a.u", "expire") in findings(lake)
-    gone = {"action": "remove-snapshots", "snapshot-ids": [number * 100 for number in range(1, 11)]}
-    assert wire.commit(lake, "a", "u", updates=[gone]).status == 200
+    removal = {"action": "remove-snapshots", "snapshot-ids": [number * 100 for number in range(1, 11)]}
+    assert wire.commit(lake, "a", "u", updates=[removal]).status == 200
     at = assess(lake, at)
     assert ("a.u", "expire") not in findings(lake)
     assert ("a.u", "compact") in findings(lake)
@@ -181,9 +181,9 @@ def test_unreadable_manifest_keeps_the_earlier_finding(node: DriverNode) -> None
     table.append()
     wire.local(f"{table.location}/metadata/m1.avro").unlink()
     assess(node)
-    found = findings(node)
-    assert found["a.t", "compact"]["figures"]["small_files"] == 12
-    assert found["a.t", "expire"]["figures"]["snapshots"] == 13
+    listed_findings = findings(node)
+    assert listed_findings["a.t", "compact"]["figures"]["small_files"] == 12
+    assert listed_findings["a.t", "expire"]["figures"]["snapshots"] == 13
 
 
 def test_manifest_list_outside_the_table_is_not_opened(node: DriverNode) -> None:
@@ -191,10 +191,12 @@ def test_manifest_list_outside_the_table_is_not_opened(node: DriverNode) -> None
     table, other = HistoryTable(node), HistoryTable(node, "other")
     other.append(12)
     for number in range(1, 13):
-        told = wire.snapshot(number, manifest_list=f"{other.location}/metadata/snap-12.avro", parent=number - 1 or None)
+        snapshot_update = wire.snapshot(
+            number, manifest_list=f"{other.location}/metadata/snap-12.avro", parent=number - 1 or None
+        )
         totals = {"total-data-files": "40", "total-files-size": "40"}
-        told["snapshot"]["summary"] = {"operation": "append", **totals}  # type: ignore[index]
-        assert wire.commit(node, "a", table.name, updates=[told, wire.point(number)]).status == 200
+        snapshot_update["snapshot"]["summary"] = {"operation": "append", **totals}  # type: ignore[index]
+        assert wire.commit(node, "a", table.name, updates=[snapshot_update, wire.point(number)]).status == 200
     assess(node)
     assert ("a.t", "compact") not in findings(node)
     assert ("a.other", "compact") in findings(node)

@@ -9,7 +9,7 @@ import pytest
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
 from tests.services.maintenance.orphans.histories import turn_on
-from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, list_operations, replacement
 from tests.services.maintenance.rewriting.test_planning import COMPACTION, plan
 from tests.services.maintenance.test_operations import work
 
@@ -25,10 +25,10 @@ NAMES = [
 @pytest.fixture
 def table(node: DriverNode) -> HistoryTable:
     """A table of twelve small files."""
-    made = HistoryTable(node)
-    made.append(12)
+    history_table = HistoryTable(node)
+    history_table.append(12)
     set_clock(node, FIRST_MS + 30 * DAY_MS)
-    return made
+    return history_table
 
 
 def run_job(node: DriverNode, name: str = COMPACT, *, user: str = "admin", **conf: str) -> DriverAnswer:
@@ -49,27 +49,31 @@ def test_builtin_templates_are_listed_and_cannot_be_changed(node: DriverNode) ->
     details = node.get(f"{TEMPLATES}?details=true").json()["jobTemplates"]
     assert {each["name"]: each["jobType"] for each in details} == dict.fromkeys(NAMES, "spark")
     assert "{{table_identifier}}" in node.get(f"{TEMPLATES}/{COMPACT}").json()["jobTemplate"]["arguments"]
-    made = {"jobTemplate": {"name": "builtin-mine", "jobType": "shell", "executable": "/bin/true"}}
+    template_body = {"jobTemplate": {"name": "builtin-mine", "jobType": "shell", "executable": "/bin/true"}}
     assert node.get(f"{TEMPLATES}/builtin-none").status == 404
-    assert node.post(TEMPLATES, made).status == 400
+    assert node.post(TEMPLATES, template_body).status == 400
     assert node.put(f"{TEMPLATES}/{COMPACT}", {"updates": [{"@type": "rename", "newName": "x"}]}).status == 400
     assert node.delete(f"{TEMPLATES}/{COMPACT}").status == 400
 
 
 def test_queued_job_is_executed_and_succeeds(node: DriverNode, table: HistoryTable) -> None:
     """A job waits for an executor, gets its options, runs, and succeeds."""
-    made = job(run_job(node, options='{"min-input-files": "2"}', strategy="binpack", where_clause=""))
-    address = f"{RUNS}/{made['jobId']}"
+    queued_job = job(run_job(node, options='{"min-input-files": "2"}', strategy="binpack", where_clause=""))
+    address = f"{RUNS}/{queued_job['jobId']}"
     (leased,) = FakeExecutor(node).lease()
     started = job(node.get(address))
     assert commit_with(node, leased["token"], "t", replacement(table)).status == 200
     FakeExecutor(node).report(leased["operation"], text="12 files became 1")
     ended = job(node.get(address))
-    own = node.get(f"{OWN}/metalakes/lake/jobs/{made['jobId']}").json()
+    own = node.get(f"{OWN}/metalakes/lake/jobs/{queued_job['jobId']}").json()
 
-    assert (own["id"], own["template"], own["state"]) == (made["jobId"], COMPACT, "succeeded")
+    assert (own["id"], own["template"], own["state"]) == (queued_job["jobId"], COMPACT, "succeeded")
     assert (own["message"], own["started_at"] is not None) == ("12 files became 1", True)
-    assert (made["jobTemplateName"], made["status"], made["audit"]["creator"]) == (COMPACT, "queued", "admin")
+    assert (queued_job["jobTemplateName"], queued_job["status"], queued_job["audit"]["creator"]) == (
+        COMPACT,
+        "queued",
+        "admin",
+    )
     assert leased["options"]["min-input-files"] == "2"
     assert [started["status"], ended["status"], "finishedAt" in ended] == ["started", "succeeded", True]
     assert job(node.post(address, {}))["status"] == "succeeded", "an ended job does not change"
@@ -79,34 +83,34 @@ def test_queued_job_is_executed_and_succeeds(node: DriverNode, table: HistoryTab
 def test_each_template_requests_its_own_operation(node: DriverNode, table: HistoryTable, name: str, kind: str) -> None:
     """Each template requests its own operation; those that the server executes end by themselves."""
     turn_on(node)
-    made = job(run_job(node, name))
-    assert told(node)[0]["kind"] == kind
+    queued_job = job(run_job(node, name))
+    assert list_operations(node)[0]["kind"] == kind
     if kind == "expire":
         work(node)
-        assert job(node.get(f"{RUNS}/{made['jobId']}"))["status"] in ("succeeded", "failed")
-        assert job(node.post(f"{RUNS}/{made['jobId']}", {}))["status"] in ("succeeded", "failed")
+        assert job(node.get(f"{RUNS}/{queued_job['jobId']}"))["status"] in ("succeeded", "failed")
+        assert job(node.post(f"{RUNS}/{queued_job['jobId']}", {}))["status"] in ("succeeded", "failed")
 
 
 def test_cancelled_job_ends_the_executors_lease(node: DriverNode, table: HistoryTable) -> None:
     """After a cancellation the executor loses its lease, its token is invalid, and the operation is never leased
     again.
     """
-    made = job(run_job(node))
+    queued_job = job(run_job(node))
     (leased,) = FakeExecutor(node).lease()
-    cancelled = job(node.post(f"{RUNS}/{made['jobId']}", {}))
+    cancelled = job(node.post(f"{RUNS}/{queued_job['jobId']}", {}))
 
     assert cancelled["status"] == "cancelled"
     assert FakeExecutor(node).renew(leased["operation"]) == [leased["operation"]]
     assert commit_with(node, leased["token"], "t", replacement(table)).status == 401
     assert FakeExecutor(node, "two").lease() == []
-    assert told(node)[0]["result"] == "cancelled by admin"
+    assert list_operations(node)[0]["result"] == "cancelled by admin"
 
 
 def test_cancelling_an_expiry_job_is_405(node: DriverNode, table: HistoryTable) -> None:
     """An expiry that waits for the server's task cannot be cancelled: 405."""
-    made = job(run_job(node, NAMES[0]))
+    queued_job = job(run_job(node, NAMES[0]))
 
-    assert node.post(f"{RUNS}/{made['jobId']}", {}).status == 405
+    assert node.post(f"{RUNS}/{queued_job['jobId']}", {}).status == 405
 
 
 def test_jobs_of_policies_are_listed_and_filtered_by_template(node: DriverNode, table: HistoryTable) -> None:
@@ -127,25 +131,25 @@ def test_reader_of_the_table_cannot_run_load_or_cancel_jobs(node: DriverNode, ta
     """A reader of the table can neither run, load nor cancel a job on it; a user who may modify the table can."""
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
-    made = job(run_job(node))
-    address = f"{RUNS}/{made['jobId']}"
+    queued_job = job(run_job(node))
+    address = f"{RUNS}/{queued_job['jobId']}"
 
     assert run_job(node, user="reader").status == 403
-    assert node.get(f"{OWN}/metalakes/lake/jobs/{made['jobId']}", user="reader").status == 404
+    assert node.get(f"{OWN}/metalakes/lake/jobs/{queued_job['jobId']}", user="reader").status == 404
     assert (node.get(address, user="reader").status, node.post(address, {}, user="reader").status) == (404, 404)
     assert node.get(RUNS, user="reader").json()["jobs"] == []
     assert job(node.get(address, user="writer"))["status"] == "queued"
-    assert [each["jobId"] for each in node.get(RUNS, user="writer").json()["jobs"]] == [made["jobId"]]
+    assert [each["jobId"] for each in node.get(RUNS, user="writer").json()["jobs"]] == [queued_job["jobId"]]
     assert job(node.post(address, {}, user="writer"))["status"] == "cancelled"
     assert job(run_job(node, user="writer"))["audit"]["creator"] == "writer"
 
 
 def test_job_belongs_only_to_its_own_metalake(node: DriverNode, table: HistoryTable) -> None:
     """A job belongs to its own metalake only."""
-    made = job(run_job(node))
+    queued_job = job(run_job(node))
     assert node.post(API, {"name": "other"}).status == 200
 
-    assert node.get(f"{API}/other/jobs/runs/{made['jobId']}").status == 404
+    assert node.get(f"{API}/other/jobs/runs/{queued_job['jobId']}").status == 404
     assert node.get(f"{API}/other/jobs/runs").json()["jobs"] == []
 
 
@@ -218,11 +222,11 @@ def test_request_for_a_waiting_planned_operation_ends_its_wait(node: DriverNode,
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     plan(node)
     grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
-    before = told(node)[0]
+    before = list_operations(node)[0]
     assert ask(node, user="writer").json() == {"operation": before["id"]}
-    again = told(node)[0]
+    again = list_operations(node)[0]
     ask(node, user="admin")
 
     assert (before["policy"], before["user"]) == ("small", "admin")
     assert (again["policy"], again["user"]) == (None, "writer")
-    assert told(node)[0]["user"] == "writer", "a requested operation stays the caller's"
+    assert list_operations(node)[0]["user"] == "writer", "a requested operation stays the caller's"

@@ -35,10 +35,10 @@ def expire(node: DriverNode, *path: str, user: str = "admin") -> ExpiryResult:
 @pytest.fixture
 def table(lake: DriverNode) -> HistoryTable:
     """A table with twelve old snapshots."""
-    made = HistoryTable(lake)
-    made.append(12)
+    history_table = HistoryTable(lake)
+    history_table.append(12)
     set_clock(lake, FIRST_MS + 30 * DAY_MS)
-    return made
+    return history_table
 
 
 def test_expiry_removes_old_snapshots_without_deleting_files(table: HistoryTable) -> None:
@@ -46,10 +46,10 @@ def test_expiry_removes_old_snapshots_without_deleting_files(table: HistoryTable
     manifest list.
     """
     before = [path for path in wire.files_of(table.node) if not path.endswith(".metadata.json")]
-    found = expire(table.node)
+    expiry = expire(table.node)
 
-    assert (len(found.removed), found.left, table.ids()) == (11, 1, [12])
-    assert found.text == "removed 11 snapshots; 1 stay"
+    assert (len(expiry.removed), expiry.left, table.ids()) == (11, 1, [12])
+    assert expiry.text == "removed 11 snapshots; 1 stay"
     assert set(before) <= set(wire.files_of(table.node))
     assert expire(table.node).removed == ()
 
@@ -87,8 +87,8 @@ def test_pin_between_decision_and_commit_repeats_the_decision(
 ) -> None:
     """The commit of an expiry reads pins that were written after the decision, and the expiry is then decided again."""
     pins = {"pins": [{"table": ["main", "a", "t"], "snapshot": 300, "fingerprint": None}]}
-    found = expire_around(table, monkeypatch, lambda: started(table.node, options=pins))
-    assert 300 not in found.removed
+    expiry = expire_around(table, monkeypatch, lambda: started(table.node, options=pins))
+    assert 300 not in expiry.removed
     assert table.ids() == [3, 12]
 
 

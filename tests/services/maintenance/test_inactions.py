@@ -37,14 +37,14 @@ def test_explanation_names_the_policy_that_disables_compaction(small: DriverNode
     """The explanation names a policy with `compact` false, and a disabled policy, to users who may load them."""
     add_policy(small, "w", WHOLE, {"compact": False}, on="main", kind="catalog")
     grant(small, "writer", "use_catalog use_schema modify_table select_table", kind="CATALOG", on="main")
-    told = explained(small)
+    explanation = explained(small)
     hidden = explained(small, user="writer")["inactions"]["compact"]
     assert small.patch(f"{API}/lake/policies/w", {"enable": False}).status == 200
     disabled = explained(small)
 
-    (policy,) = told["policies"]
+    (policy,) = explanation["policies"]
     assert (policy["turned_off"], "compact" in policy["decides"]) == (["compact", "deletes"], True)
-    assert (told["inactions"]["compact"], hidden) == ("off in policy w", "off in a policy that you may not load")
+    assert (explanation["inactions"]["compact"], hidden) == ("off in policy w", "off in a policy that you may not load")
     assert disabled["inactions"]["compact"] == "policy w decides about it and is disabled"
 
 

@@ -89,9 +89,9 @@ def without_retention(real: Any, metadata: Any, rule: Any, **named: Any) -> Any:
 
 def with_old_refs(real: Any, metadata: Any, rule: Any, **named: Any) -> Any:  # noqa: ANN401
     """Planted bug: the expiry removes every reference other than `main` immediately."""
-    found = real(metadata, rule, **named)
+    decision = real(metadata, rule, **named)
     refs = tuple(name for name in metadata.references if name != "main")
-    return found if found.blocked else found._replace(refs=refs)
+    return decision if decision.blocked else decision._replace(refs=refs)
 
 
 def named_too(names: Any, document: Any, *, window: Any) -> list[str]:  # noqa: ANN401

@@ -34,11 +34,11 @@ NOW_MS = FIRST_MS + 30 * DAY_MS
 @pytest.fixture
 def table(lake: DriverNode) -> HistoryTable:
     """A table with twelve old snapshots that has been assessed."""
-    made = HistoryTable(lake)
-    made.append(12)
+    history_table = HistoryTable(lake)
+    history_table.append(12)
     set_clock(lake, NOW_MS)
     assess(lake)
-    return made
+    return history_table
 
 
 def ask(node: DriverNode, table: str = "a.t", *, user: str = "admin") -> DriverAnswer:
@@ -46,7 +46,7 @@ def ask(node: DriverNode, table: str = "a.t", *, user: str = "admin") -> DriverA
     return node.post(f"{MAINTENANCE}/operations", {"table": table}, user=user)
 
 
-def told(node: DriverNode) -> list[dict[str, Any]]:
+def list_operations(node: DriverNode) -> list[dict[str, Any]]:
     """Return the operations, newest first."""
     return node.get(f"{MAINTENANCE}/operations").json()["operations"]  # type: ignore[no-any-return]
 
@@ -77,8 +77,8 @@ def maintain(node: DriverNode, at: MaintenancePosition | None = None) -> Mainten
 
 def tokens(node: DriverNode) -> list[Any]:
     """Return the server's tokens that are not revoked."""
-    found = node.get("/api/limnos/v1/tokens").json()["tokens"]
-    return [each for each in found if each["name"].startswith("maintenance") and not each.get("revoked")]
+    token_rows = node.get("/api/limnos/v1/tokens").json()["tokens"]
+    return [each for each in token_rows if each["name"].startswith("maintenance") and not each.get("revoked")]
 
 
 def test_request_is_executed_once_in_the_callers_name(table: HistoryTable) -> None:
@@ -86,10 +86,10 @@ def test_request_is_executed_once_in_the_callers_name(table: HistoryTable) -> No
     node = table.node
     operation = ask(node)["operation"]
     assert ask(node)["operation"] == operation
-    (row,) = told(node)
+    (row,) = list_operations(node)
     assert (row["id"], row["state"], row["kind"], row["user"]) == (operation, "waiting", "expire", "admin")
     work(node)
-    (row,) = told(node)
+    (row,) = list_operations(node)
     assert (row["state"], row["result"]) == ("done", "removed 11 snapshots; 1 stay")
     assert table.ids() == [12]
     assert tokens(node) == []
@@ -103,7 +103,7 @@ def test_readers_may_not_request_an_operation(table: HistoryTable) -> None:
     assert ask(node, "a.gone").status == 404
     assert ask(node, "a").status == 400
     assert node.post(f"{MAINTENANCE}/operations", {"table": "a.t", "operation": "drop"}).status == 400
-    assert told(node) == []
+    assert list_operations(node) == []
 
 
 def test_operations_are_hidden_from_readers(table: HistoryTable) -> None:
@@ -132,7 +132,7 @@ def test_privilege_lost_before_execution_fails_the_operation(table: HistoryTable
     assert ask(node, user="writer").status == 200
     node.done("DELETE", f"{API}/lake/roles/{role}")
     work(node)
-    (row,) = told(node)
+    (row,) = list_operations(node)
     assert row["state"] == "failed"
     assert "writer" in row["result"]
     assert len(table.ids()) == 12
@@ -145,12 +145,12 @@ def test_operation_skips_dropped_table_and_follows_renamed_one(table: HistoryTab
     names = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
     assert node.post(f"{wire.ROOT}/tables/rename", names).status == 204
     work(node)
-    assert told(node)[0]["state"] == "done"
-    assert [each["table"] for each in told(node)] == ["a.u"]
+    assert list_operations(node)[0]["state"] == "done"
+    assert [each["table"] for each in list_operations(node)] == ["a.u"]
     assert ask(node, "a.u").status == 200
     assert node.delete(wire.table_path("a", "u")).status == 204
     work(node)
-    assert told(node) == []
+    assert list_operations(node) == []
 
 
 def test_task_waits_while_the_storage_is_unreachable(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,18 +166,18 @@ def test_task_waits_while_the_storage_is_unreachable(table: HistoryTable, monkey
     monkeypatch.setattr(operations, "table_expire", away)
     assert ask(node).status == 200
     work(node)
-    assert told(node)[0]["state"] == "waiting"
+    assert list_operations(node)[0]["state"] == "waiting"
     clock(node).at_ms += 60_000
     work(node)
-    assert told(node)[0]["state"] == "done"
+    assert list_operations(node)[0]["state"] == "done"
     assert table.ids() == [12]
 
 
 def clock(node: DriverNode) -> MovedClock:
     """Return the fixed clock."""
-    found = node.built.services.store.time
-    assert isinstance(found, MovedClock)
-    return found
+    store_clock = node.built.services.store.time
+    assert isinstance(store_clock, MovedClock)
+    return store_clock
 
 
 def test_policy_operation_runs_daily_in_its_owners_name(table: HistoryTable) -> None:
@@ -189,16 +189,16 @@ def test_policy_operation_runs_daily_in_its_owners_name(table: HistoryTable) -> 
     assess(node)
     at = maintain(node)
     assert (table.ids(), len(other.ids())) == ([10, 11, 12], 12)
-    (row,) = told(node)
+    (row,) = list_operations(node)
     assert (row["state"], row["user"], row["policy"]) == ("done", "admin", "p")
     table.append(5)
     assess(node)
     at = maintain(node, at)
-    assert len(told(node)) == 1
+    assert len(list_operations(node)) == 1
     clock(node).at_ms += 10 * DAY_MS
     assess(node)
     maintain(node, at)
-    assert len(told(node)) == 2
+    assert len(list_operations(node)) == 2
     assert tokens(node) == []
 
 
@@ -229,7 +229,7 @@ def test_no_table_is_expired_without_policy_or_setting(table: HistoryTable) -> N
     services.defaults = services.defaults._replace(maintenance=services.defaults.maintenance._replace(expire=True))
     maintain(node, at)
     assert table.ids() == [12]
-    assert told(node)[0]["policy"] is None
+    assert list_operations(node)[0]["policy"] is None
 
 
 def test_nearest_disabled_policy_excludes_a_table(table: HistoryTable) -> None:
@@ -241,7 +241,7 @@ def test_nearest_disabled_policy_excludes_a_table(table: HistoryTable) -> None:
     add_policy(node, "near", EXPIRATION, {}, on="main.a.t", kind="table")
     assert node.patch("/api/metalakes/lake/policies/near", {"enable": False}).status == 200
     maintain(node)
-    assert (len(table.ids()), told(node)) == (12, [])
+    assert (len(table.ids()), list_operations(node)) == (12, [])
 
 
 def test_policy_owner_without_modify_privilege_changes_nothing(table: HistoryTable) -> None:
@@ -254,7 +254,7 @@ def test_policy_owner_without_modify_privilege_changes_nothing(table: HistoryTab
     owner = {"name": "maker", "type": "USER"}
     node.done("PUT", f"{API}/lake/owners/POLICY/p", owner)
     maintain(node)
-    (row,) = told(node)
+    (row,) = list_operations(node)
     assert (row["state"], row["user"]) == ("failed", "maker")
     assert len(table.ids()) == 12
 
@@ -266,7 +266,7 @@ def test_operation_of_a_group_owned_policy_is_not_executed(table: HistoryTable) 
     add_policy(node, "p", EXPIRATION, {}, on="main", kind="catalog")
     node.done("PUT", f"{API}/lake/owners/POLICY/p", {"name": "crew", "type": "GROUP"})
     maintain(node)
-    (row,) = told(node)
+    (row,) = list_operations(node)
     assert row["state"] == "failed"
     assert "group crew" in row["result"]
 
@@ -280,7 +280,7 @@ def test_operation_of_a_crashed_node_is_marked_as_lost(table: HistoryTable) -> N
     assert node.runner.run(lease).kind == EXPIRE_SNAPSHOTS
     clock(node).at_ms += 61_000
     work(node)
-    assert told(node)[0]["state"] == "done"
+    assert list_operations(node)[0]["state"] == "done"
     tidy = store.submit(
         permit,
         lambda tx: (
@@ -299,13 +299,13 @@ def test_valid_lease_of_a_crashed_node_delays_the_next_operation(table: HistoryT
     assess(node)
     store, permit = node.built.services.store, node.built.upkeep._permit
     (head,) = node.runner.run(node.built.services.gate.look_up(lambda: tables_page(0, limit=10)))
-    taken = {"node_id": head.node_id, "token_id": 0, "holder": "server", "lease_ms": 60_000}
-    assert node.runner.run(store.submit(permit, lambda tx: tx.rewrites.take(999, **taken)))
+    lease = {"node_id": head.node_id, "token_id": 0, "holder": "server", "lease_ms": 60_000}
+    assert node.runner.run(store.submit(permit, lambda tx: tx.rewrites.take(999, **lease)))
     at = maintain(node)
-    assert told(node) == []
+    assert list_operations(node) == []
     clock(node).at_ms += 60_000
     maintain(node, at)
-    assert ([each["state"] for each in told(node)], table.ids()) == (["done"], [10, 11, 12])
+    assert ([each["state"] for each in list_operations(node)], table.ids()) == (["done"], [10, 11, 12])
 
 
 def operations_state() -> Any:  # noqa: ANN401 - a statement
@@ -318,13 +318,15 @@ def operations_state() -> Any:  # noqa: ANN401 - a statement
 def test_operation_of_an_account_with_revoked_secret_is_refused(lake: DriverNode, table: HistoryTable) -> None:
     """The server does not execute an operation of a service account whose secret was revoked after the request."""
     token, secret_id = robot_token(lake)
-    asked = lake.ask("POST", f"{MAINTENANCE}/operations", {"table": "a.t"}, user=None, authorization=f"Bearer {token}")
-    assert asked.status == 200, asked.body
+    response = lake.ask(
+        "POST", f"{MAINTENANCE}/operations", {"table": "a.t"}, user=None, authorization=f"Bearer {token}"
+    )
+    assert response.status == 200, response.body
     end_secret(lake, secret_id)
     before = table.ids()
     work(lake)
 
-    (done,) = told(lake)
+    (done,) = list_operations(lake)
     assert (done["state"], done["user"]) == ("failed", "robot")
     assert "secret with which robot requested this has ended" in done["result"]
     assert table.ids() == before

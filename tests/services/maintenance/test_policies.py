@@ -13,7 +13,7 @@ from limnos.services.maintenance.policies import PolicyIndex
 from limnos.services.maintenance.rewriting.planning import asking_policy
 from tests.http.driver import API, DriverNode
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
-from tests.services.maintenance.rewriting.executor import told
+from tests.services.maintenance.rewriting.executor import list_operations
 from tests.services.maintenance.rewriting.test_planning import COMPACTION, WHOLE, plan
 
 TYPES = (COMPACTION, WHOLE, "system_iceberg_snapshot_expiration", "system_iceberg_orphan_file_removal")
@@ -91,4 +91,4 @@ def test_table_policy_overrides_a_contradicting_catalog_policy(
         assert node.patch(f"{API}/lake/policies/near", {"enable": False}).status == 200
 
     assert plan(node) == planned
-    assert [each["policy"] for each in told(node)] == ["near"] * planned
+    assert [each["policy"] for each in list_operations(node)] == ["near"] * planned

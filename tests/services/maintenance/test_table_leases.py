@@ -24,7 +24,7 @@ from tests.services.maintenance.histories import (
     assess,
     set_clock,
 )
-from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, list_operations, replacement
 from tests.services.maintenance.test_operations import EXPIRATION, maintain
 
 NOW_MS = FIRST_MS + 30 * DAY_MS
@@ -34,11 +34,11 @@ LOOKS_MAX = 10_000
 @pytest.fixture
 def table(lake: DriverNode) -> HistoryTable:
     """A table with twelve old snapshots and small files that has been assessed."""
-    made = HistoryTable(lake)
-    made.append(12)
+    history_table = HistoryTable(lake)
+    history_table.append(12)
     set_clock(lake, NOW_MS)
     assess(lake)
-    return made
+    return history_table
 
 
 def clock_of(node: DriverNode) -> MovedClock:
@@ -57,16 +57,16 @@ def test_expiry_runs_after_a_dead_executors_lease_expired(lake: DriverNode, tabl
     rewrite = ask(lake).json()["operation"]
     (lost,) = FakeExecutor(lake).lease()
     at = maintain(lake)
-    assert [each["kind"] for each in told(lake)] == ["compact"], "the lease has not expired"
+    assert [each["kind"] for each in list_operations(lake)] == ["compact"], "the lease has not expired"
     clock_of(lake).at_ms += LEASE_MS
     maintain(lake, at)
 
-    states = {each["kind"]: (each["state"], each["result"]) for each in told(lake)}
+    states = {each["kind"]: (each["state"], each["result"]) for each in list_operations(lake)}
     assert (states["expire"][0], states["compact"]) == ("done", ("waiting", "its executor stopped responding"))
     assert len(table.ids()) == 3
     assert commit_with(lake, lost["token"], "t", replacement(table)).status == 401
     assert [each["operation"] for each in FakeExecutor(lake, "two").lease()] == [rewrite]
-    assert told(lake)[-1]["result"] is None, "the result of the lost executor does not show for the new one"
+    assert list_operations(lake)[-1]["result"] is None, "the result of the lost executor does not show for the new one"
 
 
 def test_expired_executor_lease_wakes_the_servers_executor(lake: DriverNode, table: HistoryTable) -> None:

@@ -20,9 +20,9 @@ from tests.services.maintenance.histories import HistoryTable
 @pytest.fixture
 def table(node: DriverNode) -> HistoryTable:
     """A table with three snapshots."""
-    made = HistoryTable(node)
-    made.append(3)
-    return made
+    history_table = HistoryTable(node)
+    history_table.append(3)
+    return history_table
 
 
 def files_of(node: DriverNode) -> MaintainedFiles:
@@ -91,8 +91,8 @@ def test_check_reads_lists_and_manifests_with_one_call_each(
     document = node.runner.run(services.gate.look_up(lambda: document_read(head.node_id)))
     assert document is not None
     monkeypatch.setattr(ThreadShares, "run", run)
-    found = node.runner.run(referenced_files_read(services, files, document=document))
+    references = node.runner.run(referenced_files_read(services, files, document=document))
 
     assert len(calls) == 2
-    assert len([each for each in found.files if each.endswith(".avro")]) == 6
-    assert len([each for each in found.files if each.endswith(".parquet")]) == 3
+    assert len([each for each in references.files if each.endswith(".avro")]) == 6
+    assert len([each for each in references.files if each.endswith(".parquet")]) == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.http.driver import DriverNode
 from tests.services.maintenance.histories import FIRST_MS, MAINTENANCE, HistoryTable, explained, set_clock
-from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, told
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, list_operations
 
 
 def test_status_names_what_an_operation_waits_for(node: DriverNode) -> None:
@@ -16,7 +16,7 @@ def test_status_names_what_an_operation_waits_for(node: DriverNode) -> None:
     (leased,) = FakeExecutor(node).lease()
     for table, kind in (("a.t", "manifests"), ("a.u", "compact"), ("a.t", "expire")):
         ask(node, table, kind)
-    reasons = {(each["table"], each["kind"]): each["result"] for each in told(node)}
+    reasons = {(each["table"], each["kind"]): each["result"] for each in list_operations(node)}
     busy = f"waits for operation {leased['operation']} on this table"
 
     assert reasons == {

@@ -73,14 +73,19 @@ class WholeStory(OrphanStory):
         location, size = self._new_file(table)
         added = table.writer.manifest(self._manifest(), [entry(data_file(location, file_size_in_bytes=size))])
         place = table.writer.write(f"snap-{number}.avro", manifest_list([added]))
-        told = wire.snapshot(number, manifest_list=place, parent=parent)
+        snapshot_update = wire.snapshot(number, manifest_list=place, parent=parent)
         sequence = table.writer.snapshots + table.writer.elsewhere + 1
         more = {"timestamp-ms": self.clock.at_ms, "sequence-number": sequence}
-        told["snapshot"] = {**told["snapshot"], **more}  # type: ignore[dict-item]
+        snapshot_update["snapshot"] = {**snapshot_update["snapshot"], **more}  # type: ignore[dict-item]
         row = {**table.refs[ref], "snapshot": number}
         retention = {key: value for key, value in row.items() if key not in ("snapshot", "type")}
         self.branched += 1
-        if wire.commit(self.node, "a", name, updates=[told, {**wire.point(number, ref), **retention}]).status == 200:
+        if (
+            wire.commit(
+                self.node, "a", name, updates=[snapshot_update, {**wire.point(number, ref), **retention}]
+            ).status
+            == 200
+        ):
             table.writer.elsewhere += 1
             table.times[number], table.parents[number], table.refs[ref] = self.clock.at_ms, parent, row
             self._acknowledged(name)
@@ -129,21 +134,21 @@ class WholeStory(OrphanStory):
         rows = sum(row["record_count"] for row in live)
         number, sequence = head + 1, head + writer.elsewhere
         added = entry(data_file(location, file_size_in_bytes=size, record_count=rows), sequence=sequence)
-        gone = [
+        deleted_entries = [
             entry(
                 data_file(row["file_path"], file_size_in_bytes=row["file_size_in_bytes"], record_count=row["record_count"]),
                 status=DELETED, sequence=1,
             )
             for row in live
         ]  # fmt: skip
-        manifest = writer.manifest(self._manifest(), [added, *gone], min_sequence_number=sequence)
+        manifest = writer.manifest(self._manifest(), [added, *deleted_entries], min_sequence_number=sequence)
         self.numbers += 1
         place = writer.write(f"replace-{number}-{self.numbers}.avro", manifest_list([manifest]))
-        told = wire.snapshot(number, manifest_list=place, parent=head)
+        snapshot_update = wire.snapshot(number, manifest_list=place, parent=head)
         more = {"timestamp-ms": self.clock.at_ms, "sequence-number": sequence + 1, "summary": {"operation": "replace"}}
-        told["snapshot"] = {**told["snapshot"], **more}  # type: ignore[dict-item]
+        snapshot_update["snapshot"] = {**snapshot_update["snapshot"], **more}  # type: ignore[dict-item]
         requirement = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": head * 100}
-        body = {"requirements": [requirement], "updates": [told, wire.point(number)]}
+        body = {"requirements": [requirement], "updates": [snapshot_update, wire.point(number)]}
         return Compaction(name, token, body, number, [manifest])
 
     def _send(self, compaction: Compaction) -> int:

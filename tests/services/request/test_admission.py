@@ -31,15 +31,15 @@ def test_user_without_privileges_is_refused(desk: ServiceDesk) -> None:
     """
     desk.namespace("a")
     desk.table("a", "t")
-    told = []
+    messages = []
 
     for name in (("a", "t"), ("a", "u")):
         with pytest.raises(PermissionDenied) as refused:
             ask(desk, "ana", Action.TABLE_COMMIT, Action.TABLE_CREATE, name=name)
-        told.append(str(refused.value).replace("a.u", "a.t"))
+        messages.append(str(refused.value).replace("a.u", "a.t"))
 
-    assert told[0] == told[1]
-    assert "table_commit" in told[0]
+    assert messages[0] == messages[1]
+    assert "table_commit" in messages[0]
 
 
 def test_user_with_any_of_the_actions_is_admitted(desk: ServiceDesk) -> None:

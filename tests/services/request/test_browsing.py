@@ -232,22 +232,24 @@ def test_pages_are_full_despite_hidden_names(lake: ServiceDesk, monkeypatch: pyt
             grant(lake, Kind.NAMESPACE, f"main.{name}", Privilege.USE_SCHEMA)
         if number % 7 == 3 or number % 11 == 5:
             expected.append(name)
-    found: list[list[str]] = []
+    pages: list[list[str]] = []
     after: str | None = ""
     while after is not None:
-        asked = PageRequest(after, 3)
-        page = lake.run(lake.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, (), asked)))  # noqa: B023
-        found.append(page.texts())
+        page_request = PageRequest(after, 3)
+        page = lake.run(
+            lake.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, (), page_request))  # noqa: B023
+        )
+        pages.append(page.texts())
         after = page.last
 
-    assert [name for part in found for name in part] == expected
-    assert all(len(part) == 3 for part in found[:-1])
+    assert [name for part in pages for name in part] == expected
+    assert all(len(part) == 3 for part in pages[:-1])
 
 
 # -- costs ---------------------------------------------------------------------------------------------------------
 
 
-def shown(desk: ServiceDesk, node: Node, user: str = "ana") -> Any:  # noqa: ANN401 - compared by identity
+def cached_paths(desk: ServiceDesk, node: Node, user: str = "ana") -> Any:  # noqa: ANN401 - compared by identity
     """Return the cached browse paths of `main`."""
     return desk.run(node.ctx(user).read(MAIN, paths_of))
 
@@ -277,7 +279,7 @@ def test_unrelated_changes_keep_the_cached_paths(deep: ServiceDesk) -> None:
     grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.USE_SCHEMA)
     own(deep, Kind.TABLE, "main.P:S.t", "ana")
     node = Node(deep.lab.open())
-    before = shown(deep, node)
+    before = cached_paths(deep, node)
     for change in (
         lambda: deep.table("other", "u"),
         lambda: deep.run(table_drop(deep.ctx(), MAIN, namespace=("other",), name="u", purge=False)),
@@ -287,10 +289,10 @@ def test_unrelated_changes_keep_the_cached_paths(deep: ServiceDesk) -> None:
         lambda: deep.run(namespace_move(deep.ctx(), MAIN, source=("P",), target=("R",))),
     ):
         change()
-        assert shown(deep, node) is before
+        assert cached_paths(deep, node) is before
 
     deep.run(namespace_move(deep.ctx(), MAIN, source=("R", "Q"), target=("other", "Q")))
-    assert shown(deep, node) is not before
+    assert cached_paths(deep, node) is not before
     assert listed(deep, "main", node=node) == ["R", "other"]
 
 
@@ -339,11 +341,11 @@ class Story:
     def objects(self, *kinds: Kind) -> list[tuple[Kind, tuple[str, ...]]]:
         """Return all live objects of some kinds, with their paths below the catalog."""
         model = BrowsingModel(self.desk.rows, "ana")
-        found = []
+        live_objects = []
         for each, (_, kind, _name) in model.nodes.items():
             if kind in kinds:
-                found.append((KINDS[kind], tuple(model.nodes[at][2] for at in reversed(model.chain(each)[:-1]))))
-        return sorted(found)
+                live_objects.append((KINDS[kind], tuple(model.nodes[at][2] for at in reversed(model.chain(each)[:-1]))))
+        return sorted(live_objects)
 
     def some(self, *kinds: Kind) -> tuple[Kind, tuple[str, ...]]:
         """Choose a random object."""
@@ -392,9 +394,11 @@ class Story:
         """Drop or restore an object."""
         if self.random.random() < 0.5:
             scope = RequestScope(LAKE, self.random.choice(("main", "other")))
-            found = self.desk.run(trash_list(self.desk.ctx(), scope, below=(), before=(2**62, 2**62), limit=50)).entries
-            if found:
-                dropped = self.random.choice(found)
+            trash_entries = self.desk.run(
+                trash_list(self.desk.ctx(), scope, below=(), before=(2**62, 2**62), limit=50)
+            ).entries
+            if trash_entries:
+                dropped = self.random.choice(trash_entries)
                 self.desk.run(trash_restore(self.desk.ctx(), scope, dropped_id=dropped.row.id))
             return
         kind, path = self.some(Kind.NAMESPACE, Kind.TABLE, Kind.TABLE)

@@ -51,7 +51,7 @@ def test_allow_list_contains_no_secret_name() -> None:
     assert properties_for_reader(dict.fromkeys(FOR_READERS, "v")) == dict.fromkeys(FOR_READERS, "v")
 
 
-@pytest.mark.parametrize("value, shown", [
+@pytest.mark.parametrize("value, masked", [
     ("https://ana:T0p@host/x", "https://ana:******@host/x"),
     ("jdbc:postgresql://host/db?user=ana&password=T0p", "jdbc:postgresql://host/db?user=ana&password=******"),
     ("jdbc:sqlserver://host;user=ana;Password=T0p;x=y", "jdbc:sqlserver://host;user=ana;Password=******;x=y"),
@@ -60,9 +60,9 @@ def test_allow_list_contains_no_secret_name() -> None:
     ("s3://bucket/key=1/part", "s3://bucket/key=1/part"),
     ("plain words", "plain words"),
 ])  # fmt: skip
-def test_passwords_inside_of_values_are_masked(value: str, shown: str) -> None:
+def test_passwords_inside_of_values_are_masked(value: str, masked: str) -> None:
     """In a URL only the password is masked; a text that only looks like a URL is unchanged."""
-    assert mask_passwords(value) == shown
+    assert mask_passwords(value) == masked
 
 
 def test_masked_values_are_refused() -> None:

@@ -57,9 +57,9 @@ def test_stale_permit_is_decided_again(desk: ServiceDesk, monkeypatch: pytest.Mo
     tries = interfere(desk, monkeypatch, 1, other_change(desk))
     before = STALE_PERMITS[()]
 
-    made = create(desk)
+    created = create(desk)
 
-    assert made.name == "a"
+    assert created.name == "a"
     assert len(tries) == 2
     assert STALE_PERMITS[()] - before == 1
 
@@ -155,9 +155,9 @@ def test_cancel_before_the_mutation_changes_nothing(desk: ServiceDesk, monkeypat
 
 def held_writes(desk: ServiceDesk, patch: pytest.MonkeyPatch) -> list[int]:
     """Count the writes that take the locks first."""
-    held: list[int] = []
-    _watch(desk, patch, "submit_held", lambda: held.append(1))
-    return held
+    locked_writes: list[int] = []
+    _watch(desk, patch, "submit_held", lambda: locked_writes.append(1))
+    return locked_writes
 
 
 def test_writer_with_twice_stale_permit_takes_locks_and_succeeds(
@@ -166,12 +166,12 @@ def test_writer_with_twice_stale_permit_takes_locks_and_succeeds(
     """A writer whose permit was stale twice takes the locks first, and then succeeds however often the access revision
     moves.
     """
-    held = held_writes(desk, monkeypatch)
+    locked_writes = held_writes(desk, monkeypatch)
     tries = interfere(desk, monkeypatch, 99, other_change(desk))
 
     assert create(desk).name == "a"
     assert len(tries) == WRITES_FREE
-    assert len(held) == 1
+    assert len(locked_writes) == 1
 
 
 def test_writer_refused_under_locks_releases_them(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,13 +186,13 @@ def test_writer_refused_under_locks_releases_them(desk: ServiceDesk, monkeypatch
         await user_enable(other.ctx(), metalake=LAKE, name=name, enabled=enabled)
 
     interfere(desk, monkeypatch, 2, move)
-    held = held_writes(desk, monkeypatch)
+    locked_writes = held_writes(desk, monkeypatch)
 
     with pytest.raises(PermissionDenied, match="is disabled"):
         create(desk, "ana")
     monkeypatch.undo()
 
-    assert held == [1]
+    assert locked_writes == [1]
     assert create(desk).name == "a"
 
 
@@ -234,9 +234,9 @@ def test_purge_commits_with_the_drop(desk: ServiceDesk) -> None:
     desk.namespace("a")
     desk.table("a", "u")
     desk.run(table_drop(desk.ctx(), MAIN, namespace=("a",), name="u", purge=False))
-    kept = desk.rows("SELECT metadata_location FROM document")
+    retained_locations = desk.rows("SELECT metadata_location FROM document")
     desk.table("a", "t")
-    ((location,),) = set(desk.rows("SELECT metadata_location FROM document")) - set(kept)
+    ((location,),) = set(desk.rows("SELECT metadata_location FROM document")) - set(retained_locations)
 
     desk.run(table_drop(desk.ctx(), MAIN, namespace=("a",), name="t", purge=True))
 
@@ -244,4 +244,4 @@ def test_purge_commits_with_the_drop(desk: ServiceDesk) -> None:
     assert kind == PURGE
     assert location in payload
     assert desk.node.woken == 1
-    assert desk.rows("SELECT metadata_location FROM document") == kept
+    assert desk.rows("SELECT metadata_location FROM document") == retained_locations

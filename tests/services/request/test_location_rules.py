@@ -116,8 +116,8 @@ def test_conflicting_stored_location_does_not_refuse_new_objects() -> None:
         new, rival = pair(kind, other, whose="two catalogs")
         if may_coexist(new, rival, relation=relation):
             continue
-        wanted = ClaimVerdict.ALLOWED if kind.name in KINDS else ClaimVerdict.REFUSED
-        assert judge_claim(new, rival._replace(is_conflicting=True), relation=relation, is_own=False) is wanted
+        expected = ClaimVerdict.ALLOWED if kind.name in KINDS else ClaimVerdict.REFUSED
+        assert judge_claim(new, rival._replace(is_conflicting=True), relation=relation, is_own=False) is expected
 
 
 def test_exactly_one_location_of_a_conflicting_pair_is_marked() -> None:

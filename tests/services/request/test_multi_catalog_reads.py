@@ -91,16 +91,16 @@ def test_without_the_consistency_check_the_read_is_mixed(
 def test_missing_or_hidden_catalog_fails_the_whole_read(sqlite_template: Path, tmp_path: Path) -> None:
     """A missing or hidden catalog fails the whole read with the error that a read of that catalog alone gives."""
 
-    async def told(stage: Stage) -> list[str]:
-        found = []
+    async def read_errors(stage: Stage) -> list[str]:
+        messages = []
         for user, second in (("admin", "nowhere"), ("eve", "side")):
             try:
                 await read_many_scopes(stage.node.ctx(user), (MAIN, RequestScope(LAKE, second)), catalogs_loaded)
             except (NotFound, PermissionDenied) as error:
-                found.append(str(error))
-        return found
+                messages.append(str(error))
+        return messages
 
-    first, second = play(sqlite_template, tmp_path, told)
+    first, second = play(sqlite_template, tmp_path, read_errors)
 
     assert "nowhere" in first
     assert "eve" in second
@@ -109,7 +109,7 @@ def test_missing_or_hidden_catalog_fails_the_whole_read(sqlite_template: Path, t
 def test_read_of_no_catalogs_sends_no_query(sqlite_template: Path, tmp_path: Path) -> None:
     """A read of no catalogs sends no query."""
 
-    async def told(stage: Stage) -> int:
+    async def read_no_catalogs(stage: Stage) -> int:
         return await asyncio.wait_for(read_many_scopes(stage.node.ctx(), (), len), 300)
 
-    assert play(sqlite_template, tmp_path, told) == 0
+    assert play(sqlite_template, tmp_path, read_no_catalogs) == 0

@@ -37,22 +37,26 @@ def full(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> ServiceDesk:
     return desk
 
 
-def page(desk: ServiceDesk, asked: PageRequest = name_pages.ALL_NAMES, *, ctx: Context | None = None) -> NamePage:
+def page(
+    desk: ServiceDesk, page_request: PageRequest = name_pages.ALL_NAMES, *, ctx: Context | None = None
+) -> NamePage:
     """Return a page of the tables."""
-    return desk.run((ctx or desk.ctx()).read(MAIN, lambda request_view: tables_list(request_view, ("a",), asked)))
+    return desk.run(
+        (ctx or desk.ctx()).read(MAIN, lambda request_view: tables_list(request_view, ("a",), page_request))
+    )
 
 
 def walk(desk: ServiceDesk, size: int, *, ctx: Context | None = None) -> list[str]:
     """Read all pages."""
-    found: list[str] = []
+    names: list[str] = []
     after = ""
     while True:
         part = page(desk, PageRequest(after, size), ctx=ctx)
         assert len(part.names) <= size
-        found += part.texts()
+        names += part.texts()
         if part.last is None:
-            return found
-        assert part.last == found[-1]
+            return names
+        assert part.last == names[-1]
         after = part.last
 
 
@@ -76,8 +80,8 @@ def test_hidden_names_do_not_count_towards_the_page_size(full: ServiceDesk, size
     fresh = Node(full.lab.open())
 
     for _ in ("cold", "warm"):
-        asked = page(full, ctx=fresh.ctx("ana")).texts() if size is None else walk(full, size, ctx=fresh.ctx("ana"))
-        assert asked == seen
+        names = page(full, ctx=fresh.ctx("ana")).texts() if size is None else walk(full, size, ctx=fresh.ctx("ana"))
+        assert names == seen
 
 
 def test_unchanged_list_returns_identical_part_objects(full: ServiceDesk) -> None:
@@ -126,19 +130,19 @@ def test_changes_elsewhere_keep_cached_blocks(full: ServiceDesk) -> None:
 
     full.table("a", "t0005")
     full.run(table_drop(full.ctx(), MAIN, namespace=("a",), name="t059", purge=False))
-    found = walk(full, 10, ctx=ctx)
+    names = walk(full, 10, ctx=ctx)
 
-    assert found == sorted({*NAMES, "t0005"} - {"t059"})
+    assert names == sorted({*NAMES, "t0005"} - {"t059"})
     assert COLD_READS[()] - before <= 4, "create and drop read a few rows, the pages none"
 
 
 def test_paging_during_changes_returns_stable_names_once(full: ServiceDesk) -> None:
     """A reader who pages while names change receives every name that exists throughout, exactly once."""
-    found, after, number = list[str](), "", 0
+    names, after, number = list[str](), "", 0
     fresh = Node(full.lab.open())
     while True:
         part = page(full, PageRequest(after, 5), ctx=fresh.ctx())
-        found += part.texts()
+        names += part.texts()
         full.table("a", f"t{(number * 7) % 60:03}x")
         full.run(table_drop(full.ctx(), MAIN, namespace=("a",), name=NAMES[number * 3], purge=False))
         number += 1
@@ -147,8 +151,8 @@ def test_paging_during_changes_returns_stable_names_once(full: ServiceDesk) -> N
         after = part.last
 
     stayed = set(NAMES) - {NAMES[each * 3] for each in range(number)}
-    assert found == sorted(set(found))
-    assert stayed <= set(found)
+    assert names == sorted(set(names))
+    assert stayed <= set(names)
 
 
 def test_page_reads_no_more_than_it_needs(full: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,9 +161,9 @@ def test_page_reads_no_more_than_it_needs(full: ServiceDesk, monkeypatch: pytest
     real = full.lab.store._drive  # type: ignore[union-attr]
 
     def counted(load: Any) -> Any:  # noqa: ANN401 - as the store has it
-        found = real(load)  # type: ignore[call-arg]  # of the embedded store
-        rows.extend(len(value.names) for value in found.values() if hasattr(value, "names"))
-        return found
+        facts = real(load)  # type: ignore[call-arg]  # of the embedded store
+        rows.extend(len(value.names) for value in facts.values() if hasattr(value, "names"))
+        return facts
 
     monkeypatch.setattr(full.lab.store, "_drive", counted)
 
@@ -179,9 +183,9 @@ def test_long_list_does_not_block_the_event_loop(full: ServiceDesk) -> None:
                 await asyncio.sleep(0)
 
         busy = asyncio.create_task(others())
-        found = await fresh.ctx().read(MAIN, lambda request_view: tables_list(request_view, ("a",)))
+        listing = await fresh.ctx().read(MAIN, lambda request_view: tables_list(request_view, ("a",)))
         busy.cancel()
-        return found
+        return listing
 
     assert full.run(story()).texts() == NAMES
     assert len(turns) >= 60 // 16
@@ -205,8 +209,8 @@ def test_empty_listings_are_cached(desk: ServiceDesk) -> None:
 
     assert page(desk).texts() == []
     assert list(page(desk, PageRequest("x", 3)).names) == []
-    found = desk.run(desk.ctx().read(MAIN, lambda request_view: namespaces_list(request_view, ("a",))))
-    assert found.texts() == []
+    listing = desk.run(desk.ctx().read(MAIN, lambda request_view: namespaces_list(request_view, ("a",))))
+    assert listing.texts() == []
 
 
 def test_view_returns_to_its_budget_after_the_request() -> None:

@@ -10,7 +10,7 @@ STORED = {"a": "1", "b": "2"}
 
 
 @pytest.mark.parametrize(
-    "edits, found",
+    "edits, expected",
     [
         (PropertyEdits(), {"a": "1", "b": "2"}),
         (PropertyEdits(sets={"b": "3", "c": "4"}), {"a": "1", "b": "3", "c": "4"}),
@@ -18,16 +18,16 @@ STORED = {"a": "1", "b": "2"}
         (PropertyEdits(sets={"a": "5"}, removes=("a",)), {"a": "5", "b": "2"}),
     ],
 )
-def test_set_wins_over_removal_of_the_same_property(edits: PropertyEdits, found: dict[str, str]) -> None:
+def test_set_wins_over_removal_of_the_same_property(edits: PropertyEdits, expected: dict[str, str]) -> None:
     """If a property is both set and removed, it is set. Other properties do not change, and the stored mapping is not
     modified.
     """
-    assert edits.over(STORED) == found
+    assert edits.over(STORED) == expected
     assert STORED == {"a": "1", "b": "2"}
 
 
 @pytest.mark.parametrize(
-    "edits, found",
+    "edits, expected",
     [
         (PropertyEdits(), "old"),
         (PropertyEdits(comment="new"), "new"),
@@ -36,6 +36,6 @@ def test_set_wins_over_removal_of_the_same_property(edits: PropertyEdits, found:
         (PropertyEdits(comment="new", clears_comment=True), None),
     ],
 )
-def test_comment_changes_only_if_set_or_cleared(edits: PropertyEdits, found: str | None) -> None:
+def test_comment_changes_only_if_set_or_cleared(edits: PropertyEdits, expected: str | None) -> None:
     """A comment does not change unless the request sets or clears it. An empty comment is a comment."""
-    assert edits.edited_comment("old") == found
+    assert edits.edited_comment("old") == expected

@@ -16,34 +16,34 @@ def document(node_id: int, version: int = 1, *, size: int = 100) -> MetadataDocu
 
 def test_other_version_or_table_is_a_cache_miss() -> None:
     """Another version or another table is a cache miss."""
-    kept = RecentMetadata()
+    cache = RecentMetadata()
 
-    kept.put(document(1), {"version": 1})
-    kept.put(document(1, 2), {"version": 2})
+    cache.put(document(1), {"version": 1})
+    cache.put(document(1, 2), {"version": 2})
 
-    assert kept.get(document(1, 2)) == {"version": 2}
-    assert kept.get(document(1)) is None
-    assert kept.get(document(2)) is None
+    assert cache.get(document(1, 2)) == {"version": 2}
+    assert cache.get(document(1)) is None
+    assert cache.get(document(2)) is None
 
 
 def test_oldest_entries_are_evicted_beyond_the_byte_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cache is limited in bytes and evicts the oldest entries. A new commit renews a table's entry."""
     monkeypatch.setattr(recent_metadata, "BYTES_MAX", 350)
-    kept = RecentMetadata()
+    cache = RecentMetadata()
     for node_id in (1, 2, 3):
-        kept.put(document(node_id), {"id": node_id})
-    kept.put(document(1, 2), {"id": 1})
+        cache.put(document(node_id), {"id": node_id})
+    cache.put(document(1, 2), {"id": 1})
 
-    kept.put(document(4), {"id": 4})
+    cache.put(document(4), {"id": 4})
 
-    assert kept.get(document(2)) is None
-    assert [kept.get(each) for each in (document(3), document(1, 2), document(4))] == [{"id": 3}, {"id": 1}, {"id": 4}]
+    assert cache.get(document(2)) is None
+    assert [cache.get(each) for each in (document(3), document(1, 2), document(4))] == [{"id": 3}, {"id": 1}, {"id": 4}]
 
 
 def test_long_documents_are_not_cached() -> None:
     """Long documents are not cached."""
-    kept = RecentMetadata()
+    cache = RecentMetadata()
 
-    kept.put(document(1, size=recent_metadata.BODY_BYTES_MAX + 1), {})
+    cache.put(document(1, size=recent_metadata.BODY_BYTES_MAX + 1), {})
 
-    assert kept.get(document(1, size=recent_metadata.BODY_BYTES_MAX + 1)) is None
+    assert cache.get(document(1, size=recent_metadata.BODY_BYTES_MAX + 1)) is None

@@ -42,18 +42,18 @@ def test_missing_catalog_is_not_found_only_for_privileged_users(desk: ServiceDes
     """A missing catalog is NotFound for a user who could load it. Other users get the refusal that an existing catalog
     would give.
     """
-    there, gone = MAIN, RequestScope(LAKE, "mair")
-    told = []
+    existing, missing = MAIN, RequestScope(LAKE, "mair")
+    messages = []
 
-    for scope in (there, gone):
+    for scope in (existing, missing):
         node = Node(desk.lab.open()) if fresh else desk.node
         with pytest.raises(PermissionDenied) as refused:
             read(desk, scope, lambda s: s.require(Action.NAMESPACE_LIST, s.settled.outer), user="ana", node=node)
-        told.append(str(refused.value).replace("mair", "main"))
+        messages.append(str(refused.value).replace("mair", "main"))
     with pytest.raises(NotFound, match="mair"):
-        read(desk, gone, lambda s: s.require(Action.NAMESPACE_LIST, s.settled.outer))
+        read(desk, missing, lambda s: s.require(Action.NAMESPACE_LIST, s.settled.outer))
 
-    assert told[0] == told[1]
+    assert messages[0] == messages[1]
 
 
 @pytest.mark.parametrize("kind, name", [(Kind.NAMESPACE, ("b",)), (Kind.TABLE, ("a", "u")), (Kind.TABLE, ("b", "u"))])
@@ -89,8 +89,8 @@ def test_cached_decision_is_invalid_when_its_facts_change(desk: ServiceDesk) -> 
             assert node is not None
             return request_view.decide(Action.NAMESPACE_DROP, chain).allowed
 
-        found: bool = read(desk, MAIN, may, user="ana")
-        return found
+        is_allowed: bool = read(desk, MAIN, may, user="ana")
+        return is_allowed
 
     seen = [drops()]
     desk.run(owner_set(desk.ctx(), owner="ana", **give))  # type: ignore[arg-type]

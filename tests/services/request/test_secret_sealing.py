@@ -28,9 +28,9 @@ PLAIN = {"warehouse": "s3://lake/main", "s3.region": "us-east-1", "s3.role-arn":
 
 def keys_held(*keys: bytes) -> SealingKeys:
     """Return keys for tests."""
-    found = SealingKeys(keys)
-    found.begin()
-    return found
+    sealing_keys = SealingKeys(keys)
+    sealing_keys.begin()
+    return sealing_keys
 
 
 def test_sealed_values_hide_secrets_and_unseal_to_the_originals() -> None:
@@ -180,9 +180,9 @@ def test_rotation_does_not_write_the_operators_key_file(tmp_path: Path) -> None:
 
 def keys_in(file: Path) -> SealingKeys:
     """Write an operator's key file."""
-    found = SealingKeys(file=file)
-    found.begin()
-    return found
+    sealing_keys = SealingKeys(file=file)
+    sealing_keys.begin()
+    return sealing_keys
 
 
 def test_sealing_the_same_secret_twice_gives_different_values() -> None:

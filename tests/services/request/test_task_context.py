@@ -65,11 +65,11 @@ def test_heartbeats_renew_the_lease_and_publish_progress(desk: ServiceDesk) -> N
         working = asyncio.create_task(work.run_in_thread(count))
         try:
             async with asyncio.timeout(GIVEN_UP_S):
-                while not (found := desk.rows(KEPT)):  # noqa: ASYNC110 - the row is all there is to see
+                while not (rows := desk.rows(KEPT)):  # noqa: ASYNC110 - the row is all there is to see
                     await asyncio.sleep(0.01)
         finally:
             seen.set()
-        return await working, found
+        return await working, rows
 
     far, ((progress, until),) = desk.run(watch())
 

@@ -24,8 +24,10 @@ def runs(desk: ServiceDesk, count: int) -> None:
         declaration = b'{"n": %d}' % number
         desk.run(pipeline_put(desk.ctx(), metalake=LAKE, name="nyc", declaration=declaration, comment=None))
         begin = RunBegin(str(uuid4()), "h:1", 30_000, "{}", "{}", ())
-        told = desk.run(run_start(desk.ctx(), metalake=LAKE, pipeline="nyc", begin=begin))
-        desk.run(run_finish(desk.ctx(), metalake=LAKE, uuid=told.run.uuid, attempt=1, state="failed", message=None))
+        started_run = desk.run(run_start(desk.ctx(), metalake=LAKE, pipeline="nyc", begin=begin))
+        desk.run(
+            run_finish(desk.ctx(), metalake=LAKE, uuid=started_run.run.uuid, attempt=1, state="failed", message=None)
+        )
 
 
 @pytest.mark.parametrize("keep_ms,left", [(90 * DAY_MS, (1, 2)), (0, (RUNS_AT_ONCE + 3, RUNS_AT_ONCE + 3))])

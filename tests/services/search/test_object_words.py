@@ -37,12 +37,12 @@ def test_object_matches_its_indexed_words_and_ancestor_names(
     """An object matches if each word is one of its indexed words or occurs in a name above it, and at least one is its
     own.
     """
-    asked, length = data.draw(st.lists(TEXT)), data.draw(st.integers(1, 8))
+    query_words, length = data.draw(st.lists(TEXT)), data.draw(st.integers(1, 8))
     node = with_fields(NODE, name=name, record=replace(NODE.record, comment=comment[:3]))
     body = document(columns, comment)
     own = object_words(node, body)
     indexed = [word for text in own for word in text.split()]
-    words = question_words([*asked, *(word[:length] for word in indexed[::3])])
+    words = question_words([*query_words, *(word[:length] for word in indexed[::3])])
     is_own = [any(is_met(word, text) for text in own) for word in words]
     is_above = [any(is_met(word, words_of([each])) for each in above) for word in words]
 
@@ -64,13 +64,13 @@ def test_column_with_all_words_ranks_highest() -> None:
     names = ["arr_time", "dep_delay", "arr_delay_minutes", "arr_delay"]
     body = document([(name, "") for name in names], "Flights: delays at arrival")
 
-    for asked, expected in (
+    for query, expected in (
         ("arr_delay", [("column", "arr_delay")] * 2),
         ("delay_min", [("column", "arr_delay_minutes")] * 2),
         ("arr_dep", [("column", "arr_time"), ("column", "dep_delay")]),
         ("delays flights", [("comment", "Flights: delays at arrival")] * 2),
     ):
-        assert match_words(question_words([asked]), NODE, above=("main",), body=body) == expected
+        assert match_words(question_words([query]), NODE, above=("main",), body=body) == expected
     assert match_words(("arr", "delay"), NODE, above=(), body=document([("arrdelay", "")], "")) is None
     stats = with_fields(NODE, name="arr_stats")
     assert match_words(("arr", "delay"), stats, above=(), body=body) == [("name", "arr_stats"), ("column", "arr_delay")]
@@ -89,11 +89,11 @@ def test_long_comment_excerpt_contains_the_word() -> None:
 
 
 @given(st.lists(st.lists(TEXT, max_size=3), max_size=6), TEXT)
-def test_scan_of_joined_texts_returns_each_matching_text_once(texts: list[list[str]], asked: str) -> None:
+def test_scan_of_joined_texts_returns_each_matching_text_once(texts: list[list[str]], query: str) -> None:
     """A scan of joined texts finds exactly the texts that have a word with the given prefix, each once and in order."""
     each = [words_of(text) for text in texts]
     joined = JoinedTexts(each)
 
-    for word in question_words([asked, *(part[:2] for text in each for part in text.split())]):
+    for word in question_words([query, *(part[:2] for text in each for part in text.split())]):
         assert joined.having(word) == [place for place, text in enumerate(each) if is_met(word, text)]
     assert joined.words() == {word for text in each for word in text.split()}

@@ -11,13 +11,13 @@ from limnos.services.search.questions import SEARCHED, TEXT_MAX, question_of
 
 def test_query_is_parsed_into_words_and_filters() -> None:
     """Quotes group words, known keys become filters, and a colon after any other word belongs to the word."""
-    found = question_of('Flights "New York" kind:table tag:level=high owner:etl in:main.raw a:b format:Lance')
+    question = question_of('Flights "New York" kind:table tag:level=high owner:etl in:main.raw a:b format:Lance')
 
-    assert found.words == ("flights", "new york", "a:b")
-    assert (found.kinds, found.tags, found.owner) == ((Kind.TABLE,), (("level", "high"),), "etl")
-    assert found.other_keys == ("a",)
+    assert question.words == ("flights", "new york", "a:b")
+    assert (question.kinds, question.tags, question.owner) == ((Kind.TABLE,), (("level", "high"),), "etl")
+    assert question.other_keys == ("a",)
     assert question_of("https://example.org/a b:c d:").other_keys == ("b",)
-    assert (found.below, found.table_format, found.path) == (("main", "raw"), "lance", ())
+    assert (question.below, question.table_format, question.path) == (("main", "raw"), "lance", ())
 
 
 def test_query_may_be_a_path_or_id_with_separate_filters() -> None:

@@ -42,18 +42,18 @@ def words_in(text: str) -> list[str]:
     return [*parts, "".join(parts)]
 
 
-def expected(lake: Lake, asked: list[str], may: Callable[[str, str], bool]) -> set[str]:
+def expected(lake: Lake, words: list[str], may: Callable[[str, str], bool]) -> set[str]:
     """Return the expected hits of a search for words, computed in plain Python."""
-    found = set()
+    hits = set()
     for (space, name), (column, comment) in lake.items():
         own = [each for text in (name, column, "id", comment) for each in words_in(text)]
         above = [*words_in(space), "main"]
-        met = [any(each.startswith(word) for each in own) for word in asked]
-        reached = [any(each.startswith(word) for each in above) for word in asked]
-        is_exact = name.startswith(" ".join(asked))
+        met = [any(each.startswith(word) for each in own) for word in words]
+        reached = [any(each.startswith(word) for each in above) for word in words]
+        is_exact = name.startswith(" ".join(words))
         if may(space, name) and (is_exact or (any(met) and all(map(max, met, reached)))):
-            found.add(f"main.{space}.{name}")
-    return found
+            hits.add(f"main.{space}.{name}")
+    return hits
 
 
 def name_of(dice: random.Random) -> str:
@@ -99,9 +99,9 @@ def catch_up(node: DriverNode) -> None:
         pass
 
 
-def search(node: DriverNode, asked: list[str], user: str) -> set[str]:
+def search(node: DriverNode, words: list[str], user: str) -> set[str]:
     """Return the tables that a search finds."""
-    target = f"{OWN}/metalakes/lake/search?limit=200&q={quote(' '.join(asked))}+kind:table"
+    target = f"{OWN}/metalakes/lake/search?limit=200&q={quote(' '.join(words))}+kind:table"
     answer = node.done("GET", target, user=user)
     assert (answer["more"], answer["bounded"], answer["behind"]) == (False, False, 0)
     return {".".join(hit["path"]) for hit in answer["hits"]}
@@ -126,13 +126,13 @@ def test_search_on_another_node_matches_the_model(nodes: tuple[DriverNode, Drive
         change(dice, dice.choice(nodes), lake)
         if dice.random() < 0.3:
             one.runner.run(index_step(one.built.services))
-        asked = [word[: dice.randint(2, len(word))] for word in dice.sample(WORDS, dice.choice((1, 1, 2, 3)))]
+        words = [word[: dice.randint(2, len(word))] for word in dice.sample(WORDS, dice.choice((1, 1, 2, 3)))]
         asking = dice.choice(nodes)
-        everything = expected(lake, asked, lambda _, __: True)
-        visible = expected(lake, asked, lambda space, name: space == open_space and name != "first")
+        everything = expected(lake, words, lambda _, __: True)
+        visible = expected(lake, words, lambda space, name: space == open_space and name != "first")
 
-        assert search(asking, asked, "admin") == everything, asked
-        assert search(asking, asked, "ana") == visible, asked
+        assert search(asking, words, "admin") == everything, words
+        assert search(asking, words, "ana") == visible, words
     assert other.get(table_path(open_space, "first"), user="ana").status == 403
 
 

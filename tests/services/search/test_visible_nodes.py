@@ -43,7 +43,7 @@ def index(node: DriverNode) -> None:
         pass
 
 
-def made(node: DriverNode, dice: random.Random, catalog: str) -> tuple[Paths, dict[str, str]]:
+def create_lake(node: DriverNode, dice: random.Random, catalog: str) -> tuple[Paths, dict[str, str]]:
     """Create a lake. Returns its objects, and the word that only each one has in its name, column or comment."""
     catalogs = f"{API}/lake/catalogs"
     body = {"name": catalog, "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {}, "comment": None}
@@ -57,10 +57,10 @@ def made(node: DriverNode, dice: random.Random, catalog: str) -> tuple[Paths, di
         paths[f"{catalog}.{space}"] = f"{catalogs}/{catalog}/schemas/{space}"
         marks[f"{catalog}.{space}"] = own
         for _ in range(dice.choice((0, 1, 2, 3))):
-            own, shown = mark(dice), dice.choice(("name", "column", "comment"))
-            name = f"{dice.choice(WORDS)}_{own if shown == 'name' else dice.randint(0, 10**6)}"
-            column = {"name": f"id_{own}" if shown == "column" else "id", "type": "long", "nullable": True}
-            comment = f"{dice.choice(WORDS)} {own}" if shown == "comment" else dice.choice(WORDS)
+            own, marked_field = mark(dice), dice.choice(("name", "column", "comment"))
+            name = f"{dice.choice(WORDS)}_{own if marked_field == 'name' else dice.randint(0, 10**6)}"
+            column = {"name": f"id_{own}" if marked_field == "column" else "id", "type": "long", "nullable": True}
+            comment = f"{dice.choice(WORDS)} {own}" if marked_field == "comment" else dice.choice(WORDS)
             table = {"name": name, "comment": comment, "columns": [column], "properties": {}}
             node.done("POST", f"{catalogs}/{catalog}/schemas/{space}/tables", table)
             paths[f"{catalog}.{space}.{name}"] = f"{catalogs}/{catalog}/schemas/{space}/tables/{name}"
@@ -108,7 +108,7 @@ def check(node: DriverNode, seed: int) -> int:
     """
     dice = random.Random(seed)
     catalog, user = f"c{seed}", f"u{seed}"
-    paths, marks = made(node, dice, catalog)
+    paths, marks = create_lake(node, dice, catalog)
     let(node, dice, user, paths)
     if dice.random() < 0.7:
         index(node)
@@ -117,15 +117,15 @@ def check(node: DriverNode, seed: int) -> int:
     above = {word for path, word in marks.items() if any(each.startswith(f"{path}.") for each in visible)}
     for question in questions(dice, paths, marks):
         answer, whole = search(node, question, user), search(node, question, "admin")
-        found = {".".join(hit["path"]) for hit in answer["hits"]}
+        hits = {".".join(hit["path"]) for hit in answer["hits"]}
         everything = {".".join(hit["path"]) for hit in whole["hits"]}
         for each in (answer, whole):
             assert (each["more"], each["bounded"], each["behind"]) == (False, False, 0)
-        assert found == everything & visible, (seed, question)
+        assert hits == everything & visible, (seed, question)
         counted = {each["value"]: each["count"] for each in answer["facets"] if each["key"] == "in"}
-        assert counted == ({catalog: len(found - {catalog})} if found - {catalog} else {}), (seed, question)
-        told = json.dumps(answer)
-        leaked = [word for word in hidden if word in told and word not in above and word not in question]
+        assert counted == ({catalog: len(hits - {catalog})} if hits - {catalog} else {}), (seed, question)
+        answer_text = json.dumps(answer)
+        leaked = [word for word in hidden if word in answer_text and word not in above and word not in question]
         assert not leaked, (seed, question, leaked)
     return len(hidden)
 

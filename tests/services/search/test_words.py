@@ -8,26 +8,26 @@ from limnos.services.search.words import WORD_MAX, is_met, question_words, words
 
 
 @pytest.mark.parametrize(
-    "name, asked",
+    "name, query",
     [
         ("flight_id", "flightid"), ("flight_id", "id"), ("flightId", "flight"), ("flightId", "FLIGHT_ID"), ("HTTPServer2", "server"),
         ("HTTPServer2", "http"), ("orders-2024.eu", "2024"), ("orders 2024", "orders2024"), ("Größe", "GRÖSSE"), ("таблица_рейсов", "рейс"),
         ("flights", "fl"),
     ],
 )  # fmt: skip
-def test_name_parts_match_by_prefix(name: str, asked: str) -> None:
+def test_name_parts_match_by_prefix(name: str, query: str) -> None:
     """Names are split at separators, digits and capitals. The parts, runs of adjacent parts and the whole name match by
     prefix.
     """
     text = words_of([name])
 
-    assert all(is_met(word, text) for word in question_words([asked])), text
+    assert all(is_met(word, text) for word in question_words([query])), text
 
 
-@pytest.mark.parametrize("name, asked", [("flights", "lights"), ("flight_id", "idx"), ("a b", "abc")])
-def test_inner_longer_and_missing_words_do_not_match(name: str, asked: str) -> None:
+@pytest.mark.parametrize("name, query", [("flights", "lights"), ("flight_id", "idx"), ("a b", "abc")])
+def test_inner_longer_and_missing_words_do_not_match(name: str, query: str) -> None:
     """A word inside another word, a longer word and a missing word do not match."""
-    assert not all(is_met(word, words_of([name])) for word in question_words([asked]))
+    assert not all(is_met(word, words_of([name])) for word in question_words([query]))
 
 
 def test_word_length_is_bounded_in_names_and_queries() -> None:

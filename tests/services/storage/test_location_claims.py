@@ -56,15 +56,15 @@ def meet(
     paused, inserted = PausedMutation(lambda _: 0), []
 
     def insert_first(tx: Tx, permit: Permit[Any]) -> MetadataDocument:
-        made = table_insert(tx, permit)
+        document = table_insert(tx, permit)
         if not paused.entered.is_set():
             paused(tx)
-        return made
+        return document
 
     def insert_second(tx: Tx, permit: Permit[Any]) -> MetadataDocument:
-        made = table_insert(tx, permit)
+        document = table_insert(tx, permit)
         inserted.append(permit.command.name)
-        return made
+        return document
 
     def work(commands: list[TableCreate], insert: Callable[[Tx, Permit[Any]], MetadataDocument], catalog: Node) -> Any:  # noqa: ANN401 - a coroutine
         steps = tuple(TransactionMutation(command, insert, place) for place, command in enumerate(commands))

@@ -70,11 +70,11 @@ def test_only_a_changed_location_is_validated(desk: ServiceDesk) -> None:
 
     def read(request_view: RequestView) -> list[str | None]:
         place = catalog_storage_of(request_view)._replace(roots=("file:///warehouse",))
-        kept = check_new_location(record("s3://gone/x"), record("s3://gone/x"), place)
+        unchanged_record = check_new_location(record("s3://gone/x"), record("s3://gone/x"), place)
         spelled = check_new_location(None, record("/warehouse/x"), place)
         none = check_new_location(record("s3://gone/x"), record(None), place)
         with pytest.raises(LimnosError):
             check_new_location(record("/warehouse/x"), record("file:///etc/x"), place)
-        return [each.properties.get("location") for each in (kept, spelled, none)]
+        return [each.properties.get("location") for each in (unchanged_record, spelled, none)]
 
     assert desk.run(desk.ctx().read(MAIN, read)) == ["s3://gone/x", f"{WAREHOUSE}/x", None]

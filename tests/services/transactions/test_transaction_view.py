@@ -31,10 +31,10 @@ def test_all_reading_methods_are_overridden() -> None:
     operations are visible.
     """
     body = ast.parse(inspect.getsource(request_view_module))
-    (made,) = [node for node in body.body if isinstance(node, ast.ClassDef) and node.name == "RequestView"]
+    (view_class,) = [node for node in body.body if isinstance(node, ast.ClassDef) and node.name == "RequestView"]
     reading = {
         method.name
-        for method in made.body
+        for method in view_class.body
         if isinstance(method, ast.FunctionDef)
         and any(isinstance(word, ast.Name) and word.id in READ_NAMES for word in ast.walk(method))
     }
@@ -61,15 +61,15 @@ def test_new_object_under_a_moved_objects_old_name_is_distinct(desk: ServiceDesk
         assert request_view.find(("a", "t"), Kind.TABLE)[0] is None
         assert request_view.holder_of(node.parent_id, Kind.TABLE, "t") is None
         assert not request_view.is_taken(node.parent_id, Kind.TABLE, "t")
-        found, chain = request_view.find(("b", "u"), Kind.TABLE)
-        assert found is not None
-        assert (found.id, found.parent_id, found.name) == (node.id, into.id, "u")
+        moved_table, chain = request_view.find(("b", "u"), Kind.TABLE)
+        assert moved_table is not None
+        assert (moved_table.id, moved_table.parent_id, moved_table.name) == (node.id, into.id, "u")
         assert [link.name for link in chain] == ["u", "b", "main", "lake"]
-        made = request_view.note_made(Kind.TABLE, parent_id=node.parent_id, name="t")
-        assert is_new(made.id)
-        assert request_view.find(("a", "t"), Kind.TABLE)[0] == made
+        new_table = request_view.note_made(Kind.TABLE, parent_id=node.parent_id, name="t")
+        assert is_new(new_table.id)
+        assert request_view.find(("a", "t"), Kind.TABLE)[0] == new_table
         assert request_view.holder_of(node.parent_id, Kind.VIEW, "t") is Kind.TABLE
-        request_view.note_dropped(made)
+        request_view.note_dropped(new_table)
         assert request_view.find(("a", "t"), Kind.TABLE)[0] is None
 
     looked(desk, story)

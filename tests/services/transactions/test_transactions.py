@@ -58,21 +58,21 @@ def three(desk: ServiceDesk) -> ServiceDesk:
 @pytest.fixture
 def files(three: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> Files:
     """Return the files that were written and not deleted."""
-    kept: Files = {}
+    stored_files: Files = {}
     services = three.node.services.files
 
     async def write(location: str, data: bytes, properties: object, *, first: bool = False) -> None:
         del properties, first
         await asyncio.sleep(0)
-        kept[location] = data
+        stored_files[location] = data
 
     async def delete(location: str, properties: object) -> None:
         del properties
-        del kept[location]
+        del stored_files[location]
 
     monkeypatch.setattr(services, "write", write)
     monkeypatch.setattr(services, "delete", delete)
-    return kept
+    return stored_files
 
 
 def before_the_store(desk: ServiceDesk, patch: pytest.MonkeyPatch, *works: Callable[[], Any]) -> None:
@@ -94,9 +94,9 @@ def neighbour(desk: ServiceDesk) -> Node:
     return Node(desk.lab.open())
 
 
-@pytest.mark.parametrize("taken", TABLES)
+@pytest.mark.parametrize("revoked_table", TABLES)
 def test_revoked_privilege_refuses_the_transaction(
-    three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, taken: str
+    three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, revoked_table: str
 ) -> None:
     """If a privilege on any table is revoked after the decision, the whole transaction is refused and its files are
     deleted.
@@ -106,14 +106,14 @@ def test_revoked_privilege_refuses_the_transaction(
         three.allow("bob", Kind.TABLE, f"main.a.{name}", Privilege.MODIFY_TABLE)
     three.run(together(three.node, "before", *TABLES, user="bob"))
     count = len(files)
-    wish = PrivilegeRequest(Kind.TABLE, f"main.a.{taken}", ((Privilege.MODIFY_TABLE, GrantCondition.ALLOW),))
+    wish = PrivilegeRequest(Kind.TABLE, f"main.a.{revoked_table}", ((Privilege.MODIFY_TABLE, GrantCondition.ALLOW),))
     other = neighbour(three)
     before_the_store(
         three, monkeypatch,
         lambda: privileges_grant(other.ctx(), metalake=LAKE, role="of bob", wish=wish, grants_them=False),
     )  # fmt: skip
 
-    with pytest.raises(PermissionDenied, match=f"main.a.{taken}"):
+    with pytest.raises(PermissionDenied, match=f"main.a.{revoked_table}"):
         three.run(together(three.node, "after", *TABLES, user="bob"))
 
     assert (marked(three, "before"), marked(three, "after")) == (3, 0)
@@ -213,9 +213,9 @@ def test_unknown_commit_outcome_deletes_no_file(
     assert len(files) == 3
 
 
-@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("is_mutation_begun", [False, True])
 def test_cancelled_request_deletes_its_files_before_the_mutation(
-    three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, begun: bool
+    three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, is_mutation_begun: bool
 ) -> None:
     """A request that is cancelled before the store begins the mutation deletes its files; if it is cancelled later,
     they stay. The queue is free afterwards.
@@ -228,7 +228,7 @@ def test_cancelled_request_deletes_its_files_before_the_mutation(
         waiting.set()
         await asyncio.sleep(60)
 
-    has_begun = begun
+    has_begun = is_mutation_begun
     monkeypatch.setattr(three.node.store, "submit", submit)
 
     async def story() -> None:
@@ -242,7 +242,7 @@ def test_cancelled_request_deletes_its_files_before_the_mutation(
 
     three.run(story())
 
-    assert len(files) == (3 if begun else 0)
+    assert len(files) == (3 if is_mutation_begun else 0)
     assert len(three.node.services.lines) == 0
 
 

@@ -43,10 +43,10 @@ def drop(desk: ServiceDesk, *levels: str, user: str = "admin", scope: RequestSco
 
 def alive(desk: ServiceDesk) -> list[str]:
     """Return the names of existing filesets and namespaces."""
-    found = desk.rows(
+    rows = desk.rows(
         "SELECT name FROM node WHERE deleted = 0 AND kind IN (?, ?)", int(Kind.FILESET), int(Kind.NAMESPACE)
     )
-    return sorted(name for (name,) in found)
+    return sorted(name for (name,) in rows)
 
 
 def test_cascade_moves_each_object_to_the_trash_and_the_feed(filled: ServiceDesk) -> None:
@@ -58,8 +58,8 @@ def test_cascade_moves_each_object_to_the_trash_and_the_feed(filled: ServiceDesk
     assert alive(filled) == ["f", "other"]
     trash = filled.rows("SELECT n.name, t.purges FROM trash t JOIN node n ON n.id = t.node_id ORDER BY n.name")
     assert [(name, bool(purges)) for name, purges in trash] == [("f", True), ("g", True), ("raw", False)]
-    told = filled.rows("SELECT old_name FROM change WHERE operation = 'drop' ORDER BY revision, ordinal")
-    assert sorted(name for (name,) in told) == ["f", "g", "raw"]
+    drop_rows = filled.rows("SELECT old_name FROM change WHERE operation = 'drop' ORDER BY revision, ordinal")
+    assert sorted(name for (name,) in drop_rows) == ["f", "g", "raw"]
 
 
 def test_protected_fileset_prevents_the_cascade(filled: ServiceDesk) -> None:

@@ -68,8 +68,8 @@ class World(NamedTuple):
         store, permit = self.node.built.services.store, upkeep_permit("t")
         self.node.runner.run(store.submit(permit, lambda tx: tx.tasks.ensure(FREE_PLACES, "{}", delay_ms=0)))
         self.work()
-        told = self.node.runner.run(store.submit(permit, lambda tx: tx.tasks.waiting_payload(FREE_PLACES)))
-        return msgspec.json.decode(str(told), type=ReleasedLocations)
+        payload = self.node.runner.run(store.submit(permit, lambda tx: tx.tasks.waiting_payload(FREE_PLACES)))
+        return msgspec.json.decode(str(payload), type=ReleasedLocations)
 
 
 @pytest.fixture(
@@ -88,12 +88,12 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     if request.param == "s3":
         with objects() as store:
             storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
-            with made(data, storage, "s3://lake/c", database=database, **store.properties) as found:
-                yield found
+            with made(data, storage, "s3://lake/c", database=database, **store.properties) as served_world:
+                yield served_world
         return
     root = f"file://{tmp_path}/lake"
-    with made(data, StorageSection(allowed_roots=(root,)), f"{root}/c", database=database) as found:
-        yield found
+    with made(data, StorageSection(allowed_roots=(root,)), f"{root}/c", database=database) as served_world:
+        yield served_world
 
 
 DISK = pytest.mark.parametrize("world", ["disk"], indirect=True)
@@ -135,12 +135,12 @@ def test_location_is_freed_only_after_its_files_are_deleted(world: World) -> Non
     early = world.round(days=False)
     for each in list(store_for(at, world.properties).below(f"{at}/metadata")):
         store_for(at, world.properties).delete(each)
-    held, refused = world.round(), world.create("mine", user="eve", location=at)
+    retained, refused = world.round(), world.create("mine", user="eve", location=at)
     store_for(file, world.properties).delete(file)
-    freed, taken = world.round(), world.create("mine", user="eve", location=at)
+    freed, created_status = world.round(), world.create("mine", user="eve", location=at)
 
-    assert (early.kept, held.kept, held.kept_first, freed.kept) == (0, 1, (f"{world.root}/t x",), 0)
-    assert (refused, taken) == (400, 200)
+    assert (early.kept, retained.kept, retained.kept_first, freed.kept) == (0, 1, (f"{world.root}/t x",), 0)
+    assert (refused, created_status) == (400, 200)
 
 
 def test_purge_deletes_named_files_at_the_data_path(world: World) -> None:
@@ -163,12 +163,12 @@ def test_purge_deletes_named_files_at_the_data_path(world: World) -> None:
     world.write(f"{paths[1]}/stray")
     world.write(f"{world.root}/shared/beside")
     world.work()
-    made = [world.create(f"new{number}", user="eve", location=path) for number, path in enumerate(paths)]
+    statuses = [world.create(f"new{number}", user="eve", location=path) for number, path in enumerate(paths)]
 
     assert [store_for(each, world.properties).exists(f"{each}/listed") for each in paths] == [False, False]
     assert store_for(world.root, world.properties).exists(f"{paths[1]}/stray")
     assert store_for(world.root, world.properties).exists(f"{world.root}/shared/beside")
-    assert made == [200, 400]
+    assert statuses == [200, 400]
 
 
 @DISK
@@ -200,11 +200,11 @@ def test_unmounted_root_frees_no_location(world: World) -> None:
     world.let_go("t")
     away = root.rename(f"{root}-away")
     root.mkdir()
-    held = world.round()
+    retained = world.round()
     root.rmdir()
     away.rename(root)
 
-    assert (held.kept, world.create("mine", user="eve", location=at)) == (1, 400)
+    assert (retained.kept, world.create("mine", user="eve", location=at)) == (1, 400)
 
 
 @DISK
@@ -215,11 +215,11 @@ def test_server_check_lists_released_locations_with_files(world: World) -> None:
     world.let_go("t")
     world.round()
     settings = Settings(server=ServerSection(data=str(world.node.data), listen="127.0.0.1:0"))
-    (told,) = [each for each in check(settings) if "dropped" in each.message]
+    (finding,) = [each for each in check(settings) if "dropped" in each.message]
 
-    assert told.message == "Locations of dropped objects still contain files, or cannot be listed: 1"
-    assert told.why == f"only the last owner of each may create an object there: {at}"
-    assert told.advice == "delete the files there if they are not needed: a task frees empty locations once a day"
+    assert finding.message == "Locations of dropped objects still contain files, or cannot be listed: 1"
+    assert finding.why == f"only the last owner of each may create an object there: {at}"
+    assert finding.advice == "delete the files there if they are not needed: a task frees empty locations once a day"
 
 
 @DISK

@@ -94,12 +94,12 @@ def test_restored_table_has_its_document_owner_and_grants(desk: ServiceDesk) -> 
         load(desk, "a", "t", user="ana")
     named = objects_of(desk, "of ana")
     sweep(desk, after_ms=WEEK_MS - 60_000)
-    found = back(desk, "a.t")
+    restored = back(desk, "a.t")
     owner = desk.run(owner_load(desk.ctx(), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.t"))
 
     assert named == [("main",)]
     assert objects_of(desk, "of ana") == [("main",), ("main", "a", "t")]
-    assert found == TrashRestored(Kind.TABLE, ("a", "t"), 0, 0)
+    assert restored == TrashRestored(Kind.TABLE, ("a", "t"), 0, 0)
     assert load(desk, "a", "t", user="ana") == before
     assert owner is not None
     assert owner.name == "bob"
@@ -152,9 +152,9 @@ def test_dropped_table_can_be_restored_under_another_path(desk: ServiceDesk) -> 
     desk.table("a", "t")
     with pytest.raises(AlreadyExists, match="under another name"):
         back(desk, "a.t")
-    found = back(desk, "a.t", to=("b", "old"))
+    restored = back(desk, "a.t", to=("b", "old"))
 
-    assert found.path == ("b", "old")
+    assert restored.path == ("b", "old")
     assert load(desk, "b", "old") == first
     assert load(desk, "a", "t").uuid != first.uuid
 

@@ -80,8 +80,8 @@ def test_concurrent_callers_share_one_request_per_location(sts: Sts) -> None:
 
     async def story() -> set[str]:
         vendor = vendor_of(sts)
-        found = await asyncio.gather(*(vendor.issue_credentials(each) for each in [ONE, TWO] * 32))
-        return {each.access_key_id for each in found}
+        issued_credentials = await asyncio.gather(*(vendor.issue_credentials(each) for each in [ONE, TWO] * 32))
+        return {each.access_key_id for each in issued_credentials}
 
     assert len(asyncio.run(story())) == 2
     assert sorted(sts.asked) == ["one", "two"]
@@ -91,10 +91,10 @@ def test_credentials_are_renewed_after_half_their_lifetime(sts: Sts, time: Hours
     """Until half of their lifetime has passed the cached credentials are returned, afterwards new ones."""
 
     async def story() -> list[str]:
-        vendor, found = vendor_of(sts), []
+        vendor, access_key_ids = vendor_of(sts), []
         for time.at_ms in (0, HOUR_MS // 2 - 1, HOUR_MS // 2 + 1):
-            found.append((await vendor.issue_credentials(ONE)).access_key_id)
-        return found
+            access_key_ids.append((await vendor.issue_credentials(ONE)).access_key_id)
+        return access_key_ids
 
     assert asyncio.run(story()) == ["one1", "one1", "one2"]
 
@@ -190,9 +190,9 @@ def test_fileset_credentials_match_the_callers_rights(desk: ServiceDesk, monkeyp
     def opened(user: str) -> FileRights:
         def look(request_view: RequestView) -> FileRights:
             node, chain, _ = request_view.look_up(Kind.FILESET, ("s", "f"), Action.FILESET_LOAD)
-            found = credentials._fileset_access(request_view, node, chain=chain, location=None)
-            assert found is not None
-            return found.rights
+            access = credentials._fileset_access(request_view, node, chain=chain, location=None)
+            assert access is not None
+            return access.rights
 
         return desk.run(desk.ctx(user).read(files, look))
 

@@ -31,10 +31,10 @@ def test_fragments_of_one_version_are_divided_among_tasks(files: LanceTableFiles
     reader = LanceReader(files, columns_of(files, LanceOptions(("lance", "t"), columns=("id",))))
     left = list(reader.pushFilters([spark.GreaterThan(("id",), 7), spark.EqualTo(("x",), 1.5)]))
 
-    found = [[row for batch in reader.read(each) for row in batch.to_pylist()] for each in reader.partitions()]
+    partition_rows = [[row for batch in reader.read(each) for row in batch.to_pylist()] for each in reader.partitions()]
 
     assert left == [spark.EqualTo(("x",), 1.5)]
-    assert found == [[{"id": 8}, {"id": 9}], [{"id": value} for value in range(10, 20)]]
+    assert partition_rows == [[{"id": 8}, {"id": 9}], [{"id": value} for value in range(10, 20)]]
 
 
 def test_a_table_without_rows_has_no_task(tmp_path: Path) -> None:

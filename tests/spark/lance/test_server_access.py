@@ -12,11 +12,11 @@ def test_option_names_are_case_insensitive() -> None:
     """Option names are case-insensitive, because Spark passes them in lower case; names with commas are written as
     JSON.
     """
-    found = lance_options_of(
+    options = lance_options_of(
         {"PATH": "lance.`m l`.docs", "columns": "id, text", "version": "3", "vectors": "a=2, b=256"}
     )
 
-    assert found == LanceOptions(("lance", "m l", "docs"), ("id", "text"), 3, None, (("a", 2), ("b", 256)))
+    assert options == LanceOptions(("lance", "m l", "docs"), ("id", "text"), 3, None, (("a", 2), ("b", 256)))
     assert lance_options_of({"path": "lance.docs", "columns": '["a,b"]', "tag": "golden"}) == LanceOptions(
         ("lance", "docs"), ("a,b",), None, "golden"
     )

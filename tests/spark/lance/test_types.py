@@ -31,14 +31,14 @@ def test_every_type_is_read_as_the_arrow_type_spark_expects() -> None:
     """Each column has the Arrow type that Spark expects, with its value."""
     schema = to_arrow_schema(spark_schema_of(EVERY.schema), timestamp_utc=True)
 
-    found = as_schema(EVERY.to_batches()[0], schema).to_pylist()[0]
+    row = as_schema(EVERY.to_batches()[0], schema).to_pylist()[0]
 
-    assert found["u64"] == Decimal(2**64 - 1)
-    assert (found["u8"], found["f16"], found["fixed"], found["word"]) == (255, 1.5, b"ab", "w")
-    assert found["vector"] == [1.0, 2.0]
-    assert found["inner"] == {"a": 1, "b": ["x"]}
-    assert found["at"] == dt.datetime(2020, 1, 2, tzinfo=dt.UTC)
-    assert found["while"] == dt.timedelta(seconds=1)
+    assert row["u64"] == Decimal(2**64 - 1)
+    assert (row["u8"], row["f16"], row["fixed"], row["word"]) == (255, 1.5, b"ab", "w")
+    assert row["vector"] == [1.0, 2.0]
+    assert row["inner"] == {"a": 1, "b": ["x"]}
+    assert row["at"] == dt.datetime(2020, 1, 2, tzinfo=dt.UTC)
+    assert row["while"] == dt.timedelta(seconds=1)
 
 
 def test_vector_size_is_restored_on_write() -> None:

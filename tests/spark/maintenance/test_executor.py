@@ -33,9 +33,10 @@ class FakeServer:
         if self.silent:
             self.silent -= 1
             raise self.refusal
-        given, self.waiting = self.waiting[:limit], self.waiting[limit:]
+        leased_ids, self.waiting = self.waiting[:limit], self.waiting[limit:]
         return LeasedOperations(
-            self.lease_s, tuple([LeasedOperation(each, "compact", "main", ("a", "t"), "lim_1_x") for each in given])
+            self.lease_s,
+            tuple([LeasedOperation(each, "compact", "main", ("a", "t"), "lim_1_x") for each in leased_ids]),
         )
 
     def renew(self, holder: str, operations: tuple[int, ...]) -> tuple[int, ...]:

@@ -83,7 +83,7 @@ def test_names_are_bound_to_variables_fields_or_datasets(text: str, expected: li
 
 
 @pytest.mark.parametrize(
-    "text,number,place,told",
+    "text,number,place,message",
     [
         (
             "SELECT VALUE o FROM nope o",
@@ -174,14 +174,14 @@ def test_names_are_bound_to_variables_fields_or_datasets(text: str, expected: li
     ],
 )
 def test_unresolvable_name_has_code_position_and_message(
-    text: str, number: int, place: tuple[int, int] | None, told: str
+    text: str, number: int, place: tuple[int, int] | None, message: str
 ) -> None:
     """The error for an unresolvable name has the expected code, position and message."""
     with pytest.raises(SqlppError) as refused:
         ask(text, WORLD)
 
     assert refused.value.number == number
-    assert told in refused.value.message
+    assert message in refused.value.message
     assert place is None or refused.value.place == TextPosition(*place)
 
 

@@ -31,7 +31,7 @@ def test_dataset_resources_call_is_a_separate_source(call: str, source: tuple[tu
 )
 def test_view_has_no_resources_and_missing_dataverse_is_an_error(call: str, number: int) -> None:
     """A view has no resources, and a missing dataverse is an error."""
-    with pytest.raises(SqlppError) as told:
+    with pytest.raises(SqlppError) as error:
         bind(parse_body(f"select value x from {call} x"), WORLD)
 
-    assert told.value.number == number
+    assert error.value.number == number

@@ -53,11 +53,11 @@ def world_of(chance: random.Random) -> NameWorld:
     """Two small datasets."""
 
     def rows() -> list[Value]:
-        found: list[Value] = []
+        objects: list[Value] = []
         for number in range(chance.randint(0, 6)):
             fields = {"a": chance.choice(VALUES), "b": chance.choice(VALUES)}
-            found.append({"n": number, **{name: value for name, value in fields.items() if value is not MISSING}})
-        return found
+            objects.append({"n": number, **{name: value for name, value in fields.items() if value is not MISSING}})
+        return objects
 
     return NameWorld({("Default",): {"left": rows(), "right": rows()}})
 
@@ -91,13 +91,13 @@ def test_join_rows_equal_those_of_nested_loops(texts: list[str], monkeypatch: py
     monkeypatch.setattr(queries, "keys_of", lambda *_, **__: None)
 
     wrong = []
-    for text, world, found in cases:
+    for text, world, keyed_outcome in cases:
         loops = outcome(text, world)
-        if found != loops and not isinstance(loops, str):
-            wrong.append((text, world.dataverses, found, loops))
+        if keyed_outcome != loops and not isinstance(loops, str):
+            wrong.append((text, world.dataverses, keyed_outcome, loops))
 
     assert wrong == []
-    assert sum(bool(found) for _, _, found in cases) > ROUNDS / 10
+    assert sum(bool(keyed_outcome) for _, _, keyed_outcome in cases) > ROUNDS / 10
 
 
 SIZE = 1500

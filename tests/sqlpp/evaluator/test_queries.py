@@ -21,7 +21,7 @@ DEPARTMENTS = [{"code": "x", "boss": 2}, {"code": "y", "boss": 9}, {"code": "z",
 
 def _frozen(value: object) -> Value:
     if isinstance(value, dict):
-        return {name: _frozen(held) for name, held in value.items()}
+        return {name: _frozen(field_value) for name, field_value in value.items()}
     return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value  # type: ignore[return-value]
 
 
@@ -253,7 +253,7 @@ def test_windows_after_group_by_see_the_groups() -> None:
 
 
 @pytest.mark.parametrize(
-    "text,told",
+    "text,message",
     [
         (
             "SELECT VALUE x FROM 5 AS x",
@@ -274,12 +274,12 @@ def test_windows_after_group_by_see_the_groups() -> None:
         ),
     ],
 )
-def test_uncomputable_values_raise_sqlpp_errors(text: str, told: str) -> None:
+def test_uncomputable_values_raise_sqlpp_errors(text: str, message: str) -> None:
     """Values that cannot be computed are errors of the language."""
     with pytest.raises(SqlppError) as refused:
         ask(text)
 
-    assert refused.value.text.startswith(told)
+    assert refused.value.text.startswith(message)
 
 
 def test_from_over_a_dataset_object_is_refused() -> None:
@@ -294,9 +294,9 @@ def test_source_that_is_not_a_collection_gives_a_warning() -> None:
     """A source that is not a collection, which is known only at run time, has no rows and gives a warning."""
     budget = Budget()
 
-    found = ask("SELECT VALUE x FROM (SELECT VALUE {'a': 1})[0] AS x", budget=budget)
+    results = ask("SELECT VALUE x FROM (SELECT VALUE {'a': 1})[0] AS x", budget=budget)
 
-    assert found == []
+    assert results == []
     assert [each.number for each in budget.warnings.values()] == [2]
 
 
@@ -354,10 +354,10 @@ def test_star_includes_all_variables_of_the_block(text: str, expected: list[Valu
     """`*` has the variables of FROM, AT and LET; after GROUP BY the keys, the group, which may have no name, and
     LET.
     """
-    found = ask(text)
+    objects = ask(text)
 
-    assert found == expected
-    assert [list(one) for one in found] in ([list(one) for one in expected], [["k", "$2", "$1"]])
+    assert objects == expected
+    assert [list(one) for one in objects] in ([list(one) for one in expected], [["k", "$2", "$1"]])
 
 
 @pytest.mark.parametrize(
@@ -577,7 +577,7 @@ def test_declared_function_can_be_called_with_the_dataverse_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, message",
     [
         ("SELECT * FROM none a, none b JOIN none b ON true", "Duplicate alias definitions: b"),
         ("array_concat([1], {{2}})", "Input contains different list types"),
@@ -585,14 +585,14 @@ def test_declared_function_can_be_called_with_the_dataverse_name() -> None:
         ("array_symdiff([1], [2], {{2}})", "Input contains different list types"),
     ],
 )
-def test_duplicate_aliases_and_mixed_list_types_are_refused(text: str, told: str) -> None:
+def test_duplicate_aliases_and_mixed_list_types_are_refused(text: str, message: str) -> None:
     """Duplicate variables are reported before datasets are looked up; array functions over arrays and multisets
     together are refused.
     """
     with pytest.raises(SqlppError) as refused:
         ask(text)
 
-    assert told in refused.value.text
+    assert message in refused.value.text
 
 
 def test_group_without_a_variable_is_named_in_star() -> None:

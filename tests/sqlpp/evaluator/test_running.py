@@ -82,18 +82,18 @@ def test_a_running_total_visits_each_value_once() -> None:
 
 def test_time_limit_applies_within_a_frame() -> None:
     """A moving frame of doubles is computed completely for each row; the time limit applies within it."""
-    asked = 0
+    stop_calls = 0
 
     def stop() -> None:
-        nonlocal asked
-        asked += 1
+        nonlocal stop_calls
+        stop_calls += 1
 
     text = (
         "select value sum(x + 0.5) over (order by x rows between 900 preceding and current row) from range(1, 1800) x"
     )
     ask(text, budget=Budget(stop=stop))
 
-    assert asked > 300
+    assert stop_calls > 300
 
 
 def test_overflow_within_a_frame_is_an_error() -> None:

@@ -36,7 +36,7 @@ def test_absent_function_error_has_message_and_reason() -> None:
         match=r"signature `ST-Transform`\(1 argument\): functions about coordinate reference systems are not supported",
     ):
         value("`ST-Transform`(1)")
-    with pytest.raises(SqlppError, match=r"signature nonsense\(1 argument\) \(in line") as told:
+    with pytest.raises(SqlppError, match=r"signature nonsense\(1 argument\) \(in line") as error:
         value("nonsense(1)")
-    assert told.value.number == 1081
+    assert error.value.number == 1081
     assert absent_function_subject("nonsense") is None

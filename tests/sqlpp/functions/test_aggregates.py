@@ -25,11 +25,11 @@ FORMS = (
 @pytest.mark.parametrize("form", FORMS)
 def test_sum_of_integers_is_a_bigint(form: str) -> None:
     """The sum of integers of any width is a bigint, for every form of the aggregate."""
-    held = f"[integer('{BIG}'), integer('{BIG}')]"
+    numbers = f"[integer('{BIG}'), integer('{BIG}')]"
 
-    found = value(form.format(held))
+    total = value(form.format(numbers))
 
-    assert (type(found), found) == (int, OVER)
+    assert (type(total), total) == (int, OVER)
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_sum_of_integers_is_a_bigint(form: str) -> None:
 )
 def test_sums_and_means_have_wide_types(text: str, expected: Value) -> None:
     """A sum is a bigint or a double, not the type of its numbers; a mean is a double."""
-    found = value(text)
+    aggregate = value(text)
 
-    assert found == expected
-    assert type(found) is (int if isinstance(expected, int) else float)
+    assert aggregate == expected
+    assert type(aggregate) is (int if isinstance(expected, int) else float)
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_sums_and_means_have_wide_types(text: str, expected: Value) -> None:
 )
 def test_a_sum_beyond_bigint_is_refused(text: str, number: int) -> None:
     """A sum that overflows a bigint is an error that names the function."""
-    with pytest.raises(SqlppError, match="in agg-sum") as told:
+    with pytest.raises(SqlppError, match="in agg-sum") as error:
         value(text)
 
-    assert told.value.number == number
+    assert error.value.number == number
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_sum_ignores_null_and_missing_without_warning() -> None:
 @pytest.mark.parametrize("text, number", [("array_stddev_samp([1.5, 'a'])", 3), ("array_kurtosis(['a'])", 4)])
 def test_statistical_aggregates_refuse_non_numeric_values(text: str, number: int) -> None:
     """Statistical aggregates refuse values that are not numbers, because a result over the rest would be misleading."""
-    with pytest.raises(SqlppError) as told:
+    with pytest.raises(SqlppError) as error:
         value(text)
 
-    assert told.value.number == number
+    assert error.value.number == number
 
 
 @pytest.mark.parametrize(
@@ -136,6 +136,6 @@ def test_min_and_max_of_unordered_values_are_null(function: str, item: str) -> N
     """A value of a type without an order, such as an array, has no minimum and no maximum, even if it is the only
     value.
     """
-    found = value(f"{function}([{item}])")
+    extreme = value(f"{function}([{item}])")
 
-    assert found is None
+    assert extreme is None

@@ -48,6 +48,6 @@ from tests.sqlpp.evaluation import value
 )
 def test_values_are_parsed_and_formatted_by_pattern(text: str, expected: str) -> None:
     """Values are parsed and formatted by the letters of a pattern."""
-    found: Value = value(text)
+    result: Value = value(text)
 
-    assert found == value(expected)
+    assert result == value(expected)

@@ -108,10 +108,10 @@ def test_unknown_and_malformed_arguments_give_missing_or_null(expression: str, e
 
 def test_results_are_geojson() -> None:
     """ADM and JSON print a geometry as a GeoJSON object; an integer has no fraction."""
-    made = value("st_geom_from_text('GEOMETRYCOLLECTION(POINT(1 2.5), POLYGON((0 0, 1 0, 1 1, 0 0)))')")
+    collection = value("st_geom_from_text('GEOMETRYCOLLECTION(POINT(1 2.5), POLYGON((0 0, 1 0, 1 1, 0 0)))')")
 
-    assert isinstance(made, Geometry)
-    assert adm_text(made) == (
+    assert isinstance(collection, Geometry)
+    assert adm_text(collection) == (
         '{"type":"GeometryCollection","geometries":[{"type":"Point","coordinates":[1,2.5]},'
         '{"type":"Polygon","coordinates":[[[0,0],[1,0],[1,1],[0,0]]]}]}'
     )

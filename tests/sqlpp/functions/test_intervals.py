@@ -73,9 +73,9 @@ CASES = sorted({case for cases in RELATIONS.values() for case in cases})
 @pytest.mark.parametrize("name", RELATIONS)
 def test_each_relation_holds_for_its_cases_alone(name: str) -> None:
     """Of all positions of two intervals, each relation holds for exactly its cases."""
-    found = [case for case in CASES if value(f"interval_{name}({days(*case[:2])}, {days(*case[2:])})") is True]
+    matches = [case for case in CASES if value(f"interval_{name}({days(*case[:2])}, {days(*case[2:])})") is True]
 
-    assert found == sorted(RELATIONS[name])
+    assert matches == sorted(RELATIONS[name])
     assert value(f"interval_{name}({A}, 1)") is None
     assert value(f"interval_{name}({A}, interval(time('01:00:00'), time('02:00:00')))") is None
 

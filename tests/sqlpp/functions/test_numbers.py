@@ -100,10 +100,10 @@ from tests.sqlpp.evaluation import value
 )  # fmt: skip
 def test_numeric_functions_return_expected_values(text: str, expected: Value) -> None:
     """The expected value, with its type."""
-    found = value(text)
+    result = value(text)
 
-    assert found == pytest.approx(expected) if isinstance(expected, float) else found == expected
-    assert type_name(found) == type_name(expected)
+    assert result == pytest.approx(expected) if isinstance(expected, float) else result == expected
+    assert type_name(result) == type_name(expected)
 
 
 def test_undefined_numeric_result_is_nan() -> None:

@@ -82,10 +82,10 @@ def test_pattern_functions_return_expected_values(text: str, expected: Value) ->
 )
 def test_invalid_pattern_is_refused_with_reason(text: str, message: str) -> None:
     """The error for an invalid pattern has the pattern and the reason."""
-    with pytest.raises(SqlppError) as told:
+    with pytest.raises(SqlppError) as error:
         value(text)
 
-    assert message.replace("\\\\", "\\") in told.value.text
+    assert message.replace("\\\\", "\\") in error.value.text
 
 
 def test_no_pattern_takes_long() -> None:

@@ -46,10 +46,10 @@ def test_token_functions_return_expected_values(text: str, expected: Value) -> N
 
 def test_hashes_are_integers() -> None:
     """Hashes are 32-bit integers."""
-    found = value("hashed_word_tokens('a')")
+    hashes = value("hashed_word_tokens('a')")
 
-    assert isinstance(found, tuple)
-    assert [type_name(one) for one in found] == ["integer"]
+    assert isinstance(hashes, tuple)
+    assert [type_name(one) for one in hashes] == ["integer"]
 
 
 def test_too_many_grams_are_refused_before_creation() -> None:

@@ -133,10 +133,10 @@ from tests.sqlpp.evaluation import value
 )
 def test_type_functions_return_expected_values(text: str, expected: Value) -> None:
     """The expected value, with its type."""
-    found = value(text)
+    result = value(text)
 
-    assert found == expected
-    assert type_name(found) == type_name(expected)
+    assert result == expected
+    assert type_name(result) == type_name(expected)
 
 
 def test_each_uuid_call_returns_another_uuid() -> None:

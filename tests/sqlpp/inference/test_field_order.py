@@ -71,8 +71,8 @@ def test_fields_of_known_types_come_first(text: str, names: str) -> None:
     """The type is known for declared fields, literals, functions with a fixed result, and arithmetic over known
     types.
     """
-    (found,) = ordered(text)[:1]
-    assert list(cast("dict[str, object]", found)) == names.split()
+    (first_object,) = ordered(text)[:1]
+    assert list(cast("dict[str, object]", first_object)) == names.split()
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_merged_and_union_objects_have_a_known_field_order(text: str, names: str
     """Of `a.*, b.*` the fields of the last object come first; of UNION ALL the fields whose type is the same in all
     operands.
     """
-    (found,) = ordered(text)[:1]
-    assert list(cast("dict[str, object]", found)) == names.split()
+    (first_object,) = ordered(text)[:1]
+    assert list(cast("dict[str, object]", first_object)) == names.split()
 
 
 VALUES = (Date(7), DateTime(7), Duration(1, 2), Interval(Date(1), Date(2)), Point((1.0, 2.0)), (1, {"x": 2}))
@@ -127,9 +127,9 @@ def test_returning_variable_has_the_type_given_by_the_caller() -> None:
     """The object of RETURNING is a variable whose type the caller knows."""
     bound = bind(parse_body("{'free': r.free, 'id': r.id}"), WORLD, variables=("r",))
     plan = with_known_fields_first(bound.expression, {}, variables={0: TYPE})
-    (found,) = results(BoundQuery(plan, bound.slots, ()), WORLD.rows, arguments={0: OBJECT})
+    (returned_object,) = results(BoundQuery(plan, bound.slots, ()), WORLD.rows, arguments={0: OBJECT})
 
-    assert list(cast("dict[str, object]", found)) == ["id", "free"]
+    assert list(cast("dict[str, object]", returned_object)) == ["id", "free"]
 
 
 def test_long_plans_are_ordered_in_linear_time() -> None:

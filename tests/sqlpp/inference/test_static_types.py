@@ -44,12 +44,12 @@ def test_optional_declared_fields_may_be_null_or_missing() -> None:
 )  # fmt: skip
 def test_constant_types_are_known_except_for_missing(value: object, kind: str, is_known: bool) -> None:
     """The type of NULL is known; that of MISSING is not, because no field has this value."""
-    found = type_of_value(value)  # type: ignore[arg-type]
-    assert (found.kind, found.is_known) == (kind, is_known)
+    static_type = type_of_value(value)  # type: ignore[arg-type]
+    assert (static_type.kind, static_type.is_known) == (kind, is_known)
 
 
 @pytest.mark.parametrize(
-    "types, found",
+    "types, expected",
     [
         ([], ANY),
         ([INT, INT], INT),
@@ -63,6 +63,6 @@ def test_constant_types_are_known_except_for_missing(value: object, kind: str, i
         ([OBJECT, ANY], ANY),
     ],
 )
-def test_common_type_of_objects_has_their_common_fields(types: list[StaticType], found: StaticType) -> None:
+def test_common_type_of_objects_has_their_common_fields(types: list[StaticType], expected: StaticType) -> None:
     """Different kinds have no common type; objects have those fields in common that have a common type."""
-    assert common_type(types) == found
+    assert common_type(types) == expected

@@ -20,9 +20,9 @@ def statement(text: str) -> Statement:
 
 def read(kind: type[S], text: str) -> S:
     """Return the only statement of a text, which must be of the given kind."""
-    found = statement(text)
-    assert isinstance(found, kind)
-    return found
+    parsed_statement = statement(text)
+    assert isinstance(parsed_statement, kind)
+    return parsed_statement
 
 
 def same(one: str, other: str) -> bool:
@@ -49,5 +49,5 @@ def refusal(text: str) -> SqlppError:
 
 def encountered(text: str, what: str, column: int, *, line: int = 1) -> str:
     """Return the message for an unexpected token."""
-    shown = text.split("\n")[line - 1]
-    return f"ASX1001: Syntax error: In line {line} >>{shown}<< Encountered {what} at column {column}."
+    source_line = text.split("\n")[line - 1]
+    return f"ASX1001: Syntax error: In line {line} >>{source_line}<< Encountered {what} at column {column}."

@@ -22,28 +22,32 @@ from tests.sqlpp.parser.parsing import encountered, read, refusal, same
 
 def test_dataverse_name_may_have_several_parts() -> None:
     """A dataverse name may have several parts; dots in back-quotes do not separate parts."""
-    made = read(CreateDataverse, "create dataverse sales.`east.coast`")
+    statement = read(CreateDataverse, "create dataverse sales.`east.coast`")
 
-    assert (made.name.parts, made.if_not_exists) == (("sales", "east.coast"), False)
+    assert (statement.name.parts, statement.if_not_exists) == (("sales", "east.coast"), False)
 
 
 def test_create_type_accepts_fields_records_arrays_and_multisets() -> None:
     """Fields, nested records, arrays, multisets and optional fields."""
-    made = read(CreateType, "create type a.t as closed { id: int, l: [string]?, m: {{ x.y }}, r: { } }")
-    kinds = [type(field.type) for field in made.type.fields]
+    statement = read(CreateType, "create type a.t as closed { id: int, l: [string]?, m: {{ x.y }}, r: { } }")
+    kinds = [type(field.type) for field in statement.type.fields]
 
-    assert (made.name.dataverse, made.name.last, made.type.open) == (("a",), "t", False)
+    assert (statement.name.dataverse, statement.name.last, statement.type.open) == (("a",), "t", False)
     assert kinds == [NamedType, ArrayType, BagType, RecordType]
-    assert [field.optional for field in made.type.fields] == [False, True, False, False]
-    assert isinstance(made.type.fields[3].type, RecordType)
-    assert made.type.fields[3].type.open
+    assert [field.optional for field in statement.type.fields] == [False, True, False, False]
+    assert isinstance(statement.type.fields[3].type, RecordType)
+    assert statement.type.fields[3].type.open
 
 
 def test_synonym_target_need_not_exist() -> None:
     """A synonym and its target, which need not exist."""
-    made = read(CreateSynonym, "create synonym a.s if not exists for b.c.d")
+    statement = read(CreateSynonym, "create synonym a.s if not exists for b.c.d")
 
-    assert (made.name.parts, made.target.parts, made.if_not_exists) == (("a", "s"), ("b", "c", "d"), True)
+    assert (statement.name.parts, statement.target.parts, statement.if_not_exists) == (
+        ("a", "s"),
+        ("b", "c", "d"),
+        True,
+    )
 
 
 def test_create_view_accepts_query_path_and_schema() -> None:

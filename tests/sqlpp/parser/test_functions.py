@@ -18,9 +18,13 @@ from tests.sqlpp.parser.parsing import encountered, read, refusal
 
 def test_create_function_accepts_parameters_and_body() -> None:
     """Parameters have names; a body is an expression or a query."""
-    made = read(CreateFunction, "create or replace function x.y.echo(a, `b c`) { a }")
+    statement = read(CreateFunction, "create or replace function x.y.echo(a, `b c`) { a }")
 
-    assert (made.name.parts, made.parameters, made.or_replace) == (("x", "y", "echo"), ("a", "b c"), True)
+    assert (statement.name.parts, statement.parameters, statement.or_replace) == (
+        ("x", "y", "echo"),
+        ("a", "b c"),
+        True,
+    )
     assert isinstance(read(CreateFunction, "create function f() { select value 1 }").body, QueryExpression)
     assert isinstance(read(CreateFunction, "create function f() { {'a': {'b': 1}} }").body, Object)
 
@@ -33,26 +37,26 @@ def test_three_dots_declare_any_number_of_parameters() -> None:
 
 def test_external_function_has_types_library_and_arguments() -> None:
     """An external function has types of parameters and of the result, a library and its arguments."""
-    made = read(
+    statement = read(
         CreateExternalFunction,
         "create function f(a: bigint, b [string], c) returns {{ x.y }} as 'module', 'class.method' at a.lib with {'n': 1}",
     )
 
-    assert made.parameters is not None
-    assert [(parameter.name, parameter.type is None) for parameter in made.parameters] == [
+    assert statement.parameters is not None
+    assert [(parameter.name, parameter.type is None) for parameter in statement.parameters] == [
         ("a", False),
         ("b", False),
         ("c", True),
     ]
-    assert (made.identifiers, made.library.parts) == (("module", "class.method"), ("a", "lib"))
-    assert None not in (made.returns, made.settings)
+    assert (statement.identifiers, statement.library.parts) == (("module", "class.method"), ("a", "lib"))
+    assert None not in (statement.returns, statement.settings)
 
 
 def test_declare_function_is_parsed() -> None:
     """DECLARE FUNCTION declares a function for one request."""
-    made = read(DeclareFunction, "declare function f(a) { a + 1 }")
+    statement = read(DeclareFunction, "declare function f(a) { a + 1 }")
 
-    assert (made.name, made.parameters) == ("f", ("a",))
+    assert (statement.name, statement.parameters) == ("f", ("a",))
 
 
 @pytest.mark.parametrize(

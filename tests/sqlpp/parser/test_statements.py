@@ -86,10 +86,10 @@ def test_parameters_are_numbered_throughout_a_request() -> None:
 
 def test_insert_and_upsert_accept_expression_query_and_returning() -> None:
     """INSERT and UPSERT of an expression or a query, with RETURNING."""
-    made = read(Insert, "upsert into a.b.c as x (select value 1) returning x.y")
+    statement = read(Insert, "upsert into a.b.c as x (select value 1) returning x.y")
 
-    assert (made.upsert, made.target.parts, made.variable) == (True, ("a", "b", "c"), "x")
-    assert made.returning is not None
+    assert (statement.upsert, statement.target.parts, statement.variable) == (True, ("a", "b", "c"), "x")
+    assert statement.returning is not None
     assert isinstance(read(Insert, "insert into o {'a': 1}").source, Object)
     assert same("insert into o ({'a': 1})", "insert into o {'a': 1}")
     assert same("insert into o (select value 1)", "insert into o select value 1")
@@ -97,26 +97,31 @@ def test_insert_and_upsert_accept_expression_query_and_returning() -> None:
 
 def test_delete_is_parsed_with_and_without_variable() -> None:
     """DELETE with a variable and without."""
-    made = read(Delete, "delete from a.b as x where x.y > 1")
+    statement = read(Delete, "delete from a.b as x where x.y > 1")
 
-    assert (made.target.parts, made.variable, made.where is None) == (("a", "b"), "x", False)
+    assert (statement.target.parts, statement.variable, statement.where is None) == (("a", "b"), "x", False)
     assert same("delete from a x", "delete from a as x")
     assert read(Delete, "delete from a").variable is None
 
 
 def test_load_from_an_adapter_is_parsed() -> None:
     """LOAD from an adapter."""
-    made = read(Load, "load dataset a.d using localfs (('path'='x'),('format'='adm')) pre-sorted")
+    statement = read(Load, "load dataset a.d using localfs (('path'='x'),('format'='adm')) pre-sorted")
 
-    assert (made.target.parts, made.adapter, len(made.options), made.presorted) == (("a", "d"), "localfs", 2, True)
+    assert (statement.target.parts, statement.adapter, len(statement.options), statement.presorted) == (
+        ("a", "d"),
+        "localfs",
+        2,
+        True,
+    )
 
 
 def test_copy_from_paths_or_an_adapter_is_parsed() -> None:
     """COPY from paths with settings, or from an adapter's options."""
-    made = read(CopyFrom, "copy a.d from localfs path ('x', 'y') with {'format': 'csv', 'header': true, 'n': 2}")
+    statement = read(CopyFrom, "copy a.d from localfs path ('x', 'y') with {'format': 'csv', 'header': true, 'n': 2}")
 
-    assert (made.target.parts, made.adapter) == (("a", "d"), "localfs")
-    assert [(each.name, each.value) for each in made.options] == [
+    assert (statement.target.parts, statement.adapter) == (("a", "d"), "localfs")
+    assert [(each.name, each.value) for each in statement.options] == [
         ("path", "x,y"), ("format", "csv"), ("header", "true"), ("n", "2"),
     ]  # fmt: skip
     assert same("copy into d using f (('path'='x'))", "copy d from f path ('x')")
@@ -124,29 +129,29 @@ def test_copy_from_paths_or_an_adapter_is_parsed() -> None:
 
 def test_copy_accepts_file_fields_or_a_type_name() -> None:
     """The fields of the files, or the name of a type, are in parentheses; AS is optional."""
-    made = read(CopyFrom, "copy into d as (a int, b string not unknown) from f path ('x')")
+    statement = read(CopyFrom, "copy into d as (a int, b string not unknown) from f path ('x')")
 
-    assert isinstance(made.type, RecordType)
-    assert [(field.name, field.optional) for field in made.type.fields] == [("a", True), ("b", False)]
+    assert isinstance(statement.type, RecordType)
+    assert [(field.name, field.optional) for field in statement.type.fields] == [("a", True), ("b", False)]
     for head in ("copy into d", "copy d as", "copy d"):
-        assert same(f"{head} (a int, b string not unknown) from f path ('x')", render(made))
+        assert same(f"{head} (a int, b string not unknown) from f path ('x')", render(statement))
     assert isinstance(read(CopyFrom, "copy d (s.T) from f path ('x')").type, NamedType)
 
 
 def test_copy_to_accepts_query_order_type_and_settings() -> None:
     """COPY of a dataset or of a query, with its order, its type, formats of dates and settings."""
-    made = read(
+    statement = read(
         CopyTo,
         "copy (select value 1) as x to localfs path ('/a', b) over (partition by x.b b, x.c order by x.d desc)"
         " type ({a: bigint}) date 'YYYY' with {'format': 'csv', 'header': true}",
     )
 
-    assert (made.variable, made.adapter, len(made.path)) == ("x", "localfs", 2)
-    assert [key.variable for key in made.partition] == ["b", "c"]
-    assert [item.descending for item in made.order] == [True]
-    assert isinstance(made.type, RecordType)
-    assert [(each.name, each.value) for each in made.formats] == [("date", "YYYY")]
-    assert [(each.name, each.value) for each in made.options] == [("format", "csv"), ("header", "true")]
+    assert (statement.variable, statement.adapter, len(statement.path)) == ("x", "localfs", 2)
+    assert [key.variable for key in statement.partition] == ["b", "c"]
+    assert [item.descending for item in statement.order] == [True]
+    assert isinstance(statement.type, RecordType)
+    assert [(each.name, each.value) for each in statement.formats] == [("date", "YYYY")]
+    assert [(each.name, each.value) for each in statement.options] == [("format", "csv"), ("header", "true")]
     assert same("copy a.d to f path ('x') with {}", "copy a.d as d to f path ('x') with {}")
 
 
@@ -167,11 +172,11 @@ def test_copy_to_with_empty_over_or_two_types_is_refused(text: str, says: str) -
 
 def test_update_paths_begin_with_the_optional_variable() -> None:
     """Paths begin with the object's variable, which may be omitted."""
-    made = read(Update, "update a.d as x set x.b.c = x.n + 1, e = 2 set f = missing where x.id = 1 returning x.b")
+    statement = read(Update, "update a.d as x set x.b.c = x.n + 1, e = 2 set f = missing where x.id = 1 returning x.b")
 
-    assert (made.target.parts, made.variable, made.where is None) == (("a", "d"), "x", False)
-    assert [each.path for each in made.steps] == [("x", "b", "c"), ("x", "e"), ("x", "f")]
-    assert made.returning is not None
+    assert (statement.target.parts, statement.variable, statement.where is None) == (("a", "d"), "x", False)
+    assert [each.path for each in statement.steps] == [("x", "b", "c"), ("x", "e"), ("x", "f")]
+    assert statement.returning is not None
     assert read(Update, "update d set a = 1").variable == "d"
     assert same("update d set d.a = 1", "update d as d set a = 1")
 

@@ -22,6 +22,6 @@ from tests.sqlpp.parser.parsing import statement
 )
 def test_record_field_types_are_parsed_and_printed(text: str, printed: str) -> None:
     """A type in a record, as written and as printed."""
-    made = statement(f"create type t as {{ f: {text} }}")
+    definition = statement(f"create type t as {{ f: {text} }}")
 
-    assert render(made) == f"CREATE TYPE t AS OPEN {{ f: {printed} }}"
+    assert render(definition) == f"CREATE TYPE t AS OPEN {{ f: {printed} }}"

@@ -89,14 +89,14 @@ def _joined(node: Join, left: list[Row], right: list[Row]) -> list[Row]:
 
     if node.kind in ("semi", "anti"):
         return [one for one in left if any(fits(one, other) for other in right) is (node.kind == "semi")]
-    found = [{**one, **other} for one in left for other in right if fits(one, other)]
+    joined_rows = [{**one, **other} for one in left for other in right if fits(one, other)]
     if node.kind == "left":
         empty = dict.fromkeys(outputs(node.right))
-        found += [{**one, **empty} for one in left if not any(fits(one, other) for other in right)]
+        joined_rows += [{**one, **empty} for one in left if not any(fits(one, other) for other in right)]
     if node.kind == "right":
         empty = dict.fromkeys(outputs(node.left))
-        found += [{**empty, **other} for other in right if not any(fits(one, other) for one in left)]
-    return found
+        joined_rows += [{**empty, **other} for other in right if not any(fits(one, other) for one in left)]
+    return joined_rows
 
 
 def _gathered(node: RowGrouping, rows: list[Row]) -> list[Row]:
@@ -106,7 +106,9 @@ def _gathered(node: RowGrouping, rows: list[Row]) -> list[Row]:
     for row in rows:
         keys = {number: term(one, row) for number, one in node.keys}
         groups.setdefault(tuple(map(_place, keys.values())), (keys, []))[1].append(row)
-    return [{**keys, **{one.id: _measure(one, held) for one in node.measures}} for keys, held in groups.values()]
+    return [
+        {**keys, **{one.id: _measure(one, group_rows) for one in node.measures}} for keys, group_rows in groups.values()
+    ]
 
 
 def _measure(one: Measure, rows: list[Row]) -> Held:
@@ -118,28 +120,28 @@ def _measure(one: Measure, rows: list[Row]) -> Held:
 def _aggregate(function: str, values: list[Held], *, distinct: bool = False) -> Held:
     if function == "first":
         return values[0] if values else None
-    held = [value for value in values if value is not None]
+    known_values = [value for value in values if value is not None]
     if distinct:
-        held = list({_place(value): value for value in held}.values())
+        known_values = list({_place(value): value for value in known_values}.values())
     if function == "count":
-        return len(held)
-    if not held:
+        return len(known_values)
+    if not known_values:
         return None
     match function:
         case "sum":
-            return math.fsum(held) if isinstance(held[0], float) else _fits(sum(held))
+            return math.fsum(known_values) if isinstance(known_values[0], float) else _fits(sum(known_values))
         case "avg":
-            return math.fsum(map(float, held)) / len(held)
+            return math.fsum(map(float, known_values)) / len(known_values)
         case "min" | "max":
-            return (min if function == "min" else max)(held, key=_place)
+            return (min if function == "min" else max)(known_values, key=_place)
         case "stddev_samp":
-            return statistics.stdev(held) if len(held) > 1 else None
+            return statistics.stdev(known_values) if len(known_values) > 1 else None
         case "stddev_pop":
-            return statistics.pstdev(held)
+            return statistics.pstdev(known_values)
         case "var_samp":
-            return statistics.variance(held) if len(held) > 1 else None
+            return statistics.variance(known_values) if len(known_values) > 1 else None
         case "var_pop":
-            return statistics.pvariance(held)
+            return statistics.pvariance(known_values)
     raise NotImplementedError(function)
 
 
@@ -153,17 +155,17 @@ def _unnested(node: Unnest, rows: list[Row]) -> Iterator[Row]:
 
 
 def _windowed(node: Window, rows: list[Row]) -> list[Row]:
-    made = [dict(row) for row in rows]
+    windowed_rows = [dict(row) for row in rows]
     for call in node.calls:
         parts: dict[Held, list[Row]] = {}
-        for row in made:
+        for row in windowed_rows:
             parts.setdefault(tuple(_place(term(one, row)) for one in call.partition), []).append(row)
         for part in parts.values():
-            held = _sorted(part, call.order)
-            places = [_order(row, call.order) for row in held]
-            for at, row in enumerate(held):
-                row[call.id] = _over(call, held, places, at=at)
-    return made
+            sorted_rows = _sorted(part, call.order)
+            places = [_order(row, call.order) for row in sorted_rows]
+            for at, row in enumerate(sorted_rows):
+                row[call.id] = _over(call, sorted_rows, places, at=at)
+    return windowed_rows
 
 
 def _over(call: WindowColumn, rows: list[Row], places: list[Held], *, at: int) -> Held:
@@ -189,10 +191,10 @@ def _over(call: WindowColumn, rows: list[Row], places: list[Held], *, at: int) -
 
 
 def _sorted(rows: list[Row], places: tuple[OrderTerm, ...]) -> list[Row]:
-    held = list(rows)
+    sorted_rows = list(rows)
     for place in reversed(places):
-        held.sort(key=lambda row: _order(row, (place,)))
-    return held
+        sorted_rows.sort(key=lambda row: _order(row, (place,)))
+    return sorted_rows
 
 
 class _ReversedKey:
@@ -215,13 +217,13 @@ class _ReversedKey:
 
 
 def _order(row: Row, places: tuple[OrderTerm, ...]) -> list[Held]:
-    made: list[Held] = []
+    sort_keys: list[Held] = []
     for place in places:
         value = term(place.term, row)
         aside = 0 if value is not None else -1 if place.nulls_first else 1
-        found = _place(value)
-        made.append((aside, _ReversedKey(found) if place.descending and value is not None else found))
-    return made
+        sort_key = _place(value)
+        sort_keys.append((aside, _ReversedKey(sort_key) if place.descending and value is not None else sort_key))
+    return sort_keys
 
 
 def _place(value: Held) -> Held:
@@ -265,8 +267,8 @@ def _exists(one: CallTerm, row: Row) -> Held:
     items, body = term(one.arguments[0], row), one.arguments[1]
     if items is None or not isinstance(body, LambdaTerm):
         return None
-    told = [term(body.body, {**row, body.item: item}) for item in items]
-    return True if True in told else None if None in told else False
+    outcomes = [term(body.body, {**row, body.item: item}) for item in items]
+    return True if True in outcomes else None if None in outcomes else False
 
 
 def _and(_: CallTerm, *values: Held) -> Held:
@@ -278,8 +280,8 @@ def _or(_: CallTerm, *values: Held) -> Held:
 
 
 def _said_null(_: CallTerm, opened: Held, name: Held) -> Held:
-    found = {} if opened is None else read_open_part(opened)
-    return name in found and found[name] is None
+    open_fields = {} if opened is None else read_open_part(opened)
+    return name in open_fields and open_fields[name] is None
 
 
 _LENIENT: Mapping[str, Callable[..., Held]] = {
@@ -304,8 +306,8 @@ def _worked(name: str) -> Callable[..., Held]:
     work = {"+": operator.add, "-": operator.sub, "*": operator.mul}[name]
 
     def run(_: CallTerm, left: Held, right: Held) -> Held:
-        found = work(left, right)
-        return found if isinstance(found, float) else _fits(found)
+        result = work(left, right)
+        return result if isinstance(result, float) else _fits(result)
 
     return run
 

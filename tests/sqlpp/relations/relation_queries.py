@@ -87,9 +87,9 @@ def by_evaluator(text: str) -> list[str]:
     return [json_text(value) for value in results(bound(text), lambda _, name: OBJECTS[name])]
 
 
-def same(found: Iterable[str], wanted: Iterable[str], *, ordered: bool) -> bool:
+def same(actual: Iterable[str], expected: Iterable[str], *, ordered: bool) -> bool:
     """Return whether two lists of results are equal, with sums of doubles in any order."""
-    left, right = (list(map(_near, one)) for one in (found, wanted))
+    left, right = (list(map(_near, one)) for one in (actual, expected))
     return left == right if ordered else sorted(left) == sorted(right)
 
 

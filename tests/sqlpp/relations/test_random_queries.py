@@ -18,21 +18,21 @@ COUNT = int(os.environ.get("LIMNOS_TEST_QUERIES", "300"))
 def test_random_queries_match_the_evaluator() -> None:
     """Most queries can be translated, and every translated one has the evaluator's results."""
     queries = Queries(20)
-    told: list[str] = []
+    mismatches: list[str] = []
     carried = 0
 
     for _ in range(COUNT):
         text = queries.query()
         try:
-            found = by_rewriting(text)
-            wanted = by_evaluator(text)
+            actual = by_rewriting(text)
+            expected = by_evaluator(text)
         except UntranslatableExpression:
             continue
         except (SqlppError, Overflow):
             continue  # an overflow: which row raises it first is unspecified
         carried += 1
-        if not same(found, wanted, ordered="order by" in text and "over (" not in text):
-            told.append(text)
+        if not same(actual, expected, ordered="order by" in text and "over (" not in text):
+            mismatches.append(text)
 
-    assert told == []
+    assert mismatches == []
     assert carried > COUNT * 0.6

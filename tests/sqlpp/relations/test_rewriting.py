@@ -91,9 +91,9 @@ select p.home.zip, p.home is missing as m, p.home is null as u, p.home.floor is 
 @pytest.mark.parametrize("text", CARRIED)
 def test_translated_query_matches_the_evaluator(text: str) -> None:
     """A translated query has the evaluator's results, in its order if it has one."""
-    found, wanted = by_rewriting(text), by_evaluator(text)
+    actual, expected = by_rewriting(text), by_evaluator(text)
 
-    assert same(found, wanted, ordered="order by" in text and "over" not in text)
+    assert same(actual, expected, ordered="order by" in text and "over" not in text)
 
 
 FINISHED = """
@@ -124,9 +124,9 @@ def test_select_value_without_columns_is_computed_from_rows(text: str) -> None:
     """A SELECT value that columns cannot represent is computed from the rows, and the rest of the query is
     translated.
     """
-    found, wanted = by_rewriting(text), by_evaluator(text)
+    actual, expected = by_rewriting(text), by_evaluator(text)
 
-    assert same(found, wanted, ordered="order by" in text)
+    assert same(actual, expected, ordered="order by" in text)
     assert rewritten(text).layout.finished
 
 
@@ -136,10 +136,10 @@ def test_only_needed_columns_are_read_for_computed_values() -> None:
     """
     names = []
     for text in ("select value initcap(p.name) from people p", "select value initcap(p.nick) from people p", "select value initcap(p.home.zip) from people p"):  # fmt: skip
-        found = rewritten(text)
-        (read,) = reads_of(found.relation)
+        translation = rewritten(text)
+        (read,) = reads_of(translation.relation)
         called = dict(read.columns)
-        names.append([called[number] for term, _ in found.layout.columns for number in columns_in(term)])
+        names.append([called[number] for term, _ in translation.layout.columns for number in columns_in(term)])
 
     assert names[0] == ["name"]
     assert names[1] == ["_open"]

@@ -42,8 +42,8 @@ def test_tpch_query_is_translated_completely(number: int) -> None:
     expression = bind(parse_body(text), Names(), dataverse=DATAVERSE).expression
     assert isinstance(expression, plan.Subquery)
 
-    found = translate_query(expression.query, type_of_table)
+    translation = translate_query(expression.query, type_of_table)
 
-    assert {read.name for read in reads_of(found.relation)} == {
+    assert {read.name for read in reads_of(translation.relation)} == {
         name for name in TYPES if f" {name} " in text.replace("\n", " ")
     }

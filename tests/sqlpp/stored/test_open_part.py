@@ -52,9 +52,9 @@ def test_nested_values_round_trip_through_a_variant(seed: int) -> None:
     """Nested values are decoded from a VARIANT, apart from the order of fields, which is not significant."""
     value = values.anything(random.Random(seed), depth=5)
 
-    found = open_part.read_json_text(_through_variant(open_part.write_json_text(value, variant=True)))
+    decoded = open_part.read_json_text(_through_variant(open_part.write_json_text(value, variant=True)))
 
-    assert key(found) == key(value)
+    assert key(decoded) == key(value)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ USERS = StorageForm(
 def typed(value: Value) -> object:
     """Return a value with the types of all of its parts, so that 1 and 1.0 differ."""
     if isinstance(value, dict):
-        return {name: typed(held) for name, held in value.items()}
+        return {name: typed(field_value) for name, field_value in value.items()}
     if isinstance(value, tuple) and type_name(value) in ("array", "multiset"):
         return type_name(value), [typed(item) for item in value]
     return type_name(value), key(value)
@@ -51,11 +51,11 @@ def test_objects_round_trip_through_rows(seed: int) -> None:
     """Random objects of random types survive the conversion to a row and back, including types, MISSING and NULL."""
     of = random.Random(seed)
     form = values.form(of)
-    given = values.fields(of, form.type)
+    original = values.fields(of, form.type)
 
-    found = to_object(form)(to_row(form)(object_shaper(form)(given)))
+    decoded = to_object(form)(to_row(form)(object_shaper(form)(original)))
 
-    assert typed(found) == typed(given)
+    assert typed(decoded) == typed(original)
 
 
 def test_declared_fields_are_columns_and_others_are_open() -> None:
@@ -87,20 +87,20 @@ def test_columns_that_were_not_read_are_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    "given, wanted",
+    "original, expected",
     [
         ({"id": 7}, {"id": Integer(7)}),
         ({"id": TinyInt(7)}, {"id": Integer(7)}),
         ({"id": 7.0}, {"id": Integer(7)}),
     ],
 )
-def test_numbers_become_the_declared_type(given: dict[str, Value], wanted: dict[str, Value]) -> None:
+def test_numbers_become_the_declared_type(original: dict[str, Value], expected: dict[str, Value]) -> None:
     """A number is converted to the declared type if it fits."""
-    assert typed(object_shaper(USERS)(given)) == typed(wanted)
+    assert typed(object_shaper(USERS)(original)) == typed(expected)
 
 
 @pytest.mark.parametrize(
-    "given, number, word",
+    "invalid_value, number, word",
     [
         ({}, 37, "missing a required field id: integer"),
         ({"id": None}, 1, "Field type null cannot be promoted to type integer"),
@@ -115,20 +115,20 @@ def test_numbers_become_the_declared_type(given: dict[str, Value], wanted: dict[
         (None, 37, "of type object"),
     ],
 )
-def test_value_of_a_wrong_type_is_refused_with_field_and_types(given: Value, number: int, word: str) -> None:
+def test_value_of_a_wrong_type_is_refused_with_field_and_types(invalid_value: Value, number: int, word: str) -> None:
     """The refusal names the field, the type and the value's type."""
-    with pytest.raises(SqlppError) as told:
-        object_shaper(USERS)(given)
+    with pytest.raises(SqlppError) as error:
+        object_shaper(USERS)(invalid_value)
 
-    assert told.value.number == number
-    assert word in told.value.text
+    assert error.value.number == number
+    assert word in error.value.text
 
 
-@pytest.mark.parametrize("given", [{}, {"id": None}])
-def test_missing_required_field_in_a_file_has_its_own_error(given: dict[str, Value]) -> None:
+@pytest.mark.parametrize("invalid_object", [{}, {"id": None}])
+def test_missing_required_field_in_a_file_has_its_own_error(invalid_object: dict[str, Value]) -> None:
     """Files have a separate error for a missing required field."""
     with pytest.raises(SqlppError, match="ASX3075: Closed field id has null value"):
-        object_shaper(USERS, lenient=True)(given)
+        object_shaper(USERS, lenient=True)(invalid_object)
 
 
 def test_closed_type_refuses_undeclared_fields() -> None:
@@ -162,12 +162,12 @@ def test_closed_type_stores_fields_without_column_in_open_part() -> None:
         ),
         (("id",),),
     )
-    given: dict[str, Value] = {"id": 1, "a.b": Float(0.5), "_open": "x", "any": (1, "a")}
+    original: dict[str, Value] = {"id": 1, "a.b": Float(0.5), "_open": "x", "any": (1, "a")}
 
-    row = to_row(form)(given)
+    row = to_row(form)(original)
 
     assert set(row) == {"id", "_open"}
-    assert typed(to_object(form)(row)) == typed(given)
+    assert typed(to_object(form)(row)) == typed(original)
 
 
 def test_foreign_table_refuses_fields_without_a_column() -> None:

@@ -40,7 +40,7 @@ SCALARS: tuple[ScalarName, ...] = get_args(ScalarName)
 def scalar(of: random.Random, name: ScalarName) -> Value:
     """Return a value of a type, often an unusual one."""
     whole = of.choice((0, 1, -1, 7, 100))
-    made: dict[str, Value] = {
+    samples: dict[str, Value] = {
         "boolean": of.random() < 0.5,
         "tinyint": TinyInt(of.choice((-128, 127, whole))),
         "smallint": SmallInt(of.choice((-(2**15), 2**15 - 1, whole))),
@@ -68,7 +68,7 @@ def scalar(of: random.Random, name: ScalarName) -> Value:
         "polygon": Polygon((0.0, 0.0, 1.0, 0.0, 1.0, 1.0)),
         "geometry": Geometry("0101000000000000000000F03F0000000000000040"),
     }
-    return made[name]
+    return samples[name]
 
 
 def anything(of: random.Random, depth: int = 3) -> Value:
@@ -107,9 +107,9 @@ def record(of: random.Random, depth: int = 3) -> RecordType:
 
 def form(of: random.Random) -> StorageForm:
     """A dataset with a key."""
-    made = record(of)
+    record_type = record(of)
     key = FieldType("key", Scalar(of.choice(("bigint", "string", "uuid", "double", "time"))))
-    return StorageForm(RecordType((key, *made.fields), open=made.open), (("key",),))
+    return StorageForm(RecordType((key, *record_type.fields), open=record_type.open), (("key",),))
 
 
 def fitting(of: random.Random, type_: DeclaredType) -> Value:
@@ -117,8 +117,8 @@ def fitting(of: random.Random, type_: DeclaredType) -> Value:
     if isinstance(type_, Scalar):
         return scalar(of, type_.name)
     if isinstance(type_, AnyType):
-        found = anything(of)
-        return 1 if found is None else found
+        value = anything(of)
+        return 1 if value is None else value
     if isinstance(type_, ArrayType):
         return tuple(fitting(of, type_.item) for _ in range(of.randrange(3)))
     if isinstance(type_, BagType):
@@ -128,13 +128,13 @@ def fitting(of: random.Random, type_: DeclaredType) -> Value:
 
 def fields(of: random.Random, type_: RecordType) -> dict[str, Value]:
     """Return an object of a type: optional fields are present, NULL or MISSING, and open types have other fields."""
-    made: dict[str, Value] = {}
+    object_fields: dict[str, Value] = {}
     for field in type_.fields:
         chance = of.random() if field.optional else 1
         if chance > 0.5:
-            made[field.name] = fitting(of, field.type)
+            object_fields[field.name] = fitting(of, field.type)
         elif chance > 0.25:
-            made[field.name] = None
+            object_fields[field.name] = None
     if type_.open:
-        made.update({f"more{at}": anything(of) for at in range(of.randrange(3))})
-    return made
+        object_fields.update({f"more{at}": anything(of) for at in range(of.randrange(3))})
+    return object_fields

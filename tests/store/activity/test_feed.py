@@ -94,13 +94,13 @@ def test_large_transaction_is_returned_in_one_page(lab: StoreLab, world: StoreWo
     fill(lab, world, "a")
     lab.write(lambda tx: _many(world, 50, tx), zone=world.main.id)
     fill(lab, world, "b")
-    found, position = [], 0
+    page_revisions, position = [], 0
     for _ in range(3):
         part = read(lab, {world.main.id: position}, limit=2)
         position = part.reached[world.main.id]
-        found.append(revisions(part, world.main.id))
+        page_revisions.append(revisions(part, world.main.id))
 
-    assert found == [[1], [2] * 51, [3]]
+    assert page_revisions == [[1], [2] * 51, [3]]
 
 
 def test_change_of_a_dropped_object_has_its_parent_and_name(lab: StoreLab, world: StoreWorld) -> None:

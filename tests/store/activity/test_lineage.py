@@ -35,18 +35,18 @@ def put(
     lab: StoreLab,
     world: StoreWorld,
     target: int,
-    said: LineageJobRow,
+    job_row: LineageJobRow,
     *sources: int,
     pairs: tuple[LineagePair, ...] = (),
 ) -> int:
     """Record that a target is derived from sources."""
-    return lab.write(lambda tx: tx.lineage.put(target, said, sources=sources, pairs=pairs), zone=world.main.id)
+    return lab.write(lambda tx: tx.lineage.put(target, job_row, sources=sources, pairs=pairs), zone=world.main.id)
 
 
 def ends(lab: StoreLab, *ids: int, up: bool = True) -> list[tuple[int, int, str]]:
     """Return source, target and job of the edges at some ids."""
-    found = lab.load(edges_read(ids, up=up, limit=100))
-    return [(each.source_id, each.target_id, each.job.name) for each in found]
+    edges = lab.load(edges_read(ids, up=up, limit=100))
+    return [(each.source_id, each.target_id, each.job.name) for each in edges]
 
 
 def test_edges_are_replaced_by_newer_runs_of_the_job(lab: StoreLab, world: StoreWorld) -> None:
@@ -80,8 +80,8 @@ def test_column_pairs_match_by_field_id_name_or_whole_target(lab: StoreLab, worl
     put(lab, world, 90, job(at=2), 81, pairs=(*pairs, LineagePair(81, amount, LineageField(9, "z"), "IDENTITY", True)))
 
     def sources(field: LineageField) -> list[tuple[int, str, bool]]:
-        found = lab.load(columns_read([(90, field)], up=True, limit=100))
-        return [(each.pair.source.id, each.pair.subtype, each.pair.direct) for each in found]
+        columns = lab.load(columns_read([(90, field)], up=True, limit=100))
+        return [(each.pair.source.id, each.pair.subtype, each.pair.direct) for each in columns]
 
     assert sources(LineageField(3, "renamed")) == [
         (1, "AGGREGATION", True),
@@ -112,8 +112,8 @@ def test_jobs_and_column_pairs_per_target_are_limited(
     put(lab, world, 91, job(), 81, pairs=pairs)
 
     assert [each[2] for each in ends(lab, 90)] == ["j5", "j4", "j3"]
-    found = lab.load(columns_read([(91, LineageField(number, "t")) for number in range(1, 5)], up=True, limit=100))
-    assert [each.pair.target.id for each in found] == [1, 2]
+    columns = lab.load(columns_read([(91, LineageField(number, "t")) for number in range(1, 5)], up=True, limit=100))
+    assert [each.pair.target.id for each in columns] == [1, 2]
 
 
 def test_sources_and_derived_datasets_are_limited(
@@ -163,11 +163,11 @@ def test_sweep_deletes_edges_of_purged_objects(lab: StoreLab, world: StoreWorld)
     put(lab, world, target.id, job(), source.id, file, pairs=(pair,))
     put(lab, world, other.id, job(), source.id)
     lab.write(lambda tx: tx.nodes.drop(target, keep_ms=10**9), zone=world.main.id)
-    kept = lab.write(orphans_sweep, zone=world.main.id)
+    early_count = lab.write(orphans_sweep, zone=world.main.id)
     lab.write(lambda tx: tx.trash.forget(target.id), zone=world.main.id)
     swept = lab.write(orphans_sweep, zone=world.main.id)
 
-    assert (kept, swept) == (0, 4)
+    assert (early_count, swept) == (0, 4)
     assert ends(lab, source.id, file, up=False) == [(source.id, other.id, "j")]
     assert lab.load(external_datasets_read([file])) == {}
     assert lab.load(tables_at_read(["file:///nowhere"])) == {}

@@ -22,11 +22,11 @@ def test_reports_are_listed_newest_first_and_surplus_is_deleted(
     """
     monkeypatch.setattr(reports, "PER_TABLE_MAX", 3)
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
-    found = [
+    report_rows = [
         MetricsReportRow(0, space.id, "scan" if number % 2 else "commit", "ana", number, number, b"{}")
         for number in range(5)
     ]
-    lab.write(lambda tx: reports_put(tx, found, keep_ms=1000), zone=world.main.id)
+    lab.write(lambda tx: reports_put(tx, report_rows, keep_ms=1000), zone=world.main.id)
     all_of, _ = lab.load(reports_read(space.id, kind="", before=2**53, limit=10))
     scans, _ = lab.load(reports_read(space.id, kind="scan", before=2**53, limit=10))
     older, more = lab.load(reports_read(space.id, kind="", before=all_of[0].id, limit=1))
@@ -36,11 +36,11 @@ def test_reports_are_listed_newest_first_and_surplus_is_deleted(
         lambda tx: reports_put(tx, [MetricsReportRow(0, space.id, "scan", "ana", now_ms, None, b"{}")], keep_ms=10**9),
         zone=world.main.id,
     )
-    kept = lab.write(reports_expire, zone=world.main.id)
+    later_count = lab.write(reports_expire, zone=world.main.id)
     lab.write(lambda tx: tx.nodes.drop(space), zone=world.main.id)
 
     assert [each.snapshot_id for each in all_of] == [4, 3, 2]
     assert [each.snapshot_id for each in scans] == [3]
     assert ([each.snapshot_id for each in older], more) == ([3], True)
-    assert (expired, kept) == (3, 0)
+    assert (expired, later_count) == (3, 0)
     assert lab.write(orphans_sweep, zone=world.main.id) == 1

@@ -40,19 +40,19 @@ class Runs:
             0, self.world.lake.id, self.pipeline.id, 1, f"run-{self.made}", "ana", 7, "running", 1, "h:1", now, lease_ms,
             "{}", "{}", None, None, None, None, now, None, None, None, owner,
         )  # fmt: skip
-        told = [RunStepState(name, "[]", f"main.a.{name}", "waiting", 0) for name in steps]
-        return self.lab.write(lambda tx: tx.runs.create(run, told), zone=self.world.lake.id)
+        step_states = [RunStepState(name, "[]", f"main.a.{name}", "waiting", 0) for name in steps]
+        return self.lab.write(lambda tx: tx.runs.create(run, step_states), zone=self.world.lake.id)
 
     def load(self, run: PipelineRun) -> PipelineRun:
         """Load a run."""
         return self.lab.load(run_whole_read(run.metalake_id, run.uuid))[0]  # type: ignore[index]
 
-    def list(self, caller: RunViewer = EVERYBODY, **asked: object) -> list[str]:
+    def list(self, caller: RunViewer = EVERYBODY, **filters: object) -> list[str]:
         """Return the ids of the runs that a user sees, newest first."""
-        wanted = {"of_pipeline": False, "state": "", "before": 2**53, "limit": 100} | asked
+        arguments = {"of_pipeline": False, "state": "", "before": 2**53, "limit": 100} | filters
         now = self.lab.store.time.now_ms()
-        of = self.pipeline.id if wanted["of_pipeline"] else self.world.lake.id
-        return [run.uuid for run in self.lab.load(runs_read(of, caller, now_ms=now, **wanted))]  # type: ignore[arg-type]
+        of = self.pipeline.id if arguments["of_pipeline"] else self.world.lake.id
+        return [run.uuid for run in self.lab.load(runs_read(of, caller, now_ms=now, **arguments))]  # type: ignore[arg-type]
 
     def actor(self, run: PipelineRun, **changes: object) -> RunReporter:
         """Return the process of a run's attempt."""
@@ -105,11 +105,14 @@ def test_run_is_read_as_it_was_written(runs: Runs) -> None:
     """A run is read as it was written, with its steps in order and waiting."""
     run = runs.start("b", "a")
 
-    found = runs.lab.load(run_whole_read(run.metalake_id, run.uuid))
+    loaded_run = runs.lab.load(run_whole_read(run.metalake_id, run.uuid))
 
-    assert found is not None
-    assert (found[0], found[0].owner_id) == (run, 7)
-    assert [(step.name, step.state, step.attempt) for step in found[1]] == [("b", "waiting", 0), ("a", "waiting", 0)]
+    assert loaded_run is not None
+    assert (loaded_run[0], loaded_run[0].owner_id) == (run, 7)
+    assert [(step.name, step.state, step.attempt) for step in loaded_run[1]] == [
+        ("b", "waiting", 0),
+        ("a", "waiting", 0),
+    ]
     assert runs.lab.load(run_whole_read(run.metalake_id, "none")) is None
 
 
@@ -155,17 +158,17 @@ def test_heartbeat_is_one_statement_and_no_change_row(runs: Runs, monkeypatch: p
     """
     run = runs.start()
     changes = runs.lab.database.sql("SELECT count(*) FROM change")
-    asked: list[object] = []
+    statements: list[object] = []
 
     def beat(tx: Tx) -> None:
         rows = tx.rows
-        monkeypatch.setattr(tx, "rows", lambda *args: asked.append(args) or rows(*args))
+        monkeypatch.setattr(tx, "rows", lambda *args: statements.append(args) or rows(*args))
         tx.runs.beat(runs.actor(run), progress='{"s": {}}')
         tx.runs.beat(runs.actor(run), progress=None)
 
     runs.lab.write(beat)
 
-    assert len(asked) == 2
+    assert len(statements) == 2
     assert runs.lab.database.sql("SELECT count(*) FROM change") == changes
     assert runs.load(run).progress == '{"s": {}}'
 
@@ -175,13 +178,13 @@ def test_only_the_newest_attempt_can_write_phases(runs: Runs) -> None:
     run = runs.start("s")
     runs.to(run, "published")
 
-    def told(actor: RunReporter, phases: str) -> str | None:
+    def write_phases(actor: RunReporter, phases: str) -> str | None:
         runs.lab.write(lambda tx: tx.runs.phases_set(actor, phases))
         return runs.load(run).phases
 
-    assert told(runs.actor(run), '{"steps": 1}') == '{"steps": 1}'
-    assert told(runs.actor(run)._replace(user="bob"), "{}") == '{"steps": 1}'
-    assert told(runs.actor(run)._replace(attempt=2), "{}") == '{"steps": 1}'
+    assert write_phases(runs.actor(run), '{"steps": 1}') == '{"steps": 1}'
+    assert write_phases(runs.actor(run)._replace(user="bob"), "{}") == '{"steps": 1}'
+    assert write_phases(runs.actor(run)._replace(attempt=2), "{}") == '{"steps": 1}'
     again = runs.start("s")
     runs.to(again, "failed")
     runs.lab.write(lambda tx: tx.runs.phases_set(runs.actor(again), "{}"))
@@ -221,8 +224,8 @@ def test_findings_are_replaced_and_listed(runs: Runs) -> None:
     run = runs.start("a", "b")
 
     def put(step: str, *rules: str) -> None:
-        found = [RuleFinding(step, rule, "{}") for rule in rules]
-        runs.lab.write(lambda tx: tx.runs.findings_set(run.id, runs.pipeline.id, step=step, findings=found))
+        findings = [RuleFinding(step, rule, "{}") for rule in rules]
+        runs.lab.write(lambda tx: tx.runs.findings_set(run.id, runs.pipeline.id, step=step, findings=findings))
 
     def listed(caller: RunViewer = EVERYBODY, rule: str = "", step: str = "", limit: int = 9) -> list[tuple[str, str]]:
         load = findings_read(runs.pipeline.id, caller, rule=rule, step=step, before=2**53, limit=limit)
@@ -242,24 +245,24 @@ def test_old_runs_are_deleted_except_latest_published_ones(runs: Runs) -> None:
     each of its steps.
     """
     names = ("failed", "early", "part", "late", "held", "young", "live")
-    made = {name: runs.start("a", "b", lease_ms=-1) for name in names}
+    created_runs = {name: runs.start("a", "b", lease_ms=-1) for name in names}
     done = {"early": ("a", "b"), "part": ("b",), "late": ("a",)}
     for name, steps in done.items():
         for step in steps:
-            runs.step(made[name], step)
-        assert runs.to(made[name], "published")
-    runs.to(made["failed"], "failed")
-    runs.to(made["held"], "held")
-    runs.to(made["young"], "failed")
+            runs.step(created_runs[name], step)
+        assert runs.to(created_runs[name], "published")
+    runs.to(created_runs["failed"], "failed")
+    runs.to(created_runs["held"], "held")
+    runs.to(created_runs["young"], "failed")
     for name in ("failed", "early", "part", "late"):
-        runs.age(made[name], 100)
+        runs.age(created_runs[name], 100)
 
-    gone = runs.lab.write(lambda tx: tx.runs.prune(keep_ms=90 * DAY_MS, limit=100))
+    deleted_count = runs.lab.write(lambda tx: tx.runs.prune(keep_ms=90 * DAY_MS, limit=100))
 
-    assert gone == 2
-    assert runs.list() == [made[name].uuid for name in ("live", "young", "held", "late", "part")]
+    assert deleted_count == 2
+    assert runs.list() == [created_runs[name].uuid for name in ("live", "young", "held", "late", "part")]
     left = {row[0] for row in runs.lab.database.sql("SELECT DISTINCT run_id FROM run_step")}
-    assert left == {made[name].id for name in ("live", "young", "held", "late", "part")}
+    assert left == {created_runs[name].id for name in ("live", "young", "held", "late", "part")}
     owners = {row[0] for row in runs.lab.database.sql("SELECT object_id FROM owner WHERE principal_id = 7")}
     assert owners == left
 
@@ -284,16 +287,16 @@ def test_newest_and_used_declarations_are_retained(runs: Runs) -> None:
         )
     run = runs.start()
 
-    gone = [runs.lab.write(declarations_prune) for _ in range(2)]
+    deleted_counts = [runs.lab.write(declarations_prune) for _ in range(2)]
 
-    def kept() -> list[int]:
+    def list_versions() -> list[int]:
         return [
             n
             for n in (1, 2, 3)
             if isinstance(runs.lab.load(declaration_read(runs.pipeline.id, n)), PipelineDeclaration)
         ]
 
-    assert (gone, kept(), run.version) == ([1, 0], [1, 3], 1)
+    assert (deleted_counts, list_versions(), run.version) == ([1, 0], [1, 3], 1)
 
 
 def test_sweep_deletes_records_of_a_dropped_pipeline(runs: Runs) -> None:
@@ -301,10 +304,10 @@ def test_sweep_deletes_records_of_a_dropped_pipeline(runs: Runs) -> None:
     other = Runs(runs.lab, runs.world, add_pipeline(runs.lab, runs.world, "other"), made=50)
     for each in (runs, other):
         run = each.start("a")
-        found = [RuleFinding("a", "r", "{}")]
+        findings = [RuleFinding("a", "r", "{}")]
         each.lab.write(
-            lambda tx, run=run, each=each, found=found: tx.runs.findings_set(
-                run.id, each.pipeline.id, step="a", findings=found
+            lambda tx, run=run, each=each, findings=findings: tx.runs.findings_set(
+                run.id, each.pipeline.id, step="a", findings=findings
             )
         )
         each.lab.write(lambda tx, each=each: declaration_put(tx, each.pipeline.id, version=1, digest="d", text="{}"))

@@ -56,7 +56,7 @@ def test_keys_of_waiting_requests_are_returned(lab: StoreLab) -> None:
 
     behind = [lab.write(lambda tx, token=token: tx.locks.rows_at_waiters_keys(token)) for token in (1, 2, 9)]
 
-    assert [{(found.token, found.key) for found in rows} for rows in behind] == [
+    assert [{(lock_row.token, lock_row.key) for lock_row in rows} for rows in behind] == [
         {(1, A), (2, B), (3, A), (3, B)},
         {(1, A), (2, B), (3, A), (3, B)},
         set(),

@@ -18,13 +18,13 @@ LEASE_MS = 15_000
 def row(lab: StoreLab, world: StoreWorld, handle: str, **more: object) -> StatementRequest:
     """Insert a running request of ana."""
     now_ms = lab.write(lambda tx: tx.now_ms, zone=world.main.id)
-    given: dict[str, object] = {
+    arguments: dict[str, object] = {
         "user_name": "ana", "user_id": 7, "request_id": f"r-{handle}", "client_context_id": "mine", "statement": "select 1",
         "mode": "async", "started_at": now_ms, "holder": "here", "alive_until": now_ms + LEASE_MS, **more,
     }  # fmt: skip
-    found = StatementRequest(handle, **given)  # type: ignore[arg-type]
-    lab.write(lambda tx: tx.requests.insert(found), zone=world.main.id)
-    return found
+    request = StatementRequest(handle, **arguments)  # type: ignore[arg-type]
+    lab.write(lambda tx: tx.requests.insert(request), zone=world.main.id)
+    return request
 
 
 def find(lab: StoreLab, query: tuple) -> list:
@@ -34,10 +34,10 @@ def find(lab: StoreLab, query: tuple) -> list:
 
 def test_request_is_returned_only_for_its_handle_and_user(lab: StoreLab, world: StoreWorld) -> None:
     """A request is found only with its handle and with its user's name and id."""
-    kept = row(lab, world, "a")
+    request = row(lab, world, "a")
 
-    assert rows_of(find(lab, request_query("a", ANA))) == [kept]
-    assert kept.asker == ANA
+    assert rows_of(find(lab, request_query("a", ANA))) == [request]
+    assert request.asker == ANA
     for asker in (Requester("bob", 7), Requester("ana", 8)):
         assert find(lab, request_query("a", asker)) == []
 
@@ -50,7 +50,7 @@ def test_result_parts_can_be_added_only_while_running(lab: StoreLab, world: Stor
         row(lab, world, handle)
     added = lab.write(lambda tx: tx.requests.add("a", 0, body=b"1\n2", count=2), zone=world.main.id)
     lab.write(lambda tx: tx.requests.add("b", 0, body=b"1", count=1), zone=world.main.id)
-    kept = lab.write(lambda tx: tx.requests.count_results(ANA), zone=world.main.id)
+    result_totals = lab.write(lambda tx: tx.requests.count_results(ANA), zone=world.main.id)
     for handle, state in (("a", "success"), ("b", "fatal")):
         lab.write(
             lambda tx, handle=handle, state=state: tx.requests.end(handle, state=state, outcome=b"[]", keep_ms=10),
@@ -58,9 +58,14 @@ def test_result_parts_can_be_added_only_while_running(lab: StoreLab, world: Stor
         )
     late = lab.write(lambda tx: tx.requests.add("a", 1, body=b"3", count=1), zone=world.main.id)
 
-    assert (added, kept, late) == (True, (2, 4), False)
-    (found,) = rows_of(find(lab, request_query("a", ANA)))
-    assert (found.state, found.rows_count, found.size, found.outcome) == ("success", 2, 3, b"[]")
+    assert (added, result_totals, late) == (True, (2, 4), False)
+    (stored_request,) = rows_of(find(lab, request_query("a", ANA)))
+    assert (stored_request.state, stored_request.rows_count, stored_request.size, stored_request.outcome) == (
+        "success",
+        2,
+        3,
+        b"[]",
+    )
     assert [bytes(body) for (body,) in find(lab, part_query("a", 0))] == [b"1\n2"]
     assert find(lab, part_query("b", 0)) == []
 
@@ -73,9 +78,9 @@ def test_cancellation_marks_requests_on_live_nodes(lab: StoreLab, world: StoreWo
     row(lab, world, "b", user_name="bob", holder="there")
     row(lab, world, "dead", alive_until=0)
 
-    def cancel(by: str, wanted: str, *, asker: Requester = ANA, everybody: bool = False) -> list[str]:
+    def cancel(by: str, identifier: str, *, asker: Requester = ANA, everybody: bool = False) -> list[str]:
         return lab.write(
-            lambda tx: tx.requests.cancel(by, wanted, asker=asker, everybody=everybody), zone=world.main.id
+            lambda tx: tx.requests.cancel(by, identifier, asker=asker, everybody=everybody), zone=world.main.id
         )
 
     assert cancel("request_id", "r-b") == cancel("handle", "dead") == []

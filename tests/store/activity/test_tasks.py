@@ -36,9 +36,9 @@ def test_concurrent_workers_lease_different_tasks(lab: StoreLab) -> None:
     async def race() -> list[LeasedTask | None]:
         return await asyncio.gather(*(nodes[i % 2].submit(permit, lease) for i in range(6)))
 
-    found = lab.run(race())
+    leased_tasks = lab.run(race())
 
-    assert sorted(task.payload for task in found if task is not None) == ["0", "1", "2"]
+    assert sorted(task.payload for task in leased_tasks if task is not None) == ["0", "1", "2"]
 
 
 def test_worker_leases_only_tasks_of_its_kinds(lab: StoreLab) -> None:
@@ -54,9 +54,9 @@ def test_worker_leases_only_tasks_of_its_kinds(lab: StoreLab) -> None:
     def beside(tx: Tx) -> LeasedTask | None:
         return tx.tasks.lease(lease_ms=60_000, kinds=("compact", "rest"))
 
-    found = [[lab.write(call) for _ in range(3)] for call in (among, beside)]
+    leased_tasks = [[lab.write(call) for _ in range(3)] for call in (among, beside)]
 
-    assert [[each and each.kind for each in some] for some in found] == [
+    assert [[each and each.kind for each in some] for some in leased_tasks] == [
         ["compact", "compact", None],
         ["purge", "newer", None],
     ]
@@ -120,8 +120,8 @@ def test_task_and_its_mutation_commit_together(lab: StoreLab) -> None:
 
 def states(lab: StoreLab) -> dict[str, list[int]]:
     """Return the ids of the existing tasks by state."""
-    found = {state: [row.id for row in lab.load(tasks_read(state, after=0, limit=9))] for state in STATES}
-    return {state: ids for state, ids in found.items() if ids}
+    ids_by_state = {state: [row.id for row in lab.load(tasks_read(state, after=0, limit=9))] for state in STATES}
+    return {state: ids for state, ids in ids_by_state.items() if ids}
 
 
 def test_ended_tasks_are_counted_and_not_leased(lab: StoreLab) -> None:
@@ -150,9 +150,9 @@ def test_failed_or_waiting_task_can_be_made_due(lab: StoreLab) -> None:
     later = lab.write(lease).id
     lab.write(lambda tx: tx.tasks.retry(later, "no", delay_ms=60_000))
 
-    told = [lab.write(lambda tx, i=i: tx.tasks.revive(i)) for i in (dead, later, done, running, 1)]
+    revivals = [lab.write(lambda tx, i=i: tx.tasks.revive(i)) for i in (dead, later, done, running, 1)]
 
-    assert told == [True, True, False, False, False]
+    assert revivals == [True, True, False, False, False]
     assert {lab.write(lease).id for _ in range(2)} == {dead, later}
     assert lab.write(lease) is None
     assert lab.load(task_read(dead)).attempts == 1
@@ -165,10 +165,10 @@ def test_done_task_is_deleted_after_some_time(lab: StoreLab) -> None:
     lab.write(lambda tx: tx.tasks.end(dead, error="no", result=None))
     lab.write(lambda tx: tx.tasks.end(done, error=None, result="kept 1"))
 
-    kept = lab.write(lambda tx: tx.tasks.forget(keep_ms=60_000))
-    gone = lab.write(lambda tx: tx.tasks.forget(keep_ms=-60_000))
+    early_count = lab.write(lambda tx: tx.tasks.forget(keep_ms=60_000))
+    late_count = lab.write(lambda tx: tx.tasks.forget(keep_ms=-60_000))
 
-    assert (kept, gone) == (0, 1)
+    assert (early_count, late_count) == (0, 1)
     assert states(lab) == {"dead": [dead]}
 
 

@@ -33,20 +33,30 @@ def test_only_the_lease_holder_can_end_a_job(lab: StoreLab, world: StoreWorld) -
     rest = lab.write(lambda tx: tx.template_jobs.claim("other", limit=5, lease_ms=60_000))
     ((job, work),) = took
     beats = [lab.write(lambda tx, who=who: tx.template_jobs.beat(first.id, who)) for who in ("h", "other")]
-    asked = [lab.write(lambda tx: tx.template_jobs.cancel(job), zone=world.lake.id) for _ in range(2)]
-    wanted = lab.write(lambda tx: tx.template_jobs.beat(first.id, "h"))
+    cancellations = [lab.write(lambda tx: tx.template_jobs.cancel(job), zone=world.lake.id) for _ in range(2)]
+    requested_state = lab.write(lambda tx: tx.template_jobs.beat(first.id, "h"))
     ends = [
         lab.write(
             lambda tx: tx.template_jobs.finish(job, "cancelled", message="m", exit_code=-9, output=OUTPUT), zone=world.lake.id
         )
         for _ in range(2)
     ]  # fmt: skip
-    found = lab.load(job_output_read(world.lake.id, "j-1"))
+    job_output = lab.load(job_output_read(world.lake.id, "j-1"))
 
     assert ([each[0].id for each in rest], work, job.state, job.holder) == ([second.id], "w", "started", "h")
-    assert (beats, asked, wanted, ends) == (["started", None], [True, False], "cancelling", [True, False])
-    assert found is not None
-    assert (found[0].state, found[0].exit_code, found[0].message, found[1]) == ("cancelled", -9, "m", OUTPUT)
+    assert (beats, cancellations, requested_state, ends) == (
+        ["started", None],
+        [True, False],
+        "cancelling",
+        [True, False],
+    )
+    assert job_output is not None
+    assert (job_output[0].state, job_output[0].exit_code, job_output[0].message, job_output[1]) == (
+        "cancelled",
+        -9,
+        "m",
+        OUTPUT,
+    )
     assert lab.load(job_read(world.lake.id, "none")) is None
 
 

@@ -29,10 +29,16 @@ def is_due(lab: StoreLab, ahead_ms: int = 0) -> bool:
 
 def test_webhook_is_read_as_it_was_written(lab: StoreLab, world: StoreWorld) -> None:
     """A webhook is read as it was written, with its user."""
-    made = make(lab, world)
+    webhook = make(lab, world)
 
-    assert read(lab, world) == [made]
-    assert (made.user, made.user_id, made.stopped, made.error, made.delivered_at) == ("tester", 7, False, None, None)
+    assert read(lab, world) == [webhook]
+    assert (webhook.user, webhook.user_id, webhook.stopped, webhook.error, webhook.delivered_at) == (
+        "tester",
+        7,
+        False,
+        None,
+        None,
+    )
 
 
 def test_webhook_is_leased_by_one_node(lab: StoreLab, world: StoreWorld) -> None:
@@ -90,10 +96,10 @@ def test_webhook_is_dropped_only_with_its_metalake_id(lab: StoreLab, world: Stor
     """A drop with another metalake's id does nothing. With its own metalake's id, the webhook is deleted."""
     hook = make(lab, world)
 
-    kept = lab.write(lambda tx: tx.webhooks.drop(world.main.id, hook.id))
+    is_dropped = lab.write(lambda tx: tx.webhooks.drop(world.main.id, hook.id))
     lab.write(orphans_sweep)
-    there = read(lab, world)
+    existing_webhooks = read(lab, world)
     lab.write(lambda tx: tx.nodes.drop(world.lake))
     lab.write(orphans_sweep)
 
-    assert (kept, len(there), read(lab, world)) == (False, 1, [])
+    assert (is_dropped, len(existing_webhooks), read(lab, world)) == (False, 1, [])

@@ -54,8 +54,8 @@ def valid(path: Path) -> set[int]:
 def revision(path: Path) -> int:
     """Return the server's revision in a file."""
     with closing(sqlite3.connect(path)) as file:
-        found: int = file.execute("SELECT revision FROM clock WHERE zone = 0").fetchone()[0]
-        return found
+        stored_revision: int = file.execute("SELECT revision FROM clock WHERE zone = 0").fetchone()[0]
+        return stored_revision
 
 
 def restore(
@@ -165,7 +165,7 @@ def test_restored_store_has_a_new_epoch_and_new_ids(lab: StoreLab, database: Pat
 
 def test_revoked_token_stays_revoked(lab: StoreLab, database: Path, tmp_path: Path) -> None:
     """A token that was revoked since the backup is revoked after the restore, too. Other tokens stay valid."""
-    kept, lost = token(lab, "kept"), token(lab, "lost")
+    valid_token, lost = token(lab, "kept"), token(lab, "lost")
     copy = tmp_path / "b.db"
     backup_write(database, copy)
     lab.database.sql("UPDATE token SET revoked = 1 WHERE id = ?", lost)
@@ -173,28 +173,28 @@ def test_revoked_token_stays_revoked(lab: StoreLab, database: Path, tmp_path: Pa
 
     _, revoked = restore(database, copy)
 
-    assert valid(copy) == {kept, lost}
-    assert (valid(database), revoked) == ({kept}, 1)
+    assert valid(copy) == {valid_token, lost}
+    assert (valid(database), revoked) == ({valid_token}, 1)
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-@pytest.mark.parametrize("there", ["nothing", "a damaged one"])
+@pytest.mark.parametrize("existing_file", ["nothing", "a damaged one"])
 def test_tokens_of_unknown_validity_are_revoked(
-    lab: StoreLab, database: Path, tmp_path: Path, keeps: bool, there: str
+    lab: StoreLab, database: Path, tmp_path: Path, keeps: bool, existing_file: str
 ) -> None:
     """If the replaced store cannot tell which tokens are valid, all tokens are revoked, unless the caller requests
     otherwise.
     """
-    made = token(lab, "t")
+    token_id = token(lab, "t")
     copy = tmp_path / "b.db"
     backup_write(database, copy)
     stop(lab)
-    if there == "nothing":
+    if existing_file == "nothing":
         database.unlink()
     else:
         database.write_bytes(b"broken" * 5000)
 
     replaced, revoked = restore(database, copy, keeps_tokens=keeps)
 
-    assert (valid(database), revoked) == (({made}, 0) if keeps else (set(), 1))
-    assert (replaced is None) == (there == "nothing")
+    assert (valid(database), revoked) == (({token_id}, 0) if keeps else (set(), 1))
+    assert (replaced is None) == (existing_file == "nothing")

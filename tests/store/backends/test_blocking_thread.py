@@ -14,9 +14,9 @@ from limnos.store.backends.blocking_thread import BlockingThread
 @pytest.fixture
 def thread() -> Iterator[BlockingThread]:
     """A thread that is stopped at the end of the test."""
-    made = BlockingThread("waits")
-    yield made
-    made.close()
+    blocking_thread = BlockingThread("waits")
+    yield blocking_thread
+    blocking_thread.close()
 
 
 def test_calls_run_in_order_in_the_thread(thread: BlockingThread) -> None:

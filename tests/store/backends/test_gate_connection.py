@@ -26,17 +26,17 @@ def database(postgres_server: PostgresServer) -> Database:
     return postgres_server.fresh_database()
 
 
-def asked(database: Database, story: Callable[[GateConnection], Awaitable[object]]) -> None:
+def run_story(database: Database, story: Callable[[GateConnection], Awaitable[object]]) -> None:
     """Run a scenario of a connection."""
 
-    async def told() -> None:
+    async def run_with_connection() -> None:
         gate_connection = await open_gate_connection(database.address)
         try:
             await story(gate_connection)
         finally:
             gate_connection.close()
 
-    asyncio.run(told())
+    asyncio.run(run_with_connection())
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -52,12 +52,12 @@ def test_values_are_returned_row_by_row_with_their_types(database: Database) -> 
 
     async def story(gate_connection: GateConnection) -> None:
         for first in (-1, 2**62):
-            found = await gate_connection.rows(SUM, {"first": first, "second": 1}, timeout_s=WAIT_S)
-            assert found == [(first + 1, "it is π", None, None)]
+            rows = await gate_connection.rows(SUM, {"first": first, "second": 1}, timeout_s=WAIT_S)
+            assert rows == [(first + 1, "it is π", None, None)]
             assert await gate_connection.rows(LISTED, {"all": [3, 1, 5], "above": 2}, timeout_s=WAIT_S) == [(3,), (5,)]
             assert await gate_connection.rows(LISTED, {"all": [], "above": 2}, timeout_s=WAIT_S) == []
 
-    asked(database, story)
+    run_story(database, story)
 
 
 def test_large_statement_is_sent_completely(database: Database) -> None:
@@ -65,12 +65,12 @@ def test_large_statement_is_sent_completely(database: Database) -> None:
     count = 1_000_000
 
     async def story(gate_connection: GateConnection) -> None:
-        found = await gate_connection.rows(
+        rows = await gate_connection.rows(
             LISTED, {"all": list(range(10**6, 10**6 + count)), "above": 10**6 + count - 3}, timeout_s=WAIT_S
         )
-        assert found == [(10**6 + count - 2,), (10**6 + count - 1,)]
+        assert rows == [(10**6 + count - 2,), (10**6 + count - 1,)]
 
-    asked(database, story)
+    run_story(database, story)
 
 
 def test_failed_statement_does_not_end_the_connection(database: Database) -> None:
@@ -82,7 +82,7 @@ def test_failed_statement_does_not_end_the_connection(database: Database) -> Non
         assert await gate_connection.rows(DIVIDED, {"by": 7}, timeout_s=WAIT_S) == [(1,)]
         assert not gate_connection.is_closed
 
-    asked(database, story)
+    run_story(database, story)
 
 
 def test_second_concurrent_statement_is_refused(database: Database) -> None:
@@ -96,7 +96,7 @@ def test_second_concurrent_statement_is_refused(database: Database) -> None:
             await gate_connection.rows(SUM, {"first": 5, "second": 5}, timeout_s=WAIT_S)
         assert (await first)[0][0] == 2
 
-    asked(database, story)
+    run_story(database, story)
 
 
 @pytest.mark.parametrize("before", [0.01, 60.0])
@@ -117,7 +117,7 @@ def test_statement_timeout_closes_the_connection(database: Database, before: flo
         with pytest.raises(psycopg.OperationalError, match="closed"):
             await gate_connection.rows(SLEEP, {"seconds": 0}, timeout_s=WAIT_S)
 
-    asked(database, story)
+    run_story(database, story)
 
 
 def test_earlier_timeout_does_not_end_a_later_statement(database: Database) -> None:
@@ -127,7 +127,7 @@ def test_earlier_timeout_does_not_end_a_later_statement(database: Database) -> N
         await gate_connection.rows(SLEEP, {"seconds": 0}, timeout_s=0.3)
         assert len(await gate_connection.rows(SLEEP, {"seconds": 1}, timeout_s=WAIT_S)) == 1
 
-    asked(database, story)
+    run_story(database, story)
 
 
 def test_closed_idle_connection_is_detected(database: Database) -> None:
@@ -137,7 +137,7 @@ def test_closed_idle_connection_is_detected(database: Database) -> None:
         await asyncio.to_thread(database.sql, "SELECT pg_terminate_backend(?)", gate_connection.backend_pid)
         await until(lambda: gate_connection.is_closed)
 
-    asked(database, story)
+    run_story(database, story)
 
 
 def test_connection_lost_during_a_statement_raises_an_error(database: Database) -> None:
@@ -150,4 +150,4 @@ def test_connection_lost_during_a_statement_raises_an_error(database: Database) 
         with pytest.raises(psycopg.OperationalError, match="closed"):
             await waiting
 
-    asked(database, story)
+    run_story(database, story)

@@ -71,10 +71,10 @@ def test_concurrent_starts_migrate_an_empty_store_once(empty: Database) -> None:
         process.stdin.write("go\n")
         process.stdin.flush()
 
-    told = sorted(process.communicate(timeout=120)[0].split()[0] for process in started)
+    outputs = sorted(process.communicate(timeout=120)[0].split()[0] for process in started)
 
     assert [process.returncode for process in started] == [0, 0, 0]
-    assert told == [head_revision(), head_revision(), "None"]
+    assert outputs == [head_revision(), head_revision(), "None"]
     lab = StoreLab(empty)
     assert lab.write(lambda tx: tx.next_id()) >= FIRST_ID
     lab.close()
@@ -137,26 +137,26 @@ def test_both_backends_get_the_schema_of_the_code(empty: Database) -> None:
         drivername="postgresql+psycopg"
     )  # fmt: skip
     engine = create_engine(url)
-    found = inspect(engine)
+    inspector = inspect(engine)
 
     for table in schema.metadata.tables.values():
         columns = {
             column["name"]: column["nullable"]
-            for column in found.get_columns(table.name)
+            for column in inspector.get_columns(table.name)
             if (table.name, column["name"]) not in FULL_TEXT_COLUMNS
         }
         assert columns == {column.name: bool(column.nullable) for column in table.columns}, table.name
-        keys = found.get_pk_constraint(table.name)["constrained_columns"]
+        keys = inspector.get_pk_constraint(table.name)["constrained_columns"]
         assert keys == [column.name for column in table.primary_key.columns], table.name
         indexes = {
             (index["name"], tuple(index["column_names"]), bool(index["unique"]))
-            for index in found.get_indexes(table.name)
+            for index in inspector.get_indexes(table.name)
             if index["name"] not in FULL_TEXT_INDEXES
         }
         assert indexes == {
             (index.name, tuple(column.name for column in index.columns), bool(index.unique)) for index in table.indexes
         }, table.name
-    tables = {name for name in found.get_table_names() if not name.startswith("search_words")}
+    tables = {name for name in inspector.get_table_names() if not name.startswith("search_words")}
     assert tables == {*schema.metadata.tables, "alembic_version"}
     engine.dispose()
 
@@ -170,9 +170,9 @@ def test_names_are_compared_by_bytes(empty: Database) -> None:
             len(name.encode()) * 1000 + ord(name[0]), name, b"", False,
         )  # fmt: skip
 
-    found = [row[0] for row in empty.sql("SELECT user_name FROM token ORDER BY user_name")]
+    sorted_names = [row[0] for row in empty.sql("SELECT user_name FROM token ORDER BY user_name")]
 
-    assert found == ["A", "b", "é", "\ufffd", "\U0001f600"]
+    assert sorted_names == ["A", "b", "é", "\ufffd", "\U0001f600"]
 
 
 def revision_of(database: Database, revision: str) -> None:

@@ -24,9 +24,9 @@ machines.
 @pytest.fixture
 def lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
     """A lab on an SQLite file."""
-    made = StoreLab(sqlite_copy(sqlite_template, tmp_path))
-    yield made
-    made.close()
+    store_lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))
+    yield store_lab
+    store_lab.close()
 
 
 def commits_of_two_parties(lab: StoreLab, patch: pytest.MonkeyPatch) -> float:

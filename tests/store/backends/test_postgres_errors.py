@@ -164,10 +164,10 @@ def test_every_writer_of_a_failed_batch_gets_the_error(file_lab: StoreLab) -> No
     async def together() -> list[object]:
         return await asyncio.gather(*(store.submit(permit, touch) for _ in range(5)), return_exceptions=True)
 
-    told = file_lab.run(together())
+    outcomes = file_lab.run(together())
 
     store._writer = real
-    assert [type(each) for each in told] == [ServiceUnavailable] * 5
+    assert [type(each) for each in outcomes] == [ServiceUnavailable] * 5
 
 
 @pytest.mark.parametrize("turns", [0, 1])
@@ -305,10 +305,10 @@ def test_concurrent_writers_of_one_zone_share_a_transaction(server_lab: StoreLab
 @pytest.mark.integration
 def test_refused_text_fails_only_its_own_mutation(server_lab: StoreLab) -> None:
     """If the database refuses a text in one mutation of a batch, only that mutation fails and the others commit."""
-    told = submit_all(server_lab, touch, lambda tx: tx.tasks.create("nul\0", "x"), touch)
+    outcomes = submit_all(server_lab, touch, lambda tx: tx.tasks.create("nul\0", "x"), touch)
 
-    assert isinstance(told[1], BadRequest)
-    assert [told[0], told[2]] == [1, 2]
+    assert isinstance(outcomes[1], BadRequest)
+    assert [outcomes[0], outcomes[2]] == [1, 2]
     assert server_lab.database.sql("SELECT count(*) FROM task") == [(0,)]
 
 
@@ -334,10 +334,10 @@ def test_connection_lost_at_batch_commit_has_unknown_outcome(
             server_lab.database.sql(KILL_ALL)
 
     monkeypatch.setattr(postgres, "fault_point", die)
-    told = submit_all(server_lab, touch, touch, touch)
+    outcomes = submit_all(server_lab, touch, touch, touch)
 
     monkeypatch.undo()
-    assert [type(each) for each in told] == [StateUnknown] * 3
+    assert [type(each) for each in outcomes] == [StateUnknown] * 3
     assert server_lab.write(touch) == 1
 
 
@@ -354,10 +354,10 @@ def test_cancelled_writer_that_had_not_begun_is_not_executed(server_lab: StoreLa
         tasks[1].cancel()
         return await asyncio.gather(*tasks, return_exceptions=True)
 
-    told = server_lab.run(together())
+    outcomes = server_lab.run(together())
 
-    assert [told[0], told[2]] == [1, 2]
-    assert isinstance(told[1], asyncio.CancelledError)
+    assert [outcomes[0], outcomes[2]] == [1, 2]
+    assert isinstance(outcomes[1], asyncio.CancelledError)
     assert server_lab.clock(0)[0] == 2
 
 
@@ -375,12 +375,12 @@ def test_freshness_read_is_retried_on_a_new_connection(server_lab: StoreLab) -> 
         await asyncio.to_thread(server_lab.database.sql, KILL_ALL)
         return await reading
 
-    told = server_lab.run(killed())
+    gate_result = server_lab.run(killed())
 
     server_lab.database.sql("DROP VIEW clock")
     server_lab.database.sql("ALTER TABLE clock_real RENAME TO clock")
-    assert isinstance(told, GateResult)
-    assert told.clocks[0].revision == 0
+    assert isinstance(gate_result, GateResult)
+    assert gate_result.clocks[0].revision == 0
 
 
 @pytest.mark.integration
@@ -395,9 +395,9 @@ def test_freshness_read_is_unavailable_after_two_timeouts(server_lab: StoreLab) 
             await store.gate_async(0, ((0, UNKNOWN),))
         server_lab.database.sql("DROP VIEW clock")
         server_lab.database.sql("ALTER TABLE clock_real RENAME TO clock")
-        found = await store.gate_async(0, ((0, UNKNOWN),))
+        gate_result = await store.gate_async(0, ((0, UNKNOWN),))
         await store.close()
-        return found
+        return gate_result
 
     assert server_lab.run(ask()).clocks[0].revision == 0
 
@@ -413,13 +413,13 @@ def test_unreachable_database_is_unavailable_with_retry_time() -> None:
             store.gate_async(0, ((0, UNKNOWN),)),
             store.load_async(0, ((0, UNKNOWN),), lambda: node_read(1)),
         ]
-        told = await asyncio.gather(*tries, return_exceptions=True)
+        outcomes = await asyncio.gather(*tries, return_exceptions=True)
         await store.close()
-        return told
+        return outcomes
 
-    told = asyncio.run(ask())
+    outcomes = asyncio.run(ask())
 
-    assert [type(each) for each in told] == [ServiceUnavailable] * 3
+    assert [type(each) for each in outcomes] == [ServiceUnavailable] * 3
 
 
 @pytest.mark.parametrize(
@@ -436,9 +436,9 @@ def test_exhausted_connections_error_names_the_setting(error: psycopg.Error | as
     """If the database has no free connection, the error says so and names the setting to change, instead of reporting a
     broken network.
     """
-    told = [postgres_errors.unreachable_error(error).message]
+    messages = [postgres_errors.unreachable_error(error).message]
     if isinstance(error, psycopg.Error):
-        told.append(postgres_errors.transaction_refused_error(error).message)
+        messages.append(postgres_errors.transaction_refused_error(error).message)
 
-    assert [text for text in told if "does not answer" in text or "max_connections" not in text] == []
+    assert [text for text in messages if "does not answer" in text or "max_connections" not in text] == []
     assert "does not answer" in postgres_errors.unreachable_error(OSError("Connection refused")).message

@@ -80,10 +80,10 @@ def test_failed_lone_mutation_does_not_move_the_clock(lab: StoreLab, world: Stor
         with pytest.raises(BadRequest):
             lab.write(fail, zone=world.main.id)
     after = lab.clock(world.main.id)
-    kept = lab.write(lambda tx: add_namespace(tx, world.main, "kept"), zone=world.main.id)
+    namespace = lab.write(lambda tx: add_namespace(tx, world.main, "kept"), zone=world.main.id)
 
     assert after == before
-    assert (kept.revision, names(lab)) == (before[0] + 1, {"kept"})
+    assert (namespace.revision, names(lab)) == (before[0] + 1, {"kept"})
 
 
 def test_freshness_read_does_not_see_an_open_batch(

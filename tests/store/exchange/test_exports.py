@@ -9,9 +9,9 @@ from limnos.store.schema import metadata
 from limnos.store.sql import Sql
 
 LEFT_OUT = {
-    "audit": "who did what on this server; an import is a deed of its own",
+    "audit": "who did what on this server; an import is an operation of its own",
     "audit_note": "as its lines",
-    "audit_position": "how far this store's feed was told",
+    "audit_position": "how far this store's feed was published",
     "change": "what happened, not what is: an import begins a feed of its own",
     "fileset_place": "what the records of filesets say, to be found by place: an import writes its own",
     "idempotency": "outcomes for clients that ask this very store again",

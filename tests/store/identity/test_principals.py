@@ -84,12 +84,12 @@ def rule(object_id: int, privilege: Privilege = Privilege.SELECT_TABLE, *, allow
 
 def test_user_reads_back(lab: StoreLab, graph: Graph) -> None:
     """A user is found by name and by id, and not as a group."""
-    made = graph.user("ana", external_id="x-1", enabled=False)
+    user = graph.user("ana", external_id="x-1", enabled=False)
 
-    assert lab.load(principal_read(graph.zone, Kind.USER, "ana")) == made
-    assert lab.load(principal_by_id_read(made.id)) == made
+    assert lab.load(principal_read(graph.zone, Kind.USER, "ana")) == user
+    assert lab.load(principal_by_id_read(user.id)) == user
     assert lab.load(principal_read(graph.zone, Kind.GROUP, "ana")) is None
-    assert (made.external_id, made.enabled) == ("x-1", False)
+    assert (user.external_id, user.enabled) == ("x-1", False)
     assert graph.moved()
 
 
@@ -123,8 +123,8 @@ def test_user_state_change_moves_the_access_revision(lab: StoreLab, graph: Graph
 
     graph.write(lambda tx: tx.principals.enable(ana, enabled=False))
 
-    found = lab.load(principal_read(graph.zone, Kind.USER, "ana"))
-    assert found.enabled is False
+    user = lab.load(principal_read(graph.zone, Kind.USER, "ana"))
+    assert user.enabled is False
     assert graph.moved()
 
 
@@ -237,28 +237,28 @@ def test_many_roles_are_read_by_two_statements(lab: StoreLab, graph: Graph, monk
     missing ones.
     """
     monkeypatch.setattr(roles, "PART_MAX", 3)
-    made = [graph.role(name) for name in ("none", "few", "many", "gone")]
-    graph.write(lambda tx: tx.roles.allow(made[1], [rule(6), rule(5, allowed=False)]))
-    graph.write(lambda tx: tx.roles.allow(made[2], [rule(at) for at in range(5, 15)]))
-    graph.write(lambda tx: tx.roles.drop(made[3]))
-    ids = [*(each.id for each in made), 10**12]
+    created_roles = [graph.role(name) for name in ("none", "few", "many", "gone")]
+    graph.write(lambda tx: tx.roles.allow(created_roles[1], [rule(6), rule(5, allowed=False)]))
+    graph.write(lambda tx: tx.roles.allow(created_roles[2], [rule(at) for at in range(5, 15)]))
+    graph.write(lambda tx: tx.roles.drop(created_roles[3]))
+    ids = [*(each.id for each in created_roles), 10**12]
     before = lab.store.statements
 
-    found = lab.load(many_rules_read(ids))
+    role_rules = lab.load(many_rules_read(ids))
 
     assert lab.store.statements - before == 3  # the load's clock, the roles, and the rules
-    assert found == {each: lab.load(role_rules_read(each)) for each in ids}
+    assert role_rules == {each: lab.load(role_rules_read(each)) for each in ids}
 
 
 def test_facts_of_many_roles_are_read_together(lab: StoreLab, graph: Graph) -> None:
     """Many facts about roles that are wanted at the same time are loaded together."""
-    made = [graph.role(f"r{number}") for number in range(30)]
+    created_roles = [graph.role(f"r{number}") for number in range(30)]
     before = lab.store.statements
 
-    found = lab.load(read_facts(tuple(rules_key(each.id) for each in made)))
+    facts = lab.load(read_facts(tuple(rules_key(each.id) for each in created_roles)))
 
     assert lab.store.statements - before == 3
-    assert found == {rules_key(each.id): lab.load(role_rules_read(each.id)) for each in made}
+    assert facts == {rules_key(each.id): lab.load(role_rules_read(each.id)) for each in created_roles}
 
 
 def test_replaced_role_has_exactly_the_new_rules(lab: StoreLab, graph: Graph) -> None:
@@ -304,10 +304,10 @@ def test_sweep_deletes_grants_on_dropped_objects_only(lab: StoreLab, graph: Grap
     roles are kept.
     """
     zone = world.main.id
-    kept, lost = lab.write(lambda tx: [add_namespace(tx, world.main, name) for name in "ab"], zone=zone)
+    retained_node, lost = lab.write(lambda tx: [add_namespace(tx, world.main, name) for name in "ab"], zone=zone)
     role = graph.role("r")
     on_role = Grant(role.id, Kind.ROLE, int(Privilege.MANAGE_GRANTS), allowed=True)
-    graph.write(lambda tx: tx.roles.allow(role, [rule(kept.id), rule(lost.id), on_role]))
+    graph.write(lambda tx: tx.roles.allow(role, [rule(retained_node.id), rule(lost.id), on_role]))
     lab.write(lambda tx: tx.nodes.drop(lost), zone=zone)
 
     early = lab.write(orphans_sweep)
@@ -315,7 +315,7 @@ def test_sweep_deletes_grants_on_dropped_objects_only(lab: StoreLab, graph: Grap
     swept = lab.write(orphans_sweep)
 
     assert (early, swept) == (0, 1)
-    assert {grant.object_id for grant in lab.load(role_rules_read(role.id))[1]} == {kept.id, role.id}
+    assert {grant.object_id for grant in lab.load(role_rules_read(role.id))[1]} == {retained_node.id, role.id}
 
 
 def test_role_objects_are_returned_with_their_ancestors(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
@@ -327,9 +327,9 @@ def test_role_objects_are_returned_with_their_ancestors(lab: StoreLab, graph: Gr
     graph.write(lambda tx: tx.roles.allow(role, [rule(table.id), rule(lost.id)]))
     lab.write(lambda tx: tx.nodes.drop(lost), zone=zone)
 
-    found = lab.load(role_objects_read(role.id))
+    role_objects = lab.load(role_objects_read(role.id))
 
-    assert found == {
+    assert role_objects == {
         table.id: (outer.id, Kind.TABLE, "t"),
         outer.id: (world.main.id, Kind.NAMESPACE, "a"),
         world.main.id: (world.lake.id, Kind.CATALOG, "main"),

@@ -15,10 +15,10 @@ from tests.backends import StoreLab
 from tests.store.world import StoreWorld, add_namespace
 
 
-def held(lab: StoreLab, world: StoreWorld) -> list[Restriction]:
+def list_restrictions(lab: StoreLab, world: StoreWorld) -> list[Restriction]:
     """Return all restrictions of the catalog."""
-    found = lab.load(restrictions_read(world.main.id))
-    return [each for those in found.by_object.values() for each in those]
+    restrictions = lab.load(restrictions_read(world.main.id))
+    return [each for those in restrictions.by_object.values() for each in those]
 
 
 def test_restrictions_are_set_replaced_and_removed(lab: StoreLab, world: StoreWorld) -> None:
@@ -33,28 +33,28 @@ def test_restrictions_are_set_replaced_and_removed(lab: StoreLab, world: StoreWo
     lab.write(lambda tx: tx.restrictions.put(node, "eu", terms=terms), zone=zone)
     lab.write(lambda tx: tx.restrictions.put(node, "us", terms=RestrictionTerms()), zone=zone)
 
-    assert [(each.object_id, each.name, each.terms) for each in held(lab, world)] == [
+    assert [(each.object_id, each.name, each.terms) for each in list_restrictions(lab, world)] == [
         (node.id, "eu", terms),
         (node.id, "us", RestrictionTerms()),
     ]
     assert [lab.write(lambda tx: tx.restrictions.delete(node, "us"), zone=zone) for _ in range(2)] == [True, False]
-    told = [(each.operation, each.node_id) for each in lab.load(changes_read(zone, since))]
-    assert told == [*[("restrict", node.id)] * 3, ("unrestrict", node.id)]
+    changes = [(each.operation, each.node_id) for each in lab.load(changes_read(zone, since))]
+    assert changes == [*[("restrict", node.id)] * 3, ("unrestrict", node.id)]
 
 
 def test_restrictions_of_objects_in_the_trash_are_retained(lab: StoreLab, world: StoreWorld) -> None:
     """Objects in the trash keep their restrictions. The sweep deletes those of objects that are gone for good."""
     zone = world.main.id
-    kept, gone = (
+    trashed_node, purged_node = (
         lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=zone) for name in ("a", "b")
     )
-    for node in (kept, gone):
+    for node in (trashed_node, purged_node):
         lab.write(lambda tx, node=node: tx.restrictions.put(node, "eu", terms=RestrictionTerms()), zone=zone)
-    lab.write(lambda tx: tx.nodes.drop(kept, keep_ms=60_000), zone=zone)
-    lab.write(lambda tx: tx.nodes.drop(gone), zone=zone)
+    lab.write(lambda tx: tx.nodes.drop(trashed_node, keep_ms=60_000), zone=zone)
+    lab.write(lambda tx: tx.nodes.drop(purged_node), zone=zone)
     lab.write(orphans_sweep, zone=0)
 
-    assert [each.object_id for each in held(lab, world)] == [kept.id]
+    assert [each.object_id for each in list_restrictions(lab, world)] == [trashed_node.id]
 
 
 def test_restrictions_per_catalog_are_limited(lab: StoreLab, world: StoreWorld) -> None:
@@ -72,4 +72,4 @@ def test_restrictions_per_catalog_are_limited(lab: StoreLab, world: StoreWorld) 
     with pytest.raises(BadRequest, match=f"at most {RESTRICTIONS_MAX}"):
         lab.write(lambda tx: tx.restrictions.put(node, "more", terms=RestrictionTerms()), zone=zone)
 
-    assert len(held(lab, world)) == RESTRICTIONS_MAX
+    assert len(list_restrictions(lab, world)) == RESTRICTIONS_MAX

@@ -19,14 +19,14 @@ def make(tx: Tx, user: str = "ana", *, expires_at: int | None = None) -> int:
 
 def test_token_reads_back(lab: StoreLab) -> None:
     """A token is found by id with its hash, expiry and trust. Its creation moves the server's access revision."""
-    made = lab.write(
+    token = lab.write(
         lambda tx: tx.tokens.create(
             user="ana", name="n", secret_hash=b"\x00\xff", expires_at=12345, trust=TokenTrust.OPEN, root_id=7
         )
     )
 
-    assert lab.load(token_read(made.id)) == made
-    assert (made.expires_at, made.revoked, made.trust, made.root_id) == (12345, False, TokenTrust.OPEN, 7)
+    assert lab.load(token_read(token.id)) == token
+    assert (token.expires_at, token.revoked, token.trust, token.root_id) == (12345, False, TokenTrust.OPEN, 7)
     assert lab.clock(0) == (1, 1)
 
 
@@ -60,7 +60,7 @@ def test_token_of_previous_release_is_believed_and_a_root(lab: StoreLab) -> None
         b"x",
     )
 
-    found = lab.load(token_read(7))
+    token = lab.load(token_read(7))
 
-    assert found is not None
-    assert (found.trust, found.root_id) == (TokenTrust.BELIEVED, 7)
+    assert token is not None
+    assert (token.trust, token.root_id) == (TokenTrust.BELIEVED, 7)

@@ -24,29 +24,29 @@ LAKE, MAIN, LANCE = 1, 2, 3
 @pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RecordStore]:
     """A metalake with two catalogs."""
-    found = RecordStore(opener(request.param, tmp_path, request)())
-    with found.writing() as writes:
+    record_store = RecordStore(opener(request.param, tmp_path, request)())
+    with record_store.writing() as writes:
         writes.put(ExportRecord(metalake=schema_pb2.Metalake(id=LAKE, name="lake")))
         for catalog_id, name, provider in ((MAIN, "main", "lakehouse-iceberg"), (LANCE, "lance", "lakehouse-generic")):
             catalog = schema_pb2.Catalog(id=catalog_id, metalake_id=LAKE, name=name, provider=provider)
             writes.put(ExportRecord(catalog=catalog))
-    yield found
-    found.close()
+    yield record_store
+    record_store.close()
 
 
 def namespace(object_id: int, name: str, *, parent: int = 0, catalog: int = MAIN, comment: str = "") -> ExportRecord:
     """Return the record of a namespace."""
-    made = schema_pb2.Namespace(id=object_id, catalog_id=catalog, name=name, comment=comment)
+    message = schema_pb2.Namespace(id=object_id, catalog_id=catalog, name=name, comment=comment)
     if parent:
-        made.parent_id = parent
-    return ExportRecord(namespace=made)
+        message.parent_id = parent
+    return ExportRecord(namespace=message)
 
 
 def table(object_id: int, name: str, *, parent: int, catalog: int = MAIN) -> ExportRecord:
     """Return the record of a table with a column."""
     column = schema_pb2.Column(id=1, name="x", type="long")
-    made = schema_pb2.Table(id=object_id, namespace_id=parent, catalog_id=catalog, name=name, columns=[column])
-    return ExportRecord(table=made)
+    message = schema_pb2.Table(id=object_id, namespace_id=parent, catalog_id=catalog, name=name, columns=[column])
+    return ExportRecord(table=message)
 
 
 def write(store: RecordStore, *records: ExportRecord) -> None:
@@ -64,26 +64,26 @@ def names(store: RecordStore, parent: int, space: str = "namespace") -> list[str
 
 def path(store: RecordStore, *parts: str) -> list[int | None]:
     """Return the ids on a path of namespaces below catalog `main`, with None from the first missing one on."""
-    found: list[int | None] = []
+    ids: list[int | None] = []
     with store.reading() as reads:
         at: int | None = MAIN
         for part in parts:
             record = None if at is None else reads.find(at, "namespace", name=part)
             at = None if record is None else id_of(record)
-            found.append(at)
-    return found
+            ids.append(at)
+    return ids
 
 
 def test_object_is_read_with_all_fields_by_id_and_name(store: RecordStore) -> None:
     """An object is read by id and by name with all of its fields, including unknown ones of a newer release. A missing
     object is None.
     """
-    made = namespace(10, "ünïcode 表", comment="c")
-    made.unknown = b"\x00\xff"
-    write(store, made, table(11, "t", parent=10))
+    record = namespace(10, "ünïcode 表", comment="c")
+    record.unknown = b"\x00\xff"
+    write(store, record, table(11, "t", parent=10))
 
     with store.reading() as reads:
-        assert reads.by_id(10) == reads.find(MAIN, "namespace", name="ünïcode 表") == made
+        assert reads.by_id(10) == reads.find(MAIN, "namespace", name="ünïcode 表") == record
         assert reads.by_id(11) == reads.find(10, "table", name="t") == table(11, "t", parent=10)
         assert (reads.by_id(12), reads.find(MAIN, "namespace", name="ünïcode")) == (None, None)
 
@@ -199,20 +199,20 @@ def test_attached_records_are_deleted_with_their_object(store: RecordStore) -> N
 def test_write_with_an_older_revision_is_refused(store: RecordStore) -> None:
     """A write that expects an older revision is refused and writes nothing. A failed transaction takes no revision."""
     with store.reading() as reads:
-        begun = reads.revision
+        base_revision = reads.revision
 
-    with store.writing(expected=begun) as writes:
+    with store.writing(expected=base_revision) as writes:
         writes.put(namespace(10, "a"))
     with (
-        pytest.raises(CommitConflict, match=f"at revision {begun + 1}, not at {begun}"),
-        store.writing(expected=begun) as writes,
+        pytest.raises(CommitConflict, match=f"at revision {base_revision + 1}, not at {base_revision}"),
+        store.writing(expected=base_revision) as writes,
     ):
         writes.put(namespace(11, "b"))
     with pytest.raises(AlreadyExists):
         write(store, namespace(11, "a"))
 
     with store.reading() as reads:
-        assert reads.revision == begun + 1
+        assert reads.revision == base_revision + 1
     assert names(store, MAIN) == ["a"]
 
 
@@ -225,7 +225,7 @@ def test_concurrent_compare_and_swap_loses_no_write(store: RecordStore) -> None:
                 pass
 
     with store.reading() as reads:
-        begun = reads.revision
+        first_revision = reads.revision
     threads = [threading.Thread(target=work, args=(100 * (1 + each),)) for each in range(8)]
     for thread in threads:
         thread.start()
@@ -233,7 +233,7 @@ def test_concurrent_compare_and_swap_loses_no_write(store: RecordStore) -> None:
         thread.join()
 
     with store.reading() as reads:
-        assert reads.revision == begun + 80
+        assert reads.revision == first_revision + 80
     assert len(names(store, MAIN)) == 80
 
 
@@ -313,12 +313,12 @@ def test_path_returns_one_object_per_name_space(store: RecordStore) -> None:
     write(store, namespace(13, "s", catalog=LANCE), table(14, "x", parent=13, catalog=LANCE))
 
     with store.reading() as reads:
-        found = [
+        path_ids = [
             [id_of(each) for each in reads.walk(parts)]
             for parts in ((), ("main",), ("main", "a", "x"), ("lance", "s", "x"), ("main", "b", "x"))
         ]
 
-    assert found == [[LAKE], [MAIN], [11, 12], [14], []]
+    assert path_ids == [[LAKE], [MAIN], [11, 12], [14], []]
 
 
 @pytest.mark.parametrize(

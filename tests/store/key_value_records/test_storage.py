@@ -30,9 +30,9 @@ def opens(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
 @pytest.fixture
 def pairs(opens: Open) -> Iterator[KeyValueStore]:
     """An empty database."""
-    found = opens()
-    yield found
-    found.close()
+    key_value_store = opens()
+    yield key_value_store
+    key_value_store.close()
 
 
 def put(pairs: KeyValueStore, *keys: bytes) -> None:
@@ -61,9 +61,9 @@ def test_values_of_any_bytes_survive_a_reopen(pairs: KeyValueStore, opens: Open)
     again = opens()
 
     with again.reading() as reading:
-        found = [reading.get(key) for key in (b"a", b"\x00", longest, b"none")]
+        values = [reading.get(key) for key in (b"a", b"\x00", longest, b"none")]
     again.close()
-    assert found == [b"again", sample, b"v", None]
+    assert values == [b"again", sample, b"v", None]
 
 
 def test_scan_is_ordered_by_unsigned_bytes(pairs: KeyValueStore) -> None:

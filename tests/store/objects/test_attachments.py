@@ -27,7 +27,7 @@ def test_attaching_and_detaching_report_whether_they_changed(lab: StoreLab, worl
     object's key.
     """
     tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=world.lake.id)
-    told = [
+    outcomes = [
         lab.write(
             lambda tx, turn=turn: getattr(tx.attachments(Kind.TAG), turn)(tag.id, world.main.id), zone=world.lake.id
         )
@@ -35,7 +35,7 @@ def test_attaching_and_detaching_report_whether_they_changed(lab: StoreLab, worl
     ]
     changes = [each for each in lab.load(changes_read(world.lake.id, 0)) if each.operation in ("attach", "detach")]
 
-    assert told == [True, False, True, False]
+    assert outcomes == [True, False, True, False]
     assert [touched_keys(each) for each in changes] == [[attached_key(Kind.TAG, world.main.id)]] * 2
 
 
@@ -83,34 +83,43 @@ def test_column_tags_are_separate_and_values_retain_their_order(lab: StoreLab, w
     lake = world.lake.id
     tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=lake)
     record = PolicyRecord(None, {}, "custom", enabled=True, content="{}")
-    made = {"kind": Kind.POLICY, "space": "policy", "name": "p", "parent_id": lake, "zone": lake, "record": record}
-    policy = lab.write(lambda tx: tx.nodes.create(**made), zone=lake)
+    policy_arguments = {
+        "kind": Kind.POLICY,
+        "space": "policy",
+        "name": "p",
+        "parent_id": lake,
+        "zone": lake,
+        "record": record,
+    }
+    policy = lab.write(lambda tx: tx.nodes.create(**policy_arguments), zone=lake)
     table = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id).id
 
     def fill(tx: Tx) -> list[bool]:
         rows = tx.attachments(Kind.TAG)
-        told = [rows.attach(tag.id, table, field_id=field) for field in (0, 3, 3)]
-        told.append(tx.attachments(Kind.POLICY).attach(policy.id, table, field_id=3))
+        attachments = [rows.attach(tag.id, table, field_id=field) for field in (0, 3, 3)]
+        attachments.append(tx.attachments(Kind.POLICY).attach(policy.id, table, field_id=3))
         rows.set_values(tag.id, table, values=("b", "a"), field_id=3)
         rows.set_values(tag.id, table, values=("b",))
-        return told
+        return attachments
 
-    told = lab.write(fill, zone=lake)
+    attachments = lab.write(fill, zone=lake)
     read = [lab.load(attached_read(kind, table)) for kind in (Kind.TAG, Kind.POLICY)]
-    there = [lab.load(attached_objects_read(Kind.TAG, tag.id, value=value))[0] for value in (None, "a", "b", "B")]
+    tagged_objects = [
+        lab.load(attached_objects_read(Kind.TAG, tag.id, value=value))[0] for value in (None, "a", "b", "B")
+    ]
     values = lab.write(
         lambda tx: [tx.attachments(Kind.TAG).values(tag.id, table, field_id=field) for field in (0, 3, 4)], zone=lake
     )
     names = lab.write(lambda tx: [tx.attachments(Kind.TAG).on(table, field_id=field) for field in (0, 3, 4)], zone=lake)
-    gone = lab.write(
+    detachments = lab.write(
         lambda tx: [tx.attachments(Kind.TAG).detach(tag.id, table, field_id=field) for field in (3, 3)], zone=lake
     )
 
-    assert told == [True, True, False, True]
+    assert attachments == [True, True, False, True]
     assert read == [(Attachment(tag.id, 0, ("b",)), Attachment(tag.id, 3, ("b", "a"))), (Attachment(policy.id, 3),)]
-    assert there == [((table, 0), (table, 3)), ((table, 3),), ((table, 0), (table, 3)), ()]
+    assert tagged_objects == [((table, 0), (table, 3)), ((table, 3),), ((table, 0), (table, 3)), ()]
     assert (values, names) == ([("b",), ("b", "a"), None], [[(tag.id, "red")], [(tag.id, "red")], []])
-    assert (gone, lab.load(attached_read(Kind.TAG, table))) == ([True, False], (Attachment(tag.id, 0, ("b",)),))
+    assert (detachments, lab.load(attached_read(Kind.TAG, table))) == ([True, False], (Attachment(tag.id, 0, ("b",)),))
 
 
 def test_sweep_deletes_column_attachments_and_values(lab: StoreLab, world: StoreWorld) -> None:

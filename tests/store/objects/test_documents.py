@@ -63,12 +63,15 @@ def test_location_has_one_table(lab: StoreLab, world: StoreWorld) -> None:
     """A second table at a location is refused by create and by swap, and nothing is written."""
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     lab.write(lambda tx: tx.documents.create(document(8)), zone=world.main.id)
-    taken = document(7).location
+    occupied_location = document(7).location
 
     with pytest.raises(BadRequest, match="choose another location"):
-        lab.write(lambda tx: tx.documents.create(document(9, location=taken)), zone=world.main.id)
+        lab.write(lambda tx: tx.documents.create(document(9, location=occupied_location)), zone=world.main.id)
     with pytest.raises(BadRequest, match="choose another location"):
-        lab.write(lambda tx: tx.documents.swap(document(8, version=2, location=taken), expected=1), zone=world.main.id)
+        lab.write(
+            lambda tx: tx.documents.swap(document(8, version=2, location=occupied_location), expected=1),
+            zone=world.main.id,
+        )
 
     assert lab.load(document_read(9)) is None
     assert lab.load(document_read(8)) == document(8)
@@ -98,9 +101,9 @@ def test_only_one_concurrent_create_at_a_location_succeeds(lab: StoreLab, world:
         ]
         return await asyncio.gather(*tries, return_exceptions=True)
 
-    told = lab.run(race())
+    outcomes = lab.run(race())
 
-    assert sorted(type(each).__name__ for each in told) == ["BadRequest", "NoneType"]
+    assert sorted(type(each).__name__ for each in outcomes) == ["BadRequest", "NoneType"]
 
 
 def test_only_one_concurrent_move_to_a_location_succeeds(lab: StoreLab, world: StoreWorld) -> None:
@@ -122,9 +125,9 @@ def test_only_one_concurrent_move_to_a_location_succeeds(lab: StoreLab, world: S
         ]
         return await asyncio.gather(*tries, return_exceptions=True)
 
-    told = lab.run(race())
+    outcomes = lab.run(race())
 
-    assert sorted(type(each).__name__ for each in told) == ["BadRequest", "bool"]
+    assert sorted(type(each).__name__ for each in outcomes) == ["BadRequest", "bool"]
 
 
 NESTED = [
@@ -187,10 +190,10 @@ def test_later_concurrent_create_of_a_nested_location_is_refused(
         one = asyncio.create_task(nodes[0].submit(lab.permit(world.main.id), slow))
         await asyncio.to_thread(began.wait)
         other = nodes[1].submit(lab.permit(world.side.id), lambda tx: tx.documents.create(document(8, location=second)))
-        told = (await asyncio.gather(other, return_exceptions=True))[0]
+        outcome = (await asyncio.gather(other, return_exceptions=True))[0]
         ended.set()
         await one
-        return [told]
+        return [outcome]
 
     assert [type(each).__name__ for each in lab.run(race())] == ["BadRequest"]
     assert lab.load(document_read(8)) is None

@@ -29,13 +29,13 @@ def test_filesets_at_above_or_below_a_location_are_detected(lab: StoreLab, world
         )
     for name, keep_ms in (("gone", 0), ("kept", 1000), ("going", 0)):
         lab.write(lambda tx, node=nodes[name], keep=keep_ms: tx.nodes.drop(node, keep_ms=keep), zone=world.main.id)
-    begun = lab.write(lambda tx: tx.fileset_places.begin(nodes["going"].id), zone=world.main.id)
+    begun_places = lab.write(lambda tx: tx.fileset_places.begin(nodes["going"].id), zone=world.main.id)
 
     names = {node.id: name for name, node in nodes.items()}
-    found = lab.write(lambda tx: tx.fileset_places.rivals(ROOT, but=0), zone=world.main.id)
+    rivals = lab.write(lambda tx: tx.fileset_places.rivals(ROOT, but=0), zone=world.main.id)
     others = lab.write(lambda tx: tx.fileset_places.rivals(ROOT, but=nodes["at"].id), zone=world.main.id)
-    assert begun == [places["going"]]
-    assert {(names[each.node_id], each.managed, each.going, each.is_trashed) for each in found} == {
+    assert begun_places == [places["going"]]
+    assert {(names[each.node_id], each.managed, each.going, each.is_trashed) for each in rivals} == {
         ("at", False, False, False), ("above", True, False, False), ("below", True, False, False), ("kept", True, False, True),
         ("going", True, True, False),
     }  # fmt: skip

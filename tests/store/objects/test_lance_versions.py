@@ -43,8 +43,8 @@ def test_versions_are_read_in_order(lab: StoreLab, world: StoreWorld) -> None:
     assert not lab.write(lambda tx: tx.lance_versions.create(9, row(3)), zone=world.main.id)
 
     def read(*, after: int | None = None, descending: bool = False, limit: int = 10) -> list[int]:
-        found = lab.load(lance_versions_read(9, "", after=after, descending=descending, limit=limit))
-        return [each.version for each in found]
+        versions = lab.load(lance_versions_read(9, "", after=after, descending=descending, limit=limit))
+        return [each.version for each in versions]
 
     assert (read(), read(descending=True), read(after=1), read(after=3, descending=True, limit=1)) == (
         [1, 2, 3],
@@ -72,7 +72,7 @@ def test_versions_are_settled_and_deleted(lab: StoreLab, world: StoreWorld) -> N
 
 def test_sweep_deletes_versions_of_purged_tables(lab: StoreLab, world: StoreWorld) -> None:
     """The sweep deletes versions of tables that were dropped for good, and keeps those of tables in the trash."""
-    kept, gone = (
+    trashed_table, purged_table = (
         lab.write(
             lambda tx, name=name: tx.nodes.create(
                 kind=Kind.TABLE, space="table", name=name, parent_id=world.main.id, zone=world.main.id, record=BLANK_TABLE
@@ -81,25 +81,25 @@ def test_sweep_deletes_versions_of_purged_tables(lab: StoreLab, world: StoreWorl
         )
         for name in ("kept", "gone")
     )  # fmt: skip
-    for node in (kept, gone):
+    for node in (trashed_table, purged_table):
         lab.write(lambda tx, node=node: tx.lance_versions.create(node.id, row(1)), zone=world.main.id)
-    lab.write(lambda tx: tx.nodes.drop(kept, keep_ms=1000), zone=world.main.id)
-    lab.write(lambda tx: tx.nodes.drop(gone), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.drop(trashed_table, keep_ms=1000), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.drop(purged_table), zone=world.main.id)
 
     lab.write(orphans_sweep, zone=world.main.id)
 
-    assert lab.load(lance_top_read(kept.id, "")) == row(1)
-    assert lab.load(lance_top_read(gone.id, "")) is None
+    assert lab.load(lance_top_read(trashed_table.id, "")) == row(1)
+    assert lab.load(lance_top_read(purged_table.id, "")) is None
 
 
 def steps(rows: int, statement: Sql, **more: Value) -> int:
     """Return the number of steps of SQLite's virtual machine for a statement on a branch of this many versions, all
     settled except the newest.
     """
-    taken = [0]
+    step_counter = [0]
 
     def count() -> int:
-        taken[0] += 1
+        step_counter[0] += 1
         return 0
 
     with closing(sqlite3.connect(":memory:")) as connection:
@@ -111,7 +111,7 @@ def steps(rows: int, statement: Sql, **more: Value) -> int:
         connection.set_progress_handler(count, 1)
         connection.execute(statement.sqlite, statement.values({"id": 9, "branch": "", "yes": True, **more})).fetchall()
         connection.set_progress_handler(None, 0)
-    return taken[0]
+    return step_counter[0]
 
 
 def test_unsettled_versions_are_read_without_settled_ones() -> None:

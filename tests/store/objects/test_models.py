@@ -21,21 +21,21 @@ def test_versions_are_listed_and_aliases_move_to_new_versions(lab: StoreLab, wor
     over, and the insert returns it.
     """
     model = lab.write(lambda tx: add_namespace(tx, world.main, "m"), zone=world.main.id)
-    taken = [
+    moved_aliases = [
         lab.write(lambda tx, it=it: tx.models.insert(model.id, it), zone=world.main.id)
         for it in (version(0, "new", "old"), version(1, "new"), version(2, "best"))
     ]
     listed = lab.load(model_versions_read(model.id))
     by_alias = lab.load(model_version_read(model.id, ModelVersionReference("best", is_alias=True)))
     lab.write(lambda tx: tx.models.unname(model.id, 1, aliases=["new", "old"]), zone=world.main.id)
-    kept = lab.load(model_version_read(model.id, ModelVersionReference("old", is_alias=True)))
+    old_version = lab.load(model_version_read(model.id, ModelVersionReference("old", is_alias=True)))
     lab.write(lambda tx: tx.models.delete(model.id, 0), zone=world.main.id)
 
-    assert taken == [None, "new", None]
+    assert moved_aliases == [None, "new", None]
     assert [(each.version, each.aliases) for each in listed] == [(0, ("new", "old")), (1, ()), (2, ("best",))]
     assert by_alias is not None
     assert (by_alias.version, by_alias.uris) == (2, {"unknown": "s3://x/2"})
-    assert kept is not None
+    assert old_version is not None
     assert lab.load(model_numbers_read(model.id)) == [1, 2]
     assert lab.load(model_version_read(model.id, ModelVersionReference("old", is_alias=True))) is None
     assert lab.load(model_version_read(model.id, ModelVersionReference("nine", is_alias=False))) is None

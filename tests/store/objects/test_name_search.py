@@ -14,8 +14,8 @@ ALL = [int(kind) for kind in Kind]
 
 def names(lab: StoreLab, low: str, high: str, *zones: int, limit: int = 100) -> list[str]:
     """Return the folded names of a range, in order."""
-    wanted = NameRange(low, high, zones, ALL)
-    return sorted(each.folded for each in lab.load(named_read(wanted, limit=limit)))
+    name_range = NameRange(low, high, zones, ALL)
+    return sorted(each.folded for each in lab.load(named_read(name_range, limit=limit)))
 
 
 def test_folded_names_are_searched_by_range_and_zone(lab: StoreLab, world: StoreWorld) -> None:
@@ -23,11 +23,11 @@ def test_folded_names_are_searched_by_range_and_zone(lab: StoreLab, world: Store
     for name in ("Flights", "flights_2", f"flights{ASTRAL}", "Other", "Gone"):
         lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=world.main.id)
     lab.write(lambda tx: add_namespace(tx, world.side, "FLIGHTS"), zone=world.side.id)
-    gone = lab.write(lambda tx: tx.nodes.find(world.main.id, "namespace", "Gone"), zone=world.main.id)
+    dropped_node = lab.write(lambda tx: tx.nodes.find(world.main.id, "namespace", "Gone"), zone=world.main.id)
     other = lab.write(lambda tx: tx.nodes.find(world.main.id, "namespace", "Other"), zone=world.main.id)
-    assert gone is not None
+    assert dropped_node is not None
     assert other is not None
-    lab.write(lambda tx: tx.nodes.drop(gone, keep_ms=1000), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.drop(dropped_node, keep_ms=1000), zone=world.main.id)
     lab.write(
         lambda tx: tx.nodes.move(other, parent_id=world.main.id, name="Moved", moves_access=False), zone=world.main.id
     )
@@ -39,13 +39,15 @@ def test_folded_names_are_searched_by_range_and_zone(lab: StoreLab, world: Store
         [], ["moved"],
     )  # fmt: skip
     assert names(lab, "gone", "gone\x01", world.main.id) == []
-    assert lab.load(candidates_read([gone.id])) == []
+    assert lab.load(candidates_read([dropped_node.id])) == []
     lab.write(
-        lambda tx: tx.nodes.revive(gone.id, kind=gone.kind, space="namespace", parent_id=world.main.id, name="BACK"),
+        lambda tx: tx.nodes.revive(
+            dropped_node.id, kind=dropped_node.kind, space="namespace", parent_id=world.main.id, name="BACK"
+        ),
         zone=world.main.id,
     )
     assert names(lab, "back", "back\x01", world.main.id) == ["back"]
-    assert [each.id for each in lab.load(candidates_read([gone.id, 1]))] == [gone.id]
+    assert [each.id for each in lab.load(candidates_read([dropped_node.id, 1]))] == [dropped_node.id]
 
 
 def test_owned_objects_are_read_up_to_a_limit(lab: StoreLab, world: StoreWorld) -> None:

@@ -16,10 +16,10 @@ from tests.store.world import ASTRAL, NAMESPACE, StoreWorld, add_namespace, add_
 
 def chain(tx: Tx, parent: Node, names: str) -> list[Node]:
     """Insert a path of namespaces named by single letters."""
-    made = [parent]
+    nodes = [parent]
     for name in names:
-        made.append(add_namespace(tx, made[-1], name))
-    return made[1:]
+        nodes.append(add_namespace(tx, nodes[-1], name))
+    return nodes[1:]
 
 
 def steps(names: str, last: str = "namespace") -> list[tuple[str, str]]:
@@ -31,7 +31,7 @@ def test_created_node_reads_back(lab: StoreLab, world: StoreWorld) -> None:
     """A create returns the node that a later read by id finds, with equal fields."""
     record = NamespaceRecord(comment="ünïcode", properties={"k": "v"})
 
-    made = lab.write(
+    created_node = lab.write(
         lambda tx: tx.nodes.create(
             kind=Kind.NAMESPACE, space="namespace", name="a", parent_id=world.main.id, zone=world.main.id,
             record=record, implicit=True,
@@ -39,31 +39,31 @@ def test_created_node_reads_back(lab: StoreLab, world: StoreWorld) -> None:
         zone=world.main.id,
     )  # fmt: skip
 
-    found = lab.load(node_read(made.id))
-    assert found == made
-    assert (found.record.comment, found.implicit, found.created_by) == ("ünïcode", True, "tester")
+    loaded_node = lab.load(node_read(created_node.id))
+    assert loaded_node == created_node
+    assert (loaded_node.record.comment, loaded_node.implicit, loaded_node.created_by) == ("ünïcode", True, "tester")
 
 
 @pytest.mark.parametrize("depth", range(1, 7))
 def test_path_of_any_depth_is_one_statement(lab: StoreLab, world: StoreWorld, depth: int) -> None:
     """A path of one to six parts is resolved by one statement, which returns every node on the path."""
-    made = lab.write(lambda tx: chain(tx, world.main, "abcdef"[:depth]), zone=world.main.id)
+    nodes = lab.write(lambda tx: chain(tx, world.main, "abcdef"[:depth]), zone=world.main.id)
     before = lab.store.statements
 
-    found = lab.load(path_read(world.main.id, steps("abcdef"[:depth])))
+    resolved_path = lab.load(path_read(world.main.id, steps("abcdef"[:depth])))
 
-    assert found == made
+    assert resolved_path == nodes
     assert lab.store.statements - before == 2  # the load's clock and the path
 
 
 @pytest.mark.parametrize("missing", range(1, 7))
 def test_path_ends_where_a_part_is_missing(lab: StoreLab, world: StoreWorld, missing: int) -> None:
     """If a part of a path is missing, the parts before it are found, and it and the following parts are None."""
-    made = lab.write(lambda tx: chain(tx, world.main, "abcdef"[: missing - 1]), zone=world.main.id)
+    nodes = lab.write(lambda tx: chain(tx, world.main, "abcdef"[: missing - 1]), zone=world.main.id)
 
-    found = lab.load(path_read(world.main.id, steps("abcdef")))
+    resolved_path = lab.load(path_read(world.main.id, steps("abcdef")))
 
-    assert found == [*made, *[None] * (7 - missing)]
+    assert resolved_path == [*nodes, *[None] * (7 - missing)]
 
 
 def test_path_through_a_dropped_node_is_not_resolved(lab: StoreLab, world: StoreWorld) -> None:
@@ -77,13 +77,13 @@ def test_path_through_a_dropped_node_is_not_resolved(lab: StoreLab, world: Store
 
 def test_many_nodes_are_one_statement(lab: StoreLab, world: StoreWorld) -> None:
     """One statement reads many nodes by their ids, without dropped and missing ones."""
-    made = [lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=world.main.id) for name in "abc"]
-    lab.write(lambda tx: tx.nodes.drop(made[1]), zone=world.main.id)
+    nodes = [lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=world.main.id) for name in "abc"]
+    lab.write(lambda tx: tx.nodes.drop(nodes[1]), zone=world.main.id)
     before = lab.store.statements
 
-    found = lab.load(live_nodes_read([*(each.id for each in made), 10**12]))
+    live_nodes = lab.load(live_nodes_read([*(each.id for each in nodes), 10**12]))
 
-    assert sorted(found, key=lambda each: each.name) == [made[0], made[2]]
+    assert sorted(live_nodes, key=lambda each: each.name) == [nodes[0], nodes[2]]
     assert lab.store.statements - before == 2  # the load's clock and the nodes
     assert lab.load(live_nodes_read([])) == []
 
@@ -160,8 +160,8 @@ def test_names_differ_by_case_and_normalization(lab: StoreLab, world: StoreWorld
 
     lab.write(lambda tx: [add_namespace(tx, world.main, name) for name in names], zone=world.main.id)
 
-    found = [lab.load(path_read(world.main.id, [("namespace", name)]))[0] for name in names]
-    assert [node.name for node in found] == list(names)
+    nodes = [lab.load(path_read(world.main.id, [("namespace", name)]))[0] for name in names]
+    assert [node.name for node in nodes] == list(names)
 
 
 def test_move_writes_one_row_and_takes_the_subtree_along(lab: StoreLab, world: StoreWorld) -> None:
@@ -221,11 +221,11 @@ def test_locked_node_has_the_stored_record(lab: StoreLab, world: StoreWorld) -> 
     changed = NamespaceRecord(comment="new", properties={})
     lab.write(lambda tx: tx.nodes.write_record(node, changed), zone=world.main.id)
 
-    held = lab.write(lambda tx: tx.nodes.confirm(node), zone=world.main.id)
+    locked_node = lab.write(lambda tx: tx.nodes.confirm(node), zone=world.main.id)
 
-    assert held.record == lab.load(node_read(node.id)).record
-    assert held.record.comment == "new"
-    assert (held.modified_by, held.revision) == ("tester", lab.clock(world.main.id)[0])
+    assert locked_node.record == lab.load(node_read(node.id)).record
+    assert locked_node.record.comment == "new"
+    assert (locked_node.modified_by, locked_node.revision) == ("tester", lab.clock(world.main.id)[0])
 
 
 def test_container_with_a_child_is_not_empty(lab: StoreLab, world: StoreWorld) -> None:

@@ -31,11 +31,11 @@ def test_protected_node_or_ancestor_prevents_a_drop(lab: StoreLab, world: StoreW
         lab.write(lambda tx: tx.nodes.drop(world.main), zone=world.lake.id)
     with pytest.raises(ProtectedObject):
         lab.write(lambda tx: tx.nodes.drop(world.lake), zone=0)
-    told = lab.load(protection_read(inner.id))
+    protection = lab.load(protection_read(inner.id))
     cleared = [lab.write(lambda tx: tx.protection.clear(outer), zone=world.main.id) for _ in range(2)]
     lab.write(lambda tx: tx.nodes.drop(inner), zone=world.main.id)
 
     assert alone is None
-    assert told is not None
-    assert (told.node_id, told.below) == (outer.id, True)
+    assert protection is not None
+    assert (protection.node_id, protection.below) == (outer.id, True)
     assert cleared == [True, False]

@@ -27,14 +27,16 @@ def test_statistics_are_replaced_and_deleted_by_range(lab: StoreLab, world: Stor
         PartitionRange("B", "b", above_too=False, below_too=True),
         PartitionRange("x", "y"),
     ]
-    found = [[each.partition for each in lab.load(partition_statistics_read(space.id, it, limit=9))] for it in ranges]
+    partitions = [
+        [each.partition for each in lab.load(partition_statistics_read(space.id, it, limit=9))] for it in ranges
+    ]
     first = lab.load(partition_statistics_read(space.id, PartitionRange("B", None), limit=1))
-    gone = [("a", "custom-n"), ("a", "custom-gone")]
-    deleted = [lab.write(lambda tx: tx.statistics.delete(space.id, gone), zone=world.main.id) for _ in range(2)]
+    deleted_keys = [("a", "custom-n"), ("a", "custom-gone")]
+    deleted = [lab.write(lambda tx: tx.statistics.delete(space.id, deleted_keys), zone=world.main.id) for _ in range(2)]
 
     assert [(each.name, each.value) for each in own] == [("custom-n", "3")]
     assert own[0].modified_by == own[0].created_by
-    assert found == [list(PARTITIONS), ["B", "a"], ["a", "b"], []]
+    assert partitions == [list(PARTITIONS), ["B", "a"], ["a", "b"], []]
     assert [each.partition for each in first] == ["B"]
     assert deleted == [1, 0]
 
@@ -59,8 +61,10 @@ def test_column_statistics_are_separate_and_swept_with_the_table(lab: StoreLab, 
         put = [("", "custom-n", value)]
         lab.write(lambda tx, p=put, f=field: tx.statistics.put(space.id, p, field_id=f), zone=world.main.id)
     read = [[each.value for each in lab.load(statistics_read(space.id, field_id=field))] for field in (0, 1, 2, 3)]
-    gone = [("", "custom-n"), ("", "custom-gone")]
-    deleted = [lab.write(lambda tx: tx.statistics.delete(space.id, gone, field_id=1), zone=world.main.id) for _ in "ab"]
+    deleted_keys = [("", "custom-n"), ("", "custom-gone")]
+    deleted = [
+        lab.write(lambda tx: tx.statistics.delete(space.id, deleted_keys, field_id=1), zone=world.main.id) for _ in "ab"
+    ]
     lab.write(lambda tx: tx.nodes.drop(space), zone=world.main.id)
 
     assert (read, deleted) == ([["0"], ["3"], ["2"], []], [1, 0])

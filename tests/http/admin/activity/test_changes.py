@@ -95,10 +95,10 @@ def test_forged_position_returns_no_foreign_changes(node: DriverNode) -> None:
     node.done(
         "POST", "/api/metalakes/other/catalogs", {"name": "c", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
     )
-    found = position_of(str(node.get(f"{OWN}/metalakes/other/changes?after=now")["next"]))
+    foreign_position = position_of(str(node.get(f"{OWN}/metalakes/other/changes?after=now")["next"]))
     mine = position_of(position(node))
     table = make_table(node, "a", "t")
-    forged = FeedPosition(mine.epoch, mine.home, dict.fromkeys({*found.zones, *mine.zones, 2**53}, 0))
+    forged = FeedPosition(mine.epoch, mine.home, dict.fromkeys({*foreign_position.zones, *mine.zones, 2**53}, 0))
 
     answer = node.get(f"{LAKE}?after={forged.text()}")
 
@@ -116,14 +116,19 @@ def test_foreign_zones_in_a_position_are_returned_unchanged(node: DriverNode) ->
     node.ask("POST", f"{API}/lake/users", {"name": "eve"})
     theirs = position_of(node.done("GET", f"{OWN}/metalakes/other/changes?after=now")["next"]).zones
     own = position_of(node.done("GET", f"{LAKE}?after=now", user="eve")["next"])
-    asked = {zone: at for zone in (*theirs, 2**40) for at in (0, theirs.get(zone, 0), 10**6)}
-    sent = [asked, dict.fromkeys(asked, 0), dict.fromkeys(asked, 1), dict.fromkeys(asked, 10**6)]
-    found = []
+    foreign_zones = {zone: at for zone in (*theirs, 2**40) for at in (0, theirs.get(zone, 0), 10**6)}
+    sent = [
+        foreign_zones,
+        dict.fromkeys(foreign_zones, 0),
+        dict.fromkeys(foreign_zones, 1),
+        dict.fromkeys(foreign_zones, 10**6),
+    ]
+    responses = []
     for zones in sent:
         forged = msgspec.structs.replace(own, zones=own.zones | zones)
-        found.append(node.get(f"{LAKE}?after={forged.text()}", user="eve"))
+        responses.append(node.get(f"{LAKE}?after={forged.text()}", user="eve"))
 
     assert len(theirs) == 2
-    assert [answer.status for answer in found] == [200] * len(sent)
-    assert [position_of(str(answer["next"])).zones for answer in found] == [own.zones | zones for zones in sent]
-    assert [(answer["changes"], answer["more"]) for answer in found] == [([], False)] * len(sent)
+    assert [answer.status for answer in responses] == [200] * len(sent)
+    assert [position_of(str(answer["next"])).zones for answer in responses] == [own.zones | zones for zones in sent]
+    assert [(answer["changes"], answer["more"]) for answer in responses] == [([], False)] * len(sent)

@@ -33,12 +33,17 @@ def test_exported_metalake_is_imported_in_parts(node: DriverNode) -> None:
     make_space(node, "a", "b")
     answer = node.get(f"{EXPORT}?format=json")
     lines = lines_of(node)
-    begun = node.post(IMPORTS, {"name": "copy", "format": "json"})
-    one = f"{IMPORTS}/{begun.json()['id']}"
+    import_response = node.post(IMPORTS, {"name": "copy", "format": "json"})
+    one = f"{IMPORTS}/{import_response.json()['id']}"
 
     assert (answer.status, answer.headers["content-type"]) == (200, "application/x-ndjson")
     assert node.get(EXPORT).headers["content-type"] == "application/x-protobuf"
-    assert (begun.status, begun.json()["records"], begun.json()["state"], begun.json()["ids"]) == (
+    assert (
+        import_response.status,
+        import_response.json()["records"],
+        import_response.json()["state"],
+        import_response.json()["ids"],
+    ) == (
         201,
         0,
         "open",
@@ -72,33 +77,33 @@ def test_import_with_a_location_in_use_is_refused(node: DriverNode) -> None:
     assert node.delete(one).status == 404
 
 
-@pytest.mark.parametrize("method,path,body,said", [
+@pytest.mark.parametrize("method,path,body,message", [
     ("GET", f"{EXPORT}?format=xml", None, "proto or json"), ("GET", f"{EXPORT}?secrets=perhaps", None, "true or false"),
     ("POST", IMPORTS, {"name": "a b"}, "a b"), ("POST", IMPORTS, {"name": "copy", "format": "xml"}, "proto or json"),
     ("POST", IMPORTS, {"name": "copy", "ids": "some"}, "keep or map"), ("POST", IMPORTS, {"nam": "copy"}, "nam"),
 ])  # fmt: skip
 def test_bad_input_is_400_and_names_the_problem(
-    node: DriverNode, method: str, path: str, body: object, said: str
+    node: DriverNode, method: str, path: str, body: object, message: str
 ) -> None:
     """Bad input is 400, and the message names the problem."""
     answer = node.ask(method, path, body)
 
     assert answer.status == 400
-    assert said in answer.json()["error"]["message"]
+    assert message in answer.json()["error"]["message"]
 
 
 def test_malformed_part_is_400_and_unknown_import_404(node: DriverNode) -> None:
     """A part without a valid position, or with malformed records, is refused with 400. An unknown import is 404."""
     one = f"{IMPORTS}/{node.post(IMPORTS, {'name': 'copy', 'format': 'json'}).json()['id']}"
 
-    for query, body, said in (
+    for query, body, message in (
         ("", b"", "after must be"),
         ("?after=x", b"", "after must be"),
         ("?after=0", b"{}\n", "Record 1"),
         ("?after=0", b"[]", "Record 1"),
     ):
         answer = node.post(f"{one}/records{query}", body)
-        assert (answer.status, said in answer.json()["error"]["message"]) == (400, True), answer.body
+        assert (answer.status, message in answer.json()["error"]["message"]) == (400, True), answer.body
     for number in ("1", "x", "9" * 30):
         assert node.get(f"{IMPORTS}/{number}").status == 404
     assert node.get(one).json()["records"] == 0
@@ -127,7 +132,7 @@ def test_client_disconnect_frees_the_export_slot(node: DriverNode) -> None:
     for number in range(20):
         make_space(node, f"n{number}")
 
-    async def leave(pieces: int) -> None:
+    async def disconnect_after(pieces: int) -> None:
         seen = 0
 
         def is_gone() -> bool:
@@ -138,7 +143,7 @@ def test_client_disconnect_frees_the_export_slot(node: DriverNode) -> None:
         await node.answer("GET", EXPORT, is_gone=is_gone)
 
     for pieces in (0, 0, 1, 1, 2, 2):
-        node.runner.run(leave(pieces))
+        node.runner.run(disconnect_after(pieces))
 
     assert metalake_export._EXPORT_COUNTER.count == 0
     assert node.get(EXPORT).status == 200
@@ -171,9 +176,9 @@ def test_ownership_lost_as_the_export_begins_yields_no_data(node: DriverNode, mo
         answer = await node.answer("PUT", owner, {"name": "admin", "type": "USER"}, user="ana")
         assert answer.status == 200, answer
 
-    with interfere(node, monkeypatch, step=InterferencePoint.READ, act=give_up) as found:
+    with interfere(node, monkeypatch, step=InterferencePoint.READ, act=give_up) as interference:
         answer = node.get(EXPORT, user="ana")
 
-    assert found.is_done
+    assert interference.is_done
     assert answer.status == 403, answer
     assert metalake_export._EXPORT_COUNTER.count == 0

@@ -57,12 +57,12 @@ def send(node: DriverNode, *events: dict, user: str = "admin", path: str = LINEA
     return node.ask("POST", path, events[0] if len(events) == 1 else list(events), user=user, host=HOST)
 
 
-def kept(node: DriverNode, *events: dict, user: str = "admin") -> int:
+def store_events(node: DriverNode, *events: dict, user: str = "admin") -> int:
     """Send events, all of which must be accepted. Returns the number of stored edges."""
     answer = send(node, *events, user=user)
     assert (answer.status, answer.json().get("left_out")) == (201, []), answer.body
-    found: int = answer.json()["kept"]
-    return found
+    edge_count: int = answer.json()["kept"]
+    return edge_count
 
 
 def graph(node: DriverNode, query: str, *, user: str = "admin") -> dict:
@@ -72,15 +72,15 @@ def graph(node: DriverNode, query: str, *, user: str = "admin") -> dict:
     return answer.json()
 
 
-def named(found: dict) -> list[tuple[str, str]]:
+def named(lineage: dict) -> list[tuple[str, str]]:
     """Return the edges of a graph as pairs of display names, source first."""
 
     def name(each: dict) -> str:
         whole = ".".join(each["path"]) if "path" in each else each.get("name") or each["id"]
         return f"{whole}/{each['column']}" if "column" in each else whole
 
-    names = {each["id"]: name(each) for each in found["nodes"]}
-    return sorted((names[edge["source"]], names[edge["target"]]) for edge in found["edges"])
+    names = {each["id"]: name(each) for each in lineage["nodes"]}
+    return sorted((names[edge["source"]], names[edge["target"]]) for edge in lineage["edges"])
 
 
 def edges(node: DriverNode, query: str, *, user: str = "admin") -> list[tuple[str, str]]:
@@ -106,9 +106,9 @@ def test_event_creates_an_edge_in_both_directions(node: DriverNode, path: str) -
     assert up["nodes"][0] | {"id": 0} == {"id": 0, "kind": "table", "path": ["main", "a", "t"]}
     assert up["root"] == up["nodes"][0]["id"]
     (edge,) = up["edges"]
-    (said,) = edge["said"]
-    assert (edge["depth"], edge["direct"], said["job"]) == (1, True, {"namespace": "tests", "name": "job"})
-    assert (said["run"], said["by"], said["at"][:10]) == ("run-1", "admin", "2026-01-31")
+    (statement,) = edge["said"]
+    assert (edge["depth"], edge["direct"], statement["job"]) == (1, True, {"namespace": "tests", "name": "job"})
+    assert (statement["run"], statement["by"], statement["at"][:10]) == ("run-1", "admin", "2026-01-31")
     assert (up["complete"], up["after"]) == (True, None)
 
 
@@ -130,10 +130,10 @@ def test_datasets_resolve_by_symlink_then_by_location(node: DriverNode) -> None:
     foreign = dataset(
         "/nowhere/y", namespace="file", symlinks=link_to("http://elsewhere/iceberg", "a.s"), catalog={"name": "main"}
     )
-    assert kept(node, event(dataset("main.a.t"), by_name)) == 1
-    assert kept(node, event(dataset("main.a.t"), by_place, job="two")) == 1
-    assert kept(node, event(dataset("main.a.t"), below, job="three")) == 1
-    assert kept(node, event(dataset("main.a.u"), foreign)) == 1
+    assert store_events(node, event(dataset("main.a.t"), by_name)) == 1
+    assert store_events(node, event(dataset("main.a.t"), by_place, job="two")) == 1
+    assert store_events(node, event(dataset("main.a.t"), below, job="three")) == 1
+    assert store_events(node, event(dataset("main.a.u"), foreign)) == 1
 
     (edge,) = graph(node, "path=main.a.t")["edges"]
     assert [each["job"]["name"] for each in edge["said"]] == ["three", "two", "job"]
@@ -146,7 +146,7 @@ def test_a_location_outranks_a_wrong_name(node: DriverNode) -> None:
     tables(node, "s", "t", "u")
     place = str(metadata_of(node, "a", "u")["location"]).removeprefix("file://")
     symlinks = {"identifiers": [{"namespace": URI, "name": "a.s", "type": "TABLE"}]}
-    kept(
+    store_events(
         node, event(dataset("main.a.t"), dataset(place, namespace="file", symlinks=symlinks, catalog={"name": "main"}))
     )
 
@@ -158,7 +158,7 @@ def test_names_follow_renames_and_moves(node: DriverNode) -> None:
     unchanged.
     """
     tables(node, "s", "t")
-    kept(node, event(dataset("main.a.t"), dataset("main.a.s"), columns={"city": [link("main.a.s", "city")]}))
+    store_events(node, event(dataset("main.a.t"), dataset("main.a.s"), columns={"city": [link("main.a.s", "city")]}))
     move = f"{OWN}/metalakes/lake/catalogs/main/move"
     node.done("POST", move, {"kind": "table", "source": ["a", "s"], "target": ["a", "renamed"]})
     node.done("POST", move, {"kind": "namespace", "source": ["a"], "target": ["b"]})
@@ -181,10 +181,10 @@ def test_column_lineage_follows_direct_origins_across_tables(node: DriverNode) -
     followed.
     """
     tables(node, "s", "m", "t")
-    kept(node, event(dataset("main.a.m"), dataset("main.a.s"), columns={
+    store_events(node, event(dataset("main.a.m"), dataset("main.a.s"), columns={
         "id": [link("main.a.s", "id")], "city": [link("main.a.s", "city", subtype="TRANSFORMATION")],
     }))  # fmt: skip
-    kept(node, event(
+    store_events(node, event(
         dataset("main.a.t"), dataset("main.a.m"), columns={"city": [link("main.a.m", "city", subtype="AGGREGATION")]},
         whole=(link("main.a.m", "id", kind="INDIRECT", subtype="FILTER"),),
     ))  # fmt: skip
@@ -209,7 +209,7 @@ def test_graph_depth_is_bounded_and_cycles_visited_once(node: DriverNode) -> Non
     """A graph has at most the requested depth, visits a cycle once, and has no edge from a table to itself."""
     tables(node, "s", "m", "t")
     for source, target in (("s", "m"), ("m", "t"), ("t", "s"), ("t", "t")):
-        kept(node, event(dataset(f"main.a.{target}"), dataset(f"main.a.{source}"), job=target))
+        store_events(node, event(dataset(f"main.a.{target}"), dataset(f"main.a.{source}"), job=target))
 
     one, many = edges(node, "path=main.a.t&depth=1"), edges(node, "path=main.a.t&depth=9")
     assert one == [("main.a.m", "main.a.t")]
@@ -225,19 +225,19 @@ def test_newer_run_replaces_edges_of_its_job(node: DriverNode) -> None:
 
     def within(parent: str, *sources: dict) -> dict:
         facets = {"parent": {"run": {"runId": parent}, "job": {"namespace": "n", "name": "p"}}}
-        made = event(t, *sources)
-        return made | {"run": {"runId": f"{parent}-{made['eventTime']}", "facets": facets}}
+        run_event = event(t, *sources)
+        return run_event | {"run": {"runId": f"{parent}-{run_event['eventTime']}", "facets": facets}}
 
     late = event(t, s, run="old")
-    kept(node, event(t, q, job="other"))
-    kept(node, event(t, r, run="one"))
-    kept(node, event(t, s, run="two"))
+    store_events(node, event(t, q, job="other"))
+    store_events(node, event(t, r, run="one"))
+    store_events(node, event(t, s, run="two"))
     replaced = edges(node, "path=main.a.t")
-    kept(node, within("three", r))
-    kept(node, within("three", dataset("x", namespace="kafka://k")))
+    store_events(node, within("three", r))
+    store_events(node, within("three", dataset("x", namespace="kafka://k")))
 
     assert replaced == [("main.a.q", "main.a.t"), ("main.a.s", "main.a.t")]
-    assert kept(node, late) == 0
+    assert store_events(node, late) == 0
     assert edges(node, "path=main.a.t") == [("main.a.q", "main.a.t"), ("main.a.r", "main.a.t"), ("x", "main.a.t")]
 
 
@@ -245,15 +245,18 @@ def test_newer_run_replaces_edges_of_its_job(node: DriverNode) -> None:
 def test_incomplete_events_store_no_edge(node: DriverNode, noise: str) -> None:
     """Events of runs that have not completed, or without sources or targets, are answered 201 and store no edge."""
     tables(node, "s", "t")
-    made = event(dataset("main.a.t"), dataset("main.a.s"))
+    incomplete_event = event(dataset("main.a.t"), dataset("main.a.s"))
     if noise == "dataset":
-        made = {"eventTime": made["eventTime"], "dataset": {"namespace": "limnos://lake", "name": "main.a.t"}}
+        incomplete_event = {
+            "eventTime": incomplete_event["eventTime"],
+            "dataset": {"namespace": "limnos://lake", "name": "main.a.t"},
+        }
     elif noise.startswith("no "):
-        made[noise[3:]] = []
+        incomplete_event[noise[3:]] = []
     else:
-        made["eventType"] = noise
+        incomplete_event["eventType"] = noise
 
-    assert kept(node, made) == 0
+    assert store_events(node, incomplete_event) == 0
     assert edges(node, "path=main.a.t") == []
 
 
@@ -266,7 +269,7 @@ def test_streaming_and_job_events_store_edges(node: DriverNode) -> None:
     for key in ("run", "eventType"):
         del described[key]
 
-    assert kept(node, stream, described) == 2
+    assert store_events(node, stream, described) == 2
     assert edges(node, "path=main.a.s&direction=down") == [("main.a.s", "main.a.t"), ("main.a.s", "main.a.u")]
 
 
@@ -310,13 +313,13 @@ def test_pages_add_up_to_the_graph_or_are_refused_if_stale(node: DriverNode) -> 
     """Pages of edges add up to the whole graph. A page is refused if the lineage changed after the first one."""
     names = [f"s{number}" for number in range(5)]
     tables(node, "t", *names)
-    kept(node, event(dataset("main.a.t"), *(dataset(f"main.a.{name}") for name in names)))
+    store_events(node, event(dataset("main.a.t"), *(dataset(f"main.a.{name}") for name in names)))
     pages, after = [], ""
     while after is not None:
         pages.append(graph(node, f"path=main.a.t&limit=2{after and f'&after={after}'}"))
         after = pages[-1]["after"]
     first = pages[0]["after"]
-    kept(node, event(dataset("main.a.t"), dataset("main.a.s4"), run="run-2"))
+    store_events(node, event(dataset("main.a.t"), dataset("main.a.s4"), run="run-2"))
 
     assert [len(page["edges"]) for page in pages] == [2, 2, 1]
     assert sorted(edge for page in pages for edge in named(page)) == [(f"main.a.{name}", "main.a.t") for name in names]
@@ -362,24 +365,24 @@ def test_hidden_table_is_an_unnamed_end_of_the_graph(node: DriverNode) -> None:
     make_view(node, "a", "w")
     for source, target in (("far", "hidden"), ("hidden", "t"), ("hidden", "u"), ("u", "t"), ("w", "t")):
         links = {"city": [link(f"main.a.{source}", "city")]}
-        kept(
+        store_events(
             node,
             event(dataset(f"main.a.{target}"), dataset(f"main.a.{source}"), job=f"{source}-{target}", columns=links),
         )
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     for name in ("t", "u", "far"):
         grant(node, "ana", "select_table", kind="TABLE", on=f"main.a.{name}")
-    found = graph(node, "path=main.a.t&depth=9", user="ana")
+    lineage = graph(node, "path=main.a.t&depth=9", user="ana")
     columns = graph(node, "path=main.a.t&column=city&depth=9", user="ana")
     text = node.get(f"{LINEAGE}?path=main.a.t&depth=9", user="ana").body.decode()
 
-    assert named(found) == sorted([
+    assert named(lineage) == sorted([
         ("hidden-1", "main.a.t"), ("hidden-1", "main.a.u"), ("main.a.u", "main.a.t"), ("hidden-2", "main.a.t"),
     ])  # fmt: skip
-    assert {tuple(edge) for edge in found["edges"] if edge["source"].startswith("hidden")} == {
+    assert {tuple(edge) for edge in lineage["edges"] if edge["source"].startswith("hidden")} == {
         ("source", "target", "depth")
     }
-    assert {tuple(each) for each in found["nodes"] if each["kind"] == "hidden"} == {("id", "kind")}
+    assert {tuple(each) for each in lineage["nodes"] if each["kind"] == "hidden"} == {("id", "kind")}
     assert "far" not in text
     assert "hidden-t" not in text
     assert "far" not in str(columns)
@@ -396,10 +399,10 @@ def test_edges_of_a_dropped_table_reappear_after_undrop(node: DriverNode) -> Non
     good.
     """
     tables(node, "s", "t")
-    kept(node, event(dataset("main.a.t"), dataset("main.a.s"), columns={"id": [link("main.a.s", "id")]}))
+    store_events(node, event(dataset("main.a.t"), dataset("main.a.s"), columns={"id": [link("main.a.s", "id")]}))
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
     node.delete(table_path("a", "s"))
-    gone = edges(node, "path=main.a.t")
+    edges_after_drop = edges(node, "path=main.a.t")
     node.runner.run(node.built.upkeep.sweep())
     number = node.done("GET", trash)["trash"][0]["id"]
     node.done("POST", f"{trash}/{number}/undrop", {})
@@ -408,7 +411,7 @@ def test_edges_of_a_dropped_table_reappear_after_undrop(node: DriverNode) -> Non
     node.done("DELETE", f"{trash}/{node.done('GET', trash)['trash'][0]['id']}")
     node.runner.run(node.built.upkeep.sweep())
 
-    assert gone == []
+    assert edges_after_drop == []
     assert back == ([("main.a.s", "main.a.t")], [("main.a.s/id", "main.a.t/id")])
     assert edges(node, "path=main.a.t") == []
 
@@ -416,7 +419,7 @@ def test_edges_of_a_dropped_table_reappear_after_undrop(node: DriverNode) -> Non
 def test_recreated_table_inherits_no_lineage(node: DriverNode) -> None:
     """A table created under the name of a dropped one inherits no lineage."""
     tables(node, "s", "t")
-    kept(node, event(dataset("main.a.t"), dataset("main.a.s")))
+    store_events(node, event(dataset("main.a.t"), dataset("main.a.s")))
     node.delete(table_path("a", "t"))
     make_table(node, "a", "t")
 
@@ -428,9 +431,9 @@ def test_external_dataset_connects_tables(node: DriverNode) -> None:
     """An external dataset that is written by one job and read by another connects their tables."""
     tables(node, "s", "t")
     file = dataset("dir/x.csv", namespace="s3://bucket")
-    assert kept(node, event(file, dataset("main.a.s"))) == 1
-    assert kept(node, event(dataset("main.a.t"), file)) == 1
-    assert kept(node, event(file, dataset("y", namespace="s3://other"))) == 0
+    assert store_events(node, event(file, dataset("main.a.s"))) == 1
+    assert store_events(node, event(dataset("main.a.t"), file)) == 1
+    assert store_events(node, event(file, dataset("y", namespace="s3://other"))) == 0
 
     assert edges(node, "path=main.a.t&depth=3") == [("dir/x.csv", "main.a.t"), ("main.a.s", "dir/x.csv")]
     assert edges(node, "path=main.a.s&depth=3&direction=down") == [("dir/x.csv", "main.a.t"), ("main.a.s", "dir/x.csv")]
@@ -465,10 +468,10 @@ def test_edges_cross_catalogs_and_hide_unusable_ones(node: DriverNode) -> None:
     node.done("POST", catalogs, {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg"})
     node.done("POST", f"{root}/namespaces", {"namespace": ["b"]})
     node.done("POST", f"{root}/namespaces/b/tables", {"name": "s", "schema": SCHEMA})
-    kept(node, event(dataset("main.a.t"), dataset("side.b.s"), columns={"id": [link("side.b.s", "id")]}))
+    store_events(node, event(dataset("main.a.t"), dataset("side.b.s"), columns={"id": [link("side.b.s", "id")]}))
     grant(node, "ana", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     query = "path=main.a.t&depth=3"
-    shown, hidden = edges(node, query), edges(node, query, user="ana")
+    visible_edges, hidden = edges(node, query), edges(node, query, user="ana")
     columns = edges(node, f"{query}&column=id")
     refused = send(node, event(dataset("main.a.t"), dataset("side.b.s"), job="hers"), user="ana").json()
     node.patch(f"{catalogs}/side", {"inUse": False})
@@ -476,7 +479,7 @@ def test_edges_cross_catalogs_and_hide_unusable_ones(node: DriverNode) -> None:
     node.patch(f"{catalogs}/side", {"inUse": True})
     assert node.delete(f"{root}/namespaces/b/tables/s").status == 204
 
-    assert shown == [("side.b.s", "main.a.t")]
+    assert visible_edges == [("side.b.s", "main.a.t")]
     assert columns == [("side.b.s/id", "main.a.t/id")]
     assert hidden == disabled == [("hidden-1", "main.a.t")]
     assert (refused["kept"], refused["left_out"][0]["name"]) == (0, "side.b.s")
@@ -487,7 +490,7 @@ def test_all_lineage_is_open_with_access_control_off(open_node: DriverNode) -> N
     """With access control off, every user may report and read all lineage."""
     tables(open_node, "s", "t")
 
-    assert kept(open_node, event(dataset("main.a.t"), dataset("main.a.s")), user="somebody") == 1
+    assert store_events(open_node, event(dataset("main.a.t"), dataset("main.a.s")), user="somebody") == 1
     assert edges(open_node, "path=main.a.t", user="another") == [("main.a.s", "main.a.t")]
 
 
@@ -515,12 +518,12 @@ def test_future_event_does_not_block_later_events(node: DriverNode, monkeypatch:
     """An event with a future time counts as sent now, so it cannot block later events of the job."""
     for name in "tsu":
         make_table(node, "a", name)
-    kept(node, event(dataset("main.a.t"), dataset("main.a.s"), run="one", eventTime="9999-01-01T00:00:00Z"))
+    store_events(node, event(dataset("main.a.t"), dataset("main.a.s"), run="one", eventTime="9999-01-01T00:00:00Z"))
 
     time = node.built.services.store.time
     later_ms = time.now_ms() + 1000
     monkeypatch.setattr(time, "now_ms", lambda: later_ms)
-    kept(node, event(dataset("main.a.t"), dataset("main.a.u"), run="two", eventTime="9998-01-01T00:00:00Z"))
+    store_events(node, event(dataset("main.a.t"), dataset("main.a.u"), run="two", eventTime="9998-01-01T00:00:00Z"))
 
     edges = node.get(f"{LINEAGE}?path=main.a.t").json()["edges"]
     assert [each["said"][0]["run"] for each in edges] == ["two"]

@@ -28,7 +28,7 @@ def report(node: DriverNode, body: object, *, user: str = "admin", name: str = "
     return node.post(f"{table_path('a', name)}/metrics", body, user=user)
 
 
-def shown(node: DriverNode, query: str = "", *, user: str = "admin") -> dict:
+def list_reports(node: DriverNode, query: str = "", *, user: str = "admin") -> dict:
     """Write the queued reports, and list the stored ones."""
     node.runner.run(REPORTS.of(node.built.services).flush())
     answer = node.get(f"{ROUTE}?table=a.t{query}", user=user)
@@ -40,17 +40,17 @@ def test_reports_are_listed_newest_first_in_pages(node: DriverNode) -> None:
     """Reports are listed newest first, by type and in pages. A new table of the same name has no reports."""
     make_table(node, "a", "t")
     assert [report(node, body).status for body in (SCAN, COMMIT, SCAN)] == [204] * 3
-    found = shown(node)["reports"]
-    page = shown(node, "&limit=2")
-    rest = shown(node, f"&limit=2&before={page['before']}")
+    reports = list_reports(node)["reports"]
+    page = list_reports(node, "&limit=2")
+    rest = list_reports(node, f"&limit=2&before={page['before']}")
     node.delete(table_path("a", "t"))
     make_table(node, "a", "t")
 
-    assert [each["type"] for each in found] == ["scan", "commit", "scan"]
-    assert (found[1]["user"], found[1]["snapshot_id"], found[1]["report"]) == ("admin", 8, COMMIT)
-    assert [each["id"] for each in (*page["reports"], *rest["reports"])] == [each["id"] for each in found]
+    assert [each["type"] for each in reports] == ["scan", "commit", "scan"]
+    assert (reports[1]["user"], reports[1]["snapshot_id"], reports[1]["report"]) == ("admin", 8, COMMIT)
+    assert [each["id"] for each in (*page["reports"], *rest["reports"])] == [each["id"] for each in reports]
     assert rest["before"] is None
-    assert shown(node)["reports"] == []
+    assert list_reports(node)["reports"] == []
 
 
 def test_filter_by_type_returns_that_type_only(node: DriverNode) -> None:
@@ -59,8 +59,8 @@ def test_filter_by_type_returns_that_type_only(node: DriverNode) -> None:
     for body in (SCAN, COMMIT):
         report(node, body)
 
-    assert [each["type"] for each in shown(node, "&type=commit")["reports"]] == ["commit"]
-    assert [each["type"] for each in shown(node, "&type=scan")["reports"]] == ["scan"]
+    assert [each["type"] for each in list_reports(node, "&type=commit")["reports"]] == ["commit"]
+    assert [each["type"] for each in list_reports(node, "&type=scan")["reports"]] == ["scan"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_report_with_wrong_field_types_is_400(node: DriverNode, body: object) ->
     make_table(node, "a", "t")
 
     assert report(node, body).status == 400
-    assert shown(node)["reports"] == []
+    assert list_reports(node)["reports"] == []
 
 
 def test_large_report_is_413(node: DriverNode) -> None:
@@ -98,7 +98,7 @@ def test_storing_needs_read_and_listing_needs_write_access(node: DriverNode) -> 
 
     assert answers == [204, 204, 403]
     assert lists == [403, 403, 200]
-    assert [each["user"] for each in shown(node, user="eve")["reports"]] == ["ana"]
+    assert [each["user"] for each in list_reports(node, user="eve")["reports"]] == ["ana"]
 
 
 def test_report_of_a_restricted_reader_is_not_stored(node: DriverNode) -> None:
@@ -109,7 +109,7 @@ def test_report_of_a_restricted_reader_is_not_stored(node: DriverNode) -> None:
     assert node.put(at, {"filter": "id < 0"}).status == 200
 
     assert report(node, SCAN, user="ana").status == 204
-    assert shown(node)["reports"] == []
+    assert list_reports(node)["reports"] == []
 
 
 def test_only_the_newest_reports_of_a_table_are_retained(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +119,7 @@ def test_only_the_newest_reports_of_a_table_are_retained(node: DriverNode, monke
     for number in range(5):
         report(node, {**SCAN, "snapshot-id": number})
 
-    assert [each["snapshot_id"] for each in shown(node)["reports"]] == [4, 3, 2]
+    assert [each["snapshot_id"] for each in list_reports(node)["reports"]] == [4, 3, 2]
 
 
 def test_reports_are_dropped_when_the_queue_is_full(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_reports_are_dropped_when_the_queue_is_full(node: DriverNode, monkeypatc
     assert answers == [204] * 20
     assert wrote.status == 200
     assert wrote["metadata-location"] != before
-    assert 0 < len(shown(node)["reports"]) < 20
+    assert 0 < len(list_reports(node)["reports"]) < 20
 
 
 def test_sweep_deletes_expired_reports(node: DriverNode) -> None:
@@ -142,12 +142,12 @@ def test_sweep_deletes_expired_reports(node: DriverNode) -> None:
     reports = REPORTS.of(node.built.services)
     reports.keep_ms = -1  # over before it began
     report(node, SCAN)
-    assert len(shown(node)["reports"]) == 1
+    assert len(list_reports(node)["reports"]) == 1
     node.runner.run(node.built.upkeep.sweep())
     reports.keep_ms = 0
     report(node, SCAN)
 
-    assert shown(node)["reports"] == []
+    assert list_reports(node)["reports"] == []
 
 
 @pytest.mark.parametrize("query", ["", "?table=t", "?table=a.t&type=x", "?table=a.t&limit=0", "?table=a.t&before=x"])
@@ -166,7 +166,7 @@ def test_page_is_bounded_in_bytes(node: DriverNode, monkeypatch: pytest.MonkeyPa
         assert report(node, SCAN | {"metadata": {"x": "x" * size}}).status == 204
     pages, before, most = [], "", 10
     while before is not None and len(pages) < most:
-        page = shown(node, f"&before={before}" if before else "")
+        page = list_reports(node, f"&before={before}" if before else "")
         pages.append([len(each["report"]["metadata"]["x"]) for each in page["reports"]])
         before = page["before"]
 
@@ -183,4 +183,4 @@ def test_invalid_json_is_400_and_valid_reports_stay_unchanged(node: DriverNode, 
     report(node, SCAN)
 
     assert refused.status == 400
-    assert [each["report"] for each in shown(node)["reports"]] == [SCAN]
+    assert [each["report"] for each in list_reports(node)["reports"]] == [SCAN]

@@ -79,16 +79,21 @@ def test_reported_steps_and_findings_are_returned(node: DriverNode) -> None:
     node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1, "progress": {"raw": {"tasks": 3}}})
     node.done("PUT", path, {"attempt": 1, "state": "done", "rows": 7, "outputs": [output], "findings": [FINDING]})
 
-    told = node.get(f"{RUNS}/{run}").json()
-    raw, mart = told["steps"]
+    run_body = node.get(f"{RUNS}/{run}").json()
+    raw, mart = run_body["steps"]
 
-    assert (told["state"], told["attempt"], told["user"], told["pipeline"]) == ("running", 1, "admin", "nyc")
-    assert told["parameters"] == {"day": "2024-01-01"}
+    assert (run_body["state"], run_body["attempt"], run_body["user"], run_body["pipeline"]) == (
+        "running",
+        1,
+        "admin",
+        "nyc",
+    )
+    assert run_body["parameters"] == {"day": "2024-01-01"}
     assert (raw["state"], raw["rows"], raw["started_at"]) == ("done", 7, "2024-05-17T08:30:00.000Z")
     assert raw["progress"] == {"tasks": 3}
     assert raw["outputs"][0]["head"] == output["head"]
     assert (mart["state"], mart["attempt"]) == ("waiting", 0)
-    assert told["findings"] == [{"step": "raw", **FINDING, "at": told["findings"][0]["at"]}]
+    assert run_body["findings"] == [{"step": "raw", **FINDING, "at": run_body["findings"][0]["at"]}]
 
 
 def test_phase_durations_are_stored_per_step_and_attempt(node: DriverNode) -> None:
@@ -103,13 +108,13 @@ def test_phase_durations_are_stored_per_step_and_attempt(node: DriverNode) -> No
     finish(node, run, "failed")
     late = node.done("POST", beat, {"attempt": 1, "phases_s": whole})
     node.done("POST", beat, {"attempt": 1})
-    told = node.get(f"{RUNS}/{run}").json()
+    run_body = node.get(f"{RUNS}/{run}").json()
     node.done("POST", f"{RUNS}/{run}/resume", {"holder": "host:2"})
     superseded = node.post(beat, {"attempt": 1, "phases_s": spent})
 
     assert (untold["phases_s"], untold["steps"][0]["phases_s"]) == ({}, {})
     assert late == {"state": "failed", "attempt": 1}
-    assert (told["phases_s"], told["steps"][0]["phases_s"]) == (whole, spent)
+    assert (run_body["phases_s"], run_body["steps"][0]["phases_s"]) == (whole, spent)
     assert node.get(RUNS).json()["runs"][0]["phases_s"] == {}
     assert code(superseded) == (409, "attempt-superseded")
 
@@ -229,10 +234,10 @@ def test_findings_of_a_rule_are_listed_over_all_runs(node: DriverNode) -> None:
             node.done("PUT", f"{RUNS}/{runs[-1]}/steps/raw", body)
         finish(node, runs[-1], "failed")
 
-    found = node.get(f"{PIPES}/nyc/findings?rule=not_empty").json()["findings"]
+    listed_findings = node.get(f"{PIPES}/nyc/findings?rule=not_empty").json()["findings"]
     page = node.get(f"{PIPES}/nyc/findings?limit=3").json()
 
-    assert [(each["broken"], each["run"], each["run_state"]) for each in found] == [
+    assert [(each["broken"], each["run"], each["run_state"]) for each in listed_findings] == [
         (2, runs[1], "failed"), (1, runs[0], "failed"),
     ]  # fmt: skip
     assert len(page["findings"]) == 3
@@ -408,8 +413,8 @@ def test_reused_user_name_gives_no_access_to_the_run(node: DriverNode) -> None:
 
     ended = node.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "failed"}, user="ana")
     resumed = node.post(f"{RUNS}/{run}/resume", {"holder": "h:2"}, user="ana")
-    begun = node.post(f"{PIPES}/nyc/runs", {"id": run, "holder": "h:1", "steps": STEPS}, user="ana")
+    response = node.post(f"{PIPES}/nyc/runs", {"id": run, "holder": "h:1", "steps": STEPS}, user="ana")
 
     assert [code(each) for each in (ended, resumed)] == [(403, "forbidden")] * 2
-    assert code(begun) == (409, "already-exists")
+    assert code(response) == (409, "already-exists")
     assert "other users cannot continue it" in ended.body.decode()

@@ -18,20 +18,20 @@ URL = "https://hooks.example.com/limnos"
 
 def test_webhook_is_created_listed_and_deleted(node: DriverNode) -> None:
     """The secret is returned only at creation. The list shows how many changes are pending."""
-    made = node.done("POST", HOOKS, {"url": URL})
+    webhook = node.done("POST", HOOKS, {"url": URL})
     make_space(node, "a")
 
     (listed,) = node.get(HOOKS).json()["webhooks"]
-    dropped = node.delete(f"{HOOKS}/{made['id']}")
+    dropped = node.delete(f"{HOOKS}/{webhook['id']}")
 
-    assert made["secret"].startswith("whsec_")
+    assert webhook["secret"].startswith("whsec_")
     assert "secret" not in listed
-    assert made["secret"].removeprefix("whsec_") not in str(listed)
+    assert webhook["secret"].removeprefix("whsec_") not in str(listed)
     assert {key: listed[key] for key in ("id", "url", "user", "state", "behind", "attempts", "error")} == {
-        "id": made["id"], "url": URL, "user": "admin", "state": "well", "behind": 1, "attempts": 0, "error": None,
+        "id": webhook["id"], "url": URL, "user": "admin", "state": "well", "behind": 1, "attempts": 0, "error": None,
     }  # fmt: skip
     assert dropped.status == 200
-    assert node.delete(f"{HOOKS}/{made['id']}").status == 404
+    assert node.delete(f"{HOOKS}/{webhook['id']}").status == 404
     assert node.get(HOOKS).json() == {"webhooks": []}
 
 
@@ -109,13 +109,13 @@ def test_only_the_metalake_owner_manages_webhooks(node: DriverNode) -> None:
     """Only the metalake's owner may list, create, retry and delete webhooks; an owner of a catalog may not."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("PUT", f"{API}/lake/owners/catalog/main", {"name": "ana", "type": "USER"})
-    made = node.done("POST", HOOKS, {"url": URL})
+    webhook = node.done("POST", HOOKS, {"url": URL})
 
     answers = [
         node.get(HOOKS, user="ana"),
         node.post(HOOKS, {"url": URL}, user="ana"),
-        node.post(f"{HOOKS}/{made['id']}/retry", user="ana"),
-        node.delete(f"{HOOKS}/{made['id']}", user="ana"),
+        node.post(f"{HOOKS}/{webhook['id']}/retry", user="ana"),
+        node.delete(f"{HOOKS}/{webhook['id']}", user="ana"),
     ]
 
     assert [answer.status for answer in answers] == [403] * 4
@@ -124,11 +124,11 @@ def test_only_the_metalake_owner_manages_webhooks(node: DriverNode) -> None:
 def test_webhook_id_of_another_metalake_is_unknown(node: DriverNode) -> None:
     """The id of another metalake's webhook is answered like an unknown id."""
     node.done("POST", API, {"name": "other"})
-    made = node.done("POST", f"{OWN}/metalakes/other/webhooks", {"url": URL})
+    webhook = node.done("POST", f"{OWN}/metalakes/other/webhooks", {"url": URL})
 
-    assert node.delete(f"{HOOKS}/{made['id']}").status == 404
-    assert node.post(f"{HOOKS}/{made['id']}/retry").status == 404
-    assert node.delete(f"{OWN}/metalakes/other/webhooks/{made['id']}").status == 200
+    assert node.delete(f"{HOOKS}/{webhook['id']}").status == 404
+    assert node.post(f"{HOOKS}/{webhook['id']}/retry").status == 404
+    assert node.delete(f"{OWN}/metalakes/other/webhooks/{webhook['id']}").status == 200
 
 
 @pytest.mark.parametrize("webhook_id", ["0", "x", "1e3", "9" * 30, "%F0%9F%90%9F"])
@@ -142,9 +142,9 @@ def test_forged_position_counts_no_foreign_pending_changes(node: DriverNode) -> 
     other = node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     assert other["code"] == 0
     node.done("POST", f"{API}/other/groups", {"name": "crew"})
-    found = position_of(node.done("GET", f"{OWN}/metalakes/lake/changes?after=now")["next"])
+    own_position = position_of(node.done("GET", f"{OWN}/metalakes/lake/changes?after=now")["next"])
     theirs = position_of(node.done("GET", f"{OWN}/metalakes/other/changes?after=now")["next"])
-    forged = msgspec.structs.replace(found, zones=found.zones | dict.fromkeys(theirs.zones, 0))
+    forged = msgspec.structs.replace(own_position, zones=own_position.zones | dict.fromkeys(theirs.zones, 0))
     assert all(theirs.zones.values())
 
     node.done("POST", HOOKS, {"url": URL, "after": forged.text()})
@@ -156,9 +156,9 @@ def test_position_of_another_metalake_is_refused(node: DriverNode) -> None:
     """A webhook cannot be created or retried at a position in another metalake's feed."""
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     theirs = node.done("GET", f"{OWN}/metalakes/other/changes?after=now")["next"]
-    made = node.done("POST", HOOKS, {"url": URL})
+    webhook = node.done("POST", HOOKS, {"url": URL})
     refused = [node.post(path, {"url": URL, "after": theirs} if path == HOOKS else {"after": theirs})
-               for path in (HOOKS, f"{HOOKS}/{made['id']}/retry")]  # fmt: skip
+               for path in (HOOKS, f"{HOOKS}/{webhook['id']}/retry")]  # fmt: skip
 
     assert [answer.status for answer in refused] == [400, 400]
     assert all("another metalake" in str(answer.json()) for answer in refused)
@@ -169,10 +169,10 @@ def test_number_of_webhooks_is_limited_per_metalake(node: DriverNode, monkeypatc
     """The number of webhooks is limited in each metalake separately."""
     monkeypatch.setattr(webhooks, "WEBHOOKS_MAX", 2)
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
-    made = [node.post(HOOKS, {"url": URL}) for _ in range(3)]
+    responses = [node.post(HOOKS, {"url": URL}) for _ in range(3)]
     other = node.post(f"{OWN}/metalakes/other/webhooks", {"url": URL})
-    node.done("DELETE", f"{HOOKS}/{made[0]['id']}")
+    node.done("DELETE", f"{HOOKS}/{responses[0]['id']}")
 
-    assert [answer.status for answer in made] == [200, 200, 400]
+    assert [answer.status for answer in responses] == [200, 200, 400]
     assert other.status == 200
     assert node.post(HOOKS, {"url": URL}).status == 200

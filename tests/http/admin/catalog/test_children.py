@@ -15,7 +15,7 @@ CHILDREN = f"{OWN}/metalakes/lake/catalogs/main/children"
 
 def pages(node: DriverNode, path: str, *, limit: int, user: str = "admin", kind: str = "") -> list[dict]:
     """Return all children, read page by page."""
-    found: list[dict] = []
+    children: list[dict] = []
     after = ""
     while True:
         query = f"?path={path}&limit={limit}&kind={kind}" + (f"&after={after}" if after else "")
@@ -23,15 +23,15 @@ def pages(node: DriverNode, path: str, *, limit: int, user: str = "admin", kind:
         assert answer.status == 200, answer.body
         page = answer.json()
         assert len(page["children"]) <= limit
-        found += page["children"]
+        children += page["children"]
         after = page["after"]
         if after is None:
-            return found
+            return children
 
 
-def names(found: list[dict]) -> list[tuple[str, str]]:
+def names(children: list[dict]) -> list[tuple[str, str]]:
     """Return the kind and the name of each child."""
-    return [(child["kind"], child["name"]) for child in found]
+    return [(child["kind"], child["name"]) for child in children]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 500])
@@ -43,12 +43,12 @@ def test_children_are_ordered_by_kind_and_name_in_all_pages(node: DriverNode, li
         make_table(node, "a", name)
     make_view(node, "a", "v")
 
-    found = pages(node, "a", limit=limit)
+    children = pages(node, "a", limit=limit)
 
-    assert names(found) == [
+    assert names(children) == [
         ("namespace", "inner"), ("namespace", "z"), ("table", "B"), ("table", "t:1"), ("table", "u"), ("view", "v"),
     ]  # fmt: skip
-    assert found[3]["path"] == ["main", "a", "t:1"]
+    assert children[3]["path"] == ["main", "a", "t:1"]
     assert names(pages(node, "a", limit=limit, kind="table")) == [("table", "B"), ("table", "t:1"), ("table", "u")]
 
 
@@ -99,9 +99,9 @@ def test_ancestor_visible_by_name_only_has_no_details(node: DriverNode) -> None:
     make_table(node, "a", "b", "t")
     grant(node, "ana", "SELECT_TABLE USE_SCHEMA", kind="SCHEMA", on="main.a:b")
 
-    (shown,) = pages(node, "", limit=9, user="ana")
+    (namespace,) = pages(node, "", limit=9, user="ana")
 
-    assert shown == {"kind": "namespace", "name": "a", "path": ["main", "a"]}
+    assert namespace == {"kind": "namespace", "name": "a", "path": ["main", "a"]}
 
 
 def test_missing_parent_is_404_and_invalid_query_400(node: DriverNode) -> None:
@@ -128,11 +128,11 @@ def test_listing_takes_a_constant_number_of_statements(node: DriverNode, monkeyp
             answer = None
             while True:
                 try:
-                    asked = reading.send(answer)  # type: ignore[arg-type]
+                    statement = reading.send(answer)  # type: ignore[arg-type]
                 except StopIteration as end:
                     return end.value
                 statements += 1
-                answer = yield asked
+                answer = yield statement
 
         return real(epoch, known, counting)
 
@@ -141,8 +141,8 @@ def test_listing_takes_a_constant_number_of_statements(node: DriverNode, monkeyp
     for path in ("few", "many"):
         services.view.reset(services.view.epoch)
         statements = 0
-        found = pages(node, path, limit=500)
-        costs.append((statements, len(found)))
+        children = pages(node, path, limit=500)
+        costs.append((statements, len(children)))
 
     assert [count for _, count in costs] == [2, 38]
     assert costs[0][0] == costs[1][0] > 0

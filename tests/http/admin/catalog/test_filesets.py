@@ -58,8 +58,8 @@ class BrowsedFileset:
         body = {"name": "files", "type": "fileset", "properties": properties}
         node.done("POST", f"{API}/lake/catalogs", body)
         node.done("POST", f"{API}/lake/catalogs/files/schemas", {"name": "raw"})
-        made = node.done("POST", f"{API}/lake/catalogs/files/schemas/raw/filesets", {"name": "f"})
-        self.location = str(made["fileset"]["storageLocation"])
+        created_fileset = node.done("POST", f"{API}/lake/catalogs/files/schemas/raw/filesets", {"name": "f"})
+        self.location = str(created_fileset["fileset"]["storageLocation"])
         for user, privileges in (
             ("bob", "use_catalog use_schema read_fileset"),
             ("eve", "use_catalog use_schema write_fileset"),
@@ -139,15 +139,15 @@ def in_a_store(data: Path) -> Iterator[BrowsedFileset]:
 def fileset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowsedFileset]:
     """The fileset, on disk and in an object store."""
     data = tmp_path_factory.mktemp("fileset")
-    with (on_disk if request.param == "disk" else in_a_store)(data) as found:
-        yield found
+    with (on_disk if request.param == "disk" else in_a_store)(data) as browsed_fileset:
+        yield browsed_fileset
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[BrowsedFileset]:
     """A fileset on disk, for a single test."""
-    with on_disk(tmp_path) as found:
-        yield found
+    with on_disk(tmp_path) as browsed_fileset:
+        yield browsed_fileset
 
 
 def test_directories_come_first(fileset: BrowsedFileset) -> None:
@@ -243,8 +243,8 @@ def test_each_preview_has_an_audit_record(fileset: BrowsedFileset) -> None:
 
     def lines() -> list[dict]:
         fileset.node.runner.run(fileset.node.built.services.audit.flush())
-        found: list[dict] = fileset.node.done("GET", f"{OWN}/metalakes/lake/audit?user=bob")["lines"]
-        return found
+        audit_lines: list[dict] = fileset.node.done("GET", f"{OWN}/metalakes/lake/audit?user=bob")["lines"]
+        return audit_lines
 
     before = lines()
     assert [fileset.list().status, fileset.list(directory="day=1").status] == [200, 200]
@@ -270,8 +270,10 @@ def test_each_preview_has_an_audit_record(fileset: BrowsedFileset) -> None:
 def test_links_out_of_the_fileset_are_ignored(disk: BrowsedFileset, tmp_path: Path) -> None:
     """Links to files or directories outside of the fileset are neither listed nor read; links within it are."""
     top = Path(disk.location.removeprefix("file://"))
-    made = disk.node.done("POST", f"{API}/lake/catalogs/files/schemas/raw/filesets", {"name": "other"})["fileset"]
-    other = Path(str(made["storageLocation"]).removeprefix("file://"))
+    other_fileset = disk.node.done("POST", f"{API}/lake/catalogs/files/schemas/raw/filesets", {"name": "other"})[
+        "fileset"
+    ]
+    other = Path(str(other_fileset["storageLocation"]).removeprefix("file://"))
     (tmp_path / "secret").mkdir()
     for place in (tmp_path / "secret", other):
         (place / "s.txt").write_text("secret")

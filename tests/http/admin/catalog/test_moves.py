@@ -34,19 +34,19 @@ def test_table_moves(node: DriverNode) -> None:
     """A moved table is loaded under the new name, with the same metadata."""
     node.done("POST", SCHEMAS, {"name": "a:b"})
     tables = "/iceberg/v1/lake.main/namespaces/a/tables"
-    made = node.done("POST", tables, TABLE)["metadata"]["table-uuid"]
+    table_uuid = node.done("POST", tables, TABLE)["metadata"]["table-uuid"]
 
     moved = node.done("POST", MOVE, body("a.t", "a.b.u", kind="table"))
 
-    found = node.done("GET", "/iceberg/v1/lake.main/namespaces/a%1Fb/tables/u")
+    loaded_table = node.done("GET", "/iceberg/v1/lake.main/namespaces/a%1Fb/tables/u")
     assert moved == {"kind": "table", "path": ["main", "a", "b", "u"]}
-    assert found["metadata"]["table-uuid"] == made
+    assert loaded_table["metadata"]["table-uuid"] == table_uuid
     assert node.get(f"{tables}/t").status == 404
 
 
 def test_view_moves(node: DriverNode) -> None:
     """A moved view is loaded under its new name with the same metadata; a table cannot be moved as a view."""
-    made = make_view(node, "a", "v")["metadata"]
+    view_metadata = make_view(node, "a", "v")["metadata"]
     make_table(node, "a", "t")
 
     moved = node.done("POST", MOVE, body("a.v", "a.w", kind="view"))
@@ -55,7 +55,7 @@ def test_view_moves(node: DriverNode) -> None:
     ]
 
     assert moved == {"kind": "view", "path": ["main", "a", "w"]}
-    assert node.done("GET", view_path("a", "w"))["metadata"] == made
+    assert node.done("GET", view_path("a", "w"))["metadata"] == view_metadata
     assert node.get(view_path("a", "v")).status == 404
     assert wrong == [404, 404]
 

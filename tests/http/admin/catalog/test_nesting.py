@@ -25,13 +25,19 @@ def test_names_with_the_separator_are_migrated_and_restored(node: DriverNode) ->
     """
     furnish(node)
 
-    found = node.get(f"{NAMES}?separator=%3B&limit=2").json()
+    name_report = node.get(f"{NAMES}?separator=%3B&limit=2").json()
     planned = node.put(CHANGES, {"separator": ";", "replacement": "-"}).json()
     first = node.get(f"{CHANGES}?limit=2").json()
     rest = node.get(f"{CHANGES}?limit=2&after={first['after']}").json()
     changed = node.post(CHANGES, {"to": "migrated"}).json()
 
-    assert found == {"nested": True, "separator": ";", "conflicts": 3, "names": ["a;b", "d;e"], "free": [":", "$"]}
+    assert name_report == {
+        "nested": True,
+        "separator": ";",
+        "conflicts": 3,
+        "names": ["a;b", "d;e"],
+        "free": [":", "$"],
+    }
     assert (planned["state"], planned["total"], planned["nests"]) == ("planned", 3, False)
     assert [each["name"] for each in first["changes"] + rest["changes"]] == ["a;b", "d;e", "f;g;h"]
     assert first["changes"][0] == {"name": "a;b", "new_name": "a-b", "path": None, "step": "planned"}
@@ -44,7 +50,7 @@ def test_names_with_the_separator_are_migrated_and_restored(node: DriverNode) ->
     assert node.get(CHANGES).status == 404
 
 
-@pytest.mark.parametrize("method,path,body,said", [
+@pytest.mark.parametrize("method,path,body,message", [
     ("GET", f"{NAMES}?separator=ab", None, "is not allowed"), ("GET", f"{NAMES}?limit=0", None, "limit"),
     ("GET", f"{NAMES}?limit=1001", None, "limit"), ("GET", f"{CHANGES}?after=x", None, "page token"),
     ("PUT", CHANGES, {"replacement": ":"}, "cannot replace"), ("PUT", CHANGES, {"seperator": ";"}, "seperator"),
@@ -52,13 +58,13 @@ def test_names_with_the_separator_are_migrated_and_restored(node: DriverNode) ->
     ("POST", CHANGES, {}, "to"),
 ])  # fmt: skip
 def test_bad_input_is_400_and_names_the_problem(
-    node: DriverNode, method: str, path: str, body: object, said: str
+    node: DriverNode, method: str, path: str, body: object, message: str
 ) -> None:
     """Bad input is 400, and the message names the problem."""
     answer = node.ask(method, path, body)
 
     assert answer.status == 400
-    assert said in answer.json()["error"]["message"]
+    assert message in answer.json()["error"]["message"]
 
 
 def test_requests_without_a_plan_are_404(node: DriverNode) -> None:

@@ -61,8 +61,8 @@ class PreviewedTable(WrittenTable):
         fields = [_field("id", pa.int64(), 1), _field("City", pa.string(), 2), _field("card", pa.string(), 3)]
         fields.append(_field("home", pa.struct([_field("street", pa.string(), 5)]), 4))
         pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(fields)), at, row_group_size=1_000)
-        told = {"file_size_in_bytes": at.stat().st_size, "record_count": len(rows), **more}
-        return data_file(f"{self.location}/metadata/{name}", **told)
+        file_fields = {"file_size_in_bytes": at.stat().st_size, "record_count": len(rows), **more}
+        return data_file(f"{self.location}/metadata/{name}", **file_fields)
 
     def ask(self, query: str = "", *, user: str = "bob") -> DriverAnswer:
         """Request a preview."""
@@ -134,9 +134,9 @@ def test_only_the_beginning_of_a_large_file_is_read(table: PreviewedTable, monke
     monkeypatch.setattr(heads, "WHOLE_BYTES_MAX", 1)
     monkeypatch.setattr(previews, "READ_BYTES_MAX", size // 2)
 
-    told = table.read("&rows=5&columns=id")
+    preview = table.read("&rows=5&columns=id")
 
-    assert (told["rows"], told["complete"]) == ([[0], [1], [2], [3], [4]], False)
+    assert (preview["rows"], preview["complete"]) == ([[0], [1], [2], [3], [4]], False)
 
 
 def test_budget_of_bytes_ends_a_preview(table: PreviewedTable, monkeypatch: pytest.MonkeyPatch) -> None:

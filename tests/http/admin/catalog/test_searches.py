@@ -33,7 +33,7 @@ def ask(node: DriverNode, question: str, *, user: str = "admin", more: str = "")
     return answer.json()
 
 
-def found(node: DriverNode, question: str, *, user: str = "admin", more: str = "") -> list[str]:
+def list_hit_paths(node: DriverNode, question: str, *, user: str = "admin", more: str = "") -> list[str]:
     """Return the paths of the hits."""
     return [".".join(hit["path"]) for hit in ask(node, question, user=user, more=more)["hits"]]
 
@@ -51,12 +51,12 @@ def test_exact_names_rank_first_then_shorter_prefix_matches(node: DriverNode) ->
     make_space(node, "flights")
     make_view(node, "b", "Flights_v")
 
-    assert found(node, "flights") == [
+    assert list_hit_paths(node, "flights") == [
         "main.a.FLIGHTS", "main.flights", "main.a.flights2", "main.b.Flights_v", "main.a.flights_by_day",
     ]  # fmt: skip
     assert [hit["tier"] for hit in ask(node, "Flights")["hits"]] == [1, 1, 2, 2, 2]
-    assert found(node, "flights kind:view") == ["main.b.Flights_v"]
-    assert found(node, "flights", more="&kind=namespace") == ["main.flights"]
+    assert list_hit_paths(node, "flights kind:view") == ["main.b.Flights_v"]
+    assert list_hit_paths(node, "flights", more="&kind=namespace") == ["main.flights"]
 
 
 def test_path_id_and_uuid_match_one_object(node: DriverNode) -> None:
@@ -67,10 +67,15 @@ def test_path_id_and_uuid_match_one_object(node: DriverNode) -> None:
     uuid = str(metadata_of(node, "a", "b", "t")["table-uuid"])
 
     assert (hit["path"], hit["tier"], hit["matched"][0]["where"]) == (["main", "a", "b", "t"], 0, "path")
-    assert found(node, "B.T") == found(node, str(hit["id"])) == found(node, uuid) == ["main.a.b.t"]
-    assert found(node, "t") == ["main.c.t", "main.a.b.t"]
-    assert found(node, "t in:main.a") == ["main.a.b.t"]
-    assert found(node, "t in:nowhere") == []
+    assert (
+        list_hit_paths(node, "B.T")
+        == list_hit_paths(node, str(hit["id"]))
+        == list_hit_paths(node, uuid)
+        == ["main.a.b.t"]
+    )
+    assert list_hit_paths(node, "t") == ["main.c.t", "main.a.b.t"]
+    assert list_hit_paths(node, "t in:main.a") == ["main.a.b.t"]
+    assert list_hit_paths(node, "t in:nowhere") == []
     assert (hit["format"], hit["kind"]) == ("iceberg", "table")
 
 
@@ -78,15 +83,15 @@ def test_search_reflects_renames_drops_and_restores_at_once(node: DriverNode) ->
     """After a rename, drop or restore, the next search finds the new name and path, and no longer the old ones."""
     make_table(node, "a", "old")
     move(node, "table", ["a", "old"], ["a", "new"])
-    assert (found(node, "old"), found(node, "new")) == ([], ["main.a.new"])
+    assert (list_hit_paths(node, "old"), list_hit_paths(node, "new")) == ([], ["main.a.new"])
     move(node, "namespace", ["a"], ["z"])
-    assert found(node, "new") == ["main.z.new"]
+    assert list_hit_paths(node, "new") == ["main.z.new"]
     node.delete(table_path("z", "new"))
-    assert found(node, "new") == []
+    assert list_hit_paths(node, "new") == []
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
     number = node.get(trash).json()["trash"][0]["id"]
     node.done("POST", f"{trash}/{number}/undrop", {"to": ["z", "Back"]})
-    assert found(node, "back") == ["main.z.Back"]
+    assert list_hit_paths(node, "back") == ["main.z.Back"]
 
 
 def test_filters_by_tag_and_owner_narrow_the_result(node: DriverNode) -> None:
@@ -99,11 +104,16 @@ def test_filters_by_tag_and_owner_narrow_the_result(node: DriverNode) -> None:
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     node.done("PUT", f"{API}/lake/owners/table/main.a.t2", {"name": "ana", "type": "USER"})
 
-    assert found(node, "tag:pii") == ["main.a.u", "main.a.t1"]
-    assert found(node, "tag:pii t") == ["main.a.t1"]
-    assert found(node, "owner:ana") == ["main.a.t2"]
-    assert found(node, "owner:ana tag:pii") == found(node, "tag:gone") == found(node, "owner:gone") == []
-    assert found(node, "kind:tag") == ["pii"]
+    assert list_hit_paths(node, "tag:pii") == ["main.a.u", "main.a.t1"]
+    assert list_hit_paths(node, "tag:pii t") == ["main.a.t1"]
+    assert list_hit_paths(node, "owner:ana") == ["main.a.t2"]
+    assert (
+        list_hit_paths(node, "owner:ana tag:pii")
+        == list_hit_paths(node, "tag:gone")
+        == list_hit_paths(node, "owner:gone")
+        == []
+    )
+    assert list_hit_paths(node, "kind:tag") == ["pii"]
 
 
 def test_search_returns_only_objects_the_caller_may_load(node: DriverNode) -> None:
@@ -120,10 +130,10 @@ def test_search_returns_only_objects_the_caller_may_load(node: DriverNode) -> No
     grant(node, "ana", "SELECT_TABLE", kind="TABLE", on="main.a.seen")
     node.done("POST", f"{API}/lake/users", {"name": "bob"})
 
-    assert found(node, "seen", user="ana") == ["main.a.seen"]
+    assert list_hit_paths(node, "seen", user="ana") == ["main.a.seen"]
     for question in ("seen", CANARY, f"main.{CANARY}.seen", f"tag:{CANARY}", "kind:table", "owner:admin", "kind:tag"):
         assert CANARY not in str(ask(node, question, user="ana")["hits"]), question
-    assert found(node, "seen", user="bob") == []
+    assert list_hit_paths(node, "seen", user="bob") == []
     assert node.get(f"{SEARCH}?q=seen", user="stranger").status == 403
     assert node.get(f"{SEARCH}?q=seen", user=None).status == 403
 
@@ -132,10 +142,10 @@ def test_a_revoke_holds_for_the_next_search(node: DriverNode) -> None:
     """Objects that a revoke hides are not found by the next search."""
     make_table(node, "a", "t")
     role = grant(node, "ana", "USE_CATALOG USE_SCHEMA SELECT_TABLE", kind="CATALOG", on="main")
-    before = found(node, "t", user="ana")
+    before = list_hit_paths(node, "t", user="ana")
     node.done("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": [role]})
 
-    assert (before, found(node, "t", user="ana")) == (["main.a.t"], [])
+    assert (before, list_hit_paths(node, "t", user="ana")) == (["main.a.t"], [])
 
 
 def test_limited_result_reports_more_and_bounded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,11 +175,11 @@ def test_objects_of_disabled_and_dropped_catalogs_are_hidden(node: DriverNode) -
     """
     make_table(node, "a", "t1")
     node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
-    hidden = found(node, "t1")
+    hidden = list_hit_paths(node, "t1")
     node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": True})
     node.done("POST", f"{API}", {"name": "other"})
 
-    assert (hidden, found(node, "t1")) == ([], ["main.a.t1"])
+    assert (hidden, list_hit_paths(node, "t1")) == ([], ["main.a.t1"])
     assert node.get(f"{OWN}/metalakes/other/search?q=t1").json()["hits"] == []
     assert node.get(f"{OWN}/metalakes/gone/search?q=t1").status == 403
 
@@ -185,7 +195,7 @@ def test_all_objects_match_with_access_control_off(open_node: DriverNode) -> Non
     make_table(open_node, "a", "Zürich")
     commit(open_node, "a", "Zürich", updates=[set_properties(comment="x")])
 
-    assert found(open_node, "ZÜRICH", user="anyone") == ["main.a.Zürich"]
+    assert list_hit_paths(open_node, "ZÜRICH", user="anyone") == ["main.a.Zürich"]
     assert open_node.ask("HEAD", space_path("a")).status == 204
 
 

@@ -27,16 +27,16 @@ Finding = tuple[str, str, str]
 def table(tmp_path: Path) -> Iterator[Writer]:
     """A table with two snapshots, each of which adds a file. Over SQLite only: checks do not depend on the database."""
     with wire.node_over(tmp_path) as node:
-        made = Writer(node)
+        writer = Writer(node)
         steer(node, check_added_files=False)
         lists = []
         for number, name in enumerate(("one", "two")):
-            size = wire.local(made.file(f"{name}.parquet")).stat().st_size
-            file = data_file(f"{made.location}/data/{name}.parquet", file_size_in_bytes=size)
-            lists.append(made.manifest(f"{name}.avro", [entry(file)]))
-            assert made.send(*lists).status == 200
-            made.snapshots = number + 1
-        yield made
+            size = wire.local(writer.file(f"{name}.parquet")).stat().st_size
+            file = data_file(f"{writer.location}/data/{name}.parquet", file_size_in_bytes=size)
+            lists.append(writer.manifest(f"{name}.avro", [entry(file)]))
+            assert writer.send(*lists).status == 200
+            writer.snapshots = number + 1
+        yield writer
 
 
 def checked(node: DriverNode, query: str = "", *, table: str = "a.t") -> dict[str, Any]:
@@ -48,9 +48,9 @@ def checked(node: DriverNode, query: str = "", *, table: str = "a.t") -> dict[st
 
 def findings(node: DriverNode, query: str = "", *, table: str = "a.t") -> list[Finding]:
     """Return the findings of the check: kinds, problems and names."""
-    found = checked(node, query, table=table)["findings"]
-    assert all(each["told"] for each in found)
-    return [(each["kind"], each["problem"], each["file"].rpartition("/")[2]) for each in found]
+    findings_json = checked(node, query, table=table)["findings"]
+    assert all(each["told"] for each in findings_json)
+    return [(each["kind"], each["problem"], each["file"].rpartition("/")[2]) for each in findings_json]
 
 
 def test_complete_table_has_no_findings(table: Writer) -> None:
@@ -111,17 +111,19 @@ def test_slices_check_each_file_once(table: Writer, monkeypatch: pytest.MonkeyPa
     """Each slice returns the position of the next one. Together they check each file once, for every slice size."""
     many = [entry(data_file(f"{table.location}/data/{number}.parquet")) for number in range(7)]
     assert table.send(table.manifest("a.avro", many[:4]), table.manifest("b.avro", many[4:])).status == 200
-    wanted = [("file", "missing", f"{number}.parquet") for number in range(7)]
-    assert findings(table.node) == wanted
+    expected = [("file", "missing", f"{number}.parquet") for number in range(7)]
+    assert findings(table.node) == expected
     for size in (1, 2, 3):
         monkeypatch.setattr(table_checks.table_check, "__kwdefaults__", {"files_max": size})
         monkeypatch.setattr(table_checks, "_FILES_AT_A_TIME", 2)
-        found, after, slices, files = [], "", 0, 0
+        all_findings, after, slices, files = [], "", 0, 0
         while after is not None:
             part = checked(table.node, f"&after={after}")
-            found += [(each["kind"], each["problem"], each["file"].rpartition("/")[2]) for each in part["findings"]]
+            all_findings += [
+                (each["kind"], each["problem"], each["file"].rpartition("/")[2]) for each in part["findings"]
+            ]
             after, slices, files = part["after"], slices + 1, files + part["files"]
-        assert (found, files) == (wanted, 11)
+        assert (all_findings, files) == (expected, 11)
         assert 11 // (size + 2) <= slices <= 11
 
 
@@ -143,8 +145,8 @@ def test_snapshot_expired_during_the_check_is_handled(table: Writer, monkeypatch
     after = checked(table.node)["after"]
     first = checked(table.node, "&snapshots=all")["after"]
     assert table.send().status == 200
-    gone = {"action": "remove-snapshots", "snapshot-ids": [100, 200]}
-    assert wire.commit(table.node, "a", "t", updates=[gone]).status == 200
+    remove_snapshots = {"action": "remove-snapshots", "snapshot-ids": [100, 200]}
+    assert wire.commit(table.node, "a", "t", updates=[remove_snapshots]).status == 200
 
     answer = table.node.get(f"{CHECK}?table=a.t&after={after}")
     assert (answer.status, b"start the check again" in answer.body) == (400, True)
@@ -207,16 +209,18 @@ def test_files_on_s3_are_checked(tmp_path: Path) -> None:
             node.done("POST", f"{API}/lake/catalogs", body)
             root = "/iceberg/v1/lake.cloud"
             node.done("POST", f"{root}/namespaces", {"namespace": ["a"]})
-            made = node.done("POST", f"{wire.space_path('a', root=root)}/tables", {"name": "t", "schema": wire.SCHEMA})
-            place = made["metadata"]["location"]  # type: ignore[index]
+            created_table = node.done(
+                "POST", f"{wire.space_path('a', root=root)}/tables", {"name": "t", "schema": wire.SCHEMA}
+            )
+            place = created_table["metadata"]["location"]  # type: ignore[index]
             _commit_to(store, node, place=place, path=wire.table_path("a", "t", root=root))
             check = f"{CHECK.replace('main', 'cloud')}?table=a.t"
 
-            found = node.get(check).json()
-            assert [(each["problem"], each["file"]) for each in found["findings"]] == [
+            report = node.get(check).json()
+            assert [(each["problem"], each["file"]) for each in report["findings"]] == [
                 ("size", f"{place}/data/cut.parquet"), ("missing", f"{place}/data/gone.parquet"),
             ]  # fmt: skip
-            assert found["files"] == 6
+            assert report["files"] == 6
             store.trouble = RequestFault("HEAD", "data/a.parquet", "403 Forbidden")
             assert node.get(check).status == 502
 
@@ -235,6 +239,6 @@ def _commit_to(store: ObjectStoreServer, node: DriverNode, *, place: str, path: 
     ]
     data = manifest([entry(each) for each in files])
     row = listed(put("metadata/m.avro", data), data, snapshot=100)
-    told = wire.snapshot(1, manifest_list=put("metadata/l.avro", manifest_list([row])))
-    answer = node.ask("POST", path, {"requirements": [], "updates": [told, wire.point(1)]})
+    snapshot_update = wire.snapshot(1, manifest_list=put("metadata/l.avro", manifest_list([row])))
+    answer = node.ask("POST", path, {"requirements": [], "updates": [snapshot_update, wire.point(1)]})
     assert answer.status == 200, answer.body

@@ -69,17 +69,23 @@ def test_operations_of_each_kind_share_one_revision(lake: DriverNode) -> None:
     )
 
     assert answer.status == 200, answer.body
-    told = answer.json()
-    assert [each["path"][1:] for each in told["operations"]][4:] == [["c", "t"], ["c", "t"], ["a", "u"], ["a"], ["a"]]
+    transaction = answer.json()
+    assert [each["path"][1:] for each in transaction["operations"]][4:] == [
+        ["c", "t"],
+        ["c", "t"],
+        ["a", "u"],
+        ["a"],
+        ["a"],
+    ]
     assert metadata_of(lake, "a", "d", "n")["properties"]["mark"] == "n"
     loaded = lake.get(table_path("a", "t")).json()
     assert loaded["metadata"]["properties"]["mark"] == "t"
-    assert told["operations"][5]["metadata_location"] == loaded["metadata-location"]
-    assert told["operations"][5]["uuid"] == loaded["metadata"]["table-uuid"]
+    assert transaction["operations"][5]["metadata_location"] == loaded["metadata-location"]
+    assert transaction["operations"][5]["uuid"] == loaded["metadata"]["table-uuid"]
     assert not is_there(lake, "a", "u")
     assert lake.ask("HEAD", space_path("c")).status == 404
     again = together(lake, {"do": "create-namespace", "path": ["z"]})
-    assert again.json()["revision"] == told["revision"] + 1
+    assert again.json()["revision"] == transaction["revision"] + 1
 
 
 def test_views_and_their_tables_change_in_one_transaction(lake: DriverNode) -> None:
@@ -101,8 +107,8 @@ def test_views_and_their_tables_change_in_one_transaction(lake: DriverNode) -> N
     )
 
     assert answer.status == 200, answer.body
-    made = lake.get(view_path("c", "new")).json()
-    assert made["metadata"]["view-uuid"] == answer.json()["operations"][2]["uuid"]
+    view = lake.get(view_path("c", "new")).json()
+    assert view["metadata"]["view-uuid"] == answer.json()["operations"][2]["uuid"]
     assert (
         lake.get(view_path("a", "old")).json()["metadata"]["versions"][-1]["representations"][0]["sql"]
         == "select 2 as id"
@@ -113,7 +119,7 @@ def test_views_and_their_tables_change_in_one_transaction(lake: DriverNode) -> N
 
 
 @pytest.mark.parametrize(
-    "last, told",
+    "last, expected",
     [
         ({"do": "create-view", "path": ["a", "t"]}, (409, "already-exists", "a.t")),
         ({"do": "create-view", "path": ["v"]}, (400, "bad-request", "must be in a namespace")),
@@ -131,7 +137,9 @@ def test_views_and_their_tables_change_in_one_transaction(lake: DriverNode) -> N
     ],
     ids=lambda value: str(value)[:50],
 )  # fmt: skip
-def test_refused_view_operation_rolls_back_all(lake: DriverNode, last: Operation, told: tuple[int, str, str]) -> None:
+def test_refused_view_operation_rolls_back_all(
+    lake: DriverNode, last: Operation, expected: tuple[int, str, str]
+) -> None:
     """A refused view operation rolls back all earlier operations and deletes their files."""
     for name in ("v", "w"):
         make_view(lake, "a", name)
@@ -147,8 +155,8 @@ def test_refused_view_operation_rolls_back_all(lake: DriverNode, last: Operation
         )
 
     status, code, words = message(answer)
-    assert (status, code) == told[:2], words
-    assert told[2] in words
+    assert (status, code) == expected[:2], words
+    assert expected[2] in words
 
 
 def test_swap_of_two_tables(lake: DriverNode) -> None:
@@ -167,7 +175,7 @@ def test_swap_of_two_tables(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize(
-    "last, told",
+    "last, expected",
     [
         ({"do": "drop-table", "path": ["a", "none"]}, (404, "not-found", "Table does not exist: a.none")),
         ({"do": "drop-table", "path": ["a", "t"]}, (404, "not-found", "Table does not exist: a.t")),
@@ -194,7 +202,7 @@ def test_swap_of_two_tables(lake: DriverNode) -> None:
     ids=lambda value: str(value)[:50],
 )
 def test_refused_last_operation_rolls_back_earlier_ones(
-    lake: DriverNode, last: Operation, told: tuple[int, str, str]
+    lake: DriverNode, last: Operation, expected: tuple[int, str, str]
 ) -> None:
     """For every reason of refusal of the last operation, the earlier ones are rolled back and no file is left."""
     with nothing_done(lake):
@@ -207,8 +215,8 @@ def test_refused_last_operation_rolls_back_earlier_ones(
         )
 
     status, code, words = message(answer)
-    assert (status, code) == told[:2]
-    assert told[2] in words
+    assert (status, code) == expected[:2]
+    assert expected[2] in words
 
 
 def test_failed_requirement_changes_no_table(lake: DriverNode) -> None:
@@ -262,7 +270,7 @@ def test_each_operation_needs_its_own_right(lake: DriverNode) -> None:
     assert message(refused)[:2] == (403, "forbidden")
     assert "a.u" in message(refused)[2]
     assert stolen.status == 403
-    made = together(
+    answer = together(
         lake,
         commit,
         {"do": "create-namespace", "path": ["own"]},
@@ -271,7 +279,7 @@ def test_each_operation_needs_its_own_right(lake: DriverNode) -> None:
         {"do": "move-namespace", "source": ["own"], "target": ["mine"]},
         user="bob",
     )
-    assert made.status == 200, made.body
+    assert answer.status == 200, answer.body
     assert is_there(lake, "mine", "m")
 
 

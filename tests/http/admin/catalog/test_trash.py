@@ -43,11 +43,11 @@ def test_restored_table_has_its_metadata_and_etag(node: DriverNode) -> None:
     make_table(node, "a", "t")
     before, tag = metadata_of(node, "a", "t"), node.get(table_path("a", "t")).headers["etag"]
     node.delete(table_path("a", "t"))
-    (found,) = node.get(TRASH).json()["trash"]
-    status, answer = undrop(node, found["id"])
+    (entry,) = node.get(TRASH).json()["trash"]
+    status, answer = undrop(node, entry["id"])
 
-    assert (found["kind"], found["path"], found["dropped_by"]) == ("table", ["main", "a", "t"], "admin")
-    assert found["dropped_at"] < found["expires_at"]
+    assert (entry["kind"], entry["path"], entry["dropped_by"]) == ("table", ["main", "a", "t"], "admin")
+    assert entry["dropped_at"] < entry["expires_at"]
     assert (status, answer) == (200, {"kind": "table", "path": ["main", "a", "t"], "contents": 0, "left": 0})
     assert metadata_of(node, "a", "t") == before
     assert node.get(table_path("a", "t"), if_none_match=tag).status == 304
@@ -80,7 +80,7 @@ def test_refused_restore_leaves_the_object_in_the_trash(node: DriverNode) -> Non
     """
     number = dropped(node, "a", "t")
     make_table(node, "a", "t")
-    told = {
+    answers = {
         "none": undrop(node, 1),
         "no id": undrop(node, "x"),
         "taken": undrop(node, number),
@@ -90,12 +90,12 @@ def test_refused_restore_leaves_the_object_in_the_trash(node: DriverNode) -> Non
         "unknown": undrop(node, number, where="a"),
     }
 
-    assert {case: (status, body["error"]["code"]) for case, (status, body) in told.items()} == {
+    assert {case: (status, body["error"]["code"]) for case, (status, body) in answers.items()} == {
         "none": (404, "not-found"), "no id": (404, "not-found"), "taken": (409, "already-exists"),
         "no place": (404, "not-found"), "short": (400, "bad-request"), "contents": (400, "bad-request"),
         "unknown": (400, "bad-request"),
     }  # fmt: skip
-    assert "under another name" in told["taken"][1]["error"]["message"]
+    assert "under another name" in answers["taken"][1]["error"]["message"]
     assert undrop(node, number, to=["a", "u"])[0] == 200
 
 
@@ -143,10 +143,10 @@ def test_view_is_restored_unchanged(node: DriverNode) -> None:
     make_view(node, "a", "v")
     before = node.get(view_path("a", "v")).json()
     node.delete(view_path("a", "v"))
-    (found,) = node.get(TRASH).json()["trash"]
+    (entry,) = node.get(TRASH).json()["trash"]
 
-    assert found["kind"] == "view"
-    assert undrop(node, found["id"])[0] == 200
+    assert entry["kind"] == "view"
+    assert undrop(node, entry["id"])[0] == 200
     assert node.get(view_path("a", "v")).json() == before
 
 
@@ -219,12 +219,12 @@ def test_restore_needs_the_privilege_to_create(node: DriverNode, tmp_path: Path)
     )
 
     def brought_back() -> dict[str, int]:
-        found = {}
+        statuses = {}
         for catalog in ("main", *CATALOGS):
             trash_of = f"{OWN}/metalakes/lake/catalogs/{catalog}/trash"
             for each in node.get(trash_of).json()["trash"]:
-                found[each["kind"]] = node.ask("POST", f"{trash_of}/{each['id']}/undrop", {}, user="ana").status
-        return found
+                statuses[each["kind"]] = node.ask("POST", f"{trash_of}/{each['id']}/undrop", {}, user="ana").status
+        return statuses
 
     kinds = {*things, "datatype", "view", "synonym", "external_dataset"}
     node.done("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": [role]})

@@ -8,7 +8,7 @@ import pytest
 
 from limnos.services.search import indexed_words, indexing
 from limnos.services.search.indexing import index_step
-from tests.http.admin.catalog.test_searches import CANARY, SEARCH, ask, found, move
+from tests.http.admin.catalog.test_searches import CANARY, SEARCH, ask, list_hit_paths, move
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import commit, make_space, make_table, make_view, set_properties, table_path
 
@@ -47,17 +47,17 @@ def test_words_match_names_columns_comments_and_ancestors(node: DriverNode, *, i
     if indexed:
         index(node)
 
-    assert found(node, "flights") == ["main.paris.flightsArchive", "main.nyc.daily_flights"]
-    assert found(node, "nyc flights") == ["main.nyc.daily_flights"]
-    assert found(node, "archive paris") == ["main.paris.flightsArchive"]
-    assert found(node, "flightid") == ["main.nyc.daily_flights"]
+    assert list_hit_paths(node, "flights") == ["main.paris.flightsArchive", "main.nyc.daily_flights"]
+    assert list_hit_paths(node, "nyc flights") == ["main.nyc.daily_flights"]
+    assert list_hit_paths(node, "archive paris") == ["main.paris.flightsArchive"]
+    assert list_hit_paths(node, "flightid") == ["main.nyc.daily_flights"]
     (postal,) = ask(node, "postal")["hits"]
     assert (postal["tier"], postal["matched"]) == (4, [{"where": "column", "text": "home.postal_code"}])
     (rain,) = ask(node, "rainfall airp")["hits"]
     assert (rain["path"], rain["tier"]) == (["main", "nyc", "weather"], 5)
-    assert found(node, "harbour") == ["main.bureau"]
-    assert found(node, "bureau files nyc") == ["main.nyc.daily_flights"]
-    assert found(node, "lights") == found(node, "nyc paris") == []
+    assert list_hit_paths(node, "harbour") == ["main.bureau"]
+    assert list_hit_paths(node, "bureau files nyc") == ["main.nyc.daily_flights"]
+    assert list_hit_paths(node, "lights") == list_hit_paths(node, "nyc paris") == []
     assert ask(node, "flights")["behind"] == 0
 
 
@@ -66,13 +66,16 @@ def test_unindexed_changes_affect_the_next_search(node: DriverNode) -> None:
     filled(node)
     index(node)
     commit(node, "nyc", "weather", updates=[set_properties(comment="Snow")])
-    assert (found(node, "rainfall"), found(node, "snow")) == ([], ["main.nyc.weather"])
+    assert (list_hit_paths(node, "rainfall"), list_hit_paths(node, "snow")) == ([], ["main.nyc.weather"])
     move(node, "namespace", ["nyc"], ["york"])
-    assert (found(node, "nyc flights"), found(node, "york flights")) == ([], ["main.york.daily_flights"])
+    assert (list_hit_paths(node, "nyc flights"), list_hit_paths(node, "york flights")) == (
+        [],
+        ["main.york.daily_flights"],
+    )
     node.delete(table_path("york", "daily_flights"))
-    assert found(node, "daily") == found(node, "postal") == []
+    assert list_hit_paths(node, "daily") == list_hit_paths(node, "postal") == []
     index(node)
-    assert (found(node, "daily"), found(node, "york weather")) == ([], ["main.york.weather"])
+    assert (list_hit_paths(node, "daily"), list_hit_paths(node, "york weather")) == ([], ["main.york.weather"])
 
 
 def test_all_objects_are_reindexed_after_the_feed_is_pruned(node: DriverNode) -> None:
@@ -85,13 +88,13 @@ def test_all_objects_are_reindexed_after_the_feed_is_pruned(node: DriverNode) ->
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
     number = node.get(trash).json()["trash"][0]["id"]
     node.done("POST", f"{trash}/{number}/undrop", {})
-    assert found(node, "rainfall") == ["main.nyc.weather"]
+    assert list_hit_paths(node, "rainfall") == ["main.nyc.weather"]
     services = node.built.services
     node.runner.run(services.store.submit(indexing.upkeep_permit("t"), _lose_positions))
 
     assert ask(node, "rainfall")["behind"] > 0
     index(node)
-    assert (found(node, "rainfall"), ask(node, "rainfall")["behind"]) == (["main.nyc.weather"], 0)
+    assert (list_hit_paths(node, "rainfall"), ask(node, "rainfall")["behind"]) == (["main.nyc.weather"], 0)
 
 
 def _lose_positions(tx: object) -> None:
@@ -115,7 +118,7 @@ def test_number_of_unread_changes_is_reported(node: DriverNode, monkeypatch: pyt
     index(node)
 
     assert behind > 0
-    assert (ask(node, "postal")["behind"], found(node, "postal")) == (0, ["main.nyc.daily_flights"])
+    assert (ask(node, "postal")["behind"], list_hit_paths(node, "postal")) == (0, ["main.nyc.daily_flights"])
 
 
 def test_many_objects_are_indexed_in_steps(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,8 +129,8 @@ def test_many_objects_are_indexed_in_steps(node: DriverNode, monkeypatch: pytest
         make_table(node, "many", f"part_{number}_x")
     index(node)
 
-    assert len(found(node, "part", more="&kind=table")) == 7
-    assert len(found(node, "many part kind:table")) == 7
+    assert len(list_hit_paths(node, "part", more="&kind=table")) == 7
+    assert len(list_hit_paths(node, "many part kind:table")) == 7
 
 
 def test_words_of_hidden_tables_match_nothing(node: DriverNode) -> None:
@@ -137,16 +140,16 @@ def test_words_of_hidden_tables_match_nothing(node: DriverNode) -> None:
     make_table(node, CANARY, "x", schema=NESTED)
     grant(node, "ana", "USE_CATALOG", kind="CATALOG", on="main")
     grant(node, "ana", "USE_SCHEMA SELECT_TABLE", kind="SCHEMA", on="main.nyc")
-    before = found(node, "postal", user="ana")
+    before = list_hit_paths(node, "postal", user="ana")
     index(node)
 
-    assert before == found(node, "postal", user="ana") == ["main.nyc.daily_flights"]
-    assert CANARY in str(found(node, "postal"))
+    assert before == list_hit_paths(node, "postal", user="ana") == ["main.nyc.daily_flights"]
+    assert CANARY in str(list_hit_paths(node, "postal"))
     for question in ("flights", "postal", "code", f"{CANARY} postal", "harbour"):
         assert CANARY not in str(ask(node, question, user="ana")["hits"])
         assert "bureau" not in str([hit["path"] for hit in ask(node, question, user="ana")["hits"]])
     node.done("POST", f"{API}/lake/tags", {"name": "pii"})
     node.done("POST", f"{API}/lake/objects/table/main.nyc.daily_flights/tags", {"tagsToAdd": ["pii"]})
-    assert found(node, "postal tag:pii") == ["main.nyc.daily_flights"]
-    assert found(node, "rainfall tag:pii") == []
+    assert list_hit_paths(node, "postal tag:pii") == ["main.nyc.daily_flights"]
+    assert list_hit_paths(node, "rainfall tag:pii") == []
     assert node.get(f"{SEARCH}?q=postal", user="stranger").status == 403

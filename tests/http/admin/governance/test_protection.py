@@ -100,10 +100,10 @@ def test_nearest_protection_of_an_object_is_returned(node: DriverNode) -> None:
     before = node.get(of("TABLE", "main.a.t")).json()
     node.done("PUT", of("SCHEMA", "main.a"), {"below": True})
     node.done("PUT", of("SCHEMA", "main.a"), {"below": False})
-    told = node.get(of("TABLE", "main.a.t")).json()
+    protection = node.get(of("TABLE", "main.a.t")).json()
 
     assert before == {"protected": False}
-    assert (told["protected"], told["by"], told["below"], told["set_by"]) == (
+    assert (protection["protected"], protection["by"], protection["below"], protection["set_by"]) == (
         True, {"kind": "namespace", "name": "main.a"}, True, "admin",
     )  # fmt: skip
     assert node.put(of("TAG", "red")).status == 400

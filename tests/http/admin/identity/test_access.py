@@ -16,25 +16,25 @@ def test_permission_is_explained_by_role_and_privilege(node: DriverNode) -> None
     """An allowed decision has the privilege, object, role and revisions, and no suggestions."""
     role = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
-    told = node.done("POST", EXPLAIN, {"action": "catalog_load", "path": ["main"]}, user="ana")
+    explanation = node.done("POST", EXPLAIN, {"action": "catalog_load", "path": ["main"]}, user="ana")
 
-    (factor,) = told["decision"]["factors"]
-    assert told["decision"]["allowed"] is True
+    (factor,) = explanation["decision"]["factors"]
+    assert explanation["decision"]["allowed"] is True
     assert (factor["kind"], factor["privilege"], factor["role"]) == ("allow", "USE_CATALOG", role)
     assert factor["object"]["name"] == "main"
-    assert told["decision"]["revision"]
-    assert told["suggestions"] == []
+    assert explanation["decision"]["revision"]
+    assert explanation["suggestions"] == []
 
 
 def test_refusal_comes_with_suggestions(node: DriverNode) -> None:
     """The explanation of a refused decision is answered with 200 and suggests the grants that would allow it."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
 
-    told = node.done("POST", EXPLAIN, {"action": "catalog-load", "path": ["main"]}, user="ana")
+    explanation = node.done("POST", EXPLAIN, {"action": "catalog-load", "path": ["main"]}, user="ana")
 
-    assert told["decision"]["allowed"] is False
-    assert told["decision"]["message"].startswith("User 'ana' is not authorized")
-    assert told["suggestions"] == ["Grant USE_CATALOG on catalog main to a role of ana."]
+    assert explanation["decision"]["allowed"] is False
+    assert explanation["decision"]["message"].startswith("User 'ana' is not authorized")
+    assert explanation["suggestions"] == ["Grant USE_CATALOG on catalog main to a role of ana."]
 
 
 def test_explaining_another_users_access_needs_manage_grants(node: DriverNode) -> None:
@@ -43,10 +43,10 @@ def test_explaining_another_users_access_needs_manage_grants(node: DriverNode) -
     question = {"action": "catalog_load", "path": ["main"], "user": "admin"}
 
     refused = node.post(EXPLAIN, question, user="ana")
-    told = node.done("POST", EXPLAIN, {**question, "user": "ana"})
+    explanation = node.done("POST", EXPLAIN, {**question, "user": "ana"})
 
     assert (refused.status, refused.json()["error"]["code"]) == (403, "forbidden")
-    assert (told["decision"]["user"], told["decision"]["allowed"]) == ("ana", True)
+    assert (explanation["decision"]["user"], explanation["decision"]["allowed"]) == ("ana", True)
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_hidden_and_missing_objects_get_the_same_explanation(
 
 def test_empty_path_selects_the_metalake(node: DriverNode) -> None:
     """Without a path the object is the metalake."""
-    told = node.done("POST", EXPLAIN, {"action": "catalog_create"})
+    explanation = node.done("POST", EXPLAIN, {"action": "catalog_create"})
 
-    assert told["decision"]["allowed"] is True
-    assert told["decision"]["target"]["kind"] == "metalake"
+    assert explanation["decision"]["allowed"] is True
+    assert explanation["decision"]["target"]["kind"] == "metalake"
 
 
 @pytest.mark.parametrize(
@@ -113,12 +113,12 @@ def test_holders_and_rules_are_listed(node: DriverNode) -> None:
     """
     role = _reader(node)
 
-    found = node.done("GET", f"{ACCESS}/holders?path=main.a.t&limit=1")
-    rest = node.done("GET", f"{ACCESS}/holders?path=main.a.t&after={found['after']}&action=table_scan")
+    page = node.done("GET", f"{ACCESS}/holders?path=main.a.t&limit=1")
+    rest = node.done("GET", f"{ACCESS}/holders?path=main.a.t&after={page['after']}&action=table_scan")
     rules = node.done("GET", f"{ACCESS}/rules?path=main.a.t")
 
-    assert [each["user"] for each in found["holders"]] == ["admin"]
-    assert found["asked"] == ["read", "write", "drop", "grant"]
+    assert [each["user"] for each in page["holders"]] == ["admin"]
+    assert page["asked"] == ["read", "write", "drop", "grant"]
     (ana,) = rest["holders"]
     assert {each["role"] for each in ana["may"]["table_scan"]} >= {role}
     assert {(each["role"], each["privilege"], each["inherited"]) for each in rules["rules"]} >= {
@@ -148,9 +148,9 @@ def test_revoke_what_if_counts_users_and_changes_nothing(node: DriverNode) -> No
         "privileges": [{"name": "select_table"}],
     }  # fmt: skip
 
-    told = node.done("POST", f"{ACCESS}/what-if", body)
+    effect = node.done("POST", f"{ACCESS}/what-if", body)
 
-    assert told["lines"] == [{"level": "read", "kind": "table", "gains": False, "users": 1, "objects": 1}]
+    assert effect["lines"] == [{"level": "read", "kind": "table", "gains": False, "users": 1, "objects": 1}]
     assert node.done("GET", f"{ACCESS}/reach?path=main.a", user="ana")["counts"]["read"]["table"] == 1
     assert node.ask("POST", f"{ACCESS}/what-if", body, user="ana").status == 403
     assigned = {"change": "unassign", "roles": [role], "user": "ana"}

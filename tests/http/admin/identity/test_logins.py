@@ -25,9 +25,9 @@ OTHER = "staple on the other"
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[DriverNode]:
     """A server, and ana with a password that its administrator has set."""
-    with node_at(tmp_path / "data") as found:
-        assert put(found, "ana", {"password": WORDS}).status == 200
-        yield found
+    with node_at(tmp_path / "data") as running_node:
+        assert put(running_node, "ana", {"password": WORDS}).status == 200
+        yield running_node
 
 
 def admin(node: DriverNode) -> str:
@@ -94,7 +94,7 @@ def test_a_changed_password_ends_sessions(node: DriverNode, ending: str) -> None
     valid.
     """
     session = login(node).json()
-    kept = ask(node, "POST", f"{OWN}/tokens", {}, token=session["token"]).json()["token"]
+    api_token = ask(node, "POST", f"{OWN}/tokens", {}, token=session["token"]).json()["token"]
 
     if ending == "new":
         assert put(node, "ana", {"password": OTHER}).json() == {"user": "ana", "replaced": True}
@@ -107,7 +107,7 @@ def test_a_changed_password_ends_sessions(node: DriverNode, ending: str) -> None
     assert refresh(node, session).status == 401
     assert login(node).status == 401
     assert login(node, password=OTHER).status == (401 if ending == "gone" else 200)
-    assert whoami(node, kept).status == 200
+    assert whoami(node, api_token).status == 200
 
 
 def test_revoking_both_tokens_logs_out(node: DriverNode) -> None:
@@ -200,12 +200,14 @@ def test_password_is_compared_in_normalized_unicode(node: DriverNode) -> None:
 
 def test_login_is_429_after_ten_wrong_passwords(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """After ten wrong passwords for a name, even a right one is 429 and is not hashed; other names are unaffected."""
-    asked: list[str] = []
-    monkeypatch.setattr("limnos.services.identity.logins.is_password", lambda text, _: bool(asked.append(text)))
+    checked_passwords: list[str] = []
+    monkeypatch.setattr(
+        "limnos.services.identity.logins.is_password", lambda text, _: bool(checked_passwords.append(text))
+    )
     statuses = [login(node, password=OTHER).status for _ in range(12)]
 
     assert statuses == [401] * 10 + [429] * 2
-    assert len(asked) == 10
+    assert len(checked_passwords) == 10
     assert login(node, "bob").status == 401
 
 
@@ -305,12 +307,12 @@ def test_password_change_is_refused_after_a_concurrent_reset(
         answer = await node.answer("PUT", f"{OWN}/users/ana/password", {"password": MEANWHILE}, user="admin")
         assert answer.status == 200, answer
 
-    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=change) as found:
+    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=change) as interference:
         answer = asks[request_]()
 
-    assert found.is_done
+    assert interference.is_done
     assert answer.status == 401, answer
-    assert rows_of(node) == found.rows
+    assert rows_of(node) == interference.rows
     assert [login(node, password=each).status for each in (WORDS, OTHER, MEANWHILE)] == [401, 401, 200]
 
 
@@ -325,10 +327,10 @@ def test_refresh_token_revoked_during_refresh_opens_no_session(
         answer = await node.answer("DELETE", revoke, user="admin")
         assert answer.json() == {"revoked": True}
 
-    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=end) as found:
+    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=end) as interference:
         answer = refresh(node, session)
 
-    assert found.is_done
+    assert interference.is_done
     assert answer.status == 401, answer
-    assert rows_of(node) == found.rows
+    assert rows_of(node) == interference.rows
     assert whoami(node, session["token"]).status == 200

@@ -26,7 +26,7 @@ def node(tmp_path) -> Iterator[DriverNode]:  # noqa: ANN001
         yield running
 
 
-def made(node: DriverNode, **fields: object) -> dict:
+def create_secret(node: DriverNode, **fields: object) -> dict:
     """Create a secret."""
     answer = ask(node, "POST", SECRETS, fields)
     assert answer.status == 200, answer.body
@@ -53,21 +53,21 @@ def form(node: DriverNode, header: str | None = None, **fields: str) -> DriverAn
 
 def opened(node: DriverNode, secret: dict) -> DriverAnswer:
     """Return the answer to a token request with a secret."""
-    told = {"client_id": str(secret["client_id"]), "client_secret": str(secret["client_secret"])}
-    return form(node, grant_type="client_credentials", scope="catalog", **told)
+    credentials = {"client_id": str(secret["client_id"]), "client_secret": str(secret["client_secret"])}
+    return form(node, grant_type="client_credentials", scope="catalog", **credentials)
 
 
 def exchanged(node: DriverNode, token: str, header: str | None = None) -> DriverAnswer:
     """Exchange a token for the next one, as Iceberg's Java client does before it expires."""
-    told = {"subject_token": token, "subject_token_type": "urn:ietf:params:oauth:token-type:access_token"}
-    return form(node, header or f"Bearer {token}", grant_type=EXCHANGE, scope="catalog", **told)
+    exchange_fields = {"subject_token": token, "subject_token_type": "urn:ietf:params:oauth:token-type:access_token"}
+    return form(node, header or f"Bearer {token}", grant_type=EXCHANGE, scope="catalog", **exchange_fields)
 
 
 def test_secret_is_exchanged_for_an_expiring_token(node: DriverNode) -> None:
     """A secret gets a token with an expiry for the service account. The secret itself authenticates no request, and no
     list contains the secret or the token.
     """
-    secret = made(node)
+    secret = create_secret(node)
     answer = opened(node, secret)
 
     assert answer.status == 200, answer.body
@@ -84,9 +84,9 @@ def test_secret_is_exchanged_for_an_expiring_token(node: DriverNode) -> None:
 
 def test_secrets_rotate(node: DriverNode) -> None:
     """Two secrets are valid at a time. Ending the old one ends its tokens; the new one's stay valid."""
-    old = made(node)
+    old = create_secret(node)
     before = str(opened(node, old)["access_token"])
-    new = made(node)
+    new = create_secret(node)
     during = [opened(node, each).status for each in (old, new)]
     third = ask(node, "POST", SECRETS, {})
     after = str(opened(node, new)["access_token"])
@@ -97,26 +97,26 @@ def test_secrets_rotate(node: DriverNode) -> None:
     assert (opened(node, old).status, opened(node, new).status) == (401, 200)
     assert exchanged(node, before).status == 401
     assert end(node, old).json() == {"ended": False}
-    assert made(node)["client_id"] == "etl"
+    assert create_secret(node)["client_id"] == "etl"
 
 
 def test_ending_a_secret_ends_api_tokens_created_with_it(node: DriverNode) -> None:
     """Ending a secret also ends the API tokens that were created with its session tokens."""
-    secret = made(node)
+    secret = create_secret(node)
     access = str(opened(node, secret)["access_token"])
-    kept = str(ask(node, "POST", f"{OWN}/tokens", {}, token=access)["token"])
-    assert whoami(node, kept).status == 200
+    api_token = str(ask(node, "POST", f"{OWN}/tokens", {}, token=access)["token"])
+    assert whoami(node, api_token).status == 200
 
     end(node, secret)
 
-    assert whoami(node, kept).status == 401
+    assert whoami(node, api_token).status == 401
 
 
 def test_valid_token_is_exchanged_for_a_new_one(node: DriverNode) -> None:
     """A token is exchanged for a new one, and stays valid until its own expiry. Secrets and invalid tokens are not
     exchanged.
     """
-    secret = made(node)
+    secret = create_secret(node)
     first = str(opened(node, secret)["access_token"])
     second = exchanged(node, first)
 
@@ -129,7 +129,7 @@ def test_valid_token_is_exchanged_for_a_new_one(node: DriverNode) -> None:
 
 def test_expired_token_is_exchanged_with_basic_authentication(node: DriverNode) -> None:
     """An expired token is exchanged with the client's secret by Basic authentication, as Iceberg's Java client does."""
-    secret = made(node)
+    secret = create_secret(node)
     access = str(opened(node, secret)["access_token"])
     ask(node, "DELETE", f"{OWN}/tokens/{access.split('_')[1]}", token=access)
     basic = base64.b64encode(f"etl:{secret['client_secret']}".encode()).decode()
@@ -146,14 +146,14 @@ def test_expired_token_is_exchanged_with_basic_authentication(node: DriverNode) 
 
 def test_token_expires_no_later_than_its_secret(node: DriverNode) -> None:
     """A token expires no later than its secret."""
-    answer = opened(node, made(node, expires_in_s=60))
+    answer = opened(node, create_secret(node, expires_in_s=60))
 
     assert 0 < int(str(answer["expires_in"])) <= 60
 
 
 def test_only_service_admins_manage_secrets(node: DriverNode) -> None:
     """Only service admins create, list and end secrets, and not their own."""
-    secret = made(node)
+    secret = create_secret(node)
     access = str(opened(node, secret)["access_token"])
     ask(node, "POST", f"{API}/lake/users", {"name": "bob"})
     bob = str(ask(node, "POST", f"{OWN}/tokens", {"user": "bob"})["token"])
@@ -169,7 +169,7 @@ def test_only_service_admins_manage_secrets(node: DriverNode) -> None:
 def test_user_has_either_a_password_or_secrets(node: DriverNode) -> None:
     """A user has either a password or secrets. Deleting a missing password ends no secret."""
     words = {"password": "a few words of my own"}
-    secret = made(node)
+    secret = create_secret(node)
     ask(node, "PUT", f"{OWN}/users/ana/password", words)
 
     assert ask(node, "PUT", f"{OWN}/users/etl/password", words).status == 409
@@ -182,7 +182,7 @@ def test_user_has_either_a_password_or_secrets(node: DriverNode) -> None:
 
 def test_invalid_secret_requests_are_refused(node: DriverNode) -> None:
     """Names with a colon, invalid lifetimes, invalid or foreign ids, and unknown fields are refused."""
-    secret = made(node)
+    secret = create_secret(node)
     bob = ask(node, "POST", f"{OWN}/users/bob/secrets").json()
     own = ask(node, "POST", f"{OWN}/tokens", {}).json()
 
@@ -196,21 +196,21 @@ def test_invalid_secret_requests_are_refused(node: DriverNode) -> None:
 
 def test_old_secrets_are_invalid_for_a_recreated_user(node: DriverNode) -> None:
     """After the user was removed and added again, old secrets and their tokens are invalid."""
-    secret = made(node)
+    secret = create_secret(node)
     ask(node, "DELETE", f"{API}/lake/users/etl")
     ask(node, "POST", f"{API}/lake/users", {"name": "etl"})
 
     access = str(opened(node, secret)["access_token"])
 
     assert ask(node, "GET", f"{API}/lake", token=access).status == 401
-    assert ask(node, "GET", f"{API}/lake", token=str(opened(node, made(node))["access_token"])).status == 200
+    assert ask(node, "GET", f"{API}/lake", token=str(opened(node, create_secret(node))["access_token"])).status == 200
 
 
 def test_a_disabled_service_account_is_refused(node: DriverNode) -> None:
     """A disabled service account is refused from the next request on, and its secret gets no token until it is
     enabled.
     """
-    secret = made(node)
+    secret = create_secret(node)
     access = str(opened(node, secret)["access_token"])
     ask(node, "PATCH", f"{OWN}/metalakes/lake/users/etl", {"enabled": False})
 
@@ -226,7 +226,7 @@ def test_a_disabled_service_account_is_refused(node: DriverNode) -> None:
 def test_secret_made_by_an_unauthenticated_name_is_invalid(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets and passwords made by an unauthenticated name are invalid where only tokens are accepted."""
     believed = node.post(SECRETS, {}, user="admin").json()
-    proven = made(node)
+    proven = create_secret(node)
     words = {"password": "a few words of my own"}
     assert node.put(f"{OWN}/users/ana/password", words, user="admin").status == 200
     assert [opened(node, each).status for each in (believed, proven)] == [200, 200]
@@ -240,7 +240,7 @@ def test_secret_made_by_an_unauthenticated_name_is_invalid(node: DriverNode, mon
 
 def test_wrong_secret_text_with_a_valid_id_is_refused(node: DriverNode) -> None:
     """A wrong secret text with an existing secret's id is refused as a secret, as a token and in a token exchange."""
-    secret, other = made(node), made(node)
+    secret, other = create_secret(node), create_secret(node)
     text = str(secret["client_secret"])
     access = str(opened(node, secret)["access_token"])
     guesses = [

@@ -19,33 +19,38 @@ def whoami(node: DriverNode, token: str) -> DriverAnswer:
 
 def test_token_authenticates_its_creator(node: DriverNode) -> None:
     """The text of a new token is returned once. The token authenticates its creator, and no list contains its text."""
-    made = node.done("POST", TOKENS, {"name": "laptop"}, user="ana")
+    created = node.done("POST", TOKENS, {"name": "laptop"}, user="ana")
 
     listed = node.get(TOKENS, user="ana")
 
-    assert (made["user"], made["name"], made["expires_at"], made["revoked"]) == ("ana", "laptop", None, False)
-    assert whoami(node, made["token"]).json() == {"user": "ana"}
-    assert listed.json()["tokens"] == [{key: value for key, value in made.items() if key != "token"}]
-    assert made["token"].encode() not in listed.body
+    assert (created["user"], created["name"], created["expires_at"], created["revoked"]) == (
+        "ana",
+        "laptop",
+        None,
+        False,
+    )
+    assert whoami(node, created["token"]).json() == {"user": "ana"}
+    assert listed.json()["tokens"] == [{key: value for key, value in created.items() if key != "token"}]
+    assert created["token"].encode() not in listed.body
 
 
 def test_revoked_token_is_refused_at_the_next_request(node: DriverNode) -> None:
     """Revoking a token returns whether it was valid. Afterwards the token gets 401 and is listed as revoked."""
-    made = node.done("POST", TOKENS, {}, user="ana")
+    created = node.done("POST", TOKENS, {}, user="ana")
 
-    answers = [node.done("DELETE", f"{TOKENS}/{made['id']}", user="ana") for _ in range(2)]
+    answers = [node.done("DELETE", f"{TOKENS}/{created['id']}", user="ana") for _ in range(2)]
 
     assert answers == [{"revoked": True}, {"revoked": False}]
-    assert whoami(node, made["token"]).status == 401
+    assert whoami(node, created["token"]).status == 401
     assert [token["revoked"] for token in node.get(TOKENS, user="ana").json()["tokens"]] == [True]
 
 
 def test_expiry_is_listed_in_utc(node: DriverNode) -> None:
     """A token with a lifetime of an hour is listed with its expiry in UTC."""
-    made = node.done("POST", TOKENS, {"expires_in_s": 3600}, user="ana")
+    created = node.done("POST", TOKENS, {"expires_in_s": 3600}, user="ana")
 
-    assert made["expires_at"].endswith("Z")
-    assert made["expires_at"] > made["created_at"]
+    assert created["expires_at"].endswith("Z")
+    assert created["expires_at"] > created["created_at"]
 
 
 @pytest.mark.parametrize(
@@ -62,20 +67,20 @@ def test_invalid_lifetime_or_user_is_400(node: DriverNode, body: object) -> None
 def test_only_service_admins_manage_tokens_of_others(node: DriverNode) -> None:
     """Only service admins create, list and revoke tokens of other users."""
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
-    made = node.done("POST", TOKENS, {"user": "ana"})
+    created = node.done("POST", TOKENS, {"user": "ana"})
 
     refused = [
         node.post(TOKENS, {"user": "ana"}, user="ben"),
         node.get(f"{TOKENS}?user=ana", user="ben"),
         node.get(f"{TOKENS}?all=true", user="ben"),
-        node.delete(f"{TOKENS}/{made['id']}", user="ben"),
+        node.delete(f"{TOKENS}/{created['id']}", user="ben"),
     ]
 
     assert [answer.status for answer in refused] == [403] * 4
-    assert whoami(node, made["token"]).json() == {"user": "ana"}
+    assert whoami(node, created["token"]).json() == {"user": "ana"}
     assert [token["user"] for token in node.get(f"{TOKENS}?user=ana").json()["tokens"]] == ["ana"]
     assert [token["user"] for token in node.get(f"{TOKENS}?all=true").json()["tokens"]] == ["admin", "ana"]
-    assert node.delete(f"{TOKENS}/{made['id']}").json() == {"revoked": True}
+    assert node.delete(f"{TOKENS}/{created['id']}").json() == {"revoked": True}
 
 
 def test_anonymous_has_no_tokens(node: DriverNode) -> None:

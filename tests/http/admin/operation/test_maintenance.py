@@ -59,8 +59,8 @@ def test_pages_contain_each_finding_exactly_once(lake: DriverNode, monkeypatch: 
     first = lake.get(f"{MAINTENANCE}/findings").json()
     second = lake.get(f"{MAINTENANCE}/findings?after={first['after']}").json()
 
-    told = [[(each["table"], each["kind"]) for each in page["findings"]] for page in (first, second)]
-    assert told == [[("a.t", "compact"), ("a.t", "expire")], [("a.u", "compact"), ("a.u", "expire")]]
+    findings = [[(each["table"], each["kind"]) for each in page["findings"]] for page in (first, second)]
+    assert findings == [[("a.t", "compact"), ("a.t", "expire")], [("a.u", "compact"), ("a.u", "expire")]]
     assert second["after"] is None
 
 
@@ -68,16 +68,21 @@ def test_explanation_has_figures_reasons_policies_and_blockers(lake: DriverNode)
     """An explanation has figures, the reason for each snapshot, policies that apply and that do not, and blockers."""
     add_policy(lake, "b", EXPIRATION, {"retainLast": 3}, on="main", kind="catalog")
     add_policy(lake, "a", EXPIRATION, {"retainLast": 2}, on="main", kind="catalog")
-    told = explained(lake)
+    explanation = explained(lake)
 
-    assert (told["snapshots"], told["removable"], told["writer"], told["data_files"]) == (12, 10, "appends", 12)
-    assert [each["kept_because"] for each in told["history"]][:3] == [
+    assert (explanation["snapshots"], explanation["removable"], explanation["writer"], explanation["data_files"]) == (
+        12,
+        10,
+        "appends",
+        12,
+    )
+    assert [each["kept_because"] for each in explanation["history"]][:3] == [
         "is the head of branch main", "is one of the newest 2 of branch main", None,
     ]  # fmt: skip
-    (policy,) = told["policies"]
+    (policy,) = explanation["policies"]
     assert (policy["name"], policy["on"], policy["not_applied"]) == ("a", "main", ["b"])
-    assert {each["kind"] for each in told["findings"]} == {"expire", "compact"}
-    assert told["blocked"] == []
+    assert {each["kind"] for each in explanation["findings"]} == {"expire", "compact"}
+    assert explanation["blocked"] == []
 
 
 def test_disabled_policy_overrides_an_inherited_one(lake: DriverNode) -> None:
@@ -87,9 +92,11 @@ def test_disabled_policy_overrides_an_inherited_one(lake: DriverNode) -> None:
     add_policy(lake, "far", EXPIRATION, {"retainLast": 3}, on="main", kind="catalog")
     add_policy(lake, "near", EXPIRATION, {"retainLast": 5}, on="main.a.t", kind="table")
     assert lake.patch("/api/metalakes/lake/policies/near", {"enable": False}).status == 200
-    told = explained(lake)
-    assert [(each["name"], each["enabled"], each["on"]) for each in told["policies"]] == [("near", False, "main.a.t")]
-    assert told["removable"] == 11
+    explanation = explained(lake)
+    assert [(each["name"], each["enabled"], each["on"]) for each in explanation["policies"]] == [
+        ("near", False, "main.a.t")
+    ]
+    assert explanation["removable"] == 11
 
 
 def test_explanation_reports_a_blocked_table(lake: DriverNode) -> None:
@@ -97,14 +104,14 @@ def test_explanation_reports_a_blocked_table(lake: DriverNode) -> None:
     properties = {"action": "set-properties", "updates": {"gc.enabled": "false"}}
     body = {"requirements": [], "updates": [properties]}
     assert lake.post("/iceberg/v1/lake.main/namespaces/a/tables/t", body).status == 200
-    told = explained(lake)
-    assert (told["removable"], told["blocked"]) == (0, ["gc.enabled is false"])
+    explanation = explained(lake)
+    assert (explanation["removable"], explanation["blocked"]) == (0, ["gc.enabled is false"])
 
 
 def test_status_lists_no_operations_before_the_first(lake: DriverNode) -> None:
     """The status says that the server assesses tables, and lists no operations before the first one."""
-    told = lake.get(f"{MAINTENANCE}/operations").json()
-    assert (told["assess"], told["operations"]) == (True, [])
+    status = lake.get(f"{MAINTENANCE}/operations").json()
+    assert (status["assess"], status["operations"]) == (True, [])
 
 
 def test_status_reports_waiting_and_leased_operations(lake: DriverNode) -> None:

@@ -26,8 +26,8 @@ ASKED = {"x_iceberg_access_delegation": "vended-credentials"}
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
     """An object store with a token service."""
-    with objects() as found:
-        yield found
+    with objects() as object_store:
+        yield object_store
 
 
 @pytest.fixture
@@ -80,8 +80,8 @@ def test_no_file_holds_a_secret(store: ObjectStoreServer, storage: StorageSectio
         exported = node.get(f"{OWN}/metalakes/lake/export?format=json&secrets=true").body
         assert SECRET.encode() not in everything_in(data)
         assert b"AKIA" not in everything_in(data)
-        shown = node.get(f"{API}/lake/catalogs/other").json()["catalog"]["properties"]
-        assert (shown["token"], shown["uri"]) == ("******", "http://u:******@h/x")
+        properties = node.get(f"{API}/lake/catalogs/other").json()["catalog"]["properties"]
+        assert (properties["token"], properties["uri"]) == ("******", "http://u:******@h/x")
         assert exported.count(SECRET.encode()) == 3
         assert b"limnos-sealed" not in exported
     assert (data / "secrets.key").stat().st_mode & 0o777 == 0o600
@@ -131,14 +131,14 @@ def test_missing_key_fails_only_requests_that_need_its_secrets(
         make_table(node)
     (data / "secrets.key").unlink()
 
-    with capture_logs() as told, node_at(data, storage=storage) as node:
+    with capture_logs() as log_lines, node_at(data, storage=storage) as node:
         make_catalog(node, "fine", **{**owned(store), "warehouse": "s3://lake/free/f"})
         answer = node.get(KEYS).json()
         (lost,) = answer["lacking"]
         refused = node.get(TABLE, **ASKED)
         assert refused.status == 400
         assert lost["id"] in refused.body.decode()
-        assert [(line["key"], line["catalogs"]) for line in told if "key" in line] == [(lost["id"], 1)]
+        assert [(line["key"], line["catalogs"]) for line in log_lines if "key" in line] == [(lost["id"], 1)]
         assert node.get(TABLE).status == 200
         steps = node.post(CHECK).json()["steps"]
         assert lost["id"] in steps[0]["told"]
@@ -164,16 +164,16 @@ def test_catalog_uses_a_named_storage_without_showing_keys(
         grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="cloud")
         config = node.get(TABLE, user="ana", **ASKED).json()["storage-credentials"][0]["config"]
         assert config["s3.endpoint"] == store.uri
-        shown = node.get(f"{API}/lake/catalogs/cloud").json()["catalog"]["properties"]
-        assert shown == {
+        properties = node.get(f"{API}/lake/catalogs/cloud").json()["catalog"]["properties"]
+        assert properties == {
             "warehouse": "s3://lake/named/w",
             "storage": "ours",
-            **{key: shown[key] for key in shown if key == "in-use"},
+            **{key: properties[key] for key in properties if key == "in-use"},
         }
-        told = node.get("/iceberg/v1/config?warehouse=cloud", user="ana").json()["defaults"]
-        assert told["s3.endpoint"] == store.uri
+        defaults = node.get("/iceberg/v1/config?warehouse=cloud", user="ana").json()["defaults"]
+        assert defaults["s3.endpoint"] == store.uri
         assert "role" not in json.dumps(config)
-        assert not any("secret" in key for key in told)
+        assert not any("secret" in key for key in defaults)
         assert store.uri.encode() not in everything_in(tmp_path / "data")
         assert node.delete(f"{TABLE}?purgeRequested=true").status == 204
         while node.runner.run(node.built.upkeep.run_one()):
@@ -182,7 +182,7 @@ def test_catalog_uses_a_named_storage_without_showing_keys(
 
 
 @pytest.mark.parametrize(
-    "properties, said",
+    "properties, message",
     [
         ({"storage": "none", "warehouse": "s3://lake/named/w"}, "Storage 'none' is not defined on this server"),
         ({"storage": "theirs", "warehouse": "s3://lake/named/w"}, "Storage 'theirs' is not defined on this server for metalake lake"),
@@ -194,17 +194,17 @@ def test_catalog_uses_a_named_storage_without_showing_keys(
     ],
 )  # fmt: skip
 def test_catalog_cannot_override_a_named_storage(
-    storage: StorageSection, tmp_path: Path, properties: dict[str, str], said: str
+    storage: StorageSection, tmp_path: Path, properties: dict[str, str], message: str
 ) -> None:
     """A catalog cannot override properties of a named storage, at its creation or later."""
     with node_at(tmp_path / "data", storage=storage) as node:
         body = {"name": "bent", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}
         refused = node.post(f"{API}/lake/catalogs", body)
-        assert (refused.status, said in refused.body.decode()) == (400, True), refused.body
+        assert (refused.status, message in refused.body.decode()) == (400, True), refused.body
         make_catalog(node, "plain", warehouse="s3://lake/named/w", storage="big")
         updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in properties.items()]
         refused = node.ask("PUT", f"{API}/lake/catalogs/plain", {"updates": updates})
-        assert (refused.status, said in refused.body.decode()) == (400, True), refused.body
+        assert (refused.status, message in refused.body.decode()) == (400, True), refused.body
 
 
 def test_undefined_named_storage_is_reported_by_name(
@@ -237,10 +237,12 @@ def test_check_tests_keys_vended_credentials_and_isolation(
     """
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **owned(store))
-        found = outcomes(node)
-        assert set(found.values()) == {"passed"}
+        step_outcomes = outcomes(node)
+        assert set(step_outcomes.values()) == {"passed"}
         own = {"write", "list", "read", "delete", "vend"}
-        assert set(found) == own | {f"vended {word}{more}" for word in own - {"vend"} for more in ("", " beside")}
+        assert set(step_outcomes) == own | {
+            f"vended {word}{more}" for word in own - {"vend"} for more in ("", " beside")
+        }
         assert not any("limnos-check" in name for name in store.names("free"))
 
 
@@ -260,9 +262,13 @@ def test_check_reports_the_missing_policy_statements(  # noqa: PLR0917 - of pyte
         store.trouble = RequestFault(*trouble, "403 Forbidden")
         answer = node.post(CHECK).json()
         store.trouble = None
-    told = {each["name"]: each for each in answer["steps"]}
-    assert (answer["passed"], told[step]["outcome"], told["vend"]["outcome"]) == (False, "failed", "not tried")
-    statement = json.loads(told[step]["statement"])
+    steps_by_name = {each["name"]: each for each in answer["steps"]}
+    assert (answer["passed"], steps_by_name[step]["outcome"], steps_by_name["vend"]["outcome"]) == (
+        False,
+        "failed",
+        "not tried",
+    )
+    statement = json.loads(steps_by_name[step]["statement"])
     assert action in statement["Action"]
     assert statement["Resource"] == (f"arn:aws:s3:::{BUCKET}" if step == "list" else f"arn:aws:s3:::{BUCKET}/free/w/*")
 
@@ -274,8 +280,8 @@ def test_check_fails_if_vended_credentials_are_not_isolated(
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **owned(store))
         store.is_lax = True
-        found = outcomes(node)
-    assert {name for name, outcome in found.items() if outcome == "failed"} == {
+        step_outcomes = outcomes(node)
+    assert {name for name, outcome in step_outcomes.items() if outcome == "failed"} == {
         f"vended {word} beside" for word in ("read", "list", "write", "delete")
     }
 
@@ -287,8 +293,14 @@ def test_check_reports_an_unreachable_token_service(
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **owned(store))
         store.is_away = True
-        found = outcomes(node)
-    assert found == {"write": "passed", "list": "passed", "read": "passed", "vend": "failed", "delete": "not tried"}
+        step_outcomes = outcomes(node)
+    assert step_outcomes == {
+        "write": "passed",
+        "list": "passed",
+        "read": "passed",
+        "vend": "failed",
+        "delete": "not tried",
+    }
     store.is_away = False
 
 

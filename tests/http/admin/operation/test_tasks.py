@@ -52,8 +52,8 @@ def test_task_fails_for_good_after_limited_attempts(node: DriverNode) -> None:
     assert "not a readable Avro file" in dead["error"]
     assert WAITING == {("purge-table", "dead"): 1}
     assert 'limnos_tasks_open{kind="purge-table",state="dead"} 1' in node.get("/metrics").body.decode()
-    shown = node.get(f"{OWN}/tasks/{dead['id']}").json()
-    assert shown["payload"]["metadata-location"].endswith(".metadata.json")
+    task_details = node.get(f"{OWN}/tasks/{dead['id']}").json()
+    assert task_details["payload"]["metadata-location"].endswith(".metadata.json")
     assert node.get(f"{OWN}/tasks?state=waiting").json() == {"tasks": []}
     assert node.get(f"{OWN}/tasks?after={dead['id']}").json() == {"tasks": []}
 

@@ -18,8 +18,8 @@ WRITE = {"change": "grant", "privileges": "modify_table", "condition": "allow"}
 def may_write(node: DriverNode, user: str) -> bool:
     """Return whether a user may commit to the table."""
     body = {"action": "table_commit", "path": ["main", "raw", "flights"], "user": user}
-    told = node.done("POST", f"{OWN}/metalakes/lake/access/explain", body)
-    return bool(told["decision"]["allowed"])
+    explanation = node.done("POST", f"{OWN}/metalakes/lake/access/explain", body)
+    return bool(explanation["decision"]["allowed"])
 
 
 def test_grant_page_previews_its_effect_and_form_grants(lake: DriverNode) -> None:

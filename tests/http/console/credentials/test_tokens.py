@@ -14,9 +14,9 @@ MAKE = {"name": "laptop", "days": "30"}
 
 def token_in(text: str) -> str:
     """Return the token that a page shows."""
-    found = re.search(r'<pre id="secret"[^>]*>([^<]+)</pre>', text)
-    assert found is not None
-    return found[1]
+    secret_match = re.search(r'<pre id="secret"[^>]*>([^<]+)</pre>', text)
+    assert secret_match is not None
+    return secret_match[1]
 
 
 def test_new_token_text_is_shown_once_and_not_cached(admin: ConsoleVisitor) -> None:

@@ -21,8 +21,8 @@ def tags_of(node: DriverNode, kind: str, name: str) -> list[str]:
 
 def test_tag_is_made_attached_and_detached(admin: ConsoleVisitor) -> None:
     """A form creates a tag; its page attaches it to a table and lists the table, whose button detaches it."""
-    made = admin.post("/console/tags/create", {"metalake": "lake", "name": "pii", "comment": NASTY})
-    page = made.headers["location"].partition("?")[0]
+    created = admin.post("/console/tags/create", {"metalake": "lake", "name": "pii", "comment": NASTY})
+    page = created.headers["location"].partition("?")[0]
     empty = admin.read(page)
     done = admin.post("/console/tag/attach", FLIGHTS | {"name": "pii", "change": "attach"})
 
@@ -70,11 +70,11 @@ def test_column_gets_a_tag_with_a_value(admin: ConsoleVisitor) -> None:
 
 def test_policy_is_made_attached_and_disabled(admin: ConsoleVisitor) -> None:
     """A policy has a type and content. Its page attaches it to a table, and its button disables it."""
-    made = admin.post("/console/policies/create", MAINTENANCE)
+    created = admin.post("/console/policies/create", MAINTENANCE)
     attached = admin.post("/console/policy/attach", FLIGHTS | {"name": "tidy", "change": "attach"})
     disabled = admin.post("/console/policy/enable", {"metalake": "lake", "name": "tidy", "enabled": "no"})
 
-    assert made.status == attached.status == disabled.status == 303
+    assert created.status == attached.status == disabled.status == 303
     page = admin.read("/console/policy/lake/tidy")
     assert "disabled" in page.text
     assert "main.raw.flights" in page.text

@@ -44,19 +44,19 @@ def test_silent_node_is_marked_and_forgotten(lake: DriverNode, monkeypatch: pyte
     """A node is silent after two minutes without a heartbeat, and removed after a day. A node that stops is removed
     immediately.
     """
-    gone, beats = beats_of(lake), beats_of(lake)
+    silent_node, beats = beats_of(lake), beats_of(lake)
     clock = lake.built.services.store.time
     real = clock.now_ms
     monkeypatch.setattr(clock, "now_ms", lambda: real() + 120_000)
     nodes = lake.done("GET", f"{OWN}/nodes")["nodes"]
     assert {each["id"]: (each["silent"], each["own"]) for each in nodes} == {
-        gone.id: (True, False),
+        silent_node.id: (True, False),
         beats.id: (True, True),
     }
 
     lake.runner.run(beats.beat())
     nodes = lake.done("GET", f"{OWN}/nodes")["nodes"]
-    assert {each["id"]: each["silent"] for each in nodes} == {gone.id: True, beats.id: False}
+    assert {each["id"]: each["silent"] for each in nodes} == {silent_node.id: True, beats.id: False}
     monkeypatch.setattr(clock, "now_ms", lambda: real() + 90_000_000)
     lake.runner.run(beats.beat())
     assert [each["id"] for each in lake.done("GET", f"{OWN}/nodes")["nodes"]] == [beats.id]
@@ -102,8 +102,8 @@ def test_service_accounts_are_listed(lake: DriverNode) -> None:
         page.hrefs
     )
     assert "/console/people/user/lake/robot" not in page.hrefs
-    told = lake.done("GET", f"{OWN}/service-accounts")["service_accounts"]
-    assert [(each["user"], each["secrets"], each["ends_at"] is None) for each in told] == [
+    accounts = lake.done("GET", f"{OWN}/service-accounts")["service_accounts"]
+    assert [(each["user"], each["secrets"], each["ends_at"] is None) for each in accounts] == [
         ("bot", 1, False),
         ("robot", 1, True),
     ]

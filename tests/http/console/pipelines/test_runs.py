@@ -73,8 +73,8 @@ class PipelineLake:
 
     def refs(self) -> dict[str, int]:
         """Return the branches of flights."""
-        found = self.node.done("GET", TABLE)["metadata"]["refs"]
-        return {name: ref["snapshot-id"] for name, ref in found.items()}
+        table_refs = self.node.done("GET", TABLE)["metadata"]["refs"]
+        return {name: ref["snapshot-id"] for name, ref in table_refs.items()}
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ def test_tab_shows_statistics_and_why_snapshots_are_retained(written: ConsoleVis
     """The tab has the reason why each snapshot is kept, and the reported statistics. Empty lists say that they are
     empty.
     """
-    told = f"{API}/lake/objects/table/main.raw.flights/statistics"
-    written.node.done("PUT", told, {"updates": {"custom-rows": 4711}})
+    statistics_path = f"{API}/lake/objects/table/main.raw.flights/statistics"
+    written.node.done("PUT", statistics_path, {"updates": {"custom-rows": 4711}})
 
     page = written.read(TAB)
 

@@ -10,8 +10,8 @@ from tests.http.driver import API, DriverNode, grant
 def dropped_id(visitor: ConsoleVisitor) -> str:
     """Return the id of the only dropped object."""
     page = text_of(visitor.get("/console/trash?catalog=main"))
-    (found,) = [piece.split('"')[0] for piece in page.split('name="id" value="')[1:]]
-    return found
+    (trash_id,) = [piece.split('"')[0] for piece in page.split('name="id" value="')[1:]]
+    return trash_id
 
 
 def test_dropped_table_can_be_restored(admin: ConsoleVisitor) -> None:

@@ -28,11 +28,11 @@ def test_a_namespace_is_created(admin: ConsoleVisitor, parent: str, path: str) -
     done = admin.post(link, {"name": " fresh ", "comment": NASTY})
 
     assert done.headers["location"].startswith(f"/console/o/{path}?done=")
-    made = admin.read(done.headers["location"])
-    assert "is created" in made.text
-    assert "<script>x</script>" in made.text
-    assert made.faults == []
-    assert "Owner admin" in made.text
+    namespace_page = admin.read(done.headers["location"])
+    assert "is created" in namespace_page.text
+    assert "<script>x</script>" in namespace_page.text
+    assert namespace_page.faults == []
+    assert "Owner admin" in namespace_page.text
 
 
 @pytest.mark.parametrize("name,status", [("", 400), ("nyc", 409), ("x" * 300, 400)])

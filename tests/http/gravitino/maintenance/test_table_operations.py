@@ -27,7 +27,7 @@ from tests.services.maintenance.histories import (
     explained,
     set_clock,
 )
-from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, list_operations, replacement
 
 GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "maintenance.md"
 OPS = "/api/maintenance/table/ops"
@@ -76,7 +76,7 @@ def test_policy_creates_jobs_for_recommended_tables(node: DriverNode) -> None:
     scores = [(each["identifier"], each["score"], each["jobTemplate"]) for each in dry["results"]]
     assert scores == [("main.a.u", 29, REWRITE), ("main.a.t", 11, REWRITE)]
     assert dry["results"][0]["jobConfig"] == {"catalog_name": "main", "table_identifier": "a.u"}
-    assert (dry["dryRun"], told(node)) == (True, [])
+    assert (dry["dryRun"], list_operations(node)) == (True, [])
 
     done = strategy(node, "main.a.t", "main.a.u", limit=1).json()["results"]
     again = strategy(node, "main.a.u").json()["results"]
@@ -159,9 +159,9 @@ def test_statistics_request_creates_one_job_per_table(node: DriverNode) -> None:
         "sparkConf": {"spark.master": "yarn"},
     }
     dry = node.post(path, {"identifiers": ["main.a.t"], "dryRun": True, **options}).json()["results"]
-    assert ([each["jobTemplate"] for each in dry], "jobId" in dry[0], told(node)) == ([STATS], False, [])
+    assert ([each["jobTemplate"] for each in dry], "jobId" in dry[0], list_operations(node)) == ([STATS], False, [])
     done = node.post(path, {"identifiers": ["main.a.t", "main.a.u"], "updateMode": "stats"}).json()["results"]
-    assert {each["kind"] for each in told(node)} == {"statistics"}
+    assert {each["kind"] for each in list_operations(node)} == {"statistics"}
     assert len({each["jobId"] for each in done}) == 2
     assert node.post(path, {"identifiers": ["main.a.t"], "updateMode": "metrics"}).status == 405
     assert node.post(path, {"identifiers": ["main.a.t"], "updateMode": "x"}).status == 400
@@ -345,7 +345,7 @@ def test_operations_need_modify_privilege_on_every_table(node: DriverNode) -> No
     grant(node, "half", "modify_table", kind="TABLE", on="main.a.u")
     grant(node, "writer", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     grant(node, "writer", "apply_policy", kind="METALAKE", on="lake")
-    before = len(told(node))
+    before = len(list_operations(node))
     for method, target, body in requests("main.a.t", str(job["jobId"])):
         statuses = [node.ask(method, target, body, user=user).status for user in ("stranger", "reader", "half")]
         if "/jobs?" in target:
@@ -356,7 +356,7 @@ def test_operations_need_modify_privilege_on_every_table(node: DriverNode) -> No
     assert strategy(node, "main.a.t", user="modifier").status == 404, "who may not load a policy does not learn of it"
     both = {"identifiers": ["main.a.u", "main.a.t"]}
     assert node.post(f"{OPS}/update-stats-jobs", both, user="half").status == 403
-    assert len(told(node)) == before, "nothing was begun for one of the two tables"
+    assert len(list_operations(node)) == before, "nothing was begun for one of the two tables"
 
     writer = [
         (target.partition("?")[0].removeprefix(OPS), node.ask(method, target, body, user="writer").status)
@@ -379,15 +379,15 @@ def test_invalid_requests_are_refused(node: DriverNode) -> None:
 
 def test_compacted_table_passes_its_evaluation(node: DriverNode) -> None:
     """A table with fewer files after a rewrite passes its evaluation."""
-    made = HistoryTable(node, "v")
-    made.append(3)
+    history_table = HistoryTable(node, "v")
+    history_table.append(3)
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
     node.post(f"{API}/lake/jobs/runs", {
         "jobTemplateName": REWRITE, "jobConf": {"catalog_name": "main", "table_identifier": "a.v"},
     })  # fmt: skip
     (leased,) = FakeExecutor(node).lease()
     at_ms = FIRST_MS + DAY_MS
-    updates = replacement(made, summary={"total-data-files": "1"}, snapshot={"timestamp-ms": at_ms})
+    updates = replacement(history_table, summary={"total-data-files": "1"}, snapshot={"timestamp-ms": at_ms})
     answer = commit_with(node, leased["token"], "v", updates)
     assert answer.status == 200, answer.body
     body = {"identifiers": ["main.a.v"], "actionTime": at_ms // 1000, "rangeSeconds": 100 * 86_400}

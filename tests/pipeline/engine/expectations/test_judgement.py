@@ -14,7 +14,7 @@ def rule(action: ExpectationAction = ExpectationAction.FAIL, tolerated: float = 
 
 
 @pytest.mark.parametrize(
-    "tolerated,bad,rows,held",
+    "tolerated,bad,rows,expected",
     [
         (0.0, 0, 10, True),
         (0.0, 1, 10, False),
@@ -27,20 +27,20 @@ def rule(action: ExpectationAction = ExpectationAction.FAIL, tolerated: float = 
         (1e-9, 1, 1_000_000_000, True),
     ],
 )
-def test_tolerated_share_is_compared_without_rounding(tolerated: float, bad: int, rows: int, held: bool) -> None:
+def test_tolerated_share_is_compared_without_rounding(tolerated: float, bad: int, rows: int, expected: bool) -> None:
     """The tolerated share is compared as the declared decimal number, without rounding."""
-    found = finding(rule(tolerated=tolerated), broken=bad, checked=rows)
+    expectation_finding = finding(rule(tolerated=tolerated), broken=bad, checked=rows)
 
-    assert found.held is held
-    assert has_failed_expectation([found]) is not held
+    assert expectation_finding.held is expected
+    assert has_failed_expectation([expectation_finding]) is not expected
 
 
 def test_violated_warning_does_not_prevent_publication() -> None:
     """A violated rule with the action `warn` is reported and does not prevent the publication."""
-    found = finding(rule(ExpectationAction.WARN), broken=3, checked=3)
+    expectation_finding = finding(rule(ExpectationAction.WARN), broken=3, checked=3)
 
-    assert not found.held
-    assert not has_failed_expectation([found])
+    assert not expectation_finding.held
+    assert not has_failed_expectation([expectation_finding])
 
 
 @pytest.mark.parametrize("action", [ExpectationAction.DROP, ExpectationAction.QUARANTINE])

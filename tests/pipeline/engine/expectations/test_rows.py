@@ -115,7 +115,7 @@ def test_staged_rows_are_dropped_or_quarantined(here: SparkSession, corner: Part
     """Dropped rows are removed, quarantined rows have the names of all violated rules; both come from one reading of
     the source.
     """
-    made = here.range(10).selectExpr("id", "rand() AS r")
+    source_rows = here.range(10).selectExpr("id", "rand() AS r")
     rules = RowRules(
         step(
             (*corner, "t"),
@@ -127,17 +127,17 @@ def test_staged_rows_are_dropped_or_quarantined(here: SparkSession, corner: Part
         )
     )
 
-    staged = rules.staged(made, run="run-1", at=AT)
-    kept = staged.rows.collect()
+    staged = rules.staged(source_rows, run="run-1", at=AT)
+    retained_rows = staged.rows.collect()
     aside = staged.quarantined.orderBy("id").collect() if staged.quarantined else []
 
-    assert [one.id for one in kept] == [0, 1, 2, 4, 5, 6]
+    assert [one.id for one in retained_rows] == [0, 1, 2, 4, 5, 6]
     assert [(one.id, list(one._rule), one._run) for one in aside] == [
         (7, ["small"], "run-1"),
         (8, ["small"], "run-1"),
         (9, ["small", 'not nine, "said" he'], "run-1"),
     ]
-    assert {one.r for one in kept} == {one.r for one in staged.rows.collect()}
+    assert {one.r for one in retained_rows} == {one.r for one in staged.rows.collect()}
     assert [(one.broken, one.checked) for one in staged.findings] == [(1, 10), (3, 10), (1, 10), (2, 6), (0, 6)]
     assert not has_failed_expectation(staged.findings)
     staged.release()
@@ -164,16 +164,16 @@ def test_row_to_drop_and_quarantine_is_quarantined(here: SparkSession, corner: P
 
 def test_released_stage_occupies_no_storage_blocks(here: SparkSession, corner: Parts) -> None:
     """After its release a stage occupies no storage blocks."""
-    held = here.sparkContext._jsc.getPersistentRDDs
+    persistent_rdds = here.sparkContext._jsc.getPersistentRDDs
     rules = RowRules(step((*corner, "t"), row("a", "id < 5", ExpectationAction.DROP)))
-    before = held().size()
+    before = persistent_rdds().size()
 
     staged = rules.staged(here.range(10), run="run-1", at=AT)
-    while_held = held().size()
+    while_held = persistent_rdds().size()
     staged.release()
 
     assert while_held == before + 1
-    assert held().size() == before
+    assert persistent_rdds().size() == before
 
 
 @pytest.mark.parametrize(

@@ -60,10 +60,10 @@ class Branches:
         return f"{quote_identifier(parts)}.`branch_work`"
 
     def ask(self, *rules: Expectation, rows_before: int | None = None) -> tuple[ExpectationFinding, ...]:
-        """Return the findings of these rules of the table `made`."""
-        made = StepDeclaration(table=self.table, body=Sql(text="SELECT 1"), expectations=rules)
+        """Return the findings of these rules for the table."""
+        declaration = StepDeclaration(table=self.table, body=Sql(text="SELECT 1"), expectations=rules)
         return table_findings(
-            self.spark, made, reads=self.reads, run_at=AT, rows_before=rows_before, parameters={"least": 20}
+            self.spark, declaration, reads=self.reads, run_at=AT, rows_before=rows_before, parameters={"least": 20}
         )
 
 
@@ -104,7 +104,7 @@ def test_not_null_rule_counts_each_row_once(branches: Branches) -> None:
         rule(RuleKind.NOT_NULL, columns=("na.me",)),
     )
 
-    assert [(found.broken, found.held) for found in (one, both, none)] == [(2, False), (3, False), (0, True)]
+    assert [(finding.broken, finding.held) for finding in (one, both, none)] == [(2, False), (3, False), (0, True)]
     assert one.sample is not None
     assert '"na.me": "c"' in one.sample
 
@@ -133,25 +133,25 @@ def test_too_few_and_too_many_rows_are_reported(
     branches: Branches, low: int | None, high: int | None, broken_by: int
 ) -> None:
     """Too few and too many rows are reported, with the required number."""
-    (found,) = branches.ask(rule(RuleKind.ROWS, rows_min=low, rows_max=high))
+    (finding,) = branches.ask(rule(RuleKind.ROWS, rows_min=low, rows_max=high))
 
-    assert (found.broken, found.held) == (broken_by, broken_by == 0)
-    assert "5 rows" in found.message
+    assert (finding.broken, finding.held) == (broken_by, broken_by == 0)
+    assert "5 rows" in finding.message
 
 
-@pytest.mark.parametrize("within_s,held", [(86_400, True), (86_399, False)])
-def test_newest_timestamp_is_compared_with_run_start(branches: Branches, within_s: int, held: bool) -> None:
+@pytest.mark.parametrize("within_s,expected", [(86_400, True), (86_399, False)])
+def test_newest_timestamp_is_compared_with_run_start(branches: Branches, within_s: int, expected: bool) -> None:
     """The newest timestamp is compared with the run's start, to the second."""
-    (found,) = branches.ask(rule(RuleKind.FRESH, columns=("at",), within_s=within_s))
+    (finding,) = branches.ask(rule(RuleKind.FRESH, columns=("at",), within_s=within_s))
 
-    assert found.held is held
-    assert "1.0 days before the run's start" in found.message
+    assert finding.held is expected
+    assert "1.0 days before the run's start" in finding.message
 
 
 def test_column_of_nulls_is_not_fresh(branches: Branches) -> None:
     """A column that is NULL in every row is not fresh; a date counts as its midnight."""
     branches.add("dates", "SELECT CAST(NULL AS TIMESTAMP) AS at, DATE '2026-01-10' AS day")
-    made = StepDeclaration(
+    declaration = StepDeclaration(
         table=(*branches.table[:-1], "dates"),
         body=Sql(text="SELECT 1"),
         expectations=(
@@ -160,31 +160,33 @@ def test_column_of_nulls_is_not_fresh(branches: Branches) -> None:
         ),
     )
 
-    unknown, day = table_findings(branches.spark, made, reads=branches.reads, run_at=AT)
+    unknown, day = table_findings(branches.spark, declaration, reads=branches.reads, run_at=AT)
 
     assert not unknown.held
     assert "NULL in all 1" in unknown.message
     assert day.held
 
 
-@pytest.mark.parametrize("before,tolerated,held", [(None, 0.0, True), (5, 0.0, True), (6, 0.0, False), (6, 0.2, True)])
+@pytest.mark.parametrize(
+    "before,tolerated,expected", [(None, 0.0, True), (5, 0.0, True), (6, 0.0, False), (6, 0.2, True)]
+)
 def test_fewer_rows_than_published_are_reported(
-    branches: Branches, before: int | None, tolerated: float, held: bool
+    branches: Branches, before: int | None, tolerated: float, expected: bool
 ) -> None:
     """A table with fewer rows than published is reported; a tolerated share is relative to the published rows."""
-    (found,) = branches.ask(rule(RuleKind.NO_FEWER_ROWS, tolerated=tolerated), rows_before=before)
+    (finding,) = branches.ask(rule(RuleKind.NO_FEWER_ROWS, tolerated=tolerated), rows_before=before)
 
-    assert found.held is held
+    assert finding.held is expected
 
 
 def test_rule_query_reads_branches_and_parameters(branches: Branches) -> None:
     """A query reads the branches by the tables' own names, in joins and subqueries, and uses the run's parameters."""
-    made, others = (quote_identifier((*branches.table[:-1], name)) for name in ("made", "others"))
+    rule_table, others = (quote_identifier((*branches.table[:-1], name)) for name in ("made", "others"))
 
     lonely, none = branches.ask(
-        rule(RuleKind.EMPTY, query=f"WITH m AS (SELECT * FROM {made}) SELECT * FROM m WHERE other NOT IN "
+        rule(RuleKind.EMPTY, query=f"WITH m AS (SELECT * FROM {rule_table}) SELECT * FROM m WHERE other NOT IN "
                                    f"(SELECT key FROM {others} WHERE key IS NOT NULL)"),
-        rule(RuleKind.EMPTY, query=f"SELECT * FROM {made} WHERE id = 1 AND other > :least"),
+        rule(RuleKind.EMPTY, query=f"SELECT * FROM {rule_table} WHERE id = 1 AND other > :least"),
     )  # fmt: skip
 
     assert (lonely.broken, lonely.held) == (1, False)
@@ -196,7 +198,7 @@ def test_rule_query_reads_branches_and_parameters(branches: Branches) -> None:
 def test_empty_table_violates_only_rules_requiring_rows(branches: Branches) -> None:
     """An empty table violates only rules that require rows; duplicate, NULL and lost rows need rows."""
     branches.add("none", ROWS + " WHERE 1 = 0")
-    made = StepDeclaration(
+    declaration = StepDeclaration(
         table=(*branches.table[:-1], "none"),
         body=Sql(text="SELECT 1"),
         expectations=(
@@ -208,9 +210,9 @@ def test_empty_table_violates_only_rules_requiring_rows(branches: Branches) -> N
         ),
     )
 
-    findings = table_findings(branches.spark, made, reads=branches.reads, run_at=AT)
+    findings = table_findings(branches.spark, declaration, reads=branches.reads, run_at=AT)
 
-    assert [found.held for found in findings] == [True, True, True, False, False]
+    assert [finding.held for finding in findings] == [True, True, True, False, False]
 
 
 def test_tolerated_share_and_warning_do_not_fail_a_run(branches: Branches) -> None:
@@ -220,7 +222,7 @@ def test_tolerated_share_and_warning_do_not_fail_a_run(branches: Branches) -> No
         rule(RuleKind.NOT_NULL, columns=("id",), action=ExpectationAction.WARN),
     )
 
-    assert [found.held for found in findings] == [True, False]
+    assert [finding.held for finding in findings] == [True, False]
     assert not has_failed_expectation(findings)
 
 
@@ -242,7 +244,7 @@ def test_table_rules_share_one_query(branches: Branches) -> None:
     jobs = SparkJobCount(branches.spark)
     findings += branches.ask(*many)
 
-    assert all(found.held for found in findings)
+    assert all(finding.held for finding in findings)
     assert jobs.count() <= alone + 2 * 3  # two counts with two shuffles each; adaptive plans run a job per shuffle
 
 
@@ -259,25 +261,25 @@ def test_table_rules_share_one_query(branches: Branches) -> None:
 )
 def test_unevaluable_rule_is_refused_with_position(branches: Branches, fields: dict[str, object], words: str) -> None:
     """A rule that names missing columns or tables, or is not a query, is refused with its position."""
-    told = {"table": branches.table, **fields} if fields["kind"] is RuleKind.REFERENCES else fields
+    arguments = {"table": branches.table, **fields} if fields["kind"] is RuleKind.REFERENCES else fields
 
     with pytest.raises(BadRequest, match=r"^p\.yaml:9:3: expectation ") as refused:
-        branches.ask(Expectation(name="wrong", at=PLACE, **told))  # type: ignore[arg-type]
+        branches.ask(Expectation(name="wrong", at=PLACE, **arguments))  # type: ignore[arg-type]
 
     assert words in refused.value.message
 
 
 def test_columns_are_checked_before_anything_runs() -> None:
     """Columns that table rules name are checked before the step writes, without regard to case; row rules have none."""
-    made = StepDeclaration(
+    declaration = StepDeclaration(
         table=("c", "t"),
         body=Sql(text="SELECT 1"),
         expectations=(rule(RuleKind.UNIQUE, columns=("ID",)), rule(RuleKind.ROW, condition="x > 0")),
     )
 
-    check_columns(made, ["id", "v"])
+    check_columns(declaration, ["id", "v"])
     with pytest.raises(BadRequest, match="names a column 'ID'"):
-        check_columns(made, ["v"])
+        check_columns(declaration, ["v"])
 
 
 def test_no_query_runs_without_table_rules(branches: Branches) -> None:

@@ -210,15 +210,15 @@ def test_password_is_not_in_plans_logs_or_event_log(
         file.read_bytes().decode(errors="replace") for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists()
     )
     executions = spark._jsparkSession.sharedState().statusStore().executionsList()
-    shown = "".join(
+    executed_plans = "".join(
         str(executions.apply(number).physicalPlanDescription()) + str(executions.apply(number).details())
         for number in range(executions.size())
     )
 
     assert "people" in plans(read.frame)
-    assert "people" in shown
+    assert "people" in executed_plans
     assert "people" in logs
-    for place in (plans(read.frame), repr(read), settings, commands, shown, logs, caplog.text):
+    for place in (plans(read.frame), repr(read), settings, commands, executed_plans, logs, caplog.text):
         assert PASSWORD not in place
 
 

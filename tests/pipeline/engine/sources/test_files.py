@@ -79,8 +79,8 @@ def test_every_file_format_is_read(folder: Folder) -> None:
     folder.add("a.txt", "one\ntwo\n")
     folder.add("b.csv.gz", gzip.compress(b"id;day\n1;2026-01-01\n"))
     for format_ in ("parquet", "orc"):
-        made = folder.spark.sql("SELECT 1 AS id, DATE '2026-01-01' AS day")
-        made.write.format(format_).save((folder.path / format_).as_uri())
+        frame = folder.spark.sql("SELECT 1 AS id, DATE '2026-01-01' AS day")
+        frame.write.format(format_).save((folder.path / format_).as_uri())
     row = [(1, date(2026, 1, 1))]
 
     assert folder.rows(folder.open("a.csv", schema="id INT, day DATE")) == row
@@ -142,30 +142,33 @@ def test_unreadable_source_is_refused_before_writing(
 
 @pytest.mark.parametrize("watched", [True, False])
 @pytest.mark.parametrize(
-    "action,held", [(MalformedRowPolicy.FAIL, False), (MalformedRowPolicy.KEEP, True), (MalformedRowPolicy.COUNT, True)]
+    "action,expected",
+    [(MalformedRowPolicy.FAIL, False), (MalformedRowPolicy.KEEP, True), (MalformedRowPolicy.COUNT, True)],
 )
-def test_malformed_csv_rows_are_counted(folder: Folder, action: MalformedRowPolicy, held: bool, watched: bool) -> None:
+def test_malformed_csv_rows_are_counted(
+    folder: Folder, action: MalformedRowPolicy, expected: bool, watched: bool
+) -> None:
     """Rows with wrong types, missing or extra columns are counted exactly, with text and file, for any selected
     columns.
     """
     file = folder.add("a.csv", BAD)
 
     read = folder.open("a.csv", schema="id INT, v STRING", malformed=action, watched=watched)
-    wanted = sorted(row[0] for row in read.frame.select("v").collect())
+    values = sorted(row[0] for row in read.frame.select("v").collect())
     assert read.malformed is not None
-    (found,) = read.malformed.findings()
+    (finding,) = read.malformed.findings()
 
-    assert wanted == ["x", "z"]
-    assert (found.broken, found.checked, found.held) == (3, 5, held)
-    assert found.sample is not None
-    assert "4,a,b" in found.sample
+    assert values == ["x", "z"]
+    assert (finding.broken, finding.checked, finding.held) == (3, 5, expected)
+    assert finding.sample is not None
+    assert "4,a,b" in finding.sample
     assert read.malformed.keep is (action is MalformedRowPolicy.KEEP)
-    kept = sorted(read.malformed.rows.collect(), key=lambda row: str(row[0]))
-    assert [row._text for row in kept] == ["3", "4,a,b", "bad,y"]
-    assert {row._file for row in kept} == {f"file:{file}"}
-    assert kept[0]._source == "people"
-    assert kept[0]._run == "run-1"
-    assert kept[0]._at == datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - the session's zone is UTC
+    malformed_rows = sorted(read.malformed.rows.collect(), key=lambda row: str(row[0]))
+    assert [row._text for row in malformed_rows] == ["3", "4,a,b", "bad,y"]
+    assert {row._file for row in malformed_rows} == {f"file:{file}"}
+    assert malformed_rows[0]._source == "people"
+    assert malformed_rows[0]._run == "run-1"
+    assert malformed_rows[0]._at == datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - the session's zone is UTC
 
 
 def test_malformed_json_rows_are_counted(folder: Folder) -> None:
@@ -245,15 +248,15 @@ def test_incremental_reads_new_files_only(folder: Folder) -> None:
     """
     folder.add("in/a.csv", "id\n1\n")
     first = folder.open("in", incremental=True)
-    found = [folder.rows(first)]
+    read_rows = [folder.rows(first)]
     folder.add("in/b.csv", "id\n2\n")
     second = folder.open("in", incremental=True, before=first.pin)
     third = folder.open("in", incremental=True, before=second.pin)
-    found += [folder.rows(second), folder.rows(third)]
+    read_rows += [folder.rows(second), folder.rows(third)]
     folder.add("in/a.csv", "id\n9\n")
     fourth = folder.open("in", incremental=True, before=third.pin)
 
-    assert [*found, folder.rows(fourth)] == [[(1,)], [(2,)], [], [(2,), (9,)]]
+    assert [*read_rows, folder.rows(fourth)] == [[(1,)], [(2,)], [], [(2,), (9,)]]
     assert second.pin.whole_because is None
     assert third.frame.dtypes == first.frame.dtypes
     assert fourth.pin.whole_because is not None

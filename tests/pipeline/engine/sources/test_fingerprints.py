@@ -30,10 +30,10 @@ def files(*names: str, at: int = 1) -> list[SourceFileState]:
 @pytest.mark.parametrize("listed", [files("a", "b"), MANY, []])
 def test_fingerprint_round_trip(listed: list[SourceFileState]) -> None:
     """A written fingerprint is read back, including the schema, for any order of the listed files."""
-    made = take_fingerprint(reversed(listed), schema='{"fields": [], "type": "struct"}')
+    fingerprint = take_fingerprint(reversed(listed), schema='{"fields": [], "type": "struct"}')
 
-    assert read(made.text()) == made
-    assert take_fingerprint(listed, schema=made.schema).text() == made.text()
+    assert read(fingerprint.text()) == fingerprint
+    assert take_fingerprint(listed, schema=fingerprint.schema).text() == fingerprint.text()
 
 
 @pytest.mark.parametrize(

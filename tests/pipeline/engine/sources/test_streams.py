@@ -61,9 +61,9 @@ def streams(here: SparkSession, tmp_path: Path) -> Streams:
 
 def rows(read: SourceRead) -> list[tuple[object, ...]]:
     """Return the rows, sorted, and release the cached data."""
-    found = sorted((tuple(row) for row in read.frame.collect()), key=str)
+    sorted_rows = sorted((tuple(row) for row in read.frame.collect()), key=str)
     read.release()
-    return found
+    return sorted_rows
 
 
 def test_run_continues_from_last_published_run(streams: Streams) -> None:
@@ -71,13 +71,13 @@ def test_run_continues_from_last_published_run(streams: Streams) -> None:
     streams.add("a.csv", "id,v\n1,x\n")
     streams.add("b.csv", "id,v\n2,y\n")
     first = streams.files()
-    found = [rows(first)]
+    read_rows = [rows(first)]
     streams.add("c.csv", "id,v\n3,z\n")
-    found.append(rows(streams.files(first.pin)))  # discarded: its pin is not continued
+    read_rows.append(rows(streams.files(first.pin)))  # discarded: its pin is not continued
     third = streams.files(first.pin)
-    found.append(rows(third))
+    read_rows.append(rows(third))
 
-    assert found == [[(1, "x"), (2, "y")], [(3, "z")], [(3, "z")]]
+    assert read_rows == [[(1, "x"), (2, "y")], [(3, "z")], [(3, "z")]]
     assert rows(streams.files(third.pin)) == []
     assert rows(streams.files()) == [(1, "x"), (2, "y"), (3, "z")]
     assert (first.pin.whole_because, third.pin.whole_because) == ("nothing was read before", None)
@@ -101,10 +101,10 @@ def test_malformed_stream_rows_are_counted_and_stored(streams: Streams) -> None:
 
     read = streams.files()
     assert read.malformed is not None
-    (found,) = read.malformed.findings()
+    (finding,) = read.malformed.findings()
 
     assert [tuple(row) for row in read.frame.collect()] == [(1, "x")]
-    assert (found.broken, found.checked) == (2, 3)
+    assert (finding.broken, finding.checked) == (2, 3)
     assert sorted(Path(row._file).name for row in read.malformed.rows.collect()) == ["a.csv", "b.csv"]
 
 
@@ -160,15 +160,17 @@ def test_unreadable_stream_errors_have_advice(streams: Streams, monkeypatch: pyt
     first = streams.files()
     monkeypatch.setenv("LIMNOS_TEST_JAAS", "secret words")
 
-    def told(stream: Stream) -> str:
+    def open_error(stream: Stream) -> str:
         with pytest.raises(SourceFailed, match=r"^p\.yaml:6:2: source arriving: ") as refused:
             streams.open(stream)
         return refused.value.message
 
     kafka = {"subscribe": "t", "kafka.bootstrap.servers": "127.0.0.1:1"}
-    assert "spark.jars.packages" in told(Stream(kafka={**kafka, "kafka.sasl.jaas.config_env": "LIMNOS_TEST_JAAS"}))
-    assert "LIMNOS_TEST_NONE is not set" in told(Stream(kafka={**kafka, "x_env": "LIMNOS_TEST_NONE"}))
-    assert "write one of" in told(Stream())
+    assert "spark.jars.packages" in open_error(
+        Stream(kafka={**kafka, "kafka.sasl.jaas.config_env": "LIMNOS_TEST_JAAS"})
+    )
+    assert "LIMNOS_TEST_NONE is not set" in open_error(Stream(kafka={**kafka, "x_env": "LIMNOS_TEST_NONE"}))
+    assert "write one of" in open_error(Stream())
     shutil.rmtree(streams.path / ".limnos")
     with pytest.raises(SourceFailed, match="run with --full"):
         streams.files(first.pin)

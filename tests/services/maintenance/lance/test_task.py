@@ -62,12 +62,12 @@ def fill(node: DriverNode, *path: str, commits: int = 12, managed: bool = False,
     """
     at = table("lance", *path)
     properties = {"managed_versioning": "true"} if managed else {}
-    made = declare(node, "lance", *path, properties=properties)
+    declared = declare(node, "lance", *path, properties=properties)
     node.done("POST", f"{at}/insert", arrow(rows(0, first)))
     node.done("POST", f"{at}/create_scalar_index", {"column": "id", "index_type": "BTREE", "name": "by_id"})
     for number in range(1, commits):
         node.done("POST", f"{at}/insert", arrow(rows(number)))
-    return str(made["location"])
+    return str(declared["location"])
 
 
 def task_context(node: DriverNode) -> TaskContext:
@@ -86,19 +86,19 @@ def run_round(node: DriverNode, at: LancePosition | None = None) -> LancePositio
 
 def run_request(node: DriverNode, name: str, kind: str, **who: str) -> dict[str, Any]:
     """Request an operation, execute it, and return its row."""
-    asked = node.ask("POST", f"{MAINTENANCE}/operations", {"table": name, "operation": kind}, **who)  # type: ignore[arg-type]
-    assert asked.status == 200, asked.body
+    response = node.ask("POST", f"{MAINTENANCE}/operations", {"table": name, "operation": kind}, **who)  # type: ignore[arg-type]
+    assert response.status == 200, response.body
     payloads = node.runner.run(
         node.built.services.store.submit(node.built.upkeep._permit, lambda tx: tx.tasks.payloads(MAINTAIN_LANCE_TABLE))
     )
     node.runner.run(KINDS[MAINTAIN_LANCE_TABLE].runner(task_context(node), payloads[-1]))
-    return next(each for each in operations(node) if each["id"] == asked.json()["operation"])
+    return next(each for each in operations(node) if each["id"] == response.json()["operation"])
 
 
 def operations(node: DriverNode) -> list[dict[str, Any]]:
     """Return the operations of the catalog, newest first."""
-    told: list[dict[str, Any]] = node.done("GET", f"{MAINTENANCE}/operations")["operations"]
-    return told
+    listed: list[dict[str, Any]] = node.done("GET", f"{MAINTENANCE}/operations")["operations"]
+    return listed
 
 
 def findings(node: DriverNode) -> dict[str, str]:
@@ -140,8 +140,8 @@ def test_policy_repairs_each_finding_once(lake: DriverNode, managed: bool) -> No
     assert done["expire"][2].startswith("removed ")
     assert len(operations(lake)) == 3
     assert findings(lake) == {}
-    told = explained(lake)
-    assert (told["data_files"], told["removable"]) == (1, 0)
+    explanation = explained(lake)
+    assert (explanation["data_files"], explanation["removable"]) == (1, 0)
     assert versions(location) == [4, max(versions(location))]
     listed = lake.done("POST", f"{table('lance', 's', 't')}/version/list", {})["versions"]
     assert [each["version"] for each in listed] == versions(location)
@@ -215,7 +215,7 @@ def test_operation_fails_if_its_user_lost_the_privilege(node: DriverNode) -> Non
     """An operation whose user has lost the privilege to modify the table fails and removes no version."""
     location = fill(node, "s", "t")
     role = grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="lance")
-    asked = node.ask("POST", f"{MAINTENANCE}/operations", {"table": "s.t", "operation": "compact"}, user="writer")
+    response = node.ask("POST", f"{MAINTENANCE}/operations", {"table": "s.t", "operation": "compact"}, user="writer")
     before = versions(location)
     node.done("PUT", "/api/metalakes/lake/permissions/users/writer/revoke", {"roleNames": [role]})
 
@@ -224,7 +224,7 @@ def test_operation_fails_if_its_user_lost_the_privilege(node: DriverNode) -> Non
     )
     node.runner.run(KINDS[MAINTAIN_LANCE_TABLE].runner(task_context(node), payloads[-1]))
 
-    (done,) = [each for each in operations(node) if each["id"] == asked.json()["operation"]]
+    (done,) = [each for each in operations(node) if each["id"] == response.json()["operation"]]
     assert done["state"] == "failed"
     assert versions(location) == before
 
@@ -246,8 +246,10 @@ def test_protected_recent_and_tagged_versions_are_not_removed(node: DriverNode) 
     assert run_request(node, "s.t", "expire")["result"] == "nothing is removed: the table is protected"
     assert explained(node)["blocked"] == ["the table is protected: no version is removed"]
     node.done("DELETE", PROTECTION)
-    kept = {each["snapshot_id"]: each["kept_because"] for each in explained(node)["history"] if each["kept_because"]}
-    assert set(kept) == {3, 5, every[-1]}
+    retention_reasons = {
+        each["snapshot_id"]: each["kept_because"] for each in explained(node)["history"] if each["kept_because"]
+    }
+    assert set(retention_reasons) == {3, 5, every[-1]}
 
     done = run_request(node, "s.t", "expire")
 
@@ -323,9 +325,9 @@ def test_version_pinned_by_a_run_is_not_removed(node: DriverNode) -> None:
     set_clock(node, time.time_ns() // 1_000_000 + 2 * DAY_MS)
     pins = [{"table": ["lance", "s", "t"], "snapshot": 4, "fingerprint": None}]
     run = started(node, options={"pins": pins})
-    kept = {each["snapshot_id"]: each["kept_because"] for each in explained(node)["history"]}
-    assert kept[4] is not None, kept
-    assert "run" in kept[4]
+    retention_reasons = {each["snapshot_id"]: each["kept_because"] for each in explained(node)["history"]}
+    assert retention_reasons[4] is not None, retention_reasons
+    assert "run" in retention_reasons[4]
     newest = max(versions(location))
     assert run_request(node, "s.t", "expire")["state"] == "done"
     assert versions(location) == [4, newest]

@@ -152,13 +152,13 @@ class OrphanStory(Story):
         if not self.held:
             return None
         if oldest:  # of a table that is not dropped
-            self.held.sort(key=lambda held: self.tables[held.table].dropped)
-        held = self.held.pop(0 if oldest else self.random.randrange(len(self.held)))
-        if self.tables[held.table].dropped:
+            self.held.sort(key=lambda late_file: self.tables[late_file.table].dropped)
+        late_file = self.held.pop(0 if oldest else self.random.randrange(len(self.held)))
+        if self.tables[late_file.table].dropped:
             return None
-        writer = self.tables[held.table].writer
-        added = entry(data_file(held.location, file_size_in_bytes=held.size))
-        return self._prepare(held.table, [*writer.manifests, writer.manifest(self._manifest(), [added])])
+        writer = self.tables[late_file.table].writer
+        added = entry(data_file(late_file.location, file_size_in_bytes=late_file.size))
+        return self._prepare(late_file.table, [*writer.manifests, writer.manifest(self._manifest(), [added])])
 
     def overwrite(self) -> None:
         """Let a writer replace older files by a new one, so that only older snapshots name them.
@@ -171,13 +171,13 @@ class OrphanStory(Story):
         table = self.tables[name]
         location, size = self._new_file(table)
         first = len(table.writer.manifests) // 2 + 1
-        gone = [
+        deleted_entries = [
             entry(data_file(path, file_size_in_bytes=length), status=DELETED, sequence=1)
             for each in table.writer.manifests[:first]
             for path, length in _entries(each["manifest_path"])
         ]
         added = entry(data_file(location, file_size_in_bytes=size))
-        new = table.writer.manifest(self._manifest(), [added, *gone])
+        new = table.writer.manifest(self._manifest(), [added, *deleted_entries])
         self._commit_manifests(name, [*table.writer.manifests[first:], new])
 
     def _manifest(self) -> str:
@@ -193,11 +193,13 @@ class OrphanStory(Story):
         number = writer.snapshots + 1
         self.numbers += 1
         place = writer.write(f"snap-{number}-{self.numbers}.avro", manifest_list(manifests))
-        told = wire.snapshot(number, manifest_list=place, parent=writer.snapshots or None)
+        snapshot_update = wire.snapshot(number, manifest_list=place, parent=writer.snapshots or None)
         sequence = number + writer.elsewhere
         more = {"timestamp-ms": now_ms, "sequence-number": sequence, "summary": {"operation": "append"}}
-        told["snapshot"] = {**told["snapshot"], **more}  # type: ignore[dict-item]
-        return LateCommit(name, {"requirements": [], "updates": [told, wire.point(number)]}, number, now_ms, manifests)
+        snapshot_update["snapshot"] = {**snapshot_update["snapshot"], **more}  # type: ignore[dict-item]
+        return LateCommit(
+            name, {"requirements": [], "updates": [snapshot_update, wire.point(number)]}, number, now_ms, manifests
+        )
 
     def _committed(self, commit: LateCommit, status: int) -> bool:
         """Record the effect of a commit. Returns whether the server accepted it."""
@@ -231,8 +233,8 @@ class OrphanStory(Story):
         for each, data in ((path, json.dumps(metadata)), (f"{location}/data/shared.parquet", "shared")):
             wire.local(each).parent.mkdir(parents=True, exist_ok=True)
             wire.local(each).write_text(data)
-        made = self.node.post(f"{wire.SPACES}/a/register", {"name": "near", "metadata-location": path})
-        assert made.status == 200, made.body
+        response = self.node.post(f"{wire.SPACES}/a/register", {"name": "near", "metadata-location": path})
+        assert response.status == 200, response.body
         self.neighbour = name
         added = entry(data_file(f"{location}/data/shared.parquet", file_size_in_bytes=6))
         if self._commit_manifests(name, [*writer.manifests, writer.manifest(self._manifest(), [added])]):
@@ -372,9 +374,9 @@ class OrphanStory(Story):
             return await compare(*args, **named)
 
         async def deleting(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
-            found = await find(*args, **named)
+            references = await find(*args, **named)
             await self.commit_during("deleting")
-            return found
+            return references
 
         search._compare, ForeignReferences.find = listing, deleting  # type: ignore[method-assign]
         try:

@@ -33,10 +33,10 @@ TRASH = "/api/limnos/v1/metalakes/lake/catalogs/main/trash"
 def table(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> HistoryTable:
     """A table with three snapshots, on a node that removes orphan files of all tables."""
     no_wait(monkeypatch)
-    made = HistoryTable(lake)
-    made.append(3)
+    history_table = HistoryTable(lake)
+    history_table.append(3)
     turn_on(lake)
-    return made
+    return history_table
 
 
 def last(node: DriverNode) -> dict[str, Any]:

@@ -167,10 +167,10 @@ class TextPrefix(references._TableScan):
         super().__init__(files, own=own.rstrip("/"), **named)
 
 
-async def all_marked(self: Any, rows: Any, found: Any, *, table_files: Any) -> Any:  # noqa: ANN401
+async def all_marked(self: Any, rows: Any, search: Any, *, table_files: Any) -> Any:  # noqa: ANN401
     """Planted bug: the removal deletes all marked files, whatever the second search found."""
     candidates = tuple([orphans.ListedFileState(row.name, row.size, row.modified_ms) for row in rows])
-    return await REAL_DELETE(self, rows, found._replace(candidates=candidates), table_files=table_files)
+    return await REAL_DELETE(self, rows, search._replace(candidates=candidates), table_files=table_files)
 
 
 def aged_by_disk(node_id: int) -> Any:  # noqa: ANN401

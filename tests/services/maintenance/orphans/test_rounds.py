@@ -45,10 +45,10 @@ from tests.services.maintenance.test_operations import work
 def table(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> HistoryTable:
     """A table with three snapshots on a node that removes orphan files of all tables."""
     no_wait(monkeypatch)
-    made = HistoryTable(lake)
-    made.append(3)
+    history_table = HistoryTable(lake)
+    history_table.append(3)
     turn_on(lake)
-    return made
+    return history_table
 
 
 def lost(table: HistoryTable) -> list[str]:
@@ -94,9 +94,9 @@ def commit_file(table: HistoryTable, name: str, *, size: int) -> DriverAnswer:
     place = table.write(
         f"late{number}.avro", manifest_list([*table.manifests, table.manifest(f"lm{number}.avro", [added])])
     )
-    told = wire.snapshot(number, manifest_list=place, parent=table.snapshots)
-    told["snapshot"] = {**told["snapshot"], "sequence-number": number}  # type: ignore[dict-item]
-    answer = wire.commit(table.node, "a", table.name, updates=[told, wire.point(number)])
+    snapshot_update = wire.snapshot(number, manifest_list=place, parent=table.snapshots)
+    snapshot_update["snapshot"] = {**snapshot_update["snapshot"], "sequence-number": number}  # type: ignore[dict-item]
+    answer = wire.commit(table.node, "a", table.name, updates=[snapshot_update, wire.point(number)])
     table.snapshots += answer.status == 200
     return answer
 
@@ -172,9 +172,9 @@ def test_blocked_table_loses_no_file_and_reason_is_explained(table: HistoryTable
         assert commit_file(table, name, size=6).status == 200
     assert run_days(node, clock, 6) == 0
     assert path.exists()
-    told = explained_orphans(table)["blocked"]
-    assert reason in told
-    assert blocked != "elsewhere" or "away.parquet" in told
+    explanation = explained_orphans(table)["blocked"]
+    assert reason in explanation
+    assert blocked != "elsewhere" or "away.parquet" in explanation
 
 
 def test_protected_tables_and_held_runs_block_the_deletion(table: HistoryTable) -> None:
@@ -278,9 +278,9 @@ def test_datasets_and_lance_tables_are_skipped(table: HistoryTable) -> None:
     assert run_days(node, clock, 6) == 0
     assert all(each.exists() for each in files)
 
-    told = explained(node, "Default.heaps")
-    assert told["orphans"]["blocked"] == "SQL++ removes the files of its datasets by itself"
-    assert "SQL++ compacts its datasets by itself, and expires their snapshots" in told["blocked"]
+    explanation = explained(node, "Default.heaps")
+    assert explanation["orphans"]["blocked"] == "SQL++ removes the files of its datasets by itself"
+    assert "SQL++ compacts its datasets by itself, and expires their snapshots" in explanation["blocked"]
     for kind in ("orphans", "expire"):
         assert node.post(f"{MAINTENANCE}/operations", {"table": "Default.heaps", "operation": kind}).status == 200
     work(node)
@@ -417,21 +417,21 @@ def test_object_inside_a_tables_directory_blocks_the_deletion(table: HistoryTabl
         node.done("POST", f"{root}/files/schemas", {"name": "raw"})
         path, body = f"{root}/files/schemas/raw/filesets", {"name": "f"}
         refused = node.post(path, {**body, "type": "EXTERNAL", "storageLocation": inside})
-        made = str(node.done("POST", path, body)["fileset"]["storageLocation"])
+        object_location = str(node.done("POST", path, body)["fileset"]["storageLocation"])
     else:
         make_space(node, "lance", "s")
         path = f"{lance_table('lance', 's', 't')}/declare"
         refused = node.post(path, {"location": inside})
-        made = str(node.done("POST", path, {})["location"])
+        object_location = str(node.done("POST", path, {})["location"])
     assert refused.status in (400, 409), refused.body
-    assert place_of(node, made) == 1, "its location is registered"
+    assert place_of(node, object_location) == 1, "its location is registered"
 
     file = write_orphan(table, "data/inside/orphan.parquet")
-    assert move_place(node, made, to=inside) == 1
+    assert move_place(node, object_location, to=inside) == 1
     assert run_days(node, clock, 6) == 0
     assert file.exists()
     assert "below its location" in operations(node)[0]["result"]
-    assert move_place(node, inside, to=made) == 1
+    assert move_place(node, inside, to=object_location) == 1
     assert run_days(node, clock, 1) == 1, "no other reason keeps the file"
 
 

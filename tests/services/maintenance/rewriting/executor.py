@@ -58,12 +58,12 @@ def replacement(table: HistoryTable, *, records: int | None = None, **changes: A
     entries = [entry(data_file(path, record_count=share), sequence=table.snapshots) for path in paths]
     new = table.manifest(f"c{number}.avro", entries, min_sequence_number=table.snapshots)
     place = table.write(f"replace-{number}.avro", manifest_list([*table.manifests[:keep], new]))
-    told = wire.snapshot(number, manifest_list=place, parent=table.snapshots)
-    told["snapshot"] = {
-        **told["snapshot"], "sequence-number": number,  # type: ignore[dict-item]
+    snapshot_update = wire.snapshot(number, manifest_list=place, parent=table.snapshots)
+    snapshot_update["snapshot"] = {
+        **snapshot_update["snapshot"], "sequence-number": number,  # type: ignore[dict-item]
         "summary": {"operation": "replace", **changes.get("summary", {})}, **changes.get("snapshot", {}),
     }  # fmt: skip
-    return [told, wire.point(number)]
+    return [snapshot_update, wire.point(number)]
 
 
 def commit_with(node: DriverNode, token: str, table: str, updates: list[Any]) -> DriverAnswer:
@@ -77,6 +77,6 @@ def ask(node: DriverNode, table: str = "a.t", operation: str = "compact", *, use
     return node.post(f"{MAINTENANCE}/operations", {"table": table, "operation": operation}, user=user)
 
 
-def told(node: DriverNode) -> list[dict[str, Any]]:
+def list_operations(node: DriverNode) -> list[dict[str, Any]]:
     """Return the operations that the status lists, newest first."""
     return node.get(f"{MAINTENANCE}/operations").json()["operations"]  # type: ignore[no-any-return]

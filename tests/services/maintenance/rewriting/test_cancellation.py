@@ -7,7 +7,7 @@ import pytest
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.services.maintenance.histories import HistoryTable
-from tests.services.maintenance.rewriting.executor import OPERATIONS, FakeExecutor, ask, told
+from tests.services.maintenance.rewriting.executor import OPERATIONS, FakeExecutor, ask, list_operations
 
 
 @pytest.fixture
@@ -32,7 +32,10 @@ def test_waiting_operation_of_another_user_can_be_cancelled(node: DriverNode, op
     answer = cancel(node, operation, user="writer")
 
     assert (answer.status, answer.json()) == (200, {"operation": operation, "state": "cancelled"})
-    assert (told(node)[0]["state"], told(node)[0]["result"]) == ("cancelled", "cancelled by writer")
+    assert (list_operations(node)[0]["state"], list_operations(node)[0]["result"]) == (
+        "cancelled",
+        "cancelled by writer",
+    )
     assert FakeExecutor(node).lease() == []
 
 
@@ -61,7 +64,7 @@ def test_user_without_modify_privilege_gets_403(node: DriverNode, operation: int
 
     assert (refused.status, missing.status, no_number.status) == (403, 403, 403)
     assert refused.json()["error"]["message"].replace(str(operation), "999") == missing.json()["error"]["message"]
-    assert told(node)[0]["state"] == "waiting"
+    assert list_operations(node)[0]["state"] == "waiting"
 
 
 def test_unknown_or_foreign_operation_is_404(node: DriverNode, operation: int) -> None:

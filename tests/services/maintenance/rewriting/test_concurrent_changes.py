@@ -13,7 +13,7 @@ from tests.http.driver import OWN, DriverNode
 from tests.http.iceberg import wire
 from tests.http.iceberg.wire import make_space, node_over
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, set_clock
-from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, list_operations, replacement
 
 NOW_MS = FIRST_MS + 30 * DAY_MS
 TRASH = f"{OWN}/metalakes/lake/catalogs/main/trash"
@@ -22,11 +22,11 @@ TRASH = f"{OWN}/metalakes/lake/catalogs/main/trash"
 @pytest.fixture
 def table(lake: DriverNode) -> HistoryTable:
     """A table of twelve small files with a requested compaction."""
-    made = HistoryTable(lake)
-    made.append(12)
+    history_table = HistoryTable(lake)
+    history_table.append(12)
     set_clock(lake, NOW_MS)
     assert ask(lake).status == 200
-    return made
+    return history_table
 
 
 def snapshots(node: DriverNode, name: str) -> int:
@@ -51,12 +51,12 @@ def test_commit_to_the_old_name_after_a_rename_is_refused(lake: DriverNode, tabl
     late = commit_with(lake, leased["token"], "t", updates)
     other = HistoryTable(lake)
     other.append(1)
-    taken = commit_with(lake, leased["token"], "t", replacement(other))
+    other_response = commit_with(lake, leased["token"], "t", replacement(other))
     FakeExecutor(lake).report(leased["operation"], "yielded", "the table is not there")
     lake.built.services.store.time.at_ms += LEASE_MS * 10
     (again,) = FakeExecutor(lake, "two").lease()
 
-    assert (late.status, taken.status) == (403, 403), (late.body, taken.body)
+    assert (late.status, other_response.status) == (403, 403), (late.body, other_response.body)
     assert (snapshots(lake, "moved"), snapshots(lake, "t")) == (12, 1)
     assert (again["operation"], again["path"]) == (leased["operation"], ["a", "moved"])
     assert commit_with(lake, again["token"], "moved", updates).status == 200
@@ -74,14 +74,14 @@ def test_table_dropped_after_the_lease_gets_no_commit(lake: DriverNode, table: H
     assert FakeExecutor(lake, "two").lease() == []
     other = HistoryTable(lake)
     other.append(1)
-    taken = commit_with(lake, leased["token"], "t", replacement(other))
+    other_response = commit_with(lake, leased["token"], "t", replacement(other))
     rename(lake, "t", "other")
     (dropped,) = lake.get(TRASH).json()["trash"]
     lake.done("POST", f"{TRASH}/{dropped['id']}/undrop", {})
     (again,) = FakeExecutor(lake, "two").lease()
 
     assert late.status in (403, 404), late.body
-    assert taken.status in (401, 403), taken.body
+    assert other_response.status in (401, 403), other_response.body
     assert (snapshots(lake, "t"), snapshots(lake, "other")) == (12, 1)
     assert again["operation"] == leased["operation"]
     assert commit_with(lake, again["token"], "t", updates).status == 200
@@ -122,5 +122,5 @@ def test_lease_of_one_node_is_valid_and_ends_on_both(nodes: tuple[DriverNode, Dr
     assert (again["operation"], late, done.status) == (leased["operation"], [401, 401], 200)
     assert twice.status in (400, 409), "the replaced files are deleted"
     assert report.json() == {"accepted": True}
-    assert [[each["state"] for each in told(node)] for node in nodes] == [["done"], ["done"]]
+    assert [[each["state"] for each in list_operations(node)] for node in nodes] == [["done"], ["done"]]
     assert [snapshots(node, "t") for node in nodes] == [13, 13]

@@ -38,8 +38,8 @@ from tests.services.maintenance.rewriting.executor import (
     FakeExecutor,
     ask,
     commit_with,
+    list_operations,
     replacement,
-    told,
     with_token,
 )
 
@@ -50,11 +50,11 @@ OPERATIONS_OF_MAIN = f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations
 @pytest.fixture
 def table(lake: DriverNode) -> HistoryTable:
     """A table of twelve small files with a requested compaction."""
-    made = HistoryTable(lake)
-    made.append(12)
+    history_table = HistoryTable(lake)
+    history_table.append(12)
     set_clock(lake, NOW_MS)
     assert ask(lake).status == 200
-    return made
+    return history_table
 
 
 def clock_of(node: DriverNode) -> MovedClock:
@@ -78,7 +78,7 @@ def test_compaction_is_leased_committed_and_reported(lake: DriverNode, table: Hi
     metadata: Any = wire.metadata_of(lake, "a", "t")
     summary = metadata["snapshots"][-1]["summary"]
     assert (summary["operation"], summary["limnos.operation"]) == ("replace", str(leased["operation"]))
-    (operation,) = told(lake)
+    (operation,) = list_operations(lake)
     assert (operation["state"], operation["result"]) == ("done", "12 files became 1")
     assert executor.lease() == []
 
@@ -153,7 +153,7 @@ def test_expired_lease_that_committed_counts_as_done(lake: DriverNode, table: Hi
     clock_of(lake).at_ms += LEASE_MS
     assert FakeExecutor(lake, "two").lease() == []
 
-    (operation,) = told(lake)
+    (operation,) = list_operations(lake)
     assert operation["state"] == "done"
 
 
@@ -167,11 +167,11 @@ def test_operation_yielded_too_often_fails(lake: DriverNode, table: HistoryTable
         assert executor.report(leased["operation"], "yielded", "a writer came first").status == 200
         clock.at_ms += (YIELD_MS << number) - 1
         assert executor.lease() == []
-        assert "a writer came first" in told(lake)[0]["result"], "the status has the reason"
+        assert "a writer came first" in list_operations(lake)[0]["result"], "the status has the reason"
         clock.at_ms += 1
 
     assert executor.lease() == []
-    (operation,) = told(lake)
+    (operation,) = list_operations(lake)
     assert (operation["state"], "a writer came first" in operation["result"]) == ("failed", True)
     assert table.snapshots == 12
 
@@ -230,7 +230,7 @@ def test_lost_privilege_of_the_requester_fails_the_lease(lake: DriverNode, left:
         grant(lake, "writer", left, kind="TABLE", on="main.a.t")
 
     assert FakeExecutor(lake).lease() == []
-    (operation,) = told(lake)
+    (operation,) = list_operations(lake)
     assert (operation["state"], missing in operation["result"].lower()) == ("failed", True), operation
 
 
@@ -349,8 +349,8 @@ def test_server_executors_token_can_only_lease_operations(node: DriverNode) -> N
             trust=TokenTrust.PROVEN, purpose=TokenPurpose.OPERATION, table_id=LEASES_ALONE,
         )  # fmt: skip
 
-    made = node.runner.run(node.built.services.store.submit(upkeep_permit("limnos"), make))
-    token = token_text(made.id, secret)
+    token_record = node.runner.run(node.built.services.store.submit(upkeep_permit("limnos"), make))
+    token = token_text(token_record.id, secret)
     leased = with_token(node, token, "POST", LEASES, {"holder": "x", "limit": 1})
 
     assert (leased.status, len(leased.json()["operations"])) == (200, 1)
@@ -380,7 +380,7 @@ def get_targets(table: str) -> Iterator[tuple[str, str]]:
     names = {"table": table, "t": table, "fullName": f"main.a.{table}", "type": "TABLE", "table_id": f"main$a${table}"}
     for each in OPERATIONS:
         if each.method == "GET":
-            filled = re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], found[0]), each.path)
+            filled = re.sub(r"\{(\w+)\}", lambda placeholder: names.get(placeholder[1], placeholder[0]), each.path)
             yield each.name, each._replace(path=filled).target
 
 
@@ -423,14 +423,14 @@ def test_other_metalakes_owner_cannot_renew_or_end_a_lease(lake: DriverNode, tab
     report = lake.post(f"{other}/operations/{operation}/report", body)
 
     assert (lost, report.json()) == ([operation], {"accepted": False})
-    assert [each["state"] for each in told(lake)] == ["running"]
+    assert [each["state"] for each in list_operations(lake)] == ["running"]
     assert commit_with(lake, leased["token"], "t", replacement(table)).status == 200
 
 
 def test_executor_with_servers_holder_name_cannot_end_an_expiry(lake: DriverNode, table: HistoryTable) -> None:
     """An executor that uses the server's holder name cannot end a running expiry."""
     assert ask(lake, operation="expire").status == 200
-    (expiry,) = [each["id"] for each in told(lake) if each["kind"] == "expire"]
+    (expiry,) = [each["id"] for each in list_operations(lake) if each["kind"] == "expire"]
     services = lake.built.services
     row = lake.runner.run(services.gate.look_up(lambda: operation_read(expiry)))
     assert row is not None
@@ -478,8 +478,8 @@ def test_revoked_or_expired_account_secret_prevents_the_lease(lake: DriverNode, 
     clock = set_clock(lake, NOW_MS)
     token, secret_id = robot_token(lake, **({"expires_in_s": 3600} if is_expired else {}))
     body = {"table": "a.t", "operation": "compact"}
-    asked = with_token(lake, token, "POST", OPERATIONS_OF_MAIN, body)
-    assert asked.status == 200, asked.body
+    response = with_token(lake, token, "POST", OPERATIONS_OF_MAIN, body)
+    assert response.status == 200, response.body
     if is_expired:
         clock.at_ms += 3 * DAY_MS
         robot_token(lake)  # deletes rows of tokens that expired long ago
@@ -487,7 +487,7 @@ def test_revoked_or_expired_account_secret_prevents_the_lease(lake: DriverNode, 
         end_secret(lake, secret_id)
 
     assert FakeExecutor(lake).lease() == []
-    (operation,) = told(lake)
+    (operation,) = list_operations(lake)
     assert (operation["state"], operation["user"]) == ("failed", "robot")
     assert "secret with which robot requested this has ended" in operation["result"]
 

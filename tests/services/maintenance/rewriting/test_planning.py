@@ -22,7 +22,7 @@ from tests.services.maintenance.histories import (
     explained,
     set_clock,
 )
-from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, list_operations, replacement
 
 COMPACTION = "system_iceberg_compaction"
 WHOLE = "system_iceberg_table_maintenance"
@@ -49,17 +49,17 @@ def plan(node: DriverNode) -> int:
 @pytest.fixture
 def tables(node: DriverNode) -> dict[str, HistoryTable]:
     """A table of 12 and a table of 30 small files, both assessed."""
-    made = {"t": HistoryTable(node), "u": HistoryTable(node, "u")}
-    made["t"].append(12)
-    made["u"].append(30)
+    history_tables = {"t": HistoryTable(node), "u": HistoryTable(node, "u")}
+    history_tables["t"].append(12)
+    history_tables["u"].append(30)
     set_clock(node, NOW_MS)
     assess(node)
-    return made
+    return history_tables
 
 
 def test_findings_without_policy_or_setting_plan_nothing(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """Without a policy or setting, findings become no operations."""
-    assert (plan(node), told(node)) == (0, [])
+    assert (plan(node), list_operations(node)) == (0, [])
 
 
 def test_setting_plans_operations_in_the_owners_name(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
@@ -71,7 +71,7 @@ def test_setting_plans_operations_in_the_owners_name(node: DriverNode, tables: d
     planned, again = plan(node), plan(node)
 
     assert (planned, again) == (2, 0)
-    assert {(each["table"], each["state"], each["user"]) for each in told(node)} == {
+    assert {(each["table"], each["state"], each["user"]) for each in list_operations(node)} == {
         ("a.t", "waiting", "admin"), ("a.u", "waiting", "admin"),
     }  # fmt: skip
     assert [each["path"][-1] for each in FakeExecutor(node).lease(1)] == ["u"]
@@ -91,7 +91,7 @@ def test_catalog_policy_applies_to_tables_except_excluded_ones(
     planned = plan(node)
 
     assert planned == (2 if policy_type == COMPACTION else 1)
-    assert {each["policy"] for each in told(node)} == {"small"}
+    assert {each["policy"] for each in list_operations(node)} == {"small"}
     leased = FakeExecutor(node).lease()
     if policy_type == COMPACTION:
         assert {each["options"]["max-file-group-input-files"] for each in leased} == {"9"}
@@ -171,13 +171,13 @@ def test_deletes_operation_without_delete_files_is_done_at_once(
     """For a table without delete files, the operation `deletes` is done at once, without an executor."""
     tables["t"].append(1, **{"total-delete-files": "0"})
     ask(node, operation="deletes")
-    (done,) = told(node)
+    (done,) = list_operations(node)
     leased = FakeExecutor(node).lease()
     tables["t"].append(1, **{"total-delete-files": "1"})
     ask(node, operation="deletes")
 
     assert (done["state"], done["result"]) == ("done", "nothing to rewrite: the table has no delete files")
-    assert (leased, told(node)[0]["state"]) == ([], "waiting")
+    assert (leased, list_operations(node)[0]["state"]) == ([], "waiting")
 
 
 def test_operation_is_done_if_a_writer_removed_the_delete_files(
@@ -189,7 +189,7 @@ def test_operation_is_done_if_a_writer_removed_the_delete_files(
     tables["t"].append(1, **{"total-delete-files": "0"})
     leased = FakeExecutor(node).lease()
 
-    assert (leased, told(node)[0]["state"]) == ([], "done")
+    assert (leased, list_operations(node)[0]["state"]) == ([], "done")
 
 
 def test_each_failure_doubles_the_pause_of_the_table(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
@@ -228,7 +228,7 @@ def test_operation_of_a_policy_owned_by_a_group_fails(node: DriverNode, tables: 
     assert answer.status == 200, answer.body
     plan(node)
 
-    (operation,) = told(node)
+    (operation,) = list_operations(node)
     assert (operation["state"], "group team" in operation["result"]) == ("failed", True)
     assert FakeExecutor(node).lease() == []
 

@@ -23,7 +23,7 @@ from tests.services.maintenance.histories import (
     findings,
     set_clock,
 )
-from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, list_operations, replacement
 from tests.services.maintenance.rewriting.test_planning import plan
 
 TYPE = "limnos-row-retention"
@@ -45,11 +45,11 @@ def clock(lake: DriverNode) -> MovedClock:
 @pytest.fixture
 def table(lake: DriverNode, clock: MovedClock) -> HistoryTable:
     """A table of four files with a time column, and a policy of its catalog that keeps rows for ten days."""
-    made = HistoryTable(lake, schema=SCHEMA)
-    made.append(4)
+    history_table = HistoryTable(lake, schema=SCHEMA)
+    history_table.append(4)
     add_policy(lake, "ten", TYPE, {"column": "at", "olderThanDays": 10}, on="main", kind="catalog")
     assess(lake)
-    return made
+    return history_table
 
 
 def deletion(table: HistoryTable, *, operation: str = "delete", added: int = 0) -> list[dict[str, Any]]:
@@ -82,7 +82,7 @@ def test_row_deletion_is_leased_committed_and_pauses_for_a_day(
     metadata: Any = wire.metadata_of(lake, "a", "t")
     summary = metadata["snapshots"][-1]["summary"]
     assert summary == {"operation": "delete", "limnos.operation": str(leased["operation"])}
-    (done,) = told(lake)
+    (done,) = list_operations(lake)
     assert (done["kind"], done["state"], done["policy"], done["user"]) == ("retention", "done", "ten", "admin")
     assert explained(lake)["policies"][0]["content"] == {"column": "at", "olderThanDays": 10}
     assess(lake)
@@ -133,7 +133,7 @@ def test_requested_row_deletion_uses_policy_and_user_privileges(lake: DriverNode
     assert ask(lake, operation="retention", user="writer").status == 200
     (leased,) = FakeExecutor(lake).lease()
     assert leased["options"]["before"] == TEN_DAYS_AGO
-    assert told(lake)[0]["user"] == "writer"
+    assert list_operations(lake)[0]["user"] == "writer"
 
     HistoryTable(lake, "plain").append(1)
     without_column = ask(lake, "a.plain", "retention")
@@ -172,7 +172,7 @@ def test_policy_at_the_lease_determines_the_rows_to_delete(lake: DriverNode, tab
     lake.patch(f"{API}/lake/policies/ten", {"enable": False})
 
     assert FakeExecutor(lake).lease() == []
-    assert told(lake)[0]["result"] == "The policy ten no longer requires this"
+    assert list_operations(lake)[0]["result"] == "The policy ten no longer requires this"
 
 
 @pytest.mark.parametrize("change", ["disabled", "detached", "dropped", "longer", "other column"])
@@ -231,7 +231,7 @@ def test_quiet_hours_delay_policy_operations_but_not_requests(lake: DriverNode, 
     assert plan(lake) == 1
 
     assert FakeExecutor(lake).lease() == []
-    assert "waits for the quiet hours" in told(lake)[0]["result"]
+    assert "waits for the quiet hours" in list_operations(lake)[0]["result"]
     assert ask(lake, operation="retention").status == 200
     assert len(FakeExecutor(lake).lease()) == 1
 
@@ -247,7 +247,7 @@ def test_policy_of_a_row_restricted_user_deletes_nothing(lake: DriverNode, table
     assert plan(lake) == 1
 
     assert FakeExecutor(lake).lease() == []
-    (done,) = told(lake)
+    (done,) = list_operations(lake)
     assert (done["state"], done["user"]) == ("failed", "writer")
 
 

@@ -26,7 +26,7 @@ from limnos.store.tx import Tx
 from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
-from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, told
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, list_operations
 from tests.services.maintenance.rewriting.test_planning import COMPACTION, NOW_MS, WHOLE, plan
 
 HOUR_MS = 3_600_000
@@ -75,15 +75,15 @@ def tables(lake: DriverNode) -> dict[str, HistoryTable]:
     """Two tables of `admin` with 12 and 30 small files and one of `eve` with 12, at noon, and a policy that compacts
     them.
     """
-    made = {name: HistoryTable(lake, name) for name in ("t", "u", "eves")}
-    for name, table in made.items():
+    history_tables = {name: HistoryTable(lake, name) for name in ("t", "u", "eves")}
+    for name, table in history_tables.items():
         table.append(30 if name == "u" else 12)
     lake.post(f"{API}/lake/users", {"name": "eve"})
     owner = {"name": "eve", "type": "USER"}
     assert lake.put(f"{API}/lake/owners/table/main.a.eves", owner).status == 200
     set_clock(lake, NOON_MS)
     assess(lake)
-    return made
+    return history_tables
 
 
 def test_first_two_leases_belong_to_two_owners(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
@@ -117,7 +117,7 @@ def test_full_queue_of_one_owner_does_not_delay_others(
     planned = [plan(lake), plan(lake)]
 
     assert planned == [2, 0]
-    assert {each["table"] for each in told(lake)} > {"a.eves"}
+    assert {each["table"] for each in list_operations(lake)} > {"a.eves"}
 
 
 def test_planned_operations_wait_outside_of_quiet_hours(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
@@ -126,7 +126,7 @@ def test_planned_operations_wait_outside_of_quiet_hours(lake: DriverNode, tables
     add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
     plan(lake)
     at_noon = FakeExecutor(lake).lease()
-    (waits,) = told(lake)
+    (waits,) = list_operations(lake)
     ask(lake, "a.u")
     requested = FakeExecutor(lake).lease()
     FakeExecutor(lake).report(requested[0]["operation"])
@@ -155,7 +155,7 @@ def test_removed_quiet_hours_make_operation_wait_for_the_budget(
     FakeExecutor(lake, "two").report(requested["operation"])
     limit(lake, quiet_hours=(), bytes_per_day=1_000)
     changed = [lake.runner.run(pauses_refresh(services)) for _ in range(2)]
-    (waits,) = [each for each in told(lake) if each["table"] == "a.t"]
+    (waits,) = [each for each in list_operations(lake) if each["table"] == "a.t"]
     due = lake.runner.run(services.gate.look_up(lambda: metalake_due(services.store.time.now_ms())))
 
     assert (changed, waits["state"], due) == ([1, 0], "waiting", None)
@@ -205,7 +205,7 @@ def test_delayed_operation_is_cancelled_when_its_policy_ends(
         update = {"@type": "updateContent", "policyType": WHOLE, "newContent": content}
         lake.done("PUT", f"{API}/lake/policies/small", {"updates": [update]})
     lake.runner.run(pauses_refresh(lake.built.services))
-    (operation,) = told(lake)
+    (operation,) = list_operations(lake)
 
     assert (operation["state"], operation["result"]) == ("cancelled", "The policy small no longer requires this")
 
@@ -235,7 +235,7 @@ def test_busy_table_is_rewritten_in_quiet_hours_without_a_pause(lake: DriverNode
     add_policy(lake, "small", COMPACTION, {}, on="main.a.t", kind="table")
     assert plan(lake) == 1
     before = FakeExecutor(lake).lease()
-    reason = told(lake)[0]["result"]
+    reason = list_operations(lake)[0]["result"]
     limit(lake, quiet_hours=(parse_quiet_hours("00:00-23:59"),))
     clock.at_ms += 20 * 60_000
     table.append_at(clock.at_ms - 1_000, operation="overwrite")
@@ -258,7 +258,7 @@ def test_operations_wait_when_the_byte_budget_is_used_up(
     first = executor.lease()
     for each in first:
         executor.report(each["operation"])
-    waits = [each for each in told(lake) if each["state"] == "waiting"]
+    waits = [each for each in list_operations(lake) if each["state"] == "waiting"]
     clock = lake.built.services.store.time
     clock.at_ms += BUDGET_PAUSE_MS  # type: ignore[attr-defined]
     soon = executor.lease()
@@ -288,7 +288,7 @@ def test_requested_operation_counts_towards_the_budget(lake: DriverNode, tables:
     ask(lake, "a.u")
 
     assert [each["path"][-1] for each in FakeExecutor(lake).lease()] == ["u"]
-    assert "waits for the budget" in told(lake)[-1]["result"]
+    assert "waits for the budget" in list_operations(lake)[-1]["result"]
 
 
 @pytest.mark.parametrize("outcome", ["yielded", "failed"])
@@ -371,7 +371,7 @@ def test_operation_of_a_disabled_policy_is_not_leased(lake: DriverNode, tables: 
     assert lake.patch(f"{API}/lake/policies/small", {"enable": False}).status == 200
 
     assert FakeExecutor(lake).lease() == []
-    (operation,) = told(lake)
+    (operation,) = list_operations(lake)
     assert (operation["state"], operation["result"]) == ("cancelled", "The policy small no longer requires this")
 
 
@@ -383,7 +383,7 @@ def test_setting_operation_is_not_leased_if_a_policy_disables_it(
     assert plan(lake) == 3
     add_policy(lake, "no", WHOLE, {"compact": False}, on="main.a.t", kind="table")
     leased = {each["path"][-1] for each in FakeExecutor(lake).lease()}
-    reasons = {each["table"]: each["result"] for each in told(lake)}
+    reasons = {each["table"]: each["result"] for each in list_operations(lake)}
 
     assert leased == {"u"}
     assert reasons["a.t"] == "The setting maintenance.rewrite_files no longer requires this"

@@ -69,13 +69,13 @@ def test_queries_with_different_keys_do_not_wait_for_each_other() -> None:
 
     async def story() -> None:
         coalescer, slow, quick = RequestCoalescer(), Source(), Source()
-        held = asyncio.create_task(coalescer.call(KEY, slow.ask))
+        pending_task = asyncio.create_task(coalescer.call(KEY, slow.ask))
         await paused()
         quick.may_answer.set()
 
         assert await coalescer.call((b"describe", b"other"), quick.ask) == b"0"
         slow.may_answer.set()
-        await held
+        await pending_task
 
     asyncio.run(story())
 

@@ -18,8 +18,8 @@ CROWD = 300
 
 def zone_of(lab: StoreLab) -> int:
     """Return the zone of catalog `main`."""
-    found: int = lab.database.sql("SELECT id FROM node WHERE name = 'main'")[0][0]
-    return found
+    zone: int = lab.database.sql("SELECT id FROM node WHERE name = 'main'")[0][0]
+    return zone
 
 
 def test_commit_wakes_many_waiting_callers_with_few_queries(lab: StoreLab) -> None:
@@ -136,9 +136,9 @@ def test_store_failure_wakes_all_waiting_callers(file_lab: StoreLab, monkeypatch
     """If the store fails, all waiting callers are woken, and their own reads raise the error."""
     node = Node(file_lab.store)
 
-    async def gone(_: object) -> None:
+    async def fail_look_up(_: object) -> None:
         raise ServiceUnavailable("gone")
 
-    monkeypatch.setattr(node.gate, "look_up", gone)
+    monkeypatch.setattr(node.gate, "look_up", fail_look_up)
 
     file_lab.run(asyncio.wait_for(node.services.watch.wait({0: 0}, 600), 300))

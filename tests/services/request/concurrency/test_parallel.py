@@ -22,9 +22,9 @@ def test_results_are_ordered_and_concurrency_is_limited() -> None:
         under_way -= 1
         return number * number
 
-    found = asyncio.run(map_concurrently(range(10), do, at_once=3))
+    results = asyncio.run(map_concurrently(range(10), do, at_once=3))
 
-    assert found == [number * number for number in range(10)]
+    assert results == [number * number for number in range(10)]
     assert most == 3
 
 

@@ -64,8 +64,8 @@ def test_cancelled_caller_does_not_block_the_queue(moment: int) -> None:
         for _ in range(moment):
             await asyncio.sleep(0)
         tasks[1].cancel()
-        told = await asyncio.gather(*tasks, return_exceptions=True)
-        assert [each for each in told if each is not None and not isinstance(each, asyncio.CancelledError)] == []
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [each for each in outcomes if each is not None and not isinstance(each, asyncio.CancelledError)] == []
         assert [name for name in order if name != "b"] == list("acd")
         assert len(line) == 0
 
@@ -93,8 +93,8 @@ def test_caller_beyond_the_queue_limit_is_refused(monkeypatch: pytest.MonkeyPatc
         line, order = PerKeyQueue(), list[str]()
         async with line.turn(7):
             tasks = await queue(line, order, "abc")
-        told = await asyncio.gather(*tasks, return_exceptions=True)
-        assert [type(each) for each in told] == [type(None), type(None), ServiceUnavailable]
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(each) for each in outcomes] == [type(None), type(None), ServiceUnavailable]
         assert len(line) == 0
 
     asyncio.run(story())

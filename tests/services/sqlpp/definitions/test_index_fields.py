@@ -30,7 +30,7 @@ def test_index_fields_with_fitting_types_are_accepted(fields: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields, told",
+    "fields, message",
     [
         ("(a: string?) enforced", "expected value of type bigint, but got the value of type string"),
         ("(o.b: int)", "expected value of type string, but got the value of type bigint"),
@@ -38,7 +38,7 @@ def test_index_fields_with_fitting_types_are_accepted(fields: str) -> None:
         ("(c, e: int)", "Typed keys cannot be combined with untyped keys"),
     ],
 )
-def test_index_fields_with_differing_types_are_refused(fields: str, told: str) -> None:
+def test_index_fields_with_differing_types_are_refused(fields: str, message: str) -> None:
     """A type that differs from the declared one, and a mix of typed and untyped keys, are refused."""
-    with pytest.raises(SqlppError, match=told):
+    with pytest.raises(SqlppError, match=message):
         _check(fields)

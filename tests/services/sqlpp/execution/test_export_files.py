@@ -22,8 +22,8 @@ from tests.objects import ObjectStoreServer, objects
 @pytest.fixture(scope="module")
 def store() -> Iterator[ObjectStoreServer]:
     """An object store."""
-    with objects() as found:
-        yield found
+    with objects() as server:
+        yield server
 
 
 async def _background(files: FileOperations) -> None:

@@ -27,26 +27,26 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 @pytest.fixture
-def kept(shared: DriverNode) -> PreparedStatements:
+def prepared_cache(shared: DriverNode) -> PreparedStatements:
     """The node's cache of prepared statements, initially empty."""
-    found = PreparedStatements()
-    PREPARED.put(shared.built.services, found)
-    return found
+    statements = PreparedStatements()
+    PREPARED.put(shared.built.services, statements)
+    return statements
 
 
-def test_prepared_query_returns_objects_inserted_later(shared: DriverNode, kept: PreparedStatements) -> None:
+def test_prepared_query_returns_objects_inserted_later(shared: DriverNode, prepared_cache: PreparedStatements) -> None:
     """A prepared query returns objects that were inserted after its first execution."""
     before = rows(shared, DATASETS)
-    (query,) = kept.queries.values()
+    (query,) = prepared_cache.queries.values()
     make_table(shared, "a", "v")
 
     assert before == ["t", "u"]
     assert rows(shared, DATASETS) == ["t", "u", "v"]
-    assert kept.queries.values() == [query]
-    assert len(kept.parsed) == 1
+    assert prepared_cache.queries.values() == [query]
+    assert len(prepared_cache.parsed) == 1
 
 
-def test_prepared_query_is_authorized_for_each_caller(shared: DriverNode, kept: PreparedStatements) -> None:
+def test_prepared_query_is_authorized_for_each_caller(shared: DriverNode, prepared_cache: PreparedStatements) -> None:
     """A query that one caller prepared is authorized again for other callers, and after a revoke."""
     rows(shared, DATASETS)
     role = grant(shared, "ana", "use_catalog", kind="CATALOG", on="main")
@@ -58,7 +58,7 @@ def test_prepared_query_is_authorized_for_each_caller(shared: DriverNode, kept: 
     assert "t" in seen
     assert "u" not in seen
     assert "t" not in rows(shared, DATASETS, user="ana")
-    assert len(kept.queries) == 1
+    assert len(prepared_cache.queries) == 1
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_prepared_query_is_authorized_for_each_caller(shared: DriverNode, kept: 
     ],
 )
 def test_queries_depending_on_request_state_are_not_cached(
-    shared: DriverNode, kept: PreparedStatements, statement: str, more: dict[str, object]
+    shared: DriverNode, prepared_cache: PreparedStatements, statement: str, more: dict[str, object]
 ) -> None:
     """Queries that use the request's time, parameters, functions or catalog metadata are not cached."""
     if "none" in statement:
@@ -80,27 +80,31 @@ def test_queries_depending_on_request_state_are_not_cached(
     else:
         rows(shared, statement, **more)
 
-    assert kept.queries.values() == []
+    assert prepared_cache.queries.values() == []
 
 
-def test_writing_statements_are_not_cached(shared: DriverNode, kept: PreparedStatements) -> None:
+def test_writing_statements_are_not_cached(shared: DriverNode, prepared_cache: PreparedStatements) -> None:
     """Writing statements are not cached, because they are rarely repeated and may contain secrets."""
     rows(shared, "create type a.T as { x: string }")
 
-    assert (len(kept.parsed), len(kept.queries)) == (0, 0)
+    assert (len(prepared_cache.parsed), len(prepared_cache.queries)) == (0, 0)
 
 
-def test_replaced_view_changes_the_result_of_a_prepared_query(shared: DriverNode, kept: PreparedStatements) -> None:
+def test_replaced_view_changes_the_result_of_a_prepared_query(
+    shared: DriverNode, prepared_cache: PreparedStatements
+) -> None:
     """After a view is replaced, the same statement gives the new result."""
     rows(shared, "create view a.w as select value 41")
     first = rows(shared, "select value x from a.w as x")
     rows(shared, "create or replace view a.w as select value 42")
 
     assert (first, rows(shared, "select value x from a.w as x")) == ([41], [42])
-    assert kept.queries.values() == []
+    assert prepared_cache.queries.values() == []
 
 
-def test_same_text_in_another_dataverse_is_another_query(shared: DriverNode, kept: PreparedStatements) -> None:
+def test_same_text_in_another_dataverse_is_another_query(
+    shared: DriverNode, prepared_cache: PreparedStatements
+) -> None:
     """In another dataverse the same text refers to another dataset."""
     statement = "select value count(*) from `Dataset` d"
 
@@ -108,16 +112,16 @@ def test_same_text_in_another_dataverse_is_another_query(shared: DriverNode, kep
 
     assert first[0] >= 9
     assert refusal(shared, f"use a; {statement}")[1].startswith("ASX1077")
-    assert len(kept.queries) == 1
+    assert len(prepared_cache.queries) == 1
 
 
 def test_least_recently_used_query_is_evicted() -> None:
     """The cache has a limited number of entries and evicts the least recently used."""
-    found = LastUsed[str, int](2)
-    found.put("a", 1)
-    found.put("b", 2)
-    found.get("a")
-    found.put("c", 3)
+    last_used = LastUsed[str, int](2)
+    last_used.put("a", 1)
+    last_used.put("b", 2)
+    last_used.get("a")
+    last_used.put("c", 3)
 
-    assert [found.get(key) for key in "abc"] == [1, None, 3]
-    assert len(found) == 2
+    assert [last_used.get(key) for key in "abc"] == [1, None, 3]
+    assert len(last_used) == 2

@@ -27,7 +27,7 @@ def statement(sets: str) -> tree.Update:
 
 
 @pytest.mark.parametrize(
-    "sets,found",
+    "sets,expected",
     [
         ("set u.n = u.n + 1 where u.id = 2", [{"id": 2, "n": 3}]),
         ("set n = 5, m = u.n set u.t = null where u.id = 2", [{"id": 2, "n": 5, "m": 5, "t": None}]),
@@ -45,19 +45,19 @@ def statement(sets: str) -> tree.Update:
         ("set u.u = 1 where u.id = 2", [{"id": 2, "n": 2, "u": 1}]),
     ],
 )
-def test_each_set_applies_to_the_result_of_the_previous_one(sets: str, found: list[object]) -> None:
+def test_each_set_applies_to_the_result_of_the_previous_one(sets: str, expected: list[object]) -> None:
     """MISSING removes a field. A field of a MISSING or NULL parent is not set; another parent becomes an object.
 
     The literal MISSING makes any parent an object.
     """
-    assert changed(sets) == found
+    assert changed(sets) == expected
 
 
 ARRAYS = "[{'id':1,'a':['x','y'],'b':[{'n':1},{'n':2},{'n':3}]}]"
 
 
 @pytest.mark.parametrize(
-    "step,name,found",
+    "step,name,expected",
     [
         ("(insert into u.a ['z'])", "a", ["x", "y", "z"]),
         ("(insert into u.a at 0 ('z'))", "a", ["z", "x", "y"]),
@@ -82,13 +82,13 @@ ARRAYS = "[{'id':1,'a':['x','y'],'b':[{'n':1},{'n':2},{'n':3}]}]"
         ("set u.a = missing (insert into u.a [1]) (update a as i set i = i + 1)", "a", [2]),
     ],
 )
-def test_array_positions_count_from_zero_or_from_the_end(step: str, name: str, found: object) -> None:
+def test_array_positions_count_from_zero_or_from_the_end(step: str, name: str, expected: object) -> None:
     """Positions begin at 0, negative positions count from the end, and a position outside of the array changes
     nothing.
     """
     (one,) = changed(step, ARRAYS)
 
-    assert one[name] == (() if found is None else _frozen(found))
+    assert one[name] == (() if expected is None else _frozen(expected))
 
 
 def _frozen(value: object) -> object:
@@ -151,11 +151,11 @@ def test_as_many_fields_as_allowed_can_be_bound(paths: list[str]) -> None:
 )
 def test_moves_puts_changed_fields_first(sets: str, names: str) -> None:
     """With `moves`, the fields of the last SET come first, also in nested objects. Their values are the same."""
-    (found,) = moved(f"{sets} where u.id = 1", OBJECTS)
+    (changed_object,) = moved(f"{sets} where u.id = 1", OBJECTS)
 
-    assert list(found) == names.split()
-    assert [found] == changed(f"{sets} where u.id = 1")
-    assert "d" not in found.get("b", {}) or list(found["b"]) == ["d", "c"]
+    assert list(changed_object) == names.split()
+    assert [changed_object] == changed(f"{sets} where u.id = 1")
+    assert "d" not in changed_object.get("b", {}) or list(changed_object["b"]) == ["d", "c"]
 
 
 @pytest.mark.parametrize(
@@ -169,10 +169,10 @@ def test_moves_puts_changed_fields_first(sets: str, names: str) -> None:
 )
 def test_array_without_changes_keeps_its_place(sets: str, names: str) -> None:
     """An array keeps its place if a step changes nothing in it, because the position is outside of the array."""
-    (found,) = moved(sets, ARRAYS)
+    (changed_object,) = moved(sets, ARRAYS)
 
-    assert list(found) == names.split()
-    assert [found] == changed(sets, ARRAYS)
+    assert list(changed_object) == names.split()
+    assert [changed_object] == changed(sets, ARRAYS)
 
 
 def test_fields_keep_their_places_if_too_many_change() -> None:
@@ -182,8 +182,8 @@ def test_fields_keep_their_places_if_too_many_change() -> None:
         (MOVES_MAX // 2 + 1, ["id", "n"]),
     ):
         sets = "set " + " set ".join(f"u.f{at} = {at}, u.g{at} = {at}" for at in range(count))
-        (found,) = moved(f"{sets} where u.id = 1", OBJECTS)
-        assert list(found)[:2] == first
+        (changed_object,) = moved(f"{sets} where u.id = 1", OBJECTS)
+        assert list(changed_object)[:2] == first
 
 
 def moved(sets: str, objects: str) -> list[Any]:

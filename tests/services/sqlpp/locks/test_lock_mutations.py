@@ -110,35 +110,35 @@ def complaints(rows: Rows) -> list[str]:
     """Return violations: conflicting locks held at the same time, an overtaken request, a grantable request that was
     not woken, a cycle.
     """
-    found = []
+    violations = []
     for one, other in product(rows, repeat=2):
         if one.key != other.key or one.token >= other.token or not one.mode or not other.mode:
             continue
         if not together(one.mode, other.mode):
-            found.append(f"{one} beside {other}")
+            violations.append(f"{one} beside {other}")
     waiting = {row.token for row in rows if row.waits}
-    found += [f"{token} could go on" for token in waiting if not blocked_by(rows, token)]
+    violations += [f"{token} could go on" for token in waiting if not blocked_by(rows, token)]
     if waiting and stuck(rows, waiting):
-        found.append("a circle")
-    return found
+        violations.append("a circle")
+    return violations
 
 
 def blocked_by(rows: Rows, token: int) -> set[int]:
     """Return the requests that a request waits for: holders, upgrades, and older waiting requests."""
-    found = set()
+    blocking_tokens = set()
     for mine, row in product([row for row in rows if row.token == token and row.waits], rows):
         if row.key != mine.key or row.token == token:
             continue
         if row.mode and not together(mine.wanted, row.mode):
-            found.add(row.token)
+            blocking_tokens.add(row.token)
         if (
             mine.mode is None
             and row.waits
             and (row.mode or row.token < token)
             and not together(mine.wanted, row.wanted)
         ):
-            found.add(row.token)
-    return found
+            blocking_tokens.add(row.token)
+    return blocking_tokens
 
 
 def stuck(rows: Rows, waiting: set[int]) -> set[int]:

@@ -48,8 +48,8 @@ def nodes(lab: StoreLab) -> tuple[StatementLocks, StatementLocks]:
 
 def rows(lab: StoreLab) -> int:
     """Return the number of rows of locks."""
-    found: int = lab.database.sql("SELECT count(*) FROM sqlpp_lock")[0][0]
-    return found
+    row_count: int = lab.database.sql("SELECT count(*) FROM sqlpp_lock")[0][0]
+    return row_count
 
 
 async def is_asked(lab: StoreLab, count: int) -> None:
@@ -69,25 +69,25 @@ def test_released_lock_has_no_row(lab: StoreLab) -> None:
     locks, _ = nodes(lab)
 
     async def story() -> HeldLocks:
-        async with locks.held([LockRequest(A, WRITE), LockRequest(B, READ)], LONG_S) as held:
+        async with locks.held([LockRequest(A, WRITE), LockRequest(B, READ)], LONG_S) as held_locks:
             await lab.store.submit(
-                upkeep_permit("tester"), lambda tx: tx.locks.require(held.token, LockRequest(A, WRITE))
+                upkeep_permit("tester"), lambda tx: tx.locks.require(held_locks.token, LockRequest(A, WRITE))
             )
-            held.check(LockRequest(B, READ))
-        return held
+            held_locks.check(LockRequest(B, READ))
+        return held_locks
 
-    held = lab.run(story())
+    held_locks = lab.run(story())
 
     assert rows(lab) == 0
     with pytest.raises(LockLost):
-        lab.write(lambda tx: tx.locks.require(held.token))
+        lab.write(lambda tx: tx.locks.require(held_locks.token))
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_release_wakes_a_waiting_statement(lab: StoreLab, *, apart: bool) -> None:
+@pytest.mark.parametrize("is_other_node", [False, True])
+def test_release_wakes_a_waiting_statement(lab: StoreLab, *, is_other_node: bool) -> None:
     """A waiting statement of either node continues when the lock is released, with a greater token."""
     one, other = nodes(lab)
-    second = other if apart else one
+    second = other if is_other_node else one
 
     async def story() -> tuple[int, int]:
         first = await one.acquire(wish(A, WRITE), LONG_S)
@@ -95,9 +95,9 @@ def test_release_wakes_a_waiting_statement(lab: StoreLab, *, apart: bool) -> Non
         await is_asked(lab, 2)
         assert not waiting.done()
         await first.release()
-        held = await asyncio.wait_for(waiting, LONG_S)
-        await held.release()
-        return first.token, held.token
+        held_locks = await asyncio.wait_for(waiting, LONG_S)
+        await held_locks.release()
+        return first.token, held_locks.token
 
     first, then = lab.run(story())
 
@@ -111,10 +111,10 @@ def test_lock_timeout_names_the_lock_and_mode(lab: StoreLab) -> None:
 
     async def story() -> str:
         async with one.held(wish(A, READ), LONG_S):
-            with pytest.raises(LockTimeout) as told:
+            with pytest.raises(LockTimeout) as error:
                 await other.acquire([LockRequest(A, WRITE), LockRequest(B, WRITE)], 0.0)
             async with one.held(wish(B, WRITE), LONG_S):
-                return str(told.value)
+                return str(error.value)
 
     assert lab.run(story()) == (
         "The lock on dataset sales.east.a was not granted within 0 s: another statement holds it (READ). Nothing was"
@@ -186,18 +186,18 @@ def test_upgrade_waits_for_readers(lab: StoreLab) -> None:
 
     async def story() -> None:
         reader = await other.acquire(wish(A, READ), LONG_S)
-        async with one.held(wish(A, EXCLUSIVE), LONG_S) as held:
+        async with one.held(wish(A, EXCLUSIVE), LONG_S) as held_locks:
             with pytest.raises(LockTimeout):
-                await held.upgrade(A, 0.0)
-            upgrading = asyncio.create_task(held.upgrade(A, LONG_S))
+                await held_locks.upgrade(A, 0.0)
+            upgrading = asyncio.create_task(held_locks.upgrade(A, LONG_S))
             await asyncio.sleep(0)
             await reader.release()
             await asyncio.wait_for(upgrading, LONG_S)
-            held.check(LockRequest(A, WRITE))
+            held_locks.check(LockRequest(A, WRITE))
             waiting = asyncio.create_task(other.acquire(wish(A, READ), LONG_S))
             await is_asked(lab, 2)
             assert not waiting.done()
-            await held.downgrade(A)
+            await held_locks.downgrade(A)
             await (await asyncio.wait_for(waiting, LONG_S)).release()
 
     lab.run(story())
@@ -212,22 +212,27 @@ def test_invalid_lock_operations_have_asterixdb_codes(lab: StoreLab) -> None:
     one, _ = nodes(lab)
 
     async def code(work: Coroutine[Any, Any, None]) -> str:
-        with pytest.raises(SqlppError) as told:
+        with pytest.raises(SqlppError) as error:
             await work
-        return told.value.code
+        return error.value.code
 
-    async def check(held: HeldLocks, mode: LockMode) -> None:
-        held.check(LockRequest(A, mode))
+    async def check(held_locks: HeldLocks, mode: LockMode) -> None:
+        held_locks.check(LockRequest(A, mode))
 
     async def story() -> list[str]:
-        held = await one.acquire(wish(A, MODIFY), LONG_S)
-        found = [
-            await code(held.upgrade(A, LONG_S)), await code(held.downgrade(A)), await code(held.upgrade(B, LONG_S)),
-            await code(held.downgrade(B)), await code(check(held, BUILD)),
+        held_locks = await one.acquire(wish(A, MODIFY), LONG_S)
+        codes = [
+            await code(held_locks.upgrade(A, LONG_S)), await code(held_locks.downgrade(A)), await code(held_locks.upgrade(B, LONG_S)),
+            await code(held_locks.downgrade(B)), await code(check(held_locks, BUILD)),
         ]  # fmt: skip
-        await held.release()
-        await held.release()
-        return [*found, await code(held.upgrade(A, 1)), await code(held.downgrade(A)), await code(check(held, READ))]
+        await held_locks.release()
+        await held_locks.release()
+        return [
+            *codes,
+            await code(held_locks.upgrade(A, 1)),
+            await code(held_locks.downgrade(A)),
+            await code(check(held_locks, READ)),
+        ]
 
     assert lab.run(story()) == [f"ASX10{number}" for number in (45, 46, 47, 48, 49, 39, 39, 39)]
 
@@ -241,16 +246,16 @@ def test_expired_node_lease_frees_locks_and_voids_the_token(lab: StoreLab) -> No
         waiting = asyncio.create_task(other.acquire(wish(A, WRITE), LONG_S))
         await is_asked(lab, 2)
         await end_lease(lab, one)
-        held = await asyncio.wait_for(waiting, LONG_S)
+        held_locks = await asyncio.wait_for(waiting, LONG_S)
         with pytest.raises(LockLost):
             await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.require(zombie.token))
         await one._beat()
-        return zombie, held
+        return zombie, held_locks
 
-    zombie, held = lab.run(story())
+    zombie, held_locks = lab.run(story())
 
     assert zombie.is_lost
-    assert not held.is_lost
+    assert not held_locks.is_lost
     with pytest.raises(LockLost, match="run it again"):
         zombie.check(LockRequest(A, READ))
 
@@ -276,11 +281,11 @@ def test_heartbeat_keeps_the_nodes_locks(lab: StoreLab) -> None:
     one, other = nodes(lab)
 
     async def story() -> None:
-        async with one.held(wish(A, WRITE), LONG_S) as held:
+        async with one.held(wish(A, WRITE), LONG_S) as held_locks:
             await end_lease(lab, one)
             await one._beat()
             await other._beat()
-            await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.require(held.token))
+            await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.require(held_locks.token))
 
     lab.run(story())
 
@@ -297,11 +302,11 @@ def test_heartbeat_resolves_unknown_lock_outcomes(lab: StoreLab, *, done: bool) 
         raise StateUnknown("the answer was lost")
 
     async def story() -> None:
-        held = await one.acquire(wish(B, WRITE), LONG_S)
+        held_locks = await one.acquire(wish(B, WRITE), LONG_S)
         lab.store.submit = lost  # type: ignore[method-assign, assignment]
         with pytest.raises(StateUnknown):
             await one.acquire(wish(A, WRITE), LONG_S)
-        await held.release()
+        await held_locks.release()
         lab.store.submit = submit  # type: ignore[method-assign]
         await one._beat()
         async with other.held([LockRequest(A, WRITE), LockRequest(B, WRITE)], LONG_S):
@@ -318,8 +323,10 @@ def test_check_for_free_locks_takes_no_lock(lab: StoreLab) -> None:
 
     async def story() -> list[bool]:
         async with one.held([LockRequest(A, READ), LockRequest(B, MODIFY)], LONG_S):
-            asked = [(A, READ), (A, WRITE), (B, READ), (key("c"), WRITE)]
-            return [await other.are_free([LockRequest(key("d"), READ), LockRequest(of, mode)]) for of, mode in asked]
+            lock_requests = [(A, READ), (A, WRITE), (B, READ), (key("c"), WRITE)]
+            return [
+                await other.are_free([LockRequest(key("d"), READ), LockRequest(of, mode)]) for of, mode in lock_requests
+            ]
 
     assert lab.run(story()) == [True, False, False, True]
     assert rows(lab) == 0
@@ -416,43 +423,43 @@ class Workload:
         for _ in range(self.chance.randint(0, 3)):
             await asyncio.sleep(0)
         try:
-            held = await locks.acquire([LockRequest(*each) for each in wishes.items()], patience)
+            held_locks = await locks.acquire([LockRequest(*each) for each in wishes.items()], patience)
         except LockTimeout:
             assert patience == 0
             return
-        self.oracle.enter(held.token, wishes)
+        self.oracle.enter(held_locks.token, wishes)
         try:
-            await self.work(held, wishes)
+            await self.work(held_locks, wishes)
         finally:
-            self.oracle.leave(held.token)
-            await held.release()
+            self.oracle.leave(held_locks.token)
+            await held_locks.release()
 
-    async def work(self, held: HeldLocks, wishes: dict[LockKey, LockMode]) -> None:
+    async def work(self, held_locks: HeldLocks, wishes: dict[LockKey, LockMode]) -> None:
         """Wait some time, possibly with an upgrade."""
         for of in [of for of, mode in wishes.items() if mode is EXCLUSIVE and self.chance.random() < 0.5]:
             try:
-                await held.upgrade(of, LONG_S)
+                await held_locks.upgrade(of, LONG_S)
             except LockTimeout:
                 raise
             except ServiceUnavailable:  # it would wait for its own lock
                 continue
-            self.oracle.leave(held.token)
-            self.oracle.enter(held.token, wishes | {of: UPGRADED})
+            self.oracle.leave(held_locks.token)
+            self.oracle.enter(held_locks.token, wishes | {of: UPGRADED})
             await asyncio.sleep(0)
             wishes[of] = EXCLUSIVE
-            self.oracle.leave(held.token)
-            self.oracle.enter(held.token, wishes)
-            await held.downgrade(of)
+            self.oracle.leave(held_locks.token)
+            self.oracle.enter(held_locks.token, wishes)
+            await held_locks.downgrade(of)
         await asyncio.sleep(self.chance.choice([0, 0, 0.001]))
 
     async def die(self, locks: StatementLocks) -> None:
         """Take locks, and send no further heartbeats."""
         wishes = self.wishes()
-        held = await locks.acquire([LockRequest(*each) for each in wishes.items()], LONG_S)
-        self.oracle.enter(held.token, wishes)
+        held_locks = await locks.acquire([LockRequest(*each) for each in wishes.items()], LONG_S)
+        self.oracle.enter(held_locks.token, wishes)
         await locks.close()
         await asyncio.sleep(self.chance.choice([0, 0.002]))
-        self.oracle.leave(held.token)
+        self.oracle.leave(held_locks.token)
         await end_lease(self.lab, locks)
 
 

@@ -13,7 +13,7 @@ PATH = ("sales", "e.ast", "orders")
 
 
 @pytest.mark.parametrize(
-    "kind, told",
+    "kind, message",
     [
         ("dataset", "ASX1050: Cannot find dataset with name orders in dataverse sales.`e.ast`"),
         ("index", "ASX1083: Cannot find index with name orders in dataverse sales.`e.ast`"),
@@ -24,13 +24,13 @@ PATH = ("sales", "e.ast", "orders")
         ("library", "ASX1117: Cannot find library with name orders in dataverse sales.`e.ast`"),
     ],
 )
-def test_missing_object_error_names_object_and_dataverse(kind: str, told: str) -> None:
+def test_missing_object_error_names_object_and_dataverse(kind: str, message: str) -> None:
     """A message about a missing object names the object and its dataverse separately, not in canonical form."""
-    assert str(sqlpp_errors.unknown_object(kind, PATH, at=AT)) == f"{told} (in line 3, at column 7)"
+    assert str(sqlpp_errors.unknown_object(kind, PATH, at=AT)) == f"{message} (in line 3, at column 7)"
 
 
 @pytest.mark.parametrize(
-    "kind, told",
+    "kind, message",
     [
         ("dataset", "ASX1072: A dataset with name orders already exists in dataverse sales.`e.ast`"),
         ("type", "ASX1085: A datatype with this name orders already exists"),
@@ -40,9 +40,9 @@ def test_missing_object_error_names_object_and_dataverse(kind: str, told: str) -
         ("index", "ASX1084: An index with this name orders already exists"),
     ],
 )
-def test_existing_object_error_has_no_position_if_none_is_given(kind: str, told: str) -> None:
+def test_existing_object_error_has_no_position_if_none_is_given(kind: str, message: str) -> None:
     """The error about an existing object has no position if the statement gives none."""
-    assert str(sqlpp_errors.object_exists(kind, PATH, at=None)) == told
+    assert str(sqlpp_errors.object_exists(kind, PATH, at=None)) == message
 
 
 def test_drop_refusal_names_the_dependent_object() -> None:
@@ -50,12 +50,12 @@ def test_drop_refusal_names_the_dependent_object() -> None:
     assert str(sqlpp_errors.in_use("dataset", "sales.orders", by="view v", at=None)) == (
         "ASX1148: Cannot drop dataset sales.orders being used by view v"
     )
-    told = sqlpp_errors.dataverse_in_use(PATH[:2], what="type t", by="dataset d", at=None)
-    assert str(told) == "ASX1147: Cannot drop dataverse: sales.`e.ast`: type t being used by dataset d"
+    error = sqlpp_errors.dataverse_in_use(PATH[:2], what="type t", by="dataset d", at=None)
+    assert str(error) == "ASX1147: Cannot drop dataverse: sales.`e.ast`: type t being used by dataset d"
 
 
 @pytest.mark.parametrize(
-    "name, told",
+    "name, message_end",
     [
         ("`a/b`.t", None),
         ("a.` b`", "' b'"),
@@ -67,16 +67,16 @@ def test_drop_refusal_names_the_dependent_object() -> None:
         ("a.b.`c\\u0000`", r"'c\x00'"),
     ],
 )
-def test_invalid_name_is_reported_at_its_position(name: str, told: str | None) -> None:
+def test_invalid_name_is_reported_at_its_position(name: str, message_end: str | None) -> None:
     """An invalid part of a name is reported at the position of the name."""
     (parsed,) = parse(f"DROP DATASET {name}")
     dropped = parsed.statement
     assert isinstance(dropped, tree.Drop)
 
-    if told is None:
+    if message_end is None:
         sqlpp_errors.check_object(dropped.name)
         return
     with pytest.raises(SqlppError) as refused:
         sqlpp_errors.check_object(dropped.name)
     assert (refused.value.number, refused.value.place) == (1115, dropped.name.at)
-    assert refused.value.message.endswith(told)
+    assert refused.value.message.endswith(message_end)

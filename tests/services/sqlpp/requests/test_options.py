@@ -16,7 +16,7 @@ def _check(name: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name, value, told",
+    "name, value, message",
     [
         ("compiler.joinmemory", "4LS", "The given string: 4LS is not a byte unit string (e.g., 320KiB or 1024)."),
         (
@@ -37,12 +37,12 @@ def _check(name: str, value: str) -> None:
         ("output-record", "x", "Query parameter output-record is not supported"),
     ],
 )  # fmt: skip
-def test_unknown_options_and_invalid_sizes_are_refused(name: str, value: str, told: str) -> None:
+def test_unknown_options_and_invalid_sizes_are_refused(name: str, value: str, message: str) -> None:
     """Unknown options are refused by name, and invalid sizes with AsterixDB's messages."""
     with pytest.raises(SqlppError) as refused:
         _check(name, value)
 
-    assert told in refused.value.text
+    assert message in refused.value.text
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,14 @@ async def never() -> AsyncIterator[bytes]:
 
 def here(lab: StoreLab) -> RunningRequests:
     """Return the requests of a separate node over the store, which polls only when a test calls it."""
-    found = REQUESTS.of(Node(lab.open()).services)
-    found.every_s, found.reach_s = 3600.0, 0.0
-    return found
+    requests = REQUESTS.of(Node(lab.open()).services)
+    requests.every_s, requests.reach_s = 3600.0, 0.0
+    return requests
 
 
-def begun(requests: RunningRequests, *, asker: Requester = ANA, ago_ms: int = 0, **more: object) -> RunningRequest:
+def start_request(
+    requests: RunningRequests, *, asker: Requester = ANA, ago_ms: int = 0, **more: object
+) -> RunningRequest:
     """Return a request of ana that began some time ago."""
     at = requests.store.time.now_ms() - ago_ms
     request = RunningRequest(request_id="r", asker=asker, client_context_id="c", text="select 1", now_ms=at, **more)  # type: ignore[arg-type]
@@ -45,10 +47,10 @@ def begun(requests: RunningRequests, *, asker: Requester = ANA, ago_ms: int = 0,
 
 async def ends(request: RunningRequest) -> RequestEnded:
     """Return the outcome of a request without results."""
-    with pytest.raises(RequestEnded) as told:
+    with pytest.raises(RequestEnded) as error:
         async for _ in request.batches(never(), timeout_s=LONG_S):
             pass
-    return told.value
+    return error.value
 
 
 def test_short_requests_write_nothing(lab: StoreLab) -> None:
@@ -56,11 +58,11 @@ def test_short_requests_write_nothing(lab: StoreLab) -> None:
 
     async def story() -> list[int]:
         requests = here(lab)
-        begun(requests)
+        start_request(requests)
         counts = []
         for step in (requests.look(), None, requests.look()):
             if step is None:
-                long = begun(requests, ago_ms=KNOWN_AFTER_MS)
+                long = start_request(requests, ago_ms=KNOWN_AFTER_MS)
                 continue
             await step
             counts.append(rows(lab))
@@ -74,8 +76,8 @@ def test_short_requests_write_nothing(lab: StoreLab) -> None:
 
 def rows(lab: StoreLab) -> int:
     """Return the number of requests in the store."""
-    found: int = lab.database.sql("SELECT count(*) FROM sqlpp_request")[0][0]
-    return found
+    row_count: int = lab.database.sql("SELECT count(*) FROM sqlpp_request")[0][0]
+    return row_count
 
 
 def test_request_can_be_cancelled_from_another_node(lab: StoreLab) -> None:
@@ -83,18 +85,18 @@ def test_request_can_be_cancelled_from_another_node(lab: StoreLab) -> None:
 
     async def story() -> tuple[list[list[str]], bool]:
         one, other = here(lab), here(lab)
-        request = begun(one, ago_ms=KNOWN_AFTER_MS)
-        found = [await other.cancel("request_id", "r", asker=ANA, everybody=False)]
+        request = start_request(one, ago_ms=KNOWN_AFTER_MS)
+        cancelled_ids = [await other.cancel("request_id", "r", asker=ANA, everybody=False)]
         await one.look()
-        found.append(await other.cancel("request_id", "r", asker=BOB, everybody=False))
+        cancelled_ids.append(await other.cancel("request_id", "r", asker=BOB, everybody=False))
         assert [each.request_id for each in await other.everywhere(ANA, everybody=False)] == ["r"]
         assert await other.everywhere(BOB, everybody=False) == []
-        found.append(await other.cancel("request_id", "r", asker=BOB, everybody=True))
+        cancelled_ids.append(await other.cancel("request_id", "r", asker=BOB, everybody=True))
         await one.look()
-        told = await ends(request)
+        outcome = await ends(request)
         await one.close()
         await other.close()
-        return found, told.late
+        return cancelled_ids, outcome.late
 
     assert lab.run(story()) == ([[], [], ["r"]], False)
 
@@ -104,31 +106,31 @@ def test_local_request_is_cancelled_without_a_stored_row(lab: StoreLab) -> None:
 
     async def story() -> tuple[list[str], str]:
         requests = here(lab)
-        request = begun(requests)
-        found = await requests.cancel("client_context_id", "c", asker=ANA, everybody=False)
-        told = await ends(request)
+        request = start_request(requests)
+        cancelled_ids = await requests.cancel("client_context_id", "c", asker=ANA, everybody=False)
+        outcome = await ends(request)
         await requests.close()
-        return found, str(told)
+        return cancelled_ids, str(outcome)
 
     assert lab.run(story()) == (["r"], "ASX0041: The request was cancelled")
 
 
-@pytest.mark.parametrize("by,wanted", [("request_id", "r"), ("client_context_id", "c"), ("handle", "")])
-def test_other_user_cannot_cancel_a_local_request(lab: StoreLab, by: str, wanted: str) -> None:
+@pytest.mark.parametrize("by,identifier", [("request_id", "r"), ("client_context_id", "c"), ("handle", "")])
+def test_other_user_cannot_cancel_a_local_request(lab: StoreLab, by: str, identifier: str) -> None:
     """Another user cannot cancel a request by its id, its client's id or its handle; a service admin can by each of
     them.
     """
 
     async def story() -> tuple[list[list[str]], list[str]]:
         requests = here(lab)
-        request = begun(requests)
-        named = wanted or request.handle
-        found = [await requests.cancel(by, named, asker=BOB, everybody=False)]
+        request = start_request(requests)
+        named = identifier or request.handle
+        cancelled_ids = [await requests.cancel(by, named, asker=BOB, everybody=False)]
         seen = [each.request_id for each in await requests.everywhere(BOB, everybody=False)]
-        found.append(await requests.cancel(by, named, asker=BOB, everybody=True))
+        cancelled_ids.append(await requests.cancel(by, named, asker=BOB, everybody=True))
         await ends(request)
         await requests.close()
-        return found, seen
+        return cancelled_ids, seen
 
     assert lab.run(story()) == ([[], ["r"]], [])
 
@@ -137,16 +139,16 @@ def test_other_user_cannot_cancel_a_local_request(lab: StoreLab, by: str, wanted
 def test_result_batches_are_limited_by_size(lab: StoreLab, size: int, lines: int) -> None:
     """A batch ends with the line that reaches the size limit, which may be its first line."""
 
-    async def given() -> AsyncIterator[bytes]:
+    async def generate_lines() -> AsyncIterator[bytes]:
         for _ in range(2 * lines + 1):
             yield b"x" * size
 
     async def story() -> list[int]:
         requests = here(lab)
-        request = begun(requests)
-        found = [len(batch) async for batch in request.batches(given(), timeout_s=LONG_S)]
+        request = start_request(requests)
+        batch_sizes = [len(batch) async for batch in request.batches(generate_lines(), timeout_s=LONG_S)]
         await requests.close()
-        return found
+        return batch_sizes
 
     assert lab.run(story()) == [lines, lines, 1]
 
@@ -157,18 +159,18 @@ def test_request_cancelled_in_the_store_ends_at_the_next_poll(lab: StoreLab) -> 
 
     async def story() -> tuple[str, bool]:
         requests = here(lab)
-        gone = begun(requests, is_gone=lambda: "it" in left)
-        stays = begun(requests)
+        abandoned_request = start_request(requests, is_gone=lambda: "it" in left)
+        stays = start_request(requests)
         await requests.look()
         left.add("it")
         await requests.look()
-        told = await ends(gone)
+        outcome = await ends(abandoned_request)
         goes_on = asyncio.create_task(ends(stays))
         await asyncio.sleep(0)
         is_done = goes_on.done()
         await requests.close()
         await goes_on
-        return str(told), is_done
+        return str(outcome), is_done
 
     assert lab.run(story()) == ("ASX0041: Its client has disconnected", False)
 
@@ -178,7 +180,7 @@ def test_stopped_node_ends_its_requests_with_the_reason(lab: StoreLab) -> None:
 
     async def story() -> str:
         requests = here(lab)
-        request = begun(requests)
+        request = start_request(requests)
         await requests.close()
         return str(await ends(request))
 
