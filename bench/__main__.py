@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench import report
-from bench.compared import SideResult, compare
+from bench.comparisons import SideResult, compare
 from bench.load import LoadError
 from bench.measure import Plan, measure_all, say, targets
 from bench.stores import STORES, StartError

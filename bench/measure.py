@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.beside import run_beside
 from bench.cpu import TreeCpu
 from bench.load import Generator, Load, LoadError, LoadResult
 from bench.operations import PREFIX, TEMPLATES, Case, Operation, aim_of
 from bench.report import Measurement
+from bench.second_client import run_beside
 from bench.seed import TEMPLATE, Shape, plant
 from bench.stores import Place, Postgres, Server, running, running_server
 from bench.yardstick import files_us

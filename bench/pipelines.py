@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.asked import count_requests
 from bench.cpu import processes_s
+from bench.request_counts import count_requests
 from bench.workers import served
 from limnos.client import Client
 from limnos.pipeline import pipeline, step

@@ -18,7 +18,7 @@ from bench.operations import ALONE_WHEN_AIMED_US, OPERATIONS, RATIO_AIM, aim_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from bench.compared import SideResult
+    from bench.comparisons import SideResult
     from bench.operations import Operation
 
 _BY_KEY: Final = {operation.key: operation for operation in OPERATIONS}

@@ -1,6 +1,6 @@
 """The compared features: logins, audit, vended credentials and planned scans, each on its own servers over SQLite.
 
-May import `compared`, and the tests' issuer, object store and manifests. Each world yields its comparisons while its
+May import `comparisons`, and the tests' issuer, object store and manifests. Each world yields its comparisons while its
 servers run.
 """
 
@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.compared import CONNECTIONS, ComparedServer, Comparison, Side
+from bench.comparisons import CONNECTIONS, ComparedServer, Comparison, Side
 from bench.operations import PREFIX, new_table
 from tests.issuer import AUDIENCE, issuing
 from tests.manifests import data_file, entry, listed, manifest, manifest_list

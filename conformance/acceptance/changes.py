@@ -1,19 +1,19 @@
 """The rows of the matrix: changes, and the required answers of the next request.
 
 Each row prepares a caller and an object, makes a change at one node, and has the right answers. May import this
-package's `faces` and `world`.
+package's `protocols` and `world`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.acceptance.faces import ALLOWED, AWAY, GRAVITINO, MISSING, OWN, REFUSED
+from conformance.acceptance.protocols import ALLOWED, AWAY, GRAVITINO, MISSING, OWN, REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.acceptance.faces import Face
+    from conformance.acceptance.protocols import Face
     from conformance.acceptance.world import World
 
 OK = 200

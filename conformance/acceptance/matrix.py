@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.acceptance.changes import CHANGES, Home
-from conformance.acceptance.faces import FACES
+from conformance.acceptance.protocols import FACES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from conformance.acceptance.changes import Change
-    from conformance.acceptance.faces import Face
+    from conformance.acceptance.protocols import Face
     from conformance.acceptance.world import World
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "acceptance.md"

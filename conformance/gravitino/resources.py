@@ -12,8 +12,8 @@ import time
 from base64 import b64encode
 from urllib.request import Request, urlopen
 
-from book import Book
-from people import principals
+from access_steps import principals
+from call_record import CallRecord
 
 from gravitino import GravitinoClient, NameIdentifier
 from gravitino.api.catalog import Catalog
@@ -54,12 +54,12 @@ COLUMNS = [Column.of("id", Types.LongType.get(), "key", False), Column.of("n", T
 class Steps:
     """One user's steps with a metalake."""
 
-    def __init__(self, book: Book, lake: GravitinoClient, user: str) -> None:
-        self.book, self.lake, self.user = book, lake, user
+    def __init__(self, record: CallRecord, lake: GravitinoClient, user: str) -> None:
+        self.record, self.lake, self.user = record, lake, user
 
     def see(self, step: str, call: object, wants: object = None) -> object:
         """Run a step."""
-        return self.book.see(self.user, step, call, wants=wants)
+        return self.record.see(self.user, step, call, wants=wants)
 
     def told(self, thing: object, *names: str) -> None:
         """Call all given getters of an object: each returns a value, and its audit names the user."""
@@ -68,9 +68,9 @@ class Steps:
         self.see(f"{type(thing).__name__}.audit_info", lambda: thing.audit_info().creator(), self.user)
 
 
-def everything(book: Book, lake: GravitinoClient, user: str) -> None:
+def everything(record: CallRecord, lake: GravitinoClient, user: str) -> None:
     """Run all steps as one user."""
-    steps = Steps(book, lake, user)
+    steps = Steps(record, lake, user)
     for part in (
         catalogs,
         schemas,
@@ -86,7 +86,7 @@ def everything(book: Book, lake: GravitinoClient, user: str) -> None:
         jobs,
     ):
         part(steps)
-    principals(book, lake, user)
+    principals(record, lake, user)
 
 
 def catalogs(steps: Steps) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import sys
 
-from book import Book  # records calls of the client's classes, so it precedes their use
-from people import metalakes, people, refusals, rights
+from access_steps import metalakes, people, refusals, rights
+from call_record import CallRecord  # records calls of the client's classes, so it precedes their use
 from resources import everything
 
 from gravitino import GravitinoAdminClient, GravitinoClient
@@ -21,22 +21,22 @@ LAKE = "grav_conformance"
 
 def main(uri: str) -> None:
     """Run all steps in order, then print the results."""
-    book = Book()
+    record = CallRecord()
     admin = GravitinoAdminClient(uri=uri, auth_data_provider=BasicAuthProvider("admin", "x"))
-    metalakes(book, admin, name=LAKE)
+    metalakes(record, admin, name=LAKE)
     users = {
         user: GravitinoClient(uri=uri, metalake_name=LAKE, auth_data_provider=BasicAuthProvider(user, "x"))
-        for user in people(book, client_of(uri, "admin"))
+        for user in people(record, client_of(uri, "admin"))
     }
     rights(users["admin"], "worker")
     for user in ("admin", "worker"):
-        everything(book, users[user], user)
-    refusals(book, users["outsider"], users["worker"])
+        everything(record, users[user], user)
+    refusals(record, users["outsider"], users["worker"])
     admin.drop_metalake(LAKE, force=True)
-    book.see(
+    record.see(
         "admin", "close", admin.close, wants="UnknownError"
     )  # the client sends a request of the non-existent method "close"
-    sys.stdout.write(json.dumps({"known": book.known, "called": sorted(book.called), "steps": book.steps}))
+    sys.stdout.write(json.dumps({"known": record.known, "called": sorted(record.called), "steps": record.steps}))
 
 
 def client_of(uri: str, user: str) -> GravitinoClient:

@@ -24,7 +24,7 @@ RECALL_MIN = 0.9
 
 def embeddings(uri: str, *, token: str, rows: int, folder: Path) -> list[str]:
     """Write, search and test access; returns the problems."""
-    from conformance.lance_spark.doors import knock
+    from conformance.lance_spark.access_paths import knock
     from conformance.lance_spark.embeddings import NEAREST, QUERIES, fill, index, recall
     from limnos.spark import session
 

@@ -4,8 +4,8 @@ notice?
 Each use of `Action.X` in `limnos.services` and `limnos.http` is lowered to an action of the same kind that a weaker
 right allows. Tests run as usual; each request to an in-process node is repeated with a lowered use that changes a
 decision in it, without committing anything. A use is noticed if the answer to the repeated request differs. If a second
-use refuses in its place, both are lowered. A use that no request notices survives, unless `judged.toml` gives a reason;
-then the exit code is 1. Actions for service admins have no lesser one.
+use refuses in its place, both are lowered. A use that no request notices survives, unless
+`accepted_uses.toml` gives a reason; then the exit code is 1. Actions for service admins have no lesser one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from conformance.lesser.doors import DEEP, SHALLOW, admits_more
-from conformance.lesser.judged import read_judgements
+from conformance.lesser.accepted_uses import read_judgements
+from conformance.lesser.early_decisions import DEEP, SHALLOW, admits_more
 from conformance.lesser.recording import Recorder
 from conformance.lesser.sites import Site, install
 from limnos.access.actions import Action
@@ -118,7 +118,7 @@ def report(replays: Replays) -> int:
             continue
         word, details = outcome(replays, site)
         if word in ("SURVIVED", "NOT REACHED") and site.key in judgements:
-            word, details = "open" if judgements[site.key].is_open else "judged", judgements[site.key].reason
+            word, details = "open" if judgements[site.key].is_open else "accepted", judgements[site.key].reason
         counts[word] += 1
         print(f"{word:11} {site.key} (line {site.line}) -> {site.lesser}: {details}")
     print(f"{sum(counts.values())} uses:", ", ".join(f"{count} {word}" for word, count in sorted(counts.items())))

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from conformance.tpch.data import deliveries
-from conformance.tpch.kept import computed
+from conformance.tpch.result_cache import computed
 from conformance.tpch.trial import Trial
 from limnos.spark import session
 from tests.integration.live import serving

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.tpch.data import CHANGING, TABLES
-from conformance.tpch.kept import ExpectedTable, expected_tables
 from conformance.tpch.plain import checksum
+from conformance.tpch.result_cache import ExpectedTable, expected_tables
 from limnos import pipeline
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.acceptance import matrix
 from conformance.acceptance.changes import CHANGES
-from conformance.acceptance.faces import FACES
+from conformance.acceptance.protocols import FACES
 from conformance.acceptance.world import world_of
 from tests.backends import Database
 from tests.freshness import planted_bugs

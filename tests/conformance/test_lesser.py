@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from conformance.lesser.__main__ import FIRST, HERE, THEN
-from conformance.lesser.doors import DEEP, SHALLOW, admits_more
-from conformance.lesser.judged import read_judgements
+from conformance.lesser.accepted_uses import read_judgements
+from conformance.lesser.early_decisions import DEEP, SHALLOW, admits_more
 from conformance.lesser.sites import lesser_of, sites
 from limnos.access.actions import Action
 from limnos.access.policy import POLICY, SERVER_ACTIONS
@@ -117,7 +117,7 @@ def test_list_and_create_read_the_same_request_bodies() -> None:
 def test_each_judgement_has_a_reason_and_an_existing_use(tmp_path: Path) -> None:
     """Each use that may be lowered has a reason; a key without a use is an error."""
     uses = sites(ROOT / "src")
-    path = tmp_path / "judged.toml"
+    path = tmp_path / "accepted_uses.toml"
     path.write_text('[[same]]\nkeys = ["services/gone.py table_drop"]\nreason = "none"\n')
 
     assert all(len(each.reason) > 20 for each in read_judgements(uses).values())

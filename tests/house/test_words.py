@@ -16,6 +16,15 @@ FILES = [
     SourceFile(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
     for path in sorted((ROOT / "src").rglob("*.py"))
 ]
+OWN_TEXTS = ("tests/house/words.py", "tests/house/test_words.py")
+"""The modules that contain the words, as rules and as examples."""
+OTHER_FILES = [
+    SourceFile(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+    for top in ("tests", "conformance", "bench", "examples", "scripts")
+    for path in sorted((ROOT / top).rglob("*.py"))
+    if path.relative_to(ROOT).as_posix() not in OWN_TEXTS
+]
+"""The modules outside the product: tests, examples and tools."""
 SHELVES = ("start", "guides", "reference", "explain", "decisions")
 GLOSSARY = "glossary.md"
 """The page with the meaning of the words of older releases."""
@@ -29,8 +38,8 @@ def source(text: str, name: str = "a") -> SourceFile:
 
 
 def test_classes_are_nouns() -> None:
-    """No class of the product is named by a participle alone."""
-    assert list(words.participles(FILES)) == []
+    """No class is named by a participle alone, in tests and tools too."""
+    assert list(words.participles([*FILES, *OTHER_FILES])) == []
 
 
 @pytest.mark.parametrize("name", ["Asked", "_Loaded", "Told", "_Shown", "Reading"])
@@ -61,8 +70,8 @@ def test_fourth_class_with_the_same_name_is_reported() -> None:
 
 
 def test_variables_are_nouns() -> None:
-    """No variable and no parameter of the product is named by a participle alone."""
-    assert list(words.variables(FILES)) == []
+    """No variable and no parameter is named by a participle alone, in tests and tools too."""
+    assert list(words.variables([*FILES, *OTHER_FILES])) == []
 
 
 @pytest.mark.parametrize(
@@ -98,7 +107,7 @@ def test_wire_fields_and_noun_variables_are_accepted() -> None:
 
 def test_sources_and_pages_contain_no_private_words() -> None:
     """Sources and pages use the terms of the field."""
-    complaints = [each for file in FILES for each in words.private(file.path, file.text)]
+    complaints = [each for file in (*FILES, *OTHER_FILES) for each in words.private(file.path, file.text)]
     complaints += [each for page in PAGES for each in words.private(page.name, page.read_text(encoding="utf-8"))]
 
     assert complaints == []
@@ -111,7 +120,9 @@ def test_private_word_in_name_or_comment_is_reported() -> None:
 
 def test_prose_contains_no_private_words() -> None:
     """No docstring, comment or page uses a private word. Decision records are exempt."""
-    complaints = [each for file in FILES for each in words.private_prose(file.path, words.prose_of_source(file))]
+    complaints = [
+        each for file in (*FILES, *OTHER_FILES) for each in words.private_prose(file.path, words.prose_of_source(file))
+    ]
     for page in PAGES:
         if page.parent.name != "decisions":
             complaints += words.private_prose(page.name, words.prose_of_page(page.read_text(encoding="utf-8")))

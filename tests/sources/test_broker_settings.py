@@ -70,7 +70,7 @@ def test_every_broker_has_to_be_allowed() -> None:
 @pytest.mark.parametrize(
     "passed, words",
     [
-        ({"ssl.keystore.location": "/etc/shadow"}, r"ssl\.keystore\.location is not supported"),
+        ({"ssl.keystore.location": "/etc/passwd"}, r"ssl\.keystore\.location is not supported"),
         ({"plugin.library.paths": "/tmp/x.so"}, "is not supported"),
         ({"sasl.oauthbearer.token.endpoint.url": "http://x"}, "is not supported"),
         ({"security.protocol": "TLS"}, "must be one of PLAINTEXT"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.asked import count_requests
+from bench.request_counts import count_requests
 from limnos.client import Client
 from limnos.pipeline.declaration import (
     DeclaredSource,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.http.driver import DriverNode
 from tests.http.lance.wire import table
-from tests.services.maintenance.deaths import NodeDeath, mortal
+from tests.services.maintenance.crashes import NodeDeath, mortal
 from tests.services.maintenance.histories import DAY_MS, MovedClock, add_policy, set_clock
 from tests.services.maintenance.lance.test_task import (
     EXPIRATION,

@@ -6,7 +6,7 @@ Run by an interpreter that has the client; imports nothing of Limnos.
 
 from __future__ import annotations
 
-from book import Book
+from call_record import CallRecord
 
 from gravitino import GravitinoAdminClient, GravitinoClient, NameIdentifier
 from gravitino.api.authorization import privileges
@@ -29,11 +29,11 @@ EVERYTHING = (
 """Privileges on the metalake for users with rights; objects in their own catalogs they own."""
 
 
-def metalakes(book: Book, admin: GravitinoAdminClient, *, name: str) -> None:
+def metalakes(record: CallRecord, admin: GravitinoAdminClient, *, name: str) -> None:
     """Create, load, alter, disable and drop metalakes; versions and settings of the client."""
 
     def see(step: str, call: object, wants: object = None) -> object:
-        return book.see("admin", step, call, wants=wants)
+        return record.see("admin", step, call, wants=wants)
 
     see("create_metalake", lambda: admin.create_metalake(name, "c", {"k": "v"}).name(), name)
     see("create_metalake again", lambda: admin.create_metalake(name, "c", {}), "MetalakeAlreadyExistsException")
@@ -54,11 +54,11 @@ def metalakes(book: Book, admin: GravitinoAdminClient, *, name: str) -> None:
     see("get_client_request_timeout", config.get_client_request_timeout, 9)
 
 
-def people(book: Book, lake: GravitinoClient) -> tuple[str, ...]:
+def people(record: CallRecord, lake: GravitinoClient) -> tuple[str, ...]:
     """Create users: one with rights, and one without. Returns all names."""
 
     def see(step: str, call: object, wants: object = None) -> object:
-        return book.see("admin", step, call, wants=wants)
+        return record.see("admin", step, call, wants=wants)
 
     names = ("worker", "outsider")
     see("get_metalake", lambda: lake.get_metalake().name(), "grav_conformance")
@@ -75,12 +75,12 @@ def rights(admin: GravitinoClient, user: str) -> None:
     admin.grant_roles_to_user(["workers"], user)
 
 
-def principals(book: Book, lake: GravitinoClient, user: str) -> None:
+def principals(record: CallRecord, lake: GravitinoClient, user: str) -> None:
     """Users and groups: add, load, list, remove."""
     one, crew = f"u_{user}", f"g_{user}"
 
     def see(step: str, call: object, wants: object = None) -> object:
-        return book.see(user, step, call, wants=wants)
+        return record.see(user, step, call, wants=wants)
 
     see("add_user", lambda: lake.add_user(one).name(), one)
     see("add_user again", lambda: lake.add_user(one), "UserAlreadyExistsException")
@@ -92,19 +92,19 @@ def principals(book: Book, lake: GravitinoClient, user: str) -> None:
     see("get_group", lambda: lake.get_group(crew).roles(), [])
     see("list_groups", lambda: crew in [each.name() for each in lake.list_groups()], True)
     see("list_group_names", lambda: crew in lake.list_group_names(), True)
-    roles(book, lake, user, one=one, crew=crew)
+    roles(record, lake, user, one=one, crew=crew)
     see("remove_group", lambda: [lake.remove_group(crew) for _ in range(2)], [True, False])
     see("remove_user", lambda: [lake.remove_user(one) for _ in range(2)], [True, False])
 
 
-def roles(book: Book, lake: GravitinoClient, user: str, *, one: str, crew: str) -> None:
+def roles(record: CallRecord, lake: GravitinoClient, user: str, *, one: str, crew: str) -> None:
     """Roles, their privileges and holders; owners."""
     name, tables = f"r_{user}", f"tables_{user}"
     catalog = SecurableObjects.of_catalog(tables, [UseCatalog.allow()])
     schema = SecurableObjects.of_schema(catalog, "a", [UseSchema.allow()])
 
     def see(step: str, call: object, wants: object = None) -> object:
-        return book.see(user, step, call, wants=wants)
+        return record.see(user, step, call, wants=wants)
 
     see("create_role", lambda: lake.create_role(name, {"k": "v"}, [catalog]).name(), name)
     see("create_role again", lambda: lake.create_role(name, {}, []), "RoleAlreadyExistsException")
@@ -130,11 +130,11 @@ def roles(book: Book, lake: GravitinoClient, user: str, *, one: str, crew: str) 
     see("get_role missing", lambda: lake.get_role(name), "NoSuchRoleException")
 
 
-def refusals(book: Book, outsider: GravitinoClient, worker: GravitinoClient) -> None:
+def refusals(record: CallRecord, outsider: GravitinoClient, worker: GravitinoClient) -> None:
     """Every operation that a user without rights is denied, and lists that are empty for this user."""
 
     def see(step: str, call: object, wants: object = "ForbiddenException") -> None:
-        book.see("outsider", step, call, wants=wants)
+        record.see("outsider", step, call, wants=wants)
 
     for listed in (
         "list_catalogs",
@@ -156,16 +156,16 @@ def refusals(book: Book, outsider: GravitinoClient, worker: GravitinoClient) -> 
     see("get_tag", lambda: outsider.get_tag("none"))
     see("create_role", lambda: outsider.create_role("x", {}, []), "ForbiddenException")
     see("get_owner", lambda: outsider.get_owner(MetadataObjects.of("tables_worker", MetadataObject.Type.CATALOG)))
-    _below(book, outsider, worker)
+    _below(record, outsider, worker)
 
 
-def _below(book: Book, outsider: GravitinoClient, worker: GravitinoClient) -> None:
+def _below(record: CallRecord, outsider: GravitinoClient, worker: GravitinoClient) -> None:
     """The same for objects in catalogs: the catalog objects are those of the user with rights, with the other user's
     credential.
     """
 
     def see(step: str, call: object) -> None:
-        book.see("outsider", step, call, wants="ForbiddenException")
+        record.see("outsider", step, call, wants="ForbiddenException")
 
     def of(catalog: str) -> Catalog:
         worker_catalog = worker.load_catalog(f"{catalog}_worker")

@@ -1,4 +1,4 @@
-"""Uses that may be lowered although no test notices, each with its reason: `judged.toml`."""
+"""Uses that may be lowered although no test notices, each with its reason: `accepted_uses.toml`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from conformance.lesser.sites import Site
 
-FILE = Path(__file__).with_name("judged.toml")
+FILE = Path(__file__).with_name("accepted_uses.toml")
 
 
 class Judgement(NamedTuple):

@@ -29,7 +29,7 @@ def _is_method(name: str, value: object) -> bool:
     return not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, (staticmethod, classmethod)))
 
 
-class Book:
+class CallRecord:
     """The called methods, and the outcome of each step."""
 
     def __init__(self) -> None:
