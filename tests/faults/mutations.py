@@ -92,8 +92,7 @@ def table_commit(rig: Rig) -> Case:
 def properties_of(rig: Rig, *parts: str) -> dict[str, str]:
     """Return a table's properties."""
     metadata = rig.admin.do("GET", table_path(*parts)).body["metadata"]
-    properties: dict[str, str] = metadata["properties"]  # type: ignore[index]
-    return properties
+    return metadata["properties"]  # type: ignore[index, no-any-return]
 
 
 def file_of(rig: Rig, *parts: str) -> Path:

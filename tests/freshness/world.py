@@ -684,11 +684,12 @@ class StoryQuestion:
 
 
 _WEIGHTS = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 2, 3, 5, 2, 1, 2, 2, 2, 2, 2, 2, 1]
+_FOCUSED_WEIGHTS = [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
 
 
 def questions(world: StoryWorld) -> StoryQuestion:
     """Draw a question."""
-    (scope, levels), (at, table), (where_viewed, view) = world.namespace(), world.table(), world.view()
+    (scope, levels), (at, table), (view_scope, view) = world.namespace(), world.table(), world.view()
     lake = RequestScope(scope.metalake)
     user, role, name = world.user(), world.role(), pipeline(world)
     function_scope, path = world.function()
@@ -706,13 +707,9 @@ def questions(world: StoryWorld) -> StoryQuestion:
         (
             f"list in {levels}",
             scope,
-            lambda request_view: list_page_names(namespaces.namespaces_list(request_view, levels[:-1])),
+            lambda request_view: names_on(namespaces.namespaces_list(request_view, levels[:-1])),
         ),
-        (
-            f"list tables in {levels}",
-            scope,
-            lambda request_view: list_page_names(tables.tables_list(request_view, levels)),
-        ),
+        (f"list tables in {levels}", scope, lambda request_view: names_on(tables.tables_list(request_view, levels))),
         ("catalogs", lake, lambda request_view: [node.name for node in catalogs.catalogs_list(request_view)]),
         ("users", lake, lambda request_view: users.holders_list(request_view, Kind.USER)),
         (f"user {user}", lake, lambda request_view: users.principal_load(request_view, Kind.USER, user)),
@@ -724,17 +721,13 @@ def questions(world: StoryWorld) -> StoryQuestion:
         ("tokens", RequestScope(), lambda request_view: tokens.tokens_list(request_view, request_view.user)),
         ("metalakes", RequestScope(), multi_catalog_reads.metalakes_list),
         (f"who {user}", lake, lambda request_view: request_view.subject_of(user)),
-        (f"load {view}", where_viewed, lambda request_view: views.view_load(request_view, view[:-1], view[-1])),
+        (f"load {view}", view_scope, lambda request_view: views.view_load(request_view, view[:-1], view[-1])),
         (
             f"load {table} by {view}",
-            where_viewed,
+            view_scope,
             lambda request_view: tables.table_load(request_view, table[:-1], table[-1], (view,)),
         ),
-        (
-            f"list views in {levels}",
-            scope,
-            lambda request_view: list_page_names(views.views_list(request_view, levels)),
-        ),
+        (f"list views in {levels}", scope, lambda request_view: names_on(views.views_list(request_view, levels))),
         *(
             (f"{what} pipeline {name}", lake, reader)
             for what, reader in zip(("list", "load", "run"), asked_of_pipelines(name), strict=True)
@@ -748,20 +741,15 @@ def questions(world: StoryWorld) -> StoryQuestion:
     if world.lance:
         readers += [
             (f"describe {table}", at, lambda request_view: described(request_view, table)),
-            (f"list Lance tables in {levels}", scope, lambda request_view: list_page_names(lance_lists.tables_page(request_view, levels, page_request=ALL_NAMES))),
+            (f"list Lance tables in {levels}", scope, lambda request_view: names_on(lance_lists.tables_page(request_view, levels, page_request=ALL_NAMES))),
         ]  # fmt: skip
         text, where, reader = world.dice.choices(readers, [*_WEIGHTS, 20, 10])[0]
         return StoryQuestion(world.someone(), where, reader, text)
-    weights = (
-        [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-        if world.focus
-        else _WEIGHTS
-    )
-    text, where, reader = world.dice.choices(readers, weights)[0]
+    text, where, reader = world.dice.choices(readers, _FOCUSED_WEIGHTS if world.focus else _WEIGHTS)[0]
     return StoryQuestion(world.someone(), where, reader, text)
 
 
-def list_page_names(name_page: NamePage) -> list[str]:
+def names_on(name_page: NamePage) -> list[str]:
     """Return the names of a listing that the caller sees."""
     return name_page.texts()
 

@@ -358,6 +358,17 @@ def test_objects_in_a_dataverse_need_use_privileges(node: DriverNode) -> None:
     assert "a.t" not in words
 
 
+def check_invalid_samples(node: DriverNode) -> None:
+    """Check that ANALYZE refuses each wrong option with its code."""
+    for wrong, number in (
+        ("'sample': 'x'", 1175), ("'sample': 0", 1176), ("'sample-seed': 'x'", 1177), ("'sample-seed': 'nan'", 1177), ("'sample-seed': 'inf'", 1177),
+        ("'sample-seed': 1e19", 1177), ("'sample': 'nan'", 1175), ("'sample-method': 'x'", 1256),
+        ("'sample-full-scan': 'x'", 1255), ("'other': 1", 1079),
+    ):  # fmt: skip
+        status, text = refusal(node, f"analyze dataset counted.d with {{{wrong}}}")
+        assert (status, text[:7]) == (400, f"ASX{number}"), text
+
+
 def test_analyze_stores_and_drop_deletes_statistics(shared: DriverNode) -> None:
     """ANALYZE stores counts from the table's metadata, DROP STATISTICS deletes them; both need the right to alter."""
     rows(
@@ -409,13 +420,7 @@ def test_analyze_stores_and_drop_deletes_statistics(shared: DriverNode) -> None:
     assert shared.delete(restriction).status < 300
     rows(shared, "analyze dataset counted.d")
     assert [each["IndexName"] for each in rows(shared, query)] == ["sample_idx_1_d"]
-    for wrong, number in (
-        ("'sample': 'x'", 1175), ("'sample': 0", 1176), ("'sample-seed': 'x'", 1177), ("'sample-seed': 'nan'", 1177), ("'sample-seed': 'inf'", 1177),
-        ("'sample-seed': 1e19", 1177), ("'sample': 'nan'", 1175), ("'sample-method': 'x'", 1256),
-        ("'sample-full-scan': 'x'", 1255), ("'other': 1", 1079),
-    ):  # fmt: skip
-        status, text = refusal(shared, f"analyze dataset counted.d with {{{wrong}}}")
-        assert (status, text[:7]) == (400, f"ASX{number}"), text
+    check_invalid_samples(shared)
     grant(shared, "counter", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     assert refusal(shared, "analyze dataset counted.d", user="nobody")[0] == 403
     rows(shared, "analyze dataset counted.d drop statistics")

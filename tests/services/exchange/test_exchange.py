@@ -232,31 +232,25 @@ async def feed(ctx: Context, import_id: int, *, after: int, data: bytes) -> Meta
 
 
 def fed(
-    desk: ServiceDesk,
-    metalake_import: MetalakeImport,
-    records: Sequence[ExportRecord],
-    *,
-    at_once: int = 7,
-    form: Form = "proto",
+    desk: ServiceDesk, job: MetalakeImport, records: Sequence[ExportRecord], *, at_once: int = 7, form: Form = "proto"
 ) -> MetalakeImport:
     """Return an import with some records."""
-    for start in range(metalake_import.records, len(records), at_once):
+    for start in range(job.records, len(records), at_once):
         data = encode_records(records[start : start + at_once], form)
-        metalake_import = desk.run(feed(desk.ctx(), metalake_import.id, after=start, data=data))
-    return metalake_import
+        job = desk.run(feed(desk.ctx(), job.id, after=start, data=data))
+    return job
 
 
 def imported(
     desk: ServiceDesk, data: bytes, *, name: str = COPY, form: Form = "proto", ids: str = "map", at_once: int = 7
 ) -> tuple[str, ...]:
     """Import an export. Returns the omitted properties."""
-    metalake_import = fed(
-        desk, begin_import(desk, name=name, form=form, ids=ids), records_of(data, form), at_once=at_once, form=form
-    )
-    return desk.run(import_finish(desk.ctx(), metalake_import.id)).masked
+    job = begin_import(desk, name=name, form=form, ids=ids)
+    job = fed(desk, job, records_of(data, form), at_once=at_once, form=form)
+    return desk.run(import_finish(desk.ctx(), job.id)).masked
 
 
-def comparable_records(data: bytes, *, renumbered: bool) -> list[dict[str, Any]]:
+def entries_of(data: bytes, *, renumbered: bool) -> list[dict[str, Any]]:
     """Return an export without its time and origin, and with ids replaced by their order of appearance."""
     comparable = []
     seen: dict[str, int] = {}
@@ -293,9 +287,7 @@ def test_import_restores_the_exported_metalake(source: ServiceDesk, target: Serv
     first = encode_records(records_of(data, form), "proto")
     again = exported(target, metalake=COPY)
     assert masked == tuple(sorted(f"flat: {key}" for key in ("s3.secret-access-key", *IN_URLS)))
-    assert without(comparable_records(again, renumbered=True), "metalake", LAKE) == comparable_records(
-        first, renumbered=True
-    )
+    assert without(entries_of(again, renumbered=True), "metalake", LAKE) == entries_of(first, renumbered=True)
     old = source.run(
         source.ctx("ana").read(RequestScope(LAKE, "main"), lambda request_view: table_load(request_view, ("a",), "t"))
     )
@@ -316,9 +308,7 @@ def test_import_restores_the_exported_metalake(source: ServiceDesk, target: Serv
 def test_export_round_trip_through_key_value_database(
     kind: str, source: ServiceDesk, other: ServiceDesk, tmp_path: Path
 ) -> None:
-    """An export that is loaded into a key-value database and dumped again has the same records. A later one replaces
-    it.
-    """
+    """An export that is loaded into a key-value database and dumped again is the same; a later one replaces it."""
     store = RecordStore(
         LmdbKeyValueStore(tmp_path / "records") if kind == "lmdb" else SqlKeyValueStore(str(tmp_path / "records.db"))
     )
@@ -335,7 +325,7 @@ def test_export_round_trip_through_key_value_database(
         )
     store.close()
     imported(other, encode_records(out, "proto"), ids="keep", name=LAKE)
-    assert comparable_records(exported(other), renumbered=False) == comparable_records(data, renumbered=False)
+    assert entries_of(exported(other), renumbered=False) == entries_of(data, renumbered=False)
 
 
 def test_import_can_preserve_ids(source: ServiceDesk, target: ServiceDesk) -> None:
@@ -343,7 +333,7 @@ def test_import_can_preserve_ids(source: ServiceDesk, target: ServiceDesk) -> No
     data = exported(source)
     imported(target, data, ids="keep", name=LAKE)
 
-    assert comparable_records(exported(target), renumbered=False) == comparable_records(data, renumbered=False)
+    assert entries_of(exported(target), renumbered=False) == entries_of(data, renumbered=False)
     target.namespace("new")
     target.table("new", "t")
     with pytest.raises(
@@ -355,13 +345,13 @@ def test_import_can_preserve_ids(source: ServiceDesk, target: ServiceDesk) -> No
 def test_imported_objects_are_invisible_until_published(source: ServiceDesk, other: ServiceDesk) -> None:
     """Imported objects are invisible until the last step publishes all of them."""
     records = records_of(exported(source))
-    metalake_import = fed(other, begin_import(other), records)
+    job = fed(other, begin_import(other), records)
 
     with pytest.raises(NotFound):
         other.run(other.ctx().read(RequestScope(COPY), lambda request_view: request_view.metalake))
     assert other.run(metalakes_visible(other.ctx())) == []
     assert [each.records for each in other.run(imports_list(other.ctx()))] == [len(records)]
-    other.run(import_finish(other.ctx(), metalake_import.id))
+    other.run(import_finish(other.ctx(), job.id))
     assert [node.name for node in other.run(metalakes_visible(other.ctx()))] == [COPY]
     assert other.run(imports_list(other.ctx())) == []
 
@@ -413,11 +403,11 @@ def test_secrets_are_not_exported_without_access_control(sqlite_template: Path, 
 @pytest.mark.parametrize("user", ["ana", "nobody"])
 def test_imports_need_a_service_admin(source: ServiceDesk, user: str) -> None:
     """Each request about an import needs a service admin."""
-    metalake_import = begin_import(source)
+    job = begin_import(source)
     for request in (
         lambda: import_begin(source.ctx(user), name="x", form="json", ids="map"), lambda: imports_list(source.ctx(user)),
-        lambda: import_load(source.ctx(user), metalake_import.id), lambda: feed(source.ctx(user), metalake_import.id, after=0, data=b""),
-        lambda: import_finish(source.ctx(user), metalake_import.id), lambda: import_give_up(source.ctx(user), metalake_import.id),
+        lambda: import_load(source.ctx(user), job.id), lambda: feed(source.ctx(user), job.id, after=0, data=b""),
+        lambda: import_finish(source.ctx(user), job.id), lambda: import_give_up(source.ctx(user), job.id),
     ):  # fmt: skip
         with pytest.raises(PermissionDenied):
             source.run(request())
@@ -567,21 +557,19 @@ def test_invalid_record_is_refused_with_its_number(source: ServiceDesk, other: S
     """
     data = exported(source)
     for name, (spoil, words) in WRONG.items():
-        metalake_import = begin_import(other)
+        job = begin_import(other)
         records = records_of(data)
         spoil(records)
         with pytest.raises(BadRequest, match=rf"^Record \d+[: ].*(?:{words})") as caught:
-            fed(other, metalake_import, records, at_once=3)
+            fed(other, job, records, at_once=3)
         number = int(re.findall(r"\d+", caught.value.message)[0])
-        stored_count = other.run(import_load(other.ctx(), metalake_import.id)).records
+        stored_count = other.run(import_load(other.ctx(), job.id)).records
         assert stored_count < number <= stored_count + 3, name
-        other.run(import_give_up(other.ctx(), metalake_import.id))
+        other.run(import_give_up(other.ctx(), job.id))
         wipe(other)
-    metalake_import = fed(other, begin_import(other), records_of(data))
-    other.run(import_finish(other.ctx(), metalake_import.id))
-    assert len(comparable_records(exported(other, metalake=COPY), renumbered=True)) == len(
-        comparable_records(data, renumbered=True)
-    )
+    job = fed(other, begin_import(other), records_of(data))
+    other.run(import_finish(other.ctx(), job.id))
+    assert len(entries_of(exported(other, metalake=COPY), renumbered=True)) == len(entries_of(data, renumbered=True))
 
 
 def wipe(desk: ServiceDesk) -> None:
@@ -603,8 +591,8 @@ def test_abandoned_import_is_deleted(source: ServiceDesk, target: ServiceDesk) -
     """
     data = exported(source)
     empty = counts(target)
-    metalake_import = fed(target, begin_import(target, ids="keep"), records_of(data))
-    target.run(import_give_up(target.ctx(), metalake_import.id))
+    job = fed(target, begin_import(target, ids="keep"), records_of(data))
+    target.run(import_give_up(target.ctx(), job.id))
     wipe(target)
 
     assert counts(target) == empty
@@ -636,19 +624,19 @@ def test_truncated_file_is_detected_and_import_continues(source: ServiceDesk, ot
     """
     data = exported(source)
     records = records_of(data)
-    metalake_import = fed(other, begin_import(other), records[:9], at_once=4)
+    job = fed(other, begin_import(other), records[:9], at_once=4)
 
     with pytest.raises(BadRequest, match=r"Record 10 is truncated: the file ends in the middle of it"):
-        other.run(feed(other.ctx(), metalake_import.id, after=9, data=encode_records(records[9:10], "proto")[:-3]))
+        other.run(feed(other.ctx(), job.id, after=9, data=encode_records(records[9:10], "proto")[:-3]))
     with pytest.raises(BadRequest, match=r"has 9 records, but not the file's last one.*truncated: export again"):
-        other.run(import_finish(other.ctx(), metalake_import.id))
+        other.run(import_finish(other.ctx(), job.id))
     with pytest.raises(CommitConflict, match="has 9 records: send the following ones"):
-        other.run(feed(other.ctx(), metalake_import.id, after=4, data=encode_records(records[4:6], "proto")))
-    metalake_import = other.run(import_load(other.ctx(), metalake_import.id))
-    fed(other, metalake_import, records)
-    assert other.run(import_finish(other.ctx(), metalake_import.id)).records == len(records)
+        other.run(feed(other.ctx(), job.id, after=4, data=encode_records(records[4:6], "proto")))
+    job = other.run(import_load(other.ctx(), job.id))
+    fed(other, job, records)
+    assert other.run(import_finish(other.ctx(), job.id)).records == len(records)
     with pytest.raises(NotFound, match="does not exist, is complete or was abandoned"):
-        other.run(import_finish(other.ctx(), metalake_import.id))
+        other.run(import_finish(other.ctx(), job.id))
 
 
 def test_bytes_that_are_no_export_are_refused(other: ServiceDesk) -> None:
@@ -681,12 +669,12 @@ def test_taken_name_is_refused_at_start_and_end_of_import(source: ServiceDesk, o
     other.run(fill(other.ctx()))
     with pytest.raises(AlreadyExists, match="Metalake lake already exists: import under another name"):
         begin_import(other, name=LAKE)
-    metalake_import = fed(other, begin_import(other), records_of(exported(source)))
+    job = fed(other, begin_import(other), records_of(exported(source)))
     other.run(metalake_create(other.ctx(), name=COPY, comment=None, properties={}))
 
     with pytest.raises(AlreadyExists):
-        other.run(import_finish(other.ctx(), metalake_import.id))
-    other.run(import_give_up(other.ctx(), metalake_import.id))
+        other.run(import_finish(other.ctx(), job.id))
+    other.run(import_give_up(other.ctx(), job.id))
 
 
 def test_importer_owns_metalake_without_owner(source: ServiceDesk, other: ServiceDesk) -> None:
@@ -705,8 +693,8 @@ def test_importer_owns_metalake_without_owner(source: ServiceDesk, other: Servic
         if each.entity.kind == "view":
             each.entity.view.writer_id = 0
     retained_records[-1].trailer.records = len(retained_records)
-    metalake_import = fed(other, begin_import(other), retained_records)
-    other.run(import_finish(other.ctx(), metalake_import.id))
+    job = fed(other, begin_import(other), retained_records)
+    other.run(import_finish(other.ctx(), job.id))
 
     assert exported(other, metalake=COPY)
     changes = other.rows(
@@ -730,7 +718,7 @@ def test_export_is_a_consistent_snapshot(source: ServiceDesk) -> None:
 
     before = exported(source)
     beside = source.run(read())
-    assert comparable_records(beside, renumbered=False) == comparable_records(before, renumbered=False)
+    assert entries_of(beside, renumbered=False) == entries_of(before, renumbered=False)
     assert b"late" in exported(source)
 
 
@@ -742,17 +730,17 @@ def test_large_metalake_is_exported_and_imported_in_pages(source: ServiceDesk, t
     began = time.process_time()
     pieces, largest = _pieces(source)
     exported_at = time.process_time()
-    metalake_import = begin_import(target, form="proto")
+    job = begin_import(target, form="proto")
     for after, part in _parts(pieces):
-        metalake_import = target.run(feed(target.ctx(), metalake_import.id, after=after, data=part))
-    target.run(import_finish(target.ctx(), metalake_import.id))
+        job = target.run(feed(target.ctx(), job.id, after=after, data=part))
+    target.run(import_finish(target.ctx(), job.id))
     imported_at = time.process_time()
 
     print(
-        f"{metalake_import.records} records, {sum(map(len, pieces)) / 1e6:.1f} MB: export {exported_at - began:.1f} s, import {imported_at - exported_at:.1f} s"
+        f"{job.records} records, {sum(map(len, pieces)) / 1e6:.1f} MB: export {exported_at - began:.1f} s, import {imported_at - exported_at:.1f} s"
         f" of CPU; largest piece {largest / 1e3:.0f} kB; process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB"
     )
-    assert metalake_import.records > CROWD
+    assert job.records > CROWD
     assert largest < 200_000
     again, _ = _pieces(target, metalake=COPY)
     assert digest(again) == digest(pieces)
