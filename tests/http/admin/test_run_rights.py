@@ -205,6 +205,33 @@ def test_runs_of_others_are_listed_only_for_the_pipeline_owner(node: DriverNode)
     assert listed("olga") == listed("admin") == [set(runs.values())] * 3
 
 
+def test_findings_are_read_with_the_rights_at_the_end_of_the_request(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user who leaves the group that owns the pipeline, after the decision about the list and before its read, gets
+    no finding of others.
+    """
+    run = started(node)
+    report = {"attempt": 1, "state": "done", "findings": [FINDING]}
+    node.done("PUT", f"{RUNS}/{run}/steps/raw", report)
+    members = f"{OWN}/metalakes/lake/groups/staff/members"
+    node.done("POST", f"{API}/lake/groups", {"name": "staff"})
+    node.done("PUT", f"{API}/lake/owners/JOB_TEMPLATE/nyc", {"name": "staff", "type": "GROUP"})
+    grant(node, "ana", "use_job_template", kind="METALAKE", on="lake")
+    node.done("POST", members, {"users": ["ana"]})
+    assert len(node.get(f"{PIPES}/nyc/findings", user="ana").json()["findings"]) == 1
+
+    async def leave() -> None:
+        answer = await node.answer("DELETE", f"{members}/ana", user="admin")
+        assert answer.status == 200, answer
+
+    with interfere(node, monkeypatch, step=InterferencePoint.READ, act=leave) as interference:
+        answer = node.get(f"{PIPES}/nyc/findings", user="ana")
+
+    assert interference.is_done
+    assert answer.json() == {"findings": [], "next": None}
+
+
 def test_change_feed_has_starts_ends_and_publications_of_runs(node: DriverNode) -> None:
     """The change feed has starts, ends and publications of runs for users who see the run, but no heartbeats."""
     run, _ = begun_by(node, "ana")
