@@ -105,6 +105,23 @@ def test_wire_fields_and_noun_variables_are_accepted() -> None:
     assert list(words.variables([source(text)])) == []
 
 
+def test_test_names_state_subject_and_verb() -> None:
+    """Each test says in its name what it checks."""
+    assert [each for file in OTHER_FILES for each in words.test_names(file)] == []
+
+
+@pytest.mark.parametrize("name", ["test_it_ends", "test_what_is_refused", "test_who", "test_a_limit_is_told"])
+def test_name_without_subject_is_reported(name: str) -> None:
+    """A test is reported whose name begins with a pronoun or a clause, or has a word that hides the result."""
+    assert len(list(words.test_names(source(f"def {name}() -> None: ...\n")))) == 1
+
+
+@pytest.mark.parametrize("name", ["test_expired_lease_is_refused", "test_oneself_is_a_word", "waits_until_it_ends"])
+def test_name_with_subject_is_accepted(name: str) -> None:
+    """A name with a subject is accepted; functions that are not tests are exempt."""
+    assert list(words.test_names(source(f"def {name}() -> None: ...\n"))) == []
+
+
 def test_sources_and_pages_contain_no_private_words() -> None:
     """Sources and pages use the terms of the field."""
     complaints = [each for file in (*FILES, *OTHER_FILES) for each in words.private(file.path, file.text)]

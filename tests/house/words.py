@@ -146,6 +146,33 @@ IN_MESSAGES: Final[Mapping[str, str]] = {
     "whoever": "the operator, the owner",
 }
 """Phrases with which messages, log lines and help texts paraphrased a term, and the term."""
+IN_TEST_NAMES: Final = frozenset(
+    [
+        "anew",
+        "asks",
+        "gone",
+        "hands",
+        "kept",
+        "lasting",
+        "nobody",
+        "said",
+        "says",
+        "somebody",
+        "tell",
+        "telling",
+        "tells",
+        "told",
+        "wanted",
+        "whoever",
+        "whom",
+        "whose",
+    ]
+)
+"""Words that hide what a test checks: its name says reported, returned, refused, retained, deleted, the user or the
+caller.
+"""
+CLAUSE: Final = re.compile(r"test_(?:it|one|that|they|those|what|who|whom|whose)(?:_|$)")
+"""The beginning of a test's name without a subject: a clause or a pronoun."""
 
 
 def participles(files: Iterable[SourceFile]) -> Iterator[str]:
@@ -183,6 +210,15 @@ def variables(files: Iterable[SourceFile]) -> Iterator[str]:
                 if (better := VARIABLES.get(name.strip("_"))) is not None:
                     line = getattr(node, "lineno", 0)
                     yield f"{file.path}:{line}: the variable {name} says nothing; name the thing: {better}"
+
+
+def test_names(file: SourceFile) -> Iterator[str]:
+    """Report tests whose name has no subject, or a word that hides what is checked."""
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            words = IN_TEST_NAMES.intersection(node.name.split("_"))
+            if words or CLAUSE.match(node.name):
+                yield f"{file.path}:{node.lineno}: {node.name}: say subject, verb and object, as in test_expired_lease_is_refused"
 
 
 def _outside_class_bodies(tree: ast.AST) -> Iterator[ast.AST]:
