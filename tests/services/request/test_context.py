@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
+from limnos.access.actions import Action
 from limnos.model.entities import Node
-from limnos.model.errors import PermissionDenied, ServiceUnavailable, StalePermit
+from limnos.model.errors import BadRequest, PermissionDenied, ServiceUnavailable, StalePermit
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services.catalog.namespaces import namespace_create
 from limnos.services.catalog.tables import table_drop
 from limnos.services.identity.owners import owner_set
-from limnos.services.identity.users import user_enable
-from limnos.services.request.context import STALE_PERMITS, WRITES_FREE, WRITES_MAX
+from limnos.services.identity.users import principal_look_up, user_enable
+from limnos.services.request.context import CONFIRMATIONS_MAX, STALE_PERMITS, WRITES_FREE, WRITES_MAX
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.storage.purges import PURGE
 from tests.inprocess import LAKE, MAIN
 from tests.services.conftest import ServiceDesk
@@ -62,6 +65,66 @@ def test_stale_permit_is_decided_again(desk: ServiceDesk, monkeypatch: pytest.Mo
     assert created.name == "a"
     assert len(tries) == 2
     assert STALE_PERMITS[()] - before == 1
+
+
+def _moving_read(desk: ServiceDesk, moves: list[bool]) -> tuple[Callable[[object], Any], list[str]]:
+    """Return work that disables or enables bob at another node each time it runs, and the list of its runs."""
+    other = ServiceDesk(desk.lab)
+    other.node.store = other.node.services.store = desk.lab.open()
+    other.node.gate.store = other.node.store
+    runs: list[str] = []
+
+    async def work(decided: object) -> str:
+        runs.append(str(decided))
+        if moves:
+            await user_enable(other.ctx(), metalake=LAKE, name="bob", enabled=moves.pop(0))
+        return f"data {len(runs)}"
+
+    return work, runs
+
+
+def _bob_is_enabled(request_view: RequestView) -> bool:
+    """Return whether bob is enabled, which is the decision of these tests."""
+    return principal_look_up(request_view, Kind.USER, "bob", Action.USER_LOAD).entity.enabled
+
+
+def test_read_is_repeated_if_the_decision_changes_meanwhile(desk: ServiceDesk) -> None:
+    """Data that were read before the decision changed are not returned; the later decision and its data are."""
+    work, runs = _moving_read(desk, [False])
+
+    assert desk.run(desk.ctx().read_confirmed(RequestScope(LAKE), _bob_is_enabled, work)) == (False, "data 2")
+    assert runs == ["True", "False"]
+
+
+def test_identity_selects_the_compared_part_of_a_decision(desk: ServiceDesk) -> None:
+    """Parts of the decision that `identity` omits may change; the later decision is returned."""
+    work, runs = _moving_read(desk, [False])
+
+    assert desk.run(
+        desk.ctx().read_confirmed(RequestScope(LAKE), _bob_is_enabled, work, identity=lambda _: "the same")
+    ) == (False, "data 1")
+    assert len(runs) == 1
+
+
+def test_error_of_a_read_is_hidden_if_the_decision_changes(desk: ServiceDesk) -> None:
+    """An error of the work is raised only if the decision is unchanged, else the work runs again."""
+    move, runs = _moving_read(desk, [False])
+
+    async def fail(decided: object) -> str:
+        await move(decided)
+        raise BadRequest(f"attempt {len(runs)}")
+
+    with pytest.raises(BadRequest, match="attempt 2"):
+        desk.run(desk.ctx().read_confirmed(RequestScope(LAKE), _bob_is_enabled, fail))
+
+
+def test_read_whose_decision_always_changes_ends(desk: ServiceDesk) -> None:
+    """If the decision changes in every attempt, the read ends with a temporary error."""
+    work, runs = _moving_read(desk, [False, True] * 10)
+
+    with pytest.raises(ServiceUnavailable, match="changed while this was being read"):
+        desk.run(desk.ctx().read_confirmed(RequestScope(LAKE), _bob_is_enabled, work))
+    assert len(runs) == CONFIRMATIONS_MAX
 
 
 def hold_off(desk: ServiceDesk, patch: pytest.MonkeyPatch) -> list[int]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential
 from limnos.model.audit import AuditedDecision, AuditRecord, RequestOrigin, audit_context_text, rights_text
-from limnos.model.errors import ServiceUnavailable, StalePermit
+from limnos.model.errors import LimnosError, ServiceUnavailable, StalePermit
 from limnos.model.kinds import ROOT_ID
 from limnos.model.permits import Permit
 from limnos.names import display
@@ -32,8 +32,11 @@ from limnos.telemetry.metrics import Counter
 from limnos.view.cache_miss import CacheMiss
 
 T = TypeVar("T")
+D = TypeVar("D")
 C = TypeVar("C")
 READS_MAX = 100
+CONFIRMATIONS_MAX = 5
+"""The number of attempts of a read whose decision changes while it is executed."""
 WRITES_FREE = 2
 """The number of attempts of a write before it takes the locks first."""
 WRITES_MAX = 8
@@ -41,7 +44,7 @@ STALE_PERMITS = Counter("limnos_stale_permits_total", "Mutations decided again b
 
 
 class Context:
-    """One request: its caller, and its two operations, `read` and `write`."""
+    """One request: its caller, and its operations `read`, `read_confirmed` and `write`."""
 
     __slots__ = ("active", "asker", "credential", "once", "request_id", "services", "submitted")
 
@@ -120,8 +123,54 @@ class Context:
                 view.release(lease)
         raise ServiceUnavailable("The data changed too often during the request: try again")
 
+    async def read_confirmed(
+        self,
+        scope: RequestScope,
+        decide: Callable[[RequestView], D],
+        work: Callable[[D], Awaitable[T]],
+        *,
+        identity: Callable[[D], object] = lambda decided: decided,
+    ) -> tuple[D, T]:
+        """Decide, read data that is not in the view, and decide again; start over if the decision has changed.
+
+        For uncached rows, files, and answers of workers and external systems. Without the second decision a response
+        could contain data from after the moment at which the caller lost the right to it.
+
+        Args:
+            scope: The scope of both request views.
+            decide: Returns what was decided, such as the id of the object, or raises a refusal. It runs at least twice.
+            work: Reads the data for a decision. It must change nothing, since it may run several times.
+            identity: The part of a decision that must be equal in both: ids and rights, not the records of objects,
+                which change more often.
+
+        Returns:
+            The later decision, and the data.
+
+        Raises:
+            ServiceUnavailable: The decision changed in every attempt. The errors of `decide` and `work` are raised,
+                too; an error of `work` only if the decision is unchanged, so that it reveals nothing.
+        """
+        decided = await self.read(scope, decide)
+        for _ in range(CONFIRMATIONS_MAX):
+            result, failure = None, None
+            try:
+                result = await work(decided)
+            except LimnosError as error:
+                failure = error
+            current = await self.read(scope, decide)
+            if identity(current) == identity(decided):
+                if failure is not None:
+                    raise failure
+                return current, cast("T", result)
+            decided = current
+        raise ServiceUnavailable("Access or names changed while this was being read: try again", retry_after_s=1)
+
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read uncached data that no access decision depends on, such as the names of objects with grants of a role."""
+        """Read uncached data with several statements.
+
+        Data that an access decision covers is read inside of `read_confirmed`, which decides again afterwards. Without
+        it, read only what every caller may see, the caller's own data, and immutable data found by the request view.
+        """
         return await self.services.gate.look_up(load)
 
     async def find(self, query: Query) -> list[Row]:

@@ -5,8 +5,6 @@ May import the layers below. Must not know any wire format.
 
 from __future__ import annotations
 
-from functools import partial
-
 from limnos.access.actions import Action
 from limnos.model.decisions import ChainLink
 from limnos.model.errors import BadRequest
@@ -104,10 +102,9 @@ async def findings_list(
     def look(request_view: RequestView) -> tuple[int, RunViewer]:
         return pipeline_find(request_view, pipeline).node.id, caller_of(request_view)
 
-    count, decided = max(1, min(limit, PAGE_MAX)), await ctx.read(RequestScope(metalake), look)
-    while True:
-        rows = await ctx.look_up(partial(findings_read, *decided, rule=rule, step=step, before=before, limit=count))
-        current = await ctx.read(RequestScope(metalake), look)
-        if current == decided:
-            return rows, rows[-1].id if len(rows) == count else None
-        decided = current  # the caller's rights changed while the rows were read
+    async def read(decided: tuple[int, RunViewer]) -> list[RuleFinding]:
+        return await ctx.look_up(lambda: findings_read(*decided, rule=rule, step=step, before=before, limit=count))
+
+    count = max(1, min(limit, PAGE_MAX))
+    _, rows = await ctx.read_confirmed(RequestScope(metalake), look, read)
+    return rows, rows[-1].id if len(rows) == count else None
