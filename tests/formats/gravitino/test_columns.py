@@ -59,16 +59,16 @@ def tables(draw: st.DrawFn) -> list[Json]:
 
 
 @given(tables())
-def test_columns_round_trip(columns: list[Json]) -> None:
+def test_columns_round_trip(sent_columns: list[Json]) -> None:
     """Columns with any types and nesting are returned as they were sent. The schema is a valid Iceberg schema with the
     ids of a new table.
     """
-    table_schema = table_schema_of(columns)
+    table_schema = table_schema_of(sent_columns)
 
     read_columns = columns_of(
         table_schema.schema, original_types_of({"gravitino.types": original_types_text(table_schema.original_types)})
     )
-    assert read_columns == [{**each, "autoIncrement": False} for each in columns]
+    assert read_columns == [{**each, "autoIncrement": False} for each in sent_columns]
     assert columns(table_schema.schema).by_id
     assert with_fresh_ids(table_schema.schema)[0] == table_schema.schema
 
