@@ -14,7 +14,7 @@ from limnos.formats.gravitino.columns import (
     schema_of,
     table_schema_of,
 )
-from limnos.formats.iceberg.schema import with_fresh_ids
+from limnos.formats.iceberg.schema import columns, with_fresh_ids
 from limnos.model.errors import BadRequest, UnsupportedOperation
 
 Json = dict[str, object]
