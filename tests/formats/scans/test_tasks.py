@@ -166,7 +166,7 @@ def test_tasks_have_residual_filter(scan_filter: object, expected: dict[str, obj
     """
     data = [entry(on(1, "a")), entry(on(2, "b"))]
 
-    tasks, _ = plan(data, arguments=json.dumps({"filter": scan_filter}))
+    tasks, _ = plan(data, request_json=json.dumps({"filter": scan_filter}))
 
     assert {each["data-file"]["file-path"]: each["residual-filter"] for each in tasks} == expected
 
@@ -255,7 +255,7 @@ def test_plan_ends_at_min_rows_requested() -> None:
 
     def named(filter_: object, deletes: Sequence[Fields] = ()) -> str:
         request_json = json.dumps({"min-rows-requested": 15, "filter": filter_})
-        tasks, _ = plan(data, [(0, deletes)] if deletes else (), arguments=request_json)
+        tasks, _ = plan(data, [(0, deletes)] if deletes else (), request_json=request_json)
         return "".join(each["data-file"]["file-path"] for each in tasks)
 
     assert named(True) == "ab"
