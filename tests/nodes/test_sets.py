@@ -149,7 +149,7 @@ def test_random_multi_table_commits_are_atomic(world: NodesWorld, record_propert
     assert statuses[409] > 0
     for node in (0, 1):
         marks_by_table = {name: marks_of(world.admin(node), "model", name) for name in (*TABLES, *NEW)}
-        for mark, names, status in model.convert_cell:
+        for mark, names, status in model.told:
             marked_tables = {name for name in marks_by_table if mark in marks_by_table[name]}
             assert marked_tables == (names if status == 204 else frozenset()), f"{mark} was answered {status}"
 
