@@ -232,6 +232,31 @@ def test_findings_are_read_with_the_rights_at_the_end_of_the_request(
     assert answer.json() == {"findings": [], "next": None}
 
 
+def test_version_declared_after_the_decision_is_missing(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who loses the pipeline after the decision and before the read does not get a version that is declared
+    after that.
+    """
+    declare(node)
+    role = grant(node, "ana", "use_job_template", kind="METALAKE", on="lake")
+    path = f"{PIPES}/nyc"
+
+    async def act() -> None:
+        revoke = {"roleNames": [role]}
+        for target, body in (
+            (f"{API}/lake/permissions/users/ana/revoke", revoke),
+            (path, {"declaration": {"steps": [], "secret": 1}}),
+        ):
+            answer = await node.answer("PUT", target, body)
+            assert answer.status == 200, answer
+
+    with interfere(node, monkeypatch, step=InterferencePoint.READ, act=act) as interference:
+        answer = node.get(f"{path}?version=2", user="ana")
+
+    assert interference.is_done
+    assert (code(answer), b"secret" in answer.body) == ((404, "not-found"), False), answer
+    assert node.get(f"{path}?version=2")["version"] == 2
+
+
 def test_change_feed_has_starts_ends_and_publications_of_runs(node: DriverNode) -> None:
     """The change feed has starts, ends and publications of runs for users who see the run, but no heartbeats."""
     run, _ = begun_by(node, "ana")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.services.identity import roles as role_service
+from limnos.store.identity import roles as store_roles
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
+from tests.http.interference import InterferencePoint, interfere
 
 ALL = f"{API}/lake/roles"
 SCHEMAS = f"{API}/lake/catalogs/main/schemas"
@@ -79,6 +82,39 @@ def test_role_objects_follow_renames_and_drops(node: DriverNode) -> None:
 
     objects = node.get(f"{ALL}/r").json()["role"]["securableObjects"]
     assert [each["fullName"] for each in objects] == ["prime.a"]
+
+
+@pytest.mark.parametrize("part", [1_000, 2])
+def test_role_objects_are_read_with_the_rights_at_the_end_of_the_request(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    """A user who loses the role after the decision and before its objects are read sees neither their new names nor
+    new grants, whether the role is read at once or in parts.
+    """
+    for module in (role_service, store_roles):
+        monkeypatch.setattr(module, "PART_MAX", part)
+    for name in ("a", "b", "late"):
+        node.done("POST", SCHEMAS, {"name": name})
+    node.done("POST", ALL, role(on("main.a", "schema", "use_schema"), on("main.b", "schema", "use_schema")))
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    node.done("PUT", f"{API}/lake/permissions/users/ana/grant", {"roleNames": ["r"]})
+    assert node.get(f"{ALL}/r", user="ana").status == 200
+
+    async def act() -> None:
+        grants = {"privileges": on("", "", "use_schema")["privileges"]}
+        for path, body in (
+            ("permissions/users/ana/revoke", {"roleNames": ["r"]}),
+            ("permissions/roles/r/SCHEMA/main.late/grant", grants),
+            ("catalogs/main", {"updates": [{"@type": "rename", "newName": "secret"}]}),
+        ):
+            answer = await node.answer("PUT", f"{API}/lake/{path}", body)
+            assert answer.status == 200, answer
+
+    with interfere(node, monkeypatch, step=InterferencePoint.READ, act=act) as interference:
+        answer = node.get(f"{ALL}/r", user="ana")
+
+    assert interference.is_done
+    assert (answer.status, b"secret" in answer.body, b"late" in answer.body) == (403, False, False), answer
 
 
 def test_role_can_have_an_empty_list_of_objects(node: DriverNode) -> None:

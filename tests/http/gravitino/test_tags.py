@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.services.governance import attachments
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
-from tests.http.iceberg.wire import make_table, table_path
+from tests.http.iceberg.wire import SCHEMA, make_table, space_path, table_path
+from tests.http.interference import InterferencePoint, interfere
 
 LAKE = f"{API}/lake"
 TABLE = "main.a.t"
@@ -276,3 +278,71 @@ def test_view_columns_have_no_attachments(tag_node: DriverNode) -> None:
     assert [(each.status, each["code"]) for each in answers] == [
         (405, 1006), (405, 1006), (405, 1006), (400, 1001), (400, 1001), (400, 1001)
     ]  # fmt: skip
+
+
+def test_objects_of_a_tag_are_read_with_the_rights_at_the_end_of_the_request(
+    tag_node: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user who loses the right to load the tag after the decision and before its objects are read does not see an
+    object that is tagged after that.
+    """
+    grant(tag_node, "ana", "use_catalog use_schema select_table", kind="catalog", on="main")
+    role = grant(tag_node, "ana", "apply_tag", kind="tag", on="red")
+    assert tag_node.get(f"{LAKE}/tags/red/objects", user="ana").status == 200
+
+    async def act() -> None:
+        for method, path, body in (
+            ("PUT", f"{LAKE}/permissions/users/ana/revoke", {"roleNames": [role]}),
+            ("POST", on("table", TABLE), {"tagsToAdd": ["red"], "tagsToRemove": []}),
+        ):
+            answer = await tag_node.answer(method, path, body)
+            assert answer.status == 200, answer
+
+    with interfere(tag_node, monkeypatch, step=InterferencePoint.READ, act=act) as interference:
+        answer = tag_node.get(f"{LAKE}/tags/red/objects", user="ana")
+
+    assert interference.is_done
+    assert (answer.status, TABLE.encode() in answer.body) == (403, False), answer
+
+
+def test_table_at_the_path_of_a_dropped_one_is_no_object_of_its_tag(
+    tag_node: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the tagged table is dropped while the objects are read, and another table gets its path, it is not listed."""
+    associate(tag_node, on("table", TABLE), pair("red"))
+    real = attachments.read_many_scopes
+
+    async def read_after(*args: object) -> object:
+        for method, path, body in (
+            ("DELETE", table_path("a", "t"), None),
+            ("POST", f"{space_path('a')}/tables", {"name": "t", "schema": SCHEMA}),
+        ):
+            answer = await tag_node.answer(method, path, body)
+            assert answer.status in (200, 204), answer
+        return await real(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(attachments, "read_many_scopes", read_after)
+
+    assert tag_node.get(f"{LAKE}/tags/red/objects").json()["metadataObjects"] == []
+
+
+def test_objects_are_those_of_the_tag_that_has_the_name_at_the_end(
+    tag_node: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the tag is dropped while its objects are read, and another gets its name, the other's objects are listed."""
+    associate(tag_node, on("table", TABLE), pair("red"))
+
+    async def act() -> None:
+        for method, path, body in (
+            ("DELETE", f"{LAKE}/tags/red", None),
+            ("POST", f"{LAKE}/tags", {"name": "red"}),
+            ("POST", on("catalog", "main"), {"tagsToAdd": ["red"], "tagsToRemove": []}),
+        ):
+            answer = await tag_node.answer(method, path, body)
+            assert answer.status == 200, answer
+
+    with interfere(tag_node, monkeypatch, step=InterferencePoint.READ, act=act) as interference:
+        objects = tag_node.get(f"{LAKE}/tags/red/objects").json()["metadataObjects"]
+
+    assert interference.is_done
+    assert [each["fullName"] for each in objects] == ["main"]

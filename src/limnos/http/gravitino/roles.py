@@ -58,7 +58,7 @@ async def role_load(request: Request, ctx: Context) -> Response:
     """Return a role with its privileges on each object."""
     metalake, name = names_of(request)
     rules = await ctx.read(RequestScope(metalake), lambda request_view: roles.role_load(request_view, name))
-    return ok(role=await role_json(ctx, rules))
+    return ok(role=await role_json(ctx, rules, metalake=metalake))
 
 
 async def role_drop(request: Request, ctx: Context) -> Response:

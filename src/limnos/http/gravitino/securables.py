@@ -49,9 +49,12 @@ def privilege_requests_of(objects: Sequence[SecurableObject]) -> tuple[Privilege
     return tuple(privilege_request_of(each.type, each.full_name, each.privileges) for each in objects)
 
 
-async def role_json(ctx: Context, rules: RoleWithRules) -> dict[str, object]:
-    """Encode a role with the names of its objects, part by part, so that a large role does not block other requests."""
+async def role_json(ctx: Context, rules: RoleWithRules, *, metalake: str | None = None) -> dict[str, object]:
+    """Encode a role with the names of its objects, part by part, so that a large role does not block other requests.
+
+    `metalake` is as in `role_objects`.
+    """
     codec = codec_for(ctx.services.defaults)
-    async with aclosing(role_objects(ctx, rules)) as lists:
+    async with aclosing(role_objects(ctx, rules, metalake=metalake)) as lists:
         encoded = [msgspec.json.encode(dto.securables(objects, codec))[1:-1] async for objects in lists]
     return dto.role(rules.role, msgspec.Raw(b"[" + b",".join(filter(None, encoded)) + b"]"))

@@ -19,7 +19,7 @@ from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.previews import ANSWER_BYTES_MAX, COLUMNS_MAX, ROWS_MAX, PreviewColumn
 from limnos.names.path import Levels
-from limnos.services.catalog.filesets import FilesetPath, check_links, fileset_path, printable
+from limnos.services.catalog.filesets import FilesetPath, check_links, fileset_path, place_identity, printable
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER, RUNNING_PREVIEWS, ended_process_explained
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -75,9 +75,21 @@ async def directory_page(
     Raises NotFound (the fileset, its location, the directory), PermissionDenied, BadRequest (limits, a path outside),
     OutsideRoots, StorageFailed, ServiceUnavailable.
     """
-    directory = await ctx.read(scope, lambda view: fileset_path(view, at.fileset, sub_path=at.path, name=at.location))
-    if not 1 <= size <= PAGE_MAX:
-        raise BadRequest(f"A page must have 1 to {PAGE_MAX} entries, not {size}")
+
+    def find(view: RequestView) -> FilesetPath:
+        directory = fileset_path(view, at.fileset, sub_path=at.path, name=at.location)
+        if not 1 <= size <= PAGE_MAX:
+            raise BadRequest(f"A page must have 1 to {PAGE_MAX} entries, not {size}")
+        return directory
+
+    async def read(directory: FilesetPath) -> DirectoryPage:
+        return await _page_read(ctx, directory, after=after, size=size)
+
+    _, page = await ctx.read_confirmed(scope, find, read, identity=place_identity)
+    return page
+
+
+async def _page_read(ctx: Context, directory: FilesetPath, *, after: str, size: int) -> DirectoryPage:
     check_links(directory)
     files, properties, roots = ctx.services.files, directory.place.catalog.properties, directory.place.roots
     after_name = _parse_cursor(after.removesuffix("/"))
@@ -123,11 +135,30 @@ async def file_preview(ctx: Context, scope: RequestScope, *, at: FilePath, rows:
 
     def find(view: RequestView) -> tuple[FilesetPath, str]:
         file = fileset_path(view, at.fileset, sub_path=at.path, name=at.location, action=Action.FILESET_READ)
+        if not 1 <= rows <= ROWS_MAX:
+            raise BadRequest(f"A preview must have 1 to {ROWS_MAX} rows, not {rows}")
         return file, view.user
 
-    file, user = await ctx.read(scope, find)
-    if not 1 <= rows <= ROWS_MAX:
-        raise BadRequest(f"A preview must have 1 to {ROWS_MAX} rows, not {rows}")
+    async def read(decided: tuple[FilesetPath, str]) -> FilePreview:
+        file, user = decided
+        preview = await _preview_read(ctx, file, rows=rows, user=user)
+        if preview is None:
+            raise NotFound(f"The fileset has no file {at.path.strip('/')}", kind="file")
+        return preview
+
+    (file, user), preview = await ctx.read_confirmed(
+        scope, find, read, identity=lambda decided: (place_identity(decided[0]), decided[1])
+    )
+    what = f"{len(preview.rows)} rows" if preview.columns else f"{len(preview.text or '')} characters"
+    ctx.audit_rows(
+        file.node_id, (scope.catalog or "", *at.fileset), kind=Kind.FILESET.word, action=Action.FILESET_READ, user=user,
+        detail=f"preview of {what} of {at.path.strip('/')[:200]}",
+    )  # fmt: skip
+    return preview
+
+
+async def _preview_read(ctx: Context, file: FilesetPath, *, rows: int, user: str) -> FilePreview | None:
+    """Read the beginning of a file in a worker process; None if the file is missing."""
     question = {
         "location": file.location, "root": file.base, "properties": file.place.catalog.properties,
         "kept": file.place.allowed.own_directories, "open_within": file.place.allowed.open_within,
@@ -142,12 +173,4 @@ async def file_preview(ctx: Context, scope: RequestScope, *, at: FilePath, rows:
             )
         return msgspec.json.decode(answer, type=FilePreview | None)
 
-    preview = await RUNNING_PREVIEWS.of(ctx.services).run(user, read, offloader=PREVIEW_OFFLOADER.of(ctx.services))
-    if preview is None:
-        raise NotFound(f"The fileset has no file {at.path.strip('/')}", kind="file")
-    what = f"{len(preview.rows)} rows" if preview.columns else f"{len(preview.text or '')} characters"
-    ctx.audit_rows(
-        file.node_id, (scope.catalog or "", *at.fileset), kind=Kind.FILESET.word, action=Action.FILESET_READ, user=user,
-        detail=f"preview of {what} of {at.path.strip('/')[:200]}",
-    )  # fmt: skip
-    return preview
+    return await RUNNING_PREVIEWS.of(ctx.services).run(user, read, offloader=PREVIEW_OFFLOADER.of(ctx.services))

@@ -238,6 +238,11 @@ class FilesetPath(NamedTuple):
     node_id: int
 
 
+def place_identity(fileset: FilesetPath) -> tuple[int, str]:
+    """Return what must be the same in two decisions about a path: the fileset's id, and the location."""
+    return fileset.node_id, fileset.location
+
+
 def fileset_path(
     request_view: RequestView, path: Levels, *, sub_path: str | None, name: str | None, action: Action = Action.FILESET_LOAD
 ) -> FilesetPath:  # fmt: skip
@@ -280,16 +285,22 @@ async def fileset_files(
 
     Raises as `fileset_location`, and StorageFailed, ServiceUnavailable.
     """
-    fileset = await ctx.read(scope, lambda view: fileset_path(view, path, sub_path=sub_path, name=name))
-    check_links(fileset)
-    files, properties, roots = ctx.services.files, fileset.place.catalog.properties, fileset.place.roots
     within = "/".join(("/fileset", str(scope.catalog), *path, *filter(None, [sub_path.strip("/")])))
-    directories = await files.directories(fileset.location, properties, roots=roots)
-    entries = await files.entries(fileset.location, properties, roots=roots)
-    return [
-        *(FileInfo(printable(each), True, 0, 0, within) for each in sorted(directories)),
-        *(FileInfo(printable(each.name), False, each.size, each.modified_ms, within) for each in sorted(entries)),
-    ]
+
+    async def read(fileset: FilesetPath) -> list[FileInfo]:
+        check_links(fileset)
+        files, properties, roots = ctx.services.files, fileset.place.catalog.properties, fileset.place.roots
+        directories = await files.directories(fileset.location, properties, roots=roots)
+        entries = await files.entries(fileset.location, properties, roots=roots)
+        return [
+            *(FileInfo(printable(each), True, 0, 0, within) for each in sorted(directories)),
+            *(FileInfo(printable(each.name), False, each.size, each.modified_ms, within) for each in sorted(entries)),
+        ]
+
+    _, listed = await ctx.read_confirmed(
+        scope, lambda view: fileset_path(view, path, sub_path=sub_path, name=name), read, identity=place_identity
+    )
+    return listed
 
 
 def check_links(fileset: FilesetPath) -> None:

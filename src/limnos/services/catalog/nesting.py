@@ -72,14 +72,22 @@ async def nesting_check(
     PermissionDenied, and InvalidName for a separator that is not allowed.
     """
     requested = _separator(ctx, separator)
-    catalog = await ctx.read(scope, _catalog)
-    count, conflicts = await ctx.look_up(lambda: conflicts_read(catalog.id, requested, limit=limit))
-    free = []
-    for other in SEPARATORS_ALLOWED if count else ():
-        current, _ = await ctx.look_up(lambda other=other: conflicts_read(catalog.id, other, limit=1))  # type: ignore[misc]
-        free += [] if current else [other]
-    nested = is_nested(cast("CatalogRecord", catalog.record))
-    return NestingCheck(nested, requested, count, tuple(each.name for each in conflicts), tuple(free))
+
+    async def read(catalog: Node) -> NestingCheck:
+        count, conflicts = await ctx.look_up(lambda: conflicts_read(catalog.id, requested, limit=limit))
+        free = []
+        for other in SEPARATORS_ALLOWED if count else ():
+            current, _ = await ctx.look_up(lambda other=other: conflicts_read(catalog.id, other, limit=1))  # type: ignore[misc]
+            free += [] if current else [other]
+        nested = is_nested(cast("CatalogRecord", catalog.record))
+        return NestingCheck(nested, requested, count, tuple(each.name for each in conflicts), tuple(free))
+
+    _, check = await ctx.read_confirmed(scope, _catalog, read, identity=_id_of)
+    return check
+
+
+def _id_of(catalog: Node) -> int:
+    return catalog.id
 
 
 async def nesting_load(
@@ -88,12 +96,16 @@ async def nesting_load(
     """Return the progress of a catalog's migration, and a page of its renames. Raises NotFound, also if there is no
     migration, NotInUse, PermissionDenied.
     """
-    catalog = await ctx.read(scope, _catalog)
-    progress = await _progress(ctx, catalog)
-    rows = await ctx.look_up(lambda: changes_read(catalog.id, after=after, limit=limit))
-    return progress, [
-        PlannedRename(each.old_name, each.new_name, each.path, _STEPS[each.step], each.node_id) for each in rows
-    ]
+
+    async def read(catalog: Node) -> tuple[nesting_steps.NestingProgress, list[PlannedRename]]:
+        progress = await _progress(ctx, catalog)
+        rows = await ctx.look_up(lambda: changes_read(catalog.id, after=after, limit=limit))
+        return progress, [
+            PlannedRename(each.old_name, each.new_name, each.path, _STEPS[each.step], each.node_id) for each in rows
+        ]
+
+    _, migration = await ctx.read_confirmed(scope, _catalog, read, identity=_id_of)
+    return migration
 
 
 async def nesting_plan(
@@ -139,9 +151,8 @@ async def nesting_continue(ctx: Context, scope: RequestScope, *, to: str) -> nes
         raise BadRequest(
             f"{quote_for_message(to)} is not a target state of names: use one of {', '.join(nesting_steps.GOALS)}"
         )
-    catalog = await ctx.read(scope, _catalog)
-    migration = (await _progress(ctx, catalog)).migration
-    switches = migration.state in nesting_steps.SWITCHES
+    _, progress = await ctx.read_confirmed(scope, _catalog, lambda catalog: _progress(ctx, catalog), identity=_id_of)
+    switches = progress.migration.state in nesting_steps.SWITCHES
 
     def decide(request_view: RequestView) -> Permit[nesting_steps.NestingStep]:
         step, decision = _step(request_view, to)

@@ -14,7 +14,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, BadRequest, IllegalObject, NotFound
+from limnos.model.errors import AlreadyExists, BadRequest, IllegalObject, NotFound, ServiceUnavailable
 from limnos.model.kind_table import KIND_TABLE, kinds_with
 from limnos.model.kinds import Kind, KindGroup
 from limnos.model.permits import Permit
@@ -22,7 +22,7 @@ from limnos.services.federation.placeholder_nodes import read_attached, with_pla
 from limnos.services.lookup.columns import column_require, field_ids
 from limnos.services.lookup.metalake_objects import metalake_object_load
 from limnos.services.lookup.securables import AttachmentTarget, target_require
-from limnos.services.request.context import Context
+from limnos.services.request.context import CONFIRMATIONS_MAX, Context
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.request_scope import RequestScope
@@ -252,25 +252,42 @@ async def attached_objects_list(
 
     With `value`, only those where the tag has this value. Raises NotFound, PermissionDenied.
     """
-    node = await ctx.read(
-        RequestScope(metalake), lambda request_view: metalake_object_load(request_view, kind, name=name)
-    )
-    pairs, nodes = await ctx.look_up(lambda: attached_objects_read(kind, node.id, value=value))
+    scope = RequestScope(metalake)
+    node = await ctx.read(scope, lambda request_view: metalake_object_load(request_view, kind, name=name))
+    for _ in range(CONFIRMATIONS_MAX):
+        current, objects = await _attached_objects_read(ctx, scope, node=node, value=value)
+        if current.id == node.id:
+            return objects
+        node = current
+    word = kind.word.capitalize()
+    raise ServiceUnavailable(f"{word} {name} was replaced while it was being read: try again", retry_after_s=1)
+
+
+async def _attached_objects_read(
+    ctx: Context, scope: RequestScope, *, node: Node, value: str | None
+) -> tuple[Node, list[AttachedObject]]:
+    """Read the objects of a tag or policy. Returns the one that has the name afterwards, which the caller may load in
+    the same snapshot as the objects, and the objects.
+    """
+    pairs, nodes = await ctx.look_up(lambda: attached_objects_read(node.kind, node.id, value=value))
     places = [
-        _AttachmentRow(nodes[object_id][1], path, field_id)
+        _AttachmentRow(object_id, nodes[object_id][1], path, field_id)
         for object_id, field_id in pairs
         if object_id in nodes and (path := path_of(object_id, nodes)) is not None
     ]
     catalogs = dict.fromkeys(each.path[0] for each in places)
-    scopes = tuple(RequestScope(metalake, catalog) for catalog in catalogs)
-    return await read_many_scopes(
-        ctx, scopes, lambda request_views: _known_row(places, dict(zip(catalogs, request_views, strict=True)))
-    )
+
+    def read(request_views: tuple[RequestView, ...]) -> tuple[Node, list[AttachedObject]]:
+        current = metalake_object_load(request_views[0], node.kind, name=node.name)
+        return current, _known_row(places, dict(zip(catalogs, request_views[1:], strict=True)))
+
+    return await read_many_scopes(ctx, (scope, *(scope._replace(catalog=each) for each in catalogs)), read)
 
 
 class _AttachmentRow(NamedTuple):
-    """An object with an attachment: its kind and its path when it was read, and the field id of a column."""
+    """An object with an attachment: its id, its kind, its path when it was read, and the field id of a column."""
 
+    object_id: int
     kind: Kind
     path: tuple[str, ...]
     field_id: int
@@ -287,19 +304,16 @@ def _attached_object(
     request_view: RequestView, row: _AttachmentRow, *, columns: dict[tuple[str, ...], dict[int, str]]
 ) -> AttachedObject | None:
     """Return the object of an attachment if it is visible to the caller; None if it is hidden, or was renamed or
-    dropped since.
+    dropped since, even if another object has its path.
     """
     if row.kind is Kind.CATALOG:
-        return (
-            AttachedObject(*row[:2])
-            if request_view.decide(Action.METADATA_LOAD, request_view.settled.outer).allowed
-            else None
-        )
-    node, chain = request_view.find(row.path[1:], row.kind)
-    if node is None or not request_view.decide(Action.METADATA_LOAD, chain).allowed:
+        node, chain = request_view.settled.catalog, request_view.settled.outer
+    else:
+        node, chain = request_view.find(row.path[1:], row.kind)
+    if node is None or node.id != row.object_id or not request_view.decide(Action.METADATA_LOAD, chain).allowed:
         return None
-    if row.field_id == OWN:
-        return AttachedObject(*row[:2])
+    if row.kind is Kind.CATALOG or row.field_id == OWN:
+        return AttachedObject(row.kind, row.path)
     if row.path not in columns:
         columns[row.path] = {field_id: name for name, field_id in field_ids(request_view, node).items()}
     name = columns[row.path].get(row.field_id)

@@ -131,6 +131,30 @@ class Consequence(NamedTuple):
     is_enforced: bool
 
 
+class _RulesChange(NamedTuple):
+    """A change of a role's grants on an object that the caller may make."""
+
+    chain: SecurableChain
+    role: RoleEntity
+    grants: tuple[Grant, ...]
+    metalake_id: int
+    is_enforced: bool
+
+
+class _RolesChange(NamedTuple):
+    """A change of a user's or group's roles that the caller may make. `outer` is the metalake."""
+
+    principal: Principal
+    roles: tuple[RoleEntity, ...]
+    outer: SecurableChain
+    is_enforced: bool
+
+    @property
+    def role_ids(self) -> frozenset[int]:
+        """The ids of the roles."""
+        return frozenset([role.id for role in self.roles])
+
+
 async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequence:
     """Return the consequence of a change of a role's privileges on an object.
 
@@ -139,21 +163,26 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
     wish = question.wish
     check_privilege_requests((wish,))
 
-    def read(request_view: RequestView) -> tuple[SecurableChain, RoleEntity, tuple[Grant, ...], int, bool]:
+    def read(request_view: RequestView) -> _RulesChange:
         target, command, _ = rules_decide(request_view, question.role, wish=wish, grants_them=question.grants_them)
         enforced = request_view.rules.access_enabled
-        return target.chain, command.role, command.grants, request_view.metalake.id, enforced
+        return _RulesChange(target.chain, command.role, command.grants, request_view.metalake.id, enforced)
+
+    async def facts_read(decided: _RulesChange) -> tuple[SubtreeFacts, AffectedUsers]:
+        facts = SubtreeFacts(with_rules=True)
+        await facts.walk(ctx, (decided.chain,))
+        chosen = UserRange(decided.metalake_id, "", USERS_AT_ONCE, ((decided.role.id,), ()))
+        return facts, await _users(ctx, chosen, facts=facts)
 
     scope = grant_scope(question.metalake, wish)
-    chain, role, grants, metalake_id, is_enforced = await ctx.read(scope, read)
-    facts = SubtreeFacts(with_rules=True)
-    await facts.walk(ctx, (chain,))
-    own = facts.rules.get(chain[0].id, [])
-    after = _rules_after(own, role, grants=grants, grants_them=question.grants_them)
-    users = await _users(ctx, UserRange(metalake_id, "", USERS_AT_ONCE, ((role.id,), ())), facts=facts)
-    await ctx.read(scope, read)  # the right to ask holds after the facts were read
+    change, (facts, users) = await ctx.read_confirmed(
+        scope, read, facts_read, identity=lambda decided: ([link.id for link in decided.chain], decided.role.id)
+    )
+    changed_id = change.chain[0].id
+    own = facts.rules.get(changed_id, [])
+    after = _rules_after(own, change.role, grants=change.grants, grants_them=question.grants_them)
     consequence = await _compare_levels(
-        facts, users, changed_rules={chain[0].id: after} if after != own else {}, is_enforced=is_enforced
+        facts, users, changed_rules={changed_id: after} if after != own else {}, is_enforced=change.is_enforced
     )
     return await _hide_names(ctx, scope, consequence=consequence, users=users)
 
@@ -176,23 +205,26 @@ async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequenc
     if not question.roles:
         raise BadRequest("Name the roles")
 
-    def read(request_view: RequestView) -> tuple[Principal, tuple[RoleEntity, ...], SecurableChain, bool]:
+    def read(request_view: RequestView) -> _RolesChange:
         command, _ = roles_decide(
             request_view, question.kind, name=question.name, roles=question.roles, gives=question.gives
         )
-        outer = request_view.settled.outer
-        return command.principal, command.roles, outer, request_view.rules.access_enabled
+        enforced = request_view.rules.access_enabled
+        return _RolesChange(command.principal, command.roles, request_view.settled.outer, enforced)
+
+    async def facts_read(decided: _RolesChange) -> tuple[SubtreeFacts, AffectedUsers]:
+        principal, ids, facts = decided.principal, decided.role_ids, SubtreeFacts(with_rules=True)
+        await facts.walk(ctx, await _roots(ctx, decided.roles, outer=decided.outer))
+        chosen = UserRange(decided.outer[-1].id, "", USERS_AT_ONCE, ((), (principal.id,)))
+        users = await _users(ctx, chosen, facts=facts, extra=ids)
+        users.change(ids, gives=question.gives, group=principal.name if principal.kind is Kind.GROUP else None)
+        return facts, users
 
     scope = RequestScope(question.metalake)
-    principal, roles, outer, is_enforced = await ctx.read(scope, read)
-    facts = SubtreeFacts(with_rules=True)
-    ids = {role.id for role in roles}
-    await facts.walk(ctx, await _roots(ctx, roles, outer=outer))
-    chosen = UserRange(outer[-1].id, "", USERS_AT_ONCE, ((), (principal.id,)))
-    users = await _users(ctx, chosen, facts=facts, extra=ids)
-    users.change(ids, gives=question.gives, group=principal.name if principal.kind is Kind.GROUP else None)
-    await ctx.read(scope, read)  # the right to ask holds after the facts were read
-    consequence = await _compare_levels(facts, users, changed_rules={}, is_enforced=is_enforced)
+    change, (facts, users) = await ctx.read_confirmed(
+        scope, read, facts_read, identity=lambda decided: (decided.principal.id, decided.role_ids, decided.outer[-1].id)
+    )
+    consequence = await _compare_levels(facts, users, changed_rules={}, is_enforced=change.is_enforced)
     return await _hide_names(ctx, scope, consequence=consequence, users=users)
 
 

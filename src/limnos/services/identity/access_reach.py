@@ -94,12 +94,19 @@ async def access_reach(ctx: Context, question: AccessQuestion, *, request: Reach
         is_manager = request_view.decide(Action.EXPLAIN_OTHERS, target.chain).allowed
         return _ReachView(target, request_view.subject_of(user), request_view.subject_of(request_view.user), is_manager)
 
-    reach_view = await ctx.read(scope, read)
-    facts = SubtreeFacts(with_rules=False)
-    roots = (reach_view.target.chain,) if reach_view.target.chain[0].id > 0 else ()
-    await facts.walk(ctx, roots)
-    await ctx.read(scope, read)  # the right to ask holds after the facts were read
+    async def walk(reach_view: _ReachView) -> SubtreeFacts:
+        facts = SubtreeFacts(with_rules=False)
+        await facts.walk(ctx, (reach_view.target.chain,) if reach_view.target.chain[0].id > 0 else ())
+        return facts
+
+    # The rights are those of the later decision: the objects may have been created after a right was lost.
+    reach_view, facts = await ctx.read_confirmed(scope, read, walk, identity=_reach_identity)
     return await _reach(reach_view, facts, request=request)
+
+
+def _reach_identity(reach_view: _ReachView) -> object:
+    """Return the ids of the requested object and its ancestors: the subtree that was read, whatever the rights."""
+    return [link.id for link in reach_view.target.chain]
 
 
 async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachRequest) -> Reach:

@@ -1,7 +1,8 @@
 """Objects below an object with the facts that access decisions need: owners, grants and read restrictions.
 
 May import the layers below. Must not know any wire format. Objects are read in batches, and other requests run between
-two batches, so a large subtree is not read from one snapshot. `OBJECTS_MAX` bounds the walk.
+two batches, so a large subtree is not read from one snapshot. `OBJECTS_MAX` bounds the walk. Afterwards the facts of
+containers are read again, so that an object is decided only by facts that are not older than the object.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.kinds import CONTAINERS
 from limnos.model.restrictions import Restriction
 from limnos.services.request.context import Context
-from limnos.store.identity.access_facts import RuleRow, children_read, owners_read, restrictions_on_read, rules_on_read
+from limnos.store.identity.access_facts import (
+    RuleRow,
+    children_read,
+    owners_read,
+    parents_read,
+    restrictions_on_read,
+    rules_on_read,
+)
 from limnos.store.sql import Load
 
 OBJECTS_MAX: Final = 100_000
@@ -54,14 +62,24 @@ class SubtreeFacts:
         self.rules: dict[int, list[RuleRow]] = {}
         self.restrictions: dict[int, tuple[Restriction, ...]] = {}
         self.is_bounded = False
+        self._parents: dict[int, int | None] = {}
+        """The parents of the containers at the time of the walk, by id; None for a metalake."""
 
     def owner_of(self, link: ChainLink) -> int | None:
         """Return the principal id of an object's owner; None if the object has no owner."""
         return self.owners.get(link.id)
 
     async def walk(self, ctx: Context, roots: Iterable[SecurableChain], *, objects_max: int = OBJECTS_MAX) -> None:
-        """Read the root objects and all objects below them, up to `objects_max`."""
-        entry = list(roots)
+        """Read the root objects and all objects below them, up to `objects_max`, and then the facts of containers
+        again.
+        """
+        await self._walk_down(ctx, list(roots), objects_max=objects_max)
+        await self._containers_confirm(ctx)
+
+    async def _walk_down(self, ctx: Context, entry: list[SecurableChain], *, objects_max: int) -> None:
+        for chain in entry:
+            for depth in range(len(chain)):
+                self._add_container(chain[depth:])
         for start in range(0, len(entry), AT_ONCE):
             part = entry[start : start + AT_ONCE]
             await ctx.look_up(partial(self._facts_read, {link.id for chain in part for link in chain if link.id > 0}))
@@ -74,6 +92,34 @@ class SubtreeFacts:
                 return
             await ctx.look_up(partial(self._children_batch_read, opened))
             await asyncio.sleep(0)
+
+    def _add_container(self, chain: SecurableChain) -> None:
+        if _may_hold(chain[0]):
+            self._parents[chain[0].id] = chain[1].id if len(chain) > 1 else None
+
+    async def _containers_confirm(self, ctx: Context) -> None:
+        """Read the facts of all containers again, and remove the objects below containers that were moved or dropped.
+
+        The containers were read before their children: a container may have had another owner, or another place, when
+        a child was created.
+        """
+        ids, lost = list(self._parents), set[int]()
+        for start in range(0, len(ids), AT_ONCE):
+            lost |= await ctx.look_up(partial(self._containers_read, ids[start : start + AT_ONCE]))
+            await asyncio.sleep(0)
+        if lost:
+            self.objects = [each for each in self.objects if lost.isdisjoint([link.id for link in each.chain])]
+
+    def _containers_read(self, ids: list[int]) -> Load[set[int]]:
+        """Read the facts of containers in place of those that were read before. Returns the ids of containers that were
+        moved or dropped.
+        """
+        current = yield from parents_read(ids)
+        for each in ids:
+            self.owners.pop(each, None)
+            self.restrictions.pop(each, None)
+        yield from self._facts_read(ids)
+        return {each for each in ids if each not in current or self._parents[each] not in (None, current[each])}
 
     def _facts_read(self, ids: Collection[int]) -> Load[None]:
         for row in (yield from owners_read(ids)):
@@ -109,6 +155,7 @@ class SubtreeFacts:
                     self.owners[row.id] = row.owner_id
                 if _may_hold(chain[0]):
                     opened.append(_OpenContainer(chain))
+                    self._add_container(chain)
         if children:
             yield from self._rules_read({each.chain[0].id for each in children})
         self.objects += children

@@ -19,7 +19,7 @@ from limnos.access.filters import list_filter
 from limnos.access.principal_names import ascii_skeleton, check_new_name, check_principal_name
 from limnos.model.decisions import ChainLink
 from limnos.model.entities import Grant, Node, RoleEntity, RoleWithRules
-from limnos.model.errors import AlreadyExists
+from limnos.model.errors import AlreadyExists, ServiceUnavailable
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.services.federation.placeholder_nodes import read_attached
@@ -106,27 +106,54 @@ class RoleObject(NamedTuple):
     grants: tuple[Grant, ...]
 
 
-async def role_objects(ctx: Context, rules: RoleWithRules) -> AsyncGenerator[list[RoleObject], None]:
+async def role_objects(
+    ctx: Context, rules: RoleWithRules, *, metalake: str | None = None
+) -> AsyncGenerator[list[RoleObject], None]:
     """Yield the existing objects of a role's grants in the order of their paths; grants on dropped objects are omitted.
 
     Each list has at most PART_MAX objects, and other requests run between two lists.
+
+    Args:
+        ctx: The request.
+        rules: The role with its grants.
+        metalake: The name of the role's metalake, for a caller who loads the role: after the last read and before the
+            first list it is decided again that the caller may load the role. None after a change of the role.
+
+    Raises:
+        NotFound, PermissionDenied: The role was dropped, or the caller lost the right to load it.
+        ServiceUnavailable: Another role has the name now.
     """
-    if not rules.in_parts:
-        known = rules.nodes
-        yield _live_objects(rules.grants, await _ancestry(ctx, rules.role) if known is None else known)
-        return
-    parts: list[list[RoleObject]] = []
-    after, goes_on = 0, True
-    while goes_on:
-        grants, nodes, goes_on = await ctx.look_up(partial(role_part_read, rules.role.id, after))
-        if grants:
-            after = grants[-1].object_id
-            parts.append(_live_objects(grants, nodes))
-        await asyncio.sleep(0)
+    if rules.in_parts:
+        parts = await _parts_read(ctx, rules.role)
+    else:
+        parts = [_live_objects(rules.grants, await _ancestry(ctx, rules.role) if rules.nodes is None else rules.nodes)]
+    if metalake is not None:
+        await _confirm(ctx, rules.role, metalake=metalake)
     whole = heapq.merge(*parts, key=_sort_key)
     while some := list(islice(whole, PART_MAX)):
         yield some
         await asyncio.sleep(0)
+
+
+async def _parts_read(ctx: Context, role: RoleEntity) -> list[list[RoleObject]]:
+    """Read the objects of a role in parts, each ordered by path."""
+    parts: list[list[RoleObject]] = []
+    after, goes_on = 0, True
+    while goes_on:
+        grants, nodes, goes_on = await ctx.look_up(partial(role_part_read, role.id, after))
+        if grants:
+            after = grants[-1].object_id
+            parts.append(_live_objects(grants, nodes))
+        await asyncio.sleep(0)
+    return parts
+
+
+async def _confirm(ctx: Context, role: RoleEntity, *, metalake: str) -> None:
+    current = await ctx.read(
+        RequestScope(metalake), lambda request_view: role_look_up(request_view, role.name, Action.ROLE_LOAD).entity
+    )
+    if current.id != role.id:
+        raise ServiceUnavailable("The role was replaced while it was being read: try again", retry_after_s=1)
 
 
 async def _ancestry(ctx: Context, role: RoleEntity) -> Ancestry:

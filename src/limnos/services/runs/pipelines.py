@@ -185,8 +185,10 @@ async def pipeline_load(ctx: Context, *, metalake: str, name: str, version: int 
 
 
 async def _with_declaration(ctx: Context, node: Node, *, version: int | None = None) -> PipelineVersion:
-    requested = cast("JobTemplateRecord", node.record).declared if version is None else version
-    declaration = await ctx.look_up(lambda: declaration_read(node.id, requested))
+    newest = cast("JobTemplateRecord", node.record).declared
+    requested = newest if version is None else version
+    # A version that is newer than the decision may have been declared after the caller lost the right.
+    declaration = await ctx.look_up(lambda: declaration_read(node.id, requested)) if requested <= newest else None
     if declaration is None and version is not None:
         raise NotFound(f"Pipeline {node.name} has no version {version}, or it is no longer stored", kind="version")
     return PipelineVersion(node, declaration)

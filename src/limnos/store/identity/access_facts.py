@@ -74,6 +74,7 @@ HOLDERS_COUNT = _sql(
     "SELECT m.role_id, p.kind, count(*) FROM role_member m JOIN principal p ON p.id = m.principal_id AND p.deleted = 0"
     " WHERE m.role_id IN ({roles}) GROUP BY m.role_id, p.kind"
 )
+PARENTS = _sql("SELECT id, parent_id FROM node WHERE id IN ({ids}) AND deleted = 0")
 CHILDREN = Sql(
     "SELECT n.id, n.kind, n.name_space, n.name, o.principal_id FROM node n LEFT JOIN owner o ON o.object_id = n.id"
     " WHERE n.parent_id = :parent AND n.deleted = 0 AND (n.name_space, n.name) > (:space, :name)"
@@ -213,3 +214,9 @@ def children_read(parent_id: int, *, after: tuple[str, str], limit: int) -> Load
     """Read the live children of a container in the order of (name space, name), beginning after the pair `after`."""
     rows = yield CHILDREN, {"parent": parent_id, "space": after[0], "name": after[1], "limit": limit}
     return [ChildRow(row[0], KINDS[row[1]], row[2], row[3], row[4]) for row in rows]
+
+
+def parents_read(object_ids: Collection[int]) -> Load[dict[int, int]]:
+    """Read the parent ids of the live objects among some ids."""
+    rows = yield PARENTS, {"ids": _ids(object_ids)}
+    return {row[0]: row[1] for row in rows}

@@ -9,6 +9,7 @@ import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -26,6 +27,7 @@ from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
 from limnos.services.request.offloaded_work import InlineOffloader
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant, node_at
 from tests.http.iceberg.wire import node_over
+from tests.http.interference import InterferencePoint, interfere
 from tests.objects import objects
 
 FILESETS = f"{OWN}/metalakes/lake/catalogs/files/filesets"
@@ -234,6 +236,82 @@ def test_file_content_needs_the_read_privilege(fileset: BrowsedFileset) -> None:
     assert b"READ_FILESET" in fileset.show("a.csv", user="eve").body
     assert [fileset.list(user=user).status for user in refused] == [200, 403, 403, 403]
     assert fileset.show("gone.csv", user="eve").status == 403  # and learns nothing about which files there are
+
+
+async def revoke_and_write(fileset: BrowsedFileset) -> None:
+    """Take all roles from bob, and then write a file."""
+    roles = (await fileset.node.answer("GET", f"{API}/lake/users/bob", user="admin")).json()["user"]["roles"]
+    answer = await fileset.node.answer(
+        "PUT", f"{API}/lake/permissions/users/bob/revoke", {"roleNames": roles}, user="admin"
+    )
+    assert answer.status == 200, answer
+    fileset.write("late.txt", b"secret")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        f"{FILESETS}/entries?fileset=raw.f",
+        f"{FILESETS}/preview?fileset=raw.f&file=late.txt",
+        f"{FILESETS}/preview?fileset=raw.f&file=missing.txt",
+    ],
+)
+def test_files_are_read_with_the_rights_at_the_end_of_the_request(
+    disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    """A user who loses the roles after the decision and before the read sees no file that is written after that, and
+    does not learn which files are missing.
+    """
+    act = partial(revoke_and_write, disk)
+
+    with interfere(disk.node, monkeypatch, step=InterferencePoint.READ, act=act) as interference:
+        answer = disk.node.get(target, user="bob")
+
+    assert interference.is_done
+    assert (answer.status, b"late.txt" in answer.body, b"secret" in answer.body) == (403, False, False), answer
+
+
+def test_gravitino_list_has_the_files_of_the_rights_at_the_end_of_the_request(
+    disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list of files over Gravitino REST is refused to a user who loses the roles while it is read."""
+    files = disk.node.built.services.files
+    real = files.directories
+
+    async def directories(*args: object, **named: object) -> list[str]:
+        monkeypatch.setattr(files, "directories", real)
+        await revoke_and_write(disk)
+        return await real(*args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(files, "directories", directories)
+
+    answer = disk.node.get(f"{API}/lake/catalogs/files/schemas/raw/filesets/f/files", user="bob")
+
+    assert files.directories == real
+    assert (answer.status, b"late.txt" in answer.body) == (403, False), answer
+
+
+def test_preview_shows_the_fileset_that_has_the_name_at_the_end(
+    disk: BrowsedFileset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the fileset is dropped and created again at another location before the file is read, the preview shows the
+    new fileset's file.
+    """
+    schema = f"{API}/lake/catalogs/files/schemas/raw/filesets"
+
+    async def replace() -> None:
+        await disk.node.answer("DELETE", f"{schema}/f", user="admin")
+        answer = await disk.node.answer("POST", schema, {"name": "f"}, user="admin")
+        assert answer.status == 200, answer
+        disk.location = answer.json()["fileset"]["storageLocation"]
+        Path(disk.location.removeprefix("file://")).mkdir(parents=True, exist_ok=True)
+        disk.write("c.html", b"new")
+
+    with interfere(disk.node, monkeypatch, step=InterferencePoint.READ, act=replace) as interference:
+        answer = disk.show("c.html")
+
+    assert interference.is_done
+    assert answer["text"] == "new"
 
 
 def test_each_preview_has_an_audit_record(fileset: BrowsedFileset) -> None:

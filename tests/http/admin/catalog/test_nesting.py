@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import OWN, DriverNode
-from tests.http.iceberg.wire import make_space
+from tests.http.driver import API, OWN, DriverNode
+from tests.http.iceberg.wire import SPACES, make_space
+from tests.http.interference import InterferencePoint, interfere
 
 NAMES = f"{OWN}/metalakes/lake/catalogs/main/names"
 CHANGES = f"{NAMES}/changes"
@@ -72,3 +73,30 @@ def test_requests_without_a_plan_are_404(node: DriverNode) -> None:
     for method, body in (("GET", None), ("POST", {"to": "migrated"}), ("DELETE", None)):
         answer = node.ask(method, CHANGES, body)
         assert (answer.status, "limnos names plan main" in answer.json()["error"]["message"]) == (404, True)
+
+
+@pytest.mark.parametrize("target", [f"{NAMES}?separator=%3B", CHANGES])
+def test_names_are_read_with_the_rights_at_the_end_of_the_request(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    """A user who stops owning the catalog after the decision and before the read is refused, and sees neither a new
+    name nor a new plan.
+    """
+    owners = f"{API}/lake/owners/CATALOG/main"
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    node.done("PUT", owners, {"name": "ana", "type": "USER"})
+
+    async def act() -> None:
+        for method, path, body in (
+            ("PUT", owners, {"name": "admin", "type": "USER"}),
+            ("POST", SPACES, {"namespace": ["late;name"]}),
+            ("PUT", CHANGES, {"separator": ";", "replacement": "-"}),
+        ):
+            answer = await node.answer(method, path, body)
+            assert answer.status == 200, answer
+
+    with interfere(node, monkeypatch, step=InterferencePoint.READ, act=act) as interference:
+        answer = node.get(target, user="ana")
+
+    assert interference.is_done
+    assert (answer.status, b"late" in answer.body) == (403, False), answer

@@ -233,7 +233,7 @@ async def _role_rules(
     """Return the grants of a role on its first objects, ordered by the objects' paths, and whether more follow."""
     role = await page_request.ctx.read(scope, lambda view: role_load(view, name))
     lines: list[RoleRuleLine] = []
-    async for part in role_objects(page_request.ctx, role):
+    async for part in role_objects(page_request.ctx, role, metalake=scope.metalake):
         for each in part:
             if len(lines) == SHOWN:
                 return tuple(lines), True
