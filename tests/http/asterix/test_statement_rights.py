@@ -1,0 +1,187 @@
+"""Rights on objects of a statement that change while it runs: it reads nothing from after the change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import pytest
+
+from limnos.engine.loading import read_files
+from limnos.services.sqlpp.execution import data_statements, queries
+from limnos.services.sqlpp.execution.engine import ENGINE
+from limnos.services.sqlpp.execution.external_files import pin_files
+from limnos.sqlpp.jobs import DatasetRef, EngineJob, form_of
+from tests.http.asterix.wire import SERVICE, ask, refusal, rows
+from tests.http.driver import API, DriverNode, grant
+
+EXTERNAL = "external dataset shared.files(T) using localfs (('path'='localhost://{}/in'), ('format'='json'))"
+INSERT = "insert into mine.d (select value f from shared.files f)"
+Act = Callable[[], Awaitable[None]]
+
+
+class FileEngine:
+    """A fake engine that reads external datasets as the real one does; `act` is executed before a job."""
+
+    def __init__(self) -> None:
+        self.jobs: list[EngineJob] = []
+        self.act: Act | None = None
+
+    async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
+        """Yield the objects of all files."""
+        self.jobs.append(job)
+        if self.act is not None:
+            await self.act()
+        for ref in job.reads:
+            if ref.files is not None:
+                for value in read_files(ref.files, form_of(ref)):
+                    yield msgspec.json.encode(value)
+
+    async def cancel(self, _job_id: str) -> None:
+        """No-op: no job runs."""
+
+    def close(self) -> None:
+        """No-op: the fake holds no resources."""
+
+
+class Scene:
+    """A node with a dataset that alice may change, and a table and external files that she may read."""
+
+    def __init__(self, node: DriverNode, folder: Path) -> None:
+        self.node, self.folder, self.engine = node, folder, FileEngine()
+        (folder / "in").mkdir()
+        self.write("a", 1)
+        services = node.built.services
+        services.defaults = services.defaults._replace(file_roots=(f"file://{folder}",))
+        rows(
+            node,
+            "create dataverse mine; create dataverse shared; create type mine.T as { id: bigint };"
+            "create type shared.T as { id: bigint }; create dataset mine.d(T) primary key id;"
+            f"use shared; create {EXTERNAL.format(folder)}; create dataset shared.t(T) primary key id",
+        )
+        ENGINE.put(services, self.engine)  # type: ignore[arg-type]
+        grant(node, "alice", "use_catalog use_schema", kind="CATALOG", on="main")
+        grant(node, "alice", "select_table modify_table", kind="TABLE", on="main.mine.d")
+        self.role = grant(node, "alice", "select_table", kind="SCHEMA", on="main.shared")
+
+    def write(self, name: str, number: int) -> None:
+        """Write a file of the external dataset."""
+        (self.folder / "in" / f"{name}.json").write_text(f'{{"id": {number}}}\n', encoding="utf-8")
+
+    async def revoke(self) -> None:
+        """Take alice's right on the dataverse `shared`, then add a file and an index."""
+        path = f"{API}/lake/permissions/users/alice/revoke"
+        answer = await self.node.answer("PUT", path, {"roleNames": [self.role]}, user="admin")
+        assert answer.status == 200, answer
+        await self.execute("create index later on shared.t(x: string)")
+        self.write("b", 2)
+
+    async def execute(self, statement: str) -> None:
+        """Execute a statement as the administrator."""
+        answer = await self.node.answer("POST", SERVICE, {"statement": statement}, user="admin")
+        assert answer.status == 200, answer
+
+
+@pytest.fixture
+def scene(node: DriverNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """The scene of a test."""
+    return Scene(node, tmp_path_factory.mktemp("files"))
+
+
+def test_external_dataset_revoked_while_statement_waits_for_lock_is_refused(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A statement that waited for a lock is refused if the caller lost the right on an external dataset meanwhile."""
+    rows(scene.node, INSERT, user="alice")
+    _act_once(monkeypatch, data_statements, "_hold_lock", act=scene.revoke)
+
+    status, _ = refusal(scene.node, INSERT, user="alice")
+
+    assert status == 403
+    assert len(scene.engine.jobs) == 1, "only the first statement has a job"
+
+
+def test_external_dataset_created_again_while_statement_waits_for_lock_is_refused(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A statement that waited for a lock is refused if another external dataset has the bound name by now, on which the
+    caller has no right.
+    """
+
+    async def create_again() -> None:
+        await scene.revoke()
+        await scene.execute(f"drop dataset shared.files; use shared; create {EXTERNAL.format(scene.folder)}")
+
+    _act_once(monkeypatch, data_statements, "_hold_lock", act=create_again)
+
+    assert refusal(scene.node, INSERT, user="alice")[0] == 403
+    assert scene.engine.jobs == []
+
+
+@pytest.mark.parametrize("statement", [INSERT, "select value f from shared.files f"], ids=["insert", "select"])
+def test_engine_reads_no_file_that_appears_after_the_last_decision(scene: Scene, statement: str) -> None:
+    """The engine reads only files that existed at the last decision, although it opens them later, after a revoke."""
+    scene.engine.act = scene.revoke
+
+    answer = ask(scene.node, f"{statement} returning 1" if "insert" in statement else statement, user="alice")
+
+    assert answer.json()["results"] == [{"id": 1}]
+
+
+def test_external_dataset_revoked_while_its_files_are_listed_is_refused(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query is refused if the caller loses the right on an external dataset before its files have been listed."""
+
+    def revoke_then_pin(refs: tuple[DatasetRef, ...]) -> tuple[DatasetRef, ...]:
+        asyncio.run_coroutine_threadsafe(scene.revoke(), scene.node.runner.get_loop()).result()
+        return pin_files(refs)
+
+    monkeypatch.setattr(data_statements, "pin_files", revoke_then_pin)
+
+    assert refusal(scene.node, "select value f from shared.files f", user="alice")[0] == 403
+    assert scene.engine.jobs == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select value r from dataset_resources('shared', 't') r",
+        "select value c from storage_components('shared', 't') c",
+        "explain select value t from shared.t t where t.x = 'a'",
+        "select value f from shared.files f",
+    ],
+    ids=["resources", "components", "explain", "select"],
+)
+def test_description_of_dataset_revoked_after_binding_is_refused(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    """Location, snapshots, columns, indexes and files of a dataset are refused if the caller loses the right on it
+    after the name was bound.
+    """
+    assert len(rows(scene.node, statement, user="alice")) > 0
+
+    _act_once(monkeypatch, queries, "_bound", act=scene.revoke, is_after=True)
+
+    assert refusal(scene.node, statement, user="alice")[0] == 403
+
+
+def _act_once(
+    patch: pytest.MonkeyPatch, module: ModuleType, function: str, *, act: Act, is_after: bool = False
+) -> None:
+    """Execute `act` at the first call of a module's function: before it, or after it."""
+    real, calls = getattr(module, function), []
+
+    async def call_with_act(*args: object, **named: object) -> object:
+        calls.append(function)
+        if len(calls) == 1 and not is_after:
+            await act()
+        result = await real(*args, **named)
+        if len(calls) == 1 and is_after:
+            await act()
+        return result
+
+    patch.setattr(module, function, call_with_act)
