@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 
 import msgspec
 import pytest
 
 from limnos.engine.loading import read_files
-from limnos.services.sqlpp.execution import data_statements, queries
+from limnos.services.request.context import Context
+from limnos.services.sqlpp.execution import data_statements, metadata, queries
 from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.sqlpp.execution.external_files import pin_files
 from limnos.sqlpp.jobs import DatasetRef, EngineJob, form_of
@@ -20,6 +20,11 @@ from tests.http.driver import API, DriverNode, grant
 
 EXTERNAL = "external dataset shared.files(T) using localfs (('path'='localhost://{}/in'), ('format'='json'))"
 INSERT = "insert into mine.d (select value f from shared.files f)"
+DEFINITIONS = (
+    "use shared; create or replace function f() {{ '{0}' }};"
+    "create or replace view v as select value '{0}'; create index i{0} on t(x: string)"
+)
+"""Statements that create or replace objects whose texts contain a word."""
 Act = Callable[[], Awaitable[None]]
 
 
@@ -65,7 +70,7 @@ class Scene:
         ENGINE.put(services, self.engine)  # type: ignore[arg-type]
         grant(node, "alice", "use_catalog use_schema", kind="CATALOG", on="main")
         grant(node, "alice", "select_table modify_table", kind="TABLE", on="main.mine.d")
-        self.role = grant(node, "alice", "select_table", kind="SCHEMA", on="main.shared")
+        self.role = grant(node, "alice", "select_table select_view execute_function", kind="SCHEMA", on="main.shared")
 
     def write(self, name: str, number: int) -> None:
         """Write a file of the external dataset."""
@@ -169,19 +174,77 @@ def test_description_of_dataset_revoked_after_binding_is_refused(
     assert refusal(scene.node, statement, user="alice")[0] == 403
 
 
-def _act_once(
-    patch: pytest.MonkeyPatch, module: ModuleType, function: str, *, act: Act, is_after: bool = False
+@pytest.mark.parametrize(
+    "query, read",
+    [
+        ("select d.`Definition` from Metadata.`Function` d where d.DataverseName = 'shared'", 1),
+        ("select value i.IndexName from Metadata.`Index` i where i.DataverseName = 'shared'", 1),
+        ("select d.ViewDetails from Metadata.`Dataset` d where d.DataverseName >= 'shared'", 3),
+        ("select value d.ViewDetails from Metadata.`Dataset` d where d.DataverseName = 'shared'", 2),
+        ("select value d.ViewDetails from Metadata.`Dataset` d where d.DataverseName = 'shared' and d.DatasetName = 'v'", 1),
+    ],
+    ids=["functions", "indexes", "all-dataverses", "documents", "document-by-name"],
+)  # fmt: skip
+def test_metadata_query_shows_no_definition_from_after_revoke(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, query: str, read: int
 ) -> None:
-    """Execute `act` at the first call of a module's function: before it, or after it."""
-    real, calls = getattr(module, function), []
+    """A metadata query shows no text and no name that was written after the caller lost the right on the dataverse.
+
+    `read` is the uncached read before which that happens: of nodes or of documents.
+    """
+    rows(scene.node, DEFINITIONS.format("before"))
+    assert "before" in str(rows(scene.node, query, user="alice"))
+
+    async def replace() -> None:
+        await scene.revoke()
+        await scene.execute(DEFINITIONS.format("later"))
+
+    _act_once(monkeypatch, Context, "look_up", act=replace, call=read)
+
+    results = rows(scene.node, query, user="alice")
+
+    assert "later" in str(rows(scene.node, query))
+    assert "later" not in str(results)
+    assert "before" not in str(results)
+
+
+@pytest.mark.parametrize(
+    "statement, names",
+    [
+        ("create dataset shared.ab(T) primary key id", ["a", "b", "c", "d", "files", "t"]),
+        ("drop dataset shared.b", ["a", "c", "d", "files", "t"]),
+        ("drop dataset shared.d", ["a", "b", "c", "files", "t"]),
+    ],
+    ids=["create", "drop", "drop-later"],
+)
+def test_metadata_query_has_each_dataset_once_despite_concurrent_change(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, statement: str, names: list[str]
+) -> None:
+    """A change between the listing of a slice and the read of its nodes loses and repeats no other dataset."""
+    rows(scene.node, "use shared; " + ";".join(f"create dataset {name}(T) primary key id" for name in "abcd"))
+    monkeypatch.setattr(metadata, "SLICE", 2)
+    _act_once(monkeypatch, Context, "look_up", act=lambda: scene.execute(f"use shared; {statement}"))
+
+    results = rows(scene.node, "select value d.DatasetName from Metadata.`Dataset` d where d.DataverseName = 'shared'")
+
+    assert sorted(set(results) - {"ab"}) == names
+    assert len(results) == len(set(results))
+
+
+def _act_once(
+    patch: pytest.MonkeyPatch, owner: object, function: str, *, act: Act, call: int = 1, is_after: bool = False
+) -> None:
+    """Execute `act` at the n-th call of a function of a module or class: before it, or after it."""
+    real, calls = getattr(owner, function), []
 
     async def call_with_act(*args: object, **named: object) -> object:
         calls.append(function)
-        if len(calls) == 1 and not is_after:
+        is_due = len(calls) == call
+        if is_due and not is_after:
             await act()
         result = await real(*args, **named)
-        if len(calls) == 1 and is_after:
+        if is_due and is_after:
             await act()
         return result
 
-    patch.setattr(module, function, call_with_act)
+    patch.setattr(owner, function, call_with_act)
