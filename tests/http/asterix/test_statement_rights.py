@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -91,7 +91,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(node: DriverNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def scene(node: DriverNode, tmp_path_factory: pytest.TempPathFactory) -> Scene:
     """The scene of a test."""
     return Scene(node, tmp_path_factory.mktemp("files"))
 

@@ -318,7 +318,7 @@ async def _dataset_refs(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ..
     Access is decided again, because the names were bound in an earlier request view. Raises SqlppError,
     PermissionDenied.
     """
-    return tuple(ref for _, ref in await ctx.read(scope_of(ctx), partial(_decided_refs, ctx, bound)))
+    return tuple(ref for _, ref in await ctx.read(scope_of(ctx), partial(_decided_refs, ctx=ctx, bound=bound)))
 
 
 async def _pinned_refs(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
@@ -335,7 +335,7 @@ async def _pinned_refs(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...
 
     _, pinned_refs = await ctx.read_confirmed(
         scope_of(ctx),
-        partial(_decided_refs, ctx, bound),
+        partial(_decided_refs, ctx=ctx, bound=bound),
         pin,
         identity=lambda decided: [(node_id, ref.files) for node_id, ref in decided],
     )
@@ -343,7 +343,7 @@ async def _pinned_refs(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...
     return pinned_refs
 
 
-def _decided_refs(ctx: Context, bound: BoundQuery, request_view: RequestView) -> list[tuple[int, DatasetRef]]:
+def _decided_refs(request_view: RequestView, *, ctx: Context, bound: BoundQuery) -> list[tuple[int, DatasetRef]]:
     """Return the datasets of a query that the caller may read: ids and references. Raises SqlppError,
     PermissionDenied, CacheMiss.
     """
