@@ -52,7 +52,7 @@ class FileEngine:
         """No-op: the fake holds no resources."""
 
 
-class Scene:
+class SharedObjects:
     """A node with a dataset that alice may change, and a table and external files that she may read."""
 
     def __init__(self, node: DriverNode, folder: Path) -> None:
@@ -91,64 +91,68 @@ class Scene:
 
 
 @pytest.fixture
-def scene(node: DriverNode, tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    """The scene of a test."""
-    return Scene(node, tmp_path_factory.mktemp("files"))
+def shared_objects(node: DriverNode, tmp_path_factory: pytest.TempPathFactory) -> SharedObjects:
+    """The objects of a test."""
+    return SharedObjects(node, tmp_path_factory.mktemp("files"))
 
 
 def test_external_dataset_revoked_while_statement_waits_for_lock_is_refused(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    shared_objects: SharedObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A statement that waited for a lock is refused if the caller lost the right on an external dataset meanwhile."""
-    rows(scene.node, INSERT, user="alice")
-    _act_once(monkeypatch, data_statements, "_hold_lock", act=scene.revoke)
+    rows(shared_objects.node, INSERT, user="alice")
+    _act_once(monkeypatch, data_statements, "_hold_lock", act=shared_objects.revoke)
 
-    status, _ = refusal(scene.node, INSERT, user="alice")
+    status, _ = refusal(shared_objects.node, INSERT, user="alice")
 
     assert status == 403
-    assert len(scene.engine.jobs) == 1, "only the first statement has a job"
+    assert len(shared_objects.engine.jobs) == 1, "only the first statement has a job"
 
 
 def test_external_dataset_created_again_while_statement_waits_for_lock_is_refused(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    shared_objects: SharedObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A statement that waited for a lock is refused if another external dataset has the bound name by now, on which the
     caller has no right.
     """
 
     async def create_again() -> None:
-        await scene.revoke()
-        await scene.execute(f"drop dataset shared.files; use shared; create {EXTERNAL.format(scene.folder)}")
+        await shared_objects.revoke()
+        await shared_objects.execute(
+            f"drop dataset shared.files; use shared; create {EXTERNAL.format(shared_objects.folder)}"
+        )
 
     _act_once(monkeypatch, data_statements, "_hold_lock", act=create_again)
 
-    assert refusal(scene.node, INSERT, user="alice")[0] == 403
-    assert scene.engine.jobs == []
+    assert refusal(shared_objects.node, INSERT, user="alice")[0] == 403
+    assert shared_objects.engine.jobs == []
 
 
 @pytest.mark.parametrize("statement", [INSERT, "select value f from shared.files f"], ids=["insert", "select"])
-def test_engine_reads_no_file_that_appears_after_the_last_decision(scene: Scene, statement: str) -> None:
+def test_engine_reads_no_file_that_appears_after_the_last_decision(
+    shared_objects: SharedObjects, statement: str
+) -> None:
     """The engine reads only files that existed at the last decision, although it opens them later, after a revoke."""
-    scene.engine.act = scene.revoke
+    shared_objects.engine.act = shared_objects.revoke
 
-    answer = ask(scene.node, f"{statement} returning 1" if "insert" in statement else statement, user="alice")
+    answer = ask(shared_objects.node, f"{statement} returning 1" if "insert" in statement else statement, user="alice")
 
     assert answer.json()["results"] == [{"id": 1}]
 
 
 def test_external_dataset_revoked_while_its_files_are_listed_is_refused(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    shared_objects: SharedObjects, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A query is refused if the caller loses the right on an external dataset before its files have been listed."""
 
     def revoke_then_pin(refs: tuple[DatasetRef, ...]) -> tuple[DatasetRef, ...]:
-        asyncio.run_coroutine_threadsafe(scene.revoke(), scene.node.runner.get_loop()).result()
+        asyncio.run_coroutine_threadsafe(shared_objects.revoke(), shared_objects.node.runner.get_loop()).result()
         return pin_files(refs)
 
     monkeypatch.setattr(data_statements, "pin_files", revoke_then_pin)
 
-    assert refusal(scene.node, "select value f from shared.files f", user="alice")[0] == 403
-    assert scene.engine.jobs == []
+    assert refusal(shared_objects.node, "select value f from shared.files f", user="alice")[0] == 403
+    assert shared_objects.engine.jobs == []
 
 
 @pytest.mark.parametrize(
@@ -162,16 +166,16 @@ def test_external_dataset_revoked_while_its_files_are_listed_is_refused(
     ids=["resources", "components", "explain", "select"],
 )
 def test_description_of_dataset_revoked_after_binding_is_refused(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, statement: str
+    shared_objects: SharedObjects, monkeypatch: pytest.MonkeyPatch, statement: str
 ) -> None:
     """Location, snapshots, columns, indexes and files of a dataset are refused if the caller loses the right on it
     after the name was bound.
     """
-    assert len(rows(scene.node, statement, user="alice")) > 0
+    assert len(rows(shared_objects.node, statement, user="alice")) > 0
 
-    _act_once(monkeypatch, queries, "_bound", act=scene.revoke, is_after=True)
+    _act_once(monkeypatch, queries, "_bound", act=shared_objects.revoke, is_after=True)
 
-    assert refusal(scene.node, statement, user="alice")[0] == 403
+    assert refusal(shared_objects.node, statement, user="alice")[0] == 403
 
 
 @pytest.mark.parametrize(
@@ -186,24 +190,24 @@ def test_description_of_dataset_revoked_after_binding_is_refused(
     ids=["functions", "indexes", "all-dataverses", "documents", "document-by-name"],
 )  # fmt: skip
 def test_metadata_query_shows_no_definition_from_after_revoke(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, query: str, read: int
+    shared_objects: SharedObjects, monkeypatch: pytest.MonkeyPatch, query: str, read: int
 ) -> None:
     """A metadata query shows no text and no name that was written after the caller lost the right on the dataverse.
 
     `read` is the uncached read before which that happens: of nodes or of documents.
     """
-    rows(scene.node, DEFINITIONS.format("before"))
-    assert "before" in str(rows(scene.node, query, user="alice"))
+    rows(shared_objects.node, DEFINITIONS.format("before"))
+    assert "before" in str(rows(shared_objects.node, query, user="alice"))
 
     async def replace() -> None:
-        await scene.revoke()
-        await scene.execute(DEFINITIONS.format("later"))
+        await shared_objects.revoke()
+        await shared_objects.execute(DEFINITIONS.format("later"))
 
     _act_once(monkeypatch, Context, "look_up", act=replace, call=read)
 
-    results = rows(scene.node, query, user="alice")
+    results = rows(shared_objects.node, query, user="alice")
 
-    assert "later" in str(rows(scene.node, query))
+    assert "later" in str(rows(shared_objects.node, query))
     assert "later" not in str(results)
     assert "before" not in str(results)
 
@@ -218,14 +222,16 @@ def test_metadata_query_shows_no_definition_from_after_revoke(
     ids=["create", "drop", "drop-later"],
 )
 def test_metadata_query_has_each_dataset_once_despite_concurrent_change(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, statement: str, names: list[str]
+    shared_objects: SharedObjects, monkeypatch: pytest.MonkeyPatch, statement: str, names: list[str]
 ) -> None:
     """A change between the listing of a slice and the read of its nodes loses and repeats no other dataset."""
-    rows(scene.node, "use shared; " + ";".join(f"create dataset {name}(T) primary key id" for name in "abcd"))
+    rows(shared_objects.node, "use shared; " + ";".join(f"create dataset {name}(T) primary key id" for name in "abcd"))
     monkeypatch.setattr(metadata, "SLICE", 2)
-    _act_once(monkeypatch, Context, "look_up", act=lambda: scene.execute(f"use shared; {statement}"))
+    _act_once(monkeypatch, Context, "look_up", act=lambda: shared_objects.execute(f"use shared; {statement}"))
 
-    results = rows(scene.node, "select value d.DatasetName from Metadata.`Dataset` d where d.DataverseName = 'shared'")
+    results = rows(
+        shared_objects.node, "select value d.DatasetName from Metadata.`Dataset` d where d.DataverseName = 'shared'"
+    )
 
     assert sorted(set(results) - {"ab"}) == names
     assert len(results) == len(set(results))
