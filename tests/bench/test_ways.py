@@ -18,11 +18,13 @@ CALLS_MAX = {
     "lance-declare": 385,
     "constant": 260,
     "metadata": 600,
-    "metadata-new": 1100,
-    "metadata-all": 6900,
+    "metadata-new": 1115,
+    "metadata-all": 6915,
 }
 """Maximum number of calls of a warm request of each kind; a change that needs more gives a reason and raises the
 number.
+
+A metadata query decides again after it has read nodes that are not in the view: 15 calls for each slice.
 """
 UP_MAX = 30
 """Maximum number of calls of a request from a layer to one above it."""

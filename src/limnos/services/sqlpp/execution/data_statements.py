@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, aclosing
+from functools import partial
 from typing import Final, NamedTuple, cast
 from uuid import uuid4
 
 import msgspec
 
-from limnos.model.entities import Node
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.display import render as display_name
-from limnos.names.path import Levels
 from limnos.services.identity.tokens import STATEMENT_PREFIX, token_create, token_revoke
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
@@ -29,13 +28,14 @@ from limnos.services.sqlpp.definitions.files import check_file_source
 from limnos.services.sqlpp.definitions.types import inlined_record
 from limnos.services.sqlpp.execution.compaction_requests import cleanup_plan, compaction_ask
 from limnos.services.sqlpp.execution.engine import ENGINE
+from limnos.services.sqlpp.execution.external_files import check_count, pin_files
 from limnos.services.sqlpp.execution.prepared import ReadyQuery
 from limnos.services.sqlpp.execution.queries import query_bind, query_rows
 from limnos.services.sqlpp.execution.statement_outcomes import is_carried_out
 from limnos.services.sqlpp.execution.update_queries import update_query
 from limnos.services.sqlpp.execution.write_targets import WriteTarget, hold_dataset_lock, target_find
 from limnos.services.sqlpp.locks.statement_locks import HeldLocks
-from limnos.services.sqlpp.requests.names import scope_of
+from limnos.services.sqlpp.requests.names import scope_of, source_find
 from limnos.services.sqlpp.requests.options import has_ordered_fields
 from limnos.services.sqlpp.requests.running_requests import StatementEnded
 from limnos.services.sqlpp.requests.session import StatementSession
@@ -277,7 +277,7 @@ async def job_rows(
     Raises SqlppError if the job fails, PermissionDenied.
     """
     ctx = session.ctx
-    reads = () if work.source is None else await _dataset_refs(ctx, work.source)
+    reads = () if work.source is None else await _pinned_refs(ctx, work.source)
     seconds = session.seconds_left
     token, text = await token_create(
         ctx, user=None, name=f"{STATEMENT_PREFIX}{ctx.request_id}", expires_in_s=int(seconds) + TOKEN_GRACE_S
@@ -313,24 +313,50 @@ async def _revoke_token(ctx: Context, token_id: int) -> None:
 
 
 async def _dataset_refs(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
-    """Return the references by which the engine opens the datasets of a query: table, type, key and indexes."""
+    """Return the references by which the engine opens the datasets of a query: table, type, key and indexes.
 
-    def read(request_view: RequestView) -> tuple[DatasetRef, ...]:
-        refs = []
-        for dataverse, name in bound.reads:
-            path = (*dataverse, name)
-            node, _ = request_view.find(path, Kind.TABLE)
-            refs.append(_dataset_ref(ctx, request_view, node=node, path=path))
-        return tuple(refs)
-
-    return await ctx.read(scope_of(ctx), read)
+    Access is decided again, because the names were bound in an earlier request view. Raises SqlppError,
+    PermissionDenied.
+    """
+    return tuple(ref for _, ref in await ctx.read(scope_of(ctx), partial(_decided_refs, ctx=ctx, bound=bound)))
 
 
-def _dataset_ref(ctx: Context, request_view: RequestView, *, node: Node | None, path: Levels) -> DatasetRef:
-    if node is None:
-        raise SqlppError(
-            NO_DATASET, f"Cannot find dataset {display_name(path[-1:])} in dataverse {display_name(path[:-1])} any more"
-        )
-    if node.kind is Kind.EXTERNAL_DATASET:
-        return external_ref_of(ctx, request_view, node=node, path=path)
-    return ref_of(request_view, node, path=path)
+async def _pinned_refs(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
+    """Return the references for an engine, with the files of external datasets listed before the last decision.
+
+    Raises SqlppError, PermissionDenied, ServiceUnavailable.
+    """
+    refs = await _dataset_refs(ctx, bound)
+    if all(ref.files is None for ref in refs):
+        return refs  # the engine loads tables with the statement's token, which is decided then
+
+    async def pin(decided: Sequence[tuple[int, DatasetRef]]) -> tuple[DatasetRef, ...]:
+        return await asyncio.to_thread(pin_files, tuple(ref for _, ref in decided))
+
+    _, pinned_refs = await ctx.read_confirmed(
+        scope_of(ctx),
+        partial(_decided_refs, ctx=ctx, bound=bound),
+        pin,
+        identity=lambda decided: [(node_id, ref.files) for node_id, ref in decided],
+    )
+    check_count(pinned_refs)
+    return pinned_refs
+
+
+def _decided_refs(request_view: RequestView, *, ctx: Context, bound: BoundQuery) -> list[tuple[int, DatasetRef]]:
+    """Return the datasets of a query that the caller may read: ids and references. Raises SqlppError,
+    PermissionDenied, CacheMiss.
+    """
+    request_view.require_in_use()
+    refs = []
+    for dataverse, name in bound.reads:
+        path = (*dataverse, name)
+        node = source_find(request_view, path)
+        if node is None or node.kind not in (Kind.TABLE, Kind.EXTERNAL_DATASET):
+            message = f"Cannot find dataset {display_name((name,))} in dataverse {display_name(dataverse)} any more"
+            raise SqlppError(NO_DATASET, message)
+        if node.kind is Kind.TABLE:
+            refs.append((node.id, ref_of(request_view, node, path=path)))
+        else:
+            refs.append((node.id, external_ref_of(ctx, request_view, node=node, path=path)))
+    return refs

@@ -15,6 +15,7 @@ from limnos.model.kinds import Kind
 from limnos.names.path import Levels
 from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.datasets import indexes_of
+from limnos.services.sqlpp.requests.names import source_find
 from limnos.sqlpp.definitions import index_name
 from limnos.sqlpp.metadata import METADATA
 from limnos.sqlpp.values.model import Value
@@ -37,13 +38,13 @@ class _ComponentMetadata(msgspec.Struct, rename="kebab"):
 def resource_rows(request_view: RequestView, function: str, *, path: Levels) -> tuple[Value, ...]:
     """Return the rows of one of the two functions for a dataset; empty for an object that has no table.
 
-    Raises CacheMiss.
+    Access is decided again, because the name was bound in an earlier request view. Raises PermissionDenied, CacheMiss.
     """
     if path[:-1] == METADATA:
         return (
             (_resource(f"metadata/{path[-1]}", 0),) if function == "dataset_resources" else (_components(path[-1], ()),)
         )
-    node, _ = request_view.find(path, Kind.TABLE)
+    node = source_find(request_view, path)
     if node is None or node.kind is not Kind.TABLE:
         return ()
     metadata = msgspec.json.decode(request_view.document(node.id).body, type=_ComponentMetadata)

@@ -2,7 +2,8 @@
 
 May import the layers below. Must not know any wire format. If conditions fix the dataverse, only its objects are read,
 and if they fix names, only those objects. Objects are read in slices, with other requests in between. Each slice has
-its own request view, so a concurrent change may be visible in one slice and not in another.
+its own request view, so a concurrent change may be visible in one slice and not in another. Data that is not in the
+view is yielded only if a later request view still lists its object.
 `limnos.sqlpp.metadata` builds the records.
 """
 
@@ -140,6 +141,15 @@ class _ListingEntry(NamedTuple):
     """Whether the caller sees only its name, because of objects below it."""
 
 
+class _ListingSlice(NamedTuple):
+    """Some entries of listings, cursors for the remaining ones, the listings, and the revisions of the view."""
+
+    entries: list[_ListingEntry]
+    waiting: list[_NamespaceListing]
+    listings: Sequence[_NamespaceListing]
+    revisions: tuple[tuple[int, int], ...]
+
+
 class GatheredObjects:
     """The objects for one source of a query: encoded in chunks, and decoded as well up to `kept_max` objects."""
 
@@ -219,13 +229,18 @@ async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[lis
         async for spaces in _dataverses(ctx, request):
             yield [each for each in spaces if each.path not in (DEFAULT, METADATA)]
         return
-    async for nodes in _objects_of_kind(ctx, request, kinds=_KINDS.get(request.dataset, ())):
+    async for nodes, visible_ids in _objects_of_kind(ctx, request, kinds=_KINDS.get(request.dataset, ())):
         results = await without_hidden_counts(ctx, nodes)
         views = [pair for pair in results if pair[1].kind is Kind.VIEW] if request.documents else []
         yield [_object((*path, node.name), node) for path, node in results if node.kind is not Kind.VIEW or not views]
         for some in _slices(views, DOCUMENTS_AT_ONCE):
             bodies = await ctx.look_up(partial(document_bodies_read, [node.id for _, node in some]))
-            yield [_object((*path, node.name), node, document=bodies.get(node.id)) for path, node in some]
+            visible = await ctx.read(scope_of(ctx), visible_ids)
+            yield [
+                _object((*path, node.name), node, document=bodies.get(node.id))
+                for path, node in some
+                if node.id in visible
+            ]
             await asyncio.sleep(0)
 
 
@@ -241,7 +256,7 @@ async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[l
     while level is None or level:
         below: list[int] = []
         listings = [_NamespaceListing(each, Kind.NAMESPACE) for each in ([None] if level is None else level)]
-        async for results in _children(ctx, listings, names=None):
+        async for results, _ in _children(ctx, listings, names=None):
             below += [node.id for _, node in results]
             yield [
                 _object((*path, node.name), node) for path, node in results if is_dataverse((*path, node.name), node)
@@ -295,7 +310,7 @@ def _find_dataverse(request_view: RequestView, path: Levels) -> Node | None:
 
 async def _objects_of_kind(
     ctx: Context, request: MetadataRequest, *, kinds: Sequence[Kind]
-) -> AsyncIterator[_FoundNodes]:
+) -> AsyncIterator[_NodeSlice]:
     """Yield the objects of some kinds in a request's dataverses, in slices.
 
     Dataverses that the request names are resolved and listed in one read.
@@ -326,9 +341,16 @@ _FoundNodes = list[tuple["Levels", "Node"]]
 """Nodes with the paths of their namespaces."""
 
 
+class _NodeSlice(NamedTuple):
+    """Nodes that are visible to the caller, and a reader that returns the ids of those that are still visible."""
+
+    nodes: _FoundNodes
+    visible_ids: Callable[[RequestView], frozenset[int]]
+
+
 async def _children(
     ctx: Context, listings: Sequence[_NamespaceListing], *, names: frozenset[str] | None
-) -> AsyncIterator[_FoundNodes]:
+) -> AsyncIterator[_NodeSlice]:
     """Yield the visible objects of listings, in slices; only those in `names` unless it is None."""
     for some in _slices(listings, PARENTS_AT_ONCE):
         async for results in _read(ctx, partial(_list_entries, listings=some, names=names), names=names):
@@ -336,27 +358,47 @@ async def _children(
 
 
 async def _read(
-    ctx: Context,
-    begin: Callable[[RequestView], tuple[list[_ListingEntry], list[_NamespaceListing]]],
-    *,
-    names: frozenset[str] | None,
-) -> AsyncIterator[_FoundNodes]:
-    """Yield the nodes of the entries that `begin` returns, then those of the remaining listings, in slices."""
-    reader = begin
+    ctx: Context, begin: Callable[[RequestView], _ListingSlice], *, names: frozenset[str] | None
+) -> AsyncIterator[_NodeSlice]:
+    """Yield the nodes of the entries that `begin` returns, then those of the remaining listings, in slices.
+
+    The nodes are not in the view, so the entries are listed again after they were read: a change that follows a revoke
+    must not be visible.
+    """
+    scope, reader = scope_of(ctx), begin
     while True:
-        entries, waiting = await ctx.read(scope_of(ctx), reader)
-        if entries:
-            nodes = await ctx.look_up(partial(live_nodes_read, [each.id for each in entries]))
-            yield _still_listed(entries, nodes)
+        before = await ctx.read(scope, reader)
+        waiting = before.waiting
+        if before.entries:
+            nodes = await ctx.look_up(partial(live_nodes_read, [each.id for each in before.entries]))
+            again = partial(_list_again, before=before, names=names)
+            current = await ctx.read(scope, again)
+            if current is not before:
+                waiting = min(before.waiting, current.waiting, key=_position)
+            yield _NodeSlice(_still_listed(current.entries, nodes), partial(_ids_listed, again=again))
         await asyncio.sleep(0)
         if not waiting:
             return
         reader = partial(_list_entries, listings=waiting, names=names)
 
 
-def _listed_in(
-    request_view: RequestView, *, paths: Sequence[Levels], kinds: Sequence[Kind]
-) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
+def _position(waiting: Sequence[_NamespaceListing]) -> tuple[int, str]:
+    """Return the sort key of cursors into the same listings: entries before the least ones were read."""
+    return -len(waiting), waiting[0].after if waiting else ""
+
+
+def _list_again(request_view: RequestView, *, before: _ListingSlice, names: frozenset[str] | None) -> _ListingSlice:
+    """Return the same slice in a later request view; `before` itself if nothing has changed."""
+    if request_view.view.known(request_view.settled.zones) == before.revisions:
+        return before
+    return _list_entries(request_view, listings=before.listings, names=names)
+
+
+def _ids_listed(request_view: RequestView, *, again: Callable[[RequestView], _ListingSlice]) -> frozenset[int]:
+    return frozenset([each.id for each in again(request_view).entries])
+
+
+def _listed_in(request_view: RequestView, *, paths: Sequence[Levels], kinds: Sequence[Kind]) -> _ListingSlice:
     """Return the first visible entries of the named dataverses, and cursors for the remaining entries."""
     nodes = _find_dataverses(request_view, paths=paths)
     listings = [_NamespaceListing(node.id, kind) for kind in kinds for node in nodes if node is not None]
@@ -365,15 +407,17 @@ def _listed_in(
 
 def _still_listed(entries: Sequence[_ListingEntry], nodes: Iterable[Node]) -> _FoundNodes:
     """Return the nodes that were not moved or dropped since they were listed, in the order of the listing."""
-    names = {each.id for each in entries if each.is_name}
-    by_id = {node.id: _name_alone(node) if node.id in names else node for node in nodes}
-    results = [(each, by_id[each.id]) for each in entries if each.id in by_id]
-    return [(each.path, node) for each, node in results if each.namespace_id in (None, node.parent_id)]
+    by_id = {node.id: node for node in nodes}
+    return [
+        (each.path, _name_alone(node) if each.is_name else node)
+        for each in entries
+        if (node := by_id.get(each.id)) is not None and each.namespace_id in (None, node.parent_id)
+    ]
 
 
 def _list_entries(
     request_view: RequestView, *, listings: Sequence[_NamespaceListing], names: frozenset[str] | None
-) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
+) -> _ListingSlice:
     """Return about SLICE entries of listings, and cursors for the remaining entries.
 
     Raises one CacheMiss for all missing facts.
@@ -383,7 +427,7 @@ def _list_entries(
     require_nodes_cached(request_view, {each.namespace_id for each in some if each.namespace_id is not None})
     pages = for_each(some, partial(_page, request_view, decide=_decider(request_view, len(some))))
     entries: list[_ListingEntry] = []
-    count = 0
+    waiting, count = list(listings[len(some) :]), 0
     for place, (listing, (path, page)) in enumerate(zip(some, pages, strict=True)):
         entries += [
             _ListingEntry(path, listing.namespace_id, id_, id_ in page.alone)
@@ -392,10 +436,12 @@ def _list_entries(
         ]
         count += len(page.found)
         if page.last is not None:
-            return entries, [listing._replace(after=page.last), *listings[place + 1 :]]
+            waiting = [listing._replace(after=page.last), *listings[place + 1 :]]
+            break
         if count >= SLICE:
-            return entries, list(listings[place + 1 :])
-    return entries, list(listings[len(some) :])
+            waiting = list(listings[place + 1 :])
+            break
+    return _ListingSlice(entries, waiting, listings, request_view.view.known(request_view.settled.zones))
 
 
 class _ListingPage(NamedTuple):
@@ -446,12 +492,13 @@ def _path(request_view: RequestView, chain: SecurableChain) -> Levels:
 
 async def _objects_by_name(
     ctx: Context, namespaces: Sequence[int], *, kind: Kind, names: frozenset[str] | None
-) -> AsyncIterator[_FoundNodes]:
+) -> AsyncIterator[_NodeSlice]:
     """Yield the objects with the given names in visible namespaces, in slices."""
     pairs = ((each, name) for each in namespaces for name in sorted(names or ()))
     for some in _slices(pairs, SLICE):
-        results = await ctx.read(scope_of(ctx), partial(_find_named, pairs=some, kind=kind))
-        yield [each for each in results if each is not None]
+        reader = partial(_find_named, pairs=some, kind=kind)
+        results = await ctx.read(scope_of(ctx), reader)
+        yield _NodeSlice([each for each in results if each is not None], partial(_ids_named, reader=reader))
         await asyncio.sleep(0)
 
 
@@ -461,6 +508,12 @@ def _find_named(
     request_view.require_in_use()
     require_nodes_cached(request_view, {each for each, _ in pairs})
     return for_each(pairs, partial(_find_one, request_view, kind=kind))
+
+
+def _ids_named(
+    request_view: RequestView, *, reader: Callable[[RequestView], list[tuple[Levels, Node] | None]]
+) -> frozenset[int]:
+    return frozenset([each[1].id for each in reader(request_view) if each is not None])
 
 
 def _find_one(request_view: RequestView, pair: tuple[int, str], *, kind: Kind) -> tuple[Levels, Node] | None:
