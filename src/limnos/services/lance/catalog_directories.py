@@ -8,12 +8,14 @@ read as those of any table. Decision record 0054.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from limnos.access.actions import Action
 from limnos.files import is_local, leads_within
 from limnos.model.entities import Node
-from limnos.model.errors import InvalidTable, NotFound, OutsideRoots
+from limnos.model.errors import InvalidTable, NotFound, OutsideRoots, ServiceUnavailable
 from limnos.model.records import TableRecord
 from limnos.names.iceberg import render
 from limnos.names.path import Levels
@@ -26,15 +28,21 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.sources.lance.questions import Contents, DirectoryContents, DirectoryTableEntry
 
+T = TypeVar("T")
+
 
 class CatalogDirectory(NamedTuple):
     """The directory of a `lance-directory` catalog, and the catalog's storage. The storage limits the files that the
     server may read.
+
+    `scope` is the catalog's, and `action` what the caller may do; both are needed to decide again.
     """
 
     catalog: Node
     location: str
     place: CatalogStorage
+    scope: RequestScope
+    action: Action
 
 
 class DirectoryPage(NamedTuple):
@@ -55,15 +63,34 @@ def catalog_directory_of(request_view: RequestView, action: Action) -> CatalogDi
     request_view.require_in_use()
     request_view.require(action, request_view.settled.outer)
     request_view.defaults.location_conflicts.refuse(request_view.catalog.id, what="directory")
-    return CatalogDirectory(request_view.catalog, location.rstrip("/"), catalog_storage_of(request_view))
+    return CatalogDirectory(
+        request_view.catalog, location.rstrip("/"), catalog_storage_of(request_view), request_view.scope, action
+    )
 
 
 async def directory_open(ctx: Context, visible_object: CatalogDirectory) -> DirectoryContents:
-    """List the content of a directory.
+    """List the content of a directory, for a caller who after that still may do the action.
 
     Raises OutsideRoots, BadRequest or StorageMisconfigured if the settings no longer allow it, StorageFailed,
-    InvalidTable.
+    InvalidTable, PermissionDenied, NotInUse.
     """
+
+    def decide(request_view: RequestView) -> CatalogDirectory:
+        directory = catalog_directory_of(request_view, visible_object.action)
+        if directory is None:
+            raise ServiceUnavailable(
+                "The catalog was changed while its directory was being read: try again", retry_after_s=1
+            )
+        return directory
+
+    _, contents = await ctx.read_confirmed(
+        visible_object.scope, decide, partial(_content_of, ctx), identity=readable_identity, first=visible_object
+    )
+    return contents
+
+
+async def _content_of(ctx: Context, visible_object: CatalogDirectory) -> DirectoryContents:
+    """List the content of a directory, without a second decision. Raises as `directory_open`."""
     allowed, properties = visible_object.place.allowed, visible_object.place.catalog.properties
     allowed.check_root(visible_object.location)
     allowed.check_use(properties)
@@ -120,10 +147,12 @@ def _page(names: list[str], request: PageRequest) -> DirectoryPage:
 async def table_in(
     ctx: Context, visible_object: CatalogDirectory, *, levels: Levels
 ) -> tuple[LanceTable, DirectoryTableEntry]:
-    """Find a table of a directory. Raises NotFound for a missing namespace or table, OutsideRoots if its location is
-    not allowed, and as `directory_open`.
+    """Find a table of a directory, without a second decision, which the caller makes after it has read the table.
+
+    Raises NotFound for a missing namespace or table, OutsideRoots if its location is not allowed, and as
+    `directory_open`.
     """
-    contents = await directory_open(ctx, visible_object)
+    contents = await _content_of(ctx, visible_object)
     properties_in(contents, levels[:-1])
     for each in contents.tables:
         if each.path == levels:
@@ -134,26 +163,53 @@ async def table_in(
     raise NotFound(f"Table does not exist: {render(levels)}", kind="table")
 
 
-async def find_readable_table(
-    ctx: Context, scope: RequestScope, *, levels: Levels, action: Action = Action.TABLE_LOAD
-) -> LanceTable:
-    """Find a table to read, for a caller who may do the action: a node of the tree, or a table in a catalog's
-    directory.
+def readable_table_of(request_view: RequestView, levels: Levels, *, action: Action) -> CatalogDirectory | LanceTable:
+    """Return a table of the tree, or the directory that has the table, for a caller who may do the action.
 
-    Raises NotFound, InvalidTable for a directory that is not a table, OutsideRoots, StorageFailed, PermissionDenied.
+    Raises NotFound, NotInUse, PermissionDenied.
     """
-    result = await ctx.read(
-        scope,
-        lambda request_view: (
-            catalog_directory_of(request_view, action) or lance_load(request_view, levels, action=action)
-        ),
-    )
-    if not isinstance(result, CatalogDirectory):
-        return result
-    table, lain = await table_in(ctx, result, levels=levels)
-    if not lain.declared and not await has_data(ctx, table.location, place=table.place):
-        raise not_a_table_error(table)
-    return table
+    return catalog_directory_of(request_view, action) or lance_load(request_view, levels, action=action)
+
+
+def readable_identity(decided: CatalogDirectory | LanceTable) -> tuple[int, str]:
+    """Return what must be unchanged after the files were read: the id of the table or the catalog, and the location."""
+    node = decided.catalog if isinstance(decided, CatalogDirectory) else decided.node
+    return node.id, decided.location
+
+
+async def table_read_confirmed(
+    ctx: Context, scope: RequestScope, *, levels: Levels, work: Callable[[LanceTable], Awaitable[T]],
+    action: Action = Action.TABLE_LOAD,
+) -> T:  # fmt: skip
+    """Find a table, read data of it, and decide again, so that no data from after a revoke are returned.
+
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        levels: The levels of the name of the table: a node of the tree, or a table in a catalog's directory.
+        work: Reads the data. It may run several times.
+        action: What the caller must be allowed to do, before and after the data are read.
+
+    Raises:
+        NotFound: The table is missing.
+        InvalidTable: The directory is not a table.
+        OutsideRoots: The location is not allowed.
+        StorageFailed: The storage does not respond.
+        PermissionDenied: The caller may not do the action. The errors of `work` are raised, too.
+    """
+
+    async def read(decided: CatalogDirectory | LanceTable) -> T:
+        if not isinstance(decided, CatalogDirectory):
+            return await work(decided)
+        table, lain = await table_in(ctx, decided, levels=levels)
+        if not lain.declared and not await has_data(ctx, table.location, place=table.place):
+            raise not_a_table_error(table)
+        return await work(table)
+
+    _, result = await ctx.read_confirmed(
+        scope, lambda request_view: readable_table_of(request_view, levels, action=action), read, identity=readable_identity,
+    )  # fmt: skip
+    return result
 
 
 def not_a_table_error(table: LanceTable) -> InvalidTable:

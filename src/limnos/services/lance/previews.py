@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from limnos.access.actions import Action
 from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
 from limnos.model.previews import ANSWER_BYTES_MAX, COLUMNS_MAX, PreviewColumn, PreviewRequest, TablePreview
 from limnos.names.path import Levels
-from limnos.services.lance.row_operations import bind_question, table_for_rows
+from limnos.services.lance.row_operations import bind_question, rows_read_confirmed
 from limnos.services.lance.table_description import VersionReference
-from limnos.services.lance.workers import answer_question, worker_task_of
+from limnos.services.lance.tables import LanceTable
+from limnos.services.lance.workers import WorkerTask, answer_question, worker_task_of
 from limnos.services.request.concurrency.previews import RUNNING_PREVIEWS, ended_process_explained
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -32,28 +34,33 @@ async def lance_preview(
     Raises NotFound (also of a version), PermissionDenied, BadRequest (limits, unknown columns), StorageFailed,
     InvalidTable, ServiceUnavailable (deadline, dead process).
     """
-    at = VersionReference(preview_request.snapshot_id)
-    with _missing_version_explained(preview_request):
-        table, at = await table_for_rows(ctx, scope, levels=path, at=at, action=Action.TABLE_READ)
-    preview_request.check()
     question = Head(
         "", {}, columns=list(preview_request.columns), rows_max=preview_request.rows, columns_max=COLUMNS_MAX,
         bytes_max=ANSWER_BYTES_MAX,
     )  # fmt: skip
-    task = worker_task_of(ctx, bind_question(table, question, at=at))
 
-    async def read() -> LanceHead:
-        with ended_process_explained(), _missing_version_explained(preview_request):
-            return await answer_question(ctx, task, shape=LanceHead)
+    async def read(table: LanceTable, state: VersionReference) -> tuple[LanceTable, str, LanceHead]:
+        preview_request.check()
+        task = worker_task_of(ctx, bind_question(table, question, at=state))
+        head = await RUNNING_PREVIEWS.of(ctx.services).run(task.caller, partial(_read_head, ctx, task))
+        return table, task.caller, head
 
-    head = await RUNNING_PREVIEWS.of(ctx.services).run(task.caller, read)
+    with _missing_version_explained(preview_request):
+        table, user, head = await rows_read_confirmed(
+            ctx, scope, levels=path, at=VersionReference(preview_request.snapshot_id), work=read
+        )
     columns = tuple(PreviewColumn(name, kind) for name, kind in head.columns)
     detail = f"preview of {len(head.rows)} rows of {len(columns)} columns, version {head.version}"
     ctx.audit_rows(
         table.node.id, (scope.catalog or "", *path), kind=Kind.TABLE.word, action=Action.TABLE_READ,
-        user=task.caller, detail=detail,
+        user=user, detail=detail,
     )  # fmt: skip
     return TablePreview(columns, head.rows, head.version, head.is_complete, False, head.columns_left_out)
+
+
+async def _read_head(ctx: Context, task: WorkerTask) -> LanceHead:
+    with ended_process_explained():
+        return await answer_question(ctx, task, shape=LanceHead)
 
 
 @contextmanager

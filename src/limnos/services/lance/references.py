@@ -9,6 +9,7 @@ branch of its name is created here.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import msgspec
 
@@ -19,7 +20,7 @@ from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.lance import LanceVersion
 from limnos.model.permits import Permit
 from limnos.names.path import Levels
-from limnos.services.lance.catalog_directories import find_readable_table
+from limnos.services.lance.catalog_directories import table_read_confirmed
 from limnos.services.lance.commits import FinalCheck
 from limnos.services.lance.reference_reads import references_of
 from limnos.services.lance.row_operations import bind_question
@@ -50,8 +51,7 @@ class ReferenceTarget(msgspec.Struct, frozen=True):
 
 async def references_list(ctx: Context, scope: RequestScope, *, levels: Levels) -> questions.TableReferences:
     """List a table's tags and branches. Raises NotFound, PermissionDenied, InvalidTable."""
-    table = await find_readable_table(ctx, scope, levels=levels)
-    return await references_of(ctx, table)
+    return await table_read_confirmed(ctx, scope, levels=levels, work=partial(references_of, ctx))
 
 
 async def tag_find(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> questions.TagReference:

@@ -1,8 +1,8 @@
 """Row operations: count, query and write the rows of Lance tables.
 
 May import the layers below. The store decides first; then worker processes do the work (`services.lance.workers`).
-Reading rows needs TABLE_READ, describing a table only TABLE_LOAD. Changing rows needs TABLE_COMMIT, which is decided
-twice: before the body is read, and again when all of it has arrived.
+Reading rows needs TABLE_READ, describing a table only TABLE_LOAD; both are decided again after the files were read.
+Changing rows needs TABLE_COMMIT, which is decided twice: before the body is read, and again when all of it has arrived.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from limnos.access.actions import Action
 from limnos.files import is_local, leads_within
 from limnos.model.errors import BadRequest, CommitConflict, NotFound, OutsideRoots
 from limnos.names.path import Levels
-from limnos.services.lance.catalog_directories import find_readable_table
+from limnos.services.lance.catalog_directories import table_read_confirmed
 from limnos.services.lance.table_description import VERSION_END, VersionReference, state_of
 from limnos.services.lance.tables import LanceTable, has_table_data, lance_load
 from limnos.services.lance.worker_callbacks import VersionCallbacks, newest_versions_of
@@ -31,19 +31,24 @@ _NEWEST: Final = VersionReference()
 NO_DATA_MESSAGE: Final = "The table was declared and has no data yet: insert some first"
 
 
-async def table_for_rows(
-    ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, action: Action = Action.TABLE_READ
-) -> tuple[LanceTable, VersionReference]:
-    """Find a table with data, for a caller who may do the action, and resolve the requested version.
+async def rows_read_confirmed(
+    ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference,
+    work: Callable[[LanceTable, VersionReference], Awaitable[T]], action: Action = Action.TABLE_READ,
+) -> T:  # fmt: skip
+    """Read a table with data, for a caller who may do the action before and after that. `work` gets the table and the
+    resolved version, and may run several times.
 
     Raises NotFound, also for a table without data, InvalidTable, and PermissionDenied.
     """
-    table = await find_readable_table(ctx, scope, levels=levels, action=action)
-    check_version(at)
-    state = await state_of(ctx, table, at=at)
-    if state is None:
-        raise NotFound(NO_DATA_MESSAGE, kind="table")
-    return table, state
+
+    async def read(table: LanceTable) -> T:
+        check_version(at)
+        state = await state_of(ctx, table, at=at)
+        if state is None:
+            raise NotFound(NO_DATA_MESSAGE, kind="table")
+        return await work(table, state)
+
+    return await table_read_confirmed(ctx, scope, levels=levels, work=read, action=action)
 
 
 def table_to_change(request_view: RequestView, levels: Levels, *, action: Action = Action.TABLE_COMMIT) -> LanceTable:
@@ -112,8 +117,11 @@ async def ask_files(
         OutsideRoots: The table's location is not allowed.
         PermissionDenied: The caller may not do the action.
     """
-    table, at = await table_for_rows(ctx, scope, levels=levels, at=at, action=action)
-    return await answer_question(ctx, worker_task_of(ctx, bind_question(table, question, at=at)), shape=shape)
+
+    async def read(table: LanceTable, state: VersionReference) -> T:
+        return await answer_question(ctx, worker_task_of(ctx, bind_question(table, question, at=state)), shape=shape)
+
+    return await rows_read_confirmed(ctx, scope, levels=levels, at=at, work=read, action=action)
 
 
 async def change_files(
@@ -151,12 +159,24 @@ async def rows_query(
 ) -> AsyncGenerator[bytes, None]:
     """Query rows: yields an Arrow file in chunks, of which the first exists when this returns.
 
+    The access is decided again after the first chunk. All later chunks belong to the version that was opened for it.
     Raises as `ask_files`.
     """
-    table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
-    pieces = WORKERS.of(ctx.services).stream(worker_task_of(ctx, bind_question(table, question, at=at)))
-    first = await anext(pieces)
-    return _stream_pieces(first, pieces)
+    streams: list[AsyncGenerator[bytes, None]] = []
+
+    async def begin(table: LanceTable, state: VersionReference) -> bytes:
+        if streams:  # of an earlier attempt, which was for another table
+            await streams.pop().aclose()
+        streams.append(WORKERS.of(ctx.services).stream(worker_task_of(ctx, bind_question(table, question, at=state))))
+        return await anext(streams[-1])
+
+    try:
+        first = await rows_read_confirmed(ctx, scope, levels=levels, at=at, work=begin)
+    except BaseException:
+        for pieces in streams:
+            await pieces.aclose()
+        raise
+    return _stream_pieces(first, streams[-1])
 
 
 async def _stream_pieces(first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -179,10 +199,13 @@ async def query_explain(
     runs: bool = False,
 ) -> str:
     """Return the plan of a query; with `runs` execute it and return the measured plan. Raises as `ask_files`."""
-    table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
-    request = cast("Query", bind_question(table, query, at=at))
-    question = Explain(request.location, request.options, query=request, verbose=verbose, runs=runs)
-    return await answer_question(ctx, worker_task_of(ctx, question), shape=str)
+
+    async def read(table: LanceTable, state: VersionReference) -> str:
+        request = cast("Query", bind_question(table, query, at=state))
+        question = Explain(request.location, request.options, query=request, verbose=verbose, runs=runs)
+        return await answer_question(ctx, worker_task_of(ctx, question), shape=str)
+
+    return await rows_read_confirmed(ctx, scope, levels=levels, at=at, work=read)
 
 
 async def rows_write(

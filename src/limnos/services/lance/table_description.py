@@ -13,20 +13,23 @@ from typing import Final, NamedTuple, cast
 from limnos.access.actions import Action
 from limnos.formats.lance_manifests import check_branch
 from limnos.model.errors import BadRequest, NotFound
+from limnos.model.lance import LanceVersion
 from limnos.names.path import Levels
 from limnos.services.lance.catalog_directories import (
     CatalogDirectory,
-    catalog_directory_of,
     not_a_table_error,
+    readable_identity,
+    readable_table_of,
     table_in,
 )
-from limnos.services.lance.description_cache import DESCRIPTIONS
+from limnos.services.lance.description_cache import DESCRIPTIONS, DirectorySnapshot
 from limnos.services.lance.reference_reads import references_of
-from limnos.services.lance.tables import LanceTable, has_data, lance_load
+from limnos.services.lance.tables import LanceTable, has_data
 from limnos.services.lance.versions import latest_version, manifests_for, version_require
 from limnos.services.lance.workers import answer_question, storage_options_of, worker_task_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.sources.lance.questions import Describe, LanceDescription
 from limnos.store.objects.lance_versions import lance_top_read
 
@@ -54,10 +57,21 @@ class TableDescription(NamedTuple):
     details: LanceDescription | None
 
 
+class _NewestState(NamedTuple):
+    """What a cached description of the newest version must match, and the cached description; None without one."""
+
+    directory_snapshot: DirectorySnapshot | None
+    top: LanceVersion | None
+    description: LanceDescription | None
+
+
 async def table_describe(
     ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, detailed: bool, looks: bool
 ) -> TableDescription:
     """Describe a table.
+
+    Access is decided again after files were read. A description from the cache needs no second decision: it was cached
+    before the first one, and the table's directory was still unchanged at that moment.
 
     Args:
         ctx: The request.
@@ -74,38 +88,53 @@ async def table_describe(
         StorageFailed: The storage does not respond.
         PermissionDenied: The caller may not load the table.
     """
-    result = await ctx.read(
-        scope,
-        lambda request_view: catalog_directory_of(request_view, Action.TABLE_LOAD) or lance_load(request_view, levels),
-    )
-    if isinstance(result, CatalogDirectory):
-        return await _describe_in_directory(ctx, result, levels=levels, at=at, detailed=detailed)
-    return await _describe(ctx, result, at=at, detailed=detailed, looks=looks)
 
+    def decide(request_view: RequestView) -> CatalogDirectory | LanceTable:
+        return readable_table_of(request_view, levels, action=Action.TABLE_LOAD)
 
-async def _describe(
-    ctx: Context, table: LanceTable, *, at: VersionReference, detailed: bool, looks: bool
-) -> TableDescription:
-    if not detailed and not looks:
+    is_newest, states = at == VersionReference(), list[_NewestState]()
+    first = await ctx.read(scope, decide)
+    table = first if isinstance(first, LanceTable) else None
+    if table is not None and not detailed and not looks:
         return TableDescription(table, None, None)
-    if at == VersionReference():
-        return await _describe_newest(ctx, table, detailed=detailed)
-    return await _describe_state(ctx, table, at=at, detailed=detailed)
+    if table is not None and is_newest:
+        states.append(await _newest_state(ctx, table))
+        if states[0].description is not None:
+            return TableDescription(table, False, states[0].description if detailed else None)
+
+    async def describe(decided: CatalogDirectory | LanceTable) -> TableDescription:
+        if isinstance(decided, CatalogDirectory):
+            return await _describe_in_directory(ctx, decided, levels=levels, at=at, detailed=detailed)
+        if not is_newest:
+            return await _describe_state(ctx, decided, at=at, detailed=detailed)
+        newest_state = states.pop() if states else await _newest_state(ctx, decided)
+        return await _describe_newest(ctx, decided, newest_state=newest_state, detailed=detailed)
+
+    confirmed: tuple[CatalogDirectory | LanceTable, TableDescription] = await ctx.read_confirmed(
+        scope, decide, describe, identity=readable_identity, first=first
+    )
+    return confirmed[1]
 
 
-async def _describe_newest(ctx: Context, table: LanceTable, *, detailed: bool) -> TableDescription:
-    """Describe a table's newest version, from the cache if its files are unchanged."""
+async def _newest_state(ctx: Context, table: LanceTable) -> _NewestState:
+    """Look in the cache for a description of the newest version, which is found only if the files are unchanged."""
     descriptions = DESCRIPTIONS.of(ctx.services)
     directory_snapshot = descriptions.directory_snapshot(table)
     if directory_snapshot is None:
-        return await _describe_state(ctx, table, at=VersionReference(), detailed=detailed)
+        return _NewestState(None, None, None)
     top = await ctx.look_up(partial(lance_top_read, table.node.id, "")) if table.record.managed else None
     description = None if table.record.managed and top is None else descriptions.find(directory_snapshot, top=top)
-    if description is not None:
-        return TableDescription(table, False, description if detailed else None)
+    return _NewestState(directory_snapshot, top, description)
+
+
+async def _describe_newest(
+    ctx: Context, table: LanceTable, *, newest_state: _NewestState, detailed: bool
+) -> TableDescription:
+    """Describe a table's newest version from its files, and cache the description."""
+    directory_snapshot, top, _ = newest_state
     table_description = await _describe_state(ctx, table, at=VersionReference(), detailed=detailed)
-    if table_description.details is not None:
-        descriptions.keep(directory_snapshot, table_description.details, top=top)
+    if directory_snapshot is not None and table_description.details is not None:
+        DESCRIPTIONS.of(ctx.services).keep(directory_snapshot, table_description.details, top=top)
     return table_description
 
 
@@ -125,26 +154,27 @@ async def table_exists(ctx: Context, scope: RequestScope, *, levels: Levels, ver
     """Check that a table exists, and has the version if one is given. Raises NotFound, PermissionDenied, and for a
     version InvalidTable, StorageFailed.
     """
-    result = await ctx.read(
-        scope,
-        lambda request_view: (
-            catalog_directory_of(request_view, Action.TABLE_EXISTS)
-            or lance_load(request_view, levels, action=Action.TABLE_EXISTS)
-        ),
+
+    def decide(request_view: RequestView) -> CatalogDirectory | LanceTable:
+        return readable_table_of(request_view, levels, action=Action.TABLE_EXISTS)
+
+    async def check(decided: CatalogDirectory | LanceTable) -> None:
+        at = VersionReference(version)
+        if isinstance(decided, CatalogDirectory):
+            await _describe_in_directory(ctx, decided, levels=levels, at=at, detailed=version is not None)
+        elif version is not None:
+            state = await state_of(ctx, decided, at=at)
+            if state is None:
+                _refuse_reference(at)
+            else:
+                await _read(ctx, decided, at=state)
+
+    first = await ctx.read(scope, decide)
+    if version is None and isinstance(first, LanceTable):
+        return
+    _: tuple[CatalogDirectory | LanceTable, None] = await ctx.read_confirmed(
+        scope, decide, check, identity=readable_identity, first=first
     )
-    if isinstance(result, CatalogDirectory):
-        await _describe_in_directory(
-            ctx, result, levels=levels, at=VersionReference(version), detailed=version is not None
-        )
-        return
-    table = result
-    if version is None:
-        return
-    state = await state_of(ctx, table, at=VersionReference(version))
-    if state is None:
-        _refuse_reference(VersionReference(version))
-    else:
-        await _read(ctx, table, at=state)
 
 
 async def _describe_in_directory(

@@ -15,7 +15,7 @@ from limnos.formats.lance_manifests import VERSION_MAX, check_branch, manifest_n
 from limnos.model.errors import InvalidTable, NotFound, ServiceUnavailable
 from limnos.model.lance import LanceVersion
 from limnos.names.path import Levels
-from limnos.services.lance.catalog_directories import find_readable_table
+from limnos.services.lance.catalog_directories import table_read_confirmed
 from limnos.services.lance.manifests import BranchManifests
 from limnos.services.lance.tables import LanceTable
 from limnos.services.request.context import Context
@@ -110,8 +110,14 @@ async def versions_list(
 
     Raises NotFound (table, branch), PermissionDenied, InvalidTable, ServiceUnavailable.
     """
-    branch = check_branch(branch)
-    table = await find_readable_table(ctx, scope, levels=levels)
+    read = partial(_read_versions, ctx, branch=check_branch(branch), window=window)
+    return await table_read_confirmed(ctx, scope, levels=levels, work=read)
+
+
+async def _read_versions(
+    ctx: Context, table: LanceTable, *, branch: str, window: VersionWindow
+) -> tuple[list[VersionView], int | None]:
+    """Read a page of versions. Raises as `versions_list`."""
     if not table.record.managed:
         return await _in_storage(ctx, table, branch=branch, window=window)
     top = await latest_version(ctx, table, branch=branch)
@@ -204,8 +210,12 @@ async def version_describe(
 
     Raises NotFound (table, branch, version), PermissionDenied, InvalidTable, ServiceUnavailable.
     """
-    branch = check_branch(branch)
-    table = await find_readable_table(ctx, scope, levels=levels)
+    read = partial(_read_version, ctx, branch=check_branch(branch), version=version)
+    return await table_read_confirmed(ctx, scope, levels=levels, work=read)
+
+
+async def _read_version(ctx: Context, table: LanceTable, *, branch: str, version: int | None) -> VersionView:
+    """Read one version; None for the newest. Raises as `version_describe`."""
     if not table.record.managed:
         window = NEWEST if version is None else VersionWindow(after=version - 1, limit=1)
         views, _ = await _in_storage(ctx, table, branch=branch, window=window)

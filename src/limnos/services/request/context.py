@@ -130,6 +130,7 @@ class Context:
         work: Callable[[D], Awaitable[T]],
         *,
         identity: Callable[[D], object] = lambda decided: decided,
+        first: D | None = None,
     ) -> tuple[D, T]:
         """Decide, read data that is not in the view, and decide again; start over if the decision has changed.
 
@@ -138,10 +139,12 @@ class Context:
 
         Args:
             scope: The scope of both request views.
-            decide: Returns what was decided, such as the id of the object, or raises a refusal. It runs at least twice.
+            decide: Returns what was decided, such as the id of the object, or raises a refusal. It runs at least twice,
+                or once with `first`.
             work: Reads the data for a decision. It must change nothing, since it may run several times.
             identity: The part of a decision that must be equal in both: ids and rights, not the records of objects,
                 which change more often.
+            first: An earlier decision of this request, which replaces the first call of `decide`.
 
         Returns:
             The later decision, and the data.
@@ -150,7 +153,7 @@ class Context:
             ServiceUnavailable: The decision changed in every attempt. The errors of `decide` and `work` are raised,
                 too; an error of `work` only if the decision is unchanged, so that it reveals nothing.
         """
-        decided = await self.read(scope, decide)
+        decided = await self.read(scope, decide) if first is None else first
         for _ in range(CONFIRMATIONS_MAX):
             result, failure = None, None
             try:
