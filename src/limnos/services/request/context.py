@@ -130,6 +130,7 @@ class Context:
         work: Callable[[D], Awaitable[T]],
         *,
         identity: Callable[[D], object] = lambda decided: decided,
+        first: D | None = None,
     ) -> tuple[D, T]:
         """Decide, read data that is not in the view, and decide again; start over if the decision has changed.
 
@@ -142,6 +143,7 @@ class Context:
             work: Reads the data for a decision. It must change nothing, since it may run several times.
             identity: The part of a decision that must be equal in both: ids and rights, not the records of objects,
                 which change more often.
+            first: A decision from an earlier view of this request, which replaces the first call of `decide`.
 
         Returns:
             The later decision, and the data.
@@ -150,7 +152,7 @@ class Context:
             ServiceUnavailable: The decision changed in every attempt. The errors of `decide` and `work` are raised,
                 too; an error of `work` only if the decision is unchanged, so that it reveals nothing.
         """
-        decided = await self.read(scope, decide)
+        decided = await self.read(scope, decide) if first is None else first
         for _ in range(CONFIRMATIONS_MAX):
             result, failure = None, None
             try:
