@@ -67,6 +67,28 @@ def interfere(
         yield interference
 
 
+@contextmanager
+def interfere_before(
+    patch: pytest.MonkeyPatch, owner: type, *, method: str, act: Callable[[], Awaitable[None]], call: int = 1
+) -> Iterator[Interference]:
+    """Run `act` once, before the given call of an asynchronous method: of the method that calls an external system,
+    for example. The patch is undone at the end.
+    """
+    interference, real, calls = Interference(), getattr(owner, method), 0
+
+    async def act_first(*args: object, **named: object) -> object:
+        nonlocal calls
+        calls += 1
+        if calls == call and not interference.is_done:
+            interference.is_done = True
+            await act()
+        return await real(*args, **named)
+
+    with patch.context() as patches:
+        patches.setattr(owner, method, act_first)
+        yield interference
+
+
 def _behind(
     stop: Callable[[], Awaitable[None]], real: Callable[..., Awaitable[object]]
 ) -> Callable[..., Awaitable[object]]:  # fmt: skip

@@ -8,11 +8,12 @@ record 0083).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.decisions import SecurableChain
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.names.path import Levels
@@ -33,9 +34,11 @@ from limnos.services.federation.source_objects import (
     parent_chain,
     placeholder_drop,
     placeholder_drop_permit,
+    read_in_source,
+    refuse_probe,
     refuse_protected,
 )
-from limnos.services.federation.sources import CatalogSource, ask_source, catalog_source_of
+from limnos.services.federation.sources import CatalogSource, ask_confirmed, ask_source, catalog_source_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -81,8 +84,7 @@ async def endpoints_of_source(ctx: Context, scope: RequestScope) -> frozenset[st
         request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
         return catalog_source_of(request_view)
 
-    origin = await ctx.read(scope, decide)
-    return await ask_source(ctx, origin, of=with_rest, question=lambda catalog: catalog.endpoints())
+    return await ask_confirmed(ctx, scope, decide=decide, of=with_rest, question=lambda catalog: catalog.endpoints())
 
 
 async def _exchange(ctx: Context, origin: CatalogSource, *, call: RestCall) -> RestReply:
@@ -101,8 +103,11 @@ async def forward_list(ctx: Context, scope: RequestScope, *, kind: Kind, call: R
             return schemas_visible(request_view, call.namespace)
         return namespace_objects_visible(request_view, call.namespace, kind=kind, action=Action(f"{kind.word}_list"))
 
-    seen = await ctx.read(scope, decide)
-    result = await ask_source(ctx, seen.origin, of=with_rest, question=lambda source: source.names(call))
+    async def work(seen: VisibleSourceNames) -> SourceNames:
+        result = await ask_source(ctx, seen.origin, of=with_rest, question=lambda source: source.names(call))
+        return SourceNames(seen.of(result.names), result.token)
+
+    seen, result = await ctx.read_confirmed(scope, decide, work, identity=lambda each: each.origin.identity)
     return SourceNames(seen.of(result.names), result.token)
 
 
@@ -111,7 +116,12 @@ async def forward_request(
 ) -> RestReply:
     """Forward a request on an existing object. Raises NotInUse, PermissionDenied, NotFound, and the source's errors."""
     source_lookup = await ctx.read(scope, lambda request_view: _find_source_object(request_view, thing))
-    await check_existence_probe(ctx, source_lookup)
+    if not call.changes:
+        result: tuple[SourceLookup, RestReply] = await read_in_source(
+            ctx, source_lookup, of=with_rest, question=lambda catalog: catalog.exchange(call)
+        )
+        return result[1]
+    await refuse_probe(ctx, source_lookup)
     return await _exchange(ctx, source_lookup.origin, call=call)
 
 
@@ -122,7 +132,8 @@ def _find_source_object(request_view: RequestView, thing: SourceObjectRequest) -
 async def forward_load(
     ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall, vending: RestCall | None
 ) -> tuple[RestReply, VendingDecision]:
-    """Forward a request to load a table.
+    """Forward a request to load a table. The decision is repeated after the source's response, which is discarded if
+    the caller has lost a right meanwhile: credentials issued after a revoke would be valid for later data.
 
     `vending` is the same request with credentials; it is sent if the caller may receive credentials.
 
@@ -135,11 +146,15 @@ async def forward_load(
             request_view, source_lookup.origin, chain=placeholder_find(request_view, Kind.TABLE, path=thing.path)[1]
         )
 
-    source_lookup, vending_decision = await ctx.read(scope, decide)
-    await check_existence_probe(ctx, source_lookup)
-    if vending is None or not vending_decision.vends:
-        return await _exchange(ctx, source_lookup.origin, call=call), vending_decision._replace(vends=False)
-    return await _exchange(ctx, source_lookup.origin, call=vending), vending_decision
+    async def work(decided: tuple[SourceLookup, VendingDecision]) -> RestReply:
+        await check_existence_probe(ctx, decided[0])
+        sent = vending if vending is not None and decided[1].vends else call
+        return await _exchange(ctx, decided[0].origin, call=sent)
+
+    (_, vending_decision), reply = await ctx.read_confirmed(
+        scope, decide, work, identity=lambda decided: (decided[0].identity, decided[1].vends)
+    )
+    return reply, vending_decision._replace(vends=vending is not None and vending_decision.vends)
 
 
 def _decide_vending(request_view: RequestView, origin: CatalogSource, *, chain: SecurableChain) -> VendingDecision:
@@ -197,6 +212,12 @@ async def forward_create(
     )
     if not stages and not (overwrites and has_placeholder):
         await placeholder_submit(ctx, permit)
+    if vending_decision.vends:  # credentials issued after a revoke would be valid for later data
+        with suppress(LimnosError):
+            current, _, _ = await ctx.read(scope, decide)
+            if current.origin.identity == vending_decision.origin.identity:
+                return reply, vending_decision
+        vending_decision = vending_decision._replace(vends=False)
     return reply, vending_decision
 
 
@@ -208,7 +229,7 @@ async def forward_drop(ctx: Context, scope: RequestScope, *, thing: SourceObject
     source_lookup, permit = await ctx.read(
         scope, lambda request_view: placeholder_drop_permit(request_view, _find_source_object(request_view, thing))
     )
-    await check_existence_probe(ctx, source_lookup)
+    await refuse_probe(ctx, source_lookup)
     await refuse_protected(ctx, source_lookup)
     reply = await _exchange(ctx, source_lookup.origin, call=call)
     await placeholder_drop(ctx, permit)

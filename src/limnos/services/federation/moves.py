@@ -25,6 +25,7 @@ from limnos.services.federation.placeholder_nodes import (
     submit_source_change,
 )
 from limnos.services.federation.source_objects import parent_chain
+from limnos.services.federation.sources import CatalogSource, catalog_source_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
 from limnos.store.tx import Tx
@@ -61,6 +62,20 @@ def decide_move(request_view: RequestView, kind: Kind, *, source: Levels, target
     return MoveDecision(
         source_lookup, (source_lookup.decision, request_view.require(make, parent_chain(request_view, target)))
     )
+
+
+def decide_after_move(request_view: RequestView, kind: Kind, *, source: Levels, target: Levels) -> CatalogSource:
+    """Authorize showing an object that the caller has just renamed or moved: the caller must still have the right to
+    rename it, or to create it in the new namespace. Returns the source.
+
+    Raises NotInUse, PermissionDenied.
+    """
+    rename, _, make = _MOVES[kind]
+    if source[:-1] == target[:-1]:
+        return find_source_object(request_view, kind, path=target, action=rename).origin
+    request_view.require_in_use()
+    request_view.require(make, parent_chain(request_view, target))
+    return catalog_source_of(request_view)
 
 
 class PlaceholderMove(msgspec.Struct, frozen=True):

@@ -61,8 +61,22 @@ class SourceLookup(NamedTuple):
     """The id of the nearest existing node: its own placeholder node or an ancestor."""
     decision: Decision
     kind: Kind
+    scope: RequestScope
+    action: Action
+    probe: Action | None
     refusal: PermissionDenied | None = None
     """The refusal to raise if it exists: the caller may only learn that it does not."""
+
+    @property
+    def identity(self) -> object:
+        """The part of the lookup that must be equal before and after a call of the source."""
+        return self.origin.identity, None if self.node is None else self.node.id, self.nearest, self.refusal is None
+
+    def again(self, request_view: RequestView) -> SourceLookup:
+        """Authorize the same action on the same path again, after a call of the source. Raises as
+        `find_source_object`.
+        """
+        return find_source_object(request_view, self.kind, path=self.path, action=self.action, probe=self.probe)
 
 
 class MissingPlaceholder(NotFound):
@@ -125,14 +139,15 @@ def find_source_object(
     request_view.require_in_use()
     node, chain = placeholder_find(request_view, kind, path=path)
     nearest = next(link.id for link in chain if link.id > 0)
-    decision = request_view.decide(action, chain)
-    if not decision.allowed and probe is not None:
-        probed = request_view.decide(probe, chain)
-        if probed.allowed:
-            return SourceLookup(
-                catalog_source_of(request_view), path, node, nearest, probed, kind, request_view.refusal(decision)
-            )
-    return SourceLookup(catalog_source_of(request_view), path, node, nearest, request_view.require(action, chain), kind)
+    decision, refusal = request_view.decide(action, chain), None
+    probed = None if decision.allowed or probe is None else request_view.decide(probe, chain)
+    if probed is not None and probed.allowed:
+        decision, refusal = probed, request_view.refusal(decision)
+    else:
+        decision = request_view.require(action, chain)
+    return SourceLookup(
+        catalog_source_of(request_view), path, node, nearest, decision, kind, request_view.scope, action, probe, refusal
+    )
 
 
 def placeholder_find(request_view: RequestView, kind: Kind, *, path: Levels) -> tuple[Node | None, SecurableChain]:
@@ -146,6 +161,8 @@ def placeholder_find(request_view: RequestView, kind: Kind, *, path: Levels) -> 
 async def check_existence_probe(ctx: Context, source_lookup: SourceLookup) -> None:
     """Raise the error for a caller who has only the right of the probe: PermissionDenied if the object exists, else
     NotFound. No-op for other callers.
+
+    The caller must decide again before an error becomes visible, as `source_objects` does.
     """
     if source_lookup.refusal is None:
         return
@@ -254,13 +271,21 @@ async def _make_placeholder(ctx: Context, lacking: MissingPlaceholder) -> None:
 
 async def _first_existing_path(ctx: Context, lacking: MissingPlaceholder) -> Levels:
     """Return the first of the possible paths that exists in the source. Raises NotFound if none exists."""
-    if lacking.allowed is None:
+    allowed = lacking.allowed
+    if allowed is None:
         raise lacking
-    origin = await ctx.read(lacking.scope, catalog_source_of)
-    for path in lacking.readings:
-        if await is_in_source(ctx, origin, kind=lacking.object_kind, path=path):
-            return path
-    raise NotFound(lacking.message, kind=lacking.kind)
+
+    def decide(request_view: RequestView) -> CatalogSource:
+        allowed(request_view, placeholder_find(request_view, lacking.object_kind, path=lacking.readings[0])[1])
+        return catalog_source_of(request_view)
+
+    async def search(origin: CatalogSource) -> Levels:
+        for path in lacking.readings:
+            if await is_in_source(ctx, origin, kind=lacking.object_kind, path=path):
+                return path
+        raise NotFound(lacking.message, kind=lacking.kind)
+
+    return (await ctx.read_confirmed(lacking.scope, decide, search, identity=lambda origin: origin.identity))[1]
 
 
 async def placeholder_make(

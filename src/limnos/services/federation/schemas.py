@@ -16,7 +16,7 @@ from limnos.model.kinds import Kind
 from limnos.names.path import Levels
 from limnos.services.federation import source_objects
 from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object, placeholder_find
-from limnos.services.federation.sources import ask_source
+from limnos.services.federation.sources import ask_source, shown_after_change
 from limnos.services.request.browsing import listing_require
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -47,22 +47,17 @@ def schemas_visible(request_view: RequestView, parent: Levels = ()) -> source_ob
 
 async def schemas_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> list[str]:
     """List the schemas in the source, and return the names that are visible to the caller."""
-    return seen.of(
-        await ask_source(
-            ctx, seen.origin, of=with_schemas, question=lambda namespaces: namespaces.schema_names(seen.path)
-        )
+    return await source_objects.names_in_source(
+        ctx, seen, visible=schemas_visible, of=with_schemas, question=lambda catalog: catalog.schema_names(seen.path)
     )
 
 
 async def schema_load(ctx: Context, source_lookup: SourceLookup) -> FederatedSchema:
-    """Return a schema from the external system, once access is granted. Raises NotFound."""
-    source = await ask_source(
-        ctx,
-        source_lookup.origin,
-        of=with_schemas,
-        question=lambda namespaces: namespaces.schema_load(source_lookup.path),
+    """Return a schema from the external system, once access is granted. Raises NotFound, PermissionDenied."""
+    current, source = await source_objects.read_in_source(
+        ctx, source_lookup, of=with_schemas, question=lambda namespaces: namespaces.schema_load(source_lookup.path)
     )
-    return FederatedSchema(source, source_lookup.node, source_lookup.origin.catalog)
+    return FederatedSchema(source, current.node, current.origin.catalog)
 
 
 async def schema_create(
@@ -73,12 +68,12 @@ async def schema_create(
     Raises AlreadyExists, NotFound for the parent, InvalidName, BadRequest for an invalid property, PermissionDenied,
     UnsupportedOperation for properties that the source cannot store.
     """
-    origin, node = await source_objects.create_in_source(
+    created = await source_objects.create_in_source(
         ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_CREATE, of=with_schemas,
         question=lambda namespaces: namespaces.schema_create(path, comment=comment, properties=properties),
+        load=lambda namespaces: namespaces.schema_load(path),
     )  # fmt: skip
-    source = await ask_source(ctx, origin, of=with_schemas, question=lambda namespaces: namespaces.schema_load(path))
-    return FederatedSchema(source, node, origin.catalog)
+    return FederatedSchema(*created)
 
 
 async def schema_alter(
@@ -99,7 +94,7 @@ async def schema_alter(
         question=lambda namespaces: namespaces.schema_alter(path, sets=sets, removes=removes),
         changes=True,
     )
-    return await schema_load(ctx, source_lookup)
+    return await shown_after_change(schema_load(ctx, source_lookup))
 
 
 async def schema_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:

@@ -7,7 +7,7 @@ visible to the caller, the error is the same whether it exists in the source or 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
 from limnos.access.actions import Action
@@ -20,7 +20,13 @@ from limnos.model.permits import Permit
 from limnos.model.records import NodeRecord
 from limnos.names.path import Levels, check_gravitino_name
 from limnos.services.federation import placeholder_nodes
-from limnos.services.federation.sources import CatalogSource, ask_source, catalog_source_of
+from limnos.services.federation.sources import (
+    CatalogSource,
+    ask_confirmed,
+    ask_source,
+    catalog_source_of,
+    shown_after_change,
+)
 from limnos.services.request.context import Context
 from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, list_all_names, page_of
 from limnos.services.request.request_scope import RequestScope
@@ -30,6 +36,7 @@ from limnos.store.objects.protection import protection_read
 from limnos.store.tx import Tx
 
 C = TypeVar("C")
+T = TypeVar("T")
 
 
 class VisibleSourceNames(NamedTuple):
@@ -40,6 +47,7 @@ class VisibleSourceNames(NamedTuple):
     """
 
     origin: CatalogSource
+    scope: RequestScope
     path: Levels
     visible_names: frozenset[str]
     others: bool
@@ -54,7 +62,7 @@ def visible_names_of_container(
     request_view: RequestView, path: Levels, *, chain: SecurableChain, kind: Kind, action: Action
 ) -> VisibleSourceNames:
     """Return the filter for the visible names of a kind in a container. It is computed before the source lists the
-    names.
+    names, and again afterwards.
     """
     listed = (
         page_of(request_view, action, kind=kind, chain=chain, page_request=ALL_NAMES) if chain[0].id > 0 else EMPTY_PAGE
@@ -62,8 +70,28 @@ def visible_names_of_container(
     known = list_all_names(request_view, kind=kind, chain=chain) if chain[0].id > 0 else ()
     others = request_view.decide(ITEMS[action], (ChainLink.absent(kind, "…"), *chain)).allowed
     return VisibleSourceNames(
-        catalog_source_of(request_view), path, frozenset(listed.texts()), others, frozenset(known)
+        catalog_source_of(request_view), request_view.scope, path, frozenset(listed.texts()), others, frozenset(known)
     )
+
+
+async def names_in_source(
+    ctx: Context, seen: VisibleSourceNames, *, visible: Callable[[RequestView, Levels], VisibleSourceNames], of: Callable[[BaseCatalog], C | None],
+    question: Callable[[C], list[str]],
+) -> list[str]:  # fmt: skip
+    """List names in a source. Returns those that are visible to the caller both before and after the source's response.
+
+    A name may become hidden during the call, or lose the placeholder node that hides it. `visible` computes the filter
+    again. Raises its errors, and those of the source.
+    """
+
+    async def work(current: VisibleSourceNames) -> list[str]:
+        return current.of(await ask_source(ctx, current.origin, of=of, question=question))
+
+    current, names = await ctx.read_confirmed(
+        seen.scope, lambda request_view: visible(request_view, seen.path), work,
+        identity=lambda each: each.origin.identity, first=seen,
+    )  # fmt: skip
+    return current.of(names)
 
 
 def namespace_objects_visible(
@@ -89,10 +117,55 @@ def parent_chain(request_view: RequestView, path: Levels) -> SecurableChain:
     )
 
 
+async def refuse_probe(ctx: Context, source_lookup: placeholder_nodes.SourceLookup) -> None:
+    """Raise the error for a caller who has only the right of the probe, decided again after the source's response.
+    Call it before a change in the source. No-op for other callers.
+    """
+    if source_lookup.refusal is not None:
+        await _read_confirmed(
+            ctx, source_lookup, work=lambda current: placeholder_nodes.check_existence_probe(ctx, current)
+        )
+        raise source_lookup.refusal  # the right was granted during the request
+
+
+async def _read_confirmed(
+    ctx: Context,
+    source_lookup: placeholder_nodes.SourceLookup,
+    *,
+    work: Callable[[placeholder_nodes.SourceLookup], Awaitable[T]],
+) -> tuple[placeholder_nodes.SourceLookup, T]:
+    """Read an object of a source by `work`, and authorize it again afterwards. Returns the later lookup, too.
+
+    The right may have been revoked meanwhile, and the object changed after that. Raises as `Context.read_confirmed`.
+    """
+    return await ctx.read_confirmed(
+        source_lookup.scope, source_lookup.again, work, identity=lambda each: each.identity, first=source_lookup
+    )
+
+
+async def read_in_source(
+    ctx: Context,
+    source_lookup: placeholder_nodes.SourceLookup,
+    *,
+    of: Callable[[BaseCatalog], C | None],
+    question: Callable[[C], T],
+) -> tuple[placeholder_nodes.SourceLookup, T]:
+    """Read an object of a source by a connector's capability, once access is granted, and authorize it again.
+
+    Raises PermissionDenied, NotFound for a caller who may only learn that the object is missing, and as `ask_source`.
+    """
+
+    async def work(current: placeholder_nodes.SourceLookup) -> T:
+        await placeholder_nodes.check_existence_probe(ctx, current)
+        return await ask_source(ctx, current.origin, of=of, question=question)
+
+    return await _read_confirmed(ctx, source_lookup, work=work)
+
+
 async def create_in_source(
     ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, action: Action, of: Callable[[BaseCatalog], C | None],
-    question: Callable[[C], None], record: NodeRecord | None = None,
-) -> tuple[CatalogSource, Node | None]:  # fmt: skip
+    question: Callable[[C], None], load: Callable[[C], T], record: NodeRecord | None = None,
+) -> tuple[T, Node | None, Node]:  # fmt: skip
     """Create an object in the source; the caller owns its placeholder node.
 
     Args:
@@ -103,10 +176,11 @@ async def create_in_source(
         action: The action on the parent that is authorized.
         of: Returns the connector's capability for the kind; None if the connector lacks it.
         question: A function that creates the object by that capability.
+        load: A function that then loads it.
         record: The record of the placeholder node; None for an empty one.
 
     Returns:
-        The source, and the placeholder node; None as for `placeholder_submit`.
+        The object, its placeholder node (None as for `placeholder_submit`), and its catalog.
 
     Raises:
         InvalidName: The name is not allowed.
@@ -115,7 +189,8 @@ async def create_in_source(
         BadRequest: The source refuses the request.
         UnsupportedOperation: The source has no objects of this kind.
         NotInUse: The catalog or metalake is disabled.
-        PermissionDenied: The caller may not create it. Also raises the source's errors.
+        PermissionDenied: The caller may not create it.
+        StateUnknown: The object was created, but the caller may not see it any more. Also raises the source's errors.
     """
     check_gravitino_name(path[-1], kind="SCHEMA" if kind is Kind.NAMESPACE else kind.word.upper())
 
@@ -128,7 +203,13 @@ async def create_in_source(
 
     origin, permit = await ctx.read(scope, decide)
     await ask_source(ctx, origin, of=of, question=question, changes=True)
-    return origin, await placeholder_nodes.placeholder_submit(ctx, permit)
+    node = await placeholder_nodes.placeholder_submit(ctx, permit)
+    loaded = await shown_after_change(
+        ask_confirmed(
+            ctx, scope, decide=lambda request_view: decide(request_view)[0], of=of, question=load, first=origin
+        )
+    )
+    return loaded, node, origin.catalog
 
 
 async def drop_in_source(
@@ -159,6 +240,7 @@ async def refuse_protected(ctx: Context, source_lookup: placeholder_nodes.Source
     if protection is not None and (
         protection.below or (source_lookup.node is not None and protection.node_id == source_lookup.node.id)
     ):
+        await ctx.read(source_lookup.scope, source_lookup.again)  # a caller without the right does not learn of it
         raise ProtectedObject(
             f"{source_lookup.path[-1]} is protected against drops, itself or by an object above it: remove the protection first",
             kind=source_lookup.kind.word,

@@ -8,15 +8,24 @@ Responses of a source are not cached. Decision record 0078.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from limnos.files import check_usable
 from limnos.files.thread_shares import ThreadShares
 from limnos.model.entities import Node
-from limnos.model.errors import LimnosError, SourceFailed, StateUnknown, UnsupportedOperation
+from limnos.model.errors import (
+    LimnosError,
+    NotInUse,
+    PermissionDenied,
+    ServiceUnavailable,
+    SourceFailed,
+    StateUnknown,
+    UnsupportedOperation,
+)
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.sources.connectors.capabilities import BaseCatalog
 from limnos.sources.connectors.registry import SourceLimits, check_source, open_source
@@ -34,6 +43,11 @@ class CatalogSource(NamedTuple):
     provider: str
     properties: Mapping[str, str]
 
+    @property
+    def identity(self) -> object:
+        """The part of the source that must be equal before and after a call: another source has other data."""
+        return self.catalog.id, self.provider, self.properties
+
 
 class _OpenConnector(NamedTuple):
     properties: Mapping[str, str]
@@ -41,7 +55,12 @@ class _OpenConnector(NamedTuple):
 
 
 def catalog_source_of(request_view: RequestView) -> CatalogSource:
-    """Return the source of the request's catalog, with decrypted properties."""
+    """Return the source of the request's catalog, with decrypted properties.
+
+    Raises ServiceUnavailable if another catalog without source has taken the name during the request.
+    """
+    if not (request_view.traits.is_sourced or request_view.traits.is_federated):
+        raise ServiceUnavailable("The catalog was replaced during the request: try again", retry_after_s=1)
     return CatalogSource(
         request_view.catalog,
         request_view.catalog_record.provider,
@@ -158,8 +177,42 @@ async def ask_source(
     question: Callable[[C], T],
     changes: bool = False,
 ) -> T:
-    """Call the external system behind a catalog. Raises as `SourceConnectors.ask`, and the errors of the source."""
+    """Call the external system behind a catalog. Raises as `SourceConnectors.ask`, and the errors of the source.
+
+    For reads use `ask_confirmed` or a function that decides again after the response in another way.
+    """
     return await SOURCES.of(ctx.services).ask(origin, of, question=question, changes=changes)
+
+
+async def ask_confirmed(
+    ctx: Context, scope: RequestScope, *, decide: Callable[[RequestView], CatalogSource], of: Callable[[BaseCatalog], C | None],
+    question: Callable[[C], T], first: CatalogSource | None = None,
+) -> T:  # fmt: skip
+    """Call the external system for a read, and decide again after its response: the right may have been revoked
+    meanwhile, and the data changed after that.
+
+    `decide` authorizes the read or raises a refusal. `first` is the source from a decision made just before. Raises as
+    `ask_source` does.
+    """
+    _, result = await ctx.read_confirmed(
+        scope, decide, lambda origin: ask_source(ctx, origin, of=of, question=question),
+        identity=lambda origin: origin.identity, first=first,
+    )  # fmt: skip
+    return result
+
+
+async def shown_after_change(result: Awaitable[T]) -> T:
+    """Return the result of a read that follows a change made in the source.
+
+    Raises StateUnknown if the caller may no longer read it: a refusal would say that nothing was changed.
+    """
+    try:
+        return await result
+    except (NotInUse, PermissionDenied, ServiceUnavailable) as error:
+        raise StateUnknown(
+            "The source has made the change, but its result cannot be shown: during the request your right to it was revoked, or the catalog or its source became unavailable",
+            detail=error.message,
+        ) from error
 
 
 SOURCES: ComponentKey[SourceConnectors] = ComponentKey("sources", lambda _: no_sources())

@@ -15,9 +15,9 @@ from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels, check_gravitino_name
 from limnos.services.federation import source_objects
-from limnos.services.federation.moves import decide_placeholder_move, placeholder_follow
+from limnos.services.federation.moves import decide_after_move, decide_placeholder_move, placeholder_follow
 from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object
-from limnos.services.federation.sources import ask_source
+from limnos.services.federation.sources import ask_confirmed, ask_source, shown_after_change
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -41,18 +41,18 @@ async def tables_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> 
     """List a schema's tables in the source, and return the names that are visible to the caller. Raises NotFound for
     the schema.
     """
-    return seen.of(
-        await ask_source(ctx, seen.origin, of=with_tables, question=lambda catalog: catalog.table_names(seen.path))
+    return await source_objects.names_in_source(
+        ctx, seen, visible=tables_visible, of=with_tables, question=lambda catalog: catalog.table_names(seen.path)
     )
 
 
 async def table_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTable:
-    """Return a table from the external system, once access is granted. Raises NotFound."""
+    """Return a table from the external system, once access is granted. Raises NotFound, PermissionDenied."""
     schema, name = source_lookup.path[:-1], source_lookup.path[-1]
-    source = await ask_source(
-        ctx, source_lookup.origin, of=with_tables, question=lambda catalog: catalog.table_load(schema, name)
+    current, source = await source_objects.read_in_source(
+        ctx, source_lookup, of=with_tables, question=lambda catalog: catalog.table_load(schema, name)
     )
-    return FederatedTable(source, source_lookup.node, source_lookup.origin.catalog)
+    return FederatedTable(source, current.node, current.origin.catalog)
 
 
 async def table_create(
@@ -64,12 +64,12 @@ async def table_create(
     feature that the source does not support, PermissionDenied.
     """
     schema, name = path[:-1], path[-1]
-    origin, node = await source_objects.create_in_source(
+    created = await source_objects.create_in_source(
         ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_CREATE, of=with_tables,
         question=lambda catalog: catalog.table_create(schema, name, definition=definition),
+        load=lambda catalog: catalog.table_load(schema, name),
     )  # fmt: skip
-    source = await ask_source(ctx, origin, of=with_tables, question=lambda catalog: catalog.table_load(schema, name))
-    return FederatedTable(source, node, origin.catalog)
+    return FederatedTable(*created)
 
 
 async def table_alter(
@@ -91,7 +91,7 @@ async def table_alter(
         question=lambda catalog: catalog.table_alter(schema, name, changes=changes),
         changes=True,
     )
-    return await table_load(ctx, source_lookup)
+    return await shown_after_change(table_load(ctx, source_lookup))
 
 
 async def table_rename(ctx: Context, scope: RequestScope, *, path: Levels, target: Levels) -> FederatedTable:
@@ -112,7 +112,14 @@ async def table_rename(ctx: Context, scope: RequestScope, *, path: Levels, targe
         changes=True,
     )
     await placeholder_follow(ctx, permit)
-    return await table_load(ctx, source_lookup._replace(path=target))
+    source = await shown_after_change(
+        ask_confirmed(
+            ctx, scope, of=with_tables, question=lambda catalog: catalog.table_load(target[:-1], target[-1]),
+            decide=lambda request_view: decide_after_move(request_view, Kind.TABLE, source=path, target=target),
+            first=source_lookup.origin,
+        )
+    )  # fmt: skip
+    return FederatedTable(source, source_lookup.node, source_lookup.origin.catalog)
 
 
 async def table_drop(ctx: Context, scope: RequestScope, *, path: Levels, purge: bool) -> None:

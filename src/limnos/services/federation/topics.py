@@ -25,7 +25,7 @@ from limnos.services.federation.placeholder_nodes import (
     placeholder_permit,
     submit_source_change,
 )
-from limnos.services.federation.sources import ask_source
+from limnos.services.federation.sources import ask_source, shown_after_change
 from limnos.services.request.context import Context
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
@@ -56,18 +56,18 @@ async def topics_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> 
     """List a schema's topics in the source, and return the names that are visible to the caller. Raises NotFound for
     the schema.
     """
-    return seen.of(
-        await ask_source(ctx, seen.origin, of=with_topics, question=lambda catalog: catalog.topic_names(seen.path[0]))
+    return await source_objects.names_in_source(
+        ctx, seen, visible=topics_visible, of=with_topics, question=lambda catalog: catalog.topic_names(seen.path[0])
     )
 
 
 async def topic_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTopic:
-    """Return a topic from the external system, once access is granted. Raises NotFound."""
+    """Return a topic from the external system, once access is granted. Raises NotFound, PermissionDenied."""
     schema, name = source_lookup.path
-    source = await ask_source(
-        ctx, source_lookup.origin, of=with_topics, question=lambda catalog: catalog.topic_load(schema, name)
+    current, source = await source_objects.read_in_source(
+        ctx, source_lookup, of=with_topics, question=lambda catalog: catalog.topic_load(schema, name)
     )
-    return FederatedTopic(source, source_lookup.node, source_lookup.origin.catalog)
+    return FederatedTopic(source, current.node, current.origin.catalog)
 
 
 async def topic_create(
@@ -79,12 +79,12 @@ async def topic_create(
     the source has no topics, PermissionDenied.
     """
     schema, name = path
-    origin, node = await source_objects.create_in_source(
+    created = await source_objects.create_in_source(
         ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_CREATE, of=with_topics,
         question=lambda catalog: catalog.topic_create(schema, name, properties=properties), record=TopicRecord(comment, {}),
+        load=lambda catalog: catalog.topic_load(schema, name),
     )  # fmt: skip
-    source = await ask_source(ctx, origin, of=with_topics, question=lambda catalog: catalog.topic_load(schema, name))
-    return FederatedTopic(source, node, origin.catalog)
+    return FederatedTopic(*created)
 
 
 async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits) -> FederatedTopic:
@@ -106,7 +106,9 @@ async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits:
             ctx, source_lookup.origin, of=with_topics,
             question=lambda catalog: catalog.topic_alter(schema, name, sets=edits.sets, removes=edits.removes), changes=True,
         )  # fmt: skip
-    loaded = await topic_load(ctx, source_lookup)
+        loaded = await shown_after_change(topic_load(ctx, source_lookup))
+    else:
+        loaded = await topic_load(ctx, source_lookup)
     if edits.comment is None and not edits.clears_comment:
         return loaded
     return loaded._replace(node=await submit_source_change(ctx, permit, mutation=topic_annotate))

@@ -15,9 +15,9 @@ from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
 from limnos.services.federation import source_objects
-from limnos.services.federation.moves import decide_placeholder_move, placeholder_follow
-from limnos.services.federation.placeholder_nodes import SourceLookup, check_existence_probe, find_source_object
-from limnos.services.federation.sources import ask_source
+from limnos.services.federation.moves import decide_after_move, decide_placeholder_move, placeholder_follow
+from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object
+from limnos.services.federation.sources import ask_confirmed, ask_source, shown_after_change
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -41,8 +41,8 @@ async def views_list(ctx: Context, seen: source_objects.VisibleSourceNames) -> l
     """List a schema's views in the source, and return the names that are visible to the caller. Raises NotFound for the
     schema.
     """
-    return seen.of(
-        await ask_source(ctx, seen.origin, of=with_views, question=lambda catalog: catalog.view_names(seen.path))
+    return await source_objects.names_in_source(
+        ctx, seen, visible=views_visible, of=with_views, question=lambda catalog: catalog.view_names(seen.path)
     )
 
 
@@ -56,12 +56,11 @@ def find_source_view(request_view: RequestView, path: Levels, *, action: Action)
 
 async def view_load(ctx: Context, source_lookup: SourceLookup) -> FederatedView:
     """Return a view from the external system, once access is granted. Raises NotFound, PermissionDenied."""
-    await check_existence_probe(ctx, source_lookup)
     schema, name = source_lookup.path[:-1], source_lookup.path[-1]
-    source = await ask_source(
-        ctx, source_lookup.origin, of=with_views, question=lambda catalog: catalog.view_load(schema, name)
+    current, source = await source_objects.read_in_source(
+        ctx, source_lookup, of=with_views, question=lambda catalog: catalog.view_load(schema, name)
     )
-    return FederatedView(source, source_lookup.node, source_lookup.origin.catalog)
+    return FederatedView(source, current.node, current.origin.catalog)
 
 
 async def view_create(
@@ -73,12 +72,12 @@ async def view_create(
     source has no views, PermissionDenied.
     """
     schema, name = path[:-1], path[-1]
-    origin, node = await source_objects.create_in_source(
+    created = await source_objects.create_in_source(
         ctx, scope, kind=Kind.VIEW, path=path, action=Action.VIEW_CREATE, of=with_views,
         question=lambda catalog: catalog.view_create(schema, name, definition=definition),
+        load=lambda catalog: catalog.view_load(schema, name),
     )  # fmt: skip
-    source = await ask_source(ctx, origin, of=with_views, question=lambda catalog: catalog.view_load(schema, name))
-    return FederatedView(source, node, origin.catalog)
+    return FederatedView(*created)
 
 
 async def view_alter(ctx: Context, scope: RequestScope, *, path: Levels, updates: Sequence[object]) -> FederatedView:
@@ -89,7 +88,7 @@ async def view_alter(ctx: Context, scope: RequestScope, *, path: Levels, updates
     source_lookup = await ctx.read(
         scope, lambda request_view: find_source_view(request_view, path, action=Action.VIEW_ALTER)
     )
-    await check_existence_probe(ctx, source_lookup)
+    await source_objects.refuse_probe(ctx, source_lookup)
     await ask_source(
         ctx,
         source_lookup.origin,
@@ -97,7 +96,7 @@ async def view_alter(ctx: Context, scope: RequestScope, *, path: Levels, updates
         question=lambda catalog: catalog.view_alter(schema, name, updates=updates),
         changes=True,
     )
-    return await view_load(ctx, source_lookup)
+    return await shown_after_change(view_load(ctx, source_lookup))
 
 
 async def view_rename(ctx: Context, scope: RequestScope, *, path: Levels, target: Levels) -> FederatedView:
@@ -117,7 +116,14 @@ async def view_rename(ctx: Context, scope: RequestScope, *, path: Levels, target
         changes=True,
     )
     await placeholder_follow(ctx, permit)
-    return await view_load(ctx, source_lookup._replace(path=target))
+    source = await shown_after_change(
+        ask_confirmed(
+            ctx, scope, of=with_views, question=lambda catalog: catalog.view_load(target[:-1], target[-1]),
+            decide=lambda request_view: decide_after_move(request_view, Kind.VIEW, source=path, target=target),
+            first=source_lookup.origin,
+        )
+    )  # fmt: skip
+    return FederatedView(source, source_lookup.node, source_lookup.origin.catalog)
 
 
 async def view_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:

@@ -19,6 +19,7 @@ from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTable
 from tests.http.console.conftest import NASTY
 from tests.http.console.visitor import HOST, ConsoleVisitor, PageReader, text_of
 from tests.http.driver import API, DriverNode, grant, node_at
+from tests.http.interference import interfere_before
 
 ADDRESS = "127.0.0.1:9"
 SHOP = "/console/o/catalog/lake/far"
@@ -236,6 +237,33 @@ def test_each_object_kind_needs_its_own_privilege(far: DriverNode) -> None:
         assert visitor.get(SCHEMA).status == 200, privilege
         for (_, other), path in paths.items():
             assert (visitor.get(path).status == 200) is (other == privilege), (privilege, path)
+
+
+@pytest.mark.parametrize("path", [
+    SCHEMA, ORDERS, LATE, CLICKS.replace("/far/", "/bus/"), f"{API}/lake/catalogs/bus/schemas/shop/topics",
+    f"{API}/lake/catalogs/bus/schemas/shop/topics/clicks",
+])  # fmt: skip
+def test_objects_need_the_right_at_the_end_of_the_request(
+    far: DriverNode, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """If the right is revoked before the system is called, its answer is not shown: it may be newer than the revoke."""
+    add_bus(far)
+    catalog, own = ("bus", "consume_topic") if "bus" in path else ("far", "select_table select_view")
+    role = grant(far, "ana", f"use_catalog use_schema {own}", kind="CATALOG", on=catalog)
+    visitor = ConsoleVisitor(far).sign_in("ana")
+    is_page = path.startswith("/console")
+
+    async def revoke() -> None:
+        answer = await far.answer("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": [role]})
+        assert answer.status == 200, answer
+
+    with interfere_before(monkeypatch, SourceConnectors, method="ask", act=revoke) as interference:
+        answer = visitor.get(path) if is_page else far.get(path, user="ana")
+
+    assert interference.is_done
+    assert answer.status == 403, answer
+    for word in ("engine", "those too late", "partition-count", "PRIMARY"):
+        assert word not in text_of(answer)
 
 
 @pytest.mark.parametrize("path", [SHOP, SCHEMA, ORDERS, LATE, CLICKS])
