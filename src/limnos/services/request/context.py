@@ -151,19 +151,7 @@ class Context:
                 too; an error of `work` only if the decision is unchanged, so that it reveals nothing.
         """
         decided = await self.read(scope, decide)
-        for _ in range(CONFIRMATIONS_MAX):
-            result, failure = None, None
-            try:
-                result = await work(decided)
-            except LimnosError as error:
-                failure = error
-            current = await self.read(scope, decide)
-            if identity(current) == identity(decided):
-                if failure is not None:
-                    raise failure
-                return current, cast("T", result)
-            decided = current
-        raise ServiceUnavailable("Access or names changed while this was being read: try again", retry_after_s=1)
+        return await confirmed(decided, lambda: self.read(scope, decide), work, identity=identity)
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read uncached data with several statements.
@@ -311,6 +299,29 @@ class Context:
         return await self._submitted(
             self.services.store.submit_held(stale, again, on_begin=self._begun), is_told=self._is_audited(stale)
         )
+
+
+async def confirmed(
+    decided: D, decide: Callable[[], Awaitable[D]], work: Callable[[D], Awaitable[T]], *, identity: Callable[[D], object]
+) -> tuple[D, T]:  # fmt: skip
+    """Read data for a decision that is already made, and decide again, as `Context.read_confirmed` does.
+
+    For decisions that need more than one request view, such as those about several catalogs. `decide` makes the
+    decision again.
+    """
+    for _ in range(CONFIRMATIONS_MAX):
+        result, failure = None, None
+        try:
+            result = await work(decided)
+        except LimnosError as error:
+            failure = error
+        current = await decide()
+        if identity(current) == identity(decided):
+            if failure is not None:
+                raise failure
+            return current, cast("T", result)
+        decided = current
+    raise ServiceUnavailable("Access or names changed while this was being read: try again", retry_after_s=1)
 
 
 def _run(mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C], tx: Tx) -> T:
