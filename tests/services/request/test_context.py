@@ -92,7 +92,7 @@ def test_read_is_repeated_if_the_decision_changes_meanwhile(desk: ServiceDesk) -
     """Data that were read before the decision changed are not returned; the later decision and its data are."""
     work, runs = _moving_read(desk, [False])
 
-    assert desk.run(desk.ctx().read_confirmed(RequestScope(LAKE), _bob_is_enabled, work)) == (False, "data 2")
+    assert desk.run(desk.ctx().read_confirmed(RequestScope(LAKE), _bob_is_enabled, work=work)) == (False, "data 2")
     assert runs == ["True", "False"]
 
 
@@ -101,7 +101,7 @@ def test_identity_selects_the_compared_part_of_a_decision(desk: ServiceDesk) -> 
     work, runs = _moving_read(desk, [False])
 
     assert desk.run(
-        desk.ctx().read_confirmed(RequestScope(LAKE), _bob_is_enabled, work, identity=lambda _: "the same")
+        desk.ctx().read_confirmed(RequestScope(LAKE), _bob_is_enabled, work=work, identity=lambda _: "the same")
     ) == (False, "data 1")
     assert len(runs) == 1
 
@@ -115,15 +115,15 @@ def test_error_of_a_read_is_hidden_if_the_decision_changes(desk: ServiceDesk) ->
         raise BadRequest(f"attempt {len(runs)}")
 
     with pytest.raises(BadRequest, match="attempt 2"):
-        desk.run(desk.ctx().read_confirmed(RequestScope(LAKE), _bob_is_enabled, fail))
+        desk.run(desk.ctx().read_confirmed(RequestScope(LAKE), _bob_is_enabled, work=fail))
 
 
-def test_read_whose_decision_always_changes_ends(desk: ServiceDesk) -> None:
+def test_read_with_always_changing_decisions_ends(desk: ServiceDesk) -> None:
     """If the decision changes in every attempt, the read ends with a temporary error."""
     work, runs = _moving_read(desk, [False, True] * 10)
 
     with pytest.raises(ServiceUnavailable, match="changed while this was being read"):
-        desk.run(desk.ctx().read_confirmed(RequestScope(LAKE), _bob_is_enabled, work))
+        desk.run(desk.ctx().read_confirmed(RequestScope(LAKE), _bob_is_enabled, work=work))
     assert len(runs) == CONFIRMATIONS_MAX
 
 

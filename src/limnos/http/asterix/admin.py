@@ -11,10 +11,10 @@ from importlib.metadata import version as installed
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest, NotFound
-from limnos.model.principals import Requester
 from limnos.services.request.context import Context
+from limnos.services.sqlpp import statements
 from limnos.services.sqlpp.requests.running_requests import REQUESTS
-from limnos.services.sqlpp.statements import caller_require
+from limnos.services.sqlpp.statements import caller_require, may_see_all_requests
 
 
 async def options(_request: Request, ctx: Context) -> Response:
@@ -44,8 +44,7 @@ async def libraries(_request: Request, ctx: Context) -> Response:
 
 async def requests_list(_request: Request, ctx: Context) -> Response:
     """Return the running requests of all nodes: the caller's own, or for a service admin all."""
-    asker = await caller_require(ctx)
-    requests = await REQUESTS.of(ctx.services).everywhere(asker, everybody=_sees_all(ctx, asker))
+    requests = await statements.requests_list(ctx)
     return json_response(
         [
             {
@@ -67,11 +66,7 @@ async def request_cancel(request: Request, ctx: Context) -> Response:
         raise BadRequest("ASX0049: Parameter(s) client_context_id must be specified")
     by = ("request_id", requested_id) if requested_id else ("client_context_id", own)
     requests = REQUESTS.of(ctx.services)
-    ended = await requests.cancel(by[0], by[1] or "", asker=asker, everybody=_sees_all(ctx, asker))
+    ended = await requests.cancel(by[0], by[1] or "", asker=asker, everybody=may_see_all_requests(ctx, asker))
     if not ended:
         raise NotFound("No request with that id is running, or it is another user's", kind="request")
     return json_response({"cancelled": ended})
-
-
-def _sees_all(ctx: Context, asker: Requester) -> bool:
-    return asker.name in ctx.services.rules.service_admins

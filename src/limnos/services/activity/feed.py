@@ -229,19 +229,26 @@ async def _publish(
 ) -> list[PublishedChange]:
     """Return the changes of a zone that the caller may see.
 
-    Raises ChangesOutdated if the catalog was renamed or dropped, or the caller may no longer use it. For the feed of
-    one catalog, raises NotFound or PermissionDenied instead.
+    Raises ChangesOutdated if the metalake or catalog was renamed or dropped, or the caller may no longer use it. For
+    the feed of one catalog, raises NotFound or PermissionDenied instead.
     """
     entries = part.entries[zone]
+
+    def publish_own(request_view: RequestView) -> list[PublishedChange]:
+        _require_same_metalake(request_view, home)
+        return publish_changes(request_view, entries, part.node_positions)
+
+    def publish_dropped(request_view: RequestView) -> list[PublishedChange]:
+        _require_same_metalake(request_view, home)
+        return publish_dropped_catalog_changes(request_view, entries, part.node_positions)
+
     if zone not in home.catalogs and zone == home.zone:
-        return await ctx.read(scope, lambda request_view: publish_changes(request_view, entries, part.node_positions))
+        return await ctx.read(scope, publish_own)
     if zone not in home.catalogs:
         node_position = part.node_positions.get(zone)
         if node_position is None or node_position.kind is not Kind.CATALOG or node_position.parent_id != home.zone:
             return []  # the server never issued such a position
-        return await ctx.read(
-            scope, lambda request_view: publish_dropped_catalog_changes(request_view, entries, part.node_positions)
-        )
+        return await ctx.read(scope, publish_dropped)
 
     def read(request_view: RequestView) -> list[PublishedChange]:
         if request_view.catalog.id != zone:
@@ -254,6 +261,12 @@ async def _publish(
         if scope.catalog is not None:
             raise
         raise ChangesOutdated from None  # it was dropped or renamed, or the caller may no longer use it
+
+
+def _require_same_metalake(request_view: RequestView, home: _FeedScope) -> None:
+    """Raise ChangesOutdated if another metalake now has the name of the feed's metalake."""
+    if request_view.metalake.id != home.zone:
+        raise ChangesOutdated
 
 
 def _page(home: _FeedScope, position: FeedPosition | None, part: FeedSlice, changes: list[PublishedChange]) -> FeedPage:

@@ -181,15 +181,18 @@ async def webhooks_list(ctx: Context, metalake: str) -> list[WebhookStatus]:
     PermissionDenied.
     """
 
-    def read(request_view: RequestView) -> int:
+    def decide(request_view: RequestView) -> int:
         request_view.require(Action.WEBHOOK_MANAGE, request_view.settled.outer)
         return request_view.metalake.id
 
-    metalake_id = await ctx.read(RequestScope(metalake), read)
-    webhooks = await ctx.look_up(lambda: webhooks_read(metalake_id))
-    zones = {zone for webhook in webhooks for zone in position_of(webhook.position).zones}
-    _, clocks = await ctx.look_up(lambda: clocks_read(zones))
-    return [WebhookStatus(webhook, count_revisions_behind(webhook, clocks)) for webhook in webhooks]
+    async def read(metalake_id: int) -> list[WebhookStatus]:
+        webhooks = await ctx.look_up(lambda: webhooks_read(metalake_id))
+        zones = {zone for webhook in webhooks for zone in position_of(webhook.position).zones}
+        _, clocks = await ctx.look_up(lambda: clocks_read(zones))
+        return [WebhookStatus(webhook, count_revisions_behind(webhook, clocks)) for webhook in webhooks]
+
+    _, webhooks = await ctx.read_confirmed(RequestScope(metalake), decide, work=read)
+    return webhooks
 
 
 def count_revisions_behind(webhook: Webhook, clocks: dict[int, ZoneClock]) -> int:

@@ -85,7 +85,7 @@ async def directory_page(
     async def read(directory: FilesetPath) -> DirectoryPage:
         return await _page_read(ctx, directory, after=after, size=size)
 
-    _, page = await ctx.read_confirmed(scope, find, read, identity=place_identity)
+    _, page = await ctx.read_confirmed(scope, find, work=read, identity=place_identity)
     return page
 
 
@@ -147,7 +147,7 @@ async def file_preview(ctx: Context, scope: RequestScope, *, at: FilePath, rows:
         return preview
 
     (file, user), preview = await ctx.read_confirmed(
-        scope, find, read, identity=lambda decided: (place_identity(decided[0]), decided[1])
+        scope, find, work=read, identity=lambda decided: (place_identity(decided[0]), decided[1])
     )
     what = f"{len(preview.rows)} rows" if preview.columns else f"{len(preview.text or '')} characters"
     ctx.audit_rows(

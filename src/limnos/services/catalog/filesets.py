@@ -298,7 +298,7 @@ async def fileset_files(
         ]
 
     _, listed = await ctx.read_confirmed(
-        scope, lambda view: fileset_path(view, path, sub_path=sub_path, name=name), read, identity=place_identity
+        scope, lambda view: fileset_path(view, path, sub_path=sub_path, name=name), work=read, identity=place_identity
     )
     return listed
 

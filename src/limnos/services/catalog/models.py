@@ -7,9 +7,9 @@ store.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 import msgspec
 
@@ -28,8 +28,10 @@ from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.objects.models import model_numbers_read, model_version_read, model_versions_read
+from limnos.store.sql import Load
 from limnos.store.tx import Tx
 
+T = TypeVar("T")
 DEFAULT_URI: Final = "default-uri-name"
 """The property of a version, model or catalog that names the URI to use if the caller names none."""
 NAME_MAX: Final = 256
@@ -82,26 +84,35 @@ def _missing_version_error(path: Levels, which: ModelVersionReference) -> NotFou
 
 async def version_numbers(ctx: Context, scope: RequestScope, *, path: Levels) -> list[int]:
     """Return the numbers of a model's versions. Raises NotFound, NotInUse, PermissionDenied."""
-    model = await ctx.read(scope, lambda request_view: namespace_object_load(request_view, path, kind=Kind.MODEL))
-    return await ctx.look_up(lambda: model_numbers_read(model.id))
+    return await _read_of_model(ctx, scope, path=path, load=model_numbers_read)
 
 
 async def versions_list(ctx: Context, scope: RequestScope, *, path: Levels) -> list[ModelVersion]:
     """Return a model's versions, by number. Raises NotFound, NotInUse, PermissionDenied."""
-    model = await ctx.read(scope, lambda request_view: namespace_object_load(request_view, path, kind=Kind.MODEL))
-    return await ctx.look_up(lambda: model_versions_read(model.id))
+    return await _read_of_model(ctx, scope, path=path, load=model_versions_read)
 
 
 async def version_load(
     ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference
 ) -> ModelVersion:
     """Return a version of a model. Raises NotFound for a missing model or version, NotInUse, PermissionDenied."""
-    model = await ctx.read(scope, lambda request_view: namespace_object_load(request_view, path, kind=Kind.MODEL))
-    return await _version_of(ctx, model, path=path, which=which)
+    version = await _read_of_model(ctx, scope, path=path, load=lambda model_id: model_version_read(model_id, which))
+    return _existing(version, path=path, which=which)
 
 
-async def _version_of(ctx: Context, model: Node, *, path: Levels, which: ModelVersionReference) -> ModelVersion:
-    version = await ctx.look_up(lambda: model_version_read(model.id, which))
+async def _read_of_model(
+    ctx: Context, scope: RequestScope, *, path: Levels, load: Callable[[int], Load[T]]
+) -> T:  # fmt: skip
+    """Read rows of a model by its id, for a caller who may load the model before and after the read."""
+    _, rows = await ctx.read_confirmed(
+        scope,
+        lambda request_view: namespace_object_load(request_view, path, kind=Kind.MODEL).id,
+        work=lambda model_id: ctx.look_up(lambda: load(model_id)),
+    )
+    return rows
+
+
+def _existing(version: ModelVersion | None, *, path: Levels, which: ModelVersionReference) -> ModelVersion:
     if version is None:
         raise _missing_version_error(path, which)
     return version
@@ -116,13 +127,16 @@ async def version_uri(
     PermissionDenied.
     """
 
-    def read(request_view: RequestView) -> tuple[Node, str | None]:
+    def decide(request_view: RequestView) -> tuple[int, str | None]:
         model = namespace_object_load(request_view, path, kind=Kind.MODEL)
         record = cast("ModelRecord", model.record)
-        return model, record.properties.get(DEFAULT_URI) or request_view.catalog_record.properties.get(DEFAULT_URI)
+        return model.id, record.properties.get(DEFAULT_URI) or request_view.catalog_record.properties.get(DEFAULT_URI)
 
-    model, default = await ctx.read(scope, read)
-    version = await _version_of(ctx, model, path=path, which=which)
+    async def read(model: tuple[int, str | None]) -> ModelVersion | None:
+        return await ctx.look_up(lambda: model_version_read(model[0], which))
+
+    (_, default), row = await ctx.read_confirmed(scope, decide, work=read)
+    version = _existing(row, path=path, which=which)
     expected = name or version.properties.get(DEFAULT_URI) or default
     if expected is None:
         if len(version.uris) > 1:

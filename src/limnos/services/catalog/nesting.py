@@ -82,7 +82,7 @@ async def nesting_check(
         nested = is_nested(cast("CatalogRecord", catalog.record))
         return NestingCheck(nested, requested, count, tuple(each.name for each in conflicts), tuple(free))
 
-    _, check = await ctx.read_confirmed(scope, _catalog, read, identity=_id_of)
+    _, check = await ctx.read_confirmed(scope, _catalog, work=read, identity=_id_of)
     return check
 
 
@@ -104,7 +104,7 @@ async def nesting_load(
             PlannedRename(each.old_name, each.new_name, each.path, _STEPS[each.step], each.node_id) for each in rows
         ]
 
-    _, migration = await ctx.read_confirmed(scope, _catalog, read, identity=_id_of)
+    _, migration = await ctx.read_confirmed(scope, _catalog, work=read, identity=_id_of)
     return migration
 
 
@@ -151,7 +151,9 @@ async def nesting_continue(ctx: Context, scope: RequestScope, *, to: str) -> nes
         raise BadRequest(
             f"{quote_for_message(to)} is not a target state of names: use one of {', '.join(nesting_steps.GOALS)}"
         )
-    _, progress = await ctx.read_confirmed(scope, _catalog, lambda catalog: _progress(ctx, catalog), identity=_id_of)
+    _, progress = await ctx.read_confirmed(
+        scope, _catalog, work=lambda catalog: _progress(ctx, catalog), identity=_id_of
+    )
     switches = progress.migration.state in nesting_steps.SWITCHES
 
     def decide(request_view: RequestView) -> Permit[nesting_steps.NestingStep]:

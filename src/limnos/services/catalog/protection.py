@@ -17,7 +17,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.services.federation.placeholder_nodes import MissingPlaceholder, read_attached
+from limnos.services.federation.placeholder_nodes import MissingPlaceholder, read_attached_rows
 from limnos.services.lookup.securables import scope_for, target_require
 from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
@@ -63,11 +63,12 @@ async def protection_load(ctx: Context, *, metalake: str, kind: Kind, full_name:
         return target.chain, target.id
 
     scope = scope_for(metalake, kind, full_name)
-    chain, node_id = await read_attached(
-        ctx, scope, reader=read, otherwise=lambda request_view, chain: (chain, request_view.catalog.id)
-    )
+    (chain, node_id), protection = await read_attached_rows(
+        ctx, scope, reader=read, otherwise=lambda request_view, chain: (chain, request_view.catalog.id),
+        work=lambda target: ctx.look_up(lambda: protection_read(target[1])),
+        identity=lambda target: ([link.id for link in target[0]], target[1]),
+    )  # fmt: skip
     links = {link.id: (link.kind, name) for link, name in zip(chain, display_names(chain), strict=True)}
-    protection = await ctx.look_up(lambda: protection_read(node_id))
     if protection is None or protection.node_id not in links:
         return ProtectionView(None)
     # the catalog's protection does not cover objects of its external system

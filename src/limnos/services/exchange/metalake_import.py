@@ -28,7 +28,7 @@ from limnos.services.exchange.import_rows import ImportPart
 from limnos.services.lookup.principal_names import principal_create
 from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.context import Context
-from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.multi_catalog_reads import read_of_server, refuse_former
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.task_context import TaskContext
@@ -130,18 +130,15 @@ async def imports_list(ctx: Context) -> list[MetalakeImport]:
     """Return the imports that were neither published nor abandoned; for service admins. Raises PermissionDenied,
     AuthenticationFailed.
     """
-    await refuse_former(ctx)
-    await ctx.read(RequestScope(), _may)
-    return await ctx.look_up(lambda: imports_read(LISTED_MAX))
+    return await read_of_server(ctx, require=_may, work=lambda: ctx.look_up(lambda: imports_read(LISTED_MAX)))
 
 
 async def import_load(ctx: Context, import_id: int) -> MetalakeImport:
     """Return an open import. Raises NotFound, also for an import that was published or abandoned, PermissionDenied and
     AuthenticationFailed.
     """
-    await refuse_former(ctx)
-    await ctx.read(RequestScope(), _may)
-    metalake_import = await ctx.look_up(lambda: import_read(import_id))
+    load = partial(import_read, import_id)
+    metalake_import = await read_of_server(ctx, require=_may, work=lambda: ctx.look_up(load))
     if metalake_import is None or metalake_import.state not in (OPEN, WHOLE):
         raise no_import(import_id)
     return metalake_import

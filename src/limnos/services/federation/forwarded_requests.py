@@ -107,7 +107,7 @@ async def forward_list(ctx: Context, scope: RequestScope, *, kind: Kind, call: R
         result = await ask_source(ctx, seen.origin, of=with_rest, question=lambda source: source.names(call))
         return SourceNames(seen.of(result.names), result.token)
 
-    seen, result = await ctx.read_confirmed(scope, decide, work, identity=lambda each: each.origin.identity)
+    seen, result = await ctx.read_confirmed(scope, decide, work=work, identity=lambda each: each.origin.identity)
     return SourceNames(seen.of(result.names), result.token)
 
 
@@ -152,7 +152,7 @@ async def forward_load(
         return await _exchange(ctx, decided[0].origin, call=sent)
 
     (_, vending_decision), reply = await ctx.read_confirmed(
-        scope, decide, work, identity=lambda decided: (decided[0].identity, decided[1].vends)
+        scope, decide, work=work, identity=lambda decided: (decided[0].identity, decided[1].vends)
     )
     return reply, vending_decision._replace(vends=vending is not None and vending_decision.vends)
 

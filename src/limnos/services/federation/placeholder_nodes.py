@@ -25,7 +25,7 @@ from limnos.model.records import BLANK_NAMESPACE, BLANK_TABLE, NodeRecord, Topic
 from limnos.names.iceberg import render
 from limnos.names.path import Levels
 from limnos.services.federation.sources import CatalogSource, ask_source, catalog_source_of
-from limnos.services.request.context import Context
+from limnos.services.request.context import Context, confirmed
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import SOURCE, is_sourced
@@ -35,6 +35,7 @@ from limnos.telemetry.logs import get_logger
 
 P = ParamSpec("P")
 T = TypeVar("T")
+D = TypeVar("D")
 C = TypeVar("C")
 log = get_logger("limnos.sources")
 _RECORDS: Final[Mapping[Kind, NodeRecord]] = {
@@ -242,6 +243,26 @@ async def read_attached(
     raise ServiceUnavailable("The object changed faster than it could be read: try again")
 
 
+async def read_attached_rows(
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    reader: Callable[[RequestView], D],
+    otherwise: Callable[[RequestView, SecurableChain], D],
+    work: Callable[[D], Awaitable[T]],
+    identity: Callable[[D], object],
+) -> tuple[D, T]:
+    """Decide as `read_attached` does, read data that is not in the view, and decide again.
+
+    `work` and `identity` are those of `Context.read_confirmed`. Raises as `read_attached`.
+    """
+
+    async def decide() -> D:
+        return await read_attached(ctx, scope, reader=reader, otherwise=otherwise)
+
+    return await confirmed(await decide(), decide, work=work, identity=identity)
+
+
 def _read_unattached(
     request_view: RequestView,
     *,
@@ -285,7 +306,7 @@ async def _first_existing_path(ctx: Context, lacking: MissingPlaceholder) -> Lev
                 return path
         raise NotFound(lacking.message, kind=lacking.kind)
 
-    return (await ctx.read_confirmed(lacking.scope, decide, search, identity=lambda origin: origin.identity))[1]
+    return (await ctx.read_confirmed(lacking.scope, decide, work=search, identity=lambda origin: origin.identity))[1]
 
 
 async def placeholder_make(

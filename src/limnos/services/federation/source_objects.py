@@ -88,7 +88,7 @@ async def names_in_source(
         return current.of(await ask_source(ctx, current.origin, of=of, question=question))
 
     current, names = await ctx.read_confirmed(
-        seen.scope, lambda request_view: visible(request_view, seen.path), work,
+        seen.scope, lambda request_view: visible(request_view, seen.path), work=work,
         identity=lambda each: each.origin.identity, first=seen,
     )  # fmt: skip
     return current.of(names)
@@ -139,7 +139,7 @@ async def _read_confirmed(
     The right may have been revoked meanwhile, and the object changed after that. Raises as `Context.read_confirmed`.
     """
     return await ctx.read_confirmed(
-        source_lookup.scope, source_lookup.again, work, identity=lambda each: each.identity, first=source_lookup
+        source_lookup.scope, source_lookup.again, work=work, identity=lambda each: each.identity, first=source_lookup
     )
 
 

@@ -195,7 +195,7 @@ async def ask_confirmed(
     `ask_source` does.
     """
     _, result = await ctx.read_confirmed(
-        scope, decide, lambda origin: ask_source(ctx, origin, of=of, question=question),
+        scope, decide, work=lambda origin: ask_source(ctx, origin, of=of, question=question),
         identity=lambda origin: origin.identity, first=first,
     )  # fmt: skip
     return result

@@ -7,7 +7,7 @@ of the server itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -19,7 +19,7 @@ from limnos.model.errors import BadRequest, IllegalStatistic, UnsupportedOperati
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.statistics import PartitionRange, Statistic
-from limnos.services.federation.placeholder_nodes import read_attached, with_placeholders
+from limnos.services.federation.placeholder_nodes import read_attached_rows, with_placeholders
 from limnos.services.lookup.columns import column_require
 from limnos.services.lookup.securables import AttachmentTarget, target_require
 from limnos.services.request.context import Context
@@ -94,30 +94,37 @@ def _of_partitions(on: AttachmentTarget) -> None:
         raise UnsupportedOperation("A column has no partitions: name the table")
 
 
-async def _read_statistics_target(ctx: Context, on: AttachmentTarget) -> _StatisticsTarget | None:
-    """Find the table or column, for a caller who may load the table; None for an external table without placeholder
-    node.
+async def _read_statistics(
+    ctx: Context, on: AttachmentTarget, *, work: Callable[[_StatisticsTarget | None], Awaitable[list[Statistic]]]
+) -> list[Statistic]:
+    """Read statistics of the table or column, for a caller who may load the table before and after the read. `work`
+    gets None for an external table without placeholder node.
     """
+
+    def decide(request_view: RequestView) -> _StatisticsTarget | None:
+        return _find_statistics_target(request_view, on, action=Action.TABLE_LOAD)
 
     def otherwise(request_view: RequestView, _: SecurableChain) -> None:
         request_view.require_in_use()
 
-    return await read_attached(
-        ctx,
-        on.scope,
-        reader=lambda request_view: _find_statistics_target(request_view, on, action=Action.TABLE_LOAD),
-        otherwise=otherwise,
-    )
+    _, statistics = await read_attached_rows(
+        ctx, on.scope, reader=decide, otherwise=otherwise, work=work,
+        identity=lambda target: None if target is None else (target.table.id, target.field_id),
+    )  # fmt: skip
+    return statistics
 
 
 async def statistics_list(ctx: Context, on: AttachmentTarget) -> list[Statistic]:
     """Return a table's or column's own statistics, by name. Raises NotFound, NotInUse, PermissionDenied,
     UnsupportedOperation for another kind of object.
     """
-    target = await _read_statistics_target(ctx, on)
-    return (
-        [] if target is None else await ctx.look_up(lambda: statistics_read(target.table.id, field_id=target.field_id))
-    )
+
+    async def read(target: _StatisticsTarget | None) -> list[Statistic]:
+        if target is None:
+            return []
+        return await ctx.look_up(lambda: statistics_read(target.table.id, field_id=target.field_id))
+
+    return await _read_statistics(ctx, on, work=read)
 
 
 async def partition_statistics_list(ctx: Context, on: AttachmentTarget, *, within: PartitionRange) -> list[Statistic]:
@@ -126,13 +133,16 @@ async def partition_statistics_list(ctx: Context, on: AttachmentTarget, *, withi
     Raises BadRequest without a range or if the result exceeds the size of a response, UnsupportedOperation for a
     column, and otherwise as `statistics_list`.
     """
-    target = await _read_statistics_target(ctx, on)
-    _of_partitions(on)
-    if within.above is None and within.below is None:
-        raise BadRequest("Name the partitions: give from, to or both")
-    if target is None:
-        return []
-    statistics = await ctx.look_up(lambda: partition_statistics_read(target.table.id, within, limit=READ_MAX + 1))
+
+    async def read(target: _StatisticsTarget | None) -> list[Statistic]:
+        _of_partitions(on)
+        if within.above is None and within.below is None:
+            raise BadRequest("Name the partitions: give from, to or both")
+        if target is None:
+            return []
+        return await ctx.look_up(lambda: partition_statistics_read(target.table.id, within, limit=READ_MAX + 1))
+
+    statistics = await _read_statistics(ctx, on, work=read)
     if len(statistics) > READ_MAX:
         raise BadRequest(f"The range has more than {READ_MAX} statistics: ask for fewer partitions at once")
     return statistics

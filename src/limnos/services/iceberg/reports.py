@@ -122,9 +122,12 @@ async def reports_list(
     def look(request_view: RequestView) -> int:
         return table_find(request_view, namespace, name, Action.TABLE_REPORTS).entity.id
 
-    node_id = await ctx.read(scope, look)
     count = max(1, min(limit, PAGE_MAX))
-    return await ctx.look_up(lambda: reports_read(node_id, kind=kind, before=before, limit=count))
+    _, page = await ctx.read_confirmed(
+        scope, look,
+        work=lambda node_id: ctx.look_up(lambda: reports_read(node_id, kind=kind, before=before, limit=count)),
+    )  # fmt: skip
+    return page
 
 
 REPORTS: ComponentKey[ReportQueue] = ComponentKey(

@@ -176,7 +176,7 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
 
     scope = grant_scope(question.metalake, wish)
     change, (facts, users) = await ctx.read_confirmed(
-        scope, read, facts_read, identity=lambda decided: ([link.id for link in decided.chain], decided.role.id)
+        scope, read, work=facts_read, identity=lambda decided: ([link.id for link in decided.chain], decided.role.id)
     )
     changed_id = change.chain[0].id
     own = facts.rules.get(changed_id, [])
@@ -222,7 +222,10 @@ async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequenc
 
     scope = RequestScope(question.metalake)
     change, (facts, users) = await ctx.read_confirmed(
-        scope, read, facts_read, identity=lambda decided: (decided.principal.id, decided.role_ids, decided.outer[-1].id)
+        scope,
+        read,
+        work=facts_read,
+        identity=lambda decided: (decided.principal.id, decided.role_ids, decided.outer[-1].id),
     )
     consequence = await _compare_levels(facts, users, changed_rules={}, is_enforced=change.is_enforced)
     return await _hide_names(ctx, scope, consequence=consequence, users=users)

@@ -255,14 +255,15 @@ async def access_rules(ctx: Context, question: AccessQuestion, *, after: int = 0
         scope = await scope_of_question(ctx, question)
         answer = await _ask(ctx, question, scope=scope)
         access = await ctx.look_up(partial(object_access_read, answer.target))
+        roles = {each.name: each.id for each in access.roles.values()}
+        visible = None if answer.sees_roles else await _visible_roles(ctx, scope, roles=roles)
+        page = await _rules(ctx, access, visible=visible, after=after, limit=limit)
         now = await _ask(ctx, question, scope=scope)
-        if now.target.chain != answer.target.chain:
+        if (now.target.chain, now.sees_roles) != (answer.target.chain, answer.sees_roles):
             continue
-        visible: frozenset[str] | None = None
-        if not now.sees_roles:
-            visible = await _visible_roles(ctx, scope, roles={each.name: each.id for each in access.roles.values()})
-        return await _rules(ctx, access, visible=visible, after=after, limit=limit)
-    raise ServiceUnavailable("The object was moved while its rules were read: try again")
+        if visible is None or visible == await _visible_roles(ctx, scope, roles=roles):
+            return page
+    raise ServiceUnavailable("The object was moved, or access changed, while its rules were read: try again")
 
 
 async def _rules(

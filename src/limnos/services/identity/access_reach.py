@@ -100,7 +100,7 @@ async def access_reach(ctx: Context, question: AccessQuestion, *, request: Reach
         return facts
 
     # The rights are those of the later decision: the objects may have been created after a right was lost.
-    reach_view, facts = await ctx.read_confirmed(scope, read, walk, identity=_reach_identity)
+    reach_view, facts = await ctx.read_confirmed(scope, read, work=walk, identity=_reach_identity)
     return await _reach(reach_view, facts, request=request)
 
 

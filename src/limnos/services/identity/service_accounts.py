@@ -27,7 +27,7 @@ from limnos.services.identity.tokens import check_life, token_lifetime, trust_an
 from limnos.services.identity.users import check_sign_in
 from limnos.services.request.context import Context
 from limnos.services.request.defaults import AccessSettings
-from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.multi_catalog_reads import read_of_server, refuse_former
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.identity.tokens import AccountSecrets, accounts_read, secrets_read, token_read
@@ -74,16 +74,13 @@ class IssuedToken(NamedTuple):
 
 async def secrets_list(ctx: Context, *, user: str) -> tuple[Token, ...]:
     """Return a service account's secrets, without their values. Raises PermissionDenied."""
-    await refuse_former(ctx)
-    await ctx.read(RequestScope(), _manage)
-    return await ctx.look_up(partial(secrets_read, user))
+    return await read_of_server(ctx, require=_manage, work=lambda: ctx.look_up(partial(secrets_read, user)))
 
 
 async def accounts_list(ctx: Context) -> tuple[AccountSecrets, ...]:
     """Return the service accounts with a valid secret, by name, at most `ACCOUNTS_MAX`. Raises PermissionDenied."""
-    await refuse_former(ctx)
-    await ctx.read(RequestScope(), _manage)
-    return await ctx.look_up(partial(accounts_read, ctx.services.store.time.now_ms(), limit=ACCOUNTS_MAX))
+    load = partial(accounts_read, ctx.services.store.time.now_ms(), limit=ACCOUNTS_MAX)
+    return await read_of_server(ctx, require=_manage, work=lambda: ctx.look_up(load))
 
 
 async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) -> tuple[Token, str]:

@@ -84,7 +84,7 @@ async def directory_open(ctx: Context, visible_object: CatalogDirectory) -> Dire
         return directory
 
     _, contents = await ctx.read_confirmed(
-        visible_object.scope, decide, partial(_content_of, ctx), identity=readable_identity, first=visible_object
+        visible_object.scope, decide, work=partial(_content_of, ctx), identity=readable_identity, first=visible_object
     )
     return contents
 
@@ -207,7 +207,7 @@ async def table_read_confirmed(
         return await work(table)
 
     _, result = await ctx.read_confirmed(
-        scope, lambda request_view: readable_table_of(request_view, levels, action=action), read, identity=readable_identity,
+        scope, lambda request_view: readable_table_of(request_view, levels, action=action), work=read, identity=readable_identity,
     )  # fmt: skip
     return result
 

@@ -111,7 +111,7 @@ async def table_describe(
         return await _describe_newest(ctx, decided, newest_state=newest_state, detailed=detailed)
 
     confirmed: tuple[CatalogDirectory | LanceTable, TableDescription] = await ctx.read_confirmed(
-        scope, decide, describe, identity=readable_identity, first=first
+        scope, decide, work=describe, identity=readable_identity, first=first
     )
     return confirmed[1]
 
@@ -173,7 +173,7 @@ async def table_exists(ctx: Context, scope: RequestScope, *, levels: Levels, ver
     if version is None and isinstance(first, LanceTable):
         return
     _: tuple[CatalogDirectory | LanceTable, None] = await ctx.read_confirmed(
-        scope, decide, check, identity=readable_identity, first=first
+        scope, decide, work=check, identity=readable_identity, first=first
     )
 
 

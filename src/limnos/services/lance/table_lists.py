@@ -157,7 +157,7 @@ async def _with_data(ctx: Context, scope: RequestScope, *, levels: Levels, page_
 
     seen = await ctx.read(scope, read)
     if seen.declared:
-        seen, _ = await ctx.read_confirmed(scope, read, fill, identity=_declared_keys, first=seen)
+        seen, _ = await ctx.read_confirmed(scope, read, work=fill, identity=_declared_keys, first=seen)
     empty = {name for name, table in seen.declared.items() if not filled[_key_of(table)]}
     return TableNamesPage([name for name in seen.page.texts() if name not in empty], seen.page.last)
 

@@ -41,6 +41,7 @@ from limnos.store.activity.maintenance import (
     OperationRow,
     ancestors_read,
     findings_page,
+    operation_read,
     operations_of,
     operations_page,
 )
@@ -156,20 +157,34 @@ async def operations_list(ctx: Context, scope: RequestScope, *, before: int) -> 
     """
     catalog_id = await ctx.read(scope, _catalog)
     rows = await ctx.look_up(lambda: operations_page(catalog_id, before=before, limit=ROWS_MAX))
+    rows = await with_reasons(ctx, rows)
     paths = await visible_paths(ctx, scope, node_ids=[row.node_id for row in rows])
     rows = await _hide_policies(ctx, scope, rows=[row for row in rows if row.node_id in paths])
-    return tuple([TableOperation(paths[row.node_id], row) for row in await with_reasons(ctx, rows)])
+    return tuple([TableOperation(paths[row.node_id], row) for row in rows])
 
 
-async def executor_queue(ctx: Context, metalake: str, *, operations: Sequence[TableOperation]) -> ExecutorQueue:
+async def operation_state(ctx: Context, scope: RequestScope, *, operation: int) -> str:
+    """Return the reason for which an operation waits, or its result or state.
+
+    Empty if the operation does not exist, or the caller may not maintain its table.
+    """
+    row = await ctx.look_up(lambda: operation_read(operation))
+    rows = await with_reasons(ctx, [] if row is None else [row])
+    visible = await visible_paths(ctx, scope, node_ids=[each.node_id for each in rows])
+    return next((each.result or each.state for each in rows if each.node_id in visible), "")
+
+
+async def executor_queue(ctx: Context, scope: RequestScope, *, operations: Sequence[TableOperation]) -> ExecutorQueue:
     """Return the executor of the settings, and how many of some operations wait for an executor.
 
     The server itself executes the other waiting operations.
     """
     waiting = {each.row.id: each.row.node_id for each in operations if each.row.state == "waiting"}
-    queued = await ctx.look_up(lambda: open_rewrites(list(set(waiting.values())))) if waiting else {}
-    count = len(waiting.keys() & set(queued.values()))
-    is_active = is_executor_active(ctx.services, metalake)
+    tables = list(set(waiting.values()))
+    queued = set((await ctx.look_up(lambda: open_rewrites(tables))).values()) if waiting else set[int]()
+    visible = await visible_paths(ctx, scope, node_ids=tables)
+    count = sum(operation in queued and node_id in visible for operation, node_id in waiting.items())
+    is_active = is_executor_active(ctx.services, scope.metalake or "")
     return ExecutorQueue(ctx.services.defaults.maintenance.executor, count, is_active)
 
 
@@ -232,7 +247,15 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
         document = request_view.document(node.id)
         return _ExplainedTable(target, node, document, request_view.metalake.id, request_view.catalog.name)
 
-    table = await ctx.read(scope, look)
+    _, report = await ctx.read_confirmed(
+        scope, look, work=lambda table: _report_of(ctx, scope, table=table),
+        identity=lambda table: (table.node.id, table.metalake_id),
+    )  # fmt: skip
+    return report
+
+
+async def _report_of(ctx: Context, scope: RequestScope, *, table: _ExplainedTable) -> TableReport:
+    """Build the report of a table. Its caller decides again afterwards."""
     path, node_id = table.target.path, table.node.id
     round_ = AssessmentRound(ctx.services, tables_max=1)
     policies = (await ctx.look_up(policies_load)).effective(await round_.chain_of(node_id))

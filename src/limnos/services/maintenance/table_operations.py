@@ -43,7 +43,7 @@ from limnos.services.maintenance.reports import loadable_policies
 from limnos.services.maintenance.rewriting.kinds import STATISTICS
 from limnos.services.maintenance.rewriting.planning import effective_policies
 from limnos.services.maintenance.table_access import maintained_table
-from limnos.services.request.context import Context
+from limnos.services.request.context import Context, confirmed
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.activity.maintenance import findings_of
@@ -81,6 +81,18 @@ class NamedTable(NamedTuple):
     catalog: str
     path: Levels
     document: MetadataDocument
+
+
+class _StrategyTarget(NamedTuple):
+    """The tables and the policy of a request for recommendations."""
+
+    tables: tuple[NamedTable, ...]
+    policy_id: int
+    policy_type: str
+
+    def ids(self) -> object:
+        """Return the ids of the tables and of the policy, and the policy's type."""
+        return [each.document.node_id for each in self.tables], self.policy_id, self.policy_type
 
 
 class Recommendation(NamedTuple):
@@ -170,18 +182,24 @@ async def strategy_jobs(
     `tables_require`, and as `builtin_run` if it starts jobs; NotFound also for the policy, BadRequest also for a policy
     without jobs or an invalid `limit`.
     """
-    tables = await tables_require(ctx, metalake, identifiers=identifiers)
-    policy_type = await ctx.read(RequestScope(metalake), lambda request_view: _policy_type(request_view, policy))
-    if limit is not None and limit < 1:
-        raise BadRequest(f"Field limit must be 1 at least, not {limit}")
-    recommendations: list[Recommendation] = []
-    without_jobs: dict[str, str] = {}
-    for table in tables:
-        jobs = await _recommend(ctx, table, metalake=metalake, policy=policy, policy_type=policy_type)
-        if isinstance(jobs, str):
-            without_jobs[table.identifier] = jobs
-        else:
-            recommendations += jobs
+
+    async def decide() -> _StrategyTarget:
+        tables = await tables_require(ctx, metalake, identifiers=identifiers)
+        return _StrategyTarget(
+            tables, *await ctx.read(RequestScope(metalake), lambda request_view: _policy_of(request_view, policy))
+        )
+
+    async def recommend(target: _StrategyTarget) -> list[tuple[NamedTable, list[Recommendation] | str]]:
+        if limit is not None and limit < 1:
+            raise BadRequest(f"Field limit must be 1 at least, not {limit}")
+        return [
+            (table, await _recommend(ctx, table, metalake=metalake, policy=policy, policy_type=target.policy_type))
+            for table in target.tables
+        ]
+
+    _, results = await confirmed(await decide(), decide, work=recommend, identity=_StrategyTarget.ids)
+    without_jobs = {table.identifier: jobs for table, jobs in results if isinstance(jobs, str)}
+    recommendations = [each for _, jobs in results if not isinstance(jobs, str) for each in jobs]
     chosen = sorted(recommendations, key=lambda each: -each.score)[:limit]
     if not is_dry_run:
         chosen = [each._replace(job=await _start(ctx, metalake, recommendation=each)) for each in chosen]
@@ -192,7 +210,8 @@ async def _start(ctx: Context, metalake: str, *, recommendation: Recommendation)
     return job_id(await builtin_start(ctx, metalake, name=recommendation.template, conf=recommendation.conf))
 
 
-def _policy_type(request_view: RequestView, name: str) -> str:
+def _policy_of(request_view: RequestView, name: str) -> tuple[int, str]:
+    """Return the id and the type of a policy that requests jobs. Raises NotFound, BadRequest."""
     node, chain = request_view.find_outside(Kind.POLICY, (name,))
     if node is None or not request_view.decide(Action.POLICY_LOAD, chain).allowed:
         raise NotFound(f"Policy {name[:200]} does not exist", kind="policy")
@@ -200,7 +219,7 @@ def _policy_type(request_view: RequestView, name: str) -> str:
     if policy_type not in _KINDS:
         names = ", ".join(each for each in MAINTENANCE_TYPES if each in _KINDS)
         raise BadRequest(f"Policy {name[:200]} has no jobs: strategyName must name a policy of type {names}")
-    return policy_type
+    return node.id, policy_type
 
 
 async def _recommend(

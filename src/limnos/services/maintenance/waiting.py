@@ -9,21 +9,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from limnos.services.request.context import Context
-from limnos.store.activity.maintenance import OperationRow, operation_read
+from limnos.store.activity.maintenance import OperationRow
 from limnos.store.activity.rewrites import leased_operations, open_rewrites
 
 FOR_EXECUTOR: Final = "waits for an executor"
 FOR_SERVER: Final = "waits for the server"
-
-
-async def operation_state(ctx: Context, operation: int) -> str:
-    """Return the reason for which an operation waits, or its result or state.
-
-    The caller of this function has checked that the reader may maintain the table.
-    """
-    row = await ctx.look_up(lambda: operation_read(operation))
-    rows = await with_reasons(ctx, [] if row is None else [row])
-    return next((each.result or each.state for each in rows), "")
 
 
 async def with_reasons(ctx: Context, rows: Sequence[OperationRow]) -> list[OperationRow]:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential
 from limnos.model.audit import AuditedDecision, AuditRecord, RequestOrigin, audit_context_text, rights_text
-from limnos.model.errors import LimnosError, ServiceUnavailable, StalePermit
+from limnos.model.errors import ServiceUnavailable, StalePermit
 from limnos.model.kinds import ROOT_ID
 from limnos.model.permits import Permit
 from limnos.names import display
@@ -127,8 +127,8 @@ class Context:
         self,
         scope: RequestScope,
         decide: Callable[[RequestView], D],
-        work: Callable[[D], Awaitable[T]],
         *,
+        work: Callable[[D], Awaitable[T]],
         identity: Callable[[D], object] = lambda decided: decided,
         first: D | None = None,
     ) -> tuple[D, T]:
@@ -154,19 +154,7 @@ class Context:
                 too; an error of `work` only if the decision is unchanged, so that it reveals nothing.
         """
         decided = await self.read(scope, decide) if first is None else first
-        for _ in range(CONFIRMATIONS_MAX):
-            result, failure = None, None
-            try:
-                result = await work(decided)
-            except LimnosError as error:
-                failure = error
-            current = await self.read(scope, decide)
-            if identity(current) == identity(decided):
-                if failure is not None:
-                    raise failure
-                return current, cast("T", result)
-            decided = current
-        raise ServiceUnavailable("Access or names changed while this was being read: try again", retry_after_s=1)
+        return await confirmed(decided, lambda: self.read(scope, decide), work=work, identity=identity)
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read uncached data with several statements.
@@ -314,6 +302,33 @@ class Context:
         return await self._submitted(
             self.services.store.submit_held(stale, again, on_begin=self._begun), is_told=self._is_audited(stale)
         )
+
+
+async def confirmed(
+    decided: D,
+    decide: Callable[[], Awaitable[D]],
+    *,
+    work: Callable[[D], Awaitable[T]],
+    identity: Callable[[D], object],
+) -> tuple[D, T]:
+    """Read data for a decision that is already made, and decide again, as `Context.read_confirmed` does.
+
+    For decisions that need more than one request view, such as those about several catalogs. `decide` makes the
+    decision again.
+    """
+    for _ in range(CONFIRMATIONS_MAX):
+        result, failure = None, None
+        try:
+            result = await work(decided)
+        except Exception as error:  # noqa: BLE001 - raised below, if the caller still has the right
+            failure = error
+        current = await decide()
+        if identity(current) == identity(decided):
+            if failure is not None:
+                raise failure
+            return current, cast("T", result)
+        decided = current
+    raise ServiceUnavailable("Access or names changed while this was being read: try again", retry_after_s=1)
 
 
 def _run(mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C], tx: Tx) -> T:

@@ -9,14 +9,14 @@ gate returned.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeVar, cast
 
 from limnos.model.entities import Node
 from limnos.model.errors import NotFound, ServiceUnavailable
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.services.request.context import Context
+from limnos.services.request.context import Context, confirmed
 from limnos.services.request.request_scope import RequestScope, scope_zones
 from limnos.services.request.request_view import RequestView
 from limnos.store.interface import KnownRevisions
@@ -106,6 +106,23 @@ def metalakes_list(request_view: RequestView) -> list[Node]:
     return cast(
         "list[Node]", require_facts(request_view.view, [node_key(node_id) for node_id in names.ids], zone=ROOT_ID)
     )
+
+
+async def read_of_server(
+    ctx: Context, *, require: Callable[[RequestView], object], work: Callable[[], Awaitable[T]]
+) -> T:  # fmt: skip
+    """Read uncached data of the whole server, for a caller whose token and right are checked before and after.
+
+    `require` raises the refusal. An error of `work` is raised only if the caller still has the right.
+    """
+
+    async def decide() -> None:
+        await refuse_former(ctx)
+        await ctx.read(RequestScope(), require)
+
+    await decide()
+    _, result = await confirmed(None, decide, work=lambda _: work(), identity=lambda _: None)
+    return result
 
 
 async def refuse_former(ctx: Context) -> None:

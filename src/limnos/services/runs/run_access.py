@@ -50,6 +50,10 @@ class RunOrJob(Protocol):
         """The UUID of the run or job, by which protocols identify it."""
 
     @property
+    def metalake_id(self) -> int:
+        """The id of the metalake of the run or job."""
+
+    @property
     def template_id(self) -> int:
         """The id of the template or pipeline that was started."""
 
@@ -102,7 +106,12 @@ def run_missing_error(request_view: RequestView, uuid: str) -> NotFound:
 
 
 def pipeline_of(request_view: RequestView, run: RunOrJob) -> Node | None:
-    """Return a run's pipeline; None if it was dropped."""
+    """Return a run's pipeline; None if it was dropped.
+
+    Also None if the metalake of the run was renamed after the run was read, and another one now has its name.
+    """
+    if run.metalake_id != request_view.metalake.id:
+        return None
     return require_fact(request_view.view, node_key(run.template_id), zone=request_view.metalake.id)
 
 

@@ -106,5 +106,5 @@ async def findings_list(
         return await ctx.look_up(lambda: findings_read(*decided, rule=rule, step=step, before=before, limit=count))
 
     count = max(1, min(limit, PAGE_MAX))
-    _, rows = await ctx.read_confirmed(RequestScope(metalake), look, read)
+    _, rows = await ctx.read_confirmed(RequestScope(metalake), look, work=read)
     return rows, rows[-1].id if len(rows) == count else None

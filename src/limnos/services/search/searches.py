@@ -115,8 +115,9 @@ async def search(
     Raises NotFound if the metalake does not exist, NotInUse if it is disabled, PermissionDenied if the caller is not a
     user of it, and ServiceUnavailable if objects move faster than they can be read.
     """
+    read_home = partial(_home_of, question=question)
     for _ in range(ATTEMPTS_MAX):
-        home = await ctx.read(RequestScope(metalake), partial(_home_of, question=question))
+        home = await ctx.read(RequestScope(metalake), read_home)
         narrow = None if question.has_filter else await narrow_objects(ctx, home.roots)
         space = SearchSpace(metalake, home=home, narrow=narrow)
         try:
@@ -127,6 +128,8 @@ async def search(
             # Paths are usually copied, not typed, so they are not corrected.
             is_misspelled = not answer.hits and len(question.path) <= 1
             suggestions = await _suggest_corrections(ctx, space, question=question) if is_misspelled else ()
+            if question.tags and home.tags != (await ctx.read(RequestScope(metalake), read_home)).tags:
+                continue  # a tag was renamed or dropped, or the rights on it changed
             return answer._replace(
                 hits=answer.hits[:limit],
                 more=answer.more or len(answer.hits) > limit,

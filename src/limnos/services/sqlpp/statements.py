@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.entities import StatementRequest
 from limnos.model.errors import AlreadyExists, LimnosError, StateUnknown
 from limnos.model.principals import Requester
 from limnos.names.path import Levels
@@ -43,7 +44,7 @@ from limnos.services.sqlpp.requests.errors import invalid_operation, object_exis
 from limnos.services.sqlpp.requests.names import TEXT_SHORT
 from limnos.services.sqlpp.requests.node_limits import PARSING_SLOTS
 from limnos.services.sqlpp.requests.options import check_memory, check_option
-from limnos.services.sqlpp.requests.running_requests import StatementEnded
+from limnos.services.sqlpp.requests.running_requests import REQUESTS, StatementEnded
 from limnos.services.sqlpp.requests.session import StatementDescription, StatementSession, UnsetParameters
 from limnos.sqlpp import ParsedStatement, SqlppError, parse, tree
 from limnos.sqlpp.binding import UnparsedQuery
@@ -71,12 +72,30 @@ async def caller_require(ctx: Context) -> Requester:
 
     Raises PermissionDenied.
     """
+    return await ctx.read(RequestScope(ctx.services.defaults.metalake), _caller)
 
-    def read(request_view: RequestView) -> Requester:
-        request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
-        return Requester(request_view.user, request_view.subject.user_id or 0)
 
-    return await ctx.read(RequestScope(ctx.services.defaults.metalake), read)
+def _caller(request_view: RequestView) -> Requester:
+    request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
+    return Requester(request_view.user, request_view.subject.user_id or 0)
+
+
+async def requests_list(ctx: Context) -> list[StatementRequest]:
+    """Return the running requests of all nodes: the caller's own, or for a service admin those of all users.
+
+    Raises PermissionDenied.
+    """
+
+    async def read(asker: Requester) -> list[StatementRequest]:
+        return await REQUESTS.of(ctx.services).everywhere(asker, everybody=may_see_all_requests(ctx, asker))
+
+    _, requests = await ctx.read_confirmed(RequestScope(ctx.services.defaults.metalake), _caller, work=read)
+    return requests
+
+
+def may_see_all_requests(ctx: Context, asker: Requester) -> bool:
+    """Return whether the caller sees and cancels the requests of all users."""
+    return asker.name in ctx.services.rules.service_admins
 
 
 async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[ParsedStatement, ...]:

@@ -11,12 +11,11 @@ from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.services.request.context import Context
-from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.multi_catalog_reads import read_of_server
 from limnos.services.request.node_services import ComponentKey
-from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.activity.node_beats import NodeHeartbeat, nodes_read
-from limnos.store.activity.search_index import zones_behind_read
+from limnos.store.activity.search_index import ZoneProgress, zones_behind_read
 
 NODES_MAX: Final = 1_000
 BEAT_S: Final = 30.0
@@ -56,11 +55,13 @@ async def server_state(ctx: Context) -> ServerState:
     """Return the nodes with a heartbeat within the last day, and the lag of the search index. Raises
     PermissionDenied.
     """
-    await refuse_former(ctx)
-    await ctx.read(RequestScope(), require_inspect)
+
+    async def read() -> tuple[tuple[NodeHeartbeat, ...], list[ZoneProgress]]:
+        rows = await ctx.look_up(partial(nodes_read, NODES_MAX))
+        return rows, await ctx.look_up(partial(zones_behind_read, limit=ZONES_MAX))
+
+    rows, behind = await read_of_server(ctx, require=require_inspect, work=read)
     own, now_ms = OWN_NODE.of(ctx.services), ctx.services.store.time.now_ms()
-    rows = await ctx.look_up(partial(nodes_read, NODES_MAX))
-    behind = await ctx.look_up(partial(zones_behind_read, limit=ZONES_MAX))
     nodes = tuple(NodeLine(each, each.id == own, now_ms - each.seen_at > SILENT_MS) for each in rows)
     return ServerState(nodes, SearchBehind(len(behind), sum(each.behind for each in behind)))
 

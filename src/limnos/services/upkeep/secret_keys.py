@@ -21,7 +21,7 @@ from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord
 from limnos.model.sealed_secrets import keys_of
 from limnos.services.request.context import Context
-from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.multi_catalog_reads import read_of_server, refuse_former
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.secret_sealing import SealingKeys, is_unsealed_secret
@@ -77,9 +77,7 @@ async def keys_list(ctx: Context) -> KeyInventory:
 
     Raises PermissionDenied.
     """
-    await refuse_former(ctx)
-    await ctx.read(RequestScope(), _require)
-    return await keys_inventory(ctx)
+    return await read_of_server(ctx, require=_require, work=lambda: keys_inventory(ctx))
 
 
 async def keys_inventory(ctx: Context) -> KeyInventory:

@@ -13,7 +13,7 @@ from limnos.model.entities import TaskRow
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.permits import Permit
 from limnos.services.request.context import Context
-from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.multi_catalog_reads import read_of_server, refuse_former
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.activity.tasks import STATES, task_read, tasks_read
@@ -42,18 +42,18 @@ async def tasks_list(ctx: Context, *, state: str, after: int = 0) -> list[TaskRo
 
     Raises BadRequest for an unknown state, PermissionDenied.
     """
-    await refuse_former(ctx)
-    await ctx.read(RequestScope(), _require)
-    if state not in STATES:
-        raise BadRequest(f"'{state[:50]}' is not a state of a task: use one of {', '.join(STATES)}")
-    return await ctx.look_up(lambda: tasks_read(state, after=after, limit=TASKS_MAX))
+
+    async def read() -> list[TaskRow]:
+        if state not in STATES:
+            raise BadRequest(f"'{state[:50]}' is not a state of a task: use one of {', '.join(STATES)}")
+        return await ctx.look_up(lambda: tasks_read(state, after=after, limit=TASKS_MAX))
+
+    return await read_of_server(ctx, require=_require, work=read)
 
 
 async def task_load(ctx: Context, task_id: int) -> TaskRow:
     """Return a task. Raises NotFound, PermissionDenied."""
-    await refuse_former(ctx)
-    await ctx.read(RequestScope(), _require)
-    row = await ctx.look_up(lambda: task_read(task_id))
+    row = await read_of_server(ctx, require=_require, work=lambda: ctx.look_up(lambda: task_read(task_id)))
     if row is None:
         raise task_missing_error(task_id)
     return row

@@ -68,7 +68,7 @@ async def status_show(request: Request, ctx: Context) -> Response:
     before = await _number(request, ctx, name="before", default=ID_MAX)
     page = await reports.operations_list(ctx, RequestScope(metalake, catalog), before=before)
     rows = [_operation(each) for each in page]
-    queue = await reports.executor_queue(ctx, metalake, operations=page)
+    queue = await reports.executor_queue(ctx, RequestScope(metalake, catalog), operations=page)
     defaults = ctx.services.defaults.maintenance
     settings = {
         "assess": defaults.assess,

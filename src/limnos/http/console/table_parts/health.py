@@ -32,11 +32,11 @@ from limnos.names import display
 from limnos.services.governance.statistics import statistics_list
 from limnos.services.lookup.securables import AttachmentTarget, render_full_name
 from limnos.services.maintenance.orphans.reports import OrphanReport
-from limnos.services.maintenance.reports import TableReport, table_explain
+from limnos.services.maintenance.reports import TableReport, operation_state, table_explain
 from limnos.services.maintenance.requests import OPERATION_KINDS, operation_start
 from limnos.services.maintenance.rewriting.cancellation import rewrite_cancel
 from limnos.services.maintenance.rewriting.kinds import KINDS as REWRITES
-from limnos.services.maintenance.waiting import FOR_EXECUTOR, FOR_SERVER, operation_state
+from limnos.services.maintenance.waiting import FOR_EXECUTOR, FOR_SERVER
 from limnos.services.request.name_codecs import codec_for
 from limnos.store.activity.maintenance import OperationRow
 
@@ -295,7 +295,7 @@ async def maintain(page_request: PageRequest) -> Response:
 
 async def _redirect_with_state(page_request: PageRequest, address: ObjectAddress, *, operation: int) -> Response:
     """Redirect to the tab with a notice that has the same words as the operation's row."""
-    state = result_text(await operation_state(page_request.ctx, operation))
+    state = result_text(await operation_state(page_request.ctx, address.scope, operation=operation))
     done = urlencode({"tab": "maintenance", "done": f"Operation {operation}: {state}"})
     return redirect(f"{page_request.base}{address.path}?{done}")
 

@@ -78,7 +78,7 @@ async def _facts(
     """Return the server's settings for tables without a policy, and the time of the last assessment."""
     ctx = page_request.ctx
     settings, is_lance = ctx.services.defaults.maintenance, await catalog_format(ctx, scope) == LANCE
-    queue = await executor_queue(ctx, scope.metalake or "", operations=operations)
+    queue = await executor_queue(ctx, scope, operations=operations)
     assessed_at = await assessment_time(ctx) if settings.assess else None
     rewrites = "of all tables" if settings.rewrite else "where a policy says so"
     if not is_lance and queue.executor == "off" and not queue.is_active:

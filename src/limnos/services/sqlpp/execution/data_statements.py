@@ -336,7 +336,7 @@ async def _pinned_refs(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...
     _, pinned_refs = await ctx.read_confirmed(
         scope_of(ctx),
         partial(_decided_refs, ctx=ctx, bound=bound),
-        pin,
+        work=pin,
         identity=lambda decided: [(node_id, ref.files) for node_id, ref in decided],
     )
     check_count(pinned_refs)
