@@ -138,6 +138,11 @@ async def lance_namespace_load(ctx: Context, scope: RequestScope, *, levels: Lev
 
 
 async def _with_data(ctx: Context, scope: RequestScope, *, levels: Levels, page_request: PageRequest) -> TableNamesPage:
+    """Return a page of the tables with data. A table that was declared is in it only if it is still visible after its
+    data was found.
+    """
+    filled: dict[tuple[int, str], bool] = {}
+
     def read(request_view: RequestView) -> _TablesPage:
         page = tables_page(request_view, levels, page_request=page_request)
         tables = for_each(page.texts(), lambda name: _find_declared(request_view, (*levels, name)))
@@ -145,9 +150,24 @@ async def _with_data(ctx: Context, scope: RequestScope, *, levels: Levels, page_
             page, {name: each for name, each in zip(page.texts(), tables, strict=True) if each is not None}
         )
 
+    async def fill(seen: _TablesPage) -> None:
+        for table in seen.declared.values():
+            if _key_of(table) not in filled:
+                filled[_key_of(table)] = await has_table_data(ctx, table)
+
     seen = await ctx.read(scope, read)
-    empty = [name for name, table in seen.declared.items() if not await has_table_data(ctx, table)]
+    if seen.declared:
+        seen, _ = await ctx.read_confirmed(scope, read, fill, identity=_declared_keys, first=seen)
+    empty = {name for name, table in seen.declared.items() if not filled[_key_of(table)]}
     return TableNamesPage([name for name in seen.page.texts() if name not in empty], seen.page.last)
+
+
+def _declared_keys(seen: _TablesPage) -> set[tuple[int, str]]:
+    return {_key_of(table) for table in seen.declared.values()}
+
+
+def _key_of(table: LanceTable) -> tuple[int, str]:
+    return table.node.id, table.location
 
 
 def _find_declared(request_view: RequestView, levels: Levels) -> LanceTable | None:
