@@ -76,7 +76,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 
 @pytest.fixture
-def shown(tmp_path: Path) -> Iterator[DriverNode]:
+def lake(tmp_path: Path) -> Iterator[DriverNode]:
     """A node with a catalog of a directory that has a namespace `a` and a table `top`."""
     root = tmp_path / "lake"
     LanceDirectory(str(root)).create_namespace(("a",), {})
@@ -210,48 +210,48 @@ def directory_change(root: Path) -> Act:
 
 @pytest.mark.parametrize("read", OF_DIRECTORIES)
 def test_directory_read_is_refused_if_its_privilege_is_lost_meanwhile(
-    shown: DriverNode, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, read: str
+    lake: DriverNode, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, read: str
 ) -> None:
     """A caller who loses the right on the catalog gets nothing that was added to its directory after that."""
-    role = grant(shown, "ana", READS, kind="CATALOG", on="shown")
-    act = revoke_then(shown, role, write=directory_change(tmp_path / "lake"))
+    role = grant(lake, "ana", READS, kind="CATALOG", on="shown")
+    act = revoke_then(lake, role, write=directory_change(tmp_path / "lake"))
 
-    with interfere(shown, monkeypatch, step=InterferencePoint.READ, act=act) as interference:
-        answer = shown.ask(*OF_DIRECTORIES[read], user="ana")
+    with interfere(lake, monkeypatch, step=InterferencePoint.READ, act=act) as interference:
+        answer = lake.ask(*OF_DIRECTORIES[read], user="ana")
 
     assert (interference.is_done, answer.status) == (True, 403), answer.body
 
 
 def test_gravitino_load_of_a_directory_table_is_refused_if_its_privilege_is_lost_meanwhile(
-    shown: DriverNode, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    lake: DriverNode, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A load of a table in a directory is refused if the caller loses the right before the directory is read."""
     docs = LanceDirectory(str(tmp_path / "lake"))
     lance.write_dataset(ROWS, docs.location(docs.declare(("a", "docs"))), mode="append")
-    role = grant(shown, "ana", READS, kind="CATALOG", on="shown")
+    role = grant(lake, "ana", READS, kind="CATALOG", on="shown")
     load = f"{SCHEMAS}/a/tables/docs"
-    assert shown.get(load, user="ana").status == 200
-    act = revoke_then(shown, role, write=directory_change(tmp_path / "lake"))
-    calls = act_before(WORKERS.of(shown.built.services), monkeypatch, method="ask", act=act)
+    assert lake.get(load, user="ana").status == 200
+    act = revoke_then(lake, role, write=directory_change(tmp_path / "lake"))
+    calls = act_before(WORKERS.of(lake.built.services), monkeypatch, method="ask", act=act)
 
-    answer = shown.get(load, user="ana")
+    answer = lake.get(load, user="ana")
 
     assert (answer.status, len(calls)) == (403, 2), answer.body
 
 
 def test_directory_list_is_refused_if_its_catalog_is_replaced_meanwhile(
-    shown: DriverNode, monkeypatch: pytest.MonkeyPatch
+    lake: DriverNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a catalog without a directory replaces the catalog after the decision, the list of the directory is 503."""
 
     async def replace() -> None:
         answers = [
-            await shown.answer("DELETE", f"{API}/lake/catalogs/shown?force=true"),
-            await shown.answer("POST", f"{API}/lake/catalogs", {**DIRECTORY_CATALOG, "properties": {}}),
+            await lake.answer("DELETE", f"{API}/lake/catalogs/shown?force=true"),
+            await lake.answer("POST", f"{API}/lake/catalogs", {**DIRECTORY_CATALOG, "properties": {}}),
         ]
         assert [each.status for each in answers] == [200, 200], answers
 
-    with interfere(shown, monkeypatch, step=InterferencePoint.READ, act=replace) as interference:
-        answer = shown.get(f"{space('shown')}/table/list")
+    with interfere(lake, monkeypatch, step=InterferencePoint.READ, act=replace) as interference:
+        answer = lake.get(f"{space('shown')}/table/list")
 
     assert (interference.is_done, answer.status) == (True, 503), answer.body
