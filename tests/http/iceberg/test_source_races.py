@@ -203,7 +203,7 @@ def test_revoked_probe_does_not_reveal_whether_an_object_exists(
 
 
 @pytest.mark.parametrize("path", [f"{space('a')}/tables", f"{GRAVITINO}/a/tables", SPACES, GRAVITINO])
-def test_lists_omit_names_that_are_hidden_during_the_call(
+def test_name_is_not_listed_if_it_is_denied_during_the_call(
     node: DriverNode, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """A name that the caller may not see from the moment on at which its object was created is not in a list whose
@@ -225,7 +225,7 @@ def test_lists_omit_names_that_are_hidden_during_the_call(
 
 
 @pytest.mark.parametrize("path", [f"{space('a')}/tables", f"{GRAVITINO}/a/tables"])
-def test_lists_omit_names_whose_denial_is_dropped_with_the_object(
+def test_name_is_hidden_though_its_denial_is_dropped_during_the_call(
     node: DriverNode, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     """A hidden table that is dropped after the source has listed it stays hidden, though nothing hides its name any
