@@ -243,7 +243,7 @@ async def read_attached_rows(
     async def decide() -> D:
         return await read_attached(ctx, scope, reader=reader, otherwise=otherwise)
 
-    return await confirmed(await decide(), decide, work, identity=identity)
+    return await confirmed(await decide(), decide, work=work, identity=identity)
 
 
 def _read_unattached(

@@ -197,7 +197,7 @@ async def strategy_jobs(
             for table in target.tables
         ]
 
-    _, results = await confirmed(await decide(), decide, recommend, identity=_StrategyTarget.ids)
+    _, results = await confirmed(await decide(), decide, work=recommend, identity=_StrategyTarget.ids)
     without_jobs = {table.identifier: jobs for table, jobs in results if isinstance(jobs, str)}
     recommendations = [each for _, jobs in results if not isinstance(jobs, str) for each in jobs]
     chosen = sorted(recommendations, key=lambda each: -each.score)[:limit]

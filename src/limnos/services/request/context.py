@@ -151,7 +151,7 @@ class Context:
                 too; an error of `work` only if the decision is unchanged, so that it reveals nothing.
         """
         decided = await self.read(scope, decide)
-        return await confirmed(decided, lambda: self.read(scope, decide), work, identity=identity)
+        return await confirmed(decided, lambda: self.read(scope, decide), work=work, identity=identity)
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read uncached data with several statements.
@@ -302,7 +302,7 @@ class Context:
 
 
 async def confirmed(
-    decided: D, decide: Callable[[], Awaitable[D]], work: Callable[[D], Awaitable[T]], *, identity: Callable[[D], object]
+    decided: D, decide: Callable[[], Awaitable[D]], *, work: Callable[[D], Awaitable[T]], identity: Callable[[D], object]
 ) -> tuple[D, T]:  # fmt: skip
     """Read data for a decision that is already made, and decide again, as `Context.read_confirmed` does.
 

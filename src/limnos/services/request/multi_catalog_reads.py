@@ -121,7 +121,7 @@ async def read_of_server(
         await ctx.read(RequestScope(), require)
 
     await decide()
-    _, result = await confirmed(None, decide, lambda _: work(), identity=lambda _: None)
+    _, result = await confirmed(None, decide, work=lambda _: work(), identity=lambda _: None)
     return result
 
 
