@@ -15,7 +15,7 @@ import pytest
 from limnos.engine.loading import read_files, read_objects
 from limnos.engine.object_checks import ObjectChecker, check_objects
 from limnos.sqlpp import SqlppError
-from limnos.sqlpp.jobs import ExternalSource, PinnedFile, type_of
+from limnos.sqlpp.jobs import ExternalSource, type_of
 from limnos.sqlpp.stored import storage_form_of_record
 from limnos.sqlpp.values.model import (
     Bag,
@@ -247,34 +247,3 @@ def test_link_out_of_readable_directories_is_refused(tmp_path: Path) -> None:
     for name in ("out", "in", "."):
         with pytest.raises(SqlppError, match="a link to a file outside of"):
             linked(name)
-
-
-def _pin(path: Path) -> PinnedFile:
-    status = path.stat()
-    return PinnedFile(str(path), status.st_dev, status.st_ino)
-
-
-def test_source_with_pinned_files_reads_only_them(tmp_path: Path) -> None:
-    """Only pinned files are read, also if one has become longer; no other file of the directory is."""
-    path = written(tmp_path, '{"id": 1}\n', "a.json")
-    written(tmp_path, '{"id": 2}\n', "b.json")
-    source = ExternalSource("localfs", (("path", tmp_path.as_uri()), ("format", "json")), pinned=(_pin(path),))
-    with path.open("a", encoding="utf-8") as file:
-        file.write('{"id": 3}\n')
-
-    assert [each["id"] for each in read_files(source, JSON_FORM)] == [1, 3]  # type: ignore[index, call-overload]
-
-
-def test_replaced_or_missing_pinned_file_is_refused(tmp_path: Path) -> None:
-    """A pinned file is refused if another file has its path by now, if it is missing, and if there never was one."""
-    path, other = written(tmp_path, '{"id": 1}\n', "a.json"), written(tmp_path, '{"id": 2}\n', "b.json")
-    source = ExternalSource("localfs", (("path", tmp_path.as_uri()), ("format", "json")), pinned=(_pin(path),))
-    absent = ExternalSource("localfs", source.options, pinned=(PinnedFile(str(tmp_path), 0, 0),))
-    other.rename(path)
-
-    with pytest.raises(SqlppError, match="replaced"):
-        list(read_files(source, JSON_FORM))
-    path.unlink()
-    for each in (source, absent):
-        with pytest.raises(SqlppError, match="path not found"):
-            list(read_files(each, JSON_FORM))

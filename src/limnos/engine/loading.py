@@ -22,7 +22,7 @@ from limnos.engine.json_objects import json_converter
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions.times import DAY_MS
-from limnos.sqlpp.jobs import ExternalSource, PinnedFile, type_of
+from limnos.sqlpp.jobs import ExternalSource, type_of
 from limnos.sqlpp.stored import StorageForm, object_shaper, storage_form_of_record
 from limnos.sqlpp.values.model import Date, DateTime, Time, Value
 
@@ -51,8 +51,6 @@ class SourceFiles(NamedTuple):
     paths: list[Path]
     format: str
     options: Mapping[str, str]
-    pinned: tuple[PinnedFile, ...] | None = None
-    """The identity of each file; None if the files are not pinned."""
 
     @property
     def bytes_total(self) -> int:
@@ -79,28 +77,22 @@ def files_of(source: ExternalSource | None) -> SourceFiles:
     if source is None:
         raise compilation("LOAD needs a source")
     options = {name.lower(): value for name, value in source.options}
-    if source.pinned is not None:
-        paths = [Path(each.path) for each in source.pinned]
-    else:
-        paths = [file for part in options.get("path", "").split(",") if part.strip() for file in _files(part.strip())]
+    paths = [file for part in options.get("path", "").split(",") if part.strip() for file in _files(part.strip())]
     files = [_resolve_links(file, source) for file in paths]
     name = options.get("format", "json").lower()
     if name not in _FORMATS:
         raise SqlppError(UNKNOWN_FORMAT, f"Unknown format: {name}. There are {', '.join(_FORMATS)}")
-    return SourceFiles(files, name, options, source.pinned)
+    return SourceFiles(files, name, options)
 
 
 def read_files(source: ExternalSource | None, form: StorageForm) -> Iterator[Value]:
     """Read the objects in the files of a source.
 
-    Raises SqlppError if a file is missing or malformed, if a pinned file was replaced, or if its format is unknown.
+    Raises SqlppError if a file is missing or malformed, or if its format is unknown.
     """
     files = files_of(source)
-    for place, path in enumerate(files.paths):
-        pin = None if files.pinned is None else files.pinned[place]
-        _check_identity(path, pin)
+    for path in files.paths:
         yield from read_file(path, files, form=form)
-        _check_identity(path, pin)  # another file may have had this path when it was opened
 
 
 def read_file(path: Path, files: SourceFiles, *, form: StorageForm) -> Iterator[Value]:
@@ -133,20 +125,6 @@ def _resolve_links(file: Path, source: ExternalSource) -> Path:
             NOT_FOUND, f"{file}: it is a link to a file outside of the directories that statements may read"
         )
     return real
-
-
-def _check_identity(path: Path, pin: PinnedFile | None) -> None:
-    """Check that a pinned file was not replaced since the server listed it; it may have become longer.
-
-    Raises SqlppError if it was, and if it is missing.
-    """
-    if pin is None:
-        return
-    if not (pin.inode and path.is_file()):
-        raise SqlppError(NOT_FOUND, f"{path}: path not found")
-    status = path.stat()
-    if (status.st_dev, status.st_ino) != (pin.device, pin.inode):
-        raise SqlppError(NOT_FOUND, f"{path}: it was replaced after the statement began: run the statement again")
 
 
 def _path(location: str) -> Path:

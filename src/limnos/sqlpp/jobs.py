@@ -24,25 +24,13 @@ from limnos.sqlpp.tree import CreateType, RecordType
 JobKind = Literal["query", "insert", "upsert", "delete", "update", "load", "copy", "compact", "export"]
 
 
-class PinnedFile(Struct, frozen=True):
-    """A file that the server has listed for a statement: its path, and the numbers of its device and inode.
-
-    Both numbers are 0 for a location at which there was no file.
-    """
-
-    path: str
-    device: int
-    inode: int
-
-
 class ExternalSource(Struct, frozen=True):
     """The files of a LOAD, a COPY or an external dataset: an adapter and its options. The server has checked the
     locations.
 
     The target of a symbolic link must be in one of the `within` locations and in none of `outside`, like the checked
     location. `type` is the text of the record type of the files' objects (see `type_of`); empty if that is the
-    dataset's type. `pinned` has the only files that the engine may read, listed before the last access decision; None
-    for a LOAD or a COPY, whose files the engine lists.
+    dataset's type.
     """
 
     adapter: str
@@ -50,7 +38,6 @@ class ExternalSource(Struct, frozen=True):
     within: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     type: str = ""
-    pinned: tuple[PinnedFile, ...] | None = None
 
 
 class CompactionOptions(Struct, frozen=True):

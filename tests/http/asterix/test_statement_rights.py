@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -13,9 +12,8 @@ from limnos.engine.loading import read_files
 from limnos.services.request.context import Context
 from limnos.services.sqlpp.execution import data_statements, metadata, queries
 from limnos.services.sqlpp.execution.engine import ENGINE
-from limnos.services.sqlpp.execution.external_files import pin_files
-from limnos.sqlpp.jobs import DatasetRef, EngineJob, form_of
-from tests.http.asterix.wire import SERVICE, ask, refusal, rows
+from limnos.sqlpp.jobs import EngineJob, form_of
+from tests.http.asterix.wire import SERVICE, refusal, rows
 from tests.http.driver import API, DriverNode, grant
 
 EXTERNAL = "external dataset shared.files(T) using localfs (('path'='localhost://{}/in'), ('format'='json'))"
@@ -125,33 +123,6 @@ def test_external_dataset_created_again_while_statement_waits_for_lock_is_refuse
     _act_once(monkeypatch, data_statements, "_hold_lock", act=create_again)
 
     assert refusal(shared_objects.node, INSERT, user="alice")[0] == 403
-    assert shared_objects.engine.jobs == []
-
-
-@pytest.mark.parametrize("statement", [INSERT, "select value f from shared.files f"], ids=["insert", "select"])
-def test_engine_reads_no_file_that_appears_after_the_last_decision(
-    shared_objects: SharedObjects, statement: str
-) -> None:
-    """The engine reads only files that existed at the last decision, although it opens them later, after a revoke."""
-    shared_objects.engine.act = shared_objects.revoke
-
-    answer = ask(shared_objects.node, f"{statement} returning 1" if "insert" in statement else statement, user="alice")
-
-    assert answer.json()["results"] == [{"id": 1}]
-
-
-def test_external_dataset_revoked_while_its_files_are_listed_is_refused(
-    shared_objects: SharedObjects, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A query is refused if the caller loses the right on an external dataset before its files have been listed."""
-
-    def revoke_then_pin(refs: tuple[DatasetRef, ...]) -> tuple[DatasetRef, ...]:
-        asyncio.run_coroutine_threadsafe(shared_objects.revoke(), shared_objects.node.runner.get_loop()).result()
-        return pin_files(refs)
-
-    monkeypatch.setattr(data_statements, "pin_files", revoke_then_pin)
-
-    assert refusal(shared_objects.node, "select value f from shared.files f", user="alice")[0] == 403
     assert shared_objects.engine.jobs == []
 
 

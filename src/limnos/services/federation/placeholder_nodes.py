@@ -260,7 +260,10 @@ async def read_attached_rows(
     async def decide() -> D:
         return await read_attached(ctx, scope, reader=reader, otherwise=otherwise)
 
-    return await confirmed(await decide(), decide, work=work, identity=identity)
+    decided = await decide()
+    if decided is None:
+        return decided, await work(decided)  # an external object without placeholder node: nothing is stored about it
+    return await confirmed(decided, decide, work=work, identity=identity)
 
 
 def _read_unattached(

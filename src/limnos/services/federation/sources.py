@@ -208,9 +208,9 @@ async def shown_after_change(result: Awaitable[T]) -> T:
     """
     try:
         return await result
-    except (NotInUse, PermissionDenied, ServiceUnavailable) as error:
+    except (NotInUse, PermissionDenied) as error:
         raise StateUnknown(
-            "The source has made the change, but its result cannot be shown: during the request your right to it was revoked, or the catalog or its source became unavailable",
+            "The source has made the change, but its result cannot be shown: during the request your right to it was revoked",
             detail=error.message,
         ) from error
 

@@ -155,15 +155,14 @@ async def _with_data(ctx: Context, scope: RequestScope, *, levels: Levels, page_
             if _key_of(table) not in filled:
                 filled[_key_of(table)] = await has_table_data(ctx, table)
 
+    def is_filled(seen: _TablesPage) -> bool:
+        return all(_key_of(table) in filled for table in seen.declared.values())
+
     seen = await ctx.read(scope, read)
     if seen.declared:
-        seen, _ = await ctx.read_confirmed(scope, read, work=fill, identity=_declared_keys, first=seen)
+        seen, _ = await ctx.read_confirmed(scope, read, work=fill, identity=is_filled, first=seen)
     empty = {name for name, table in seen.declared.items() if not filled[_key_of(table)]}
     return TableNamesPage([name for name in seen.page.texts() if name not in empty], seen.page.last)
-
-
-def _declared_keys(seen: _TablesPage) -> set[tuple[int, str]]:
-    return {_key_of(table) for table in seen.declared.values()}
 
 
 def _key_of(table: LanceTable) -> tuple[int, str]:

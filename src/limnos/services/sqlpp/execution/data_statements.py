@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import Final, NamedTuple, cast
@@ -28,7 +28,6 @@ from limnos.services.sqlpp.definitions.files import check_file_source
 from limnos.services.sqlpp.definitions.types import inlined_record
 from limnos.services.sqlpp.execution.compaction_requests import cleanup_plan, compaction_ask
 from limnos.services.sqlpp.execution.engine import ENGINE
-from limnos.services.sqlpp.execution.external_files import check_count, pin_files
 from limnos.services.sqlpp.execution.prepared import ReadyQuery
 from limnos.services.sqlpp.execution.queries import query_bind, query_rows
 from limnos.services.sqlpp.execution.statement_outcomes import is_carried_out
@@ -277,7 +276,7 @@ async def job_rows(
     Raises SqlppError if the job fails, PermissionDenied.
     """
     ctx = session.ctx
-    reads = () if work.source is None else await _pinned_refs(ctx, work.source)
+    reads = () if work.source is None else await _dataset_refs(ctx, work.source)
     seconds = session.seconds_left
     token, text = await token_create(
         ctx, user=None, name=f"{STATEMENT_PREFIX}{ctx.request_id}", expires_in_s=int(seconds) + TOKEN_GRACE_S
@@ -318,34 +317,12 @@ async def _dataset_refs(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ..
     Access is decided again, because the names were bound in an earlier request view. Raises SqlppError,
     PermissionDenied.
     """
-    return tuple(ref for _, ref in await ctx.read(scope_of(ctx), partial(_decided_refs, ctx=ctx, bound=bound)))
+    return await ctx.read(scope_of(ctx), partial(_decided_refs, ctx=ctx, bound=bound))
 
 
-async def _pinned_refs(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
-    """Return the references for an engine, with the files of external datasets listed before the last decision.
-
-    Raises SqlppError, PermissionDenied, ServiceUnavailable.
-    """
-    refs = await _dataset_refs(ctx, bound)
-    if all(ref.files is None for ref in refs):
-        return refs  # the engine loads tables with the statement's token, which is decided then
-
-    async def pin(decided: Sequence[tuple[int, DatasetRef]]) -> tuple[DatasetRef, ...]:
-        return await asyncio.to_thread(pin_files, tuple(ref for _, ref in decided))
-
-    _, pinned_refs = await ctx.read_confirmed(
-        scope_of(ctx),
-        partial(_decided_refs, ctx=ctx, bound=bound),
-        work=pin,
-        identity=lambda decided: [(node_id, ref.files) for node_id, ref in decided],
-    )
-    check_count(pinned_refs)
-    return pinned_refs
-
-
-def _decided_refs(request_view: RequestView, *, ctx: Context, bound: BoundQuery) -> list[tuple[int, DatasetRef]]:
-    """Return the datasets of a query that the caller may read: ids and references. Raises SqlppError,
-    PermissionDenied, CacheMiss.
+def _decided_refs(request_view: RequestView, *, ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
+    """Return the references of the datasets of a query, which the caller may read. Raises SqlppError, PermissionDenied,
+    CacheMiss.
     """
     request_view.require_in_use()
     refs = []
@@ -356,7 +333,7 @@ def _decided_refs(request_view: RequestView, *, ctx: Context, bound: BoundQuery)
             message = f"Cannot find dataset {display_name((name,))} in dataverse {display_name(dataverse)} any more"
             raise SqlppError(NO_DATASET, message)
         if node.kind is Kind.TABLE:
-            refs.append((node.id, ref_of(request_view, node, path=path)))
+            refs.append(ref_of(request_view, node, path=path))
         else:
-            refs.append((node.id, external_ref_of(ctx, request_view, node=node, path=path)))
-    return refs
+            refs.append(external_ref_of(ctx, request_view, node=node, path=path))
+    return tuple(refs)

@@ -229,19 +229,34 @@ async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[lis
         async for spaces in _dataverses(ctx, request):
             yield [each for each in spaces if each.path not in (DEFAULT, METADATA)]
         return
-    async for nodes, visible_ids in _objects_of_kind(ctx, request, kinds=_KINDS.get(request.dataset, ())):
+    async for nodes in _objects_of_kind(ctx, request, kinds=_KINDS.get(request.dataset, ())):
         results = await without_hidden_counts(ctx, nodes)
         views = [pair for pair in results if pair[1].kind is Kind.VIEW] if request.documents else []
         yield [_object((*path, node.name), node) for path, node in results if node.kind is not Kind.VIEW or not views]
         for some in _slices(views, DOCUMENTS_AT_ONCE):
             bodies = await ctx.look_up(partial(document_bodies_read, [node.id for _, node in some]))
-            visible = await ctx.read(scope_of(ctx), visible_ids)
+            visible = await ctx.read(scope_of(ctx), partial(_views_visible, nodes=some))
             yield [
                 _object((*path, node.name), node, document=bodies.get(node.id))
-                for path, node in some
-                if node.id in visible
+                for (path, node), is_visible in zip(some, visible, strict=True)
+                if is_visible
             ]
             await asyncio.sleep(0)
+
+
+def _views_visible(request_view: RequestView, *, nodes: _FoundNodes) -> list[bool]:
+    """Return for each view whether it still is in its dataverse, and visible to the caller. Raises CacheMiss."""
+    request_view.require_in_use()
+    return for_each(nodes, partial(_is_view_visible, request_view))
+
+
+def _is_view_visible(request_view: RequestView, entry: tuple[Levels, Node]) -> bool:
+    node = entry[1]
+    chain = chain_of(request_view, node.id)
+    if chain is None or len(chain) < 2 or chain[1].id != node.parent_id:
+        return False
+    may_list = request_view.decide_for(request_view.user, Action.VIEW_LIST, chain[1:]).allowed
+    return may_list and is_listed(request_view, Action.VIEW_LIST, chain=chain)
 
 
 async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[list[MetadataObject]]:
@@ -256,7 +271,7 @@ async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[l
     while level is None or level:
         below: list[int] = []
         listings = [_NamespaceListing(each, Kind.NAMESPACE) for each in ([None] if level is None else level)]
-        async for results, _ in _children(ctx, listings, names=None):
+        async for results in _children(ctx, listings, names=None):
             below += [node.id for _, node in results]
             yield [
                 _object((*path, node.name), node) for path, node in results if is_dataverse((*path, node.name), node)
@@ -310,7 +325,7 @@ def _find_dataverse(request_view: RequestView, path: Levels) -> Node | None:
 
 async def _objects_of_kind(
     ctx: Context, request: MetadataRequest, *, kinds: Sequence[Kind]
-) -> AsyncIterator[_NodeSlice]:
+) -> AsyncIterator[_FoundNodes]:
     """Yield the objects of some kinds in a request's dataverses, in slices.
 
     Dataverses that the request names are resolved and listed in one read.
@@ -341,16 +356,9 @@ _FoundNodes = list[tuple["Levels", "Node"]]
 """Nodes with the paths of their namespaces."""
 
 
-class _NodeSlice(NamedTuple):
-    """Nodes that are visible to the caller, and a reader that returns the ids of those that are still visible."""
-
-    nodes: _FoundNodes
-    visible_ids: Callable[[RequestView], frozenset[int]]
-
-
 async def _children(
     ctx: Context, listings: Sequence[_NamespaceListing], *, names: frozenset[str] | None
-) -> AsyncIterator[_NodeSlice]:
+) -> AsyncIterator[_FoundNodes]:
     """Yield the visible objects of listings, in slices; only those in `names` unless it is None."""
     for some in _slices(listings, PARENTS_AT_ONCE):
         async for results in _read(ctx, partial(_list_entries, listings=some, names=names), names=names):
@@ -359,7 +367,7 @@ async def _children(
 
 async def _read(
     ctx: Context, begin: Callable[[RequestView], _ListingSlice], *, names: frozenset[str] | None
-) -> AsyncIterator[_NodeSlice]:
+) -> AsyncIterator[_FoundNodes]:
     """Yield the nodes of the entries that `begin` returns, then those of the remaining listings, in slices.
 
     The nodes are not in the view, so the entries are listed again after they were read: a change that follows a revoke
@@ -375,7 +383,7 @@ async def _read(
             current = await ctx.read(scope, again)
             if current is not before:
                 waiting = min(before.waiting, current.waiting, key=_position)
-            yield _NodeSlice(_still_listed(current.entries, nodes), partial(_ids_listed, again=again))
+            yield _still_listed(current.entries, nodes)
         await asyncio.sleep(0)
         if not waiting:
             return
@@ -392,10 +400,6 @@ def _list_again(request_view: RequestView, *, before: _ListingSlice, names: froz
     if request_view.view.known(request_view.settled.zones) == before.revisions:
         return before
     return _list_entries(request_view, listings=before.listings, names=names)
-
-
-def _ids_listed(request_view: RequestView, *, again: Callable[[RequestView], _ListingSlice]) -> frozenset[int]:
-    return frozenset([each.id for each in again(request_view).entries])
 
 
 def _listed_in(request_view: RequestView, *, paths: Sequence[Levels], kinds: Sequence[Kind]) -> _ListingSlice:
@@ -492,13 +496,12 @@ def _path(request_view: RequestView, chain: SecurableChain) -> Levels:
 
 async def _objects_by_name(
     ctx: Context, namespaces: Sequence[int], *, kind: Kind, names: frozenset[str] | None
-) -> AsyncIterator[_NodeSlice]:
+) -> AsyncIterator[_FoundNodes]:
     """Yield the objects with the given names in visible namespaces, in slices."""
     pairs = ((each, name) for each in namespaces for name in sorted(names or ()))
     for some in _slices(pairs, SLICE):
-        reader = partial(_find_named, pairs=some, kind=kind)
-        results = await ctx.read(scope_of(ctx), reader)
-        yield _NodeSlice([each for each in results if each is not None], partial(_ids_named, reader=reader))
+        results = await ctx.read(scope_of(ctx), partial(_find_named, pairs=some, kind=kind))
+        yield [each for each in results if each is not None]
         await asyncio.sleep(0)
 
 
@@ -508,12 +511,6 @@ def _find_named(
     request_view.require_in_use()
     require_nodes_cached(request_view, {each for each, _ in pairs})
     return for_each(pairs, partial(_find_one, request_view, kind=kind))
-
-
-def _ids_named(
-    request_view: RequestView, *, reader: Callable[[RequestView], list[tuple[Levels, Node] | None]]
-) -> frozenset[int]:
-    return frozenset([each[1].id for each in reader(request_view) if each is not None])
 
 
 def _find_one(request_view: RequestView, pair: tuple[int, str], *, kind: Kind) -> tuple[Levels, Node] | None:
