@@ -1,12 +1,13 @@
 """Moves: decides on renaming or moving a table or view of an external system, and moves its placeholder node with it.
 
-May import the layers below. Does not call the source: the caller decides by `decide_move`, sends the rename to the
-source, and then moves the placeholder node.
+May import the layers below. Must not know any wire format. `rename_in_source` does all steps. A protocol that forwards
+the rename itself decides by `decide_placeholder_move`, and then moves the placeholder node by `placeholder_follow`.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -25,11 +26,21 @@ from limnos.services.federation.placeholder_nodes import (
     submit_source_change,
 )
 from limnos.services.federation.source_objects import parent_chain
-from limnos.services.federation.sources import CatalogSource, catalog_source_of
+from limnos.services.federation.sources import (
+    CatalogSource,
+    ask_confirmed,
+    ask_source,
+    catalog_source_of,
+    shown_after_change,
+)
 from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.sources.connectors.capabilities import BaseCatalog
 from limnos.store.tx import Tx
 
+C = TypeVar("C")
+T = TypeVar("T")
 _MOVES: Final = {
     Kind.TABLE: (Action.TABLE_RENAME, Action.TABLE_MOVE, Action.TABLE_CREATE),
     Kind.VIEW: (Action.VIEW_RENAME, Action.VIEW_MOVE, Action.VIEW_CREATE),
@@ -76,6 +87,43 @@ def decide_after_move(request_view: RequestView, kind: Kind, *, source: Levels, 
     request_view.require_in_use()
     request_view.require(make, parent_chain(request_view, target))
     return catalog_source_of(request_view)
+
+
+async def rename_in_source(
+    ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, target: Levels, of: Callable[[BaseCatalog], C | None],
+    rename: Callable[[C], None], load: Callable[[C], T],
+) -> tuple[T, Node | None, Node]:  # fmt: skip
+    """Rename or move an object of the source with its placeholder node, and load it again.
+
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        kind: TABLE or VIEW.
+        path: The path of the object.
+        target: Its new path.
+        of: Returns the part of the source's interface that has such objects, or None.
+        rename: Renames the object in the source.
+        load: Loads it at its new path.
+
+    Returns:
+        The loaded object, its placeholder node or None, and the catalog.
+
+    Raises:
+        StateUnknown: The object was renamed, and the caller lost the right to it meanwhile. Otherwise raises as
+            `decide_move`, and the errors of the source.
+    """
+    source_lookup, permit = await ctx.read(
+        scope, lambda request_view: decide_placeholder_move(request_view, kind, source=path, target=target)
+    )
+    await ask_source(ctx, source_lookup.origin, of=of, question=rename, changes=True)
+    await placeholder_follow(ctx, permit)
+    loaded = await shown_after_change(
+        ask_confirmed(
+            ctx, scope, of=of, question=load, first=source_lookup.origin,
+            decide=lambda request_view: decide_after_move(request_view, kind, source=path, target=target),
+        )
+    )  # fmt: skip
+    return loaded, source_lookup.node, source_lookup.origin.catalog
 
 
 class PlaceholderMove(msgspec.Struct, frozen=True):

@@ -15,9 +15,9 @@ from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels, check_gravitino_name
 from limnos.services.federation import source_objects
-from limnos.services.federation.moves import decide_after_move, decide_placeholder_move, placeholder_follow
+from limnos.services.federation.moves import rename_in_source
 from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object
-from limnos.services.federation.sources import ask_confirmed, ask_source, shown_after_change
+from limnos.services.federation.sources import ask_source, shown_after_change
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -101,25 +101,12 @@ async def table_rename(ctx: Context, scope: RequestScope, *, path: Levels, targe
     rename or the move, PermissionDenied.
     """
     check_gravitino_name(target[-1], kind="TABLE")
-    source_lookup, permit = await ctx.read(
-        scope, lambda request_view: decide_placeholder_move(request_view, Kind.TABLE, source=path, target=target)
-    )
-    await ask_source(
-        ctx,
-        source_lookup.origin,
-        of=with_tables,
-        question=lambda catalog: catalog.table_rename(path[:-1], path[-1], target=target),
-        changes=True,
-    )
-    await placeholder_follow(ctx, permit)
-    source = await shown_after_change(
-        ask_confirmed(
-            ctx, scope, of=with_tables, question=lambda catalog: catalog.table_load(target[:-1], target[-1]),
-            decide=lambda request_view: decide_after_move(request_view, Kind.TABLE, source=path, target=target),
-            first=source_lookup.origin,
-        )
+    renamed = await rename_in_source(
+        ctx, scope, kind=Kind.TABLE, path=path, target=target, of=with_tables,
+        rename=lambda catalog: catalog.table_rename(path[:-1], path[-1], target=target),
+        load=lambda catalog: catalog.table_load(target[:-1], target[-1]),
     )  # fmt: skip
-    return FederatedTable(source, source_lookup.node, source_lookup.origin.catalog)
+    return FederatedTable(*renamed)
 
 
 async def table_drop(ctx: Context, scope: RequestScope, *, path: Levels, purge: bool) -> None:

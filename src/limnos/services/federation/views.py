@@ -15,9 +15,9 @@ from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
 from limnos.services.federation import source_objects
-from limnos.services.federation.moves import decide_after_move, decide_placeholder_move, placeholder_follow
+from limnos.services.federation.moves import rename_in_source
 from limnos.services.federation.placeholder_nodes import SourceLookup, find_source_object
-from limnos.services.federation.sources import ask_confirmed, ask_source, shown_after_change
+from limnos.services.federation.sources import ask_source, shown_after_change
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -105,25 +105,12 @@ async def view_rename(ctx: Context, scope: RequestScope, *, path: Levels, target
     Raises NotFound, AlreadyExists, BadRequest for a path without a namespace, UnsupportedOperation if the source has no
     views, NotInUse, PermissionDenied.
     """
-    source_lookup, permit = await ctx.read(
-        scope, lambda request_view: decide_placeholder_move(request_view, Kind.VIEW, source=path, target=target)
-    )
-    await ask_source(
-        ctx,
-        source_lookup.origin,
-        of=with_views,
-        question=lambda catalog: catalog.view_rename(path[:-1], path[-1], target=target),
-        changes=True,
-    )
-    await placeholder_follow(ctx, permit)
-    source = await shown_after_change(
-        ask_confirmed(
-            ctx, scope, of=with_views, question=lambda catalog: catalog.view_load(target[:-1], target[-1]),
-            decide=lambda request_view: decide_after_move(request_view, Kind.VIEW, source=path, target=target),
-            first=source_lookup.origin,
-        )
+    renamed = await rename_in_source(
+        ctx, scope, kind=Kind.VIEW, path=path, target=target, of=with_views,
+        rename=lambda catalog: catalog.view_rename(path[:-1], path[-1], target=target),
+        load=lambda catalog: catalog.view_load(target[:-1], target[-1]),
     )  # fmt: skip
-    return FederatedView(source, source_lookup.node, source_lookup.origin.catalog)
+    return FederatedView(*renamed)
 
 
 async def view_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:

@@ -7,15 +7,17 @@ Only the primary index has files of its own: other indexes are metadata only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
+from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.datasets import indexes_of
-from limnos.services.sqlpp.requests.names import source_find
+from limnos.services.sqlpp.requests.names import scope_of, source_find
 from limnos.sqlpp.definitions import index_name
 from limnos.sqlpp.metadata import METADATA
 from limnos.sqlpp.values.model import Value
@@ -33,6 +35,18 @@ class _ComponentMetadata(msgspec.Struct, rename="kebab"):
     location: str = ""
     current_snapshot_id: int | None = None
     snapshots: list[_ComponentSnapshot] = []
+
+
+async def resources_read(ctx: Context, sources: Sequence[tuple[Levels, str]]) -> list[tuple[Value, ...]]:
+    """Return the rows of the functions on datasets' resources, all in one request view. Raises SqlppError,
+    PermissionDenied.
+    """
+
+    def read(request_view: RequestView) -> list[tuple[Value, ...]]:
+        request_view.require_in_use()
+        return [resource_rows(request_view, each[0][1], path=(*each[0][2:], each[1])) for each in sources]
+
+    return await ctx.read(scope_of(ctx), read)
 
 
 def resource_rows(request_view: RequestView, function: str, *, path: Levels) -> tuple[Value, ...]:

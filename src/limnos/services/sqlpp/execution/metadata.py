@@ -23,22 +23,17 @@ from limnos.model.decisions import ChainLink, Decision, SecurableChain
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.model.records import SqlppObjectRecord
-from limnos.names import canonical
-from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
 from limnos.services.lookup.visibility import chain_of, require_nodes_cached
 from limnos.services.request.browsing import paths_of
 from limnos.services.request.context import Context
 from limnos.services.request.name_pages import PageRequest, ids_of, is_listed
 from limnos.services.request.request_view import RequestView
-from limnos.services.sqlpp.execution.dataset_resources import resource_rows
+from limnos.services.sqlpp.execution.metadata_requests import MetadataRequest, narrowing_advice
 from limnos.services.sqlpp.execution.restricted_counts import without_hidden_counts
 from limnos.services.sqlpp.requests.names import DEFAULT, scope_of
-from limnos.sqlpp.conditions import Condition
 from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.metadata import METADATA, MetadataObject
-from limnos.sqlpp.scans import ScanRequirement
-from limnos.sqlpp.values.model import Value
 from limnos.store.objects.documents import document_bodies_read
 from limnos.store.objects.nodes import live_nodes_read
 from limnos.view.cache_miss import for_each
@@ -62,57 +57,6 @@ _KINDS: Final = {
     "Synonym": (Kind.SYNONYM,),
 }
 """The kinds of objects in each metadata dataset."""
-_NAMES: Final = {"Dataset": "DatasetName", "Index": "DatasetName", "Function": "Name", "Synonym": "SynonymName"}
-"""The field with the name of the object that a record describes."""
-_ONE_EACH: Final = frozenset({"Dataverse", "Dataset", "Synonym"})
-"""The datasets with exactly one record per object."""
-
-
-class MetadataRequest(NamedTuple):
-    """A scan's request for objects of a metadata dataset. None means all dataverses, all names, or no limit.
-
-    With `documents` the definitions of views are read too.
-    """
-
-    dataset: str
-    dataverses: tuple[Levels, ...] | None = None
-    names: frozenset[str] | None = None
-    limit: int | None = None
-    documents: bool = False
-
-    @classmethod
-    def of(cls, requirement: ScanRequirement) -> MetadataRequest:
-        """Build the request of a scan, from the scan's conditions."""
-        texts = _equality_values(requirement.conditions, "DataverseName")
-        dataverses = None if texts is None else tuple(filter(None, map(_levels, sorted(texts))))
-        field = _NAMES.get(requirement.name)
-        names = None if field is None else _equality_values(requirement.conditions, field)
-        limit = requirement.limit if requirement.name in _ONE_EACH else None
-        documents = requirement.name == "Dataset" and (
-            requirement.fields is None or "ViewDetails" in requirement.fields
-        )
-        return cls(requirement.name, dataverses, names, limit, documents)
-
-
-def _equality_values(conditions: Iterable[Condition], field: str) -> frozenset[str] | None:
-    """Return the values to which equality conditions restrict a field; None if there are no such conditions."""
-    names: frozenset[str] | None = None
-    for each in conditions:
-        values: object = each.value if each.operator == "in" else (each.value,)
-        if each.path != (field,) or each.operator not in ("=", "in") or not isinstance(values, tuple):
-            continue
-        if all(type(value) is str for value in values):
-            texts = frozenset(cast("tuple[str, ...]", values))
-            names = texts if names is None else names & texts
-    return names
-
-
-def _levels(text: str) -> Levels | None:
-    """Parse a dataverse name into its parts; None for an invalid name."""
-    try:
-        return canonical.decode(text)
-    except InvalidName:
-        return None
 
 
 def _slices(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -195,30 +139,6 @@ def _too_large_error(request: MetadataRequest) -> SqlppError:
         f"Metadata.`{request.dataset}` is too large for one query: its conditions select more than {BYTES_MAX >> 20} MiB. "
         + narrowing_advice(request)
     )
-
-
-def narrowing_advice(request: MetadataRequest) -> str:
-    """Return advice to add a condition on a field that would reduce the objects that a query reads."""
-    if request.dataverses is None:
-        return (
-            "Add a condition on the dataverse of FROM, such as d.DataverseName = 'a.b' or d.DataverseName in "
-            "['a', 'b'], so that only the objects of those dataverses are read"
-        )
-    field = _NAMES.get(request.dataset)
-    more = f", or add a condition such as d.{field} = 'x'" if field is not None else ""
-    return f"Name fewer dataverses in the condition on DataverseName{more}"
-
-
-async def resources_read(ctx: Context, sources: Sequence[tuple[Levels, str]]) -> list[tuple[Value, ...]]:
-    """Return the rows of the functions on datasets' resources, all in one request view. Raises SqlppError,
-    PermissionDenied.
-    """
-
-    def read(request_view: RequestView) -> list[tuple[Value, ...]]:
-        request_view.require_in_use()
-        return [resource_rows(request_view, each[0][1], path=(*each[0][2:], each[1])) for each in sources]
-
-    return await ctx.read(scope_of(ctx), read)
 
 
 async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[list[MetadataObject], None]:
@@ -337,7 +257,7 @@ async def _objects_of_kind(
         return
     async for spaces in _dataverses(ctx, request):
         namespaces = [each.id for each in spaces]
-        if _is_pinned(request):
+        if request.is_pinned:
             for kind in kinds:
                 async for results in _objects_by_name(ctx, namespaces, kind=kind, names=request.names):
                     yield results
@@ -345,11 +265,6 @@ async def _objects_of_kind(
             listings = [_NamespaceListing(each, kind) for kind in kinds for each in namespaces]
             async for results in _children(ctx, listings, names=request.names):
                 yield results
-
-
-def _is_pinned(request: MetadataRequest) -> bool:
-    """Return whether a request names all objects that it reads, so that no listing is needed."""
-    return request.dataverses is not None and request.names is not None
 
 
 _FoundNodes = list[tuple["Levels", "Node"]]

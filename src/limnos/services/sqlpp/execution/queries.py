@@ -17,13 +17,9 @@ import msgspec
 from limnos.model.errors import BadRequest
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.sqlpp.execution.metadata import (
-    GatheredObjects,
-    MetadataRequest,
-    metadata_gather,
-    narrowing_advice,
-    resources_read,
-)
+from limnos.services.sqlpp.execution.dataset_resources import resources_read
+from limnos.services.sqlpp.execution.metadata import GatheredObjects, metadata_gather
+from limnos.services.sqlpp.execution.metadata_requests import MetadataRequest, narrowing_advice
 from limnos.services.sqlpp.execution.prepared import PREPARED, PlanKey, ReadyQuery
 from limnos.services.sqlpp.requests.names import BUILT_IN, NODES_SHORT, TEXT_SHORT, bind_with_names
 from limnos.services.sqlpp.requests.node_limits import GATHERING_SLOTS, SQLPP_OFFLOADER
