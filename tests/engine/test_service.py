@@ -327,3 +327,35 @@ def test_caller_without_privilege_is_refused_before_engine_job(server: LiveServe
 
     assert ask(server, "select value o.id from sales.east.Orders o", text)[0] == 403
     assert ask(server, "insert into sales.east.Orders ({'id': 77})", text)[0] == 403
+
+
+def test_writer_without_the_right_to_read_adds_objects_and_reads_none(server: LiveServer) -> None:
+    """With MODIFY_TABLE alone, a caller inserts and gets the inserted objects back, but no statement reads a row. The
+    error for a duplicate names the key that the caller gave, and nothing else.
+    """
+    with Client(server.uri, token=server.token) as client:
+        client.users.add("mod")
+        client.roles.create("mods")
+        client.roles.grant_to_user("mod", ["mods"])
+        for privilege, on, kind in (("use_catalog", "main", "catalog"), ("use_schema", "main.sales.east", "namespace")):
+            client.roles.allow("mods", [privilege], on=on, kind=kind)
+        client.roles.allow("mods", ["modify_table"], on="main.sales.east.Orders", kind="table")
+        text = client.tokens.create(user="mod", name="t", expires_in_s=3600).token
+
+    status, answer = ask(server, "insert into sales.east.Orders as o ({'id': 90}) returning o", text)
+    assert (status, answer.get("results")) == (200, [{"id": 90}]), answer
+    status, answer = ask(server, "insert into sales.east.Orders ({'id': 1})", text)
+    assert answer["errors"][0]["msg"] == 'HYR0033: Inserting duplicate keys into the primary storage: {"id": 1}', answer
+    for statement in (
+        "select value o from sales.east.Orders o",
+        "select value count(*) from sales.east.O o",
+        "explain select value o from sales.east.Orders o",
+        "insert into sales.east.Orders (select o.id + 100 as id, o.note from sales.east.Orders o)",
+        "delete from sales.east.Orders o where o.customer = 'Ann'",
+        "update sales.east.Orders as o set o.note = o.customer where o.id = 90 returning o",
+    ):
+        status, answer = ask(server, statement, text)
+
+        assert (status, "SELECT_TABLE" in answer["errors"][0]["msg"]) == (403, True), (statement, answer)
+    assert rows(server, "select value o.note from sales.east.Orders o where o.id = 1") == ["first"]
+    rows(server, "delete from sales.east.Orders o where o.id = 90")

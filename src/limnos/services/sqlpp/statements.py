@@ -321,7 +321,7 @@ _DROPS: Final = {
     "synonym": StatementKind("SYNONYM_DROP", takes=(A.SYNONYM_DROP,)),
     "view": StatementKind("VIEW_DROP", takes=(A.VIEW_DROP,)),
 }
-_READS: Final = (A.TABLE_LOAD, A.VIEW_LOAD, A.FUNCTION_LOAD, A.SYNONYM_LOAD)
+_READS: Final = (A.TABLE_READ, A.EXTERNAL_DATASET_LOAD, A.VIEW_LOAD, A.FUNCTION_LOAD, A.SYNONYM_LOAD)
 _KINDS: Final[dict[type[tree.Statement], StatementKind]] = {
     tree.QueryStatement: StatementKind("QUERY", True, _READS),
     tree.Explain: StatementKind("QUERY", True, _READS),
@@ -342,8 +342,8 @@ _KINDS: Final[dict[type[tree.Statement], StatementKind]] = {
     tree.DropIndex: StatementKind("INDEX_DROP", takes=(A.TABLE_ALTER,)),
     tree.DropFunction: StatementKind("FUNCTION_DROP", takes=(A.FUNCTION_DROP, A.FUNCTION_ALTER)),
     tree.Insert: StatementKind("INSERT", takes=(A.TABLE_COMMIT,)),
-    tree.Delete: StatementKind("DELETE", takes=(A.TABLE_COMMIT,)),
-    tree.Update: StatementKind("UPDATE", takes=(A.TABLE_COMMIT,)),
+    tree.Delete: StatementKind("DELETE", takes=(A.TABLE_COMMIT, A.TABLE_READ)),
+    tree.Update: StatementKind("UPDATE", takes=(A.TABLE_COMMIT, A.TABLE_READ)),
     tree.Load: StatementKind("LOAD", takes=(A.TABLE_COMMIT,)),
     tree.CopyFrom: StatementKind("COPY_FROM", takes=(A.TABLE_COMMIT,)),
     tree.CopyTo: StatementKind("COPY_TO", takes=(*_READS, A.FILESET_ALTER)),

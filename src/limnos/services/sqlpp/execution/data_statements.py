@@ -1,8 +1,8 @@
 """Data statements: decides on a statement over data, then runs it in an engine.
 
-May import the layers below. Must not know any wire format. Access to every dataset of a statement is decided here. The
-engine uses a token of the caller that is issued for the statement, so it has no further rights. Writers of a dataset
-wait for its lock.
+May import the layers below. Must not know any wire format. Access to every dataset of a statement is decided before its
+job (`row_access`, `write_targets`). The engine uses a token of the caller that is issued for the statement, so it has
+no further rights. Writers of a dataset wait for its lock.
 """
 
 from __future__ import annotations
@@ -11,30 +11,25 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
-from functools import partial
 from typing import Final, NamedTuple, cast
 from uuid import uuid4
 
 import msgspec
 
 from limnos.model.errors import LimnosError
-from limnos.model.kinds import Kind
-from limnos.names.display import render as display_name
 from limnos.services.identity.tokens import STATEMENT_PREFIX, token_create, token_revoke
 from limnos.services.request.context import Context
-from limnos.services.request.request_view import RequestView
-from limnos.services.sqlpp.definitions.datasets import external_ref_of, ref_of
 from limnos.services.sqlpp.definitions.files import check_file_source
 from limnos.services.sqlpp.definitions.types import inlined_record
 from limnos.services.sqlpp.execution.compaction_requests import cleanup_plan, compaction_ask
 from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.sqlpp.execution.prepared import ReadyQuery
 from limnos.services.sqlpp.execution.queries import query_bind, query_rows
+from limnos.services.sqlpp.execution.row_access import dataset_refs
 from limnos.services.sqlpp.execution.statement_outcomes import is_carried_out
 from limnos.services.sqlpp.execution.update_queries import update_query
 from limnos.services.sqlpp.execution.write_targets import WriteTarget, hold_dataset_lock, target_find
 from limnos.services.sqlpp.locks.statement_locks import HeldLocks
-from limnos.services.sqlpp.requests.names import scope_of, source_find
 from limnos.services.sqlpp.requests.options import has_ordered_fields
 from limnos.services.sqlpp.requests.running_requests import StatementEnded
 from limnos.services.sqlpp.requests.session import StatementSession
@@ -42,7 +37,7 @@ from limnos.sqlpp import BoundQuery, ParsedStatement, SqlppError, identifier, pa
 from limnos.sqlpp.errors import DuplicateKey, EngineFailed, EngineUnavailable, OutcomeUnknown, TextPosition, compilation
 from limnos.sqlpp.explain import explain_plan
 from limnos.sqlpp.exports import ExportFormat
-from limnos.sqlpp.jobs import DatasetRef, EngineJob, ExternalSource, JobKind, form_of, text_of
+from limnos.sqlpp.jobs import EngineJob, ExternalSource, JobKind, form_of, text_of
 from limnos.sqlpp.plan import EncodedPlan, Expression, wire
 from limnos.sqlpp.values.model import Value
 from limnos.sqlpp.values.tagged import from_tagged_json
@@ -56,7 +51,6 @@ METADATA_ROWS_MAX: Final = 10_000
 """The maximum number of objects of the metadata that one statement writes."""
 ROWS_AT_ONCE: Final = 200
 """The number of rows that are decoded before other requests have a turn."""
-NO_DATASET: Final = 1077
 _LEFT: Final = {
     True: "the statement was executed before that",
     False: "nothing was changed",
@@ -96,7 +90,7 @@ async def data_explain(ctx: Context, bound: ReadyQuery) -> bytes:
 
     The server computes it without the engine, so the columns of tables that SQL++ did not create are unknown.
     """
-    reads = await _dataset_refs(ctx, bound.query)
+    reads = await dataset_refs(ctx, bound.query.reads)
     forms = {(ref.dataverse, ref.name): form_of(ref) for ref in reads if ref.type and ref.files is None}
     indexes = {(ref.dataverse, ref.name): ref.indexes for ref in reads}
     plan = bound.query.expression
@@ -276,7 +270,7 @@ async def job_rows(
     Raises SqlppError if the job fails, PermissionDenied.
     """
     ctx = session.ctx
-    reads = () if work.source is None else await _dataset_refs(ctx, work.source)
+    reads = () if work.source is None else await dataset_refs(ctx, work.source.reads)
     seconds = session.seconds_left
     token, text = await token_create(
         ctx, user=None, name=f"{STATEMENT_PREFIX}{ctx.request_id}", expires_in_s=int(seconds) + TOKEN_GRACE_S
@@ -309,31 +303,3 @@ async def _revoke_token(ctx: Context, token_id: int) -> None:
         await token_revoke(ctx, token_id=token_id)
     except LimnosError:
         return
-
-
-async def _dataset_refs(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
-    """Return the references by which the engine opens the datasets of a query: table, type, key and indexes.
-
-    Access is decided again, because the names were bound in an earlier request view. Raises SqlppError,
-    PermissionDenied.
-    """
-    return await ctx.read(scope_of(ctx), partial(_decided_refs, ctx=ctx, bound=bound))
-
-
-def _decided_refs(request_view: RequestView, *, ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
-    """Return the references of the datasets of a query, which the caller may read. Raises SqlppError, PermissionDenied,
-    CacheMiss.
-    """
-    request_view.require_in_use()
-    refs = []
-    for dataverse, name in bound.reads:
-        path = (*dataverse, name)
-        node = source_find(request_view, path)
-        if node is None or node.kind not in (Kind.TABLE, Kind.EXTERNAL_DATASET):
-            message = f"Cannot find dataset {display_name((name,))} in dataverse {display_name(dataverse)} any more"
-            raise SqlppError(NO_DATASET, message)
-        if node.kind is Kind.TABLE:
-            refs.append(ref_of(request_view, node, path=path))
-        else:
-            refs.append(external_ref_of(ctx, request_view, node=node, path=path))
-    return tuple(refs)

@@ -21,6 +21,7 @@ from limnos.services.sqlpp.execution.dataset_resources import resources_read
 from limnos.services.sqlpp.execution.metadata import GatheredObjects, metadata_gather
 from limnos.services.sqlpp.execution.metadata_requests import MetadataRequest, narrowing_advice
 from limnos.services.sqlpp.execution.prepared import PREPARED, PlanKey, ReadyQuery
+from limnos.services.sqlpp.execution.row_access import rows_require
 from limnos.services.sqlpp.requests.names import BUILT_IN, NODES_SHORT, TEXT_SHORT, bind_with_names
 from limnos.services.sqlpp.requests.node_limits import GATHERING_SLOTS, SQLPP_OFFLOADER
 from limnos.services.sqlpp.requests.options import has_ordered_fields, similarity_of
@@ -93,19 +94,20 @@ def binding_of(session: StatementSession, body: tree.Expression, *, variables: t
 async def query_bind(
     session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()
 ) -> ReadyQuery:
-    """Bind a query, with access decided for all names; a long query in a worker process.
+    """Bind a query, with access decided for all names and for the rows that it reads; a long query in a worker process.
 
     Raises SqlppError, PermissionDenied.
     """
-    return await _bound(
-        session.ctx, binding_of(session, body, variables=variables), known=ResolvedNames(dict(BUILT_IN))
-    )
+    binding = binding_of(session, body, variables=variables)
+    query = await _bound(session.ctx, binding, known=ResolvedNames(dict(BUILT_IN)))
+    await rows_require(session.ctx, query)
+    return query
 
 
 async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, body: tree.Expression) -> ReadyQuery:
     """Bind a statement's query, or return it from the cache if it depends only on its text.
 
-    Raises SqlppError for an invalid query, PermissionDenied if the caller may not read an object.
+    Raises SqlppError for an invalid query, PermissionDenied if the caller may not load an object or read its rows.
     """
     prepared_statements = PREPARED.of(session.ctx.services).queries
     key = PlanKey(parsed.text, parsed.statement.at, session.dataverse, session.sql_compat)
@@ -119,6 +121,7 @@ async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, 
     moment = _WatchedMoment(session.moment)
     binding, known = binding_of(session, body)._replace(moment=moment), ResolvedNames(dict(BUILT_IN))
     query = await _bound(session.ctx, binding, known=known)
+    await rows_require(session.ctx, query)
     asked_nothing = len(known.facts) == len(BUILT_IN) and not moment.is_used
     if rests_on_text and asked_nothing and not isinstance(query.query.expression, EncodedPlan):
         query = query._replace(numbered=_numbered_here(query.query))

@@ -8,7 +8,7 @@ again. So the binding itself needs no request view, and a large statement can be
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final, TypeVar, cast
 
@@ -47,7 +47,9 @@ LOADS: Final = {
     Kind.TABLE: Action.TABLE_LOAD,
     Kind.VIEW: Action.VIEW_LOAD,
     Kind.EXTERNAL_DATASET: Action.EXTERNAL_DATASET_LOAD,
+    Kind.SYNONYM: Action.SYNONYM_LOAD,
 }
+"""The kinds of objects that a name in FROM may mean, and the action that binds the name. It reads no rows."""
 
 
 BUILT_IN: Final[dict[NameLookup, object]] = {
@@ -172,22 +174,25 @@ def _dataset(request_view: RequestView, lookup: NameLookup) -> BoundDataset | Bo
     return BoundDataset(dataverse, name)
 
 
-def source_find(request_view: RequestView, levels: Levels) -> Node | None:
-    """Return the table, view, external dataset or synonym of a name, if the caller may read it.
+def source_find(request_view: RequestView, levels: Levels, *, actions: Mapping[Kind, Action] = LOADS) -> Node | None:
+    """Return the object of a name in FROM, if its kind has an action in `actions` that the caller may perform on it.
 
-    Returns None for a missing object, if the caller may know that. Raises PermissionDenied, with the message for a
-    table regardless of the kind.
+    Returns None for a missing object or one of another kind, if the caller may know that. Raises PermissionDenied, with
+    the message for a table regardless of the kind.
     """
     try:
         check_levels(levels)
         node, _ = request_view.find(levels, Kind.TABLE)
-        if node is not None and request_view.decide(LOADS[node.kind], request_view.find(levels, node.kind)[1]).allowed:
+        if node is None and Kind.SYNONYM in actions:
+            node, _ = request_view.find(levels, Kind.SYNONYM)
+        action = None if node is None else actions.get(node.kind)
+        if (
+            node is not None
+            and action is not None
+            and request_view.decide(action, request_view.find(levels, node.kind)[1]).allowed
+        ):
             return node
-        if node is None:
-            node, chain = request_view.find(levels, Kind.SYNONYM)
-            if node is not None and request_view.decide(Action.SYNONYM_LOAD, chain).allowed:
-                return node
-        request_view.look_up(Kind.TABLE, levels, Action.TABLE_LOAD, probe=Action.TABLE_MAY_PROBE)
+        request_view.look_up(Kind.TABLE, levels, actions[Kind.TABLE], probe=Action.TABLE_MAY_PROBE)
     except (NotFound, InvalidName):
         return None
     return None
