@@ -193,8 +193,13 @@ def node_at(
 
 
 def metalake_copy(node: DriverNode, name: str) -> None:
-    """Export metalake `lake`, and import it under another name."""
-    lines = node.get(f"{OWN}/metalakes/lake/export?format=json").body
+    """Export metalake `lake`, and import it under another name. Its catalogs get directories of their own, since roots
+    of two metalakes must not overlap.
+    """
+    records = [json.loads(line) for line in node.get(f"{OWN}/metalakes/lake/export?format=json").body.splitlines()]
+    for record in records:
+        record.get("catalog", {}).get("properties", {}).pop("warehouse", None)
+    lines = "".join(f"{json.dumps(record)}\n" for record in records).encode()
     metalake_import = node.post(f"{OWN}/imports", {"name": name, "format": "json"}).json()
     node.done("POST", f"{OWN}/imports/{metalake_import['id']}/records?after=0", lines)
     node.done("POST", f"{OWN}/imports/{metalake_import['id']}/finish")

@@ -14,7 +14,7 @@ from limnos.services.storage import location_reconciliation
 from limnos.services.storage.location_reconciliation import describe_conflicts, locations_reconcile, locations_refresh
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.sql import Sql
-from tests.http.driver import API, DriverAnswer, DriverNode, grant
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import creation, make_space, view_body
 
 SPACE = "/iceberg/v1/lake.main/namespaces/s"
@@ -186,6 +186,53 @@ def test_catalog_root_in_another_metalake_is_refused(node: DriverNode) -> None:
     assert {key: each.status for key, each in named.items()} == dict.fromkeys(named, 400)
     assert own.status == 200
     assert not any("s.t" in each.body.decode() for each in named.values())
+
+
+@pytest.mark.parametrize("place", ["{root}", "{root}/x", "{above}"])
+@pytest.mark.parametrize("key", ["warehouse", "allowed-locations", "former warehouse"])
+def test_import_over_the_roots_of_another_metalake_is_refused(node: DriverNode, key: str, place: str) -> None:
+    """An imported catalog gets no root at, above or below another metalake's. One that stated no warehouse gets a new
+    directory.
+    """
+    make_space(node, "s")
+    root = warehouse_of(node)
+    lines = [json.loads(line) for line in node.get(f"{OWN}/metalakes/lake/export?format=json").body.splitlines()]
+    catalog, other = (line for line in lines if "catalog" in line)
+    other["catalog"]["properties"] = {}
+    location = place.format(root=root, above=root.rpartition("/")[0])
+    is_stated = key != "former warehouse"
+    catalog["warehouse"] = location
+    catalog["catalog"]["properties"] = {key: location} if is_stated else {}
+    created = node.post(f"{OWN}/imports", {"name": "copy", "format": "json"}).json()
+    body = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+    answer = node.post(f"{OWN}/imports/{created['id']}/records?after=0", body)
+
+    assert answer.status == (400 if is_stated else 200), answer.body
+    if is_stated:
+        assert b"metalake" in answer.body or b"server's own warehouse" in answer.body, answer.body
+
+
+def test_table_moves_to_and_fro(node: DriverNode) -> None:
+    """A table and a view that move away, back and away again can go on moving, and keep their locations."""
+    make_space(node, "s")
+    root = warehouse_of(node)
+    node.done("POST", TABLES, {"name": "t", "schema": SCHEMA, "location": f"{root}/t"})
+    node.done("POST", f"{SPACE}/views", view_body("v", location=f"{root}/v"))
+
+    def moved(path: str, location: str) -> int:
+        update = {"action": "set-location", "location": location}
+        return node.post(f"{SPACE}/{path}", {"requirements": [], "updates": [update]}).status
+
+    statuses = [
+        moved(f"{kind}s/{name}", f"{root}/{name}{end}")
+        for kind, name in (("table", "t"), ("view", "v"))
+        for end in ("x", "", "x", "", "y", "x")
+    ]
+
+    assert statuses == [200] * 12
+    assert [table(node, "late", location=f"{root}/{at}").status for at in ("t", "tx", "ty", "v", "vx", "vy")] == [
+        400
+    ] * 6
 
 
 def test_directory_catalog_location_is_closed_to_other_catalogs(node: DriverNode) -> None:

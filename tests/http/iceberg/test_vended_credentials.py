@@ -12,7 +12,11 @@ import pytest
 from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 
 from limnos.config.storage import StorageSection
+from limnos.model.permits import upkeep_permit
+from limnos.model.storage_locations import LocationClaim, LocationKind
 from limnos.services.vending.credentials import VENDOR
+from limnos.store.sql import Sql
+from limnos.store.tx import Tx
 from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, set_properties, space_path, table_path
 from tests.objects import BUCKET, ObjectStoreServer, objects
@@ -366,3 +370,32 @@ def test_role_refused_by_sts_refers_caller_to_catalog_owner(
     assert answer.status == 503
     assert "refused by its token service (AccessDenied): its owner checks s3-role-arn" in answer.body.decode()
     assert "user/x" not in answer.body.decode()
+
+
+def test_location_over_another_metalakes_root_gets_no_credentials(node: DriverNode) -> None:
+    """Where roots of two metalakes overlap, neither tables nor staged creates get credentials, whoever made the
+    catalogs.
+    """
+    node.done("POST", API, {"name": "pond"})
+    body = {"name": "far", "type": "relational", "provider": "lakehouse-iceberg", "properties": {}}
+    node.done("POST", f"{API}/pond/catalogs", body)
+    root = f"s3://{BUCKET}/{place_of(node).rpartition('/')[0]}"
+    body = {"name": "late", "schema": SCHEMA, "location": f"{root}/late", "stage-create": True}
+
+    def given() -> list[bool]:
+        staged = node.ask("POST", f"{space_path('a', root=ROOT)}/tables", body, **ASKED)
+        answers = [load(node), node.get(f"{TABLE}/credentials"), staged]
+        assert [each.status for each in answers] == [200] * 3
+        return [bool(each.json().get("storage-credentials")) for each in answers]
+
+    before = given()
+    services = node.built.services
+    far = Sql("SELECT id FROM node WHERE name = 'far'")
+
+    def overlap(tx: Tx) -> None:
+        ((catalog_id,),) = tx.rows(far, {})
+        tx.places.put(LocationClaim(LocationKind.ALLOWED_LOCATION, catalog_id, catalog_id, 0), root)
+
+    node.runner.run(services.store.submit(upkeep_permit("t"), overlap))
+
+    assert (before, given()) == ([True] * 3, [False] * 3)

@@ -176,6 +176,7 @@ class NewTable(NamedTuple):
     place: CatalogStorage
     home: str | None
     """The location set on its namespace; None if it has none."""
+    metalake_id: int
 
     def command(
         self, name: str, document: MetadataDocument, *, data_paths: tuple[str, ...] = ()
@@ -216,6 +217,7 @@ def new_table_of(request_view: RequestView, namespace: Levels, name: str, action
         request_view.maker_id,
         catalog_storage_of(request_view),
         inherited_location(request_view, chain),
+        request_view.metalake.id,
     )
 
 

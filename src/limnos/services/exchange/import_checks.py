@@ -105,17 +105,20 @@ async def record_check(
     return checked_record
 
 
-def catalog_of(number: int, record: ExportRecord, *, defaults: RequestDefaults, metalake: str) -> CatalogRecord:
+def catalog_of(
+    number: int, record: ExportRecord, *, defaults: RequestDefaults, metalake: str, keeps_warehouse: bool
+) -> CatalogRecord:
     """Validate a catalog's record, and return the record to store. Raises BadRequest for an invalid name or property.
 
     If the exported catalog had no `warehouse` property, the property is set to its former default, since the tables'
-    files are there. Secret properties are encrypted.
+    files are there; without `keeps_warehouse` (the directory is another metalake's) the catalog gets a default of its
+    own. Secret properties are encrypted.
     """
     message: Catalog = record.catalog
     with with_record_number(number):
         check_catalog_name(message.name)
         properties = dict(message.properties)
-        if record.warehouse and message.provider in PROVIDERS_WITH_WAREHOUSE:
+        if keeps_warehouse and record.warehouse and message.provider in PROVIDERS_WITH_WAREHOUSE:
             properties.setdefault(WAREHOUSE, record.warehouse)
         checked = catalog_check(
             name=message.name, catalog_type=_TYPE_WORDS.get(message.type), provider=message.provider, properties=properties,

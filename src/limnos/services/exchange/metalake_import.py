@@ -16,6 +16,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.principal_names import check_new_user
+from limnos.files import place_key
 from limnos.formats.exchange.encoding import FORMS, Form, decode_records
 from limnos.model.decisions import ChainLink
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, NotFound
@@ -34,6 +35,7 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.request.task_context import TaskContext
 from limnos.store.exchange.imports import OPEN, WHOLE, MetalakeImport, import_read, imports_read, lock_of, refs_read
 from limnos.store.objects.nodes import node_read
+from limnos.store.objects.storage_locations import rivals_read
 from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import name_key
@@ -226,7 +228,11 @@ async def _catalogs(
         word = record.WhichOneof("record")
         if word == "catalog":
             own[record.catalog.id] = catalog_of(
-                number, record, defaults=ctx.services.defaults, metalake=metalake_import.name
+                number,
+                record,
+                defaults=ctx.services.defaults,
+                metalake=metalake_import.name,
+                keeps_warehouse=await _is_warehouse_free(ctx, record.warehouse, metalake_import=metalake_import),
             )
         elif word in ("namespace", "table", "entity"):
             requested.add(getattr(record, word).catalog_id)
@@ -236,6 +242,16 @@ async def _catalogs(
         if node is not None and isinstance(node.record, CatalogRecord):
             own.setdefault(old, node.record)
     return own
+
+
+async def _is_warehouse_free(ctx: Context, warehouse: str, *, metalake_import: MetalakeImport) -> bool:
+    """Return whether no other metalake has a location at, above or below the former default warehouse of a catalog."""
+    try:
+        key = place_key(warehouse) if warehouse else ""
+    except BadRequest:
+        return True  # the check of the record refuses it
+    near = await ctx.look_up(partial(rivals_read, key)) if key else []
+    return all(each.claim.metalake_id == metalake_import.metalake_id for each in near)
 
 
 def import_take(tx: Tx, permit: Permit[ImportFeed]) -> MetalakeImport:

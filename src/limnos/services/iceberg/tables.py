@@ -123,7 +123,12 @@ async def _credentials(
     ctx: Context, document: MetadataDocument, *, draft: NewTable, unless_claimed: bool
 ) -> VendedCredentials | None:
     return await new_table_credentials(
-        ctx, document.location, place=draft.place, table_format=ICEBERG, unless_claimed=unless_claimed
+        ctx,
+        document.location,
+        place=draft.place,
+        table_format=ICEBERG,
+        unless_claimed=unless_claimed,
+        metalake_id=draft.metalake_id,
     )
 
 

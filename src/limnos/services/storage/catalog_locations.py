@@ -11,7 +11,7 @@ from limnos.model.errors import BadRequest
 from limnos.model.records import CatalogRecord
 from limnos.model.storage_locations import LocationClaim, LocationKind
 from limnos.services.request import catalog_storage
-from limnos.services.storage.location_claims import location_check
+from limnos.services.storage.location_claims import location_check, rivals_near
 from limnos.store.objects.storage_locations import RegisteredLocation
 from limnos.store.tx import Tx
 
@@ -58,7 +58,8 @@ def catalog_locations_claim(
         catalog_id: The id of the catalog.
         record: The catalog's new record.
         warehouse: The server's warehouse.
-        keeps: Whether a location that violates a rule is registered as conflicting instead of refused.
+        keeps: Whether a location that violates a rule within its metalake is registered as conflicting instead of
+            refused. Locations of two metalakes never overlap.
 
     Raises:
         BadRequest: A location rule forbids a location.
@@ -75,7 +76,7 @@ def catalog_locations_claim(
         try:
             location_check(tx, claim, key=key, location=location)
         except BadRequest:
-            if not keeps:
+            if not keeps or _meets_other_metalake(tx, claim, key=key):
                 raise
             is_kept = True
         tx.places.put(claim, key)
@@ -84,3 +85,9 @@ def catalog_locations_claim(
     for key, kind in before:
         if requested.get(key, (None, ""))[0] is not kind:
             tx.places.clear(catalog_id, location=key, kind=kind)
+
+
+def _meets_other_metalake(tx: Tx, claim: LocationClaim, *, key: str) -> bool:
+    """Return whether another metalake has a location at, above or below a catalog's new location."""
+    claim = claim._replace(metalake_id=tx.places.metalake_of(claim.catalog_id))
+    return any(each.claim.metalake_id != claim.metalake_id for each in rivals_near(tx, claim, key=key))

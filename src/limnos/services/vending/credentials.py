@@ -34,6 +34,7 @@ from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, LANCE, is_sourced
+from limnos.services.vending.location_owners import LocationOwner, is_own_location
 from limnos.sources.credentials import FileRights
 from limnos.sources.vending import SWITCHES, CredentialIssuer, IssuedCredentials, credential_issuer_of
 from limnos.store.interface import StoreClock
@@ -198,13 +199,14 @@ class CredentialVendor:
 class TableFileAccess(NamedTuple):
     """The location of a table or fileset, its catalog's storage, and the caller's rights to read and write the files.
 
-    `table_format` is empty for a fileset.
+    `table_format` is empty for a fileset. `owner` is None for a table that does not exist yet.
     """
 
     location: str
     rights: FileRights
     place: CatalogStorage
     table_format: str
+    owner: LocationOwner | None
 
 
 def is_vending(properties: Mapping[str, str]) -> bool:
@@ -256,6 +258,7 @@ async def _vend(
     ctx: Context, scope: RequestScope, *, look: Callable[[RequestView], TableFileAccess | None]
 ) -> VendedCredentials | None:
     waited: tuple[CredentialRequest, IssuedCredentials] | None = None
+    confirmed: TableFileAccess | None = None
     while True:
         seen = await ctx.read(scope, look)
         request = None if seen is None else VENDOR.of(ctx.services).request_for(seen)
@@ -264,10 +267,16 @@ async def _vend(
         result = VENDOR.of(ctx.services).cached_credentials(request)
         if result is None and waited is not None and waited[0] == request:
             result = waited[1]
-        if result is not None:
+        # The rights may change during each of these calls, so the loop checks them again.
+        if result is None:
+            waited = (request, await VENDOR.of(ctx.services).issue_credentials(request))
+        elif confirmed == seen:
             return VendedCredentials(result, seen.location, seen.rights, seen.place.catalog.properties)
-        # The rights may change during this call, so the loop checks them again.
-        waited = (request, await VENDOR.of(ctx.services).issue_credentials(request))
+        elif await is_own_location(ctx, seen.location, owner=seen.owner):
+            confirmed = seen
+        else:
+            CREDENTIALS_GIVEN["withheld",] += 1
+            return None
 
 
 def _fileset_access(
@@ -284,7 +293,8 @@ def _fileset_access(
     reads, writes = (
         request_view.decide(action, chain).allowed for action in (Action.FILESET_READ, Action.FILESET_ALTER)
     )
-    return TableFileAccess(result, FileRights(reads, writes), catalog_storage_of(request_view), "")
+    owner = LocationOwner(node.id, request_view.metalake.id)
+    return TableFileAccess(result, FileRights(reads, writes), catalog_storage_of(request_view), "", owner)
 
 
 def _table_access(request_view: RequestView, node: Node, *, chain: SecurableChain) -> TableFileAccess | None:
@@ -314,6 +324,7 @@ def table_file_access(
         FileRights(reads, writes),
         catalog_storage_of(request_view),
         node.format or ICEBERG,
+        LocationOwner(node.id, request_view.metalake.id),
     )
 
 
@@ -347,7 +358,13 @@ def credential_request_of(
 
 
 async def new_table_credentials(
-    ctx: Context, location: str, *, place: CatalogStorage, table_format: str, unless_claimed: bool = False
+    ctx: Context,
+    location: str,
+    *,
+    place: CatalogStorage,
+    table_format: str,
+    unless_claimed: bool = False,
+    metalake_id: int = 0,
 ) -> VendedCredentials | None:
     """Return credentials for the location of a table that the caller is about to create and will own.
 
@@ -359,7 +376,8 @@ async def new_table_credentials(
         place: The catalog's storage.
         table_format: The format of the new table.
         unless_claimed: Whether the credentials are vended before the table exists. Then no other object may be at,
-            above or below the location.
+            above or below the location, and no root of another metalake.
+        metalake_id: The id of the catalog's metalake, with `unless_claimed`.
 
     Returns:
         The credentials; None if the catalog vends none, or another object claims the location.
@@ -370,14 +388,14 @@ async def new_table_credentials(
     request = (
         None
         if not is_vending(place.catalog.properties)
-        else _credential_request(TableFileAccess(location, BOTH, place, table_format))
+        else _credential_request(TableFileAccess(location, BOTH, place, table_format, None))
     )
     if request is None:
         return None
     normal = normalise(location)
     if unless_claimed:
         near = await ctx.look_up(partial(rivals_read, place_key(normal)))
-        if any(each.claim.kind not in ROOTS for each in near):
+        if any(each.claim.kind not in ROOTS or each.claim.metalake_id != metalake_id for each in near):
             return None
     return VendedCredentials(
         await VENDOR.of(ctx.services).issue_credentials(request), normal, BOTH, place.catalog.properties

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from limnos.files import check_size, is_within, normalise, parse, run_in_own_thread
-from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
+from limnos.model.errors import BadRequest, LimnosError, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord
 from limnos.names.path import Levels
@@ -30,6 +30,7 @@ from limnos.services.vending.credentials import (
     is_vending,
     table_file_access,
 )
+from limnos.services.vending.location_owners import is_own_location
 from limnos.sources import s3_signing
 from limnos.sources.credentials import KEY_ID, REGION, SECRET, TOKEN, AwsCredentials, find_property
 from limnos.telemetry.metrics import Counter
@@ -110,9 +111,13 @@ async def request_sign(
 
     try:
         opened = await ctx.read(scope, look)
+        if not await is_own_location(ctx, opened.location, owner=opened.owner):
+            raise PermissionDenied(
+                "The table's location is not its own alone, or had files before the table: requests for it are not signed"
+            )
         keys = await _keys_for(ctx, opened)
-        if is_vending(opened.place.catalog.properties):
-            await ctx.read(scope, look)  # the rights may have changed during the call of STS
+        if await ctx.read(scope, look) != opened:  # the rights may have changed during these calls
+            raise ServiceUnavailable("Access or locations changed during the request: try again", retry_after_s=1)
     except LimnosError:
         SIGNED["refused",] += 1
         raise

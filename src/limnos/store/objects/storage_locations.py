@@ -22,7 +22,7 @@ from limnos.model.kinds import Kind
 from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
 from limnos.store.location_params import location_locks, overlap_params, parent_locations
 from limnos.store.objects.trash import TrashWrites
-from limnos.store.sql import Load, Row, Sql, Value
+from limnos.store.sql import Load, Query, Row, Sql, Value
 from limnos.store.transaction import Writes
 
 RIVALS_MAX: Final = 500
@@ -60,10 +60,9 @@ _STATE = (
 _ROW = f"SELECT p.location, p.kind, p.owner_id, p.catalog_id, p.metalake_id, {_STATE}, p.conflicting, p.claimant_id, p.since FROM"
 _JOIN = "LEFT JOIN node n ON n.id = p.owner_id LEFT JOIN node c ON c.id = p.catalog_id"
 _OTHERS = "p.owner_id <> :id"
-UPWARDS = Sql(
-    f"{_ROW} place p {_JOIN} WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:upwards AS jsonb)))) AND {_OTHERS}",
-    on_sqlite=f"{_ROW} json_each(:upwards) AS a CROSS JOIN place p ON p.location = a.value {_JOIN} WHERE {_OTHERS}",
-)
+_UPWARDS = f"{_ROW} place p {_JOIN} WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:upwards AS jsonb)))) AND {_OTHERS}"
+_UPWARDS_SQLITE = f"{_ROW} json_each(:upwards) AS a CROSS JOIN place p ON p.location = a.value {_JOIN} WHERE {_OTHERS}"
+UPWARDS = Sql(_UPWARDS, on_sqlite=_UPWARDS_SQLITE)
 """The query for rows at a location, or above it."""
 _LOWER = f"{_ROW} place p {_JOIN} WHERE p.location > :low AND p.location < :high AND {_OTHERS}"
 _PAGED = "ORDER BY p.location LIMIT :limit"
@@ -74,10 +73,18 @@ LOWER_OF_ROOT = Sql(
 """The query for rows below a root that may conflict with it: within its own metalake only the directories of catalogs
 of Lance tables.
 """
+_NEAR = f"{{}} UNION ALL SELECT * FROM ({_LOWER} {_PAGED}) AS lower"
+NEAR = Sql(_NEAR.format(_UPWARDS), on_sqlite=_NEAR.format(_UPWARDS_SQLITE))
+"""The query for rows at a location, above it, or below it."""
 OWN = Sql(f"{_ROW} place p {_JOIN} WHERE p.owner_id = :id ORDER BY p.kind, p.location")
 MOVED = Sql(
     f"UPDATE place SET kind = {int(LocationKind.DATA_PATH)} WHERE owner_id = :id AND kind = :place_kind AND location <> :place"
 )
+DOUBLED = Sql(
+    "DELETE FROM place WHERE owner_id = :id AND kind = :place_kind AND location <> :place AND EXISTS (SELECT 1 FROM place d"
+    f" WHERE d.owner_id = :id AND d.location = place.location AND d.kind = {int(LocationKind.DATA_PATH)})"
+)
+"""The statement that deletes rows of a kind whose location is also registered as `DATA_PATH`, their next kind."""
 END = Sql(
     "UPDATE place SET state = :state, since = :now, claimant_id = coalesce(:claimant, (SELECT o.principal_id FROM owner o WHERE o.object_id = :id),"
     " (SELECT t.dropped_by_id FROM trash t WHERE t.node_id = :id)) WHERE owner_id = :id"
@@ -178,6 +185,12 @@ def rivals_read(location: str, *, but: int = 0) -> Load[list[RegisteredLocation]
     return [registered_location_of(row) for row in (*upwards, *lower)]
 
 
+def near_query(location: str) -> Query:
+    """Return the query for all claims at a location, above it, and the first `RIVALS_MAX` below it."""
+    params: dict[str, Value] = {"low": f"{location}/", "high": f"{location}0", "id": 0, "limit": RIVALS_MAX}
+    return NEAR, params | {"upwards": _upwards(location)}
+
+
 def own_locations_read(owner_id: int) -> Load[list[RegisteredLocation]]:
     """Read the locations of an object."""
     rows = yield OWN, {"id": owner_id}
@@ -258,9 +271,12 @@ class LocationWrites(Writes):
     def moved(self, owner_id: int, *, kind: LocationKind, location: str) -> None:
         """Change the kind of an object's other locations of a kind to `DATA_PATH` after a move to `location`.
 
-        Their files still exist, so the locations stay registered.
+        Their files still exist, so the locations stay registered. An object that moved away, back and away again has
+        its first location as `DATA_PATH` already.
         """
-        self.tx.count(MOVED, {"id": owner_id, "place_kind": int(kind), "place": location})
+        params: dict[str, Value] = {"id": owner_id, "place_kind": int(kind), "place": location}
+        self.tx.count(DOUBLED, params)
+        self.tx.count(MOVED, params)
 
     def end(self, owner_id: int, *, state: LocationState, claimant_id: int | None) -> None:
         """Set the state of an object's locations when it is permanently dropped: released (its files exist) or being

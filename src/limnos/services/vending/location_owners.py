@@ -1,0 +1,56 @@
+"""Location owners: whether the register of storage locations gives a location to one object alone, at this moment.
+
+May import `files`, `model`, `store` and `services.request`. Credentials and signatures for an object's files are given
+only then. The register is read at each request and not cached. Decision record 0165.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from limnos.files import key_of, normalise
+from limnos.services.request.context import Context
+from limnos.services.request.location_rules import LocationRelation, may_coexist, relation_of
+from limnos.store.objects.storage_locations import RegisteredLocation, near_query, registered_location_of
+
+
+class LocationOwner(NamedTuple):
+    """The object whose location is checked, and its metalake."""
+
+    object_id: int
+    metalake_id: int
+
+
+async def is_own_location(ctx: Context, location: str, *, owner: LocationOwner | None) -> bool:
+    """Return whether a location is registered for an object, and no other claim there excludes it.
+
+    The caller decides again afterwards whether the user may use the object.
+    """
+    key = key_of(normalise(location))
+    rows = [registered_location_of(row) for row in await ctx.find(near_query(key))]
+    return owner is not None and is_exclusive(rows, key=key, owner=owner)
+
+
+def is_exclusive(rows: Iterable[RegisteredLocation], *, key: str, owner: LocationOwner) -> bool:
+    """Return whether one of the claims near a location is the owner's claim to it, and none of the others excludes it.
+
+    A claim that is marked as conflicting excludes nothing in its own metalake, but every claim of another metalake
+    excludes this one, also that of a catalog's root.
+    """
+    claims = [(each, relation) for each in rows if (relation := relation_of(key, each.location)) is not None]
+    own = next(
+        (
+            each.claim
+            for each, relation in claims
+            if each.claim.owner_id == owner.object_id and relation is LocationRelation.SAME
+        ),
+        None,
+    )
+    if own is None or own.is_conflicting or own.metalake_id != owner.metalake_id:
+        return False
+    return all(
+        may_coexist(own, each.claim, relation=relation)
+        or (each.claim.is_conflicting and each.claim.metalake_id == own.metalake_id)
+        for each, relation in claims
+    )
