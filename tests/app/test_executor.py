@@ -5,33 +5,82 @@ state.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import socket
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
+from uuid import uuid4
 
 import pytest
-from msgspec import structs
 
-from limnos.app import job_keeper
 from limnos.app.executor import JobExecutor, executor_of
-from limnos.app.job_commands import job_command, job_settings_of
+from limnos.app.job_commands import job_settings_of
+from limnos.app.job_confinement import job_notes
 from limnos.app.job_keeper import JobLimits
 from limnos.config.jobs import JobsSection
 from limnos.config.server import ServerSection
 from limnos.config.settings import Settings
-from limnos.engine.confinement import version
-from limnos.formats.gravitino.job_templates import TemplateContent
+from limnos.confinement.landlock import version
 from limnos.model.errors import CannotStart
 from limnos.model.permits import upkeep_permit
-from limnos.services.runs.job_rules import JobWork
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant, node_at
 
 TEMPLATES, RUNS = f"{API}/lake/jobs/templates", f"{API}/lake/jobs/runs"
 T = TypeVar("T")
 WITHIN_S = 600
+ABSTRACT_SINCE = 6
+"""The version of Landlock that closes abstract sockets."""
+INTERPRETER = tuple(str(Path(each).resolve()) for each in (sys.prefix, sys.base_prefix))
+SLEEPS = b"1000.20471"
+"""An argument by which a process of a test is found."""
 ENDED = ("succeeded", "failed", "cancelled")
+HOPS = f"""#!{sys.executable}
+import os, sys
+held = os.open(sys.argv[1], os.O_WRONLY)
+for _ in range(40):
+    if os.fork() == 0:
+        for _ in range(4000):
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+        os._exit(0)
+"""
+"""A program whose processes fork and exit again and again, faster than they can be found. All hold a pipe open."""
+ATTACKS = f"""#!{sys.executable}
+import json, os, resource, socket, sys
+server, data, place, abstract, port = sys.argv[1:]
+def attempt(work):
+    try:
+        return str(work())
+    except OSError as error:
+        return type(error).__name__
+def connect(family, address):
+    with socket.socket(family, socket.SOCK_STREAM) as client:
+        client.connect(address)
+        return "connected"
+secret = data + "/admin.token"
+own = socket.create_server(("127.0.0.1", 0))
+print(json.dumps({{
+    "prlimit": attempt(lambda: resource.prlimit(int(server), resource.RLIMIT_NOFILE)),
+    "chmod": attempt(lambda: os.chmod(secret, 0o777)),
+    "chown": attempt(lambda: os.chown(data, os.getuid(), os.getgid())),
+    "utime": attempt(lambda: os.utime(secret, (1, 1))),
+    "setxattr": attempt(lambda: os.setxattr(secret, "user.x", b"1")),
+    "stat": attempt(lambda: os.stat(secret).st_size),
+    "chmod of a program": attempt(lambda: os.chmod(sys.argv[0], 0o777)),
+    "socket": attempt(lambda: connect(socket.AF_UNIX, place)),
+    "abstract": attempt(lambda: connect(socket.AF_UNIX, chr(0) + abstract)),
+    "server": attempt(lambda: connect(socket.AF_INET, ("127.0.0.1", int(port)))),
+    "processes": attempt(lambda: len([each for each in os.listdir("/proc") if each.isdigit()])),
+    "own": attempt(lambda: connect(socket.AF_INET, own.getsockname())),
+}}))
+"""
+"""A program that reaches for the server's process, files and sockets."""
 PROGRAMS = {
     "hello.sh": '#!/bin/sh\necho "hello $1 $MODE"; echo careful >&2; ls; cat part.sh\n',
     "part.sh": "part of it\n",
@@ -39,7 +88,7 @@ PROGRAMS = {
     "fails.sh": "#!/bin/sh\nexit 7\n",
     "sleeps.sh": "#!/bin/sh\ntrap 'echo asked; exit 0' TERM\necho begun\ntouch begun\nwhile :; do sleep 0.05; done\n",
     "deaf.sh": "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.05; done\n",
-    "leaves.sh": "#!/bin/sh\nsetsid sleep 1000 >/dev/null 2>&1 &\necho $! $HOME\n",
+    "leaves.sh": f"#!/bin/sh\nsetsid sleep {SLEEPS.decode()} >/dev/null 2>&1 &\necho $! $HOME\n",
     "reads.sh": '#!/bin/sh\ncat "$1" 2>&1\ncat /proc/$PPID/environ 2>&1 | head -c 100\nenv\n',
     "writes.sh": '#!/bin/sh\necho x > "$1"\n',
     "long.sh": "#!/bin/sh\ni=0; while [ $i -lt 3000 ]; do echo line-$i; i=$((i+1)); done\n",
@@ -47,6 +96,8 @@ PROGRAMS = {
     "spins.sh": "#!/bin/sh\nwhile :; do :; done\n",
     "fills.sh": "#!/bin/sh\nhead -c 300000 /dev/zero > filled; wc -c < filled\n",
     "limits.sh": "#!/bin/sh\nulimit -Hd; ulimit -Ht; ulimit -Hf; ulimit -Hc; nice; cat /proc/self/oom_score_adj; readlink /proc/self/ns/net; id -u\n",
+    "hops.py": HOPS,
+    "attacks.py": ATTACKS,
     "eats.sh": "#!/bin/sh\nx=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done\n",
 }
 
@@ -302,9 +353,61 @@ def test_processes_and_directory_of_ended_job_are_removed(lake: Lake) -> None:
     ended_job = lake.run(lake.ask("leaves.sh"))
 
     assert ended_job["state"] == "succeeded"
-    left, home = ended_job["stdout"].split()
-    assert not Path(f"/proc/{left}").exists()
+    _, home = ended_job["stdout"].split()
+    assert not [each for each in Path("/proc").glob("[0-9]*/cmdline") if SLEEPS in _text(each)]
     assert not Path(home).exists()
+
+
+def _text(path: Path) -> bytes:
+    with suppress(OSError):  # the process has ended
+        return path.read_bytes()
+    return b""
+
+
+def test_process_that_forks_and_exits_does_not_outlive_its_job(lake: Lake, tmp_path: Path) -> None:
+    """A process that always hides in a new child is killed with its job: nobody holds the pipe any more."""
+    place = tmp_path / "place"
+    place.mkdir()
+    os.mkfifo(place / "pipe")
+    reader = os.open(place / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    job = lake.ask("hops.py", arguments=[str(place / "pipe")])
+
+    ended_job = lake.run(job, must_be_confined=True, writable=(str(place),), readable=INTERPRETER)
+
+    assert ended_job["state"] == "succeeded", ended_job
+    assert os.read(reader, 1) == b"", "a process still has the pipe"
+    os.close(reader)
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_job_cannot_reach_process_files_and_sockets_of_server(lake: Lake, tmp_path: Path, network: bool) -> None:
+    """A job can neither change limits of the server, nor see or change attributes of its files, nor connect to sockets
+    by path or abstract name. Without network it cannot reach the server, but its own loopback interface.
+    """
+    (lake.node.data / "admin.token").write_text("very secret")
+    with ExitStack() as stack:
+        names = (str(tmp_path / "s"), f"\0limnos-{uuid4().hex}")
+        for name in names:
+            listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+            listener.bind(name)
+            listener.listen()
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        arguments = [str(os.getpid()), str(lake.node.data), names[0], names[1][1:], str(server.getsockname()[1])]
+        job = lake.ask("attacks.py", arguments=arguments)
+        limits = JobLimits(network=network)
+        ended_job = lake.run(job, must_be_confined=True, limits=limits, readable=INTERPRETER)
+
+    assert ended_job["state"] == "succeeded", ended_job
+    outcomes = json.loads(ended_job["stdout"])
+    assert outcomes.pop("server") == ("connected" if network else "ConnectionRefusedError")
+    assert outcomes.pop("own") == "connected"
+    assert outcomes.pop("processes") == "2"
+    assert outcomes.pop("prlimit") in ("ProcessLookupError", "PermissionError")
+    assert outcomes.pop("chmod of a program") == "OSError", "the file system is read-only"
+    if version() >= ABSTRACT_SINCE or not network:
+        assert outcomes.pop("abstract") in ("PermissionError", "ConnectionRefusedError")
+    missing = ("chmod", "chown", "utime", "setxattr", "stat", "socket")
+    assert {name: outcomes[name] for name in missing} == dict.fromkeys(missing, "FileNotFoundError")
 
 
 def test_a_server_that_stops_ends_its_jobs(lake: Lake) -> None:
@@ -433,23 +536,28 @@ def test_jobs_run_as_another_user_only_for_root(tmp_path: Path, monkeypatch: pyt
     assert executor_of(Settings(), lake.node.built.services) is None
 
 
-def test_job_without_confinement_is_refused(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the kernel cannot confine a job, it is refused, unless it runs as another user or the operator trusts its
-    programs.
+def test_new_jobs_are_refused_if_the_machine_cannot_confine_them(lake: Lake) -> None:
+    """A node whose machine cannot confine jobs refuses new ones, and its health says so, unless the settings allow jobs
+    without confinement.
     """
-    monkeypatch.setattr(job_keeper, "confine", lambda **_: False)
-    plan = job_settings_of(lake.settings)._replace(must_be_confined=True)
-    work = job_command(plan, hello_of(lake), uuid="j", scratch=str(lake.programs))
+    assert lake.register("hello.sh").status == 200
+    services = lake.node.built.services
+    missing = Settings(
+        server=lake.settings.server, jobs=JobsSection(executor="local", allowed=("/srv",), user="no-such-user")
+    )
+    trusting = missing.model_copy(update={"jobs": missing.jobs.model_copy(update={"confined": False})})
+    assert "jobs" not in [each["name"] for each in lake.node.get("/health").json()["checks"]]
 
-    with pytest.raises(OSError, match="Landlock"):
-        job_keeper._confine(work)
-    for trusted in (structs.replace(work, must_be_confined=False), structs.replace(work, user="nobody")):
-        job_keeper._confine(trusted)
-
-
-def hello_of(lake: Lake) -> JobWork:
-    """Return a job that runs the program `hello.sh`."""
-    return JobWork("shell", TemplateContent(str(lake.programs / "hello.sh")))
+    if os.geteuid() == 0:
+        executor_of(missing, services)
+        refused = lake.node.post(RUNS, {"jobTemplateName": "hello"})
+        health = lake.node.get("/health")
+        assert (refused.status, "cannot confine them" in str(refused["message"])) == (405, True), refused
+        assert (health.status, health.json()["checks"][-1]["name"]) == (200, "jobs")
+        assert "no-such-user" not in str(health.json()), "health is public"
+    assert [("no-such-user" in each, "jobs.confined" in each) for each in job_notes(missing)] == [(True, True)]
+    assert job_notes(trusting) == job_notes(Settings()) == []
+    assert job_notes(lake.settings.model_copy(update={"jobs": missing.jobs.model_copy(update={"user": None})})) == []
 
 
 def test_unstorable_bytes_of_output_are_replaced(lake: Lake) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.engine.confinement import version
+from limnos.confinement.landlock import version
 from tests.app.test_executor import RUNS, TEMPLATES, Lake, lake
 
 __all__ = ["lake"]

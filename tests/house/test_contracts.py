@@ -25,6 +25,7 @@ UPWARDS = {
     "names": "model",
     "model": "config",
     "config": "client",
+    "confinement": "config",
     "telemetry": "config",
     "events": "telemetry",
     "client": "formats",

@@ -2,7 +2,7 @@
 
 May import this package, `config`, `engine.wire`, `files`, `services`, `sqlpp`, `telemetry` and msgspec. Must not know
 statements: a job is bytes. The server fetches the engine's files (`limnos.app.engine_files`), because the process
-confines itself (`limnos.engine.confinement`). If an engine cannot start or has ended, statements get
+confines itself (`limnos.confinement.landlock`). If an engine cannot start or has ended, statements get
 `EngineUnavailable`, and the next one tries again.
 """
 

@@ -19,6 +19,7 @@ from uuid import uuid4
 import msgspec
 
 from limnos.app.job_commands import JobNotRunnable, JobSettings, job_command, job_settings_of
+from limnos.app.job_confinement import job_obstacle, obstacle_text
 from limnos.app.job_keeper import CANCELLED as KEPT_CANCELLED
 from limnos.app.job_keeper import EXITED, TIMED_OUT, JobExit
 from limnos.app.work_poller import WorkPoller
@@ -28,7 +29,7 @@ from limnos.model.errors import CannotStart, LimnosError
 from limnos.model.jobs import CANCELLED, CANCELLING, FAILED, SUCCEEDED, JobOutput, TemplateJob
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.node_services import NodeServices
-from limnos.services.runs.job_rules import work_parse
+from limnos.services.runs.job_rules import JOB_RULES, work_parse
 from limnos.store.activity.template_jobs import jobs_due
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
@@ -200,6 +201,8 @@ class JobExecutor(WorkPoller):
 def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | None:
     """Build the job executor of a server's settings, and register its `wake` with the services; None if it is disabled.
 
+    If this machine cannot confine jobs and the settings require it, the services refuse new jobs.
+
     Raises CannotStart if `jobs.user` is set and the server does not run as root.
     """
     if settings.jobs.executor == "off":
@@ -214,6 +217,10 @@ def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | Non
         log.warning(
             "jobs run as root, without its capabilities but with access to its files below /etc: name another user in jobs.user"
         )
+    reason = job_obstacle(settings)
+    if reason:
+        log.warning("jobs are refused", reason=obstacle_text(reason))
+        JOB_RULES.put(services, JOB_RULES.of(services)._replace(is_confinable=False))
     executor = JobExecutor(services, job_settings_of(settings), running_max=settings.jobs.running_max)
     services.wake_executor = executor.wake
     return executor

@@ -1,8 +1,10 @@
 """The keeper process of one job: starts it confined, retains the end of its output, and kills its remaining processes.
 
-May import msgspec, `sources.wire`, `engine.confinement` and the standard library. Must not know stores or
-templates. It terminates the job on request, at its time limit, and when the server process ends. Orphaned processes of
-the job become children of this process, so that it can kill them.
+May import msgspec, `sources.wire`, `confinement` and the standard library. Must not know stores or templates. It
+terminates the job on request, at its time limit, and when the server process ends. The job runs in namespaces of its
+own (`confinement.namespaces`), whose first process is a child of this process; all others end with it. On a machine
+without namespaces, and if the settings allow that, orphaned processes of the job become children of this process, so
+that it can kill them.
 """
 
 from __future__ import annotations
@@ -19,23 +21,34 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 import msgspec
 
-from limnos.engine.confinement import SYSTEM, confine
-from limnos.sources.wire import Wire, die_with_parent
+from limnos.confinement.file_rules import SYSTEM, FileRules
+from limnos.confinement.file_tree import TEMPORARY
+from limnos.confinement.landlock import confine
+from limnos.confinement.namespaces import (
+    become_user,
+    close_network,
+    enter_namespaces,
+    enter_pid_namespace,
+    obstacle,
+    obstacle_text,
+    run_first_process,
+)
+from limnos.confinement.system_calls import die_with_parent, drop_capabilities, forbid_new_privileges
+from limnos.sources.wire import Wire
 
 ALONE_S: Final = 1.0
 """Seconds that a job has to end after the server has ended."""
 PIECE: Final = 1 << 16
 _SUBREAPER: Final = 36
-_NO_NEW_PRIVILEGES: Final = 38
-_NEW_USER: Final = 0x10000000
-_NEW_NETWORK: Final = 0x40000000
 _NICE: Final = 10
 _WIRE_FD: Final = 0
 _SWEEP_S: Final = 2.0
+STATUS_BYTES: Final = 4
+UNCONFINED: Final = "a job that cannot be confined is refused while jobs.confined is on"
 
 
 class JobLimits(msgspec.Struct, frozen=True):
@@ -101,9 +114,22 @@ class OutputTail:
 
 
 class _ChildProcess(NamedTuple):
+    """The first process of a job, or the job itself if it has no namespaces, and the read ends of its pipes."""
+
     pid: int
     stdout: int
     stderr: int
+    status: int
+    """The job's status as waitpid returns it (4 bytes), from the first process of its namespace."""
+
+
+class _Pipes(NamedTuple):
+    """The write ends of the pipes of a job that starts."""
+
+    stdout: int
+    stderr: int
+    failure: int
+    status: int
 
 
 def main() -> None:
@@ -124,23 +150,39 @@ def main() -> None:
 
 
 def _start(work: JobCommand) -> _ChildProcess:
-    """Fork a child that executes the job as its user. Raises OSError if the child cannot start, with the child's
-    reason.
+    """Fork a child that executes the job as its user, in namespaces of its own.
+
+    Raises OSError if the child cannot start, with the child's reason, or if the machine has no namespaces and the
+    settings require them.
     """
     account = None if work.user is None else _account(work.user)
     _prepare_directory(work, account)
-    out, err, failure = os.pipe(), os.pipe(), os.pipe()
+    is_isolated = True
+    if not work.must_be_confined:
+        is_isolated = not obstacle(account, network=work.limits.network)
+    if is_isolated:
+        try:
+            enter_pid_namespace(account)
+        except OSError as error:
+            raise OSError(error.errno, f"{obstacle_text(error)} ({UNCONFINED})") from None
+    reads, writes = zip(*(os.pipe() for _ in _Pipes._fields), strict=True)
     pid = os.fork()
     if pid == 0:
-        _execute(work, account, out=out[1], err=err[1], failure=failure[1])
-    for end in (out[1], err[1], failure[1]):
+        pipes = _Pipes(*writes)
+        with suppress(OSError):  # systems without this file have no preference
+            Path("/proc/self/oom_score_adj").write_text("1000", encoding="utf-8")
+        if is_isolated:
+            _run_isolated(work, account, pipes=pipes)
+        _execute(work, account, pipes=pipes, is_isolated=False)
+    for end in writes:
         os.close(end)
-    with os.fdopen(failure[0], "rb") as reader:
+    out, err, failure, status = reads
+    with os.fdopen(failure, "rb") as reader:
         reason = reader.read()
     if reason:
         os.waitpid(pid, 0)
         raise OSError(0, reason.decode(errors="replace"))
-    return _ChildProcess(pid, out[0], err[0])
+    return _ChildProcess(pid, out, err, status)
 
 
 def _account(name: str) -> pwd.struct_passwd:
@@ -161,39 +203,76 @@ def _prepare_directory(work: JobCommand, account: pwd.struct_passwd | None) -> N
             os.chown(each, account.pw_uid, account.pw_gid)
 
 
-def _execute(
-    work: JobCommand, account: pwd.struct_passwd | None, *, out: int, err: int, failure: int
-) -> None:  # fmt: skip
+def _run_isolated(work: JobCommand, account: pwd.struct_passwd | None, *, pipes: _Pipes) -> NoReturn:
+    """Enter the job's namespaces as their first process, start the job, and report its status.
+
+    Reports an error over the pipe `failure`. Never returns. Its end ends all processes of the job.
+    """
+    try:
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, _WIRE_FD)  # the socket to the server is the keeper's
+        die_with_parent()
+        os.setsid()
+        enter_namespaces(_file_rules(work), network=work.limits.network)
+        child = os.fork()
+        if child == 0:
+            _execute(work, account, pipes=pipes, is_isolated=True)
+        for end in (pipes.stdout, pipes.stderr, pipes.failure):
+            os.close(end)
+        os.write(pipes.status, run_first_process(child).to_bytes(STATUS_BYTES, "big"))
+    except BaseException as error:  # noqa: BLE001 - the parent reports it
+        text = obstacle_text(error) if isinstance(error, OSError) else str(error)
+        _report(f"{text} ({UNCONFINED})", pipes.failure)
+    finally:
+        os._exit(0)
+
+
+def _execute(work: JobCommand, account: pwd.struct_passwd | None, *, pipes: _Pipes, is_isolated: bool) -> NoReturn:
     """Drop all privileges, confine the process, and execute the job, in the forked child process.
 
-    Reports an error over the descriptor `failure`. Never returns.
+    Reports an error over the pipe `failure`. Never returns.
     """
     try:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDONLY)
-        for source, target in ((nothing, 0), (out, 1), (err, 2)):
+        for source, target in ((nothing, 0), (pipes.stdout, 1), (pipes.stderr, 2)):
             os.dup2(source, target)
         os.chdir(work.scratch)
         os.umask(0o077)
         _limit(work.limits)
-        if account is not None:
-            os.initgroups(account.pw_name, account.pw_gid)
-            os.setgid(account.pw_gid)
-            os.setuid(account.pw_uid)
-        ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        if not is_isolated and not work.limits.network:
+            close_network(account)
+        if account is not None and account.pw_uid != os.geteuid():
+            become_user(account)
+        drop_capabilities()
+        forbid_new_privileges()
         die_with_parent()
-        _confine(work)
+        confine(_file_rules(work, temporary=TEMPORARY if is_isolated else ()))
         os.execve(work.argv[0], work.argv, work.environment)  # noqa: S606 - no shell: a program that the settings allow
     except BaseException as error:  # noqa: BLE001 - the parent reports it
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        os.write(failure, f"{text}: {work.argv[0]}".encode()[:1000])
+        _report(f"{text}: {work.argv[0]}", pipes.failure)
     finally:
         os._exit(127)
 
 
+def _report(text: str, failure: int) -> None:
+    with suppress(OSError):
+        os.write(failure, text.encode()[:1000])
+
+
+def _file_rules(work: JobCommand, temporary: tuple[str, ...] = ()) -> FileRules:
+    """Return the files of the job; `temporary` are the temporary directories of its own file tree."""
+    return FileRules(
+        readable=(*SYSTEM, *work.readable),
+        writable=(work.scratch, *work.writable),
+        closed=work.closed,
+        temporary=temporary,
+    )
+
+
 def _limit(limits: JobLimits) -> None:
-    """Limit resources, give the job a lower priority and a higher out-of-memory score, and remove its network access
-    unless the settings allow it.
+    """Limit resources, and give the job a lower priority.
 
     Raises OSError if the kernel refuses one of them.
     """
@@ -206,34 +285,6 @@ def _limit(limits: JobLimits) -> None:
             bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
             resource.setrlimit(name, (bound, bound))
     os.nice(_NICE)
-    with suppress(OSError):  # systems without this file have no preference
-        Path("/proc/self/oom_score_adj").write_text("1000")
-    if not limits.network:
-        _close_network()
-
-
-def _close_network() -> None:
-    """Remove network access by entering an empty network namespace. Raises OSError if the machine forbids it."""
-    user, group, libc = os.geteuid(), os.getegid(), ctypes.CDLL(None, use_errno=True)
-    flags = _NEW_NETWORK if user == 0 else _NEW_NETWORK | _NEW_USER
-    if libc.unshare(flags) != 0:
-        reason = os.strerror(ctypes.get_errno())
-        raise OSError(0, f"this machine cannot run a process without network ({reason}), and jobs.network is off")
-    if flags & _NEW_USER:  # keep the user's id in the new user namespace
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            Path(f"/proc/self/{name}").write_text(text)
-
-
-def _confine(work: JobCommand) -> None:
-    """Confine file access by Landlock. Raises OSError if the job would have the server's rights to files, and the
-    settings do not allow that.
-    """
-    confined = confine(readable=(*SYSTEM, *work.readable), writable=(work.scratch, *work.writable), closed=work.closed)
-    if not confined and work.user is None and work.must_be_confined:
-        raise OSError(
-            0,
-            "this kernel has no Landlock, and jobs.user is unset: a job would have the server's rights to files (jobs.confined)",
-        )
 
 
 def _watch(child: _ChildProcess, work: JobCommand, *, streams: dict[str, OutputTail]) -> tuple[str, int | None]:
@@ -246,7 +297,7 @@ def _watch(child: _ChildProcess, work: JobCommand, *, streams: dict[str, OutputT
         os.set_blocking(descriptor, False)
         poll.register(descriptor, select.POLLIN)
     ending = _JobTermination(child.pid, until=time.monotonic() + work.timeout_s, grace_s=work.grace_s)
-    status = None
+    status: int | None = None
     while status is None:
         for descriptor, _ in poll.poll(50):
             if descriptor == _WIRE_FD:
@@ -257,10 +308,17 @@ def _watch(child: _ChildProcess, work: JobCommand, *, streams: dict[str, OutputT
                 poll.unregister(descriptor)
         ending.check_deadlines()
         number, raw = os.waitpid(child.pid, os.WNOHANG)
-        status = os.waitstatus_to_exitcode(raw) if number else None
+        status = _exit_code(child, raw) if number else None
     sweep(lambda: [_read(descriptor, tail) for descriptor, tail in tails.items()])
     os.set_blocking(_WIRE_FD, True)
     return ending.why, status
+
+
+def _exit_code(child: _ChildProcess, raw: int) -> int:
+    """Return the job's exit code: as the first process of its namespace wrote it, else of the child itself."""
+    stated = os.read(child.status, STATUS_BYTES)
+    os.close(child.status)
+    return os.waitstatus_to_exitcode(int.from_bytes(stated, "big") if stated else raw)
 
 
 def _read(descriptor: int, tail: OutputTail) -> bool:

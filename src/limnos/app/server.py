@@ -21,6 +21,7 @@ from limnos.app.certificates import certificates_of
 from limnos.app.engine_files import engine_notes
 from limnos.app.engines import has_engine
 from limnos.app.forced_exit import exit_now
+from limnos.app.job_confinement import job_notes
 from limnos.app.listening import can_listen, listen, listen_together, url_of
 from limnos.app.node_builder import allowed_of, database_of, make_data_directory, open_store, warehouse_of
 from limnos.app.packages import require_driver, require_packages
@@ -98,8 +99,10 @@ def check(settings: Settings) -> list[CannotStart]:
 
 
 def startup_notes(settings: Settings) -> list[str]:
-    """Return one sentence for each optional component that the server would start without, such as engine files."""
-    return engine_notes(settings) if has_engine(settings) else []
+    """Return one sentence for each optional component that the server would start without, such as engine files, and
+    one if this machine cannot confine jobs.
+    """
+    return [*(engine_notes(settings) if has_engine(settings) else []), *job_notes(settings)]
 
 
 def _location_warnings(settings: Settings) -> list[StartWarning]:

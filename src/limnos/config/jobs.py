@@ -51,8 +51,8 @@ class JobsSection(SettingsSection):
     user: str | None = Field(default=None, min_length=1)
     """Local user that jobs run as; requires a server started by root. Unset: the server's user."""
     confined: bool = True
-    """Refuse jobs if the kernel cannot confine them (Landlock, Linux 5.13 or later) and `jobs.user` is unset; `off`
-    runs them with all file rights of the server's user, for trusted programs.
+    """Refuse jobs if the machine cannot confine them (namespaces for the server's user, Linux 5.13 or later); `off`
+    runs them with what confinement the machine has, for trusted programs.
     """
     running_max: PositiveInt = 2
     """The maximum number of concurrent jobs per serving process; others wait."""

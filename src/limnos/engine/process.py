@@ -1,6 +1,6 @@
 """The engine's main program: receives the sockets of jobs over its control socket and runs each job in a thread.
 
-May import the sibling modules, `spark` for the paths of its archives, `sqlpp` and the standard library. Must not know
+May import the sibling modules, `confinement`, `spark` for the paths of its archives, `sqlpp` and the standard library. Must not know
 statements. It drops its rights to files before it imports Spark. It ends with all its child processes when the control
 socket closes.
 """
@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from limnos.confinement.file_rules import SYSTEM, FileRules
+from limnos.confinement.landlock import confine
 from limnos.engine import wire
-from limnos.engine.confinement import SYSTEM, confine
 from limnos.engine.failures import cancelled_error, failure_of, is_permanent, start_error, timed_out_error
 from limnos.engine.sessions import StatementSessions
 from limnos.sqlpp.jobs import EngineJob
@@ -59,12 +60,13 @@ def main() -> None:
     start = msgspec.msgpack.decode(body, type=wire.EngineStart)
     os.umask(0o077)
     os.chdir(start.scratch)
-    confined = confine(
+    rules = FileRules(
         readable=(*SYSTEM, *_readable_directories(), *start.readable),
         writable=(start.scratch, *start.writable),
         closed=start.closed,
-        opened=filter(None, (*start.jars, start.java_home, start.java_runtime)),
+        opened=tuple(filter(None, (*start.jars, start.java_home, start.java_runtime))),
     )
+    confined = confine(rules)
     if not confined:
         logger.warning("This kernel has no Landlock: the engine can access all files of the server's user")
     task: Future[StatementSessions] = Future()

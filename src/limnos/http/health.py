@@ -11,6 +11,7 @@ from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.model.kinds import ROOT_ID
 from limnos.services.request.context import Context
+from limnos.services.runs.job_rules import JOB_RULES
 from limnos.store.changes import EPOCH
 from limnos.store.sql import read_rows
 from limnos.store.time_sources import OFF_MS
@@ -34,8 +35,14 @@ async def ready(_request: Request, ctx: Context) -> Response:
 
 
 async def health(_request: Request, ctx: Context) -> Response:
-    """Return liveness and readiness: 200 if the store answers, else 503."""
-    return _health_response([_check("process"), await _store(ctx)])
+    """Return liveness and readiness: 200 if the store answers, else 503. A note says if this node refuses all jobs."""
+    return _health_response([_check("process"), await _store(ctx), *_jobs(ctx)])
+
+
+def _jobs(ctx: Context) -> list[Check]:
+    if JOB_RULES.of(ctx.services).is_confinable:
+        return []
+    return [_check("jobs", note="This node refuses jobs, because its machine cannot confine them: see its log")]
 
 
 async def _store(ctx: Context) -> Check:

@@ -36,12 +36,18 @@ class JobRules(NamedTuple):
     """The names of Spark properties that a job may set; `*` matches any characters."""
     waiting_max: int = 100
     """The maximum number of unfinished jobs of one user in a metalake."""
+    is_confinable: bool = True
+    """Whether this machine can confine jobs, or need not."""
 
     def require_enabled(self) -> None:
-        """Raise UnsupportedOperation if this server runs no jobs."""
+        """Raise UnsupportedOperation if this server runs no jobs, or its machine cannot confine them."""
         if not self.enabled:
             raise UnsupportedOperation(
                 "This server does not run jobs: its operator can enable them with the setting jobs.executor = local"
+            )
+        if not self.is_confinable:
+            raise UnsupportedOperation(
+                "This server does not run jobs, because its machine cannot confine them: 'limnos server check' tells its operator what is missing"
             )
 
 

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from limnos.engine.confinement import confine, open_parts, version
+from limnos.confinement.file_rules import FileRules
+from limnos.confinement.landlock import confine, version
 
 SCRIPT = """
 import os, sys
-from limnos.engine.confinement import SYSTEM, confine
+from limnos.confinement.file_rules import SYSTEM, FileRules
+from limnos.confinement.landlock import confine
 home, server = sys.argv[1:]
-done = confine(readable=(*SYSTEM, sys.prefix, *sys.path, home), writable=(home + "/data/warehouse", home + "/scratch"), closed=(home + "/data",))
+done = confine(FileRules(readable=(*SYSTEM, sys.prefix, *sys.path, home), writable=(home + "/data/warehouse", home + "/scratch"), closed=(home + "/data",)))
 def attempt(what):
     try:
         what()
@@ -64,23 +66,8 @@ def test_confined_process_can_open_only_allowed_files(tmp_path: Path) -> None:
     ], done.stderr
 
 
-def test_parent_of_closed_directory_is_opened_in_parts(tmp_path: Path) -> None:
-    """If a directory contains a closed one, its other parts are accessible; links do not give access to the closed
-    one.
-    """
-    for name in ("a/data/inner", "a/other", "b"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "a" / "link").symlink_to(tmp_path / "a" / "data")
-    closed = [tmp_path / "a" / "data"]
-
-    assert list(open_parts(tmp_path, closed)) == [tmp_path / "a" / "other", tmp_path / "b"]
-    assert list(open_parts(tmp_path / "a" / "data" / "inner", closed)) == []
-    assert list(open_parts(tmp_path / "a" / "link", closed)) == []
-    assert list(open_parts(tmp_path / "nothing", closed)) == []
-
-
 def test_confine_returns_false_without_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a kernel without Landlock, `confine` returns False."""
-    monkeypatch.setattr("limnos.engine.confinement.version", lambda: 0)
+    monkeypatch.setattr("limnos.confinement.landlock.version", lambda: 0)
 
-    assert confine(readable=("/",), writable=(), closed=()) is False
+    assert confine(FileRules(readable=("/",))) is False

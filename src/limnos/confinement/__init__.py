@@ -1,0 +1,4 @@
+"""Confinement of processes that run others' programs, plans or files: namespaces of Linux, and Landlock behind them.
+
+May import the standard library. Knows Linux. Must not know the work of the confined processes.
+"""
