@@ -1,8 +1,8 @@
 """The engine's main program: receives the sockets of jobs over its control socket and runs each job in a thread.
 
-May import the sibling modules, `confinement`, `spark` for the paths of its archives, `sqlpp` and the standard library. Must not know
-statements. It drops its rights to files before it imports Spark. It ends with all its child processes when the control
-socket closes.
+May import the sibling modules, `confinement`, `spark` for the paths of its archives, `sqlpp` and the standard library.
+Must not know statements. It drops its rights to files before it imports Spark. It ends with all its child processes
+when the control socket closes.
 """
 
 from __future__ import annotations
