@@ -10,7 +10,7 @@ import fcntl
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -55,6 +55,10 @@ class Profiles(msgspec.Struct, frozen=True):
     def put(self, name: str, profile: Profile) -> Profiles:
         """Return a copy with a new or replaced profile, which becomes the current profile."""
         return Profiles(name, {**self.profiles, name: profile})
+
+    def selected(self, name: str) -> Profiles:
+        """Return a copy whose current profile is `name`; unchanged if another command has removed the profile."""
+        return Profiles(name, self.profiles) if name in self.profiles else self
 
     def renewed(self, name: str, profile: Profile) -> Profiles:
         """Return a copy with a refreshed profile; unchanged if another command has removed the profile."""
@@ -103,9 +107,22 @@ def read(environ: Mapping[str, str]) -> Profiles:
 def lock_profiles(environ: Mapping[str, str]) -> Iterator[None]:
     """Lock the profiles for the body of a `with`: an issuer may accept a refresh token only once."""
     file = file_of(environ)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with file.with_name(f".{file.name}.lock").open("ab") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
         yield
+
+
+def update(environ: Mapping[str, str], change: Callable[[Profiles], Profiles]) -> Profiles:
+    """Replace the profiles by the result of `change` on the stored ones, under the lock. Returns the former ones.
+
+    Without the lock a command that read the profiles earlier would store them again, and with them a session that a
+    logout has ended meanwhile. Raises StoppedError as `read`.
+    """
+    with lock_profiles(environ):
+        known = read(environ)
+        write(environ, change(known))
+    return known
 
 
 def write(environ: Mapping[str, str], profiles: Profiles) -> None:

@@ -50,7 +50,7 @@ def test_session_is_stored_in_a_private_file(fake: FakeServer, run: Run, file: P
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     assert "few words" not in file.read_text()
     assert fake.asked[0].body == {"user": "ana", "password": "a few words"}
-    assert list(file.parent.iterdir()) == [file]
+    assert {each.name for each in file.parent.iterdir()} == {file.name, f".{file.name}.lock"}
 
 
 def test_commands_without_flags_use_the_session(fake: FakeServer, run: Run) -> None:

@@ -52,7 +52,7 @@ def login(
         raise UsageError("a user signs in with a password, --device in a browser", hint="give one of USER and --device")
     result = _by_device(common) if user is None else _by_password(user, common)
     name = profile or common.server_url.partition("://")[2].partition("/")[0]
-    profiles.write(os.environ, profiles.read(os.environ).put(name, result))
+    profiles.update(os.environ, lambda known: known.put(name, result))
     show_done(
         f"signed in to {common.server_url} as {result.user}",
         {"profile": name, "user": result.user},
@@ -99,8 +99,8 @@ def logout(*, profile: ProfileNameFlag = None, common: CommonFlags = DEFAULTS) -
     name = profile or known.used
     if name is None or name not in known.profiles:
         raise StoppedError("no profile is signed in", hint="'limnos profile list' lists the profiles")
-    ended = known.profiles[name]
-    profiles.write(os.environ, known.without(name))
+    former = profiles.update(os.environ, lambda current: current.without(name))
+    ended = former.profiles.get(name, known.profiles[name])
     with suppress(ClientError, StoppedError):
         _end_session(ended, timeout_s=common.timeout)
     show_done(f"signed out of {ended.uri}", {"profile": name}, output_format=common.output_format)
@@ -144,7 +144,7 @@ def use(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     known = profiles.read(os.environ)
     if name not in known.profiles:
         raise StoppedError(f"there is no profile {name}", code="not-found", hint="'limnos profile list' lists them")
-    profiles.write(os.environ, known.put(name, known.profiles[name]))
+    profiles.update(os.environ, lambda current: current.selected(name))
     show_done(f"using {name}", {"profile": name}, output_format=common.output_format)
 
 
