@@ -193,7 +193,7 @@ def accepted_trusts(*, access_enabled: bool, believes_basic: bool) -> frozenset[
 def user_of(
     view: StoreView, credential: Credential, trusts: frozenset[TokenTrust], clock: TimeSource
 ) -> tuple[str, int, Token | None]:
-    """Return the user's name, the root id of the token, and the token itself if it confines the user to maintenance.
+    """Return the user's name, the root id of the token, and the token itself if it gives less than the user's rights.
 
     The root id is `NO_TOKEN` without a token; the third value is None for any other credential.
 
@@ -215,7 +215,7 @@ def user_of(
         token = memo[credential] = _check_token(view, credential, trusts)
     if token.is_over(clock.now_ms()):
         raise AuthenticationFailed("The token has expired: create a new one with 'limnos token create'", was_right=True)
-    return token.user, token.root_id, None if token.table_id is None else token
+    return token.user, token.root_id, token if token.table_id is not None or token.second_user_id else None
 
 
 def known_user(view: StoreView, credential: Credential | None) -> str | None:

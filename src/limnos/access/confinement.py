@@ -44,3 +44,8 @@ def confine(decision: Decision, action: Action, *, chain: SecurableChain, table_
     if not decision.allowed or is_own:
         return decision
     return msgspec.structs.replace(decision, allowed=False, factors=(DecisionFactor("one-table"),))
+
+
+def unfit_second(decision: Decision) -> Decision:
+    """Return the refusal of what a token's user is allowed, because its second user was removed or disabled."""
+    return msgspec.structs.replace(decision, allowed=False, factors=(DecisionFactor("second-user"),))

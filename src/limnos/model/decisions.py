@@ -38,6 +38,7 @@ FactorKind = Literal[
     "lent",
     "restricted",
     "one-table",
+    "second-user",
 ]
 
 _HAS_MAX: Final = 4
@@ -211,6 +212,8 @@ def _holding_text(factor: DecisionFactor) -> str:
             return f"restriction {factor.privilege} of {factor.object_name}"
         case "one-table":
             return "a token for maintenance operations only"
+        case "second-user":
+            return "a token that needs the rights of a second user, who was removed or disabled"
         case "service-admin":
             return "the rights of a service admin"
         case "access-off":

@@ -117,6 +117,8 @@ class Token(msgspec.Struct, frozen=True):
     """The only table that an operation's token gives access to; 0 for the token of an executor, which leases
     operations.
     """
+    second_user_id: int = 0
+    """The user who attached the policy that the token's operation executes: both users need each right. 0 for none."""
 
     def is_over(self, now_ms: int) -> bool:
         """Return whether the token has expired, by the store's clock in milliseconds since 1970."""

@@ -123,7 +123,10 @@ class TopicRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class PolicyRecord(StoredRecord):
-    """A policy of a metalake: its type, whether it is enabled, and its content as JSON."""
+    """A policy of a metalake: its type, whether it is enabled, and its content as JSON.
+
+    `writer_id` is the user who last wrote its content or enabled it, 0 if unknown.
+    """
 
     MESSAGE = records_pb2.PolicyRecord
     comment: str | None
@@ -131,6 +134,7 @@ class PolicyRecord(StoredRecord):
     policy_type: str
     enabled: bool
     content: str
+    writer_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)

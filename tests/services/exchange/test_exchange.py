@@ -267,7 +267,7 @@ def entries_of(data: bytes, *, renumbered: bool) -> list[dict[str, Any]]:
 def _numbered(value: Any, seen: dict[str, int], key: str = "") -> Any:  # noqa: ANN401 - JSON
     if isinstance(value, dict):
         return {name: _numbered(each, seen, name) for name, each in value.items()}
-    if key in {"writer_id", "id"} or (key.endswith("_id") and key != "external_id"):
+    if key in {"writer_id", "attached_by", "id"} or (key.endswith("_id") and key != "external_id"):
         return seen.setdefault(str(value), len(seen))
     return value
 

@@ -180,8 +180,8 @@ def clock(node: DriverNode) -> MovedClock:
     return store_clock
 
 
-def test_policy_operation_runs_daily_in_its_owners_name(table: HistoryTable) -> None:
-    """A policy's operation runs in its owner's name, once a day, on the tables below the policy's object."""
+def test_policy_operation_runs_daily_in_its_authors_name(table: HistoryTable) -> None:
+    """A policy's operation runs in its author's name, once a day, on the tables below the policy's object."""
     node = table.node
     other = HistoryTable(node, "other")
     other.append(12)
@@ -242,33 +242,6 @@ def test_nearest_disabled_policy_excludes_a_table(table: HistoryTable) -> None:
     assert node.patch("/api/metalakes/lake/policies/near", {"enable": False}).status == 200
     maintain(node)
     assert (len(table.ids()), list_operations(node)) == (12, [])
-
-
-def test_policy_owner_without_modify_privilege_changes_nothing(table: HistoryTable) -> None:
-    """A policy whose owner may not modify the table does nothing, and the row of the operation names the missing
-    privilege.
-    """
-    node = table.node
-    grant(node, "maker", "use_catalog use_schema select_table", kind="CATALOG", on="main")
-    add_policy(node, "p", EXPIRATION, {}, on="main", kind="catalog")
-    owner = {"name": "maker", "type": "USER"}
-    node.done("PUT", f"{API}/lake/owners/POLICY/p", owner)
-    maintain(node)
-    (row,) = list_operations(node)
-    assert (row["state"], row["user"]) == ("failed", "maker")
-    assert len(table.ids()) == 12
-
-
-def test_operation_of_a_group_owned_policy_is_not_executed(table: HistoryTable) -> None:
-    """An operation of a policy that a group owns is not executed, and its row says so."""
-    node = table.node
-    node.done("POST", f"{API}/lake/groups", {"name": "crew"})
-    add_policy(node, "p", EXPIRATION, {}, on="main", kind="catalog")
-    node.done("PUT", f"{API}/lake/owners/POLICY/p", {"name": "crew", "type": "GROUP"})
-    maintain(node)
-    (row,) = list_operations(node)
-    assert row["state"] == "failed"
-    assert "group crew" in row["result"]
 
 
 def test_operation_of_a_crashed_node_is_marked_as_lost(table: HistoryTable) -> None:

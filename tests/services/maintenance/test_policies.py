@@ -11,6 +11,7 @@ import pytest
 from limnos.model.kinds import Kind
 from limnos.services.maintenance.policies import PolicyIndex
 from limnos.services.maintenance.rewriting.planning import asking_policy
+from limnos.store.activity.maintenance import PolicyAttachment
 from tests.http.driver import API, DriverNode
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
 from tests.services.maintenance.rewriting.executor import list_operations
@@ -26,7 +27,7 @@ def policy_node(number: int, random_: random.Random) -> Any:  # noqa: ANN401 - a
     """Return a policy of some type."""
     policy_type = random_.choice(TYPES)
     content = random_.choice(WHOLE_CONTENTS) if policy_type == WHOLE else "{}"
-    record = SimpleNamespace(policy_type=policy_type, enabled=random_.random() < 0.7, content=content)
+    record = SimpleNamespace(policy_type=policy_type, enabled=random_.random() < 0.7, content=content, writer_id=1)
     return SimpleNamespace(id=number, name=f"p{random_.randrange(1000)}-{number}", kind=Kind.POLICY, record=record)
 
 
@@ -55,7 +56,7 @@ def test_effective_policies_in_a_random_tree_match_the_model(seed: int) -> None:
     random_ = random.Random(seed)
     policies = [policy_node(number, random_) for number in range(1, random_.randrange(2, 9))]
     attached = [(random_.choice(CHAIN), node) for node in policies]
-    index = PolicyIndex(policies, [(node.id, on) for on, node in attached])
+    index = PolicyIndex(policies, [PolicyAttachment(node.id, on, 1) for on, node in attached])
     effective = index.effective(CHAIN)
 
     for policy_type in TYPES:

@@ -231,9 +231,11 @@ def link(kind: str, *, from_id: int, to_id: int) -> ExportRecord:
 def attachment_record(kind: str, row: Sequence[int], *, values: Sequence[str] = ()) -> ExportRecord:
     """Build the export record of a tag or policy attached to an object or column.
 
-    `row` has the ids of the object, the tag or policy, and the column's field.
+    `row` has the ids of the object, the tag or policy, the column's field, and the user who attached it (0 if unknown).
     """
-    message = export_pb2.Link(kind=kind, from_id=row[0], to_id=row[1], field_id=row[2], values=values)
+    message = export_pb2.Link(
+        kind=kind, from_id=row[0], to_id=row[1], field_id=row[2], values=values, attached_by=row[3]
+    )
     return ExportRecord(link=message)
 
 

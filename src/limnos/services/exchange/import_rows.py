@@ -22,7 +22,7 @@ from limnos.model.kind_table import may_contain, row_of
 from limnos.model.kinds import METALAKE_OBJECTS, ROOT_ID, SOURCE_PROVIDERS, Kind
 from limnos.model.privileges import check_binding, parse_privilege
 from limnos.model.proto.limnos.v1.export_pb2 import Link
-from limnos.model.records import CatalogRecord, MetalakeRecord, RoleRecord, ViewRecord, encode
+from limnos.model.records import CatalogRecord, MetalakeRecord, PolicyRecord, RoleRecord, ViewRecord, encode
 from limnos.names.path import check_part
 from limnos.services.exchange.import_checks import KINDS, CheckedRecord, is_lance, with_record_number
 from limnos.services.exchange.import_writer import ImportWriter, named_ids
@@ -163,6 +163,8 @@ class ImportPart(ImportWriter):
         if isinstance(ready.stored, ViewRecord) and ready.stored.writer_id:
             writer = self._require(ready.stored.writer_id, Kind.USER).new_id
             ready = ready._replace(stored=replace(ready.stored, writer_id=writer))
+        if isinstance(ready.stored, PolicyRecord):
+            ready = ready._replace(stored=replace(ready.stored, writer_id=self._user_id(ready.stored.writer_id)))
         self._add_node(ready, new, parent_id=parent_id, name=message.name, audit=message.audit_info)
 
     def role(self, ready: CheckedRecord) -> None:
@@ -219,7 +221,8 @@ class ImportPart(ImportWriter):
         if message.field_id:
             self._add_row(imports.ON_COLUMN, {**row, "field": _field_id(message.field_id), "kind": int(kind)})
         else:
-            self._add_row(statement, row)
+            by: Params = {"attached_by": self._user_id(message.attached_by)} if kind is Kind.POLICY else {}
+            self._add_row(statement, {**row, **by})
         if message.values and kind is not Kind.TAG:
             raise BadRequest("only attached tags have values")
         for position, value in enumerate(message.values):

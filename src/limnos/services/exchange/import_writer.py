@@ -55,6 +55,10 @@ def named_ids(record: ExportRecord) -> Iterator[int]:
     yield record.owner_id
     if word == "entity" and message.WhichOneof("rest") == "view":
         yield message.view.writer_id
+    if word == "entity" and message.WhichOneof("rest") == "policy":
+        yield message.policy.writer_id
+    if word == "link":
+        yield message.attached_by
 
 
 class ImportWriter:
@@ -141,6 +145,11 @@ class ImportWriter:
                 f"it names {old} as a {' or '.join(kind.word for kind in kinds)}, which is a {imported_object.kind.word}"
             )
         return imported_object
+
+    def _user_id(self, old: int) -> int:
+        """Return the new id of a user of the file; 0 for another object, or one that is not in the file."""
+        user = self._refs.get(old)
+        return user.new_id if user is not None and user.kind is Kind.USER else 0
 
     def _zone(self, ref: ImportedObject) -> int:
         return ref.catalog_id if ref.kind.home is ZoneKind.CATALOG else self._progress.metalake_id

@@ -225,7 +225,9 @@ def attachments_change(tx: Tx, permit: Permit[AttachmentsChange]) -> tuple[str, 
     command, rows = permit.command, tx.attachments(permit.command.kind)
     target = tx.nodes.confirm(command.target)
     for node in command.attached:
-        if not rows.attach(tx.nodes.confirm(node).id, target.id, field_id=command.field_id):
+        if not rows.attach(
+            tx.nodes.confirm(node).id, target.id, field_id=command.field_id, user_id=permit.actor_id or 0
+        ):
             raise already_attached_error(node, target, field_id=command.field_id)
     for node in command.detached:
         rows.detach(tx.nodes.confirm(node).id, target.id, field_id=command.field_id)

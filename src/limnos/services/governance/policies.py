@@ -118,10 +118,15 @@ def _require_same(record: PolicyRecord, policy_type: str, *, text: str) -> None:
 
 
 def policy_update(tx: Tx, permit: Permit[PolicyAlter]) -> Node:
-    """Write the edited record, then the new name."""
+    """Write the edited record, then the new name.
+
+    The caller becomes the author of the policy's terms by a new content, and by enabling it.
+    """
     command = permit.command
     node = tx.nodes.confirm(command.policy)
     record = cast("PolicyRecord", node.record)
+    if command.content is not None or command.enabled:
+        record = replace(record, writer_id=permit.actor_id or 0)
     if command.content is not None:
         record = replace(record, content=command.content)
     if command.enabled is not None:
@@ -134,8 +139,8 @@ async def policies_associate(
 ) -> tuple[str, ...]:
     """Attach policies to an object and detach others.
 
-    The server executes a maintenance policy with its owner's rights. Therefore the caller needs the right to maintain
-    the table, or to alter the namespace or catalog.
+    The server executes a maintenance policy with the rights that both its author and the caller have at that time. In
+    addition the caller needs the right to maintain the table, or to alter the namespace or catalog.
 
     Raises IllegalObject for a policy that does not support the object's kind, and as `attachments_associate`.
     """

@@ -6,6 +6,8 @@ the metalake with a record; `services.governance.attachments` attaches tags and 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from limnos.access.actions import Action
@@ -13,7 +15,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.model.records import NodeRecord
+from limnos.model.records import NodeRecord, PolicyRecord
 from limnos.names.path import check_gravitino_name
 from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.context import Context
@@ -115,13 +117,16 @@ def metalake_object_exists_error(kind: Kind, name: str, *, metalake: str) -> Alr
 
 
 def metalake_object_insert(tx: Tx, permit: Permit[MetalakeObjectCreate]) -> Node:
-    """Insert a metalake object, and make the caller its owner."""
+    """Insert a metalake object, and make the caller its owner, and the author of a policy's terms."""
     command = permit.command
     if not tx.nodes.is_alive(command.metalake.id):
         tx.stale()
+    record = command.record
+    if isinstance(record, PolicyRecord):
+        record = replace(record, writer_id=permit.actor_id or 0)
     return tx.nodes.create(
         kind=command.kind, space=command.kind.word, name=command.name, parent_id=command.metalake.id, zone=permit.zone,
-        record=command.record, owner_id=command.owner_id,
+        record=record, owner_id=command.owner_id,
     )  # fmt: skip
 
 

@@ -428,3 +428,9 @@ def finding_rows(head: TableHead, findings: Sequence[AssessmentFinding]) -> list
         )
         for each in findings
     ]  # fmt: skip
+
+
+async def effective_policies(services: NodeServices, node_id: int) -> Mapping[str, EffectivePolicy]:
+    """Return the maintenance policy of each type that currently applies to a table."""
+    chain = await AssessmentRound(services, tables_max=0).chain_of(node_id)
+    return (await services.gate.look_up(policies_load)).effective(chain)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from limnos.formats.gravitino.policies import SNAPSHOT_EXPIRATION
 from limnos.formats.maintenance.expiry import ExpiryPlan, expiry_updates
 from limnos.model.decisions import SecurableChain
 from limnos.model.entities import MetadataDocument, Node
@@ -21,7 +22,7 @@ from limnos.names.path import Levels
 from limnos.services.iceberg.commits import table_commit
 from limnos.services.maintenance.assessed_changes import assess_changes
 from limnos.services.maintenance.guards import snapshots_judge
-from limnos.services.maintenance.policies import policies_load
+from limnos.services.maintenance.policies import PolicyTerms, policies_load, require_terms
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -64,15 +65,19 @@ class _ExpiryBase(NamedTuple):
     catalog: str
 
 
-async def table_expire(ctx: Context, scope: RequestScope, *, path: Levels) -> ExpiryResult:
+async def table_expire(
+    ctx: Context, scope: RequestScope, *, path: Levels, planned: PolicyTerms | None = None
+) -> ExpiryResult:
     """Expire the snapshots and references of a table that neither its retention rules nor a guard keep, on behalf of
     the caller.
+
+    `planned` is the policy of snapshot expiration for which the expiry was planned or requested; None without one.
 
     Raises:
         NotFound: The table is missing or has another format.
         NotInUse: The catalog or metalake is disabled.
         PermissionDenied: The caller may not maintain it, or not commit to it, or its location conflicts with that of
-            another object.
+            another object, or the policy has changed since.
         CommitConflict: `TRIES_MAX` attempts conflicted with other commits.
         UnsupportedOperation: The catalog is federated.
         InvalidTable: The metadata cannot be read.
@@ -87,7 +92,7 @@ async def table_expire(ctx: Context, scope: RequestScope, *, path: Levels) -> Ex
 
     for attempt in range(TRIES_MAX):
         base = await ctx.read(scope, look)
-        plan, count = await _decide(ctx, base, path=path)
+        plan, count = await _decide(ctx, base, path=path, planned=planned)
         try:
             await _commit(ctx, scope, path=path, base=base, plan=plan)
         except CommitConflict:
@@ -99,11 +104,13 @@ async def table_expire(ctx: Context, scope: RequestScope, *, path: Levels) -> Ex
     raise AssertionError("the last try returns or raises")
 
 
-async def _decide(ctx: Context, base: _ExpiryBase, *, path: Levels) -> tuple[ExpiryPlan, int]:
+async def _decide(
+    ctx: Context, base: _ExpiryBase, *, path: Levels, planned: PolicyTerms | None
+) -> tuple[ExpiryPlan, int]:
     """Choose the snapshots to remove, from the metadata of a base.
 
     Returns the plan, and the table's count of snapshots; the count is 0 for a SQL++ dataset, and while the assessment
-    is not complete.
+    is not complete. Raises PermissionDenied if the policy is not the planned one.
     """
     if isinstance(base.node.record, TableRecord) and base.node.record.statements:
         return ExpiryPlan((), (), {}, _DATASET), 0
@@ -111,6 +118,7 @@ async def _decide(ctx: Context, base: _ExpiryBase, *, path: Levels) -> tuple[Exp
         return ExpiryPlan((), (), {}, _UNASSESSED), 0
     chain = [link.id for link in base.chain if link.id != base.metalake_id]
     policies = (await ctx.look_up(policies_load)).effective(chain)
+    require_terms(planned, policies.get(SNAPSHOT_EXPIRATION))
     text = await snapshots_judge(
         ctx, "maintenance-expiry", document=base.document, metalake_id=base.metalake_id, path=(base.catalog, *path),
         policies=policies,

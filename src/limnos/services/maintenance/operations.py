@@ -10,15 +10,18 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from limnos.formats.gravitino.policies import ORPHAN_FILE_REMOVAL, SNAPSHOT_EXPIRATION
 from limnos.model.decisions import Decision
 from limnos.model.entities import Node
-from limnos.model.errors import LimnosError, ServiceUnavailable, StorageFailed, UnsupportedOperation
+from limnos.model.errors import CommitConflict, LimnosError, ServiceUnavailable, StorageFailed, UnsupportedOperation
 from limnos.model.permits import Permit
 from limnos.model.principals import TokenTrust
 from limnos.names.path import Levels
 from limnos.services.identity.tokens import trust_and_root_of
 from limnos.services.maintenance.acting import acting_as
+from limnos.services.maintenance.assessing import effective_policies
 from limnos.services.maintenance.expiry import table_expire
+from limnos.services.maintenance.policies import PolicyTerms
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.maintenance.table_leases import OPERATIONS, await_with_table, lease_for_task
 from limnos.services.request.context import Context
@@ -34,6 +37,8 @@ log = get_logger("limnos.maintenance")
 EXPIRE: Final = "expire"
 EXPIRE_SNAPSHOTS: Final = "expire-snapshots"
 """The kind of the task that executes a requested operation."""
+_TERMS: Final = {EXPIRE: SNAPSHOT_EXPIRATION, "orphans": ORPHAN_FILE_REMOVAL}
+"""The type of the policy whose content an operation of a kind reads when it is executed."""
 
 
 class OperationRequest(msgspec.Struct, frozen=True):
@@ -47,11 +52,16 @@ class OperationRequest(msgspec.Struct, frozen=True):
     root_id: int | None
     kind: str = EXPIRE
     task: str = EXPIRE_SNAPSHOTS
+    policy: PolicyTerms | None = None
 
 
 class OperationPayload(msgspec.Struct, frozen=True):
     """The payload of the task: the operation's row, the table, and the user on whose behalf it is executed, with the
     trust and the token family of the user's credential.
+
+    `policy` is the policy that decided when the operation was requested or planned, if its execution reads the policy's
+    content: it fails if the policy has changed since. `second_user_id` is the user who attached it, whose rights a
+    planned operation needs.
     """
 
     operation: int
@@ -59,6 +69,8 @@ class OperationPayload(msgspec.Struct, frozen=True):
     user: str
     trust: TokenTrust = TokenTrust.PROVEN
     root_id: int | None = None
+    policy: PolicyTerms | None = None
+    second_user_id: int = 0
 
 
 class MaintenanceRequest(NamedTuple):
@@ -112,11 +124,28 @@ async def operation_request(
         UnsupportedOperation: The server does not execute it, or the catalog is federated or shows a directory.
     """
 
+    def look(request_view: RequestView) -> int:
+        return maintained_table(request_view, path, table_format=table_format).entity.id
+
+    node_id = await ctx.read(scope, look)
+    policies = await effective_policies(ctx.services, node_id)
+    policy = policies.get(_TERMS[kind]) if kind in _TERMS else None
+
     def decide(request_view: RequestView) -> Permit[OperationRequest]:
         asking = request_of(ctx, request_view, path=path, table_format=table_format)
         if refusal is not None:
             raise UnsupportedOperation(refusal)
-        command = OperationRequest(asking.table, asking.user, asking.trust, asking.root_id, kind, task)
+        if asking.table.id != node_id:
+            raise CommitConflict("The table was replaced during the request: send it again")
+        command = OperationRequest(
+            table=asking.table,
+            user=asking.user,
+            trust=asking.trust,
+            root_id=asking.root_id,
+            kind=kind,
+            task=task,
+            policy=None if policy is None else policy.terms,
+        )
         return request_view.permit(command, asking.decision)
 
     operation = await ctx.write(scope, decide, operation_ask)
@@ -137,7 +166,7 @@ def operation_ask(tx: Tx, permit: Permit[OperationRequest]) -> int:
     operation = tx.maintenance.begin(
         catalog_id=table.zone, node_id=table.id, kind=command.kind, user=command.user, policy=None, state="waiting"
     )
-    payload = OperationPayload(operation, table.id, command.user, command.trust, command.root_id)
+    payload = OperationPayload(operation, table.id, command.user, command.trust, command.root_id, policy=command.policy)
     tx.tasks.create(command.task, msgspec.json.encode(payload).decode())
     return operation
 
@@ -179,8 +208,8 @@ async def _expire(work: TaskContext, services: NodeServices, *, payload: Operati
     """Expire a table's snapshots on behalf of the payload's user. Returns the result as human-readable text."""
     async with acting_as(
         work, services, user=payload.user, table_id=payload.table_id, name=f"maintenance-{payload.operation}",
-        trust=payload.trust, root_id=payload.root_id,
+        trust=payload.trust, root_id=payload.root_id, second_user_id=payload.second_user_id,
     ) as request:  # fmt: skip
         if request is None:
             return "the table was dropped"
-        return (await table_expire(request.ctx, request.scope, path=request.path)).text
+        return (await table_expire(request.ctx, request.scope, path=request.path, planned=payload.policy)).text

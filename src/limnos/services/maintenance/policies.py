@@ -8,6 +8,7 @@ there.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
@@ -30,9 +31,10 @@ from limnos.formats.maintenance.assessment import COMPACT, DELETES, EXPIRE, MANI
 from limnos.formats.maintenance.lance_tables import INDEXES
 from limnos.formats.maintenance.row_retention import RETENTION, RetentionRule
 from limnos.model.entities import Node
+from limnos.model.errors import PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.records import PolicyRecord
-from limnos.store.activity.maintenance import attached_policies_read, policy_objects_read
+from limnos.store.activity.maintenance import PolicyAttachment, attached_policies_read, policy_objects_read
 from limnos.store.objects.nodes import live_nodes_read
 from limnos.store.sql import Load
 
@@ -53,17 +55,55 @@ class EffectivePolicy(NamedTuple):
     """Names of policies of the same type on the same object, which do not apply."""
     distance: int = 0
     """The number of levels between the table and the policy's object: 0 for the table itself."""
+    writer_id: int = 0
+    """The user who wrote its content or enabled it; 0 if unknown."""
+    attached_by: int = 0
+    """The user who attached it; 0 if unknown."""
+
+    @property
+    def terms(self) -> PolicyTerms:
+        """The policy in the state in which an operation is planned by it."""
+        digest = hashlib.sha256(f"{self.is_enabled} {self.content}".encode()).hexdigest()
+        return PolicyTerms(self.id, self.writer_id, self.attached_by, digest)
+
+
+class PolicyTerms(msgspec.Struct, frozen=True):
+    """The policy of an operation as it was planned: the policy, its author, who attached it, and the SHA-256 of its
+    content and state.
+    """
+
+    policy_id: int
+    writer_id: int
+    attached_by: int
+    digest: str
+
+    def has_authors_of(self, policy: EffectivePolicy | None) -> bool:
+        """Return whether the policy that applies now is the planned one, by the same author and attached by the same
+        user.
+        """
+        if policy is None:
+            return False
+        return (policy.id, policy.writer_id, policy.attached_by) == (self.policy_id, self.writer_id, self.attached_by)
+
+
+def require_terms(planned: PolicyTerms | None, policy: EffectivePolicy | None) -> None:
+    """Check that the policy that applies now is the one for which an operation was planned or requested, unchanged.
+
+    Raises PermissionDenied otherwise: an operation acts for users who knew the planned one.
+    """
+    if planned != (None if policy is None else policy.terms):
+        raise PermissionDenied("The policy of this operation has changed since it was planned or requested")
 
 
 class PolicyIndex:
     """All attached maintenance policies of the store, by object."""
 
-    def __init__(self, policies: Iterable[Node], pairs: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, policies: Iterable[Node], attachments: Iterable[PolicyAttachment]) -> None:
         known = {each.id: each for each in policies}
-        self._by_object: dict[int, list[Node]] = {}
-        for policy_id, object_id in pairs:
+        self._by_object: dict[int, list[tuple[Node, int]]] = {}
+        for policy_id, object_id, attached_by in attachments:
             if policy_id in known:
-                self._by_object.setdefault(object_id, []).append(known[policy_id])
+                self._by_object.setdefault(object_id, []).append((known[policy_id], attached_by))
 
     def __bool__(self) -> bool:
         return bool(self._by_object)
@@ -74,15 +114,15 @@ class PolicyIndex:
         """
         policies: dict[str, EffectivePolicy] = {}
         for distance, object_id in enumerate(chain):
-            here: dict[str, list[Node]] = {}
-            for node in self._by_object.get(object_id, ()):
-                here.setdefault(_record(node).policy_type, []).append(node)
-            for policy_type, nodes in here.items():
-                first, *others = sorted(nodes, key=lambda node: node.name)
+            here: dict[str, list[tuple[Node, int]]] = {}
+            for node, attached_by in self._by_object.get(object_id, ()):
+                here.setdefault(_record(node).policy_type, []).append((node, attached_by))
+            for policy_type, attached in here.items():
+                (first, attached_by), *others = sorted(attached, key=lambda each: each[0].name)
                 record = _record(first)
                 policy = EffectivePolicy(
                     first.id, first.name, policy_type, record.enabled, record.content, object_id,
-                    tuple([each.name for each in others]), distance,
+                    tuple([each.name for each, _ in others]), distance, record.writer_id, attached_by,
                 )  # fmt: skip
                 policies.setdefault(policy_type, policy)
         return policies
@@ -130,8 +170,8 @@ def policies_load() -> Load[PolicyIndex]:
     ]
     if not policy_nodes:
         return PolicyIndex((), ())
-    pairs = yield from policy_objects_read([node.id for node in policy_nodes])
-    return PolicyIndex(policy_nodes, pairs)
+    attachments = yield from policy_objects_read([node.id for node in policy_nodes])
+    return PolicyIndex(policy_nodes, attachments)
 
 
 def assessment_rules(policies: Mapping[str, EffectivePolicy]) -> AssessmentRules:

@@ -6,12 +6,13 @@ the caller may maintain. Figures come from the last assessment; the explanation 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.formats.gravitino.policies import ORPHAN_FILE_REMOVAL, SNAPSHOT_EXPIRATION
 from limnos.formats.maintenance.assessment import COMPACT, DELETES, EXPIRE, MANIFESTS
 from limnos.formats.maintenance.explanation import TableExplanation
 from limnos.formats.maintenance.lance_tables import INDEXES
@@ -19,6 +20,7 @@ from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
+from limnos.services.maintenance.acting import REWRITE_ACTIONS, WORK_ACTIONS, authors_refusal
 from limnos.services.maintenance.assessing import ASSESS_TABLES, AssessmentPosition, AssessmentRound
 from limnos.services.maintenance.guards import snapshots_judge
 from limnos.services.maintenance.inactions import inactions, turns_off
@@ -57,6 +59,8 @@ _DECIDED_KINDS: Final = {
     ICEBERG: (COMPACT, DELETES, MANIFESTS, RETENTION, EXPIRE, ORPHANS), LANCE: (COMPACT, INDEXES, EXPIRE),
 }  # fmt: skip
 """The kinds of operations about which policies decide, by the format of the table."""
+_SERVER_TYPES: Final = (SNAPSHOT_EXPIRATION, ORPHAN_FILE_REMOVAL)
+"""The types of policies whose operations the server itself executes."""
 _DATASET: Final = "SQL++ compacts its datasets by itself, and expires their snapshots"
 
 
@@ -281,16 +285,31 @@ async def _report_of(ctx: Context, scope: RequestScope, *, table: _ExplainedTabl
             for each in policies.values()
         ]
     )  # fmt: skip
+    blocked = (*result.blocked, *await _policies_without_effect(ctx, node_id, policies=policies, loadable=loadable))
     done = await ctx.look_up(lambda: operations_of(node_id, limit=OPERATIONS_SHOWN))
     done = await with_reasons(ctx, await _hide_policies(ctx, scope, rows=done))
     return TableReport(
-        result.explanation, tuple([TableFinding(path, row) for row in result.findings]), reports, result.blocked,
+        result.explanation, tuple([TableFinding(path, row) for row in result.findings]), reports, blocked,
         tuple([TableOperation(path, row) for row in done]), orphans,
         inactions(
             ctx.services.defaults.maintenance, policies, kinds=[row.kind for row in result.findings],
             loadable=loadable, is_lance=table.target.table_format == LANCE,
         ),
     )  # fmt: skip
+
+
+async def _policies_without_effect(
+    ctx: Context, node_id: int, *, policies: Mapping[str, EffectivePolicy], loadable: Collection[str]
+) -> list[str]:
+    """Return why enabled policies have no effect on a table: their authors, or who attached them, lack the right."""
+    reasons = []
+    for policy in policies.values():
+        if policy.is_enabled:
+            label = f"policy {policy.name}" if policy.name in loadable else "a policy that you may not load"
+            actions = WORK_ACTIONS if policy.policy_type in _SERVER_TYPES else REWRITE_ACTIONS
+            reason = await authors_refusal(ctx.services, node_id, policy=policy, label=label, actions=actions)
+            reasons += [] if reason is None else [reason]
+    return reasons
 
 
 async def _explain_iceberg(

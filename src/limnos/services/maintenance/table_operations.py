@@ -27,6 +27,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import PolicyRecord
 from limnos.names import display
 from limnos.names.path import Levels
+from limnos.services.maintenance.assessing import effective_policies
 from limnos.services.maintenance.builtin_jobs import (
     TEMPLATES,
     BuiltinJob,
@@ -41,7 +42,6 @@ from limnos.services.maintenance.orphans.rounds import ORPHANS
 from limnos.services.maintenance.policies import EffectivePolicy, deciding_policy, kind_setting
 from limnos.services.maintenance.reports import loadable_policies
 from limnos.services.maintenance.rewriting.kinds import STATISTICS
-from limnos.services.maintenance.rewriting.planning import effective_policies
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context, confirmed
 from limnos.services.request.request_scope import RequestScope

@@ -1,9 +1,9 @@
 """Maintenance task: maintains tables as policies and settings require, on behalf of the responsible user.
 
-May import the layers below. Must not know any wire format. An operation that a policy requires has the rights that the
-policy's owner has at that time; an operation that a setting requires has those of the table's owner. So a policy whose
-owner lost the right has no effect, and the operation's row states the reason. The task may be killed at any point: each
-operation is one commit, or deletes files that no metadata names.
+May import the layers below. Must not know any wire format. An operation that a policy requires needs the rights that
+the policy's author and the user who attached it have at that time; one that a setting requires those of the table's
+owner. So a policy whose author lost the right has no effect, and the operation's row states the reason. The task may be
+killed at any point: each operation is one commit, or deletes files that no metadata names.
 """
 
 from __future__ import annotations
@@ -125,8 +125,11 @@ class MaintenanceRound:
             self.failed += 1
             await operation_end(self.work, operation, state="failed", text=user.refusal)
             return
+        payload = OperationPayload(
+            operation, row.node_id, user.user, policy=user.terms, second_user_id=user.second_user_id
+        )
         try:
-            await operation_run(self.work, OperationPayload(operation, row.node_id, user.user))
+            await operation_run(self.work, payload)
             self.expired += 1
         except LimnosError as error:
             self.failed += 1

@@ -13,6 +13,8 @@ from limnos.model.kinds import Kind
 from limnos.model.principals import Subject
 from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.request_scope import ResolvedScope
+from limnos.view.cache_miss import require_fact
+from limnos.view.keys import principal_id_key
 from limnos.view.view import DerivedValues, StoreView
 
 
@@ -20,7 +22,8 @@ class CallerView:
     """The part of a request view that depends only on the caller. `RequestView` sets its attributes."""
 
     __slots__ = (
-        "_memo", "_people", "_subject", "_token_root", "active", "operation_token", "rules", "settled", "user", "view",
+        "_memo", "_people", "_subject", "_token_root", "active", "operation_token", "rules", "second_user_id", "settled",
+        "user", "view",
     )  # fmt: skip
     _memo: DerivedValues | None
     _people: DerivedValues
@@ -30,6 +33,8 @@ class CallerView:
     active: frozenset[str] | None
     operation_token: Token | None
     rules: AccessSettings
+    second_user_id: int
+    """The user who needs each right, too, by the request's token; 0 for none."""
     settled: ResolvedScope
     user: str
     view: StoreView
@@ -72,6 +77,20 @@ class CallerView:
             admin = user in self.rules.service_admins
             subject = self._people[user] = subject_of(self.view, self.settled.zones[1], user, service_admin=admin)
         return subject
+
+    @property
+    def second_user(self) -> str | None:
+        """The name of the user who needs each right, too; None if that user was removed or is disabled."""
+        if self.settled.metalake is None:
+            return None
+        key = principal_id_key(self.second_user_id)
+        second = require_fact(self.view, key, zone=self.settled.metalake.id)
+        return second.name if second is not None and second.kind is Kind.USER and second.enabled else None
+
+    @property
+    def stamps(self) -> tuple[tuple[int, int], ...]:
+        """The access revisions of the scope's zones."""
+        return self.view.access_stamps(self.settled.zones)
 
     @property
     def memo(self) -> DerivedValues:

@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, user_of
-from limnos.access.confinement import confine, has_fit_scope
+from limnos.access.confinement import confine, has_fit_scope, unfit_second
 from limnos.access.decide import allow_unchecked, decide
 from limnos.access.restrictions import RESTRICTED_ACTIONS, BindingRestriction, binding_restrictions, refuse_restricted
 from limnos.model.decisions import ChainLink, Decision, SecurableChain
@@ -30,8 +30,6 @@ from limnos.view.cache_miss import CacheMiss, require_fact
 from limnos.view.keys import ABSENT, document_key, name_key, node_key, owner_key, path_key, restrictions_key
 
 C = TypeVar("C")
-
-
 _IN_CATALOG, _NAMESPACE = ZoneKind.CATALOG, Kind.NAMESPACE
 """Module constants: reading an enum member costs a tenth of a microsecond."""
 _ZONE_PLACES = {kind: {ZoneKind.SERVER: 0, ZoneKind.METALAKE: 1, ZoneKind.CATALOG: 2}[kind.home] for kind in Kind}
@@ -53,9 +51,9 @@ class RequestView(CallerView):
         self.defaults = services.defaults
         self.request_id = request_id
         self.asker: AuditedRequest | None = None
-        self.user, self._token_root, self.operation_token = user_of(
-            view, credential, services.rules.trusts, services.store.time
-        )
+        self.user, self._token_root, token = user_of(view, credential, services.rules.trusts, services.store.time)
+        self.operation_token = None if token is None or token.table_id is None else token
+        self.second_user_id = 0 if token is None else token.second_user_id
         if self.operation_token is not None and not has_fit_scope(
             self.operation_token.table_id or 0, **scope._asdict()
         ):
@@ -344,7 +342,8 @@ class RequestView(CallerView):
 
         Decisions on a missing object, with active roles, or for the token of a maintenance operation are not cached.
         """
-        if not chain or chain[0].id <= 0 or self.active is not None or self.operation_token is not None:
+        is_own = self.active is None and self.operation_token is None and not self.second_user_id
+        if not is_own or not chain or chain[0].id <= 0:
             return self.decide_for(self.user, action, chain)
         memo = self.memo if self._memo is None else self._memo  # avoids a property call: lists decide for each item
         key = (self.user, action, chain[0].id)
@@ -356,6 +355,11 @@ class RequestView(CallerView):
     def decide_for(self, user: str, action: Action, chain: SecurableChain) -> Decision:
         """Decide for any user, without caching. For the caller, the request's active roles and token apply."""
         decision = self._decide_unconfined(user, action, chain=chain)
+        if self.second_user_id and user == self.user and decision.allowed:
+            second = self.second_user
+            decision = (
+                unfit_second(decision) if second is None else self._decide_unconfined(second, action, chain=chain)
+            )
         token = self.operation_token
         if token is None or token.table_id is None or user != self.user:
             return decision
@@ -420,11 +424,6 @@ class RequestView(CallerView):
         """Build the error for a refusing decision, and record the decision for the audit."""
         self._record_decision(decision)
         return PermissionDenied(decision.message(), decision=decision)
-
-    @property
-    def stamps(self) -> tuple[tuple[int, int], ...]:
-        """The access revisions of the scope's zones."""
-        return self.view.access_stamps(self.settled.zones)
 
     def permit(self, command: C, *decisions: Decision, zone: int | None = None) -> Permit[C]:
         """Create a permit, which a mutation requires, from allowed decisions.

@@ -47,7 +47,7 @@ CHANGED = Sql(
     "SELECT DISTINCT node_id FROM change WHERE zone = :zone AND revision > :after AND revision <= :until AND kind = :kind"
 )
 ATTACHED = Sql("SELECT DISTINCT policy_id FROM policy_object")
-POLICY_OBJECTS = _among("SELECT policy_id, object_id FROM policy_object WHERE policy_id IN ({nodes})")
+POLICY_OBJECTS = _among("SELECT policy_id, object_id, attached_by FROM policy_object WHERE policy_id IN ({nodes})")
 ANCESTORS = Sql(with_ancestors(_IDS).text, on_sqlite=with_ancestors(_IDS_SQLITE).text)
 
 _FINDING = "node_id, kind, catalog_id, score, reason, figures, version, found_at"
@@ -254,9 +254,17 @@ def attached_policies_read() -> Load[list[int]]:
     return [row[0] for row in (yield ATTACHED, {})]
 
 
-def policy_objects_read(policy_ids: Sequence[int]) -> Load[list[tuple[int, int]]]:
-    """Read the (policy id, object id) pairs of some policies."""
-    return [(row[0], row[1]) for row in (yield POLICY_OBJECTS, {"nodes": dumps(policy_ids)})]
+class PolicyAttachment(NamedTuple):
+    """A policy on an object, and the user who attached it; 0 if unknown."""
+
+    policy_id: int
+    object_id: int
+    attached_by: int
+
+
+def policy_objects_read(policy_ids: Sequence[int]) -> Load[list[PolicyAttachment]]:
+    """Read the attachments of some policies."""
+    return [PolicyAttachment(*row) for row in (yield POLICY_OBJECTS, {"nodes": dumps(policy_ids)})]
 
 
 def ancestors_read(node_ids: Sequence[int]) -> Load[Ancestry]:

@@ -63,12 +63,14 @@ MEMBERS = Sql(
     " ORDER BY x.group_id, x.user_id"
 )
 _ATTACHED = (
-    "SELECT x.object_id, x.attached, x.field FROM (SELECT object_id, {0}_id AS attached, 0 AS field FROM {0}_object UNION ALL"
-    " SELECT object_id, attached_id, field_id FROM column_attachment WHERE kind = {1}) x"
+    "SELECT x.object_id, x.attached, x.field, x.attached_by FROM (SELECT object_id, {0}_id AS attached, 0 AS field,"
+    " {2} AS attached_by FROM {0}_object UNION ALL"
+    " SELECT object_id, attached_id, field_id, 0 FROM column_attachment WHERE kind = {1}) x"
     " JOIN node t ON t.id = x.attached AND t.deleted = 0 AND t.zone = :metalake"
     " JOIN node n ON n.id = x.object_id WHERE " + _LIVE.format("n") + " ORDER BY x.attached, x.object_id, x.field"
 )
-TAGGED, POLICED = (Sql(_ATTACHED.format(kind.word, int(kind))) for kind in (Kind.TAG, Kind.POLICY))
+TAGGED = Sql(_ATTACHED.format(Kind.TAG.word, int(Kind.TAG), "0"))
+POLICED = Sql(_ATTACHED.format(Kind.POLICY.word, int(Kind.POLICY), "attached_by"))
 _VALUES = "SELECT object_id, tag_id, field_id, value FROM tag_value WHERE object_id {} ORDER BY position, value"
 VALUES = Sql(_VALUES.format(_AMONG), on_sqlite=_VALUES.format(_AMONG_ON_SQLITE))
 STATISTICS = Sql(

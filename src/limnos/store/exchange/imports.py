@@ -78,7 +78,9 @@ GRANT = Sql(
 MEMBER = Sql("INSERT INTO group_member (user_id, group_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
 HOLDER = Sql("INSERT INTO role_member (principal_id, role_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
 TAGGED = Sql("INSERT INTO tag_object (object_id, tag_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
-POLICED = Sql("INSERT INTO policy_object (object_id, policy_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
+POLICED = Sql(
+    "INSERT INTO policy_object (object_id, policy_id, attached_by) VALUES (:from, :to, :attached_by) ON CONFLICT DO NOTHING"
+)
 STATISTIC = Sql(
     f"INSERT INTO statistic (object_id, partition_name, name, value, {_AUDIT})"
     f" VALUES (:id, :partition, :name, :value, {_AUDITED}) ON CONFLICT DO NOTHING"

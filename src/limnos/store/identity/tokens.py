@@ -15,14 +15,14 @@ from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql
 from limnos.store.transaction import Writes
 
-_COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose, opened_by, ends_at, table_id"
+_COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose, opened_by, ends_at, table_id, second_user_id"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM token WHERE id = :id")
 OF_USER = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose = 'api' ORDER BY id")
 ALL = Sql(f"SELECT {_COLUMNS} FROM token WHERE purpose = 'api' ORDER BY id")
 INSERT = Sql(
     "INSERT INTO token (id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, root_id, purpose,"
-    " opened_by, ends_at, table_id) VALUES (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked, :trust, :root, :purpose,"
-    " :opened_by, :ends_at, :table)"
+    " opened_by, ends_at, table_id, second_user_id) VALUES (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked,"
+    " :trust, :root, :purpose, :opened_by, :ends_at, :table, :second_user)"
 )
 REVOKE = Sql("UPDATE token SET revoked = :revoked WHERE id = :id AND revoked <> :revoked")
 EXTEND = Sql("UPDATE token SET expires_at = :expires_at WHERE id = :id AND revoked = :no")
@@ -68,6 +68,7 @@ def token_of(row: Row) -> Token:
         row[10],
         row[11],
         row[12],
+        row[13],
     )
 
 
@@ -132,6 +133,7 @@ class TokenWrites(Writes):
         opened_by: int | None = None,
         ends_at: int | None = None,
         table_id: int | None = None,
+        second_user_id: int = 0,
     ) -> Token:
         """Insert a token. Without `root_id` the token is the root of a new token family."""
         tx = self.tx
@@ -139,7 +141,7 @@ class TokenWrites(Writes):
         token = Token(
             token_id, user, name, secret_hash, tx.now_ms, expires_at, revoked=False, trust=trust,
             root_id=token_id if root_id is None else root_id, purpose=purpose, opened_by=opened_by, ends_at=ends_at,
-            table_id=table_id,
+            table_id=table_id, second_user_id=second_user_id,
         )  # fmt: skip
         tx.count(
             INSERT,
@@ -147,6 +149,7 @@ class TokenWrites(Writes):
                 "id": token.id, "user": user, "name": name, "secret_hash": secret_hash, "now": tx.now_ms,
                 "expires_at": expires_at, "revoked": False, "trust": trust.value, "root": token.root_id,
                 "purpose": purpose.value, "opened_by": opened_by, "ends_at": ends_at, "table": table_id,
+                "second_user": second_user_id,
             },
         )  # fmt: skip
         self._changed("create", token)

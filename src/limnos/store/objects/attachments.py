@@ -17,7 +17,7 @@ from limnos.model.kinds import Kind
 from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.trash import KEPT
-from limnos.store.sql import Load, Sql
+from limnos.store.sql import Load, Params, Sql
 from limnos.store.transaction import StoreTransaction
 
 OWN: Final = 0
@@ -46,6 +46,7 @@ def _sweep_of(table: str, column: str) -> Sql:
 
 def _of(kind: Kind) -> _AttachmentStatements:
     table, column = f"{kind.word}_object", f"{kind.word}_id"
+    more, values = (", attached_by", ", :user") if kind is Kind.POLICY else ("", "")
     of_columns = f"FROM column_attachment x WHERE x.kind = {int(kind)} AND"
     holders = (
         f"SELECT object_id FROM {table} WHERE {column} = :id UNION SELECT x.object_id {of_columns} x.attached_id = :id"
@@ -65,7 +66,9 @@ def _of(kind: Kind) -> _AttachmentStatements:
             f" UNION ALL SELECT x.object_id, x.field_id {of_columns} x.attached_id = :id ORDER BY object_id, field"
         ),
         objects=with_ancestors(holders),
-        attach=Sql(f"INSERT INTO {table} (object_id, {column}) VALUES (:object, :attached) ON CONFLICT DO NOTHING"),
+        attach=Sql(
+            f"INSERT INTO {table} (object_id, {column}{more}) VALUES (:object, :attached{values}) ON CONFLICT DO NOTHING"
+        ),
         detach=Sql(f"DELETE FROM {table} WHERE object_id = :object AND {column} = :attached"),
     )
 
@@ -138,11 +141,15 @@ class AttachmentWrites:
         rows = self.tx.rows(_OF[self.kind].named_on, {"object": object_id, "field": field_id})
         return [(row[0], row[1]) for row in rows]
 
-    def attach(self, attached_id: int, object_id: int, *, field_id: int = OWN) -> bool:
-        """Attach a tag or policy. Returns False if it was attached already."""
+    def attach(self, attached_id: int, object_id: int, *, field_id: int = OWN, user_id: int = 0) -> bool:
+        """Attach a tag or policy for a user. Returns False if it was attached already.
+
+        The user is stored for a policy on an object; 0 if unknown.
+        """
         place = {"object": object_id, "attached": attached_id}
         if field_id == OWN:
-            done = self.tx.count(_OF[self.kind].attach, place)
+            by: Params = {"user": user_id} if self.kind is Kind.POLICY else {}
+            done = self.tx.count(_OF[self.kind].attach, {**place, **by})
         else:
             done = self.tx.count(ATTACH_COLUMN, {**place, "field": field_id, "kind": int(self.kind)})
         return self._add_change("attach", attached_id, object_id=object_id, done=bool(done))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import Boolean, Column, Index, SmallInteger, false
 
-from limnos.store.schema.base import LIVE, MADE_BY, live_index, partial_index, table
+from limnos.store.schema.base import LIVE, MADE_BY, Id, live_index, partial_index, table
 
 store = table(
     "store",
@@ -43,7 +43,13 @@ owner_principal = Index("owner_principal_object", owner.c.principal_id, owner.c.
 tag_object = table("tag_object", "object_id bigint*, tag_id bigint*", sqlite_with_rowid=False)
 Index("tag_object_tag", tag_object.c.tag_id)
 
-policy_object = table("policy_object", "object_id bigint*, policy_id bigint*", sqlite_with_rowid=False)
+policy_object = table(
+    "policy_object",
+    "object_id bigint*, policy_id bigint*",
+    Column("attached_by", Id, nullable=False, server_default="0"),
+    sqlite_with_rowid=False,
+)
+"""`attached_by` is the user who attached the policy; 0 if unknown."""
 Index("policy_object_policy", policy_object.c.policy_id)
 
 column_attachment = table(

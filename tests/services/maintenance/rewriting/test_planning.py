@@ -220,19 +220,6 @@ def test_compacted_table_has_no_further_finding(node: DriverNode, tables: dict[s
     assert plan(node) == 0
 
 
-def test_operation_of_a_policy_owned_by_a_group_fails(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
-    """If the policy's owner is a group, no user's rights apply, so the operation fails immediately with that reason."""
-    add_policy(node, "small", COMPACTION, {}, on="main.a.t", kind="table")
-    assert node.post("/api/metalakes/lake/groups", {"name": "team"}).status == 200
-    answer = node.put("/api/metalakes/lake/owners/policy/small", {"name": "team", "type": "GROUP"})
-    assert answer.status == 200, answer.body
-    plan(node)
-
-    (operation,) = list_operations(node)
-    assert (operation["state"], "group team" in operation["result"]) == ("failed", True)
-    assert FakeExecutor(node).lease() == []
-
-
 def test_requested_operations_are_leased_before_planned_ones(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
     """Requested operations are leased before planned ones, and a repeated request returns the same operation."""
     add_policy(node, "small", COMPACTION, {}, on="main.a.u", kind="table")

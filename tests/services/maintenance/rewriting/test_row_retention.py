@@ -236,11 +236,11 @@ def test_quiet_hours_delay_policy_operations_but_not_requests(lake: DriverNode, 
     assert len(FakeExecutor(lake).lease()) == 1
 
 
-def test_policy_of_a_row_restricted_user_deletes_nothing(lake: DriverNode, table: HistoryTable) -> None:
-    """The policy of a restricted user deletes nothing, because it could delete rows that the user cannot see."""
+def test_policy_of_a_row_restricted_author_deletes_nothing(lake: DriverNode, table: HistoryTable) -> None:
+    """The policy of a restricted author deletes nothing, because it could delete rows that the author cannot see."""
     grant(lake, "writer", RIGHTS, kind="CATALOG", on="main")
-    owner = {"name": "writer", "type": "USER"}
-    lake.done("PUT", f"{API}/lake/owners/policy/ten", owner)
+    lake.done("PUT", f"{API}/lake/owners/policy/ten", {"name": "writer", "type": "USER"})
+    write_content(lake, "ten", 9, user="writer")
     restriction = {"filter": "id = 1"}
     restricted = lake.put(f"{OWN}/metalakes/lake/objects/table/main.a.t/restrictions/some", restriction)
     assert restricted.status == 200, restricted.body
@@ -249,6 +249,96 @@ def test_policy_of_a_row_restricted_user_deletes_nothing(lake: DriverNode, table
     assert FakeExecutor(lake).lease() == []
     (done,) = list_operations(lake)
     assert (done["state"], done["user"]) == ("failed", "writer")
+
+
+@pytest.mark.parametrize("change", ["content", "enabled", "attached", "other policy", "dropped author", "attacher"])
+def test_row_deletion_of_a_policy_that_others_changed_is_withdrawn(
+    lake: DriverNode, table: HistoryTable, change: str
+) -> None:
+    """A planned deletion is not carried out for the policy's author if another user has since written the content,
+    enabled or attached it, or attached another policy that decides, or if one of both users has lost the right.
+    """
+    share_policy(lake)
+    assert plan(lake) == 1
+    change_policy(lake, change)
+
+    assert FakeExecutor(lake).lease() == []
+    (ended,) = list_operations(lake)
+    assert (ended["state"], ended["user"]) == ("cancelled" if change in WITHDRAWN else "failed", "author")
+
+
+@pytest.mark.parametrize("change", ["content", "enabled", "attached", "other policy", "dropped author", "attacher"])
+def test_commit_of_a_row_deletion_is_refused_if_others_changed_the_policy(
+    lake: DriverNode, table: HistoryTable, change: str
+) -> None:
+    """The same changes between the lease and the commit refuse the commit."""
+    share_policy(lake)
+    assert plan(lake) == 1
+    (leased,) = FakeExecutor(lake).lease()
+    change_policy(lake, change)
+
+    answer = commit_with(lake, leased["token"], "t", deletion(table))
+    assert answer.status in {401, 403}, answer.body
+    assert len(table.ids()) == table.snapshots
+
+
+def test_requested_row_deletion_fails_if_the_policy_has_changed(lake: DriverNode, table: HistoryTable) -> None:
+    """A requested deletion uses the policy's content at the request: it fails if anybody has changed it since."""
+    assert ask(lake, operation="retention").status == 200
+    write_content(lake, "ten", 9, user="admin")
+
+    assert FakeExecutor(lake).lease() == []
+    (ended,) = list_operations(lake)
+    assert (ended["state"], "has changed since" in ended["result"]) == ("failed", True), ended
+
+
+WITHDRAWN = ("content", "enabled", "attached", "other policy")
+"""The changes that give the policy another author, or another user who attached it."""
+
+
+def share_policy(lake: DriverNode) -> None:
+    """Let `other` own the policy that `author` wrote, and `keeper` attach it; all three may maintain the table."""
+    for user in ("author", "other", "keeper"):
+        grant(lake, user, RIGHTS, kind="CATALOG", on="main")
+    lake.done("PUT", f"{API}/lake/owners/policy/ten", {"name": "author", "type": "USER"})
+    write_content(lake, "ten", 10, user="author")
+    lake.done("PUT", f"{API}/lake/owners/policy/ten", {"name": "other", "type": "USER"})
+    detach, attach = {"policiesToRemove": ["ten"]}, {"policiesToAdd": ["ten"]}
+    address = f"{API}/lake/objects/table/main.a.t/policies"
+    lake.done("POST", f"{API}/lake/objects/catalog/main/policies", detach)
+    grant(lake, "keeper", "apply_policy create_policy", kind="METALAKE", on="lake")
+    lake.done("POST", address, attach, user="keeper")
+
+
+def change_policy(lake: DriverNode, change: str) -> None:
+    """Change the policy in the name of another user than its author and the one who attached it."""
+    address = f"{API}/lake/objects/table/main.a.t/policies"
+    match change:
+        case "content":
+            write_content(lake, "ten", 9, user="other")
+        case "enabled":
+            for state in (False, True):
+                assert lake.patch(f"{API}/lake/policies/ten", {"enable": state}, user="other").status == 200
+        case "attached":
+            lake.done("POST", address, {"policiesToRemove": ["ten"]}, user="other")
+            lake.done("POST", address, {"policiesToAdd": ["ten"]}, user="other")
+        case "other policy":
+            grant(lake, "other", "create_policy", kind="METALAKE", on="lake")
+            content = {"column": "at", "olderThanDays": 9}
+            body = {"name": "a-first", "policyType": TYPE, "enabled": True, "content": content}
+            lake.done("POST", f"{API}/lake/policies", body, user="other")
+            lake.done("POST", address, {"policiesToAdd": ["a-first"]}, user="other")
+        case "dropped author":
+            lake.done("DELETE", f"{API}/lake/users/author")
+        case _:
+            lake.done("DELETE", f"{API}/lake/users/keeper")
+
+
+def write_content(lake: DriverNode, name: str, days: int, *, user: str) -> None:
+    """Write the content of a policy of row retention."""
+    content = {"column": "at", "olderThanDays": days}
+    update = {"@type": "updateContent", "policyType": TYPE, "newContent": content}
+    lake.done("PUT", f"{API}/lake/policies/{name}", {"updates": [update]}, user=user)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from limnos.formats.gravitino.policies import SNAPSHOT_EXPIRATION
 from limnos.formats.maintenance.assessment import COMPACT, EXPIRE
 from limnos.formats.maintenance.lance_tables import INDEXES, CleanUpPlan, LanceTableState, plan_clean_up
 from limnos.model.entities import Node
@@ -19,7 +20,13 @@ from limnos.services.lance import maintenance as lance_files
 from limnos.services.maintenance.acting import ActingRequest
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.guards import pinned_snapshots
-from limnos.services.maintenance.policies import EffectivePolicy, assessment_rules, policies_load
+from limnos.services.maintenance.policies import (
+    EffectivePolicy,
+    PolicyTerms,
+    assessment_rules,
+    policies_load,
+    require_terms,
+)
 from limnos.services.maintenance.table_storage import table_place
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
@@ -52,11 +59,11 @@ async def stored_state(services: NodeServices, node_id: int) -> LanceTableState 
         return None
 
 
-async def change_table(request: ActingRequest, *, kind: str, table_id: int) -> str:
+async def change_table(request: ActingRequest, *, kind: str, table_id: int, planned: PolicyTerms | None) -> str:
     """Execute an operation of a kind on a table's files. Returns the result as human-readable text.
 
     Raises as `services.lance.row_operations.change_files`, and UnsupportedOperation for a kind that Lance tables do not
-    have.
+    have, PermissionDenied for an expiry whose policy is not the `planned` one.
     """
     ctx, scope, levels = request
     if kind == COMPACT:
@@ -74,6 +81,7 @@ async def change_table(request: ActingRequest, *, kind: str, table_id: int) -> s
         return f"nothing is removed: {blocked}"
     chain = await AssessmentRound(ctx.services, tables_max=0).chain_of(table_id)
     policies = (await ctx.look_up(policies_load)).effective(chain)
+    require_terms(planned, policies.get(SNAPSHOT_EXPIRATION))
     state = await current_state(ctx, scope, levels=levels)
     plan = await clean_up_plan(ctx, state, node_id=table_id, policies=policies)
     if not plan.removed:

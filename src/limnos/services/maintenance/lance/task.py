@@ -1,4 +1,4 @@
-"""Maintenance task of Lance tables: assesses them, and executes their policies with the rights of the policies' owners.
+"""Maintenance task of Lance tables: assesses them, and executes their policies with the rights of their authors.
 
 May import the layers below. Must not know any wire format. Lance tables without a policy are maintained on request
 alone: the settings that maintain tables without a policy are about Iceberg tables.
@@ -91,7 +91,12 @@ class LanceRound:
         reason = user.refusal
         if reason is None:
             try:
-                await lance_operation_run(self.work, OperationPayload(operation, row.node_id, user.user))
+                await lance_operation_run(
+                    self.work,
+                    OperationPayload(
+                        operation, row.node_id, user.user, policy=user.terms, second_user_id=user.second_user_id
+                    ),
+                )
             except LimnosError as error:
                 reason = error.message
         if reason is None:

@@ -86,6 +86,8 @@ class MarkedTable(NamedTuple):
     catalog_id: int
     user: str
     policy: str | None
+    second_user_id: int = 0
+    """The user who attached the policy, whose rights the deletion needs, too."""
 
 
 def orphan_terms(services: NodeServices, policy: EffectivePolicy | None) -> OrphanTerms | None:
@@ -161,19 +163,36 @@ class OrphanRound:
             return
         try:
             request = await tokens.request(
-                user=user.user, table_id=head.node_id, name=f"maintenance-orphans-{head.node_id}"
+                user=user.user,
+                table_id=head.node_id,
+                name=f"maintenance-orphans-{head.node_id}",
+                second_user_id=user.second_user_id,
             )
             if request is not None:
-                await self.check(request, node_id=head.node_id, catalog_id=head.catalog_id, terms=terms, user=user.user)
+                await self.check(
+                    request,
+                    node_id=head.node_id,
+                    catalog_id=head.catalog_id,
+                    terms=terms,
+                    user=user.user,
+                    second_user_id=user.second_user_id,
+                )
         except LimnosError as error:
-            await tokens.end(user.user)
+            await tokens.end(user.user, second_user_id=user.second_user_id)
             log.warning("a table was not checked for orphan files", table=head.node_id, error=error.message)
             await self._store_blocked(head.node_id, head.catalog_id, reason=error.message, policy=user.policy)
 
     # ------------------------------------------------------------------------------------------- a check
 
     async def check(
-        self, request: ActingRequest, *, node_id: int, catalog_id: int, terms: OrphanTerms, user: str
+        self,
+        request: ActingRequest,
+        *,
+        node_id: int,
+        catalog_id: int,
+        terms: OrphanTerms,
+        user: str,
+        second_user_id: int = 0,
     ) -> OrphanCheckRow:
         """Check one table on behalf of a user, store the findings, and mark the files that may be removed.
 
@@ -190,7 +209,8 @@ class OrphanRound:
         fault_point("orphans-checked")
         CHECKS["blocked" if search.blocked else "checked",] += 1
         if search.blocked is None and is_known and terms.removes:
-            await self._mark(request, MarkedTable(node_id, catalog_id, user, policy), age_ms=terms.age_ms)
+            table = MarkedTable(node_id, catalog_id, user, policy, second_user_id)
+            await self._mark(request, table, age_ms=terms.age_ms)
         return row
 
     async def _mark(self, request: ActingRequest, table: MarkedTable, *, age_ms: int) -> None:
@@ -246,7 +266,12 @@ class OrphanRound:
         state, result = "failed", RemovalResult(refusal="the table was dropped")
         try:
             async with acting_as(
-                self.work, self.services, user=table.user, table_id=table.node_id, name=f"maintenance-{operation}"
+                self.work,
+                self.services,
+                user=table.user,
+                table_id=table.node_id,
+                name=f"maintenance-{operation}",
+                second_user_id=table.second_user_id,
             ) as request:
                 if request is not None:
                     result = await self._delete(table, await orphans_mark(request, (), reason=""))

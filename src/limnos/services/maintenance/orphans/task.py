@@ -17,7 +17,7 @@ from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.operations import OperationPayload
 from limnos.services.maintenance.orphans.rounds import DAY_MS, OFF, OrphanRound, orphan_terms
-from limnos.services.maintenance.policies import policies_load
+from limnos.services.maintenance.policies import policies_load, require_terms
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.task_context import TaskContext
 
@@ -75,6 +75,7 @@ async def _check(work: TaskContext, services: NodeServices, *, payload: Operatio
         lookup = AssessmentRound(services, tables_max=0)
         chain = await lookup.chain_of(payload.table_id)
         policies = (await services.gate.look_up(policies_load)).effective(chain)
+        require_terms(payload.policy, policies.get(ORPHAN_FILE_REMOVAL))
         terms = orphan_terms(services, policies.get(ORPHAN_FILE_REMOVAL))
         if terms is None:
             return "no policy or setting requires the removal of this table's orphan files"

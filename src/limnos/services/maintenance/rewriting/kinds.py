@@ -13,6 +13,7 @@ from limnos.formats.gravitino.policies import CONCURRENT_GROUPS, concurrent_grou
 from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS, TARGET_BYTES_DEFAULT
 from limnos.formats.maintenance.row_retention import RETENTION, RetentionTerms
 from limnos.model.principals import TokenTrust
+from limnos.services.maintenance.policies import PolicyTerms
 
 STATISTICS: Final = "statistics"
 KINDS: Final = (RETENTION, COMPACT, DELETES, MANIFESTS, STATISTICS)
@@ -44,6 +45,10 @@ class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether a user requested it; if so, it does not wait until the table has no writers."""
     terms: RetentionTerms | None = None
     """The condition for the rows that a leased operation of row retention deletes."""
+    policy: PolicyTerms | None = None
+    """The policy that decided about the kind when the operation was planned or requested; None without one."""
+    second_user_id: int = 0
+    """The user who attached the policy: the operation needs the rights of both. 0 for a requested operation."""
 
 
 def action_options(kind: str, stored: RewriteOptions, *, is_busy: bool = False) -> dict[str, str]:

@@ -24,11 +24,11 @@ from limnos.model.errors import BadRequest, LimnosError, NotFound
 from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.principals import TokenPurpose
 from limnos.services.maintenance.acting import ended_secret
-from limnos.services.maintenance.assessing import AssessmentRound
+from limnos.services.maintenance.assessing import AssessmentRound, effective_policies
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions, action_options
 from limnos.services.maintenance.rewriting.pauses import schedule_limits, withdrawal_text
-from limnos.services.maintenance.rewriting.planning import IDLE, effective_policies, is_idle
-from limnos.services.maintenance.rewriting.row_retention import terms_of
+from limnos.services.maintenance.rewriting.planning import IDLE, is_idle
+from limnos.services.maintenance.rewriting.row_retention import planned_terms
 from limnos.services.maintenance.rewriting.scheduling import OperationPause, ScheduleLimits, fair_order, pause_of
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.maintenance.table_leases import (
@@ -252,7 +252,7 @@ async def _lease_one(
         token = tx.tokens.create(
             user=row.user, name=f"maintenance {row.operation_id}", secret_hash=hash_secret(secret),
             expires_at=tx.now_ms + TOKEN_MS, trust=stored.trust, root_id=stored.root_id,
-            purpose=TokenPurpose.OPERATION, table_id=row.node_id,
+            purpose=TokenPurpose.OPERATION, table_id=row.node_id, second_user_id=stored.second_user_id,
         )  # fmt: skip
         ident = {"node_id": row.node_id, "token_id": token.id}
         if tx.rewrites.take(row.operation_id, **ident, holder=holder, lease_ms=LEASE_MS):
@@ -304,7 +304,7 @@ async def _options(
     if row.kind != RETENTION:
         is_busy = activity.is_busy and (row.attempts > 0 or not stored.is_requested)
         return action_options(row.kind, stored, is_busy=is_busy)
-    terms = await terms_of(services, document)
+    terms = await planned_terms(services, document, planned=stored.policy, is_exact=stored.is_requested)
     await services.store.submit(_PERMIT, partial(_store_terms, row=row, stored=replace(stored, terms=terms)))
     return terms.options()
 

@@ -11,9 +11,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from limnos.model.permits import upkeep_permit
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.policies import EffectivePolicy, policies_load
+from limnos.services.maintenance.rewriting.kinds import RewriteOptions
 from limnos.services.maintenance.rewriting.planning import asking_policy, is_off, is_set, limits_of
 from limnos.services.maintenance.rewriting.scheduling import (
     REQUESTED_PRIORITY,
@@ -40,12 +43,17 @@ def schedule_limits(
     services: NodeServices, policies: Mapping[str, EffectivePolicy], *, row: WaitingRewrite
 ) -> ScheduleLimits | None:
     """Return the hours and budgets that apply to an operation that no user requested, from the current settings and
-    effective policies. None if the policy or the setting no longer requires the operation.
+    effective policies. None if the policy or the setting no longer requires the operation, or the policy has another
+    author or was attached by another user since.
     """
     settings = services.defaults.maintenance
     policy = asking_policy(policies, row.kind)
-    is_off_now = policy is None and (not is_set(settings, row.kind) or is_off(policies, row.kind))
-    if is_off_now or (None if policy is None else policy.name) != row.policy:
+    if policy is None and (not is_set(settings, row.kind) or is_off(policies, row.kind)):
+        return None
+    if (None if policy is None else policy.name) != row.policy:
+        return None
+    planned = msgspec.json.decode(row.options, type=RewriteOptions).policy
+    if policy is not None and (planned is None or not planned.has_authors_of(policy)):
         return None
     return limits_of(settings, policy, metalake_id=row.metalake_id)
 

@@ -1,8 +1,9 @@
 """Planning of rewrites: turns findings into operations that wait for an executor, if a policy or a setting enables it.
 
-May import the layers below. Must not know any wire format. An operation that a policy requests has the rights of the
-policy's owner; an operation that a setting requests has those of the table's owner. The server checks these rights when
-an executor leases the operation. A failed operation is retried with exponential backoff.
+May import the layers below. Must not know any wire format. An operation that a policy requests needs the rights of
+the policy's author and of who attached it; one that a setting requests those of the table's owner. The server checks
+them here, when an executor leases the operation, and at its commits. A failed operation is retried with exponential
+backoff.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.quiet_hours import QuietHours, parse_quiet_hours
 from limnos.names.path import Levels
-from limnos.services.maintenance.acting import ResponsibleUser, responsible_user
-from limnos.services.maintenance.assessing import AssessmentRound
+from limnos.services.maintenance.acting import REWRITE_ACTIONS, ResponsibleUser, responsible_user
+from limnos.services.maintenance.assessing import AssessmentRound, effective_policies
 from limnos.services.maintenance.operations import request_of
 from limnos.services.maintenance.policies import (
     POLICY_TYPES,
@@ -133,8 +134,10 @@ class RewritePlanning:
         is_asked = policy is not None or is_set(self.services.defaults.maintenance, row.kind)
         if not is_asked or (policy is None and is_off(effective, row.kind)):
             return False
-        user = await responsible_user(self.services, row.node_id, policy=policy)
-        stored = stored_options(row, policy)
+        user = await responsible_user(self.services, row.node_id, policy=policy, actions=REWRITE_ACTIONS)
+        stored = msgspec.structs.replace(
+            stored_options(row, policy), policy=user.terms, second_user_id=user.second_user_id
+        )
         metalake_id = metalake_of(self._chains.ancestors, row.node_id)
         if metalake_id is None:
             return False
@@ -238,12 +241,6 @@ def policy_options(policy: EffectivePolicy | None, *, target_bytes: int) -> Rewr
     if policy is not None and policy.policy_type == TABLE_MAINTENANCE:
         target = content_of(policy.content, TableMaintenanceContent).target_file_size_bytes or target
     return RewriteOptions(target_bytes=target, options=options)
-
-
-async def effective_policies(services: NodeServices, node_id: int) -> Mapping[str, EffectivePolicy]:
-    """Return the maintenance policy of each type that currently applies to a table."""
-    chain = await AssessmentRound(services, tables_max=0).chain_of(node_id)
-    return (await services.gate.look_up(policies_load)).effective(chain)
 
 
 def priority_of(row: FindingRow) -> int:
@@ -360,7 +357,8 @@ async def _requested_options(
     is_sized = kind in (COMPACT, DELETES)
     target_bytes = target_of(metadata_of(document.body)) if is_sized else TARGET_BYTES_DEFAULT
     stored = policy_options(policy, target_bytes=target_bytes)
-    return msgspec.structs.replace(stored, options={**stored.options, **own})
+    terms = None if policy is None else policy.terms
+    return msgspec.structs.replace(stored, options={**stored.options, **own}, policy=terms)
 
 
 def rewrite_add(tx: Tx, permit: Permit[RewriteRequest]) -> int:

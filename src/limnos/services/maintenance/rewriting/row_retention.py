@@ -19,9 +19,10 @@ from limnos.formats.maintenance.table_metadata import metadata_of
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.names.path import Levels
-from limnos.services.maintenance.policies import EffectivePolicy, retention_rule
+from limnos.services.maintenance.assessing import effective_policies
+from limnos.services.maintenance.policies import EffectivePolicy, PolicyTerms, retention_rule
 from limnos.services.maintenance.rewriting.kinds import RewriteOptions
-from limnos.services.maintenance.rewriting.planning import RETENTION_INTERVAL_MS, effective_policies, rewrite_request
+from limnos.services.maintenance.rewriting.planning import RETENTION_INTERVAL_MS, rewrite_request
 from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
@@ -34,7 +35,7 @@ _NO_POLICY: Final = (
     f"No enabled policy of type {ROW_RETENTION} applies to the table: attach one to it, its schema or catalog"
 )
 
-
+_CHANGED: Final = "The policy of row retention has changed since this was planned or requested: no row is deleted"
 _ENDED: Final = "The policy no longer deletes the rows that this operation was leased for. Nothing was committed"
 NO_LANCE: Final = f"no row is deleted: policies of type {ROW_RETENTION} are executed on Iceberg tables alone"
 """The reason why a policy of row retention does nothing on a Lance table."""
@@ -45,10 +46,31 @@ async def terms_of(services: NodeServices, document: MetadataDocument) -> Retent
 
     Raises BadRequest if no policy applies, or if its column is missing or of another type.
     """
-    rule = retention_rule(await effective_policies(services, document.node_id))
+    policies = await effective_policies(services, document.node_id)
+    return _terms_of(document, policies, now_ms=services.store.time.now_ms())
+
+
+async def planned_terms(
+    services: NodeServices, document: MetadataDocument, *, planned: PolicyTerms | None, is_exact: bool
+) -> RetentionTerms:
+    """Return the condition for the rows that an operation deletes, by the policy for which it was planned.
+
+    Raises as `terms_of`, and BadRequest if another policy applies now, or one with another author; with `is_exact`
+    also if its content has changed, because the operation acts for the user who requested it.
+    """
+    policies = await effective_policies(services, document.node_id)
+    terms = _terms_of(document, policies, now_ms=services.store.time.now_ms())
+    policy = policies[ROW_RETENTION]
+    if planned is None or not planned.has_authors_of(policy) or (is_exact and planned != policy.terms):
+        raise BadRequest(_CHANGED)
+    return terms
+
+
+def _terms_of(document: MetadataDocument, policies: Mapping[str, EffectivePolicy], *, now_ms: int) -> RetentionTerms:
+    rule = retention_rule(policies)
     if rule is None:
         raise BadRequest(_NO_POLICY)
-    return retention_terms(metadata_of(document.body), rule, now_ms=services.store.time.now_ms())
+    return retention_terms(metadata_of(document.body), rule, now_ms=now_ms)
 
 
 class PolicyDeletions:
@@ -60,9 +82,10 @@ class PolicyDeletions:
         Raises PermissionDenied if the policy or its column was removed or changed since the lease.
         """
         text = await ctx.look_up(partial(options_read, operation))
-        leased = None if text is None else msgspec.json.decode(text, type=RewriteOptions).terms
+        stored = RewriteOptions() if text is None else msgspec.json.decode(text, type=RewriteOptions)
+        leased = stored.terms
         try:
-            now = await terms_of(ctx.services, document)
+            now = await planned_terms(ctx.services, document, planned=stored.policy, is_exact=stored.is_requested)
         except BadRequest as error:
             raise PermissionDenied(f"{_ENDED}. {error.message}") from None
         if leased is None or now[:2] != leased[:2] or now.before < leased.before:

@@ -175,7 +175,7 @@ class Grant(_message.Message):
     def __init__(self, role_id: _Optional[int] = ..., object_id: _Optional[int] = ..., privilege: _Optional[str] = ..., allowed: _Optional[bool] = ...) -> None: ...
 
 class Link(_message.Message):
-    __slots__ = ("kind", "from_id", "to_id", "below", "set_by", "set_at", "field_id", "values")
+    __slots__ = ("kind", "from_id", "to_id", "below", "set_by", "set_at", "field_id", "values", "attached_by")
     KIND_FIELD_NUMBER: _ClassVar[int]
     FROM_ID_FIELD_NUMBER: _ClassVar[int]
     TO_ID_FIELD_NUMBER: _ClassVar[int]
@@ -184,6 +184,7 @@ class Link(_message.Message):
     SET_AT_FIELD_NUMBER: _ClassVar[int]
     FIELD_ID_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
+    ATTACHED_BY_FIELD_NUMBER: _ClassVar[int]
     kind: str
     from_id: int
     to_id: int
@@ -192,7 +193,8 @@ class Link(_message.Message):
     set_at: _timestamp_pb2.Timestamp
     field_id: int
     values: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, kind: _Optional[str] = ..., from_id: _Optional[int] = ..., to_id: _Optional[int] = ..., below: _Optional[bool] = ..., set_by: _Optional[str] = ..., set_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., field_id: _Optional[int] = ..., values: _Optional[_Iterable[str]] = ...) -> None: ...
+    attached_by: int
+    def __init__(self, kind: _Optional[str] = ..., from_id: _Optional[int] = ..., to_id: _Optional[int] = ..., below: _Optional[bool] = ..., set_by: _Optional[str] = ..., set_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., field_id: _Optional[int] = ..., values: _Optional[_Iterable[str]] = ..., attached_by: _Optional[int] = ...) -> None: ...
 
 class ModelVersion(_message.Message):
     __slots__ = ("model_id", "number", "comment", "properties", "uris", "aliases", "audit_info")

@@ -201,7 +201,7 @@ class TopicRecord(_message.Message):
     def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class PolicyRecord(_message.Message):
-    __slots__ = ("version", "comment", "properties", "policy_type", "enabled", "content")
+    __slots__ = ("version", "comment", "properties", "policy_type", "enabled", "content", "writer_id")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -215,13 +215,15 @@ class PolicyRecord(_message.Message):
     POLICY_TYPE_FIELD_NUMBER: _ClassVar[int]
     ENABLED_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
+    WRITER_ID_FIELD_NUMBER: _ClassVar[int]
     version: _schema_pb2.SchemaVersion
     comment: str
     properties: _containers.ScalarMap[str, str]
     policy_type: str
     enabled: bool
     content: str
-    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., policy_type: _Optional[str] = ..., enabled: _Optional[bool] = ..., content: _Optional[str] = ...) -> None: ...
+    writer_id: int
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., policy_type: _Optional[str] = ..., enabled: _Optional[bool] = ..., content: _Optional[str] = ..., writer_id: _Optional[int] = ...) -> None: ...
 
 class RoleRecord(_message.Message):
     __slots__ = ("version", "properties")
