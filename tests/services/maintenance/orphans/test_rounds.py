@@ -292,14 +292,16 @@ def test_datasets_and_lance_tables_are_skipped(table: HistoryTable) -> None:
     assert (refused.status, "lance.debris_age_s" in str(refused.body)) == (405, True)
 
 
-def test_policy_owner_without_modify_privilege_removes_nothing(table: HistoryTable) -> None:
-    """A policy whose owner may not modify the table removes nothing, and the explanation says so."""
+def test_policy_author_without_modify_privilege_removes_nothing(table: HistoryTable) -> None:
+    """A policy whose author may not modify the table removes nothing, and the explanation says so."""
     node, clock = table.node, clock_of(table.node)
     write_orphan(table)
     turn_on(node, "policies")
     grant(node, "maker", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     add_policy(node, "clean", POLICY, {}, on="main", kind="catalog")
     node.done("PUT", f"{API}/lake/owners/POLICY/clean", {"name": "maker", "type": "USER"})
+    update = {"@type": "updateContent", "policyType": POLICY, "newContent": {}}
+    node.done("PUT", f"{API}/lake/policies/clean", {"updates": [update]}, user="maker")
     assert run_days(node, clock, 12) == 0
     assert "maker" in explained_orphans(table)["blocked"]
 
