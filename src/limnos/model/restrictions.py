@@ -20,7 +20,8 @@ CLOSED_TO: Final = "read-restricted-use-server-planning"
 class ColumnMask(msgspec.Struct, frozen=True):
     """The mask of one column: the column's name when the mask was set, its field id, and the action.
 
-    The field id is 0 for a mask on a namespace, which applies to columns by name.
+    The field id is 0 for a mask on a namespace. A mask applies to the column with its field id, and to columns with its
+    name, ignoring case.
     """
 
     column: str
@@ -28,17 +29,27 @@ class ColumnMask(msgspec.Struct, frozen=True):
     field_id: int = 0
 
 
+class FormerColumn(msgspec.Struct, frozen=True):
+    """A column that had a name when a restriction named that column: its table, its field id, and the former name."""
+
+    table_id: int
+    field_id: int
+    name: str
+
+
 class RestrictionTerms(msgspec.Struct, frozen=True):
     """The terms of a restriction: a row filter, the column masks, and the principals it applies to.
 
     `row_filter` is JSON, "" for all rows. `to` and `unless` are ids of users, groups and roles; an empty `to` means all
-    users.
+    users. `former` are columns that were renamed or dropped since the restriction was set: a reference to a column by
+    name means these columns too.
     """
 
     row_filter: str = ""
     masks: tuple[ColumnMask, ...] = ()
     to: tuple[int, ...] = ()
     unless: tuple[int, ...] = ()
+    former: tuple[FormerColumn, ...] = ()
 
 
 class Restriction(msgspec.Struct, frozen=True):
@@ -60,7 +71,7 @@ class CatalogRestrictions(msgspec.Struct, frozen=True):
     def size(self) -> int:
         """The estimated size in memory of these restrictions, in bytes."""
         return sum(
-            400 + len(each.terms.row_filter) + 150 * len(each.terms.masks)
+            400 + len(each.terms.row_filter) + 150 * (len(each.terms.masks) + len(each.terms.former))
             for restrictions in self.by_object.values()
             for each in restrictions
         )

@@ -13,7 +13,7 @@ import pytest
 
 from limnos.services.iceberg import restricted_reads
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
-from tests.http.driver import DriverAnswer, DriverNode, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_plans import steer
 from tests.http.iceberg.test_restricted_plans import RestrictedTable
@@ -98,6 +98,20 @@ def test_plans_with_the_same_restrictions_share_one_rewrite(table: RestrictedTab
     assert [files_of(each) for each in others] == [files_of(first)] * 3
     assert written(table) == 4
     assert list_rewritten_files(table) == sorted(files_of(first))
+
+
+def test_plans_after_a_change_of_the_warehouse_use_files_in_the_new_one(table: RestrictedTable) -> None:
+    """A plan shares no files with plans that wrote to another warehouse of the catalog."""
+    before = files_of(table.seen())
+    root = wire.local(table.location).parent
+    places = {"allowed-locations": f"file://{root}", "warehouse": f"file://{root.parent}/second"}
+    updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in places.items()]
+    table.node.done("PUT", f"{API}/lake/catalogs/main", {"updates": updates})
+
+    after = files_of(table.seen())
+
+    assert all(each.startswith(f"{root.parent}/second/restricted-reads/") for each in after)
+    assert not before & after
 
 
 def test_plans_at_the_same_time_wait_for_one_rewrite(table: RestrictedTable) -> None:

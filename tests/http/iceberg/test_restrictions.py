@@ -535,11 +535,9 @@ def test_restrictions_can_be_exported_and_imported(lake: DriverNode) -> None:
     make_space(lake, "a")
     for user in ("bob", "gone"):
         lake.done("POST", f"{API}/lake/users", {"name": user})
-    named = {"users": ["bob", "gone"]}
-    assert (
-        restrict(lake, kind="SCHEMA", on="main.a", filter="city = 'EU'", masks={"ssn": "show-last-4"}, to=named).status
-        == 200
-    )
+    terms = {"to": {"users": ["bob"]}, "except": {"users": ["gone"]}}
+    answer = restrict(lake, kind="SCHEMA", on="main.a", filter="city = 'EU'", masks={"ssn": "show-last-4"}, **terms)
+    assert answer.status == 200, answer.body
     lake.done("DELETE", f"{API}/lake/users/gone")
     metalake_copy(lake, "copy")
     path = f"{OWN}/metalakes/{{}}/objects/SCHEMA/main.a/restrictions"

@@ -23,7 +23,7 @@ from limnos.model.model_versions import ModelVersion
 from limnos.model.proto.limnos.v1 import export_pb2, records_pb2, schema_pb2
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord, ReadRestriction
 from limnos.model.records import CatalogRecord, MetalakeRecord, NamespaceRecord, TableRecord, encode
-from limnos.model.restrictions import ColumnMask, Restriction, RestrictionTerms
+from limnos.model.restrictions import ColumnMask, FormerColumn, Restriction, RestrictionTerms
 from limnos.model.statistics import Statistic
 from limnos.model.stored_records import MAJOR_VERSION, MINOR_VERSION, type_number
 
@@ -281,14 +281,16 @@ def restriction(result: Restriction) -> ExportRecord:
         object_id=result.object_id, name=result.name, row_filter=terms.row_filter, to_ids=terms.to, except_ids=terms.unless,
         masks=[export_pb2.ColumnMask(column=each.column, action=each.action, field_id=each.field_id) for each in terms.masks],
         set_by=result.set_by, set_at=stamp(result.set_at),
+        former=[export_pb2.FormerColumn(table_id=each.table_id, field_id=each.field_id, name=each.name) for each in terms.former],
     )  # fmt: skip
     return ExportRecord(restriction=message)
 
 
 def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int, ...]]) -> RestrictionTerms:
-    """Return the terms of a restriction; `ids` maps exported ids of users and roles to those of this store.
+    """Return the terms of a restriction; `ids` maps exported ids to those of this store, and omits unknown ones.
 
-    Raises BadRequest for an invalid filter or mask.
+    If one of the principals that it restricts is unknown, it restricts all users. Raises BadRequest for an invalid
+    filter or mask.
     """
     masks = tuple([ColumnMask(each.column, check_action(each.action), each.field_id) for each in message.masks])
     row_filter = message.row_filter
@@ -297,7 +299,17 @@ def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int,
             row_filter = msgspec.json.encode(read_stored_filter(msgspec.json.decode(row_filter))).decode()
         except msgspec.DecodeError:
             raise BadRequest(f"the filter of restriction {message.name[:100]} is not JSON") from None
-    return RestrictionTerms(row_filter, masks, ids(message.to_ids), ids(message.except_ids))
+    to = ids(message.to_ids)
+    former = tuple(
+        [
+            FormerColumn(table_id, each.field_id, each.name)
+            for each in message.former
+            for table_id in ids((each.table_id,))
+        ]
+    )
+    return RestrictionTerms(
+        row_filter, masks, to if len(to) == len(message.to_ids) else (), ids(message.except_ids), former
+    )
 
 
 def declaration(row: Sequence[object]) -> ExportRecord:

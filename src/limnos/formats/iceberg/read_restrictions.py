@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from functools import reduce
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -164,7 +164,7 @@ def _filter_text(text: str, fields: Iterable[TopField]) -> str:
     return msgspec.json.encode(check_filter(bound, {each.id: each.kind for each in by_id.values()})).decode()
 
 
-def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json) -> BoundRestrictions:
+def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json, *, table_id: int = 0) -> BoundRestrictions:
     """Combine the restrictions that apply to a user: filters by AND, and for each column the strictest of its masks.
 
     Raises PermissionDenied if a restriction no longer fits the table: restricted users then cannot read the table.
@@ -172,53 +172,97 @@ def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json) -> 
     Args:
         applying: The name and terms of each restriction.
         schema: The table's current schema.
+        table_id: The id of the table, for columns that had another name when a restriction was set.
     """
     fields = fields_of(schema)
     filters: list[Json] = []
     masks: dict[int, str] = {}
     for name, terms in applying:
+        columns = _RestrictedColumns(name, fields, _former_names(terms, table_id))
         if terms.row_filter:
-            filters.append(_rebind_filter(terms.row_filter, fields, name=name))
+            filters.append(columns.rebind_filter(terms.row_filter))
         for mask in terms.masks:
-            for field in _masked_fields(mask, fields, name=name):
+            for field in columns.masked(mask):
                 action = mask.action if fits(mask.action, field) else FIXED if fits(FIXED, field) else NULL
                 masks[field.id] = strictest(masks.get(field.id, action), action)
     joined = reduce(lambda left, right: {"type": "and", "left": left, "right": right}, filters) if filters else None
     return BoundRestrictions(joined, dict(sorted(masks.items())))
 
 
-def _masked_fields(mask: ColumnMask, fields: Iterable[TopField], *, name: str) -> list[TopField]:
-    """Return the columns that a mask applies to: by field id, or for a namespace's mask by name, ignoring case.
+def _former_names(terms: RestrictionTerms, table_id: int) -> dict[str, set[int]]:
+    """Return the field ids of a table's columns by their former names, in lower case."""
+    names: dict[str, set[int]] = {}
+    for each in terms.former:
+        if each.table_id == table_id:
+            names.setdefault(each.name.casefold(), set()).add(each.field_id)
+    return names
 
-    Raises PermissionDenied if no column has the field id.
+
+class _RestrictedColumns(NamedTuple):
+    """The columns of a table to which one restriction refers. `former` are field ids by former name."""
+
+    name: str
+    fields: list[TopField]
+    former: Mapping[str, set[int]]
+
+    def ids_named(self, name: str) -> set[int]:
+        """Return the ids of all columns that have a name, or had it since the restriction was set, ignoring case."""
+        folded = name.casefold()
+        return {each.id for each in self.fields if each.name.casefold() == folded} | self.former.get(folded, set())
+
+    def masked(self, mask: ColumnMask) -> list[TopField]:
+        """Return the columns that a mask applies to: by field id, and by name.
+
+        Raises PermissionDenied if no column has the field id.
+        """
+        if mask.field_id and not any(each.id == mask.field_id for each in self.fields):
+            raise _broken_restriction(self.name, f"masks column {mask.column}, which the table no longer has")
+        ids = self.ids_named(mask.column) | {mask.field_id}
+        return [each for each in self.fields if each.id in ids]
+
+    def rebind_filter(self, text: str) -> Json:
+        """Return a filter over the current columns.
+
+        Raises PermissionDenied for a column that was dropped, or a name that meant several columns since the
+        restriction was set: the default of a new column must not decide which rows are visible.
+        """
+        by_id = {each.id: each for each in self.fields}
+
+        def bind(reference: Json) -> Json:
+            ids = {int(str(reference["id"]))} if "id" in reference else self.ids_named(str(reference["name"]))
+            if len(ids) > 1:
+                raise _broken_restriction(
+                    self.name, f"filters by column {reference.get('name')}, a name of more than one column"
+                )
+            field = by_id.get(ids.pop()) if ids else None
+            if field is None:
+                raise _broken_restriction(
+                    self.name, f"filters by column {reference.get('name')}, which the table does not have"
+                )
+            return {"type": "reference", "id": field.id, "name": field.name}
+
+        try:
+            return check_filter(
+                with_references(msgspec.json.decode(text), bind), {each.id: each.kind for each in by_id.values()}
+            )
+        except BadRequest as error:
+            raise _broken_restriction(self.name, f"is not valid for the table: {error.message}") from None
+
+
+def former_columns(before: Json, after: Json) -> tuple[tuple[int, str], ...]:
+    """Return the field ids and the former names of top-level columns that a change of a schema renames or drops."""
+    current = {each.id: each.name for each in fields_of(after)}
+    return tuple((each.id, each.name) for each in fields_of(before) if current.get(each.id) != each.name)
+
+
+def columns_named(terms: RestrictionTerms) -> set[str]:
+    """Return the names to which the terms of a restriction refer without a field id, and those of masks, in lower
+    case.
     """
-    if not mask.field_id:
-        return [each for each in fields if each.name.casefold() == mask.column.casefold()]
-    results = [each for each in fields if each.id == mask.field_id]
-    if not results:
-        raise _broken_restriction(name, f"masks column {mask.column}, which the table no longer has")
-    return results
-
-
-def _rebind_filter(text: str, fields: Iterable[TopField], *, name: str) -> Json:
-    by_id = {each.id: each for each in fields}
-
-    def bind(reference: Json) -> Json:
-        if "id" in reference:
-            field = by_id.get(int(str(reference["id"])))
-        else:
-            alike = [each for each in fields if each.name.casefold() == str(reference["name"]).casefold()]
-            field = alike[0] if len(alike) == 1 else None
-        if field is None:
-            raise _broken_restriction(name, f"filters by column {reference.get('name')}, which the table does not have")
-        return {"type": "reference", "id": field.id, "name": field.name}
-
-    try:
-        return check_filter(
-            with_references(msgspec.json.decode(text), bind), {each.id: each.kind for each in by_id.values()}
-        )
-    except BadRequest as error:
-        raise _broken_restriction(name, f"is not valid for the table: {error.message}") from None
+    names = {mask.column for mask in terms.masks}
+    if terms.row_filter:
+        names |= {str(each["name"]) for each in references(msgspec.json.decode(terms.row_filter)) if "id" not in each}
+    return {each.casefold() for each in names}
 
 
 def _broken_restriction(name: str, why: str) -> PermissionDenied:

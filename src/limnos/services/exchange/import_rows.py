@@ -279,7 +279,7 @@ class ImportPart(ImportWriter):
     def restriction(self, ready: CheckedRecord) -> None:
         """Add a read restriction of a table or namespace.
 
-        Principals that are not in the file are omitted, which never exempts a user from the restriction.
+        Exempt principals that are not in the file are omitted. If a restricted one is not, all users are restricted.
         """
         message = ready.record.restriction
         target = self._require(message.object_id, Kind.TABLE, Kind.NAMESPACE)

@@ -41,9 +41,10 @@ class CommitGuards(NamedTuple):
 
 class CommitEffects(NamedTuple):
     """The effects of a commit in addition to the document: its guards, new data locations outside of the table's own,
-    and whether the comment and the current schema are unchanged.
+    whether the comment and the current schema are unchanged, and the columns that it renames or drops.
     """
 
     guards: CommitGuards
     data_paths: tuple[str, ...]
     keeps_words: bool
+    ended: tuple[tuple[int, str], ...] = ()

@@ -32,6 +32,7 @@ from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg import dataset_fence, tables
 from limnos.services.iceberg.added_files import CommitFiles, check_added_files
 from limnos.services.iceberg.commit_values import CommitChange, CommitEffects, CommitGuards, CommitState
+from limnos.services.iceberg.former_columns import EndedNames, ended_names, restrictions_follow
 from limnos.services.iceberg.orphan_fence import fence_check, fence_require
 from limnos.services.iceberg.rewrite_commits import rewrite_check, rewrite_count, rewrite_require
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots, removes_snapshots
@@ -75,10 +76,16 @@ class TableCommit(msgspec.Struct, frozen=True):
     """New data locations of the table outside of its own location."""
     keeps_words: bool = False
     """Whether its comment and its current schema stay, so that the search index needs no update."""
+    ended: EndedNames = ()
+    """Columns that it renames or drops."""
     fence_until: float | None = None
     """The time by which the commit must end; `orphan_fence.fence_check` sets it."""
     token_id: int | None = None
     """The token of the maintenance operation that commits, whose lease must be valid."""
+
+    def with_ended_names(self, before: Json | None, after: Json | None) -> TableCommit:
+        """Return the command with the columns that it renames or drops."""
+        return msgspec.structs.replace(self, ended=ended_names(before, after)) if before and after else self
 
 
 class LostRace(Exception):
@@ -234,7 +241,8 @@ async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> Co
             request.ctx, [request.change], before=base.document, after=document, place=base.place
         )
         paths = tables.new_data_paths(new, before=old, place=base.place)
-        news = CommitEffects(guards, paths, whole.body is None and iceberg_metadata.keeps_words(old, new))
+        keeps_words = whole.body is None and iceberg_metadata.keeps_words(old, new)
+        news = CommitEffects(guards, paths, keeps_words, ended_names(old, new))
         if await _swap(request, base, document=document, data=data, brought=news, lock=lock):
             if whole.body is None:
                 recent.put(document, new)
@@ -322,7 +330,7 @@ async def _swap(
 
     def command(now: CommitBase) -> Permit[TableCommit]:
         relocates = document.location != base.document.location
-        (removed, fence_until), paths, keeps_words = brought
+        (removed, fence_until), paths, keeps_words, ended = brought
         command = TableCommit(
             now.table,
             document,
@@ -332,6 +340,7 @@ async def _swap(
             lock,
             paths,
             keeps_words,
+            ended,
             fence_until,
             now.token_id,
         )
@@ -388,6 +397,7 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
         locations_claim(
             tx, LocationKind.DATA_PATH, owner_id=command.table.id, catalog_id=permit.zone, locations=command.data_paths
         )
+    restrictions_follow(tx, command.table, ended=command.ended)
     tx.nodes.committed(command.table, keeps_words=command.keeps_words)
     return tx.revision
 

@@ -25,6 +25,7 @@ from limnos.names.path import Levels
 from limnos.services.catalog.tables import TableCreate, new_table_of, table_find
 from limnos.services.iceberg import tables
 from limnos.services.iceberg.dataset_fence import DatasetGuard, check_dataset_commit, dataset_guard_of
+from limnos.services.iceberg.former_columns import EndedNames, ended_names_of, restrictions_follow
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
@@ -44,6 +45,8 @@ class TableReplace(msgspec.Struct, frozen=True):
     removed: frozenset[int] = frozenset()
     """The snapshots of the table that the new metadata does not contain."""
     data_paths: tuple[str, ...] = ()
+    ended: EndedNames = ()
+    """Columns that it renames or drops."""
 
 
 async def table_register(
@@ -89,7 +92,8 @@ async def table_register(
         after = msgspec.structs.replace(document, node_id=node.id, version=current.version + 1)
         keeps = ctx.services.defaults.keep_pinned
         removed = removed_snapshots(current.body, after.body) if keeps else frozenset()
-        return request_view.permit(TableReplace(node, after, current.version, removed, paths), decision)
+        ended = ended_names_of(current.body, after.body)
+        return request_view.permit(TableReplace(node, after, current.version, removed, paths, ended), decision)
 
     if replaced is None:
         return await tables.insert_table(ctx, scope, decide=decide, path=(*namespace, name)), place.catalog
@@ -147,5 +151,6 @@ def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
         locations_claim(
             tx, LocationKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths
         )
+    restrictions_follow(tx, node, ended=command.ended)
     tx.nodes.committed(node)
     return command.document

@@ -57,7 +57,7 @@ def restricted_visibility(request_view: RequestView, path: Levels) -> TableVisib
         (each.restriction.name, each.restriction.terms)
         for each in request_view.bindings_of(request_view.user, table.chain)
     ]
-    return TableVisibility(document, bound_of(applying, schema_of(document.body)))
+    return TableVisibility(document, bound_of(applying, schema_of(document.body), table_id=document.node_id))
 
 
 def is_restricted(refused: PermissionDenied) -> bool:

@@ -102,7 +102,7 @@ def _table_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, 
         table, document, before.version, relocates, built.guards.removed, data_paths=built.data_paths,
         fence_until=built.guards.fence_until,
     )  # fmt: skip
-    return commit, cast("OperationMutation", document_swap)
+    return commit.with_ended_names(built.old, built.new), cast("OperationMutation", document_swap)
 
 
 def _view_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, OperationMutation]:

@@ -11,6 +11,7 @@ import msgspec
 
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
+from limnos.model.kinds import KINDS
 from limnos.model.restrictions import RESTRICTIONS_MAX, CatalogRestrictions, Restriction, RestrictionTerms
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.trash import KEPT
@@ -21,10 +22,12 @@ OF_ZONE = Sql(
     "SELECT object_id, name, terms, set_by, set_at FROM restriction WHERE zone = :zone ORDER BY object_id, name"
 )
 COUNT = Sql("SELECT count(*) FROM restriction WHERE zone = :zone")
+AMEND = Sql("UPDATE restriction SET terms = :terms WHERE object_id = :id AND name = :name")
 PUT = Sql(
     "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :actor, :now)"
     " ON CONFLICT (object_id, name) DO UPDATE SET terms = excluded.terms, set_by = excluded.set_by, set_at = excluded.set_at"
 )
+KIND_OF = Sql("SELECT kind, name_space FROM node WHERE id = :id")
 DELETE = Sql("DELETE FROM restriction WHERE object_id = :id AND name = :name")
 SWEEP = Sql(
     "DELETE FROM restriction WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = restriction.object_id AND n.deleted = 0)"
@@ -65,6 +68,26 @@ class RestrictionWrites(Writes):
                 f"A catalog has at most {RESTRICTIONS_MAX} restrictions: set them on namespaces, or remove some first"
             )
         tx.changed(self._draft("restrict", node, name=name))
+
+    def of_zone(self, zone: int) -> list[Restriction]:
+        """Read all restrictions of a catalog, also those of objects in the trash."""
+        return [restriction_of(row) for row in self.tx.rows(OF_ZONE, {"zone": zone})]
+
+    def amend(self, restriction: Restriction, terms: RestrictionTerms) -> None:
+        """Replace the terms of a restriction, which keeps its author. A catalog's other restrictions are unchanged."""
+        tx, name = self.tx, restriction.name
+        tx.count(AMEND, {"id": restriction.object_id, "name": name, "terms": msgspec.json.encode(terms).decode()})
+        rows = tx.rows(KIND_OF, {"id": restriction.object_id})
+        tx.changed(
+            ChangeDraft(
+                "restrict",
+                KINDS[rows[0][0]],
+                restriction.object_id,
+                rows[0][1],
+                moves_access=True,
+                detail=f"restriction {name}, which follows a column that was renamed or dropped",
+            )
+        )
 
     def delete(self, node: Node, name: str) -> bool:
         """Delete a restriction. Returns whether it existed."""
