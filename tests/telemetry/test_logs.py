@@ -6,10 +6,13 @@ import asyncio
 import io
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 import structlog
+from botocore.parsers import create_parser
+from botocore.session import Session
 
 from limnos.telemetry.logs import configure, get_logger
 from limnos.telemetry.request_ids import current_request_id
@@ -63,7 +66,7 @@ def test_standard_library_loggers_log_json() -> None:
 def test_lines_carry_the_id_of_their_request() -> None:
     """Concurrent tasks log with their own request ids, including nested calls. Outside of requests there is no id."""
     stream = io.StringIO()
-    configure("info", "json", stream=stream)
+    configure("info", "json", stream=stream, libraries=("other",))
     log = get_logger("limnos.test")
 
     async def serve(request_id: str) -> None:
@@ -92,6 +95,53 @@ def test_lower_levels_are_left_out() -> None:
     get_logger("limnos.test").error("loud")
 
     assert [line["event"] for line in lines(stream)] == ["loud"]
+
+
+@pytest.mark.parametrize("libraries", [(), ("botocore",)], ids=["unnamed", "named"])
+def test_debug_level_does_not_log_vended_credentials(libraries: tuple[str, ...]) -> None:
+    """At level `debug` the response of an STS request, which botocore logs whole, is not in the log, also if the
+    setting names botocore.
+    """
+    stream = io.StringIO()
+    configure("debug", "json", stream=stream, libraries=libraries)
+    model = Session().get_service_model("sts")
+    parser = create_parser("query")
+    body = (
+        b"<AssumeRoleResponse><AssumeRoleResult><Credentials><SecretAccessKey>planted-key</SecretAccessKey>"
+        b"</Credentials></AssumeRoleResult><ResponseMetadata/></AssumeRoleResponse>"
+    )
+    shape = model.operation_model("AssumeRole").output_shape
+    parsed = parser.parse({"status_code": 200, "headers": {}, "body": body}, shape)
+    get_logger("limnos.test").debug("vended")
+
+    assert parsed["Credentials"]["SecretAccessKey"] == "planted-key"
+    assert "planted-key" not in stream.getvalue()
+    assert [line["event"] for line in lines(stream)] == ["vended"]
+
+
+def test_libraries_log_warnings_unless_named() -> None:
+    """A logger of a library writes warnings; a named one, and those below it, write from the level on. A library cannot
+    lower its own level. Names that only begin alike are not named.
+    """
+    stream = io.StringIO()
+    configure("debug", "json", stream=stream, libraries=("pool", "urllib3"))
+    for name in ("pool", "pool.a", "pools", "urllib3.pool", "limnos.a", "limnosx"):
+        logging.getLogger(name).setLevel(logging.DEBUG)
+        for level in (logging.DEBUG, logging.INFO, logging.WARNING):
+            logging.getLogger(name).log(level, name)
+    counts = Counter(line["event"] for line in lines(stream))
+
+    assert counts == {"pool": 3, "pool.a": 3, "limnos.a": 3, "urllib3.pool": 2, "pools": 1, "limnosx": 1}
+
+
+def test_level_above_warning_holds_for_libraries() -> None:
+    """With level `error` a library's warnings are not written either."""
+    stream = io.StringIO()
+    configure("error", "json", stream=stream, libraries=("pool",))
+    for name in ("pool", "other"):
+        logging.getLogger(name).warning(name)
+
+    assert lines(stream) == []
 
 
 @pytest.mark.parametrize("name", ["token", "authorization", "password", "secret", "credential"])

@@ -7,7 +7,6 @@ and how to connect. Logs go to standard error.
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import sys
 from collections.abc import Callable, Mapping
@@ -77,9 +76,8 @@ def start(loaded: LoadedSettings) -> int:
 
 
 def _configure_logs(settings: Settings) -> None:
-    configure(settings.log.level, settings.log.format, hidden=secrets_of(settings))
-    if settings.log.level != "debug":
-        logging.getLogger("alembic").setLevel(logging.WARNING)  # its migration log is verbose
+    log_settings = settings.log
+    configure(log_settings.level, log_settings.format, hidden=secrets_of(settings), libraries=log_settings.libraries)
 
 
 def check(settings: Settings) -> list[CannotStart]:

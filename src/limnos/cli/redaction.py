@@ -17,6 +17,8 @@ _NOT_SECRET: Final = re.compile(
     r"(?:file|path|uri|user|id|expires|keep|no)(?:[_-]|$)|[_-](?:file|path|uri|url|user|id)$", re.IGNORECASE
 )
 """Parameters that only name the location or owner of a secret, and may be shown."""
+_FLAG: Final = re.compile(r"-[a-zA-Z]|--[a-z]+(?:-[a-z]+)*(?:=.*)?", re.DOTALL)
+"""A flag. Another word that begins with "-" is a value, such as a random password."""
 _PREFIX: Final = "LIMNOS_"
 
 
@@ -42,7 +44,7 @@ def _of_words(tokens: Sequence[str]) -> Iterator[str]:
         if mark and is_secret_name(name):
             yield value
         elif token.startswith("--") and is_secret_name(name) and at + 1 < len(tokens):
-            yield "" if tokens[at + 1].startswith("-") else tokens[at + 1]
+            yield "" if _FLAG.fullmatch(tokens[at + 1]) else tokens[at + 1]
 
 
 def _of_environment(environ: Mapping[str, str]) -> Iterator[str]:

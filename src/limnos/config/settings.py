@@ -230,6 +230,10 @@ class LogSection(SettingsSection):
     """The least severe level that is logged."""
     format: Literal["auto", "json", "console"] = "auto"
     """`auto` is `console` on a terminal and `json` elsewhere."""
+    libraries: Annotated[tuple[str, ...], Words] = ()
+    """Loggers of libraries that log from `log.level` on, separated by commas, such as `sqlalchemy.pool`. All others log
+    warnings and errors only. Those of HTTP and cloud libraries never log `debug`, which would contain credentials.
+    """
 
 
 class TelemetrySection(SettingsSection):

@@ -1,7 +1,9 @@
 """Logs: structlog and the standard library's loggers through one handler, as JSON or for a terminal, on stderr.
 
 May import structlog, `model` and this package. Must not know the events. Every line has the id of its request. Values
-under names of secrets are masked, and so are secrets of the settings inside strings and tracebacks.
+under names of secrets are masked, and so are secrets of the settings inside strings and tracebacks. Loggers of
+libraries write warnings and errors only, because their other lines contain requests and responses with credentials that
+nothing here can know.
 
     log = get_logger(__name__)
     log.info("table created", table_id=7)
@@ -28,12 +30,39 @@ FORMATS: Final = ("auto", "json", "console")
 Format = Literal["auto", "json", "console"]
 
 _SECRETS: Final = frozenset({"authorization", "credential", "credentials", "password", "secret", "token", "cookie"})
+_OWN: Final = "limnos"
+"""The root of the names of the product's loggers."""
+_WIRE_LOGGERS: Final = (
+    "aiobotocore",
+    "aiohttp",
+    "azure",
+    "boto3",
+    "botocore",
+    "google",
+    "hpack",
+    "httpcore",
+    "httpx",
+    "httpx2",
+    "oauthlib",
+    "pyiceberg",
+    "requests",
+    "requests_oauthlib",
+    "s3fs",
+    "s3transfer",
+    "urllib3",
+)
+"""Libraries whose debug lines contain headers and bodies. They log from `info` on at most."""
 _HIDDEN: set[str] = set()
 """Secrets of the settings, which are masked in every line."""
 
 
 def configure(
-    level: str = "info", format: Format = "auto", *, stream: TextIO | None = None, hidden: Iterable[str] = ()
+    level: str = "info",
+    format: Format = "auto",
+    *,
+    stream: TextIO | None = None,
+    hidden: Iterable[str] = (),
+    libraries: Iterable[str] = (),
 ) -> None:
     """Configure logging: send all log lines of the process to one stream, in one of FORMATS, from one of LEVELS
     upwards.
@@ -41,7 +70,9 @@ def configure(
     May be called again; the last call applies, also to loggers already in use.
 
     Args:
-        level: The least severe level that is written.
+        level: The least severe level that is written, by the product and by the loggers of `libraries`.
+        libraries: Names of loggers of libraries, with the loggers below them. All others write from `warning` on, and
+            those that log headers and bodies at `debug` write from `info` on.
         format: `auto` is `console` on a terminal and `json` elsewhere.
         stream: Where lines are written; standard error by default.
         hidden: Secrets, which are masked as `***` in strings and tracebacks.
@@ -65,7 +96,9 @@ def configure(
         cache_logger_on_first_use=False,
     )
     json = format == "json" or (format == "auto" and not target.isatty())
-    _replace_handler(_handler(target, _renderers(json=json, terminal=target.isatty()), shared, json=json), number)
+    handler = _handler(target, _renderers(json=json, terminal=target.isatty()), shared, json=json)
+    handler.addFilter(_LevelFilter(number, tuple(libraries)))
+    _replace_handler(handler, number)
 
 
 def request_log(expected: LoggedRequests = "all", sample: float = 1.0) -> RequestLog | None:
@@ -79,6 +112,34 @@ def request_log(expected: LoggedRequests = "all", sample: float = 1.0) -> Reques
 def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
     """Return the logger of a module. May be called before `configure`."""
     return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger(name))
+
+
+class _LevelFilter(logging.Filter):
+    """Passes a record if its logger may write its level, whatever level a library has set for its own logger."""
+
+    def __init__(self, level: int, libraries: tuple[str, ...]) -> None:
+        super().__init__()
+        self._level = level
+        self._libraries = libraries
+        self._least: dict[str, int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the record is written."""
+        least = self._least.get(record.name)
+        if least is None:
+            least = self._least[record.name] = self._least_of(record.name)
+        return record.levelno >= least
+
+    def _least_of(self, name: str) -> int:
+        if _is_below(name, (_OWN,)):
+            return self._level
+        if not _is_below(name, self._libraries):
+            return max(self._level, logging.WARNING)
+        return max(self._level, logging.INFO) if _is_below(name, _WIRE_LOGGERS) else self._level
+
+
+def _is_below(name: str, roots: Iterable[str]) -> bool:
+    return any(name == root or name.startswith(f"{root}.") for root in roots)
 
 
 class _Handler(logging.StreamHandler[TextIO]):
@@ -104,7 +165,7 @@ def _replace_handler(handler: _Handler, level: int) -> None:
     for old in [each for each in root.handlers if isinstance(each, _Handler)]:
         root.removeHandler(old)
     root.addHandler(handler)
-    root.setLevel(level)
+    root.setLevel(level)  # the handler's filter decides further
 
 
 def _shared_processors() -> list[Processor]:
