@@ -41,7 +41,7 @@ def test_token_signed_by_published_key_is_accepted(key: Any, alg: str) -> None: 
     """
     identity = read(token({**GOOD, "groups": ["b", "a", "b", "bad\nname"]}, key, alg=alg))
 
-    assert identity == IssuerIdentity("ana", NOW_S * 1000, (NOW_S + 660) * 1000, ("a", "b"))
+    assert identity == IssuerIdentity("ana", NOW_S * 1000, (NOW_S + 660) * 1000, ("a", "b"), NOW_S * 1000)
 
 
 @pytest.mark.parametrize("claims", [
@@ -90,10 +90,34 @@ def test_only_expiry_is_a_required_claim() -> None:
     with pytest.raises(AuthenticationFailed, match="no valid time in its claim 'exp'"):
         read(token({name: value for name, value in GOOD.items() if name != "exp"}))
 
-    assert read(token({name: value for name, value in GOOD.items() if name != "iat"})) == IssuerIdentity(
-        "ana", NOW_S * 1000, (NOW_S + 660) * 1000, ()
-    )
+    undated = read(undated_token(NOW_S + 600))
+    assert (undated.user, undated.expires_ms, undated.groups) == ("ana", (NOW_S + 660) * 1000, ())
     assert read(token(GOOD), RULES._replace(groups_claim=None)).groups is None
+
+
+def undated_token(expires_s: int) -> str:
+    """Return a token without an issue time."""
+    return token({**{name: value for name, value in GOOD.items() if name != "iat"}, "exp": expires_s})
+
+
+def test_token_without_issue_time_is_older_than_any_other() -> None:
+    """A token without `iat` never counts as newer than one that has it, whenever it is verified. Of two such tokens the
+    one that expires later counts as newer.
+    """
+    oldest = read(token({**GOOD, "iat": 0}))
+    first, second = (read(undated_token(NOW_S + seconds)) for seconds in (600, 900))
+
+    assert first.issued_ms < second.issued_ms < oldest.issued_ms
+    assert first == identity_of(undated_token(NOW_S + 600), KEYS, rules=RULES, now_ms=NOW_S * 1000 + 5_000)
+
+
+@pytest.mark.parametrize("claims, signed_in_s", [
+    ({}, NOW_S), ({"auth_time": NOW_S - 3600}, NOW_S - 3600), ({"auth_time": NOW_S, "iat": NOW_S - 60}, NOW_S),
+], ids=str)  # fmt: skip
+def test_time_of_sign_in_is_that_of_the_issuer(claims: dict[str, Any], signed_in_s: int) -> None:
+    """The sign-in is at the claim `auth_time`, else at `iat`; a token with neither states no time."""
+    assert read(token({**GOOD, **claims})).signed_in_ms == signed_in_s * 1000
+    assert read(undated_token(NOW_S + 600)).signed_in_ms is None
 
 
 def test_signature_by_another_key_is_refused() -> None:

@@ -67,6 +67,8 @@ class Credential(NamedTuple):
     expires_ms: int | None = None
     is_cookie: bool = False
     """Whether the token came in the console's cookie, where only tokens of console sessions are valid."""
+    signed_in_ms: int | None = None
+    """The time of the sign-in at the external issuer, in milliseconds since 1970; None if its token states none."""
 
 
 def hash_secret(secret: str) -> bytes:
@@ -198,7 +200,8 @@ def user_of(
     The root id is `NO_TOKEN` without a token; the third value is None for any other credential.
 
     The arguments are positional for speed, because every request calls this function. A token that passed its checks is
-    cached until the access revision of zone 0 changes. Its expiry is compared on each call.
+    cached until the access revision of zone 0 changes. Its expiry is compared on each call, and an expired token is
+    read again.
 
     Raises:
         AuthenticationFailed: The token is wrong, expired, revoked, of another purpose, or of a level of trust that this
@@ -211,7 +214,8 @@ def user_of(
         return credential.user, NO_TOKEN, None
     memo = view.memo(ROOT_ID)
     token: Token | None = memo.get(credential)
-    if token is None:
+    if token is None or token.is_over(clock.now_ms()):
+        # An extension does not advance the access revision, so a cached token may have been extended since.
         token = memo[credential] = _check_token(view, credential, trusts)
     if token.is_over(clock.now_ms()):
         raise AuthenticationFailed("The token has expired: create a new one with 'limnos token create'", was_right=True)

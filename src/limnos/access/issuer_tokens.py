@@ -23,6 +23,8 @@ ALGORITHMS: Final = (
 TOKEN_BYTES_MAX: Final = 16_384
 GROUPS_MAX: Final = 1_000
 KEYS_MAX: Final = 100
+UNDATED_MS: Final = 1 << 60
+"""Subtracted from the expiry time of a token without `iat`. The result is negative, so below every issue time."""
 
 Key = jwk.RSAKey | jwk.ECKey
 Keys = dict[str, tuple[Key, ...]]
@@ -85,12 +87,14 @@ def identity_of(text: str, keys: Keys, *, rules: IssuerRules, now_ms: int, nonce
         _check_own_sign_in(claims, rules, nonce=nonce)
     skew_ms = rules.skew_s * 1000
     expires_ms = _time_claim(claims, "exp") + skew_ms
-    issued_ms = _time_claim(claims, "iat") if "iat" in claims else now_ms
+    # A token without an issue time never counts as newer than one that has it; such tokens are ordered by expiry.
+    issued_ms = _time_claim(claims, "iat") if "iat" in claims else expires_ms - UNDATED_MS
     if expires_ms <= now_ms:
         raise AuthenticationFailed(EXPIRED, was_right=True)
     if max(issued_ms, _time_claim(claims, "nbf") if "nbf" in claims else 0) > now_ms + skew_ms:
         raise _invalid_token("is not valid yet: compare the clocks of the issuer and of this server's database")
-    return IssuerIdentity(_user(claims, rules), issued_ms, expires_ms, _groups(claims, rules))
+    signed_in_ms = next((_time_claim(claims, name) for name in ("auth_time", "iat") if name in claims), None)
+    return IssuerIdentity(_user(claims, rules), issued_ms, expires_ms, _groups(claims, rules), signed_in_ms)
 
 
 def _verify(text: str, keys: Keys) -> dict[str, object]:

@@ -110,7 +110,7 @@ class Token(msgspec.Struct, frozen=True):
     root_id: int
     purpose: TokenPurpose = TokenPurpose.API
     opened_by: int | None = None
-    """The id of the token with which a session or code of the console was created. It ends with that token."""
+    """The id of the token with which this one was created. It ends with that token."""
     ends_at: int | None = None
     """The time beyond which a session of the console cannot be extended, in milliseconds since 1970."""
     table_id: int | None = None
@@ -119,6 +119,10 @@ class Token(msgspec.Struct, frozen=True):
     """
     second_user_id: int = 0
     """The user who attached the policy that the token's operation executes: both users need each right. 0 for none."""
+    signed_in_at: int | None = None
+    """The time of the sign-in from which the token comes, with a password or at the external issuer, in milliseconds
+    since 1970. None for a token that does not come from a sign-in.
+    """
 
     def is_over(self, now_ms: int) -> bool:
         """Return whether the token has expired, by the store's clock in milliseconds since 1970."""

@@ -66,18 +66,23 @@ class TokenPurpose(StrEnum):
     """A code that opens one session of the console. It gives no other access."""
     OPERATION = "operation"
     """Issued for one maintenance operation: its holder may load one table, and commit rewrites of its files."""
+    WORK = "work"
+    """Made by the server for its own work on behalf of a user: a statement or a task. It creates no credentials."""
 
 
 class IssuerIdentity(NamedTuple):
     """The identity that a token of an external issuer proves. Times are milliseconds since 1970.
 
-    `groups` is None if no claim names groups. `expires_ms` includes the allowed clock skew.
+    `groups` is None if no claim names groups. `expires_ms` includes the allowed clock skew. `issued_ms` orders the
+    tokens of a user; that of a token without an issue time is negative. `signed_in_ms` is the time of the sign-in; None
+    if the token does not state one.
     """
 
     user: str
     issued_ms: int
     expires_ms: int
     groups: tuple[str, ...] | None
+    signed_in_ms: int | None = None
 
 
 IdsByPrivilege = Mapping[Privilege, frozenset[int]]

@@ -7,12 +7,26 @@ from __future__ import annotations
 import pytest
 
 from limnos.access.authentication import Credential
-from limnos.model.errors import AuthenticationFailed, BadRequest, NotFound, PermissionDenied
+from limnos.model.entities import Token
+from limnos.model.errors import AuthenticationFailed, BadRequest, InUse, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
+from limnos.model.permits import Permit, upkeep_permit
+from limnos.model.principals import TokenPurpose
 from limnos.services.activity.audit import audit_read
 from limnos.services.activity.audit_exports import audit_export
 from limnos.services.catalog.metalakes import metalake_create, metalakes_visible
-from limnos.services.identity.tokens import token_create, token_revoke, tokens_list, tokens_visible
+from limnos.services.identity import tokens
+from limnos.services.identity.console_sessions import code_create, user_sign_out
+from limnos.services.identity.logins import password_set
+from limnos.services.identity.tokens import (
+    CredentialOrigin,
+    TokenCreate,
+    token_create,
+    token_insert,
+    token_revoke,
+    tokens_list,
+    tokens_visible,
+)
 from limnos.services.identity.users import principal_add, principal_remove, user_enable
 from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.audit import AuditFilter
@@ -314,3 +328,151 @@ def test_removal_from_one_metalake_keeps_tokens_valid_in_others(desk: ServiceDes
 
     ctx = desk.node.ctx(credential(desk, header))
     assert desk.run(ctx.read(RequestScope("pond"), lambda request_view: request_view.user)) == "ana"
+
+
+# -- tokens end with what they came from --------------------------------------------------------------------------
+
+
+def minted(
+    desk: ServiceDesk, own: Credential, *, of: str | None = None, expires_in_s: int | None = None
+) -> tuple[Token, bytes]:
+    """Create a token by a request with a credential. Returns the token and the header that presents it."""
+    token, text = desk.run(token_create(desk.node.ctx(own), user=of, name="next", expires_in_s=expires_in_s))
+    return token, f"Bearer {text}".encode()
+
+
+@pytest.mark.parametrize("expires_in_s", [None, 3600, 30])
+def test_token_never_outlives_the_token_that_made_it(desk: ServiceDesk, expires_in_s: int | None) -> None:
+    """A token expires with the token that created it, or earlier, at any depth."""
+    parent, text = desk.run(token_create(desk.ctx("ana"), user=None, name="short", expires_in_s=60))
+    child, header = minted(desk, credential(desk, f"Bearer {text}".encode()), expires_in_s=expires_in_s)
+    grandchild, _ = minted(desk, credential(desk, header))
+
+    assert child.expires_at == (child.created_at + 30_000 if expires_in_s == 30 else parent.expires_at)
+    assert grandchild.expires_at == child.expires_at
+    assert parent.expires_at is not None
+
+
+def test_token_made_with_a_token_of_the_issuer_expires_with_it(desk: ServiceDesk) -> None:
+    """A token that is created with a token of the external issuer expires with it, and ends when its user signs out of
+    all sessions.
+    """
+    now_ms = desk.node.store.time.now_ms()
+    token, header = minted(desk, Credential("ana", expires_ms=now_ms + 60_000, signed_in_ms=now_ms))
+
+    assert token.expires_at == now_ms + 60_000
+    assert desk.run(user_sign_out(desk.ctx("ana"), user="ana")) == 1
+    assert "was revoked" in refused(desk, header)
+
+
+def test_revoked_token_ends_its_descendants_on_every_node(desk: ServiceDesk) -> None:
+    """The tokens that were created with a token, and those created with them, end with it at the next request on every
+    node. Other tokens of the user stay valid.
+    """
+    other = ServiceDesk(desk.lab)
+    parent_id, parent = make(desk)
+    _, child = minted(desk, credential(desk, parent))
+    _, grandchild = minted(desk, credential(desk, child))
+    _, unrelated = make(desk)
+    assert [who(other, each) for each in (parent, child, grandchild, unrelated)] == ["ana"] * 4
+
+    desk.run(token_revoke(desk.ctx("ana"), token_id=parent_id))
+
+    for each in (parent, child, grandchild):
+        assert "was revoked" in refused(other, each)
+    assert who(other, unrelated) == "ana"
+
+
+def test_token_for_another_user_does_not_end_with_the_admins(desk: ServiceDesk) -> None:
+    """A token that a service admin creates for another user stays valid when that of the admin is revoked. It expires
+    with an API token of the admin that expires, but not with a sign-in of the admin.
+    """
+    admin_id, admins = make(desk, "admin")
+    gift, header = minted(desk, credential(desk, admins), of="ana")
+    _, short = make(desk, "admin", expires_in_s=60)
+    bounded, _ = minted(desk, credential(desk, short), of="ana")
+    now_ms = desk.node.store.time.now_ms()
+    by_sign_in, _ = minted(desk, Credential("admin", expires_ms=now_ms + 60_000, signed_in_ms=now_ms), of="ana")
+
+    desk.run(token_revoke(desk.ctx(), token_id=admin_id))
+
+    assert who(desk, header) == "ana"
+    assert (gift.expires_at, gift.signed_in_at, by_sign_in.expires_at) == (None, None, None)
+    assert bounded.expires_at is not None
+    assert bounded.expires_at <= now_ms + 60_000
+
+
+def test_token_of_the_servers_own_work_creates_no_credentials(desk: ServiceDesk) -> None:
+    """A token that the server made for a statement creates neither a token nor a console session, and sets no
+    password. It is not among the user's tokens.
+    """
+    token, text = desk.run(
+        token_create(desk.ctx("ana"), user=None, name="statement", expires_in_s=60, purpose=TokenPurpose.WORK)
+    )
+    ctx = desk.node.ctx(credential(desk, f"Bearer {text}".encode()))
+
+    for work in (
+        token_create(ctx, user=None, name="next", expires_in_s=None),
+        code_create(ctx),
+        password_set(ctx, user="ana", password=None, old=None, address=""),
+    ):
+        with pytest.raises(PermissionDenied, match="creates no credentials"):
+            desk.run(work)
+    assert token.id not in [each.id for each in desk.run(tokens_visible(desk.ctx("ana"), None))]
+
+
+@pytest.mark.parametrize("ending", ["revoked", "expired"])
+def test_token_that_ends_before_the_commit_creates_nothing(
+    desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """The transaction that creates a token checks the token that creates it: it may have ended after the decision."""
+    parent, _ = desk.run(token_create(desk.ctx("ana"), user=None, name="short", expires_in_s=60))
+    command = TokenCreate(
+        user="ana", name="late", secret_hash=b"x", expires_in_s=None,
+        origin=CredentialOrigin(parent.trust, parent.id, parent.id), rules=desk.node.services.rules,
+    )  # fmt: skip
+    permit = Permit(command, (), 0, (), "ana", None, "r")
+    if ending == "revoked":
+        desk.run(token_revoke(desk.ctx("ana"), token_id=parent.id))
+    else:
+        clock = desk.node.store.time
+        real = clock.now_ms
+        monkeypatch.setattr(clock, "now_ms", lambda: real() + 61_000)
+
+    with pytest.raises(AuthenticationFailed, match="has ended"):
+        desk.run(desk.node.store.submit(permit, lambda tx: token_insert(tx, permit)))
+
+    assert [each.name for each in desk.run(tokens_visible(desk.ctx("ana"), None))] == ["short"]
+
+
+def test_extended_token_is_accepted_although_its_earlier_expiry_was_cached(
+    desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that has cached a token accepts it beyond its former expiry after another node has extended it."""
+    other = ServiceDesk(desk.lab)
+    token_id, header = make(desk, expires_in_s=60)
+    assert who(other, header) == "ana"
+    clock = desk.node.store.time
+    real = clock.now_ms
+    ends = real() + 120_000
+
+    desk.run(desk.node.store.submit(upkeep_permit("limnos"), lambda tx: tx.tokens.extend(token_id, expires_at=ends)))
+    monkeypatch.setattr(clock, "now_ms", lambda: real() + 90_000)
+
+    assert who(other, header) == "ana"
+    monkeypatch.setattr(clock, "now_ms", lambda: real() + 121_000)
+    assert "has expired" in refused(other, header)
+
+
+def test_number_of_valid_tokens_is_bounded(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user has a limited number of valid API tokens; revoked ones do not count."""
+    monkeypatch.setattr(tokens, "TOKENS_MAX", 2)
+    first, _ = make(desk)
+    make(desk)
+
+    with pytest.raises(InUse, match="has 2 valid tokens"):
+        make(desk)
+
+    desk.run(token_revoke(desk.ctx("ana"), token_id=first))
+    make(desk)
+    make(desk, "bob")

@@ -115,7 +115,8 @@ def _end_session(ended: Profile, *, timeout_s: float) -> None:
         return
     token = renew_profile(ended, timeout_s=timeout_s).token
     with Client(ended.uri, token=token, ca_file=ended.ca_file, timeout_s=timeout_s) as own:
-        for text in (ended.refresh_token, ended.token, token):
+        # The refresh token last: `token` was issued for it and ends with it.
+        for text in (ended.token, ended.refresh_token):
             own.tokens.revoke(text.split("_")[1])
 
 

@@ -9,7 +9,7 @@ or its user ends it, every node refuses it from the next request on.
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -21,11 +21,11 @@ from limnos.model.entities import Password, Token
 from limnos.model.errors import AuthenticationFailed, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.permits import Permit
-from limnos.model.principals import TokenPurpose, TokenTrust
+from limnos.model.principals import TokenPurpose
 from limnos.services.identity.issuer import ISSUER, AuthorizationRequest
 from limnos.services.identity.issuer_sign_in import sign_in, store_identity
 from limnos.services.identity.logins import password_verify
-from limnos.services.identity.tokens import trust_and_root_of
+from limnos.services.identity.tokens import CredentialOrigin, origin_of, require_minting, require_valid
 from limnos.services.identity.users import check_sign_in
 from limnos.services.request.context import Context
 from limnos.services.request.defaults import AccessSettings
@@ -47,23 +47,19 @@ _OVER: Final = "The session has expired: sign in again"
 _NO_CODE: Final = "The code was used already or has expired: create a new one with 'limnos console'"
 
 
-class ConsoleSessionOpen(msgspec.Struct, frozen=True):
-    """The command to open a session, or to create a one-time code. Each given credential of `password`, `opened_by` and
-    `code` must still be valid.
+class ConsoleSessionOpen(msgspec.Struct, frozen=True, kw_only=True):
+    """The command to open a session, or to create a one-time code. Each given credential of `password`, `code` and
+    `origin` must still be valid. A session that is opened with a password has no `signed_in_ms` yet.
     """
 
     user: str
     client: str
     secret_hash: bytes
     purpose: TokenPurpose
-    trust: TokenTrust
-    root_id: int | None
+    origin: CredentialOrigin
     lives_s: int
-    ends_ms: int | None
-    """The latest end of the session, if it is opened with a credential that expires."""
     rules: AccessSettings
     password: Password | None = None
-    opened_by: int | None = None
     code: Token | None = None
     session_s: int | None = None
     """The maximum lifetime of the session in seconds; None for a code, which is never extended."""
@@ -121,9 +117,9 @@ async def session_open_with_password(
 
     def command(_: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
         return ConsoleSessionOpen(
-            known.user, client, secret_hash, TokenPurpose.CONSOLE, known.trust, known.root_id,
-            ctx.services.defaults.console_idle_s, None, ctx.services.rules, password=known,
-            session_s=ctx.services.defaults.console_session_s,
+            user=known.user, client=client, secret_hash=secret_hash, purpose=TokenPurpose.CONSOLE,
+            origin=CredentialOrigin(known.trust, known.root_id), lives_s=ctx.services.defaults.console_idle_s,
+            rules=ctx.services.rules, password=known, session_s=ctx.services.defaults.console_session_s,
         )  # fmt: skip
 
     return await _open(bearer, command)
@@ -160,7 +156,7 @@ async def session_open_at_issuer(
         opened = _with_credential(
             bearer, request_view, secret_hash=secret_hash, client=client, purpose=TokenPurpose.CONSOLE
         )
-        return msgspec.structs.replace(opened, ends_ms=None)
+        return msgspec.structs.replace(opened, origin=opened.origin._replace(expires_ms=None))
 
     return await _open(bearer, command)
 
@@ -188,10 +184,11 @@ async def session_open_with_code(ctx: Context, *, code: str, client: str) -> Con
     bearer = Context(ctx.services, Credential(token.user, expires_ms=1 << 62), ctx.request_id, asker=ctx.asker)
 
     def command(_: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
+        origin = CredentialOrigin(token.trust, token.root_id, token.opened_by, token.ends_at, token.signed_in_at)
         return ConsoleSessionOpen(
-            token.user, client, secret_hash, TokenPurpose.CONSOLE, token.trust, token.root_id,
-            ctx.services.defaults.console_idle_s, token.ends_at, ctx.services.rules, opened_by=token.opened_by,
-            code=token, session_s=ctx.services.defaults.console_session_s,
+            user=token.user, client=client, secret_hash=secret_hash, purpose=TokenPurpose.CONSOLE, origin=origin,
+            lives_s=ctx.services.defaults.console_idle_s, rules=ctx.services.rules, code=token,
+            session_s=ctx.services.defaults.console_session_s,
         )  # fmt: skip
 
     return await _open(bearer, command)
@@ -222,16 +219,12 @@ def _with_credential(
     user, defaults = request_view.user, ctx.services.defaults
     if user == ANONYMOUS:
         raise PermissionDenied(_NOBODY)
-    own, ends_ms = None, ctx.credential.expires_ms
-    if ctx.credential.user is None:
-        own = cast("Token", require_fact(request_view.view, token_key(ctx.credential.token_id), zone=ROOT_ID))
-        ends_ms = own.expires_at
-    trust, root_id = trust_and_root_of(ctx, request_view, user=user)
+    require_minting(ctx, request_view)
     is_code = purpose is TokenPurpose.CONSOLE_CODE
     return ConsoleSessionOpen(
-        user, client, secret_hash, purpose, trust, root_id, CODE_S if is_code else defaults.console_idle_s, ends_ms,
-        request_view.rules, opened_by=None if own is None else own.id,
-        session_s=None if is_code else defaults.console_session_s,
+        user=user, client=client, secret_hash=secret_hash, purpose=purpose,
+        origin=origin_of(ctx, request_view, user=user), lives_s=CODE_S if is_code else defaults.console_idle_s,
+        rules=request_view.rules, session_s=None if is_code else defaults.console_session_s,
     )  # fmt: skip
 
 
@@ -258,34 +251,24 @@ def console_session_insert(tx: Tx, permit: Permit[ConsoleSessionOpen]) -> Token:
     """Insert a session or a one-time code, and delete the user's long-expired sessions. Raises AuthenticationFailed if
     the credential that opens it is no longer valid.
     """
-    command = permit.command
+    command, origin = permit.command, permit.command.origin
     standing = tx.principals.standing(command.user)
     check_sign_in(command.rules, standing, user=command.user)
     if not standing.is_known:
         check_new_user(tx, command.user, admins=command.rules.service_admins)
     if command.password is not None and tx.passwords.find(command.user) != command.password:
         raise AuthenticationFailed(_OVER, was_right=True)
-    if command.opened_by is not None:
-        _require_valid(tx, command.opened_by)
+    require_valid(tx, origin.opened_by)
     if command.code is not None and not tx.tokens.revoke(command.code):
         raise AuthenticationFailed(_NO_CODE, was_right=True)
     tx.tokens.forget_ended(command.user)
-    ends_at = command.ends_ms
-    if command.session_s is not None:
-        latest = tx.now_ms + command.session_s * 1000
-        ends_at = latest if ends_at is None else min(latest, ends_at)
-    expires_at = tx.now_ms + command.lives_s * 1000
+    origin = origin._replace(expires_ms=origin.end_ms(tx.now_ms, lives_s=command.session_s))
     return tx.tokens.create(
         user=command.user, name=command.client[:CLIENT_NAME_MAX], secret_hash=command.secret_hash,
-        expires_at=expires_at if ends_at is None else min(expires_at, ends_at), trust=command.trust,
-        root_id=command.root_id, purpose=command.purpose, opened_by=command.opened_by, ends_at=ends_at,
+        expires_at=origin.end_ms(tx.now_ms, lives_s=command.lives_s), trust=origin.trust, root_id=origin.root_id,
+        purpose=command.purpose, opened_by=origin.opened_by, ends_at=origin.expires_ms,
+        signed_in_at=tx.now_ms if command.password is not None else origin.signed_in_ms,
     )  # fmt: skip
-
-
-def _require_valid(tx: Tx, token_id: int) -> None:
-    token = tx.tokens.by_id(token_id)
-    if token is None or token.revoked or token.is_over(tx.now_ms):
-        raise AuthenticationFailed(_OVER, was_right=True)
 
 
 async def session_extend(ctx: Context) -> str:
@@ -317,7 +300,7 @@ def console_session_extend(tx: Tx, permit: Permit[ConsoleSessionExtend]) -> None
     token = tx.tokens.by_id(permit.command.token_id)
     if token is None or token.revoked or token.is_over(tx.now_ms):
         raise AuthenticationFailed(_OVER, was_right=True)
-    tx.tokens.extend(token, expires_at=min(tx.now_ms + permit.command.idle_s * 1000, token.ends_at or 0))
+    tx.tokens.extend(token.id, expires_at=min(tx.now_ms + permit.command.idle_s * 1000, token.ends_at or 0))
 
 
 async def sessions_list(ctx: Context) -> list[SessionLine]:
@@ -383,4 +366,4 @@ def console_sessions_end(tx: Tx, permit: Permit[ConsoleSessionsEnd]) -> int:
     token = tx.tokens.by_id(command.token_id)
     if token is None or token.user != command.user or token.purpose is not TokenPurpose.CONSOLE:
         raise NotFound("This session does not exist, or is not yours", kind=Kind.TOKEN.word)
-    return int(tx.tokens.revoke(token))
+    return int(tx.tokens.revoke_family(token) > 0)

@@ -73,7 +73,7 @@ async def store_identity(
 
     Raises AuthenticationFailed for a new user whose name is not allowed.
     """
-    credential = Credential(identity.user, expires_ms=identity.expires_ms)
+    credential = Credential(identity.user, expires_ms=identity.expires_ms, signed_in_ms=identity.signed_in_ms)
     ctx = Context(services, credential, request_id, asker=asker)
     try:
         await _check_user(ctx, identity.user)

@@ -1,8 +1,8 @@
 """Logins: passwords of local users, and the expiring sessions that they open.
 
 May import the layers below. Must not know any wire format. A session is an expiring token that every protocol accepts,
-and a refresh token that can only refresh it. Setting a new password revokes both, from the next request on every node.
-A session has the trust with which its password was set.
+and a refresh token that can only refresh it. Setting a new password revokes both, and all tokens created with them,
+from the next request on every node. A session has the trust with which its password was set.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from limnos.model.permits import Permit
 from limnos.model.principals import TokenPurpose, TokenTrust, is_name
 from limnos.model.privileges import escape_percent
 from limnos.services.identity.password_hashing import HASHING, TRIES
-from limnos.services.identity.tokens import trust_and_root_of
-from limnos.services.identity.users import check_sign_in
+from limnos.services.identity.tokens import CredentialOrigin, origin_of, own_token, require_minting, require_valid
+from limnos.services.identity.users import check_enabled, check_sign_in
 from limnos.services.request.context import Context
 from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.multi_catalog_reads import refuse_former
@@ -37,18 +37,25 @@ from limnos.store.tx import Tx
 
 _WRONG: Final = "The user or the password is wrong"
 _OVER: Final = "The session has expired: sign in again with 'limnos login'"
+FRESH_MS: Final = 600_000
+"""The maximum age of a sign-in at the issuer with which users set their first password, in milliseconds."""
+_NOT_FRESH: Final = (
+    "A first password needs a sign-in at the external issuer within the last 10 minutes, not a token: sign in again, or"
+    " have a service admin set it, 'limnos user password'"
+)
 
 
-class PasswordPut(msgspec.Struct, frozen=True):
+class PasswordPut(msgspec.Struct, frozen=True, kw_only=True):
     """The command to set a user's password, or delete it if `hashed` is None. `known` is the password at the time of
-    the decision.
+    the decision; `token_id` is the token of the request, which must still be valid.
     """
 
     user: str
     hashed: str | None
     trust: TokenTrust
     known: Password | None
-    admins: frozenset[str]
+    token_id: int | None
+    rules: AccessSettings
 
 
 class SessionOpen(msgspec.Struct, frozen=True):
@@ -78,7 +85,8 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
         ctx: The request.
         user: The user's name.
         password: The new password; None deletes it.
-        old: The current password. Users need it to change their own; service admins change anyone's without it.
+        old: The current password. Users need it to change their own, and a fresh sign-in to set their first one;
+            service admins set those of others without it.
         address: The client's address, whose wrong passwords are counted.
 
     Returns:
@@ -86,7 +94,8 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
 
     Raises:
         BadRequest: The name or the password is not allowed.
-        PermissionDenied: The caller is neither the user nor a service admin.
+        PermissionDenied: The caller is neither the user nor a service admin, the user is disabled, or the sign-in is
+            not fresh.
         AuthenticationFailed: The old password is wrong.
         TooManyAttempts: Too many wrong passwords were given.
         ServiceUnavailable: Too many passwords are being hashed.
@@ -96,7 +105,8 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
     await refuse_former(ctx)
     await ctx.read(RequestScope(), lambda request_view: _may(request_view, user))
     known = await ctx.look_up(partial(password_read, user))
-    if not await ctx.read(RequestScope(), _is_admin) and known is not None:
+    needs_proof = await ctx.read(RequestScope(), partial(_needs_proof, ctx, user=user))
+    if needs_proof and known is not None:
         await _verify(ctx, user, password=old or "", known=known, address=address)
     text = None
     if password is not None:
@@ -104,18 +114,30 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
 
     def decide(request_view: RequestView) -> Permit[PasswordPut]:
         decision = _may(request_view, user)
-        trust, _ = trust_and_root_of(ctx, request_view, user=user)
-        return request_view.permit(PasswordPut(user, text, trust, known, request_view.rules.service_admins), decision)
+        require_minting(ctx, request_view)
+        if known is None and text is not None and _needs_proof(ctx, request_view, user=user):
+            _require_fresh(ctx, request_view)
+        own = own_token(ctx, request_view)
+        command = PasswordPut(
+            user=user, hashed=text, trust=origin_of(ctx, request_view, user=user).trust, known=known,
+            token_id=None if own is None else own.id, rules=request_view.rules,
+        )  # fmt: skip
+        return request_view.permit(command, decision)
 
     return await ctx.write(RequestScope(), decide, password_put)
 
 
 def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
-    """Write or delete the password, and revoke all sessions of the user. Returns whether a password existed.
+    """Write or delete the password, and revoke all tokens that come from sign-ins of the user. Returns whether a
+    password existed.
 
-    Raises AuthenticationFailed if the password was changed since the decision, AlreadyExists for a service account.
+    Raises AuthenticationFailed if the password was changed since the decision or the token of the request has ended,
+    PermissionDenied if users who are disabled set their own, AlreadyExists for a service account.
     """
     command = permit.command
+    require_valid(tx, command.token_id)
+    if tx.actor == command.user:
+        check_enabled(command.rules, tx.principals.standing(command.user), user=command.user)
     before = tx.passwords.find(command.user)
     if before != command.known:
         raise AuthenticationFailed("The password was changed concurrently: try again with the new one", was_right=True)
@@ -128,13 +150,32 @@ def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
             kind="secret",
         )
     if before is None:
-        check_new_user(tx, command.user, admins=command.admins)
+        check_new_user(tx, command.user, admins=command.rules.service_admins)
     tx.passwords.put(command.user, hashed=command.hashed, trust=command.trust)
     return before is not None
 
 
-def _is_admin(request_view: RequestView) -> bool:
-    return request_view.decide(Action.TOKEN_MANAGE_OTHERS, ()).allowed
+def _needs_proof(ctx: Context, request_view: RequestView, *, user: str) -> bool:
+    """Return whether the caller sets the password of `user` only with the old one, or with a fresh sign-in.
+
+    Service admins need neither, except for their own password with a credential that expires: it would outlive that.
+    """
+    if not request_view.decide(Action.TOKEN_MANAGE_OTHERS, ()).allowed:
+        return True
+    return user == request_view.user and origin_of(ctx, request_view, user=user).expires_ms is not None
+
+
+def _require_fresh(ctx: Context, request_view: RequestView) -> None:
+    """Require a request with a name without proof, or a recent sign-in: a token of the issuer, or a session that one
+    opened. Raises PermissionDenied.
+    """
+    own, origin = own_token(ctx, request_view), origin_of(ctx, request_view, user=request_view.user)
+    if own is None and origin.expires_ms is None:
+        return
+    is_sign_in = own is None or own.purpose in (TokenPurpose.SESSION, TokenPurpose.CONSOLE)
+    age_ms = ctx.services.store.time.now_ms() - (origin.signed_in_ms or 0)
+    if not is_sign_in or age_ms > FRESH_MS:
+        raise PermissionDenied(_NOT_FRESH)
 
 
 def _may(request_view: RequestView, user: str) -> Decision:
@@ -236,15 +277,17 @@ async def _open(ctx: Context, known: Password, *, lives_s: tuple[int, ...], refr
         command = SessionOpen(known, tuple(map(hash_secret, secrets)), lives_s, refresh, request_view.rules)
         return request_view.permit(command, _own_decision(request_view, user))
 
-    ids = await bearer.write(RequestScope(), decide, session_open)
-    texts = [token_text(token_id, secret) for token_id, secret in zip(ids, secrets, strict=True)]
+    tokens = await bearer.write(RequestScope(), decide, session_open)
+    texts = [token_text(token.id, secret) for token, secret in zip(tokens, secrets, strict=True)]
+    lives = [max(((token.expires_at or 0) - token.created_at) // 1000, 1) for token in tokens]
     if refresh is not None:
-        return PasswordSession(user, texts[0], lives_s[0], None, None)
-    return PasswordSession(user, texts[0], lives_s[0], texts[1], lives_s[1])
+        return PasswordSession(user, texts[0], lives[0], None, None)
+    return PasswordSession(user, texts[0], lives[0], texts[1], lives[1])
 
 
-def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[int]:
-    """Insert a session's tokens, and delete the user's long-expired sessions. Returns the new tokens' ids.
+def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[Token]:
+    """Insert a session's tokens, and delete the user's long-expired sessions. Returns the new tokens. The token of a
+    refresh token ends with that at the latest.
 
     Raises AuthenticationFailed if the user was disabled, or the password or refresh token is no longer valid.
     """
@@ -252,16 +295,21 @@ def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[int]:
     check_sign_in(command.rules, tx.principals.standing(known.user), user=known.user)
     if tx.passwords.find(known.user) != known:
         raise AuthenticationFailed(_OVER, was_right=True)
+    origin = CredentialOrigin(known.trust, known.root_id, signed_in_ms=tx.now_ms)
     if command.refresh is not None:
         token = tx.tokens.by_id(command.refresh)
         if token is None or not _is_refreshable(token, known, now_ms=tx.now_ms):
             raise AuthenticationFailed(_OVER, was_right=True)
+        origin = origin._replace(
+            opened_by=token.id, expires_ms=token.expires_at, signed_in_ms=token.signed_in_at or token.created_at
+        )
     tx.tokens.forget_ended(known.user)
     purposes = (TokenPurpose.SESSION, TokenPurpose.REFRESH)
     return [
         tx.tokens.create(
-            user=known.user, name="login", secret_hash=secret, expires_at=tx.now_ms + life_s * 1000, trust=known.trust,
-            root_id=known.root_id, purpose=purpose,
-        ).id
+            user=known.user, name="login", secret_hash=secret, trust=origin.trust, root_id=origin.root_id,
+            expires_at=origin.end_ms(tx.now_ms, lives_s=life_s), purpose=purpose, opened_by=origin.opened_by,
+            signed_in_at=origin.signed_in_ms,
+        )
         for secret, life_s, purpose in zip(command.secrets, command.lives_s, purposes, strict=False)
     ]  # fmt: skip

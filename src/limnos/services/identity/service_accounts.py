@@ -21,9 +21,16 @@ from limnos.model.entities import Token
 from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest, InUse, NotFound
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.permits import Permit
-from limnos.model.principals import TokenPurpose, TokenTrust
+from limnos.model.principals import TokenPurpose
 from limnos.model.privileges import escape_percent
-from limnos.services.identity.tokens import check_life, token_lifetime, trust_and_root_of
+from limnos.services.identity.tokens import (
+    CredentialOrigin,
+    check_life,
+    origin_of,
+    require_minting,
+    require_valid,
+    token_lifetime,
+)
 from limnos.services.identity.users import check_sign_in
 from limnos.services.request.context import Context
 from limnos.services.request.defaults import AccessSettings
@@ -45,7 +52,7 @@ class SecretCreate(msgspec.Struct, frozen=True):
     user: str
     secret_hash: bytes
     expires_in_s: int | None
-    trust: TokenTrust
+    origin: CredentialOrigin
     admins: frozenset[str]
 
 
@@ -55,12 +62,15 @@ class SecretEnd(msgspec.Struct, frozen=True):
     secret: Token
 
 
-class AccessTokenOpen(msgspec.Struct, frozen=True):
-    """The command to issue a short-lived token for a secret."""
+class AccessTokenOpen(msgspec.Struct, frozen=True, kw_only=True):
+    """The command to issue a short-lived token for a secret. `opened_by` is the token that is exchanged for it, which
+    must still be valid.
+    """
 
     secret: Token
     secret_hash: bytes
     lives_s: int
+    opened_by: int | None
     rules: AccessSettings
 
 
@@ -102,9 +112,10 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
         decision = _manage(request_view)
         if user == request_view.user:
             raise BadRequest("You cannot turn your own user into a service account: name another user")
-        trust, _ = trust_and_root_of(ctx, request_view, user=user)
+        require_minting(ctx, request_view)
+        origin = origin_of(ctx, request_view, user=user)
         return request_view.permit(
-            SecretCreate(user, hash_secret(secret), expires_in_s, trust, request_view.rules.service_admins), decision
+            SecretCreate(user, hash_secret(secret), expires_in_s, origin, request_view.rules.service_admins), decision
         )
 
     token = await ctx.write(RequestScope(), decide, secret_insert)
@@ -130,9 +141,9 @@ def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
             f"{escape_percent(command.user)} has {SECRETS_MAX} valid secrets: revoke one first, 'limnos user secret end'",
             kind="secret",
         )
-    expires_at = None if command.expires_in_s is None else tx.now_ms + command.expires_in_s * 1000
     return tx.tokens.create(
-        user=command.user, name="client", secret_hash=command.secret_hash, expires_at=expires_at, trust=command.trust,
+        user=command.user, name="client", secret_hash=command.secret_hash,
+        expires_at=command.origin.end_ms(tx.now_ms, lives_s=command.expires_in_s), trust=command.origin.trust,
         purpose=TokenPurpose.CLIENT,
     )  # fmt: skip
 
@@ -203,7 +214,7 @@ async def token_exchange(ctx: Context, *, text: str) -> IssuedToken:
     secret = await ctx.look_up(partial(token_read, token.root_id))
     if secret is None:
         raise AuthenticationFailed(_OVER, was_right=True)
-    return await _open(ctx, secret)
+    return await _open(ctx, secret, opened_by=token.id)
 
 
 async def _same_token(ctx: Context, text: str) -> IssuedToken:
@@ -222,7 +233,7 @@ async def _find_token(ctx: Context, text: str) -> Token | None:
     return token if token is not None and hmac.compare_digest(token.secret_hash, credential.secret_hash) else None
 
 
-async def _open(ctx: Context, secret: Token) -> IssuedToken:
+async def _open(ctx: Context, secret: Token, *, opened_by: int | None = None) -> IssuedToken:
     if secret.trust not in ctx.services.rules.trusts:
         raise AuthenticationFailed(
             "The secret is not valid on this server, because the user who created it was not authenticated. Have a service admin create a new one",
@@ -234,9 +245,11 @@ async def _open(ctx: Context, secret: Token) -> IssuedToken:
     def decide(request_view: RequestView) -> Permit[AccessTokenOpen]:
         word = Action.TOKEN_MANAGE_OTHERS.word
         own = Decision(True, word, ROOT_ID, "server", secret.user, (DecisionFactor("self"),), request_view.stamps)
-        return request_view.permit(
-            AccessTokenOpen(secret, hash_secret(text), ctx.services.defaults.session_s, request_view.rules), own
-        )
+        command = AccessTokenOpen(
+            secret=secret, secret_hash=hash_secret(text), lives_s=ctx.services.defaults.session_s, opened_by=opened_by,
+            rules=request_view.rules,
+        )  # fmt: skip
+        return request_view.permit(command, own)
 
     token = await bearer.write(RequestScope(), decide, access_open)
     return IssuedToken(
@@ -254,10 +267,11 @@ def access_open(tx: Tx, permit: Permit[AccessTokenOpen]) -> Token:
     secret = tx.tokens.by_id(command.secret.id)
     if secret is None or secret.revoked or secret.is_over(tx.now_ms):
         raise AuthenticationFailed(_OVER, was_right=True)
+    require_valid(tx, command.opened_by)
     tx.tokens.forget_ended(secret.user)
     ends = tx.now_ms + command.lives_s * 1000
     return tx.tokens.create(
         user=secret.user, name="access", secret_hash=command.secret_hash,
         expires_at=ends if secret.expires_at is None else min(ends, secret.expires_at),
-        trust=secret.trust, root_id=secret.root_id, purpose=TokenPurpose.ACCESS,
+        trust=secret.trust, root_id=secret.root_id, purpose=TokenPurpose.ACCESS, opened_by=command.opened_by,
     )  # fmt: skip

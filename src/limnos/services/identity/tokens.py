@@ -1,13 +1,13 @@
 """API tokens: create, list, revoke. Users manage their own, service admins all.
 
 May import the layers below. Must not know any wire format. A token's secret leaves this module only once, when it is
-created.
+created. A token that is created with a credential ends with it at the latest (`CredentialOrigin`).
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
@@ -16,10 +16,11 @@ from limnos.access.authentication import ANONYMOUS, hash_secret, new_secret, tok
 from limnos.access.principal_names import check_new_user, check_principal_name
 from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Token
-from limnos.model.errors import AuthenticationFailed, BadRequest, NotFound, PermissionDenied
+from limnos.model.errors import AuthenticationFailed, BadRequest, InUse, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.permits import Permit
-from limnos.model.principals import TokenTrust
+from limnos.model.principals import TokenPurpose, TokenTrust
+from limnos.model.privileges import escape_percent
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.identity.users import check_sign_in, check_token_holder
 from limnos.services.request.context import Context
@@ -36,20 +37,44 @@ STATEMENT_PREFIX: Final = "statement "
 """The beginning of the names of tokens that the server makes for SQL++ statements."""
 
 EXPIRES_MAX_S = 100 * 365 * 24 * 3600
+TOKENS_MAX: Final = 1_000
+"""The maximum number of valid API tokens of a user."""
+_OVER: Final = "The credential of this request has ended: sign in again, or create a new token"
+_NO_MINTING: Final = "This token was made by the server for its own work, and creates no credentials"
+_SERVER_WORK: Final = (TokenPurpose.WORK, TokenPurpose.OPERATION)
+_SIGN_INS: Final = (TokenPurpose.SESSION, TokenPurpose.REFRESH, TokenPurpose.CONSOLE, TokenPurpose.CONSOLE_CODE)
 
 
-class TokenCreate(msgspec.Struct, frozen=True):
-    """The command to create a token for a user. `root_id` is the root of the token that authenticated the request; None
-    for the root of a new token family.
-    """
+class CredentialOrigin(NamedTuple):
+    """What a new credential takes over from the credential of the request that creates it."""
+
+    trust: TokenTrust
+    """Never more than the trust of the request's credential."""
+    root_id: int | None = None
+    """The root of the token family; None for the root of a new family."""
+    opened_by: int | None = None
+    """The token of the request, whose revocation also revokes the new token."""
+    expires_ms: int | None = None
+    """The latest end, in milliseconds since 1970; None if the request's credential does not expire."""
+    signed_in_ms: int | None = None
+    """The time of the sign-in from which the credential comes; None if it does not come from a sign-in."""
+
+    def end_ms(self, now_ms: int, *, lives_s: int | None) -> int | None:
+        """Return the end of a new token with a requested lifetime in seconds; None if it does not expire."""
+        ends = now_ms + lives_s * 1000 if lives_s is not None else None
+        return self.expires_ms if ends is None else ends if self.expires_ms is None else min(ends, self.expires_ms)
+
+
+class TokenCreate(msgspec.Struct, frozen=True, kw_only=True):
+    """The command to create a token for a user."""
 
     user: str
     name: str
     secret_hash: bytes
     expires_in_s: int | None
-    trust: TokenTrust
-    root_id: int | None
+    origin: CredentialOrigin
     rules: AccessSettings
+    purpose: TokenPurpose = TokenPurpose.API
 
 
 class TokenRevoke(msgspec.Struct, frozen=True):
@@ -94,24 +119,59 @@ async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = Fa
     )
 
 
-def trust_and_root_of(
-    ctx: Context, request_view: RequestView, *, user: str, by_server: bool = False
-) -> tuple[TokenTrust, int | None]:
-    """Return the trust of a new token, and the id of its root; None for the root of a new token family.
+def own_token(ctx: Context, request_view: RequestView) -> Token | None:
+    """Return the token of the request; None for a request with a token of the issuer, or with a name without proof."""
+    if ctx.credential.user is not None:
+        return None
+    return cast("Token", require_fact(request_view.view, token_key(ctx.credential.token_id), zone=ROOT_ID))
 
-    A token never has more trust than the credential of the request that creates it.
+
+def origin_of(ctx: Context, request_view: RequestView, *, user: str, by_server: bool = False) -> CredentialOrigin:
+    """Return what a new credential of a user takes over from the credential of the request.
+
+    A credential for the caller ends with that of the request. One for another user is an act of a service admin: it
+    does not end with the admin's sign-in, but at the latest when an API token of the admin expires.
     """
-    own = None
-    if ctx.credential.user is None:
-        own = cast("Token", require_fact(request_view.view, token_key(ctx.credential.token_id), zone=ROOT_ID))
-    root_id = own.root_id if own is not None and user == request_view.user else None
+    own = own_token(ctx, request_view)
+    trust = _trust_of(ctx, request_view, own=own)
     if by_server:
-        return TokenTrust.PROVEN, root_id
+        trust = TokenTrust.PROVEN
+    if user != request_view.user:
+        is_bound = own is not None and own.purpose is TokenPurpose.API and own.signed_in_at is None
+        return CredentialOrigin(trust, expires_ms=own.expires_at if own is not None and is_bound else None)
+    if own is None:
+        ends_ms = ctx.credential.expires_ms
+        return CredentialOrigin(
+            trust, expires_ms=ends_ms, signed_in_ms=None if ends_ms is None else ctx.credential.signed_in_ms or 0
+        )
+    signed_in_ms = own.signed_in_at
+    if signed_in_ms is None and own.purpose in _SIGN_INS and own.opened_by is None:
+        signed_in_ms = own.created_at  # of an earlier release, which did not record sign-ins
+    return CredentialOrigin(trust, own.root_id, opened_by=own.id, expires_ms=own.expires_at, signed_in_ms=signed_in_ms)
+
+
+def _trust_of(ctx: Context, request_view: RequestView, *, own: Token | None) -> TokenTrust:
     if not request_view.rules.access_enabled:
-        return TokenTrust.OPEN, root_id
+        return TokenTrust.OPEN
     if own is not None:
-        return own.trust, root_id
-    return (TokenTrust.BELIEVED if ctx.credential.expires_ms is None else TokenTrust.PROVEN), root_id
+        return own.trust
+    return TokenTrust.BELIEVED if ctx.credential.expires_ms is None else TokenTrust.PROVEN
+
+
+def require_minting(ctx: Context, request_view: RequestView) -> None:
+    """Refuse a request that creates credentials, or changes a password, with a token that the server made for its own
+    work. Raises PermissionDenied.
+    """
+    own = own_token(ctx, request_view)
+    if own is not None and own.purpose in _SERVER_WORK:
+        raise PermissionDenied(_NO_MINTING)
+
+
+def require_valid(tx: Tx, token_id: int | None) -> None:
+    """Refuse a new credential if the token that creates it has ended. Raises AuthenticationFailed."""
+    token = None if token_id is None else tx.tokens.by_id(token_id)
+    if token_id is not None and (token is None or token.revoked or token.is_over(tx.now_ms)):
+        raise AuthenticationFailed(_OVER, was_right=True)
 
 
 def check_life(expires_in_s: int | None) -> None:
@@ -123,16 +183,19 @@ def check_life(expires_in_s: int | None) -> None:
 
 
 async def token_create(
-    ctx: Context, *, user: str | None, name: str, expires_in_s: int | None, by_server: bool = False
-) -> tuple[Token, str]:
+    ctx: Context, *, user: str | None, name: str, expires_in_s: int | None, by_server: bool = False,
+    purpose: TokenPurpose = TokenPurpose.API,
+) -> tuple[Token, str]:  # fmt: skip
     """Create a token for the caller or another user.
 
     Args:
         ctx: The request.
         user: The token's user; None for the caller.
         name: The token's name.
-        expires_in_s: The token's lifetime in seconds; None for no expiry.
+        expires_in_s: The token's lifetime in seconds; None for no expiry. It ends earlier if the credential of the
+            request does.
         by_server: Whether the server creates it for its own administrator, whom its settings trust.
+        purpose: `WORK` for a token with which the server works on behalf of the caller.
 
     Returns:
         The token, and its text, which the server does not store.
@@ -141,6 +204,7 @@ async def token_create(
         BadRequest: The lifetime or the user's name is not allowed.
         PermissionDenied: The caller may not create it, or the user is disabled.
         NotFound: The user does not exist in any metalake.
+        InUse: The user has `TOKENS_MAX` valid tokens.
     """
     check_life(expires_in_s)
     if user is not None:
@@ -150,8 +214,12 @@ async def token_create(
     def decide(request_view: RequestView) -> Permit[TokenCreate]:
         whose = user or request_view.user
         decision = _may(request_view, whose)
-        trust, root_id = trust_and_root_of(ctx, request_view, user=whose, by_server=by_server)
-        command = TokenCreate(whose, name, hash_secret(secret), expires_in_s, trust, root_id, request_view.rules)
+        require_minting(ctx, request_view)
+        command = TokenCreate(
+            user=whose, name=name, secret_hash=hash_secret(secret), expires_in_s=expires_in_s,
+            origin=origin_of(ctx, request_view, user=whose, by_server=by_server), rules=request_view.rules,
+            purpose=purpose,
+        )  # fmt: skip
         return request_view.permit(command, decision)
 
     await refuse_former(ctx)
@@ -187,17 +255,26 @@ async def token_lifetime(ctx: Context, text: str) -> tuple[str, int | None]:
 
 
 def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
-    """Insert the token. Raises NotFound (the user), PermissionDenied for a disabled user, BadRequest (the name)."""
-    command = permit.command
+    """Insert the token.
+
+    Raises NotFound (the user), PermissionDenied for a disabled user, BadRequest (the name), InUse for too many tokens,
+    AuthenticationFailed if the credential that creates it has ended.
+    """
+    command, origin = permit.command, permit.command.origin
+    require_valid(tx, origin.opened_by)
     standing = tx.principals.standing(command.user)
     if standing.is_known or command.user != tx.actor:
         check_token_holder(command.rules, standing, user=command.user)
     else:
         check_new_user(tx, command.user, admins=command.rules.service_admins)
-    expires_at = None if command.expires_in_s is None else tx.now_ms + command.expires_in_s * 1000
+    if command.purpose is TokenPurpose.WORK:
+        tx.tokens.forget_ended(command.user)
+    elif tx.tokens.count_valid(command.user) >= TOKENS_MAX:
+        raise InUse(f"{escape_percent(command.user)} has {TOKENS_MAX} valid tokens: revoke some first", kind="token")
     return tx.tokens.create(
-        user=command.user, name=command.name, secret_hash=command.secret_hash, expires_at=expires_at,
-        trust=command.trust, root_id=command.root_id,
+        user=command.user, name=command.name, secret_hash=command.secret_hash,
+        expires_at=origin.end_ms(tx.now_ms, lives_s=command.expires_in_s), trust=origin.trust, root_id=origin.root_id,
+        purpose=command.purpose, opened_by=origin.opened_by, signed_in_at=origin.signed_in_ms,
     )  # fmt: skip
 
 
@@ -219,7 +296,7 @@ async def token_revoke(ctx: Context, *, token_id: int) -> bool:
 
 
 def token_update(tx: Tx, permit: Permit[TokenRevoke]) -> bool:
-    """Revoke the token and the console sessions that were opened with it. Returns whether the token was valid."""
-    revoked = tx.tokens.revoke(permit.command.token)
-    tx.tokens.close_opened_by(permit.command.token)
-    return revoked
+    """Revoke the token and all tokens that were created with it. Returns whether the token was valid."""
+    is_valid = not (tx.tokens.by_id(permit.command.token.id) or permit.command.token).revoked
+    tx.tokens.revoke_family(permit.command.token)
+    return is_valid

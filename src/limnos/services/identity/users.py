@@ -5,6 +5,7 @@ May import the layers below. Must not know any wire format.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -16,7 +17,7 @@ from limnos.access.subjects import principal_of
 from limnos.model.entities import Principal
 from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
-from limnos.model.permits import Permit
+from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.privileges import escape_percent
 from limnos.services.lookup.principal_names import principal_create
 from limnos.services.request.authorized_object import AuthorizedObject
@@ -35,6 +36,9 @@ _ACTIONS = {
 }
 
 
+_SETS_NOTHING = (
+    "User {user} is disabled and sets no password: an administrator can enable it, 'limnos user enable {user}'"
+)
 _DISABLED = "User {user} is disabled and gets no tokens: an administrator can enable it, 'limnos user enable {user}'"
 
 
@@ -137,6 +141,12 @@ def check_sign_in(rules: AccessSettings, standing: UserStatus, *, user: str) -> 
         raise AuthenticationFailed(_DISABLED.format(user=escape_percent(user)), was_right=True)
 
 
+def check_enabled(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
+    """Refuse a change of the password of a user who is disabled in every metalake. Raises PermissionDenied."""
+    if _is_disabled(rules, standing, user=user):
+        raise PermissionDenied(_SETS_NOTHING.format(user=escape_percent(user)))
+
+
 def check_token_holder(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
     """Refuse tokens for users that no metalake has, and for users disabled in every metalake.
 
@@ -232,6 +242,8 @@ def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
 async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) -> Principal:
     """Enable or disable a user. Every node refuses a disabled user from the next request on. Idempotent.
 
+    Sessions of a user who is then disabled in every metalake end for good, and so do the tokens created with them.
+
     Raises NotFound, BadRequest for the metalake's owner, PermissionDenied.
     """
 
@@ -243,7 +255,17 @@ async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) 
             raise BadRequest(f"User {name} owns metalake {metalake}: give it another owner before disabling the user")
         return request_view.permit(UserEnable(principal, enabled), decision)
 
-    return await ctx.write(RequestScope(metalake), decide, user_update)
+    changed = await ctx.write(RequestScope(metalake), decide, user_update)
+    if not enabled:
+        end = partial(_end_sign_ins, rules=ctx.services.rules, user=name)
+        await ctx.services.store.submit(upkeep_permit("limnos"), end)
+    return changed
+
+
+def _end_sign_ins(tx: Tx, *, rules: AccessSettings, user: str) -> None:
+    """Revoke the tokens that come from sign-ins of a user, if the user is still disabled in every metalake."""
+    if _is_disabled(rules, tx.principals.standing(user), user=user):
+        tx.tokens.close(user)
 
 
 def user_update(tx: Tx, permit: Permit[UserEnable]) -> Principal:

@@ -17,7 +17,7 @@ from limnos.model.errors import CommitConflict, LimnosError, ServiceUnavailable,
 from limnos.model.permits import Permit
 from limnos.model.principals import TokenTrust
 from limnos.names.path import Levels
-from limnos.services.identity.tokens import trust_and_root_of
+from limnos.services.identity.tokens import origin_of
 from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.assessing import effective_policies
 from limnos.services.maintenance.expiry import table_expire
@@ -90,8 +90,8 @@ def request_of(
 ) -> MaintenanceRequest:
     """Build the request of a caller about a table. Raises as `maintained_table` if the caller may not maintain it."""
     node, _, decision = maintained_table(request_view, path, table_format=table_format)
-    trust, root_id = trust_and_root_of(ctx, request_view, user=request_view.user)
-    return MaintenanceRequest(node, decision, request_view.user, trust, root_id)
+    origin = origin_of(ctx, request_view, user=request_view.user)
+    return MaintenanceRequest(node, decision, request_view.user, origin.trust, origin.root_id)
 
 
 async def expiry_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:

@@ -15,20 +15,30 @@ from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql
 from limnos.store.transaction import Writes
 
-_COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose, opened_by, ends_at, table_id, second_user_id"
+_COLUMNS = (
+    "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose, opened_by,"
+    " ends_at, table_id, second_user_id, signed_in_at"
+)
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM token WHERE id = :id")
 OF_USER = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose = 'api' ORDER BY id")
 ALL = Sql(f"SELECT {_COLUMNS} FROM token WHERE purpose = 'api' ORDER BY id")
 INSERT = Sql(
     "INSERT INTO token (id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, root_id, purpose,"
-    " opened_by, ends_at, table_id, second_user_id) VALUES (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked,"
-    " :trust, :root, :purpose, :opened_by, :ends_at, :table, :second_user)"
+    " opened_by, ends_at, table_id, second_user_id, signed_in_at) VALUES (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked,"
+    " :trust, :root, :purpose, :opened_by, :ends_at, :table, :second_user, :signed_in)"
 )
 REVOKE = Sql("UPDATE token SET revoked = :revoked WHERE id = :id AND revoked <> :revoked")
-EXTEND = Sql("UPDATE token SET expires_at = :expires_at WHERE id = :id AND revoked = :no")
+EXTEND = Sql(
+    "UPDATE token SET expires_at = :expires_at WHERE id = :id AND revoked = :no AND expires_at > :now"
+    " AND expires_at < :expires_at"
+)
 OPENED = Sql(
     f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND revoked = :no"
-    " AND purpose IN ('session', 'refresh', 'console', 'console-code') ORDER BY id"
+    " AND (purpose IN ('session', 'refresh', 'console', 'console-code') OR signed_in_at IS NOT NULL) ORDER BY id"
+)
+COUNT_VALID = Sql(
+    "SELECT count(*) FROM token WHERE user_name = :user AND purpose = 'api' AND revoked = :no"
+    " AND (expires_at IS NULL OR expires_at > :now)"
 )
 CONSOLE = Sql(
     f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose IN ('console', 'console-code') AND revoked = :no"
@@ -69,6 +79,7 @@ def token_of(row: Row) -> Token:
         row[11],
         row[12],
         row[13],
+        row[14],
     )
 
 
@@ -134,6 +145,7 @@ class TokenWrites(Writes):
         ends_at: int | None = None,
         table_id: int | None = None,
         second_user_id: int = 0,
+        signed_in_at: int | None = None,
     ) -> Token:
         """Insert a token. Without `root_id` the token is the root of a new token family."""
         tx = self.tx
@@ -141,7 +153,7 @@ class TokenWrites(Writes):
         token = Token(
             token_id, user, name, secret_hash, tx.now_ms, expires_at, revoked=False, trust=trust,
             root_id=token_id if root_id is None else root_id, purpose=purpose, opened_by=opened_by, ends_at=ends_at,
-            table_id=table_id, second_user_id=second_user_id,
+            table_id=table_id, second_user_id=second_user_id, signed_in_at=signed_in_at,
         )  # fmt: skip
         tx.count(
             INSERT,
@@ -150,6 +162,7 @@ class TokenWrites(Writes):
                 "expires_at": expires_at, "revoked": False, "trust": trust.value, "root": token.root_id,
                 "purpose": purpose.value, "opened_by": opened_by, "ends_at": ends_at, "table": table_id,
                 "second_user": second_user_id,
+                "signed_in": signed_in_at,
             },
         )  # fmt: skip
         self._changed("create", token)
@@ -168,32 +181,46 @@ class TokenWrites(Writes):
         return revoked
 
     def close(self, user: str) -> int:
-        """Revoke all session tokens, refresh tokens, console sessions and console sign-in codes of a user.
+        """Revoke all tokens of a user that come from a sign-in: session tokens, refresh tokens, console sessions and
+        codes, and the tokens that were created with them.
 
         Returns the number of revoked tokens.
         """
         opened = [token_of(row) for row in self.tx.rows(OPENED, {"user": user, "no": False})]
-        return sum(self.revoke(token) for token in opened)
+        return sum(self.revoke_family(token) > 0 for token in opened)
 
     def close_console(self, user: str) -> int:
-        """Revoke all console sessions and sign-in codes of a user. Returns how many were revoked."""
+        """Revoke all console sessions and sign-in codes of a user, and the tokens created with them. Returns how many
+        sessions and codes were revoked.
+        """
         opened = self.tx.rows(CONSOLE, {"user": user, "no": False, "now": self.tx.now_ms})
-        return sum(self.revoke(token_of(row)) for row in opened)
+        return sum(self.revoke_family(token_of(row)) > 0 for row in opened)
 
-    def close_opened_by(self, token: Token) -> int:
-        """Revoke the tokens that were created with a token (such as console sessions and sign-in codes), and
-        recursively those created with them.
+    def revoke_family(self, token: Token) -> int:
+        """Revoke a token, the tokens that were created with it, and recursively those created with them.
 
         Returns the number of revoked tokens.
         """
+        revoked = int(self.revoke(token))
         opened = self.tx.rows(OPENED_BY, {"user": token.user, "opened_by": token.id, "no": False})
-        opened_tokens = [token_of(row) for row in opened]
-        return sum(self.revoke(each) + self.close_opened_by(each) for each in opened_tokens)
+        return revoked + sum(self.revoke_family(token_of(row)) for row in opened)
 
-    def extend(self, token: Token, *, expires_at: int) -> None:
-        """Set a new expiry time, in milliseconds since 1970, for a token that is not revoked."""
-        if self.tx.count(EXTEND, {"id": token.id, "expires_at": expires_at, "no": False}):
-            self._changed("alter", token)
+    def count_valid(self, user: str) -> int:
+        """Count the valid API tokens of a user."""
+        count: int = self.tx.rows(COUNT_VALID, {"user": user, "no": False, "now": self.tx.now_ms})[0][0]
+        return count
+
+    def extend(self, token_id: int, *, expires_at: int) -> bool:
+        """Set a later expiry time, in milliseconds since 1970, for a valid token. Returns whether it was extended.
+
+        No decision depends on a later expiry, so writes in flight do not decide again.
+        """
+        entries = {"id": token_id, "expires_at": expires_at, "no": False, "now": self.tx.now_ms}
+        is_extended = self.tx.count(EXTEND, entries) > 0
+        token = self.by_id(token_id) if is_extended else None
+        if token is not None:
+            self._changed("alter", token, moves_access=False)
+        return is_extended
 
     def secrets(self, user: str) -> list[Token]:
         """Read the valid secrets of a service account."""
@@ -213,8 +240,9 @@ class TokenWrites(Writes):
         """
         return self.tx.count(FORGET_OPENED, {"user": user, "before": self.tx.now_ms - ENDED_KEPT_MS})
 
-    def _changed(self, operation: str, token: Token) -> None:
+    def _changed(self, operation: str, token: Token, *, moves_access: bool = True) -> None:
         """Write the change row, with the token's user: `ChangeRow.user_name`."""
-        self.tx.changed(
-            ChangeDraft(operation, Kind.TOKEN, token.id, old_parent=ROOT_ID, old_name=token.user, moves_access=True)
+        draft = ChangeDraft(
+            operation, Kind.TOKEN, token.id, old_parent=ROOT_ID, old_name=token.user, moves_access=moves_access
         )
+        self.tx.changed(draft)

@@ -48,7 +48,7 @@ token = table(
     Column("trust", Text, nullable=False, server_default="believed"),
     "root_id bigint?",
     Column("purpose", Text, nullable=False, server_default="api"),
-    "opened_by bigint?, ends_at bigint?, table_id bigint?",
+    "opened_by bigint?, ends_at bigint?, table_id bigint?, signed_in_at bigint?",
     Column("second_user_id", Id, nullable=False, server_default="0"),
 )
 Index("token_user", token.c.user_name)

@@ -90,11 +90,13 @@ def test_refresh_token_renews_sessions_but_authenticates_nothing(node: DriverNod
 
 @pytest.mark.parametrize("ending", ["new", "gone", "own"])
 def test_a_changed_password_ends_sessions(node: DriverNode, ending: str) -> None:
-    """A changed password ends all sessions from the next request on. API tokens created in these sessions stay
-    valid.
+    """A changed password ends all sessions from the next request on, and the API tokens created in these sessions. An
+    API token of the service admin stays valid.
     """
+    ask(node, "POST", f"{API}/lake/users", {"name": "ana"})
     session = login(node).json()
-    api_token = ask(node, "POST", f"{OWN}/tokens", {}, token=session["token"]).json()["token"]
+    minted = ask(node, "POST", f"{OWN}/tokens", {}, token=session["token"]).json()["token"]
+    api_token = ask(node, "POST", f"{OWN}/tokens", {"user": "ana"}).json()["token"]
 
     if ending == "new":
         assert put(node, "ana", {"password": OTHER}).json() == {"user": "ana", "replaced": True}
@@ -107,6 +109,7 @@ def test_a_changed_password_ends_sessions(node: DriverNode, ending: str) -> None
     assert refresh(node, session).status == 401
     assert login(node).status == 401
     assert login(node, password=OTHER).status == (401 if ending == "gone" else 200)
+    assert whoami(node, minted).status == 401
     assert whoami(node, api_token).status == 200
 
 
@@ -123,22 +126,24 @@ def test_revoking_both_tokens_logs_out(node: DriverNode) -> None:
 
 
 def test_disabled_or_recreated_user_loses_sessions_and_password(node: DriverNode) -> None:
-    """Disabling a user refuses their sessions and logins from the next request on. A user who was removed and added
-    again has neither the old sessions nor the old password.
+    """Disabling a user ends their sessions, and the tokens created in them, from the next request on; logins are
+    refused. A user who was removed and added again has neither the old sessions nor the old password.
     """
     ask(node, "POST", f"{API}/lake/users", {"name": "ana"})
     session = login(node).json()
+    minted = ask(node, "POST", f"{OWN}/tokens", {}, token=session["token"]).json()["token"]
     ask(node, "PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
     disabled = ask(node, "GET", f"{API}/lake", token=session["token"]).status
     logins = [login(node), node.post(f"{OWN}/login", {"refresh_token": session["refresh_token"]}, user=None)]
     ask(node, "PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": True})
-    enabled = ask(node, "GET", f"{API}/lake", token=session["token"]).status
+    enabled = [ask(node, "GET", f"{API}/lake", token=each).status for each in (session["token"], minted)]
+    session = login(node).json()
     ask(node, "DELETE", f"{API}/lake/users/ana")
     ask(node, "POST", f"{API}/lake/users", {"name": "ana"})
 
-    assert (disabled, enabled) == (403, 200)
+    assert (disabled, enabled) == (401, [401, 401])
     assert [each.status for each in logins] == [401, 401]
-    assert all("disabled" in str(each.json()["error"]["message"]) for each in logins)
+    assert "disabled" in str(logins[0].json()["error"]["message"])
     assert ask(node, "GET", f"{API}/lake", token=session["token"]).status == 401
     assert ask(node, "GET", f"{API}/lake", token=login(node).json()["token"]).status == 401
 
@@ -156,8 +161,55 @@ def test_only_the_user_or_a_service_admin_sets_a_password(node: DriverNode) -> N
     assert put(node, "ana", {"password": OTHER, "old": OTHER}, token=ana).status == 401
     assert ask(node, "DELETE", f"{OWN}/users/ana/password", token=bob).status == 403
     assert node.put(f"{OWN}/users/ana/password", {"password": OTHER}, user=None).status in (401, 403)
-    assert put(node, "bob", {"password": OTHER}, token=bob).status == 200
+    assert put(node, "bob", {"password": OTHER}, token=bob).status == 403
     assert login(node).status == 200
+
+
+def test_first_password_needs_a_sign_in_and_no_token(node: DriverNode) -> None:
+    """An API token sets no first password. A service admin does, also their own with a token that never ends, but not
+    with one that expires.
+    """
+    ask(node, "POST", f"{API}/lake/users", {"name": "bob"})
+    bob = ask(node, "POST", f"{OWN}/tokens", {"user": "bob"}).json()["token"]
+    short = ask(node, "POST", f"{OWN}/tokens", {"expires_in_s": 60}).json()["token"]
+
+    refused = [put(node, user, {"password": OTHER}, token=token) for user, token in (("bob", bob), ("admin", short))]
+    assert [each.status for each in refused] == [403, 403]
+    assert "sign-in at the external issuer" in refused[0].json()["error"]["message"]
+    assert login(node, "bob", OTHER).status == login(node, "admin", OTHER).status == 401
+    assert put(node, "admin", {"password": OTHER}).status == 200
+    assert put(node, "bob", {"password": OTHER}, token=short).status == 200
+
+
+def test_disabled_user_sets_no_password(node: DriverNode) -> None:
+    """A user who is disabled in every metalake neither sets, changes nor deletes a password, so none of theirs is valid
+    once they are enabled again.
+    """
+    ask(node, "POST", f"{API}/lake/users", {"name": "ana"})
+    token = ask(node, "POST", f"{OWN}/tokens", {"user": "ana"}).json()["token"]
+    ask(node, "PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
+
+    changed = put(node, "ana", {"password": OTHER, "old": WORDS}, token=token)
+
+    assert changed.status == 403
+    assert "disabled" in changed.json()["error"]["message"]
+    ask(node, "PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": True})
+    assert login(node, password=OTHER).status == 401
+    assert login(node).status == 200
+
+
+def test_refreshed_session_ends_with_its_refresh_token(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session token that was issued for a refresh token ends when that is revoked, and expires no later."""
+    session = login(node).json()
+    clock = node.built.services.store.time
+    real = clock.now_ms
+    monkeypatch.setattr(clock, "now_ms", lambda: real() + 1000 * (session["refresh_expires_in_s"] - 60))
+
+    last = refresh(node, session).json()
+
+    assert 0 < last["expires_in_s"] <= 60
+    ask(node, "DELETE", f"{OWN}/tokens/{session['refresh_token'].split('_')[1]}")
+    assert whoami(node, last["token"]).status == 401
 
 
 def test_weak_or_malformed_passwords_are_refused(node: DriverNode) -> None:

@@ -105,7 +105,7 @@ async def create(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, "Your new token", section="sessions")
     page = SheetPage(
         frame, "Your new token", "key", "Copy it now: it is shown only once.",
-        (Link("API tokens", f"{page_request.base}/tokens"),), facts=(Fact("Name", token.name),),
+        (Link("API tokens", f"{page_request.base}/tokens"),), facts=(Fact("Name", token.name), Fact("Ends", at_ms=token.expires_at)),
         blocks=(CodeBlock("", text, "secret"),),
     )  # fmt: skip
     return sheet_response(page_request, page, is_secret=True)

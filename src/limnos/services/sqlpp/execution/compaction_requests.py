@@ -17,7 +17,7 @@ from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenTrust
 from limnos.names.path import Levels
-from limnos.services.identity.tokens import trust_and_root_of
+from limnos.services.identity.tokens import origin_of
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.request_scope import RequestScope
@@ -111,11 +111,11 @@ async def _request_compaction(ctx: Context, table_id: int, *, path: Levels) -> N
 
 
 async def _payload(ctx: Context, table_id: int, *, path: Levels, files: int = 0, covers_ms: int = 0) -> CompactPayload:
-    user, (trust, root_id) = await ctx.read(
+    user, origin = await ctx.read(
         RequestScope(),
-        lambda request_view: (request_view.user, trust_and_root_of(ctx, request_view, user=request_view.user)),
+        lambda request_view: (request_view.user, origin_of(ctx, request_view, user=request_view.user)),
     )
-    return CompactPayload(table_id, path, files, user, trust, root_id, covers_ms)
+    return CompactPayload(table_id, path, files, user, origin.trust, origin.root_id, covers_ms)
 
 
 async def cleanup_plan(ctx: Context, *, table_id: int, path: Levels) -> None:

@@ -17,6 +17,7 @@ from uuid import uuid4
 import msgspec
 
 from limnos.model.errors import LimnosError
+from limnos.model.principals import TokenPurpose
 from limnos.services.identity.tokens import STATEMENT_PREFIX, token_create, token_revoke
 from limnos.services.request.context import Context
 from limnos.services.sqlpp.definitions.files import check_file_source
@@ -273,8 +274,9 @@ async def job_rows(
     reads = () if work.source is None else await dataset_refs(ctx, work.source.reads)
     seconds = session.seconds_left
     token, text = await token_create(
-        ctx, user=None, name=f"{STATEMENT_PREFIX}{ctx.request_id}", expires_in_s=int(seconds) + TOKEN_GRACE_S
-    )
+        ctx, user=None, name=f"{STATEMENT_PREFIX}{ctx.request_id}", expires_in_s=int(seconds) + TOKEN_GRACE_S,
+        purpose=TokenPurpose.WORK,
+    )  # fmt: skip
     job = EngineJob(
         id=f"{ctx.request_id}-{token.id}" if change is None else change.statement, kind=work.kind, plan=b"" if work.source is None else wire.encode(work.source.expression),
         slots=0 if work.source is None else work.source.slots, reads=reads, target=None if change is None else change.target.ref,
