@@ -24,7 +24,8 @@ OF_USER = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose
 ALL = Sql(f"SELECT {_COLUMNS} FROM token WHERE purpose = 'api' ORDER BY id")
 INSERT = Sql(
     "INSERT INTO token (id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, root_id, purpose,"
-    " opened_by, ends_at, table_id, second_user_id, signed_in_at) VALUES (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked,"
+    " opened_by, ends_at, table_id, second_user_id, signed_in_at)"
+    " VALUES (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked,"
     " :trust, :root, :purpose, :opened_by, :ends_at, :table, :second_user, :signed_in)"
 )
 REVOKE = Sql("UPDATE token SET revoked = :revoked WHERE id = :id AND revoked <> :revoked")
