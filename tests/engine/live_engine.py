@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
+import urllib.error
 import urllib.request
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
+from msgspec import structs
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
 
@@ -15,12 +21,14 @@ from limnos.app.engines import SparkEngine
 from limnos.engine.wire import EngineStart
 from limnos.sqlpp import parse_body
 from limnos.sqlpp.binder import BoundDataset, BoundQuery, bind
-from limnos.sqlpp.jobs import DatasetRef, EngineJob, JobKind, type_of
+from limnos.sqlpp.errors import SnapshotMoved
+from limnos.sqlpp.jobs import DatasetRef, EngineJob, JobKind, SnapshotPin, type_of
 from limnos.sqlpp.plan import wire
 from limnos.sqlpp.stored import properties_of, schema_of, storage_form_of_record
 from tests.integration.live import LiveServer
 
 SLOTS = 3
+TRIES = 8
 
 
 class EngineDataverse:
@@ -94,8 +102,31 @@ class EngineDataverse:
         )
 
     async def run(self, job: EngineJob) -> list[object]:
-        """Return the results of a job."""
-        return [json.loads(line) async for line in self.engine.run(job)]
+        """Return the results of a job over the current snapshots, which the server would have checked."""
+        for _ in range(TRIES):
+            with suppress(SnapshotMoved):
+                return [json.loads(line) async for line in self.engine.run(await asyncio.to_thread(self.pinned, job))]
+        raise SnapshotMoved
+
+    def pinned(self, job: EngineJob) -> EngineJob:
+        """Return a job whose datasets are pinned to their current snapshots."""
+        target = None if job.target is None else self.pin(job.target)
+        return structs.replace(job, reads=tuple(map(self.pin, job.reads)), target=target)
+
+    def pin(self, ref: DatasetRef) -> DatasetRef:
+        """Return the reference with the current snapshot of its table, as the server pins it; without one if the table
+        cannot be loaded.
+        """
+        levels = "%1F".join(quote(part, safe="") for part in ref.path[1:-1])
+        path = f"/iceberg/v1/lake.{ref.path[0]}/namespaces/{levels}/tables/{quote(ref.name, safe='')}"
+        try:
+            metadata: Any = self.rest("GET", path)["metadata"]  # type: ignore[index]
+        except urllib.error.HTTPError:
+            return structs.replace(ref, pin=SnapshotPin())
+        current = next(
+            (each for each in metadata["snapshots"] if each["snapshot-id"] == metadata["current-snapshot-id"]), {}
+        )
+        return structs.replace(ref, pin=SnapshotPin(current.get("snapshot-id"), current.get("manifest-list")))
 
     async def query(self, text: str) -> list[object]:
         """Return the results of a query."""

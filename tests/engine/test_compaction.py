@@ -24,13 +24,14 @@ OLD_S = 86_400
 
 
 def compact(
-    asking: EngineDataverse, do: Do, name: str, *, expires: bool = False, debris: bool = False
+    asking: EngineDataverse, do: Do, name: str, *, expires: bool = False, debris: bool = False, checked: bool = True
 ) -> dict[str, int]:
     """Compact a dataset; returns the engine's report."""
     now_ms = time.time_ns() // 1_000_000
+    expirable = tuple(each.manifest_list for each in asking.table(name).snapshots()) if checked else ()
     options = CompactionOptions(
         64 << 20, now_ms if expires else 0, retained_after_ms=0, states_max=100,
-        debris_before_ms=now_ms - OLD_S * 500 if debris else None,
+        debris_before_ms=now_ms - OLD_S * 500 if debris else None, expirable=expirable,
     )  # fmt: skip
     job = structs.replace(asking.job("1", target=name), kind="compact", plan=b"", compaction=options)
     (report,) = do(asking.run(job))
@@ -75,6 +76,18 @@ def test_compaction_keeps_rows_in_one_file(asking: EngineDataverse, do: Do) -> N
     assert again["rewritten"] == 0
     do(asking.insert("many", "{'id': 2, 'v': 22}"))
     assert do(asking.query("select value m.v from many as m where m.id = 2")) == [22]
+
+
+def test_unchecked_snapshots_do_not_expire(asking: EngineDataverse, do: Do) -> None:
+    """No snapshot expires while the server has not checked the files of all old ones, since their files are deleted."""
+    asking.make("unchecked", TYPE, "id")
+    for number in range(3):
+        do(asking.insert("unchecked", f"{{'id': {number}}}"))
+
+    compact(asking, do, "unchecked", expires=True, checked=False)
+
+    assert len(list(asking.table("unchecked").snapshots())) == 4
+    assert do(asking.query("select value count(*) from unchecked as u")) == [3]
 
 
 def test_old_snapshots_and_orphan_files_are_removed(asking: EngineDataverse, do: Do) -> None:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from msgspec import structs
 
 from limnos.engine import table_files
 from limnos.engine.parquet_lookups import FileWithDeletes, UnsupportedFile
 from limnos.engine.table_files import TableClient, TableSnapshot, files_of, local_path
 from limnos.sqlpp.conditions import Condition
-from limnos.sqlpp.jobs import DatasetRef
+from limnos.sqlpp.jobs import DatasetRef, SnapshotPin
 from limnos.sqlpp.values.model import Value
 from tests.engine.iceberg_files import PATHS, Entry, Manifest, list_of, number
 
@@ -165,7 +166,7 @@ def client() -> Iterator[TableClient]:
         server.shutdown()
 
 
-REF = DatasetRef(("main", "a b", "c", "t/u"), "{ id: bigint }", (("id",),))
+REF = DatasetRef(("main", "a b", "c", "t/u"), "{ id: bigint }", (("id",),), pin=SnapshotPin(7, "/list"))
 
 
 def test_a_table_is_loaded_with_the_statements_credential(client: TableClient) -> None:
@@ -174,8 +175,21 @@ def test_a_table_is_loaded_with_the_statements_credential(client: TableClient) -
 
     assert client.load(REF, "secret") == client.load(REF, "secret") == TableSnapshot(SCHEMA, "/list")
     assert Table.asked == [("/iceberg/v1/lake.main/namespaces/a%20b%1Fc/tables/t%2Fu", "Bearer secret")] * 2
+    older = structs.replace(REF, pin=SnapshotPin(6, "/old"))
+    assert client.load(older, "secret").manifest_list == "/old"
     Table.answer = (200, {"metadata": {**METADATA, "current-snapshot-id": None, "snapshots": []}})
-    assert client.load(REF, "secret").manifest_list is None
+    assert client.load(structs.replace(REF, pin=SnapshotPin()), "secret").manifest_list is None
+
+
+@pytest.mark.parametrize(
+    "pin", [None, SnapshotPin(8, "/list"), SnapshotPin(7, "/other"), SnapshotPin(7), SnapshotPin(6, "/list")]
+)
+def test_only_the_pinned_snapshot_is_read(client: TableClient, pin: SnapshotPin | None) -> None:
+    """A table is not read here without a pin, and if its snapshot or manifest list is not the pinned one."""
+    Table.answer = (200, {"metadata": METADATA, "config": {}})
+
+    with pytest.raises(UnsupportedFile):
+        client.load(structs.replace(REF, pin=pin), "secret")
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ from limnos.sqlpp.errors import (
     EngineFailed,
     EngineUnavailable,
     OutcomeUnknown,
+    SnapshotMoved,
     SqlppError,
     TextPosition,
 )
@@ -413,6 +414,8 @@ def _error(failure: wire.JobFailure) -> SqlppError:
         return OutcomeUnknown()
     if failure.duplicate:
         return DuplicateKey(failure.message.partition(": ")[2])
+    if failure.moved:
+        return SnapshotMoved()
     if failure.again:
         return EngineUnavailable(failure.message, number=failure.number, retry_after_s=failure.retry_after_s)
     if failure.failed:

@@ -12,10 +12,10 @@ import logging
 import re
 from typing import TYPE_CHECKING, Final
 
-from limnos.engine.tables import load_iceberg_table
+from limnos.engine.tables import load_iceberg_table, require_pinned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
@@ -52,6 +52,7 @@ def compact_dataset(
         One line of JSON with counts of files: `{"rewritten": 12, "written": 1, "debris": 0}`.
     """
     table = load_iceberg_table(spark, ref)
+    require_pinned(table, ref)
     entries = {"rewritten": 0, "written": 0, "debris": 0}
     if table.currentSnapshot() is not None:
         stop()
@@ -66,7 +67,7 @@ def compact_dataset(
         stop()
         table.refresh()
         before_ms = expires_before(table, options)
-        if _has_older(table, before_ms):
+        if _has_older(table, before_ms) and has_checked_only(table, options.expirable, before_ms=before_ms):
             _actions(spark).expireSnapshots(table).expireOlderThan(before_ms).retainLast(1).execute()
         stop()
         if sweeps_to is not None:
@@ -104,6 +105,15 @@ def _has_older(table: JavaObject, before_ms: int) -> bool:
     """
     current = table.currentSnapshot().snapshotId()
     return any(one.timestampMillis() < before_ms for one in table.snapshots() if one.snapshotId() != current)
+
+
+def has_checked_only(table: JavaObject, checked: Sequence[str], *, before_ms: int) -> bool:
+    """Return whether the server has checked the files of all snapshots older than `before_ms`.
+
+    Expiring a snapshot deletes the files that its manifests name, so others are left for the next compaction.
+    """
+    expiring = {str(one.manifestListLocation()) for one in table.snapshots() if int(one.timestampMillis()) < before_ms}
+    return expiring <= frozenset(checked)
 
 
 def _actions(spark: SparkSession) -> JavaObject:

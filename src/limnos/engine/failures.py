@@ -19,6 +19,7 @@ from limnos.sqlpp.errors import (
     EngineFailed,
     EngineUnavailable,
     OutcomeUnknown,
+    SnapshotMoved,
     SqlppError,
     compilation,
     too_deep,
@@ -71,7 +72,7 @@ def failure_of(error: BaseException, job: str) -> JobFailure:
     return JobFailure(
         sqlpp_error.number, sqlpp_error.message, line, column, sqlpp_error.has_position, again=isinstance(sqlpp_error, EngineUnavailable),
         duplicate=isinstance(sqlpp_error, DuplicateKey), unknown=isinstance(sqlpp_error, OutcomeUnknown), failed=isinstance(sqlpp_error, EngineFailed),
-        retry_after_s=getattr(sqlpp_error, "retry_after_s", 1),
+        retry_after_s=getattr(sqlpp_error, "retry_after_s", 1), moved=isinstance(sqlpp_error, SnapshotMoved),
     )  # fmt: skip
 
 

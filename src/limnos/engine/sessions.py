@@ -115,7 +115,12 @@ class StatementSessions:
         catalogs = sorted({ref.path[0] for ref in refs})
         if self._spark is None:
             raise RuntimeError("Spark has not been started")
-        more = {"rest-metrics-reporting-enabled": "false"}  # metrics reports of statements are not used
+        more = {
+            "rest-metrics-reporting-enabled": "false",  # metrics reports of statements are not used
+            # A statement loads each table once: Spark reads the very metadata whose snapshot was compared with the pin.
+            "cache-enabled": "true",
+            "cache.expiration-interval-ms": "-1",
+        }
         if job.lock:
             more["header.X-Limnos-Lock"] = job.lock
         spark = another_session(

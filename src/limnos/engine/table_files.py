@@ -22,7 +22,7 @@ from limnos.engine.parquet_lookups import FileWithDeletes, UnsupportedFile, lite
 from limnos.sqlpp.conditions import Condition
 
 if TYPE_CHECKING:
-    from limnos.sqlpp.jobs import DatasetRef
+    from limnos.sqlpp.jobs import DatasetRef, SnapshotPin
     from limnos.sqlpp.lookups import KeyConditions
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class _File(NamedTuple):
 
 
 class TableSnapshot(NamedTuple):
-    """The current snapshot of a table: its schema as Iceberg's JSON, and the location of its manifest list (None before
+    """The pinned snapshot of a table: its schema as Iceberg's JSON, and the location of its manifest list (None before
     the first commit).
     """
 
@@ -92,8 +92,8 @@ class TableClient:
         self._idle: deque[http.client.HTTPConnection] = deque(maxlen=8)
 
     def load(self, ref: DatasetRef, credential: str) -> TableSnapshot:
-        """Load the current snapshot of a dataset's table. Raises UnsupportedFile for a table that this reader does not
-        support, and if the server uses TLS, refuses or does not respond.
+        """Load the pinned snapshot of a dataset's table. Raises UnsupportedFile for a table that this reader does not
+        support, for one without that snapshot, and if the server uses TLS, refuses or does not respond.
         """
         if not self._is_plain:
             raise UnsupportedFile("a server with TLS")
@@ -105,7 +105,7 @@ class TableClient:
             status, body = self._get(target, credential)
             if status != http.HTTPStatus.OK:
                 raise UnsupportedFile(f"the server answers {status}")
-            return _snapshot_of(msgspec.json.decode(body, type=_LoadedTable))
+            return _snapshot_of(msgspec.json.decode(body, type=_LoadedTable), ref.pin)
         except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
             raise UnsupportedFile(str(error)) from error
 
@@ -142,13 +142,17 @@ class TableClient:
             return response.status, body
 
 
-def _snapshot_of(table: _LoadedTable) -> TableSnapshot:
+def _snapshot_of(table: _LoadedTable, pin: SnapshotPin | None) -> TableSnapshot:
     metadata = table.metadata
     if table.config:
         raise UnsupportedFile("a table with a configuration for its readers")
     if metadata.format_version != VERSION or any(spec.get("fields") for spec in metadata.partition_specs):
         raise UnsupportedFile("a table with partitions, or of another format version")
-    current = next((one for one in metadata.snapshots if one.snapshot_id == metadata.current_snapshot_id), None)
+    current = next((one for one in metadata.snapshots if pin is not None and one.snapshot_id == pin.snapshot_id), None)
+    if pin is None or (pin.snapshot_id, pin.manifest_list) != (
+        (None, None) if current is None else (current.snapshot_id, current.manifest_list)
+    ):
+        raise UnsupportedFile("a table whose snapshot is not the one that the server has checked")
     number = metadata.current_schema_id if current is None or current.schema_id is None else current.schema_id
     schema = next((one for one in metadata.schemas if one.get("schema-id") == number), None)
     if schema is None or (current is not None and current.manifest_list is None):

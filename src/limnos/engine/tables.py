@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.engine.iceberg_library import library_of
 from limnos.engine.names import quote_name
-from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.errors import SnapshotMoved, SqlppError
 from limnos.sqlpp.jobs import form_of as made_form
 from limnos.sqlpp.stored import OPEN, StorageForm, columns, form_of, has_open
 
@@ -34,6 +34,13 @@ class DatasetTable(NamedTuple):
     snapshot: int | None
     loaded: JavaObject
     """The table as an object of Iceberg's Java library."""
+    ref: DatasetRef
+
+    def require_current(self) -> None:
+        """Check that the table's current snapshot is still the pinned one, before Spark reads the current one. Raises
+        SnapshotMoved.
+        """
+        require_pinned(self.loaded, self.ref)
 
     def frame(self, spark: SparkSession) -> DataFrame | None:
         """Return the table's rows as a DataFrame; None before the first commit."""
@@ -64,12 +71,13 @@ class DatasetTable(NamedTuple):
 
 
 def table_of(spark: SparkSession, ref: DatasetRef) -> DatasetTable:
-    """Load a dataset's table. Raises as `load_iceberg_table`."""
+    """Load a dataset's table at the snapshot whose files the server has checked. Raises as `load_iceberg_table`,
+    SnapshotMoved.
+    """
     table = load_iceberg_table(spark, ref)
-    current = table.currentSnapshot()
-    snapshot = None if current is None else int(current.snapshotId())
+    snapshot = pinned_snapshot(table, ref)
     form = made_form(ref) if ref.type else form_of(json.loads(_schema_json(spark, table, snapshot=snapshot)))
-    return DatasetTable(quote_name(*ref.path), form, snapshot, table)
+    return DatasetTable(quote_name(*ref.path), form, snapshot, loaded=table, ref=ref)
 
 
 def load_iceberg_table(spark: SparkSession, ref: DatasetRef) -> JavaObject:
@@ -89,6 +97,31 @@ def load_iceberg_table(spark: SparkSession, ref: DatasetRef) -> JavaObject:
     if _is_metadata(table):
         raise SqlppError(NO_DATASET, f"Cannot find dataset with name {ref.name} in dataverse {'.'.join(ref.dataverse)}")
     return table
+
+
+def pinned_snapshot(table: JavaObject, ref: DatasetRef) -> int | None:
+    """Return the id of the snapshot that the server has checked; None for a table without one.
+
+    Raises SnapshotMoved if the table has no such snapshot, or if it has another manifest list.
+    """
+    if ref.pin is None:
+        raise SqlppError(NO_DATASET, f"The server has not checked the files of dataset {ref.name}")
+    if ref.pin.snapshot_id is None:
+        return None
+    snapshot = table.snapshot(ref.pin.snapshot_id)
+    listed = None if snapshot is None else snapshot.manifestListLocation()
+    if snapshot is None or (None if listed is None else str(listed)) != ref.pin.manifest_list:
+        raise SnapshotMoved
+    return ref.pin.snapshot_id
+
+
+def require_pinned(table: JavaObject, ref: DatasetRef) -> None:
+    """Check that the current snapshot of a table is the one that the server has checked, before work that reads the
+    current one. Raises SnapshotMoved.
+    """
+    current = table.currentSnapshot()
+    if (None if current is None else int(current.snapshotId())) != pinned_snapshot(table, ref):
+        raise SnapshotMoved
 
 
 def _is_metadata(table: JavaObject) -> bool:

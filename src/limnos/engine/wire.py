@@ -48,6 +48,8 @@ class JobFailure(Struct, frozen=True):
     failed: bool = False
     """The error is `EngineFailed`: the statement is not its cause."""
     retry_after_s: int = 1
+    moved: bool = False
+    """The error is `SnapshotMoved`: the server checks the tables again and repeats the job."""
 
 
 class EngineStart(Struct, frozen=True):

@@ -2,7 +2,8 @@
 
 May import the sibling modules, `sqlpp`, pyarrow and PySpark. Must not know plans. The committing statement is
 serializable and checks whether a key exists, so one of two concurrent statements with the same key fails. After a
-conflict with another writer the commit is retried on the new snapshot.
+conflict with another writer an append is retried; other changes raise SnapshotMoved, and the server repeats the job on
+the new snapshot, whose files it checks first.
 """
 
 from __future__ import annotations
@@ -203,6 +204,7 @@ class DatasetWriter:
         return f"t.{first} = coalesce(raise_error(concat('{DUPLICATE}', to_json(struct({current})))), s.{first})"
 
     def _merge(self, clauses: str) -> None:
+        self._table.require_current()
         on = " AND ".join(f"t.{quote_name(*path)} = s.{quote_name(*path)}" for path in self._table.form.keys)
         self._spark.sql(f"MERGE INTO {self._table.quoted} AS t USING {quote_name(SOURCE)} AS s ON {on} {clauses}")
 

@@ -117,6 +117,22 @@ class EngineUnavailable(SqlppError):
         return partial(EngineUnavailable, self.message, number=self.number, retry_after_s=self.retry_after_s), ()
 
 
+class SnapshotMoved(EngineUnavailable):
+    """Raised if a table has another snapshot than the one that the server checked; nothing was changed.
+
+    The server checks the table again and repeats the job.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A table of the statement was changed repeatedly while the statement began; nothing was changed: try again",
+            number=OUTCOME_UNKNOWN,
+        )
+
+    def __reduce__(self) -> tuple[type[SnapshotMoved], tuple[()]]:
+        return SnapshotMoved, ()
+
+
 class EngineFailed(SqlppError):
     """Raised for a failure that the statement did not cause; the message states its effect on the data."""
 

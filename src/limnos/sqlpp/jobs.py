@@ -45,7 +45,8 @@ class CompactionOptions(Struct, frozen=True):
 
     `target_bytes` is the size of the new files. Snapshots older than `expires_before_ms` expire. If there are more than
     `states_max`, further snapshots expire, the oldest first, unless they were created after `retained_after_ms`. Orphan
-    files older than `debris_before_ms` are removed; none if it is None.
+    files older than `debris_before_ms` are removed; none if it is None. Only snapshots with one of the manifest lists
+    `expirable` expire: the server has checked their files.
     """
 
     target_bytes: int
@@ -53,6 +54,17 @@ class CompactionOptions(Struct, frozen=True):
     retained_after_ms: int
     states_max: int
     debris_before_ms: int | None
+    expirable: tuple[str, ...] = ()
+
+
+class SnapshotPin(Struct, frozen=True):
+    """The snapshot of a table whose files the server has checked: its id and its manifest list.
+
+    Both are None for a table without a snapshot. A snapshot of format version 1 may have no manifest list.
+    """
+
+    snapshot_id: int | None = None
+    manifest_list: str | None = None
 
 
 class DatasetRef(Struct, frozen=True):
@@ -67,6 +79,7 @@ class DatasetRef(Struct, frozen=True):
         files: The files of an external dataset, which has no table.
         indexes: Indexes that statements may use for lookups.
         variant: Whether the open fields are stored as VARIANT.
+        pin: The snapshot that the engine reads; None for an external dataset. An engine opens no table without it.
     """
 
     path: tuple[str, ...]
@@ -76,6 +89,7 @@ class DatasetRef(Struct, frozen=True):
     files: ExternalSource | None = None
     indexes: tuple[LookupIndex, ...] = ()
     variant: bool = False
+    pin: SnapshotPin | None = None
 
     @property
     def dataverse(self) -> tuple[str, ...]:

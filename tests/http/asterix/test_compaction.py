@@ -26,7 +26,8 @@ from limnos.sqlpp.errors import OutcomeUnknown
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import ask, refusal, rows
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
-from tests.http.iceberg.wire import drop_for_good, make_table, point, snapshot, table_path
+from tests.http.iceberg.wire import drop_for_good, local, make_table, point, snapshot, table_path
+from tests.manifests import manifest_list
 
 INSERT = "insert into heaps ({'id': 1})"
 HEAPS = ("Default", "heaps")
@@ -55,7 +56,11 @@ class CountingEngine:
         if job.kind == "compact":
             self.files = self.left
         number = next(self._numbers)
-        added = snapshot(number, parent=number - 1 or None)
+        loaded = await self.node._ask("GET", table_path(*self.path), None, "admin", {})
+        place = f"{loaded.json()['metadata']['location']}/metadata/{number}.avro"
+        local(place).parent.mkdir(parents=True, exist_ok=True)
+        local(place).write_bytes(manifest_list([], version=2))
+        added = snapshot(number, manifest_list=place, parent=number - 1 or None)
         added["snapshot"]["summary"] |= {  # type: ignore[index]
             "sqlpp.statement": job.id, "total-data-files": str(self.files), "total-files-size": "100",
         }  # fmt: skip

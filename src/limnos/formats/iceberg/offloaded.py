@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from limnos.formats.iceberg import (
+    current_files,
     file_lists,
     read_restrictions,
     requirements,
@@ -247,5 +248,7 @@ OFFLOADED_WORK: Mapping[str, Callable[..., list[bytes]]] = {
     "iceberg-files": file_lists.offloaded_files,
     "iceberg-added": file_lists.offloaded_added,
     "iceberg-snapshots": file_lists.offloaded_snapshots,
+    "iceberg-document-files": current_files.offloaded_document_files,
+    "iceberg-outside-paths": current_files.offloaded_outside_paths,
 }
 """The functions that a worker process can run, by name. All arguments and results are bytes."""

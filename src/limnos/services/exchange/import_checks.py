@@ -38,7 +38,6 @@ from limnos.names.path import check_catalog_name
 from limnos.services.catalog.catalog_checks import catalog_check
 from limnos.services.iceberg import views as iceberg_views
 from limnos.services.iceberg.registrations import table_read_registered
-from limnos.services.iceberg.tables import new_data_paths
 from limnos.services.request.catalog_storage import (
     PROVIDERS_WITH_WAREHOUSE,
     WAREHOUSE,
@@ -161,9 +160,8 @@ async def _table(ctx: Context, checked_record: CheckedRecord, *, place: CatalogS
         )
     paths: tuple[str, ...] = ()
     if message.format == ICEBERG:
-        document, metadata = await table_read_registered(ctx, place, metadata_location=pointer.metadata_location)
+        document, _, paths = await table_read_registered(ctx, place, metadata_location=pointer.metadata_location)
         _check_uuid(document, pointer.uuid)
-        paths = new_data_paths(metadata, before=None, place=place)
     else:
         document = MetadataDocument(0, 1, pointer.uuid, place.normal_location(pointer.location, ""), "", b"{}")
     rest = records_pb2.TableRecord()

@@ -6,7 +6,7 @@ May import the layers below and `tables`. Must not know any wire format. `tables
 from __future__ import annotations
 
 import time
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -49,6 +49,16 @@ class TableReplace(msgspec.Struct, frozen=True):
     """Columns that it renames or drops."""
 
 
+class RegisteredTable(NamedTuple):
+    """A metadata file that was read to register its table: the document, the decoded metadata (an outline of large
+    metadata), and the data locations outside of the table's own.
+    """
+
+    document: MetadataDocument
+    metadata: Json
+    data_paths: tuple[str, ...]
+
+
 async def table_register(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, metadata_location: str, overwrite: bool
 ) -> tuple[MetadataDocument, CatalogRecord]:
@@ -72,8 +82,7 @@ async def table_register(
         return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).place, None, None
 
     place, replaced, guard = await ctx.read(scope, look)
-    document, metadata = await table_read_registered(ctx, place, metadata_location=metadata_location)
-    paths = tables.new_data_paths(metadata, before=None, place=place)
+    document, metadata, paths = await table_read_registered(ctx, place, metadata_location=metadata_location)
     if replaced is not None:
         document = msgspec.structs.replace(document, node_id=replaced.node_id, version=replaced.version + 1)
         if guard is not None:
@@ -100,9 +109,7 @@ async def table_register(
     return await ctx.write(scope, decide_again, table_replace), place.catalog
 
 
-async def table_read_registered(
-    ctx: Context, place: CatalogStorage, *, metadata_location: str
-) -> tuple[MetadataDocument, Json]:
+async def table_read_registered(ctx: Context, place: CatalogStorage, *, metadata_location: str) -> RegisteredTable:
     """Read an existing metadata file as the document of a new table. Raises OutsideRoots, BadRequest for invalid
     metadata, MissingFile.
     """
@@ -116,7 +123,7 @@ async def table_read_registered(
         metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
         body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
     )  # fmt: skip
-    return document, metadata
+    return RegisteredTable(document, metadata, tables.new_data_paths(metadata, before=None, place=place))
 
 
 async def _registrable_table(ctx: Context, data: bytes) -> tables.NewMetadata:

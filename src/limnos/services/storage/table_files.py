@@ -13,12 +13,12 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from limnos.files import place_key
 from limnos.formats.iceberg.file_lists import FilePage, ListedManifest, page_request
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import BadRequest, MissingFile, OutsideRoots
+from limnos.model.errors import MissingFile, OutsideRoots
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
+from limnos.services.storage.table_locations import TableLocations
 from limnos.store.objects.storage_locations import own_locations_read
 
 T = TypeVar("T")
@@ -34,15 +34,11 @@ class TableFiles:
     ) -> None:
         self._files, self._offloader = ctx.services.files, ctx.services.offloader
         self._place, self._bytes_max = place, bytes_max
-        self._places = tuple(dict.fromkeys(places))
-        self._keys = tuple([f"{place_key(each)}/" for each in self._places])
+        self.locations = TableLocations(places, place.allowed)
 
     def covers(self, location: str) -> bool:
         """Return whether a file is in one of the table's locations, and in storage that the server may read."""
-        try:
-            return place_key(location).startswith(self._keys) and self._place.allowed.covers(location)
-        except BadRequest:
-            return False
+        return self.locations.covers(location)
 
     async def manifests(self, location: str) -> tuple[tuple[ListedManifest, ...], int]:
         """Read a manifest list. Returns its manifests, and its length in bytes. Raises MissingFile, OutsideRoots,
@@ -79,7 +75,7 @@ class TableFiles:
         """Return the length of a file in bytes; None if it does not exist. Raises OutsideRoots."""
         if not self.covers(location):
             raise _outside_error(location)
-        return await self._files.size(location, self._place.catalog.properties, roots=self._places)
+        return await self._files.size(location, self._place.catalog.properties, roots=self.locations.roots)
 
     async def read(self, location: str) -> bytes:
         """Read a manifest list or a manifest. Raises MissingFile, OutsideRoots, TooLarge, StorageFailed."""
@@ -87,7 +83,7 @@ class TableFiles:
             raise _outside_error(location)
         try:
             return await self._files.read_within(
-                location, self._place.catalog.properties, self._places, bytes_max=self._bytes_max
+                location, self._place.catalog.properties, self.locations.roots, bytes_max=self._bytes_max
             )
         except MissingFile as error:
             if "leads_to" in error.context:

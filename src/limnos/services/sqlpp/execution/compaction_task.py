@@ -17,13 +17,14 @@ from limnos.model.errors import AuthenticationFailed, LimnosError, NotFound, Per
 from limnos.services.request.context import Context
 from limnos.services.request.task_context import TaskContext
 from limnos.services.sqlpp.execution.compaction_requests import TARGET_BYTES, CompactPayload, files_of
+from limnos.services.sqlpp.execution.dataset_files import pin_for_compaction
 from limnos.services.sqlpp.execution.engine import ENGINE
-from limnos.services.sqlpp.execution.write_targets import WriteTarget, hold_dataset_lock, target_of
+from limnos.services.sqlpp.execution.write_targets import hold_dataset_lock, target_of
 from limnos.services.sqlpp.locks.statement_locks import HeldLocks
 from limnos.services.sqlpp.requests.names import scope_of
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import NO_ENGINE, EngineUnavailable, TextPosition
-from limnos.sqlpp.jobs import CompactionOptions, EngineJob
+from limnos.sqlpp.jobs import CompactionOptions, DatasetRef, EngineJob
 from limnos.store.objects.documents import document_read
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
@@ -99,7 +100,8 @@ async def _compact(ctx: Context, payload: CompactPayload, *, credential: str) ->
     if target.table_id != payload.table_id or not target.ref.key:
         return None
     async with hold_dataset_lock(ctx, target, seconds=WAITS_S) as locks:
-        job = _job(ctx, target, locks=locks, credential=credential)
+        ref, lists = await pin_for_compaction(ctx, target.ref)
+        job = _job(ctx, ref, locks=locks, credential=credential, expirable=lists)
         try:
             async with aclosing(ENGINE.of(ctx.services).run(job)) as rows:  # type: ignore[type-var]
                 async for row in rows:
@@ -113,11 +115,11 @@ async def _compact(ctx: Context, payload: CompactPayload, *, credential: str) ->
     return None if not payload.files or left < payload.files else f"{left} files remain"
 
 
-def _job(ctx: Context, target: WriteTarget, *, locks: HeldLocks, credential: str) -> EngineJob:
+def _job(ctx: Context, ref: DatasetRef, *, locks: HeldLocks, credential: str, expirable: tuple[str, ...]) -> EngineJob:
     defaults = ctx.services.defaults
     now_ms = ctx.services.store.time.now_ms()
     return EngineJob(
-        id=f"{ctx.request_id}-{uuid4().hex}", kind="compact", plan=b"", slots=0, reads=(), target=target.ref,
+        id=f"{ctx.request_id}-{uuid4().hex}", kind="compact", plan=b"", slots=0, reads=(), target=ref,
         returning=None, returning_slots=0, credential=credential, deadline_ms=round(LASTS_S * 1000), lock=locks.token_text,
         compaction=CompactionOptions(
             TARGET_BYTES,
@@ -125,5 +127,6 @@ def _job(ctx: Context, target: WriteTarget, *, locks: HeldLocks, credential: str
             retained_after_ms=now_ms - max(KEPT_MS_LEAST, round(2000 * defaults.sqlpp_timeout_s)),
             states_max=STATES_MAX,
             debris_before_ms=now_ms - defaults.sqlpp_debris_ms if defaults.sqlpp_debris_ms else None,
+            expirable=expirable,
         ),
     )  # fmt: skip

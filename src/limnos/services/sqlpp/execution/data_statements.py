@@ -23,6 +23,7 @@ from limnos.services.request.context import Context
 from limnos.services.sqlpp.definitions.files import check_file_source
 from limnos.services.sqlpp.definitions.types import inlined_record
 from limnos.services.sqlpp.execution.compaction_requests import cleanup_plan, compaction_ask
+from limnos.services.sqlpp.execution.dataset_files import TRIES, pin_job
 from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.sqlpp.execution.prepared import ReadyQuery
 from limnos.services.sqlpp.execution.queries import query_bind, query_rows
@@ -35,7 +36,15 @@ from limnos.services.sqlpp.requests.options import has_ordered_fields
 from limnos.services.sqlpp.requests.running_requests import StatementEnded
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import BoundQuery, ParsedStatement, SqlppError, identifier, parse_body, tree
-from limnos.sqlpp.errors import DuplicateKey, EngineFailed, EngineUnavailable, OutcomeUnknown, TextPosition, compilation
+from limnos.sqlpp.errors import (
+    DuplicateKey,
+    EngineFailed,
+    EngineUnavailable,
+    OutcomeUnknown,
+    SnapshotMoved,
+    TextPosition,
+    compilation,
+)
 from limnos.sqlpp.explain import explain_plan
 from limnos.sqlpp.exports import ExportFormat
 from limnos.sqlpp.jobs import EngineJob, ExternalSource, JobKind, form_of, text_of
@@ -272,9 +281,8 @@ async def job_rows(
     """
     ctx = session.ctx
     reads = () if work.source is None else await dataset_refs(ctx, work.source.reads)
-    seconds = session.seconds_left
     token, text = await token_create(
-        ctx, user=None, name=f"{STATEMENT_PREFIX}{ctx.request_id}", expires_in_s=int(seconds) + TOKEN_GRACE_S,
+        ctx, user=None, name=f"{STATEMENT_PREFIX}{ctx.request_id}", expires_in_s=int(session.seconds_left) + TOKEN_GRACE_S,
         purpose=TokenPurpose.WORK,
     )  # fmt: skip
     job = EngineJob(
@@ -282,19 +290,28 @@ async def job_rows(
         slots=0 if work.source is None else work.source.slots, reads=reads, target=None if change is None else change.target.ref,
         returning=None if work.returning is None else wire.encode(work.returning.expression),
         returning_slots=0 if work.returning is None else work.returning.slots, credential=text,
-        deadline_ms=max(1, int(seconds * 1000)), user=token.user, source=work.files,
+        deadline_ms=1, user=token.user, source=work.files,
         lock="" if change is None else change.held.token_text, tagged=session.results_tagged,
         export=work.export, ordered_fields=has_ordered_fields(session.options),
     )  # fmt: skip
     try:
-        rows = ENGINE.of(ctx.services).run(job, warnings=session.warnings)
-        try:
-            async for row in rows:
-                yield row
-        finally:
-            close = getattr(rows, "aclose", None)
-            if close is not None:
-                await close()
+        for attempt in range(TRIES):
+            pinned = await pin_job(ctx, job)
+            attempted = msgspec.structs.replace(pinned, deadline_ms=max(1, int(session.seconds_left * 1000)))
+            rows, has_rows = ENGINE.of(ctx.services).run(attempted, warnings=session.warnings), False
+            try:
+                async for row in rows:
+                    has_rows = True
+                    yield row
+            except SnapshotMoved:
+                if has_rows or attempt == TRIES - 1:
+                    raise
+            else:
+                return
+            finally:
+                close = getattr(rows, "aclose", None)
+                if close is not None:
+                    await close()
     finally:
         await _revoke_token(ctx, token.id)
 

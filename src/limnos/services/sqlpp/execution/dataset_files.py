@@ -1,0 +1,100 @@
+"""Files of datasets: pins each dataset of a statement to the snapshot whose files the server has checked.
+
+May import the layers below. Must not know any wire format. The engine may open files that the caller may not, and the
+writers of a table choose the names of its files. So no dataset goes to an engine before `check_table_files` has found
+all of its files below the table's own locations. The engine refuses a table whose snapshot is not the pinned one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from limnos.formats.iceberg.current_files import DocumentFiles
+from limnos.model.entities import MetadataDocument
+from limnos.model.errors import InvalidTable, OutsideRoots, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.names.display import render as display_name
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.context import Context
+from limnos.services.request.request_view import RequestView
+from limnos.services.sqlpp.requests.names import scope_of
+from limnos.services.storage.checked_files import check_table_files
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.jobs import DatasetRef, EngineJob, SnapshotPin
+
+TRIES: Final = 8
+"""The maximum number of times that a job is repeated because its tables have other snapshots than the checked ones."""
+NO_DATASET: Final = 1077
+
+
+class _StoredTable(NamedTuple):
+    """The document of a dataset's table, and its catalog's storage."""
+
+    document: MetadataDocument
+    place: CatalogStorage
+
+
+async def pin_job(ctx: Context, job: EngineJob) -> EngineJob:
+    """Return a job whose datasets, to read and to write, are pinned to checked snapshots. Raises as `pin_datasets`."""
+    targets = () if job.target is None else (job.target,)
+    pinned = await pin_datasets(ctx, (*job.reads, *targets))
+    return replace(job, reads=pinned[: len(job.reads)], target=pinned[-1] if targets else None)
+
+
+async def pin_datasets(ctx: Context, refs: Iterable[DatasetRef]) -> tuple[DatasetRef, ...]:
+    """Check the files of all datasets, and return their references with the checked snapshots.
+
+    The caller has decided on access to them. Raises SqlppError for a dataset that names files outside of its table's
+    locations, and for a missing one.
+    """
+    refs = tuple(refs)
+    tables = [ref for ref in refs if ref.files is None]
+    if not tables:
+        return refs
+    stored = await ctx.read(scope_of(ctx), lambda request_view: [_stored(request_view, ref) for ref in tables])
+    pins = {}
+    for ref, table in zip(tables, stored, strict=True):
+        if ref.path not in pins:
+            pins[ref.path] = pin_of(await check_dataset_files(ctx, ref, table=table))
+    return tuple([ref if ref.files is not None else replace(ref, pin=pins[ref.path]) for ref in refs])
+
+
+async def pin_for_compaction(ctx: Context, ref: DatasetRef) -> tuple[DatasetRef, tuple[str, ...]]:
+    """Check the files of all snapshots of a dataset, since the compaction deletes files of expired ones.
+
+    Returns the reference with the current snapshot, and the manifest lists of all snapshots. Raises as `pin_datasets`.
+    """
+    (table,) = await ctx.read(scope_of(ctx), lambda request_view: [_stored(request_view, ref)])
+    files = await check_dataset_files(ctx, ref, table=table, every_snapshot=True)
+    lists = tuple([each.manifest_list for each in files.snapshots or () if each.manifest_list is not None])
+    return replace(ref, pin=pin_of(files)), lists
+
+
+def _stored(request_view: RequestView, ref: DatasetRef) -> _StoredTable:
+    node, _ = request_view.find(ref.path[1:], Kind.TABLE)
+    if node is None or node.kind is not Kind.TABLE:
+        raise SqlppError(
+            NO_DATASET,
+            f"Cannot find dataset {display_name((ref.name,))} in dataverse {display_name(ref.dataverse)} any more",
+        )
+    return _StoredTable(request_view.document(node.id), catalog_storage_of(request_view))
+
+
+async def check_dataset_files(
+    ctx: Context, ref: DatasetRef, *, table: _StoredTable, every_snapshot: bool = False
+) -> DocumentFiles:
+    """Check the files of a dataset's table. Raises SqlppError with the dataset's name and no file's."""
+    try:
+        return await check_table_files(ctx, table.document, place=table.place, every_snapshot=every_snapshot)
+    except (OutsideRoots, InvalidTable, PermissionDenied) as error:
+        raise compilation(f"Dataset {display_name(ref.path[1:])} cannot be opened: {error.message}") from error
+
+
+def pin_of(files: DocumentFiles) -> SnapshotPin:
+    """Return the pin of a document's current snapshot."""
+    current = files.current
+    return SnapshotPin() if current is None else SnapshotPin(current.snapshot_id, current.manifest_list)

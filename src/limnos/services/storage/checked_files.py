@@ -1,0 +1,219 @@
+"""Checked files of tables: before a reader opens a table, the server resolves its files and refuses foreign ones.
+
+May import the layers below and `formats.iceberg`. Must not know any wire format. The reader may be a process with wider
+rights to files than the caller, such as the SQL++ engine. So the manifest list, the manifests, the data and delete
+files and the statistics of the snapshot that it reads must lie below the table's own locations. Error messages name no
+file, and no file elsewhere is looked up: the caller must not learn which files exist.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Final, cast
+
+import msgspec
+
+from limnos.formats.iceberg.current_files import DocumentFiles, NamedSnapshot, document_files
+from limnos.formats.iceberg.file_lists import ListedManifest
+from limnos.model.entities import MetadataDocument
+from limnos.model.errors import InvalidTable, MissingFile, OutsideRoots, TooLarge
+from limnos.services.request.catalog_storage import CatalogStorage
+from limnos.services.request.concurrency.parallel import map_concurrently
+from limnos.services.request.context import Context
+from limnos.services.request.files import AT_ONCE
+from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.offloaded_work import is_heavy
+from limnos.services.storage.table_files import TableFiles, own_locations
+from limnos.telemetry.logs import get_logger
+
+log = get_logger("limnos.table_files")
+
+OUTSIDE: Final = (
+    "a snapshot of the table names files outside of the table's locations, and the server reads none of these: point the "
+    "table's branch main at another snapshot, or write the rows again below the table's location"
+)
+UNREADABLE: Final = (
+    "a manifest list or manifest of the table is missing, malformed or too large: 'limnos table check' names it to those "
+    "who may write the table"
+)
+BATCH_BYTES: Final = 16 << 20
+"""The number of bytes of manifests, by the lengths in their list, that are checked at once."""
+BATCH_FILES_MAX: Final = 256
+DOCUMENTS_MAX: Final = 4096
+SNAPSHOTS_MAX: Final = 16_384
+MANIFESTS_MAX: Final = 65_536
+
+
+class _LruCache:
+    """A bounded mapping that removes the least recently used entry."""
+
+    def __init__(self, entries_max: int) -> None:
+        self._entries: OrderedDict[Hashable, object] = OrderedDict()
+        self._entries_max = entries_max
+
+    def get(self, key: Hashable) -> object | None:
+        """Return the value of a key; None for a missing one."""
+        value = self._entries.get(key)
+        if value is not None:
+            self._entries.move_to_end(key)
+        return value
+
+    def put(self, key: Hashable, value: object) -> None:
+        """Set the value of a key."""
+        self._entries[key] = value
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._entries_max:
+            self._entries.popitem(last=False)
+
+
+class CheckedFiles:
+    """The snapshots and manifests whose files this node has found below the locations of their table.
+
+    Files are immutable, so a result stays valid for the same table, the same set of locations, and the same name.
+    """
+
+    def __init__(self) -> None:
+        self.documents = _LruCache(DOCUMENTS_MAX)
+        """By table: the location of the newest metadata file, and the files that it names for the current snapshot."""
+        self.registered = _LruCache(DOCUMENTS_MAX)
+        """The tables that have files in locations other than their own."""
+        self.snapshots = _LruCache(SNAPSHOTS_MAX)
+        self.manifests = _LruCache(MANIFESTS_MAX)
+
+
+CHECKED_FILES: ComponentKey[CheckedFiles] = ComponentKey("checked files", lambda _: CheckedFiles())
+
+
+async def check_table_files(
+    ctx: Context, document: MetadataDocument, *, place: CatalogStorage, every_snapshot: bool = False
+) -> DocumentFiles:
+    """Check that all files which a reader of a table opens lie below the table's own locations.
+
+    Args:
+        ctx: The request.
+        document: The document of the table.
+        place: The storage of the table's catalog.
+        every_snapshot: Whether to check all snapshots, as for work that deletes the files of old ones, instead of the
+            current one.
+
+    Returns:
+        The files that the document names; for the current snapshot only, unless `every_snapshot`.
+
+    Raises:
+        OutsideRoots: A file lies elsewhere.
+        InvalidTable: A manifest list or manifest is missing, malformed or too large.
+        PermissionDenied: The location of the table conflicts with that of another object.
+        StorageFailed: The storage refuses or fails.
+        ServiceUnavailable: The storage does not answer.
+    """
+    ctx.services.defaults.location_conflicts.refuse(document.node_id, what="table")
+    files = await named_files(ctx, document, every_snapshot=every_snapshot)
+    paths = files.paths
+    if paths:
+        check = _FilesCheck(ctx, document, place=place)
+        await check.begin(paths)
+        for snapshot in files.snapshots or ():
+            await check.snapshot(snapshot)
+    return files
+
+
+async def named_files(ctx: Context, document: MetadataDocument, *, every_snapshot: bool = False) -> DocumentFiles:
+    """Return the files that a table's document names, for the current snapshot only unless `every_snapshot`. Raises
+    InvalidTable.
+    """
+    cache = CHECKED_FILES.of(ctx.services).documents
+    known = None if every_snapshot else cast("tuple[str, DocumentFiles] | None", cache.get(document.node_id))
+    if known is not None and known[0] == document.metadata_location:
+        return known[1]
+    if is_heavy(document):
+        (data,) = await ctx.services.offloader.do("iceberg-document-files", document.body, b"%d" % every_snapshot)
+        files = msgspec.json.decode(data, type=DocumentFiles)
+    else:
+        files = document_files(document.body)
+        files = files if every_snapshot else files.of_current_snapshot()
+    if not every_snapshot:
+        cache.put(document.node_id, (document.metadata_location, files))
+    return files
+
+
+class _FilesCheck:
+    """The check of one table's files, below its own location first, then below all that the register gives it."""
+
+    def __init__(self, ctx: Context, document: MetadataDocument, *, place: CatalogStorage) -> None:
+        self._ctx, self._document, self._place = ctx, document, place
+        self._known = CHECKED_FILES.of(ctx.services)
+        self._files = TableFiles(ctx, place, places=(document.location,))
+        self._has_register = False
+
+    async def begin(self, paths: Iterable[str]) -> None:
+        """Require the files that the document names."""
+        if self._known.registered.get(self._document.node_id) is not None:
+            await self._read_register()
+        await self._require(paths)
+
+    async def snapshot(self, snapshot: NamedSnapshot) -> None:
+        """Require the manifests of a snapshot, and their data and delete files."""
+        name = snapshot.manifest_list or tuple(snapshot.manifests or ())
+        if self._known.snapshots.get(self._key(name)) is not None:
+            return
+        manifests = await self._manifests(snapshot)
+        await self._require([each.path for each in manifests])
+        fresh = [each for each in manifests if self._known.manifests.get(self._key(each)) is None]
+        for batch in _batches(fresh):
+            await self._manifest_files(batch)
+        self._known.snapshots.put(self._key(name), True)
+
+    async def _manifests(self, snapshot: NamedSnapshot) -> tuple[ListedManifest, ...]:
+        if snapshot.manifest_list is None:
+            return tuple([ListedManifest(path, None, None) for path in snapshot.manifests or ()])
+        try:
+            return (await self._files.manifests(snapshot.manifest_list))[0]
+        except (MissingFile, TooLarge, InvalidTable) as error:
+            raise _unreadable_error() from error
+
+    async def _manifest_files(self, manifests: Sequence[ListedManifest]) -> None:
+        prefixes = msgspec.json.encode(self._files.locations.prefixes)
+        try:
+            data = await map_concurrently([each.path for each in manifests], self._files.read, at_once=AT_ONCE)
+            (outside,) = await self._ctx.services.offloader.do("iceberg-outside-paths", prefixes, *data)
+        except (MissingFile, TooLarge, InvalidTable) as error:
+            raise _unreadable_error() from error
+        await self._require(msgspec.json.decode(outside, type=list[str]))
+        for each in manifests:
+            self._known.manifests.put(self._key(each), True)
+
+    async def _require(self, paths: Iterable[str]) -> None:
+        """Raise OutsideRoots unless all files lie below the table's locations."""
+        outside = [path for path in paths if not self._files.covers(path)]
+        if outside and not self._has_register:
+            await self._read_register()
+            outside = [path for path in outside if not self._files.covers(path)]
+        if outside:
+            log.warning("a table names files outside of its locations", table=self._document.node_id, file=outside[0])
+            raise OutsideRoots(OUTSIDE)
+
+    async def _read_register(self) -> None:
+        self._has_register = True
+        self._known.registered.put(self._document.node_id, True)
+        self._files = TableFiles(self._ctx, self._place, places=await own_locations(self._ctx, self._document))
+
+    def _key(self, name: Hashable) -> Hashable:
+        return self._document.node_id, self._files.locations.roots, name
+
+
+def _batches(manifests: Sequence[ListedManifest]) -> Iterator[list[ListedManifest]]:
+    batch: list[ListedManifest] = []
+    size = 0
+    for each in manifests:
+        if batch and (size + (each.size or 0) > BATCH_BYTES or len(batch) == BATCH_FILES_MAX):
+            yield batch
+            batch, size = [], 0
+        batch.append(each)
+        size += each.size or 0
+    if batch:
+        yield batch
+
+
+def _unreadable_error() -> InvalidTable:
+    return InvalidTable(UNREADABLE)

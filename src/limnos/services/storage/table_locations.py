@@ -1,0 +1,80 @@
+"""The locations of one table: decides, by its name alone, whether a file may be read as a file of the table.
+
+May import `files` for the keys of locations, `formats.iceberg`, and the layers below. Must not read files. Every reader
+in the server asks here before it opens a file that the metadata of a table names, because the writers of a table choose
+these names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import unquote
+
+from limnos.files import AllowedStorage, is_local, normalise, place_key
+from limnos.formats.iceberg.current_files import is_plainly_below
+from limnos.model.errors import BadRequest
+
+_DECODINGS_MAX: Final = 8
+"""The number of times that a path's percent signs are decoded in the search for dot segments."""
+_ALIASES: Final = {"s3": ("s3", "s3a", "s3n"), "gs": ("gs", "gcs"), "abfs": ("abfs", "abfss")}
+
+
+class TableLocations:
+    """The locations below which the files of one table lie: its own, earlier ones and data paths."""
+
+    __slots__ = ("_allowed", "_keys", "_prefixes", "roots")
+
+    def __init__(self, roots: Iterable[str], allowed: AllowedStorage) -> None:
+        self.roots = tuple(dict.fromkeys(roots))
+        self._allowed = allowed
+        self._keys = tuple([f"{place_key(each)}/" for each in self.roots])
+        self._prefixes: tuple[str, ...] | None = None
+
+    def covers(self, location: str) -> bool:
+        """Return whether a file lies below one of the table's locations, in storage that the server may use.
+
+        The file's name is compared in normal form and with its percent signs decoded; any spelling that a reader could
+        follow out of the location is refused.
+        """
+        if is_plainly_below(location, self.prefixes):
+            return True
+        try:
+            below = place_key(location).startswith(self._keys)
+        except BadRequest:
+            return False
+        return below and not _has_hidden_dots(location) and self._allowed.covers(location)
+
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """The beginnings of usual spellings of files below these locations, each with a slash at its end."""
+        if self._prefixes is None:
+            plain = [each for each in self.roots if self._is_plain(each)]
+            self._prefixes = tuple(dict.fromkeys([f"{each}/" for root in plain for each in _spellings(root)]))
+        return self._prefixes
+
+    def _is_plain(self, root: str) -> bool:
+        """Return whether every file below a location is allowed storage, so that the location alone decides."""
+        return self._allowed.covers(root) and not self._allowed.holds_server_files(root)
+
+
+def _spellings(root: str) -> list[str]:
+    """Return a location in the spellings of different clients: `file:///x`, `file:/x`, `/x`; `s3://b`, `s3a://b`."""
+    normal = normalise(root).rstrip("/")
+    if is_local(normal):
+        path = normal.removeprefix("file://")
+        return [normal, f"file:{path}", path]
+    scheme, _, rest = normal.partition("://")
+    return [f"{each}://{rest}" for each in _ALIASES.get(scheme, (scheme,))]
+
+
+def _has_hidden_dots(location: str) -> bool:
+    """Return whether a path has a dot segment after any number of decodings, up to a limit."""
+    text = location
+    for _ in range(_DECODINGS_MAX):
+        if "%" not in text:
+            return False
+        text = unquote(text)
+        if any(part in (".", "..") for part in text.replace("\\", "/").split("/")):
+            return True
+    return "%" in text
