@@ -164,7 +164,7 @@ class NotEmpty(ObjectError):
 class InUse(ObjectError):
     """A metalake or catalog cannot be dropped while it is enabled: disable it first, or force the drop.
 
-    `kind` is its kind.
+    Or a user, group or role, while read restrictions name it. `kind` is its kind.
     """
 
     code = "in-use"

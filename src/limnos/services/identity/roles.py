@@ -29,6 +29,7 @@ from limnos.services.identity.grants import (
     privilege_requests_resolve,
     refuse_duplicates,
 )
+from limnos.services.identity.principal_bindings import may_lift, role_bindings_check
 from limnos.services.lookup.securables import role_find, role_look_up, scope_for, target_require
 from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
@@ -56,9 +57,13 @@ class RoleCreate(msgspec.Struct, frozen=True):
 
 
 class RoleDrop(msgspec.Struct, frozen=True):
-    """The command to drop a role with its grants and assignments."""
+    """The command to drop a role with its grants and assignments.
+
+    `lifts` states whether the caller may lift denials on all objects.
+    """
 
     role: RoleEntity
+    lifts: bool = False
 
 
 def role_with_rules(request_view: RequestView, role: RoleEntity) -> RoleWithRules:
@@ -273,19 +278,26 @@ def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> RoleWithRules:
 
 
 async def role_drop(ctx: Context, *, metalake: str, name: str) -> None:
-    """Drop a role with its grants and assignments. Raises NotFound, PermissionDenied."""
+    """Drop a role with its grants and assignments. Raises NotFound, PermissionDenied, InUse if a restriction names
+    it.
+    """
     await ctx.write(RequestScope(metalake), lambda request_view: role_drop_of(request_view, name), role_delete)
 
 
 def role_drop_of(request_view: RequestView, name: str) -> Permit[RoleDrop]:
     """Decide on dropping a role. Raises NotFound, PermissionDenied."""
     role, _, decision = role_look_up(request_view, name, Action.ROLE_DROP)
-    return request_view.permit(RoleDrop(role), decision)
+    return request_view.permit(RoleDrop(role, may_lift(request_view)), decision)
 
 
 def role_delete(tx: Tx, permit: Permit[RoleDrop]) -> None:
-    """Drop the permit's role. Raises StalePermit if it was dropped or replaced after the access decision."""
+    """Drop the permit's role.
+
+    Raises StalePermit if it was dropped or replaced after the access decision, InUse, PermissionDenied.
+    """
     entity = tx.roles.find(permit.command.role.metalake_id, permit.command.role.name)
     if entity is None or entity.id != permit.command.role.id:
         tx.stale()
+    lifts = permit.command.lifts
+    role_bindings_check(tx, entity.id, name=entity.name, metalake_id=entity.metalake_id, lifts=lifts)
     tx.roles.drop(entity)

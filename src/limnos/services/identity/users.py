@@ -19,6 +19,7 @@ from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest,
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.privileges import escape_percent
+from limnos.services.identity.principal_bindings import may_lift, principal_bindings_check
 from limnos.services.lookup.principal_names import principal_create
 from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.context import Context
@@ -60,9 +61,10 @@ class PrincipalAdd(msgspec.Struct, frozen=True):
 
 
 class PrincipalRemove(msgspec.Struct, frozen=True):
-    """The command to remove a user or group."""
+    """The command to remove a user or group. `lifts` states whether the caller may lift denials of all users."""
 
     principal: Principal
+    lifts: bool = False
 
 
 class UserEnable(msgspec.Struct, frozen=True):
@@ -212,7 +214,10 @@ def principal_insert(tx: Tx, permit: Permit[PrincipalAdd]) -> RoleHolder:
 
 
 async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str) -> None:
-    """Remove a user or group. Raises NotFound, BadRequest for the metalake's owner, PermissionDenied."""
+    """Remove a user or group.
+
+    Raises NotFound, BadRequest for the metalake's owner, PermissionDenied, InUse if a restriction names it.
+    """
     await ctx.write(
         RequestScope(metalake),
         lambda request_view: principal_remove_of(request_view, kind, name=name),
@@ -228,14 +233,25 @@ def principal_remove_of(request_view: RequestView, kind: Kind, *, name: str) -> 
     if request_view.owner_of(request_view.settled.outer[-1]) == principal.id:
         metalake = request_view.metalake.name
         raise BadRequest(f"{kind.word.capitalize()} {name} owns metalake {metalake}: give it another owner first")
-    return request_view.permit(PrincipalRemove(principal), decision)
+    return request_view.permit(PrincipalRemove(principal, may_lift(request_view)), decision)
 
 
 def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
-    """Delete the permit's user or group. Raises StalePermit if it was deleted after the access decision."""
+    """Delete the permit's user or group.
+
+    Raises StalePermit if it was deleted after the access decision, InUse, PermissionDenied.
+    """
     principal = tx.principals.by_id(permit.command.principal.id)
     if principal is None:
         tx.stale()
+    principal_bindings_check(
+        tx,
+        principal.id,
+        principal.kind,
+        name=principal.name,
+        metalake_id=principal.metalake_id,
+        lifts=permit.command.lifts,
+    )
     tx.principals.drop(principal)
 
 

@@ -209,6 +209,10 @@ class PrincipalWrites(Writes):
         """Read the names of a group's members inside the transaction."""
         return tuple(row[0] for row in self.tx.rows(MEMBERS, {"id": group.id}))
 
+    def groups_of(self, user_id: int) -> tuple[int, ...]:
+        """Read the ids of a user's groups inside the transaction."""
+        return tuple(row[0] for row in self.tx.rows(GROUPS_OF, {"id": user_id}))
+
     def join(self, group: Principal, user: Principal) -> None:
         """Make a user a member of a group. No-op if the user is a member already."""
         if self.tx.count(JOIN, {"user": user.id, "group": group.id}):

@@ -21,6 +21,12 @@ from limnos.store.transaction import Writes
 OF_ZONE = Sql(
     "SELECT object_id, name, terms, set_by, set_at FROM restriction WHERE zone = :zone ORDER BY object_id, name"
 )
+NAMING = Sql(
+    "SELECT r.object_id, r.name, r.terms, r.set_by, r.set_at FROM restriction r JOIN node c ON c.id = r.zone"
+    " AND c.parent_id = :metalake AND c.deleted = 0 JOIN node n ON n.id = r.object_id"
+    f" AND (n.deleted = 0 OR {KEPT.format('n.id')})"
+    """ WHERE r.terms NOT LIKE '%"to":[]%' ORDER BY r.object_id, r.name"""
+)
 COUNT = Sql("SELECT count(*) FROM restriction WHERE zone = :zone")
 AMEND = Sql("UPDATE restriction SET terms = :terms WHERE object_id = :id AND name = :name")
 PUT = Sql(
@@ -72,6 +78,10 @@ class RestrictionWrites(Writes):
     def of_zone(self, zone: int) -> list[Restriction]:
         """Read all restrictions of a catalog, also those of objects in the trash."""
         return [restriction_of(row) for row in self.tx.rows(OF_ZONE, {"zone": zone})]
+
+    def naming_principals(self, metalake_id: int) -> list[Restriction]:
+        """Read the restrictions in a metalake that apply to named principals, also those of objects in the trash."""
+        return [restriction_of(row) for row in self.tx.rows(NAMING, {"metalake": metalake_id})]
 
     def amend(self, restriction: Restriction, terms: RestrictionTerms) -> None:
         """Replace the terms of a restriction, which keeps its author. A catalog's other restrictions are unchanged."""

@@ -44,6 +44,10 @@ ROLES_OF = Sql(
 ROLE_NAMES_OF = Sql(
     "SELECT r.name FROM role_member m JOIN role r ON r.id = m.role_id AND r.deleted = 0 WHERE m.principal_id = :id"
 )
+DENIES = Sql(
+    "SELECT 1 FROM access_grant g LEFT JOIN node n ON n.id = g.object_id WHERE g.role_id = :id AND g.allowed = :allowed"
+    f" AND (n.id IS NULL OR n.deleted = 0 OR {KEPT.format('g.object_id')}) LIMIT 1"
+)
 ROLES_ON = Sql(
     "SELECT DISTINCT r.name FROM access_grant g JOIN role r ON r.id = g.role_id AND r.deleted = 0"
     " WHERE g.object_id = :id ORDER BY r.name"
@@ -264,6 +268,14 @@ class RoleWrites(Writes):
     def held_by(self, principal: Principal) -> tuple[str, ...]:
         """Read the names of the roles that are granted directly to a user or group, sorted."""
         return tuple(sorted(row[0] for row in self.tx.rows(ROLE_NAMES_OF, {"id": principal.id})))
+
+    def of_principals(self, principal_ids: Collection[int]) -> set[int]:
+        """Read the ids of the roles that are granted directly to one of some users and groups."""
+        return {row[0] for each in principal_ids for row in self.tx.rows(ROLES_OF, {"id": each})}
+
+    def deny_any(self, role_ids: Collection[int]) -> bool:
+        """Return whether one of some roles denies a privilege on an object that is live, or in the trash."""
+        return any(self.tx.rows(DENIES, {"id": each, "allowed": False}) for each in role_ids)
 
     def is_alive(self, role_id: int) -> bool:
         """Return whether the role is live."""

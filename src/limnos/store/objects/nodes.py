@@ -221,6 +221,7 @@ CHILDREN = Sql(
 MARK = Sql(
     "UPDATE node SET implicit = :implicit, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
 )
+KIND_AND_NAME = Sql("SELECT kind, name FROM node WHERE id = :id")
 PARENT = Sql("SELECT parent_id FROM node WHERE id = :id")
 DISOWN = Sql("DELETE FROM owner WHERE object_id = :id")
 
@@ -266,6 +267,11 @@ class NodeWrites(Writes):
         """Read a live node by id, or None."""
         rows = self.tx.rows(BY_ID, {"id": node_id})
         return node_of(rows[0]) if rows else None
+
+    def describe(self, node_id: int) -> str:
+        """Return the kind and the name of a node, dropped or not, for messages."""
+        rows = self.tx.rows(KIND_AND_NAME, {"id": node_id})
+        return f"{KINDS[rows[0][0]].word} {rows[0][1]}" if rows else "an object that no longer exists"
 
     def is_alive(self, node_id: int) -> bool:
         """Return whether the node is live."""
