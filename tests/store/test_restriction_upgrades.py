@@ -12,7 +12,7 @@ import pytest
 from limnos.model.restrictions import RestrictionTerms
 from limnos.store.backends.migrate import migrate
 
-BEFORE = "0050"
+BEFORE = "0051"
 
 
 @pytest.mark.parametrize("to,after", [((7,), (7,)), ((7, 8), ()), ((9,), ()), ((), ()), ((5,), (5,))])

@@ -1,6 +1,6 @@
 """Restrictions whose users, groups or roles were dropped apply to all users.
 
-Revision ID: 0051
+Revision ID: 0052
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import msgspec
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0051"
-down_revision = "0050"
+revision = "0052"
+down_revision = "0051"
 _ALL = sa.text("SELECT object_id, name, terms FROM restriction")
 _LIVE = sa.text("SELECT id FROM principal WHERE deleted = 0 UNION SELECT id FROM role WHERE deleted = 0")
 _PUT = sa.text("UPDATE restriction SET terms = :terms WHERE object_id = :id AND name = :name")
