@@ -265,6 +265,7 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
         restricted_table_bytes=settings.planning.restricted_bytes_per_table,
         sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
         keep_pinned=settings.iceberg.keep_pinned,
+        keep_pinned_ms=settings.iceberg.keep_pinned_s * 1000,
         check_added_files=settings.iceberg.check_added_files,
         check_added_files_max=settings.iceberg.check_added_files_max,
         check_added_files_s=settings.iceberg.check_added_files_s,

@@ -122,6 +122,10 @@ class IcebergSection(SettingsSection):
     """Refuse (409) commits that remove snapshots which are needed by a running or held pipeline run, or by a scan plan
     that has not expired.
     """
+    keep_pinned_s: PositiveInt = 604_800
+    """The time in seconds for which a pipeline run keeps the snapshots that it reads, from its start, and those that a
+    step wrote, from the step's report. A held run keeps them no longer.
+    """
     check_added_files: bool = False
     """Check before a commit that the files which it adds exist, and refuse it (400) if one is missing or is outside of
     the table's location and data paths.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from uuid import uuid4
 
 import pytest
 
+from limnos.store.objects.snapshot_pins import PinHolder, holders_read
+from limnos.store.sql import Sql
 from tests.http.admin.activity.test_runs import RUNS, declare, finish, started
-from tests.http.driver import DriverAnswer, DriverNode, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
 from tests.http.iceberg.test_plans import steer
@@ -206,3 +209,110 @@ def test_commit_without_snapshot_removal_does_not_read_pins(table: History, monk
     assert table_ids == []
     assert table.remove(1).status == 200
     assert len(table_ids) == 1
+
+
+def may_read(node: DriverNode, user: str, *privileges: str) -> None:
+    """Let a user run pipelines, and perform some actions on all tables."""
+    declare(node)
+    grant(node, user, "run_job use_job_template", kind="METALAKE", on="lake")
+    grant(node, user, f"use_catalog use_schema {' '.join(privileges)}", kind="CATALOG", on="main")
+
+
+def start_as(node: DriverNode, user: str, options: object) -> str:
+    """Start a run of a user, and return its id."""
+    body = {"id": str(uuid4()), "holder": "h:1", "options": options, "steps": [{"name": "raw"}]}
+    answer = node.post(f"{RUNS.removesuffix('/runs')}/pipelines/nyc/runs", body, user=user)
+    assert answer.status == 200, answer.body
+    return str(answer["id"])
+
+
+def report_as(node: DriverNode, user: str, run: str, **output: object) -> None:
+    """Report that a step of a run has written a table, as its record says."""
+    outputs = [{"table": ["main", "a", "t"], "branch": "run_1", "is_new": False, **output}]
+    node.done("PUT", f"{RUNS}/{run}/steps/raw", {"attempt": 1, "state": "done", "outputs": outputs}, user=user)
+
+
+def test_run_pins_only_snapshots_that_exist(table: History) -> None:
+    """Made-up snapshots are not pinned, so they do not delay the maintenance of the table."""
+    started(table.node, options=pins(12345))
+
+    assert holders_of(table) == []
+    assert table.remove(1).status == 200
+
+
+def holders_of(table: History) -> list[PinHolder]:
+    """Return the pins of the table."""
+    services, run = table.node.built.services, table.node.runner.run
+    ((node_id,),) = run(services.gate.find((Sql("SELECT id FROM node WHERE name = 't' AND deleted = 0"), {})))
+    return run(services.gate.look_up(lambda: holders_read(node_id, now_ms=services.store.time.now_ms())))
+
+
+@pytest.mark.parametrize("privilege, pinned", [("modify_table", False), ("select_table", True)])
+def test_inputs_of_a_run_are_pinned_with_the_right_to_read(table: History, privilege: str, *, pinned: bool) -> None:
+    """A user who may write a table but not read it does not pin the snapshots that a run names as its input."""
+    may_read(table.node, "bob", privilege)
+    start_as(table.node, "bob", pins(100))
+
+    assert table.remove(1).status == (409 if pinned else 200)
+
+
+@pytest.mark.parametrize("privilege, pinned", [("modify_table", True), ("select_table", False)])
+def test_outputs_of_a_step_are_pinned_with_the_right_to_write(table: History, privilege: str, *, pinned: bool) -> None:
+    """A user who may read a table but not write it does not pin the snapshots that a step says to have written."""
+    may_read(table.node, "bob", privilege)
+    run = start_as(table.node, "bob", {})
+    report_as(table.node, "bob", run, base=100, head=200)
+
+    assert table.remove(1).status == (409 if pinned else 200)
+
+
+def test_pins_of_a_held_run_end_after_a_bounded_time(table: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A held run releases its snapshots `iceberg.keep_pinned_s` after it began; it stays held."""
+    time = table.node.built.services.store.time
+    at = [time.now_ms()]
+    monkeypatch.setattr(time, "now_ms", lambda: at[0])
+    run = started(table.node, options=pins(100))
+    assert finish(table.node, run, "held").status == 200
+    at[0] += 604_800_000 - 1
+    refused(table.remove(1), f"pipeline run {run}, which is held")
+    at[0] += 1
+
+    assert table.remove(1).status == 200
+    assert table.node.get(f"{RUNS}/{run}").json()["state"] == "held"
+
+
+def test_pins_of_a_cancelled_run_end_though_its_process_goes_on(table: History) -> None:
+    """A run that is being cancelled holds no snapshots, also if its process does not stop."""
+    run = started(table.node, options=pins(100))
+    table.node.done("POST", f"{RUNS}/{run}/cancel")
+
+    assert table.remove(1).status == 200
+
+
+def test_owner_of_a_table_discards_the_run_that_holds_it(table: History) -> None:
+    """The owner of a pinned table sees the run without its content, stops it, and discards it; other users with rights
+    on the table do not. Nothing of it depends on rights on the pipeline.
+    """
+    node = table.node
+    may_read(node, "bob", "select_table")
+    run = start_as(node, "bob", pins(100) | {"secret": "x"})
+    grant(node, "carol", "use_catalog use_schema", kind="CATALOG", on="main")
+    grant(node, "dave", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+    missing = node.get(f"{RUNS}/{uuid4()}", user="carol")
+    assert node.get(f"{RUNS}/{run}", user="carol").status == missing.status
+    node.done("PUT", f"{API}/lake/owners/table/main.a.t", {"name": "carol", "type": "USER"})
+
+    seen = node.get(f"{RUNS}/{run}", user="carol").json()
+    assert (seen["state"], seen["options"], seen["steps"], seen["user"]) == ("running", {}, [], "bob")
+    for user, status in (("dave", missing.status), ("carol", 200)):
+        assert node.post(f"{RUNS}/{run}/cancel", user=user).status == status
+    assert finish_as(node, "carol", run, "discarded").status == 403, "its process works on it"
+    assert finish_as(node, "bob", run, "cancelled").status == 200
+    for user, status in (("dave", missing.status), ("carol", 200)):
+        assert finish_as(node, user, run, "discarded").status == status
+    assert finish_as(node, "carol", run, "failed").status == missing.status
+
+
+def finish_as(node: DriverNode, user: str, run: str, state: str) -> DriverAnswer:
+    """Report the end of a run as a user."""
+    return node.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": state, "message": "so"}, user=user)

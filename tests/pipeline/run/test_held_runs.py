@@ -88,6 +88,20 @@ def test_columns_are_not_dropped_if_branch_is_missing(client: Client, space: str
     assert client.tables.load(empty_table).metadata["current-schema-id"] == 0
 
 
+def test_columns_are_not_dropped_by_a_record_without_a_branch(client: Client, table: Parts) -> None:
+    """A record that names only a base and columns to drop, of any table, is not published: no branch proves that the
+    run wrote the table.
+    """
+    run = str(uuid.uuid4())
+    report = output(client, table, branch=branch_name(run, 0), head=None, columns_to_drop=["id"])
+    claimed(client, report, run=run)
+
+    with pytest.raises(CommitConflict, match="cannot be a branch of this run"):
+        publish_held(client, run)
+
+    assert client.tables.load(table).metadata["current-schema-id"] == 0
+
+
 def test_held_run_without_outputs_has_nothing_to_publish(client: Client) -> None:
     """Publishing a held run without outputs reports that there is nothing to publish."""
     with pytest.raises(CommitConflict, match="names no tables"):

@@ -24,6 +24,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.services.request.table_formats import LANCE, format_of
 from limnos.store.objects.snapshot_pins import PinHolder
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
@@ -34,8 +35,13 @@ PINS_MAX: Final = 1_000
 _KNOWN_MAX: Final = 10_000
 _REMOVES: Final = "remove-snapshots"
 _PERMIT: Final = upkeep_permit("limnos")
-PinnedSnapshots = dict[int, list[int]]
-"""Snapshot ids by table id."""
+
+
+class PinnedSnapshots(msgspec.Struct, frozen=True):
+    """The snapshots that a run pins, by table id, and the time for which it pins them in milliseconds."""
+
+    by_table: dict[int, list[int]]
+    keep_ms: int
 
 
 class _SnapshotId(msgspec.Struct, rename="kebab"):
@@ -82,8 +88,8 @@ def _pin_reason(holder: PinHolder) -> str:
         until = datetime.fromtimestamp(holder.expires_at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return f"a planned scan reads it until {until}. Remove it then, or expire only older snapshots (setting iceberg.keep_pinned)"
     if holder.state == "held":
-        return f"pipeline run {holder.run}, which is held, needs it. Publish or discard the run first (setting iceberg.keep_pinned)"
-    return f"pipeline run {holder.run} needs it. Wait until it has ended, or stop it with 'limnos pipeline cancel {holder.run}' (setting iceberg.keep_pinned)"
+        return f"pipeline run {holder.run}, which is held, needs it. Publish or discard the run first; the table's owner may discard it, too (settings iceberg.keep_pinned, keep_pinned_s)"
+    return f"pipeline run {holder.run} needs it. Wait until it has ended, or stop it with 'limnos pipeline cancel {holder.run}'; the table's owner may stop it, too (settings iceberg.keep_pinned, keep_pinned_s)"
 
 
 # ------------------------------------------------------------------------------------------------ runs
@@ -101,39 +107,52 @@ class _RunOptions(msgspec.Struct):
 
 
 async def pins_of_options(ctx: Context, metalake: str, *, options: str) -> PinnedSnapshots:
-    """Return the snapshots that a run's options name as its input, of tables that the caller may load."""
+    """Return the existing snapshots that a run's options name as its input, of tables that the caller may read."""
     with suppress(msgspec.ValidationError, msgspec.DecodeError):
-        return await _resolve_pins(ctx, metalake, options=msgspec.json.decode(options, type=_RunOptions).pins)
-    return {}
+        pins = msgspec.json.decode(options, type=_RunOptions).pins
+        return await _resolve_pins(ctx, metalake, options=pins, action=Action.TABLE_READ)
+    return PinnedSnapshots({}, 0)
 
 
 async def pins_of_outputs(ctx: Context, metalake: str, *, outputs: str) -> PinnedSnapshots:
-    """Return the snapshots that a step started from and wrote, of tables that the caller may load."""
+    """Return the existing snapshots that a step started from and wrote, of tables that the caller may commit to."""
     with suppress(msgspec.ValidationError, msgspec.DecodeError):
-        return await _resolve_pins(ctx, metalake, options=msgspec.json.decode(outputs, type=list[_PinOption]))
-    return {}
+        pins = msgspec.json.decode(outputs, type=list[_PinOption])
+        return await _resolve_pins(ctx, metalake, options=pins, action=Action.TABLE_COMMIT)
+    return PinnedSnapshots({}, 0)
 
 
-async def _resolve_pins(ctx: Context, metalake: str, *, options: Sequence[_PinOption]) -> PinnedSnapshots:
+async def _resolve_pins(
+    ctx: Context, metalake: str, *, options: Sequence[_PinOption], action: Action
+) -> PinnedSnapshots:
     """Find the tables by their present names, in any format; for a Lance table, the snapshot ids are its versions.
 
-    Missing tables, and those that the caller may not load, are not pinned.
+    Missing tables, those on which the caller may not perform the action, and snapshots that an Iceberg table does not
+    have are not pinned. The versions of Lance tables are in files, so they are not compared.
     """
-    results: PinnedSnapshots = {}
+    by_table: dict[int, list[int]] = {}
     if not ctx.services.defaults.keep_pinned:
-        return results
+        return PinnedSnapshots(by_table, 0)
     for each in options[:PINS_MAX]:
-        snapshots = [one for one in (each.snapshot, each.base, each.head) if one is not None]
-        if len(each.table) < 2 or not snapshots:
+        named = [one for one in (each.snapshot, each.base, each.head) if one is not None]
+        if len(each.table) < 2 or not named:
             continue
         levels = tuple(each.table[1:])
 
-        def find(request_view: RequestView, levels: tuple[str, ...] = levels) -> int:
-            return table_find(request_view, levels[:-1], levels[-1], Action.TABLE_LOAD, required_format=None)[0].id
+        def find(
+            request_view: RequestView, levels: tuple[str, ...] = levels, named: Sequence[int] = named
+        ) -> tuple[int, list[int]]:
+            node = table_find(request_view, levels[:-1], levels[-1], action, required_format=None).entity
+            if format_of(request_view) == LANCE:
+                return node.id, list(named)
+            known = snapshot_ids(request_view.document(node.id).body)
+            return node.id, [one for one in named if one in known]
 
         with suppress(errors.NotFound, errors.PermissionDenied, errors.BadRequest, errors.UnsupportedOperation):
-            results.setdefault(await ctx.read(RequestScope(metalake, each.table[0]), find), []).extend(snapshots)
-    return results
+            table_id, snapshots = await ctx.read(RequestScope(metalake, each.table[0]), find)
+            if snapshots:
+                by_table.setdefault(table_id, []).extend(snapshots)
+    return PinnedSnapshots(by_table, ctx.services.defaults.keep_pinned_ms)
 
 
 # ------------------------------------------------------------------------------------------------ plans

@@ -114,6 +114,8 @@ class RequestDefaults(NamedTuple):
     """The age in milliseconds at which files of killed statements are deleted; 0 keeps them."""
     keep_pinned: bool = True
     """Whether to refuse commits that remove snapshots needed by runs or scan plans."""
+    keep_pinned_ms: int = 604_800_000
+    """The time in milliseconds for which a pipeline run pins snapshots."""
     check_added_files: bool = False
     """Whether to check that the files which commits add exist."""
     check_added_files_max: int = 1_000

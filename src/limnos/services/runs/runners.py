@@ -176,7 +176,7 @@ def step_note(tx: Tx, permit: Permit[StepReportPut]) -> RunStepState | None:
     step = _merge_step(before, command.step, attempt=command.actor.attempt)
     tx.runs.step_set(run_id, step)
     if command.pins is not None:
-        tx.snapshot_pins.run_set(run_id, step.name, pins=command.pins)
+        tx.snapshot_pins.run_set(run_id, step.name, pins=command.pins.by_table, keep_ms=command.pins.keep_ms)
     findings = command.step.findings
     if findings is not None or before.attempt not in (0, step.attempt):
         tx.runs.findings_set(run_id, pipeline_id, step=step.name, findings=findings or ())

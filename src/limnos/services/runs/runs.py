@@ -10,13 +10,14 @@ starts of one pipeline are serialized, even on different nodes.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, BadRequest, RunConflict
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound, PermissionDenied, RunConflict
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.runs import CANCELLED, CANCELLING, DISCARDED, FINISHES, LIVE, RUNNING, PipelineRun, RunStepState
@@ -25,8 +26,10 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.runs.job_templates import refuse_busy
+from limnos.services.runs.pinned_tables import PinnedTable, owned_pinned_table, pinned_run_authorize
 from limnos.services.runs.pipelines import require_pipeline_type
 from limnos.services.runs.run_access import (
+    AuthorizedRun,
     RunView,
     caller_identity,
     chain_of,
@@ -171,8 +174,10 @@ def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[PipelineRun, list[RunS
     """Insert the run with its steps and pins, and set earlier runs whose lease has expired to failed. A run of the same
     user with this UUID is returned unchanged.
 
+    The branches of a run have the first digits of its UUID in their names, so no other user's run may have the same.
+
     Raises PipelineBusy if a process executes another run of the pipeline, AlreadyExists if the UUID belongs to another
-    run.
+    run, or begins like that of another user's run.
     """
     command = permit.command
     begin, pipeline = command.begin, tx.nodes.confirm(command.pipeline)
@@ -181,12 +186,16 @@ def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[PipelineRun, list[RunS
         if (known.pipeline_id, known.user, known.user_id) != (pipeline.id, command.user, command.user_id):
             raise AlreadyExists(f"The id {begin.uuid} belongs to another run: choose a new UUID", kind=Kind.JOB.word)
         return known, tx.runs.steps(known.id)
+    if tx.runs.has_foreign_prefix(pipeline.parent_id, begin.uuid, user=command.user, user_id=command.user_id):
+        raise AlreadyExists(
+            f"The id {begin.uuid} begins like that of another user's run: choose a new UUID", kind=Kind.JOB.word
+        )
     tx.runs.lose(pipeline.id, but=0, message=_LOST)
     refuse_busy(tx.runs.live_of(pipeline.id), pipeline.name, now_ms=tx.now_ms)
     version = begin.version or pipeline.record.declared  # type: ignore[union-attr]
     run = tx.runs.create(_new_run(tx, command, pipeline=pipeline, version=version), begin.steps)
-    if command.pins:
-        tx.snapshot_pins.run_set(run.id, "", pins=command.pins)
+    if command.pins.by_table:
+        tx.snapshot_pins.run_set(run.id, "", pins=command.pins.by_table, keep_ms=command.pins.keep_ms)
     return run, tx.runs.steps(run.id)
 
 
@@ -204,13 +213,27 @@ def _new_run(tx: Tx, command: RunStart, *, pipeline: Node, version: int) -> Pipe
 
 
 async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
-    """Return a run with its steps and findings. Raises NotFound, NotInUse, PermissionDenied."""
+    """Return a run with its steps and findings. The owner of a table that it pins gets it without them, and without its
+    parameters and options.
+
+    Raises NotFound, NotInUse, PermissionDenied.
+    """
     metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
     result = await ctx.look_up(lambda: run_whole_read(metalake_id, uuid))
     run = None if result is None else result[0]
-    decision = await ctx.read(
-        RequestScope(metalake), lambda request_view: run_authorize(request_view, run, uuid=uuid, action=Action.JOB_LOAD)
-    )
+
+    def look(request_view: RequestView) -> AuthorizedRun[PipelineRun]:
+        return run_authorize(request_view, run, uuid=uuid, action=Action.JOB_LOAD)
+
+    try:
+        decision = await ctx.read(RequestScope(metalake), look)
+    except (NotFound, PermissionDenied):
+        table = await owned_pinned_table(ctx, metalake, run=run)
+        if table is None or run is None:
+            raise
+        decision = await ctx.read(table.scope, partial(pinned_run_authorize, run=run, table=table))
+        shown = msgspec.structs.replace(run, parameters="{}", options="{}", progress=None, message=None)
+        return RunView(shown, decision.pipeline.name, now_ms_of(ctx))
     return RunView(decision.run, decision.pipeline.name, now_ms_of(ctx), *(result or (None, (), ()))[1:])
 
 
@@ -234,8 +257,8 @@ async def run_finish(
         BadRequest: `state` is not a final state.
         NotFound: The run is missing.
         NotInUse: The metalake is disabled.
-        PermissionDenied: The caller is not the run's user. A caller who may cancel a run may still discard it while no
-            process executes it.
+        PermissionDenied: The caller is not the run's user. A caller who may cancel a run, or owns a table that it pins,
+            may still discard it while no process executes it.
         AttemptSuperseded: Another attempt has begun.
         RunConflict: The state transition from the run's present state is not allowed.
     """
@@ -257,7 +280,23 @@ async def run_finish(
         )
         return request_view.permit(command, decision.decision)
 
-    return RunView(*await ctx.write(RequestScope(metalake), decide, run_end), now_ms_of(ctx))
+    try:
+        return RunView(*await ctx.write(RequestScope(metalake), decide, run_end), now_ms_of(ctx))
+    except (NotFound, PermissionDenied):
+        table = None if state != DISCARDED else await owned_pinned_table(ctx, metalake, run=pipeline_run)
+        if table is None or pipeline_run is None:
+            raise
+    change = partial(_pinned_run_change, run=pipeline_run, table=table, state=state, attempt=attempt)
+    return RunView(*await ctx.write(table.scope, change, run_end), now_ms_of(ctx))
+
+
+def _pinned_run_change(
+    request_view: RequestView, *, run: PipelineRun, table: PinnedTable, state: str = "", attempt: int = 0
+) -> Permit[RunChange]:
+    """Decide that the owner of a pinned table changes the state of the run that pins it."""
+    _, pipeline, decision = pinned_run_authorize(request_view, run=run, table=table)
+    command = RunChange(run.id, pipeline, *caller_identity(request_view), state, attempt)
+    return request_view.permit(command, decision, zone=request_view.metalake.id)
 
 
 def _shorten_message(message: str | None) -> str | None:
@@ -310,7 +349,14 @@ async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
             RunChange(decision.run.id, decision.pipeline, *caller_identity(request_view)), decision.decision
         )
 
-    return RunView(*await ctx.write(RequestScope(metalake), decide, run_stop), now_ms_of(ctx))
+    try:
+        return RunView(*await ctx.write(RequestScope(metalake), decide, run_stop), now_ms_of(ctx))
+    except (NotFound, PermissionDenied):
+        table = await owned_pinned_table(ctx, metalake, run=pipeline_run)
+        if table is None or pipeline_run is None:
+            raise
+    change = partial(_pinned_run_change, run=pipeline_run, table=table)
+    return RunView(*await ctx.write(table.scope, change, run_stop), now_ms_of(ctx))
 
 
 def run_stop(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:

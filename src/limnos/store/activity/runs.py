@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from json import dumps
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.model.kinds import Kind
 from limnos.model.runs import (
@@ -45,6 +45,12 @@ _COLUMNS = (
     " r.phases, o.principal_id"
 )
 _FROM = "FROM pipeline_run r LEFT JOIN owner o ON o.object_id = r.id"
+PREFIX: Final = 13
+"""The length of the first 12 digits of a UUID with their hyphen, by which the names of a run's branches begin."""
+FOREIGN_PREFIX = Sql(
+    "SELECT 1 FROM pipeline_run WHERE metalake_id = :metalake AND uuid >= :prefix AND uuid < :prefix || '~'"
+    " AND NOT (user_name = :user AND user_id = :user_id) LIMIT 1"
+)
 BY_UUID = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE r.metalake_id = :metalake AND r.uuid = :uuid")
 BY_ID = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE r.id = :id")
 MINE_SQLITE = "SELECT value FROM json_each(:principals)"
@@ -271,6 +277,11 @@ class RunWrites(Writes):
     def find(self, metalake_id: int, uuid: str) -> PipelineRun | None:
         """Read a run inside the transaction, or None."""
         return self._one(self.tx.rows(BY_UUID, {"metalake": metalake_id, "uuid": uuid}))
+
+    def has_foreign_prefix(self, metalake_id: int, uuid: str, *, user: str, user_id: int) -> bool:
+        """Return whether a run of another user has a UUID with the same first `PREFIX` characters."""
+        own = {"user": user, "user_id": user_id}
+        return bool(self.tx.rows(FOREIGN_PREFIX, {"metalake": metalake_id, "prefix": uuid[:PREFIX], **own}))
 
     def by_id(self, run_id: int) -> PipelineRun | None:
         """Read a run by id inside the transaction, or None."""

@@ -1,9 +1,9 @@
 """Pins: snapshots of tables that are still being read, by steps of pipeline runs or by scan plans.
 
 May import `model` and the store's `sql`, `transaction`. Must not know the content of snapshots. No decision and no
-cache depends on these rows, so none leaves a change row. A run's rows are in force while it runs or is held. They are
-deleted only with the run, so that they apply again when it resumes. A plan's rows have run 0 and are in force until
-they expire.
+cache depends on these rows, so none leaves a change row. Rows are in force until they expire, and a run's rows only
+while it runs or is held. They are deleted only with the run, so that they apply again when it resumes. A plan's rows
+have run 0.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from limnos.model.runs import HELD, LIVE
+from limnos.model.runs import HELD, RUNNING
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.transaction import Writes
 
 EXPIRED_AT_ONCE: Final = 500
-_LIVE = ", ".join(f"'{state}'" for state in LIVE)
 _ROW = "run_id = :run AND name = :name"
 HOLDERS = Sql(
     "SELECT p.snapshots, p.run_id, p.expires_at, r.uuid, r.state FROM snapshot_pin p LEFT JOIN pipeline_run r ON r.id = p.run_id"
-    " WHERE p.table_id = :table AND ((p.run_id = 0 AND p.expires_at > :now)"
-    f" OR r.state = '{HELD}' OR (r.state IN ({_LIVE}) AND r.beat_at + r.lease_ms > :now)) ORDER BY p.run_id DESC, p.expires_at DESC"
+    " WHERE p.table_id = :table AND p.expires_at > :now AND (p.run_id = 0"
+    f" OR r.state = '{HELD}' OR (r.state = '{RUNNING}' AND r.beat_at + r.lease_ms > :now)) ORDER BY p.run_id DESC, p.expires_at DESC"
 )
+TABLES = Sql("SELECT DISTINCT table_id FROM snapshot_pin WHERE run_id = :run AND expires_at > :now ORDER BY table_id")
 INSERT = Sql(
     "INSERT INTO snapshot_pin (run_id, name, table_id, snapshots, expires_at) VALUES (:run, :name, :table, :snapshots, :expires)"
 )
@@ -58,6 +58,11 @@ def holders_read(table_id: int, *, now_ms: int) -> Load[list[PinHolder]]:
     return _holders((yield HOLDERS, {"table": table_id, "now": now_ms}))
 
 
+def pinned_tables_read(run_id: int, *, now_ms: int) -> Load[list[int]]:
+    """Read the ids of the tables of which a run pins snapshots, also if it has ended."""
+    return [row[0] for row in (yield TABLES, {"run": run_id, "now": now_ms})]
+
+
 def _holders(rows: Sequence[Row]) -> list[PinHolder]:
     return [
         PinHolder(frozenset(msgspec.json.decode(snapshots, type=list[int])), uuid, state, expires)
@@ -72,14 +77,16 @@ class SnapshotPinWrites(Writes):
         """Read the current pins of a table's snapshots, runs first."""
         return _holders(self.tx.rows(HOLDERS, {"table": table_id, "now": self.tx.now_ms}))
 
-    def run_set(self, run_id: int, step: str, *, pins: Mapping[int, Sequence[int]]) -> None:
-        """Replace the snapshots that a run pins for a step.
+    def run_set(self, run_id: int, step: str, *, pins: Mapping[int, Sequence[int]], keep_ms: int) -> None:
+        """Replace the snapshots that a run pins for a step, for `keep_ms`.
 
         `pins` maps table ids to snapshot ids; the step "" stands for the beginning of the run.
         """
         self.tx.count(DROP, {"run": run_id, "name": step})
+        expires = self.tx.now_ms + keep_ms
         rows: list[Params] = [
-            self._row(run_id, step, table_id=table, snapshots=snapshots, expires=0) for table, snapshots in pins.items()
+            self._row(run_id, step, table_id=table, snapshots=snapshots, expires=expires)
+            for table, snapshots in pins.items()
         ]
         if rows:
             self.tx.session.many(INSERT, rows)

@@ -418,3 +418,15 @@ def test_reused_user_name_gives_no_access_to_the_run(node: DriverNode) -> None:
     assert [code(each) for each in (ended, resumed)] == [(403, "forbidden")] * 2
     assert code(response) == (409, "already-exists")
     assert "other users cannot continue it" in ended.body.decode()
+
+
+def test_run_id_may_not_begin_like_that_of_another_users_run(node: DriverNode) -> None:
+    """Branches are named by the first digits of a run's id, so another user's run may not have the same ones."""
+    run = started(node)
+    grant(node, "bob", "run_job use_job_template", kind="METALAKE", on="lake")
+    finish(node, run, "failed")
+    alike = run[:14] + str(uuid.uuid4())[14:]
+    body = {"id": alike, "holder": "h:1"}
+
+    assert code(node.post(f"{PIPES}/nyc/runs", body, user="bob")) == (409, "already-exists")
+    assert node.post(f"{PIPES}/nyc/runs", {**body, "id": str(uuid.uuid4())}, user="bob").status == 200

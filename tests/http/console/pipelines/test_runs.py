@@ -171,6 +171,40 @@ def test_run_recording_a_foreign_branch_is_not_published(lake_of_runs: PipelineL
     assert lake_of_runs.refs()["main"] == 100
 
 
+@pytest.mark.parametrize("verb", ["publish", "discard"])
+def test_record_that_names_another_runs_branch_changes_nothing_of_it(lake_of_runs: PipelineLake, verb: str) -> None:
+    """A run whose record names the branch of another run is not published, and its discard removes no branch, though
+    the caller may write the table.
+    """
+    other = PipelineLake.__new__(PipelineLake)
+    other.__dict__.update(lake_of_runs.__dict__, run=str(uuid.uuid4()))
+    lake_of_runs.finish("failed")
+    other.node.done("POST", f"{LAKE}/pipelines/nyc/runs", {"id": other.run, "holder": "host:1", "steps": STEPS})
+    other.tell("load", "done", outputs=[lake_of_runs.output])
+    other.finish("held")
+
+    status = other.admin.post(f"/console/run/{verb}", other.fields).status
+    assert status == (409 if verb == "publish" else 303)
+    assert other.refs() == {"main": 100, lake_of_runs.branch: 200}
+
+
+def test_page_of_a_held_run_offers_no_cancel(lake_of_runs: PipelineLake) -> None:
+    """A held run has no process, so it can be published and discarded, and not cancelled."""
+    lake_of_runs.tell("mart", "skipped")
+    lake_of_runs.finish("held")
+    page = lake_of_runs.admin.read(lake_of_runs.page).text
+
+    assert [word in page for word in ("Publish", "Discard", "Cancel")] == [True, True, False]
+
+
+def test_refused_discard_removes_no_branch(lake_of_runs: PipelineLake) -> None:
+    """A discard that is refused, because another user's process works on the run, leaves the run's branches."""
+    pia = own_pipeline(lake_of_runs, "pia", "use_catalog use_schema select_table modify_table")
+
+    assert pia.post("/console/run/discard", lake_of_runs.fields).status == 403
+    assert lake_of_runs.refs() == {"main": 100, lake_of_runs.branch: 200}
+
+
 def test_discard_removes_the_branch(lake_of_runs: PipelineLake) -> None:
     """A discard deletes the run's branch and leaves `main` unchanged."""
     lake_of_runs.finish("held")
