@@ -140,7 +140,7 @@ async def _resolve_pins(
         levels = tuple(each.table[1:])
 
         def find(
-            request_view: RequestView, levels: tuple[str, ...] = levels, named: Sequence[int] = named
+            request_view: RequestView, *, levels: tuple[str, ...] = levels, named: Sequence[int] = named
         ) -> tuple[int, list[int]]:
             node = table_find(request_view, levels[:-1], levels[-1], action, required_format=None).entity
             if format_of(request_view) == LANCE:

@@ -232,8 +232,8 @@ async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
         if table is None or run is None:
             raise
         decision = await ctx.read(table.scope, partial(pinned_run_authorize, run=run, table=table))
-        shown = msgspec.structs.replace(run, parameters="{}", options="{}", progress=None, message=None)
-        return RunView(shown, decision.pipeline.name, now_ms_of(ctx))
+        redacted_run = msgspec.structs.replace(run, parameters="{}", options="{}", progress=None, message=None)
+        return RunView(redacted_run, decision.pipeline.name, now_ms_of(ctx))
     return RunView(decision.run, decision.pipeline.name, now_ms_of(ctx), *(result or (None, (), ()))[1:])
 
 

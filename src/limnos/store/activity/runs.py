@@ -280,7 +280,7 @@ class RunWrites(Writes):
 
     def has_foreign_prefix(self, metalake_id: int, uuid: str, *, user: str, user_id: int) -> bool:
         """Return whether a run of another user has a UUID with the same first `PREFIX` characters."""
-        own = {"user": user, "user_id": user_id}
+        own: dict[str, Value] = {"user": user, "user_id": user_id}
         return bool(self.tx.rows(FOREIGN_PREFIX, {"metalake": metalake_id, "prefix": uuid[:PREFIX], **own}))
 
     def by_id(self, run_id: int) -> PipelineRun | None:
