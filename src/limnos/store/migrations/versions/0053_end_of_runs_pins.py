@@ -1,6 +1,6 @@
 """End times of the snapshots that pipeline runs pin.
 
-Revision ID: 0051
+Revision ID: 0053
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import time
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0051"
-down_revision = "0050"
+revision = "0053"
+down_revision = "0052"
 WEEK_MS = 604_800_000
 """The default of the setting `iceberg.keep_pinned_s`."""
 
