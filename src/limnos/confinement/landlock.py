@@ -62,9 +62,7 @@ def confine(rules: FileRules) -> bool:
     rights = _FIRST
     for since, right in _ADDED.items():
         rights |= right if known >= since else 0
-    attributes = _Ruleset(rights, 0, _SCOPES if known >= 6 else 0)
-    size = ctypes.sizeof(_Ruleset) if known >= 6 else 8
-    ruleset = check_result(call(_CREATE, ctypes.byref(attributes), ctypes.c_size_t(size), ctypes.c_uint32(0)))
+    ruleset = create_ruleset(fs=rights, scoped=_SCOPES if known >= 6 else 0)
     for path in rules.readable_parts():
         _allow(ruleset, path, rights=EXECUTE | READ | LIST)
     for path in rules.writable_parts():
@@ -72,9 +70,30 @@ def confine(rules: FileRules) -> bool:
     for device in DEVICES:
         _allow(ruleset, Path(device), rights=rights)
     forbid_new_privileges()
-    check_result(call(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0)))
+    enforce(ruleset)
     os.close(ruleset)
     return True
+
+
+def create_ruleset(*, fs: int = 0, net: int = 0, scoped: int = 0) -> int:
+    """Create a set of rules that denies rights to files and TCP ports, and leaving a scope. Returns its descriptor.
+
+    The kernel must know the rights: TCP from version 4, scopes from version 6 on. Raises OSError.
+    """
+    attributes = _Ruleset(fs, net, scoped)
+    size = ctypes.c_size_t(ctypes.sizeof(_Ruleset) if scoped else 16 if net else 8)
+    return check_result(call(_CREATE, ctypes.byref(attributes), size, ctypes.c_uint32(0)), "landlock_create_ruleset")
+
+
+def add_rule(ruleset: int, kind: int, *, rule: ctypes.Structure) -> None:
+    """Add a rule, which allows rights again. Raises OSError."""
+    result = call(_ADD, ctypes.c_int(ruleset), ctypes.c_int(kind), ctypes.byref(rule), ctypes.c_uint32(0))
+    check_result(result, "landlock_add_rule")
+
+
+def enforce(ruleset: int) -> None:
+    """Enforce a set of rules on this thread and what it starts, in addition to earlier sets. Raises OSError."""
+    check_result(call(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0)), "landlock_restrict_self")
 
 
 def _allow(ruleset: int, path: Path, *, rights: int) -> None:
@@ -84,9 +103,6 @@ def _allow(ruleset: int, path: Path, *, rights: int) -> None:
         return
     try:
         allowed = rights if path.is_dir() else rights & _FILE_RIGHTS
-        rule = _PathBeneath(allowed, number)
-        check_result(
-            call(_ADD, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), ctypes.byref(rule), ctypes.c_uint32(0))
-        )
+        add_rule(ruleset, _PATH_BENEATH, rule=_PathBeneath(allowed, number))
     finally:
         os.close(number)

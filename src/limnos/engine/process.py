@@ -30,6 +30,7 @@ from limnos.confinement.landlock import confine
 from limnos.engine import wire
 from limnos.engine.failures import cancelled_error, failure_of, is_permanent, start_error, timed_out_error
 from limnos.engine.sessions import StatementSessions
+from limnos.spark.network import limit_java_network
 from limnos.sqlpp.jobs import EngineJob
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _begin(start: wire.EngineStart, task: Future[StatementSessions]) -> None:
 
     try:
         sessions = StatementSessions(start)
-        sessions.begin()
+        sessions.begin(limit_java_network(start.uri, master=start.master))
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
         # For this process only: the JVM runs already and keeps its limit.
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX, most))

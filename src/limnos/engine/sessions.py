@@ -16,7 +16,7 @@ from limnos.spark.files import SparkFiles
 from limnos.spark.session import another_session, session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -43,8 +43,11 @@ class StatementSessions:
         self._spark: SparkSession | None = None
         self._pools = cycle(range(POOLS))
 
-    def begin(self) -> None:
-        """Start Spark, which takes seconds. Raises the errors of `limnos.spark.session`."""
+    def begin(self, network: Mapping[str, str] | None = None) -> None:
+        """Start Spark, which takes seconds. `network` are settings of its ports.
+
+        Raises the errors of `limnos.spark.session`.
+        """
         start = self._start
         settings = {
             "spark.driver.memory": start.memory,
@@ -71,7 +74,7 @@ class StatementSessions:
             catalogs=(),
             master=start.master,
             app_name=APP,
-            config=settings,
+            config={**settings, **(network or {})},
             files=files,
         )
         self._spark.sparkContext.setLogLevel("ERROR")

@@ -15,8 +15,9 @@ import threading
 import msgspec
 
 from limnos.client import Client
-from limnos.spark.maintenance.executor import MaintenanceExecutor
+from limnos.spark.maintenance.executor import MaintenanceExecutor, OperationRunner
 from limnos.spark.maintenance.runners import runner_for
+from limnos.spark.network import limit_java_network
 
 
 class ChildStart(msgspec.Struct, frozen=True):
@@ -39,9 +40,15 @@ def main() -> None:
     logger.addHandler(logging.StreamHandler())
     start = msgspec.json.decode(sys.stdin.buffer.readline(), type=ChildStart)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    runner = runner_for(start.uri, metalake=start.metalake, master=start.master)
+    runner = runner_of(start)
     with Client(start.uri, token=start.token, metalake=start.metalake) as client:
         MaintenanceExecutor(client.maintenance, runner, threads=start.threads, idle_s=start.idle_s).run()
+
+
+def runner_of(start: ChildStart) -> OperationRunner:
+    """Return the runner of operations, whose Java process may connect to the server and to its own ports only."""
+    network = limit_java_network(start.uri, master=start.master)
+    return runner_for(start.uri, metalake=start.metalake, master=start.master, config=network)
 
 
 def _end_with_parent() -> None:

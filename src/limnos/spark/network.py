@@ -1,0 +1,71 @@
+"""The network of the Java process that PySpark starts: the server and Spark's own ports, nothing else.
+
+May import `confinement` and PySpark. Must not know statements and operations. Table metadata that users write names
+files, and Iceberg, Hadoop and Java open addresses for them.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from limnos.confinement.landlock import version
+from limnos.confinement.network import EPHEMERAL, SINCE, start_with_limited_network
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+logger = logging.getLogger(__name__)
+_HOST: Final = "127.0.0.1"
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_PORT_SETTINGS: Final = ("spark.driver.port", "spark.driver.blockManager.port")
+
+
+def limit_java_network(uri: str, *, master: str) -> dict[str, str]:
+    """Limit the TCP connections of each Java process that PySpark starts from now on in this process, and of what Java
+    starts, to the port of the server at `uri` and to ports of Spark's own. It may listen on these and on free ports.
+
+    Returns settings that Spark must start with: its own ports, and Unix sockets for its Python workers. Returns none,
+    and limits nothing, if `master` is not on this machine or the kernel has no rules for TCP; the log then says so.
+    """
+    if not master.startswith("local[") and master != "local":
+        logger.warning("Spark at %s needs its network: Java may connect to every address", master)
+        return {}
+    if version() < SINCE:
+        logger.warning("This kernel has no Landlock rules for TCP (Linux 6.7): Java may connect to every address")
+        return {}
+    own = _free_ports(len(_PORT_SETTINGS))
+    _start_java_with((port_of(uri), *own), listening=(EPHEMERAL, *own))
+    ports = dict(zip(_PORT_SETTINGS, map(str, own), strict=True))
+    return ports | {"spark.port.maxRetries": "0", "spark.python.unix.domain.socket.enabled": "true"}
+
+
+def port_of(uri: str) -> int:
+    """Return the port of a server's URL."""
+    parts = urlsplit(uri)
+    return parts.port or _DEFAULT_PORTS[parts.scheme]
+
+
+def _free_ports(count: int) -> tuple[int, ...]:
+    """Return different free ports of the loopback interface."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server((_HOST, 0))) for _ in range(count)]
+        return tuple(each.getsockname()[1] for each in sockets)
+
+
+def _start_java_with(ports: Iterable[int], *, listening: Iterable[int]) -> None:
+    """Make PySpark start Java in a thread with a limited network."""
+    from pyspark import java_gateway  # noqa: PLC0415 - in the extra
+
+    gateway: Any = java_gateway
+    start = gateway.Popen
+
+    def start_java(*arguments: object, **options: object) -> object:
+        return start_with_limited_network(
+            lambda: start(*arguments, **options), connect=tuple(ports), bind=tuple(listening)
+        )
+
+    gateway.Popen = start_java
