@@ -116,7 +116,7 @@ _TREE: Final[dict[Action, Rule]] = {
     Action.CATALOG_LIST: MemberRule(),  # the list is filtered to catalogs that the caller may load
     Action.CATALOG_CREATE: _metalake_object(Privilege.CREATE_CATALOG),  # also for testing a connection
     Action.CATALOG_LOAD: _CATALOG_LOAD,
-    Action.CATALOG_ENABLE: _CATALOG_LOAD,  # as in Gravitino: not only for owners
+    Action.CATALOG_ENABLE: _CATALOG_OWNED,  # Gravitino: _CATALOG_LOAD (setting access.catalog_enable)
     Action.CATALOG_ALTER: _CATALOG_OWNED,
     Action.CATALOG_DROP: _CATALOG_OWNED,
     Action.NAMESPACE_LIST: _CATALOG_LOAD,  # at every depth; the items are filtered

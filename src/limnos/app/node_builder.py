@@ -302,6 +302,7 @@ def _rules_of(settings: Settings) -> AccessSettings:
         access.enabled,
         frozenset({settings.server.admin, *access.service_admins}),
         accepted_trusts(access_enabled=access.enabled, believes_basic=access.authentication == "simple"),
+        access.catalog_enable == "users",
     )
 
 

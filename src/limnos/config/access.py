@@ -37,6 +37,10 @@ class AccessSection(SettingsSection):
     """The time in seconds during which such a session can be refreshed without the password."""
     service_admins: Annotated[tuple[User, ...], Words] = ()
     """Users who may create metalakes, in addition to `server.admin`; separated by commas."""
+    catalog_enable: Literal["owners", "users"] = "owners"
+    """Who may enable and disable a catalog: its owners, or all users with USE_CATALOG on it (`users`, Gravitino's
+    rule).
+    """
 
 
 def _issuer_url(url: str) -> str:

@@ -169,3 +169,30 @@ def test_refused_grant_does_not_reveal_existence(filled: DriverNode) -> None:
 
     assert error_fields(real) == (403, 1008, "ForbiddenException")
     assert real.body.replace(b"main.a", b"main.z") == absent.body
+
+
+@pytest.mark.parametrize("verb", ["grant", "revoke"])
+def test_change_of_a_role_answers_only_what_the_caller_may_load(filled: DriverNode, verb: str) -> None:
+    """The owner of an object who may not load a role gets its grants on that object alone, without its properties and
+    other objects. Its owner gets all.
+    """
+    rules = [{"name": "USE_SCHEMA", "condition": "ALLOW"}]
+    filled.done("POST", f"{LAKE}/catalogs/main/schemas", {"name": "own"})
+    grant(filled, "low", "use_catalog", kind="CATALOG", on="main")
+    filled.done("PUT", f"{LAKE}/owners/schema/main.own", {"name": "low", "type": "USER"})
+    objects = [
+        {"fullName": name, "type": "schema", "privileges": [{"name": privilege, "condition": "ALLOW"}]}
+        for name, privilege in (("main.own", "CREATE_TABLE"), ("main.`a:b`", "SELECT_TABLE"))
+    ]
+    filled.done("POST", f"{LAKE}/roles", {"name": "wide", "properties": {"k": "v"}, "securableObjects": objects})
+    assert filled.get(f"{LAKE}/roles/wide", user="low").status == 403
+    address = f"{GRANTS}/roles/wide/schema/main.own/{verb}"
+
+    role = filled.put(address, {"privileges": rules}, user="low").json()["role"]
+    own = {each["name"] for each in role["securableObjects"][0]["privileges"]}
+    assert ([each["fullName"] for each in role["securableObjects"]], role["properties"]) == (["main.own"], {})
+    assert own == {"create_table", *(["use_schema"] if verb == "grant" else [])}
+    role = filled.put(address, {"privileges": rules}).json()["role"]
+    assert ({each["fullName"] for each in role["securableObjects"]}, role["properties"]) == (
+        {"main.own", "main.a:b"}, {"k": "v"},
+    )  # fmt: skip

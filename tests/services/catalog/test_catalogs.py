@@ -49,14 +49,13 @@ def test_drop_needs_a_disabled_and_empty_catalog(desk: ServiceDesk) -> None:
 
 
 def test_use_catalog_does_not_allow_alter_or_drop(desk: ServiceDesk) -> None:
-    """A user with USE_CATALOG may enable and disable a catalog, but not alter or drop it. The creator of a catalog owns
-    it.
-    """
+    """A user with USE_CATALOG may not alter, drop, enable or disable a catalog. The creator of a catalog owns it."""
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     desk.allow("bob", Kind.METALAKE, LAKE, Privilege.CREATE_CATALOG)
 
-    desk.run(catalog_enable(desk.ctx("ana"), metalake=LAKE, name="main", in_use=True))
     for work in (
+        catalog_enable(desk.ctx("ana"), metalake=LAKE, name="main", in_use=False),
+        catalog_enable(desk.ctx("ana"), metalake=LAKE, name="main", in_use=True),
         catalog_alter(desk.ctx("ana"), metalake=LAKE, name="main", edits=PropertyEdits(comment="c")),
         catalog_drop(desk.ctx("ana"), metalake=LAKE, name="main", force=True),
     ):
@@ -89,3 +88,15 @@ def test_disabled_catalog_refuses_creates_and_changes(desk: ServiceDesk) -> None
         desk.namespace("a")
     with pytest.raises(LimnosError, match="disabled"):
         desk.run(catalog_alter(desk.ctx(), metalake=LAKE, name="main", edits=PropertyEdits(comment="c")))
+
+
+def test_setting_lets_users_of_a_catalog_disable_it(desk: ServiceDesk) -> None:
+    """With `access.catalog_enable = users`, Gravitino's rule, a user with USE_CATALOG may disable a catalog."""
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    desk.allow("bob", Kind.METALAKE, LAKE, Privilege.CREATE_CATALOG)
+    desk.node.services.rules = desk.node.services.rules._replace(users_enable_catalogs=True)
+
+    with pytest.raises(PermissionDenied):
+        desk.run(catalog_enable(desk.ctx("bob"), metalake=LAKE, name="main", in_use=False))
+    node = desk.run(catalog_enable(desk.ctx("ana"), metalake=LAKE, name="main", in_use=False))
+    assert not node.record.in_use  # type: ignore[union-attr]

@@ -227,7 +227,8 @@ async def catalog_enable(ctx: Context, *, metalake: str, name: str, in_use: bool
     """Enable or disable a catalog; no error if it is in that state already. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[CatalogAlter]:
-        decision = request_view.require(Action.CATALOG_ENABLE, request_view.settled.outer)
+        action = Action.CATALOG_LOAD if request_view.rules.users_enable_catalogs else Action.CATALOG_ENABLE
+        decision = request_view.require(action, request_view.settled.outer)
         return request_view.permit(
             CatalogAlter(request_view.catalog, PropertyEdits(), in_use), decision, zone=request_view.metalake.id
         )

@@ -32,7 +32,7 @@ _PRIVILEGES = {int(privilege): privilege for privilege in Privilege}
 
 class AccessQuestion(NamedTuple):
     """The object that a request about access names. A `kind` of None means the innermost kind of object that exists at
-    the path.
+    the path and of which the caller may know.
     """
 
     metalake: str
@@ -86,17 +86,23 @@ def target_of(request_view: RequestView, question: AccessQuestion) -> AccessTarg
 
 
 def _kind_at(request_view: RequestView, path: tuple[str, ...]) -> Kind:
-    """Return the kind of the object at a path; a table if there is none."""
+    """Return the kind of the object at a path; a table if there is none that the caller may know of."""
     if not path:
         return Kind.METALAKE
     if len(path) == 1:
         return Kind.CATALOG
     if request_view.settled.catalog is not None:
         for kind in (*NAMESPACE_OBJECTS, Kind.NAMESPACE):
-            node, _ = request_view.find(path[1:], kind)
-            if node is not None and node.kind is kind:
+            node, chain = request_view.find(path[1:], kind)
+            if node is not None and node.kind is kind and _may_know(request_view, chain):
                 return kind
     return Kind.TABLE
+
+
+def _may_know(request_view: RequestView, chain: SecurableChain) -> bool:
+    """Return whether the caller may learn that the first object of `chain` exists."""
+    actions = (Action.METADATA_LOAD, Action.EXPLAIN_OTHERS, Action.PRIVILEGE_GRANT)
+    return any(request_view.decide(each, chain).allowed for each in actions if chain[0].kind in each.kinds)
 
 
 def require_holder_list_access(request_view: RequestView, chain: SecurableChain) -> bool:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import Decision
+from limnos.model.decisions import ChainLink, Decision, SecurableChain
 from limnos.model.entities import Grant, Node, Principal, RoleEntity, RoleWithRules
 from limnos.model.errors import BadRequest, IllegalObject, IllegalPrivilege, IllegalRole, NotFound
-from limnos.model.kinds import Kind
+from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.permits import Permit
 from limnos.model.privileges import GrantCondition, Privilege, check_binding, check_conditions
 from limnos.services.federation.placeholder_nodes import MissingPlaceholder, with_placeholders
@@ -59,12 +59,17 @@ class ResolvedGrants(NamedTuple):
 
 
 class RulesChange(msgspec.Struct, frozen=True):
-    """The command to add grants to a role, or remove them."""
+    """The command to add grants to a role, or remove them.
+
+    `shown` is the target with its ancestors if the caller may not load the role: the result then has the role's grants
+    on that object alone, and no properties of the role. None for a caller who may load the role.
+    """
 
     role: RoleEntity
     securable: Node | None
     grants: tuple[Grant, ...]
     grants_them: bool
+    shown: SecurableChain | None = None
 
 
 class RulesReplace(msgspec.Struct, frozen=True):
@@ -171,6 +176,8 @@ async def privileges_grant(
 ) -> RoleWithRules:
     """Grant privileges on an object to a role, or revoke them; both are idempotent.
 
+    Returns the role with its grants. A caller who may not load the role gets those on the object alone.
+
     Raises NotFound for the role or the object, IllegalPrivilege for a privilege that does not fit the object or
     contradicts an existing grant, IllegalObject without privileges, BadRequest for too many, PermissionDenied.
     """
@@ -202,7 +209,11 @@ def rules_decide(
     )
     decision = request_view.require(Action.PRIVILEGE_GRANT, grants.target.chain)
     entity = role_require(request_view, role)
-    return grants.target, RulesChange(entity, grants.target.node, grants.grants, grants_them), decision
+    may_load = request_view.decide(
+        Action.ROLE_LOAD, (ChainLink(entity.id, Kind.ROLE, entity.name), *request_view.settled.outer[-1:])
+    ).allowed
+    shown = None if may_load else grants.target.chain
+    return grants.target, RulesChange(entity, grants.target.node, grants.grants, grants_them, shown), decision
 
 
 def _refuse_opposite(tx: Tx, role: RoleEntity, grants: tuple[Grant, ...]) -> None:
@@ -231,7 +242,17 @@ def rules_change(tx: Tx, permit: Permit[RulesChange]) -> RoleWithRules:
         tx.roles.allow(role, command.grants)
     else:
         tx.roles.withdraw(role, command.grants)
-    return tx.roles.ruled(role)
+    return tx.roles.ruled(role) if command.shown is None else _rules_on(tx, role, command.shown)
+
+
+def _rules_on(tx: Tx, role: RoleEntity, chain: SecurableChain) -> RoleWithRules:
+    """Return a role without its properties, with its grants on the first object of `chain` alone."""
+    target = chain[0]
+    standing = tx.roles.standing(role, target.id)
+    grants = tuple([Grant(target.id, target.kind, privilege, allowed) for privilege, allowed in standing.items()])
+    parents = [link.id for link in chain[1:]] + [ROOT_ID]
+    nodes = {link.id: (parent, link.kind, link.name) for link, parent in zip(chain, parents, strict=True)}
+    return RoleWithRules(msgspec.structs.replace(role, properties=()), grants, nodes)
 
 
 async def rules_override(

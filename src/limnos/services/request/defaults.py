@@ -149,3 +149,5 @@ class AccessSettings(NamedTuple):
     service_admins: frozenset[str]
     trusts: frozenset[TokenTrust] = frozenset({TokenTrust.BELIEVED, TokenTrust.PROVEN})
     """The kinds of trust in a token that this server accepts."""
+    users_enable_catalogs: bool = False
+    """Whether all users who may load a catalog may enable and disable it, as in Gravitino."""

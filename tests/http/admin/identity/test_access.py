@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.http.driver import API, OWN, DriverNode, grant
@@ -176,3 +178,27 @@ def test_invalid_numbers_kinds_and_actions_are_400(node: DriverNode, query: str)
 def test_incomplete_what_if_request_is_refused(node: DriverNode, body: dict[str, object]) -> None:
     """A what-if request needs either a role, an object and privileges, or roles and one holder."""
     assert node.ask("POST", f"{ACCESS}/what-if", body).status == 400
+
+
+HIDDEN_AND_MISSING = (("main.a", "main.n"), ("main.a.t", "main.a.n"), ("main.a.t", "main.n.t"), ("main", "none"))
+
+
+@pytest.mark.parametrize("hidden, missing", HIDDEN_AND_MISSING)
+@pytest.mark.parametrize("route", ["reach", "holders", "rules"])
+@pytest.mark.parametrize("kind", ["", "&kind=schema", "&kind=table"])
+def test_hidden_objects_get_the_answers_of_missing_ones(
+    node: DriverNode, route: str, kind: str, hidden: str, missing: str
+) -> None:
+    """A user without a right on an object gets the same answer as about a missing one, whatever kind it has."""
+    _reader(node)
+    node.ask("POST", f"{API}/lake/users", {"name": "eve"})
+    answers = [node.ask("GET", f"{ACCESS}/{route}?path={path}{kind}", user="eve") for path in (hidden, missing)]
+
+    texts = [str(answer.json()).replace(path, "") for answer, path in zip(answers, (hidden, missing), strict=True)]
+    assert answers[0].status == answers[1].status
+    assert without_ids(texts[0]) == without_ids(texts[1])
+
+
+def without_ids(text: str) -> str:
+    """Return the text of an answer without ids of requests and objects."""
+    return re.sub(r"'(request_id|id)': [^,}]+|[0-9a-f]{16,}", "", text)
