@@ -23,7 +23,7 @@ BOTH, READS, WRITES = FileRights(True, True), FileRights(True, False), FileRight
 
 def opened(location: str, rights: FileRights = BOTH) -> dict[str, object]:
     """Return the resources that a policy allows, by action; a list prefix stands for its resource."""
-    policy = policy_of(ROLE, location, rights=rights, open_to_writers=("metadata",))
+    policy = policy_of(ROLE, location, rights=rights)
     assert policy is not None
     resources: dict[str, object] = {}
     for each in json.loads(policy)["Statement"]:
@@ -79,16 +79,16 @@ def test_policy_excludes_locations_with_the_same_prefix() -> None:
     files = f"{place}/*"
 
     assert opened("s3://lake/w/t") == {
-        "GetBucketLocation": "arn:aws:s3:::lake", "ListBucket": "w/t/*", "GetObject": [files], "PutObject": files,
+        "GetBucketLocation": "arn:aws:s3:::lake", "ListBucket": "w/t/*", "GetObject": files, "PutObject": files,
         "DeleteObject": files, "AbortMultipartUpload": files, "ListMultipartUploadParts": files,
     }  # fmt: skip
 
 
 def test_policy_is_limited_to_the_callers_rights() -> None:
-    """A reader cannot write, and a user who may only write reads only metadata."""
+    """A reader cannot write, and a user who may only write to a directory reads no file."""
     assert set(opened("s3://lake/w/t", READS)) == {"GetBucketLocation", "ListBucket", "GetObject"}
-    assert opened("s3://lake/w/t", WRITES)["GetObject"] == ["arn:aws:s3:::lake/w/t/metadata/*"]
-    assert policy_of(ROLE, "s3://lake/w/t", rights=FileRights(False, False), open_to_writers=()) is None
+    assert "GetObject" not in opened("s3://lake/w/t", WRITES)
+    assert policy_of(ROLE, "s3://lake/w/t", rights=FileRights(False, False)) is None
 
 
 @pytest.mark.parametrize(
@@ -100,16 +100,16 @@ def test_policy_is_limited_to_the_callers_rights() -> None:
 )  # fmt: skip
 def test_inexpressible_location_gets_no_policy(location: str) -> None:
     """Whole buckets, wildcards, policy variables, other stores, and names that are too long get no policy."""
-    assert policy_of(ROLE, location, rights=BOTH, open_to_writers=()) is None
+    assert policy_of(ROLE, location, rights=BOTH) is None
 
 
 def test_policy_is_ascii_and_uses_the_roles_aws_partition() -> None:
     """A policy is plain ASCII, as STS requires; a role in the AWS China partition gives ARNs of that partition."""
     chinese = AwsRole("arn:aws-cn:iam::123456789012:role/t", None, 900, None, None, (None, None, None))
-    policy = policy_of(chinese, "s3://lake/w/tücken", rights=READS, open_to_writers=()) or ""
+    policy = policy_of(chinese, "s3://lake/w/tücken", rights=READS) or ""
 
     assert policy.isascii()
-    assert json.loads(policy)["Statement"][2]["Resource"] == ["arn:aws-cn:s3:::lake/w/tücken/*"]
+    assert json.loads(policy)["Statement"][2]["Resource"] == "arn:aws-cn:s3:::lake/w/tücken/*"
 
 
 class Sts:

@@ -86,7 +86,7 @@ class AdlsAccount(NamedTuple):
         who = "PROGRAM" if self.program is None else self.program[1]
         return json.dumps({"assignee": who, "roles": ["Storage Blob Data Contributor", "Storage Blob Delegator"]})
 
-    def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
+    def policy_of(self, location: str, *, rights: FileRights) -> str | None:
         """Return the directory and permissions to sign for a location, as JSON.
 
         Returns None for a location that is not a directory, and for a user who may not read. A token has one directory

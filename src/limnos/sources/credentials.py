@@ -81,11 +81,11 @@ class AwsRole(NamedTuple):
         """
         return json.dumps({"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": self.arn})
 
-    def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
+    def policy_of(self, location: str, *, rights: FileRights) -> str | None:
         """Return the policy that gives access to one location; None without a right to its files, or if no policy can
         name it safely.
         """
-        return policy_of(self, location, rights=rights, open_to_writers=open_to_writers)
+        return policy_of(self, location, rights=rights)
 
     def issue(self, policy: str) -> AwsCredentials:
         """Assume the role, limited by a policy; blocks. Raises as `assume_role` does."""
@@ -167,7 +167,7 @@ def _endpoint_of(properties: Mapping[str, str]) -> str | None:
     return find_property(properties, STS_ENDPOINT) or endpoint
 
 
-def policy_of(role: AwsRole, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
+def policy_of(role: AwsRole, location: str, *, rights: FileRights) -> str | None:
     """Return the policy that gives access to one location; None without a right to its files, or if no policy can name
     it safely.
 
@@ -177,7 +177,6 @@ def policy_of(role: AwsRole, location: str, *, rights: FileRights, open_to_write
         role: The role, whose ARN contains the AWS partition.
         location: The directory.
         rights: The rights of the user.
-        open_to_writers: Directories within the location that every writer must be able to read.
     """
     match = _PLACE.fullmatch(location)
     if match is None or not (rights.reads or rights.writes) or match[2].endswith("/"):
@@ -185,13 +184,12 @@ def policy_of(role: AwsRole, location: str, *, rights: FileRights, open_to_write
     partition = role.arn.split(":")[1]
     bucket = f"arn:{partition if partition.startswith('aws') else 'aws'}:s3:::{match[1]}"
     files = f"{bucket}/{match[2]}"
-    readable = [f"{files}/*"] if rights.reads else [f"{files}/{name}/*" for name in open_to_writers]
     statements: list[dict[str, object]] = [
         {"Effect": "Allow", "Action": "s3:GetBucketLocation", "Resource": bucket},
         {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket, "Condition": {"StringLike": {"s3:prefix": f"{match[2]}/*"}}},
     ]  # fmt: skip
-    if readable:
-        statements.append({"Effect": "Allow", "Action": "s3:GetObject", "Resource": readable})
+    if rights.reads:
+        statements.append({"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"{files}/*"})
     if rights.writes:
         actions = ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]
         statements.append({"Effect": "Allow", "Action": actions, "Resource": f"{files}/*"})

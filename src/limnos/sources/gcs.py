@@ -72,11 +72,11 @@ class GcsAccount(NamedTuple):
             {"role": "roles/storage.objectUser", "members": [f"serviceAccount:{self.email or 'ACCOUNT'}"]}
         )
 
-    def policy_of(self, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
+    def policy_of(self, location: str, *, rights: FileRights) -> str | None:
         """Return the access boundary for one location; None without a right to its files, or if no condition can name
         it safely.
         """
-        return boundary_of(location, rights=rights, open_to_writers=open_to_writers)
+        return boundary_of(location, rights=rights)
 
     def issue(self, policy: str) -> GcsToken:
         """Request a downscoped token; blocks. `policy` is the access boundary.
@@ -137,7 +137,7 @@ def _check_key(key: str) -> None:
         )
 
 
-def boundary_of(location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]) -> str | None:
+def boundary_of(location: str, *, rights: FileRights) -> str | None:
     """Return the access boundary for one location; None without a right to its files, or if no condition can name it
     safely.
 
@@ -147,7 +147,6 @@ def boundary_of(location: str, *, rights: FileRights, open_to_writers: tuple[str
     Args:
         location: The directory.
         rights: The rights of the user.
-        open_to_writers: Directories within the location that every writer must be able to read.
     """
     match = _PLACE.fullmatch(location)
     if match is None or not (rights.reads or rights.writes) or match[2].endswith("/"):
@@ -155,10 +154,9 @@ def boundary_of(location: str, *, rights: FileRights, open_to_writers: tuple[str
     bucket, place = match[1], match[2]
     files = f"resource.name.startsWith('projects/_/buckets/{bucket}/objects/{place}/"
     lists = f"api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith('{place}/')"
-    readable = [f"{files}')"] if rights.reads else [f"{files}{name}/')" for name in open_to_writers if "*" not in name]
     rules = [("inRole:roles/storage.objectViewer", lists)]
-    if readable:
-        rules.append(("inRole:roles/storage.legacyObjectReader", " || ".join(readable)))
+    if rights.reads:
+        rules.append(("inRole:roles/storage.legacyObjectReader", f"{files}')"))
     if rights.writes:
         rules.append(("inRole:roles/storage.legacyBucketWriter", f"{files}')"))
     entries = [

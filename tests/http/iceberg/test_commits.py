@@ -383,7 +383,7 @@ def test_metadata_file_names_have_increasing_versions(node: DriverNode) -> None:
     assert len({name.partition("-")[2] for name in names}) == 4
 
 
-@pytest.mark.parametrize("below", ["", "/metadata/deep", "/.other"])
+@pytest.mark.parametrize("below", ["/m", "/metadata/deep", "/.other"])
 def test_metadata_path_sets_directory_of_metadata_files(node: DriverNode, below: str) -> None:
     """`write.metadata.path` sets the directory of later metadata files, below the table's location."""
     place = f"{make_table(node, 'a', 't')['metadata']['location']}{below}"
@@ -399,9 +399,13 @@ def set_path(place: str) -> dict[str, object]:
     return {"action": "set-properties", "updates": {"write.metadata.path": place}}
 
 
-@pytest.mark.parametrize("place", ["{root}/elsewhere", "{victim}/metadata", "{victim}", "{own}x", "{root}"])
+@pytest.mark.parametrize(
+    "place", ["{root}/elsewhere", "{victim}/metadata", "{victim}", "{own}x", "{root}", "{own}", "{own}/data"]
+)
 def test_metadata_path_outside_the_location_is_refused(node: DriverNode, place: str) -> None:
-    """A metadata path outside of the table's location is refused, whether or not another table uses it."""
+    """A metadata path outside of the table's location is refused, whether or not another table uses it; so is one that
+    contains the data files, or lies among them.
+    """
     victim, own = (make_table(node, "a", name)["metadata"]["location"] for name in ("victim", "t"))
     chosen = place.format(root=f"file://{node.data}/warehouse/main", victim=victim, own=own)
 
@@ -413,6 +417,24 @@ def test_metadata_path_outside_the_location_is_refused(node: DriverNode, place: 
     for answer in (committed, created):
         assert error_of(answer)[:2] == (400, "IllegalArgumentException")
         assert "write.metadata.path" in error_of(answer)[2]
+
+
+@pytest.mark.parametrize("key", ["write.data.path", "write.object-storage.path", "write.folder-storage.path"])
+@pytest.mark.parametrize("below", ["/metadata", "/metadata/x", "", "//metadata", "/x/../metadata", "/%6detadata"])
+def test_data_path_among_metadata_files_is_refused(node: DriverNode, key: str, below: str) -> None:
+    """No commit or create sends data files into the directory of metadata files, or into one that contains it."""
+    own = make_table(node, "a", "t")["metadata"]["location"]
+    new = f"{own}2"
+    creation = {"name": "u", "schema": SCHEMA, "location": new, "properties": {key: f"{new}{below}"}}
+
+    with nothing_done(node):
+        committed = commit(node, "a", "t", updates=[set_properties(**{key: f"{own}{below}"})])
+        created = [
+            node.post(f"{space_path('a')}/tables", {**creation, "stage-create": stage}) for stage in (False, True)
+        ]
+
+    for answer in (committed, *created):
+        assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
 
 def test_move_away_from_the_metadata_path_is_refused(node: DriverNode) -> None:

@@ -115,14 +115,14 @@ NOTHING = dict.fromkeys(EVERYTHING, False)
 @pytest.mark.parametrize(
     "user, expected",
     [
-        ("eve", EVERYTHING), ("ana", EVERYTHING | {"write": False, "delete": False}), ("ben", EVERYTHING | {"rows": False}),
+        ("eve", EVERYTHING), ("ana", EVERYTHING | {"write": False, "delete": False}),
     ],
 )  # fmt: skip
 def test_tokens_match_the_callers_privileges(
     store: GcsServer, node: DriverNode, user: str, expected: dict[str, bool]
 ) -> None:
-    """Readers' tokens allow reading, and writers' tokens writing. A user who may only write cannot read rows. Renewed
-    tokens allow the same, and no token allows access to other locations.
+    """Readers' tokens allow reading, and those of users who read and write also writing. Renewed tokens allow the same,
+    and no token allows access to other locations.
     """
     place = place_of(node)
     for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
@@ -133,10 +133,13 @@ def test_tokens_match_the_callers_privileges(
 
 
 def test_caller_without_table_privileges_gets_no_token(store: GcsServer, node: DriverNode) -> None:
-    """A user of the catalog without rights on the table gets no token over any route, and no answer has the account's
-    key or token.
+    """A user of the catalog without rights on the table gets no token over any route, and one who may only write loads
+    the table without a token. No answer has the account's key or token.
     """
     before = store.exchanges
+    for path in (TABLE, f"{TABLE}/credentials"):
+        answer = node.get(path, user="ben", **ASKED)
+        assert (answer.status, b"gcs.oauth2" in answer.body) == (200, False)
     assert [each.status for each in (load(node, "nan"), node.get(f"{TABLE}/credentials", user="nan"))] in (
         [403, 403],
         [404, 404],

@@ -164,8 +164,8 @@ def _decide_vending(request_view: RequestView, origin: CatalogSource, *, chain: 
     rule = origin.properties.get(VENDED, NEVER)
     if rule == NEVER:
         return VendingDecision(origin, vends=False)
-    action = Action.TABLE_READ if rule == TO_READERS else Action.TABLE_COMMIT
-    return VendingDecision(origin, request_view.decide(action, chain).allowed)
+    actions = (Action.TABLE_READ,) if rule == TO_READERS else (Action.TABLE_READ, Action.TABLE_COMMIT)
+    return VendingDecision(origin, all(request_view.decide(action, chain).allowed for action in actions))
 
 
 async def forward_create(

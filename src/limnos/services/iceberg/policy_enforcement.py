@@ -248,7 +248,7 @@ def require_warehouse(scanned: ScanTarget) -> None:
 
 async def restricted_credentials(ctx: Context, scanned: ScanTarget, *, into: str) -> VendedCredentials | None:
     """Return credentials that can only read the rewritten files; None if the catalog vends no credentials."""
-    request = credential_request_of(scanned.place, into, rights=READS, open_to_writers=())
+    request = credential_request_of(scanned.place, into, rights=READS)
     if request is None:
         return None
     result = await VENDOR.of(ctx.services).issue_credentials(request)

@@ -28,12 +28,13 @@ from limnos.model.records import CatalogRecord
 from limnos.model.uuids import new_uuid
 from limnos.names.path import Levels
 from limnos.services.catalog.tables import NewTable, TableCreate, new_table_of, table_insert
+from limnos.services.iceberg.file_directories import check_directories
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import WorkOffloader
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import ICEBERG, is_sourced
+from limnos.services.request.table_formats import is_sourced
 from limnos.services.vending.credentials import VendedCredentials, new_table_credentials
 
 
@@ -126,7 +127,6 @@ async def _credentials(
         ctx,
         document.location,
         place=draft.place,
-        table_format=ICEBERG,
         unless_claimed=unless_claimed,
         metalake_id=draft.metalake_id,
     )
@@ -291,9 +291,10 @@ def document_of(
 
     Raises:
         OutsideRoots: A new location is outside of the catalog's roots.
-        BadRequest: A new location, or the directory of metadata files, is not allowed.
+        BadRequest: A new location, or a directory of metadata or data files, is not allowed.
     """
     metadata = whole.metadata
+    check_directories(metadata, before=before)
     version = iceberg_metadata.version_of(None if previous is None else previous.metadata_location) + 1
     packs = iceberg_metadata.wants_gzip(metadata)
     table_uuid, location = _uuid_of(metadata), cast("str", metadata["location"])

@@ -42,7 +42,6 @@ from limnos.services.lance.workers import WORKERS, worker_task_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import LANCE
 from limnos.services.storage.purges import PurgePayload
 from limnos.services.vending.credentials import new_table_credentials
 from limnos.sources.lance.questions import LanceWriteResult, Write
@@ -136,7 +135,7 @@ async def _create_new(
     if await has_data(ctx, document.location, place=draft.place):
         raise AlreadyExists(f"A table already exists at {document.location}: register it", kind="table")
     if request.delegates:  # fails before anything is written if no credentials can be issued
-        await new_table_credentials(ctx, document.location, place=draft.place, table_format=LANCE)
+        await new_table_credentials(ctx, document.location, place=draft.place)
 
     def decide(request_view: RequestView) -> Permit[LanceCreate]:
         again = lance_draft_of(request_view, request.levels, action=Action.TABLE_CREATE)

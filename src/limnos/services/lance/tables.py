@@ -274,7 +274,7 @@ async def table_declare(
     document = draft.document(location, now_ms=now_ms)
     versions = await versions_of(ctx, document, place=draft.place, record=record) if location else ()
     if delegates:
-        await new_table_credentials(ctx, document.location, place=draft.place, table_format=LANCE)
+        await new_table_credentials(ctx, document.location, place=draft.place)
 
     def decide(request_view: RequestView) -> Permit[LanceCreate]:
         drafted = lance_draft_of(request_view, levels, action=Action.TABLE_CREATE, dry=dry)

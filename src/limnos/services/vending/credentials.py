@@ -33,7 +33,7 @@ from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import ICEBERG, LANCE, is_sourced
+from limnos.services.request.table_formats import is_sourced
 from limnos.services.vending.location_owners import LocationOwner, is_own_location
 from limnos.sources.credentials import FileRights
 from limnos.sources.vending import SWITCHES, CredentialIssuer, IssuedCredentials, credential_issuer_of
@@ -47,11 +47,6 @@ KEPT_MAX: Final = 10_000
 USABLE_MS: Final = 60_000
 """The minimum remaining lifetime of vended credentials, in milliseconds."""
 BOTH: Final = FileRights(reads=True, writes=True)
-OPEN_TO_WRITERS: Final[Mapping[str, tuple[str, ...]]] = {
-    ICEBERG: ("metadata",),
-    LANCE: ("_versions", "_transactions", "_refs", "tree/*/_versions", "tree/*/_transactions"),
-}
-"""The directories of a table that its writers must be able to read and that contain no rows."""
 CREDENTIALS_GIVEN = Counter(
     "limnos_table_credentials_total", "Credentials for tables' files, by outcome.", ("outcome",)
 )
@@ -94,19 +89,20 @@ class CredentialVendor:
         self._issue = issue
         self._kept: dict[CredentialRequest, IssuedCredentials] = {}
         self._asked: dict[CredentialRequest, asyncio.Task[IssuedCredentials]] = {}
-        self._wanted: dict[tuple[str, FileRights, str], tuple[CatalogStorage, CredentialRequest | None]] = {}
+        self._wanted: dict[tuple[str, FileRights], tuple[CatalogStorage, CredentialRequest | None]] = {}
 
     def request_for(self, opened: TableFileAccess) -> CredentialRequest | None:
         """Return the request to STS for a table's files, cached while the catalog's storage is unchanged.
 
         Raises as `credential_request_of` does.
         """
-        key = (opened.location, opened.rights, opened.table_format)
+        key = (opened.location, opened.rights)
         result = self._wanted.get(key)
         if result is None or result[0] is not opened.place:
             if len(self._wanted) >= KEPT_MAX:
                 self._wanted.clear()
-            result = self._wanted[key] = (opened.place, _credential_request(opened))
+            request = credential_request_of(opened.place, opened.location, rights=opened.rights)
+            result = self._wanted[key] = (opened.place, request)
         return result[1]
 
     def cached_credentials(
@@ -197,16 +193,12 @@ class CredentialVendor:
 
 
 class TableFileAccess(NamedTuple):
-    """The location of a table or fileset, its catalog's storage, and the caller's rights to read and write the files.
-
-    `table_format` is empty for a fileset. `owner` is None for a table that does not exist yet.
-    """
+    """The location of a table or fileset, its catalog's storage, and the caller's rights to its files."""
 
     location: str
     rights: FileRights
     place: CatalogStorage
-    table_format: str
-    owner: LocationOwner | None
+    owner: LocationOwner
 
 
 def is_vending(properties: Mapping[str, str]) -> bool:
@@ -294,7 +286,7 @@ def _fileset_access(
         request_view.decide(action, chain).allowed for action in (Action.FILESET_READ, Action.FILESET_ALTER)
     )
     owner = LocationOwner(node.id, request_view.metalake.id)
-    return TableFileAccess(result, FileRights(reads, writes), catalog_storage_of(request_view), "", owner)
+    return TableFileAccess(result, FileRights(reads, writes), catalog_storage_of(request_view), owner)
 
 
 def _table_access(request_view: RequestView, node: Node, *, chain: SecurableChain) -> TableFileAccess | None:
@@ -316,44 +308,34 @@ def table_file_access(
     ):
         return None
     request_view.defaults.location_conflicts.refuse(node.id, what="table")
-    reads, writes = (
-        request_view.decide(action, chain).allowed for action in (Action.TABLE_READ, request_view.commit_action)
-    )
     return TableFileAccess(
         request_view.document(node.id).location,
-        FileRights(reads, writes),
+        _table_rights(request_view, chain),
         catalog_storage_of(request_view),
-        node.format or ICEBERG,
         LocationOwner(node.id, request_view.metalake.id),
     )
 
 
-def _credential_request(seen: TableFileAccess) -> CredentialRequest | None:
-    open_to_writers = OPEN_TO_WRITERS.get(seen.table_format, ())
-    return credential_request_of(seen.place, seen.location, rights=seen.rights, open_to_writers=open_to_writers)
+def _table_rights(request_view: RequestView, chain: SecurableChain) -> FileRights:
+    """Return the caller's rights to a table's files. A caller who may not read rows may neither read nor write files:
+    metadata contains values of rows, and a table's properties choose the directories of its writers (0156).
+    """
+    reads = request_view.decide(Action.TABLE_READ, chain).allowed
+    return FileRights(reads, reads and request_view.decide(request_view.commit_action, chain).allowed)
 
 
-def credential_request_of(
-    place: CatalogStorage, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]
-) -> CredentialRequest | None:
-    """Return the request to STS for a location.
+def credential_request_of(place: CatalogStorage, location: str, *, rights: FileRights) -> CredentialRequest | None:
+    """Return the request to STS for a location and a caller's rights there.
 
-    Args:
-        place: The catalog's storage.
-        location: The location that the credentials give access to.
-        rights: The caller's rights there.
-        open_to_writers: The directories below the location that every caller with the right to write may also read.
-
-    Returns:
-        The request; None if the catalog vends no credentials, its storage no longer contains the location, or no policy
-        can express the location.
+    Returns None if the catalog vends no credentials, its storage no longer contains the location, or no policy can
+    express the location.
     """
     properties = place.catalog.properties
     issuer = credential_issuer_of(properties, parse(location).scheme)
     if issuer is None or not is_within(location, place.roots):
         return None
     place.allowed.check_use(properties)
-    policy = issuer.policy_of(normalise(location), rights=rights, open_to_writers=open_to_writers)
+    policy = issuer.policy_of(normalise(location), rights=rights)
     return None if policy is None else CredentialRequest(issuer, policy)
 
 
@@ -362,7 +344,6 @@ async def new_table_credentials(
     location: str,
     *,
     place: CatalogStorage,
-    table_format: str,
     unless_claimed: bool = False,
     metalake_id: int = 0,
 ) -> VendedCredentials | None:
@@ -374,7 +355,6 @@ async def new_table_credentials(
         ctx: The request.
         location: The location of the new table.
         place: The catalog's storage.
-        table_format: The format of the new table.
         unless_claimed: Whether the credentials are vended before the table exists. Then no other object may be at,
             above or below the location, and no root of another metalake.
         metalake_id: The id of the catalog's metalake, with `unless_claimed`.
@@ -385,11 +365,7 @@ async def new_table_credentials(
     Raises:
         ServiceUnavailable, StorageFailed: As `table_credentials`.
     """
-    request = (
-        None
-        if not is_vending(place.catalog.properties)
-        else _credential_request(TableFileAccess(location, BOTH, place, table_format, None))
-    )
+    request = None if not is_vending(place.catalog.properties) else credential_request_of(place, location, rights=BOTH)
     if request is None:
         return None
     normal = normalise(location)

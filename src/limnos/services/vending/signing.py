@@ -21,9 +21,7 @@ from limnos.services.request.catalog_storage import catalog_storage_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import ICEBERG
 from limnos.services.vending.credentials import (
-    OPEN_TO_WRITERS,
     VENDOR,
     TableFileAccess,
     credential_request_of,
@@ -62,7 +60,7 @@ def is_catalog_signing(ctx: Context, catalog: CatalogRecord) -> bool:
 
 async def table_signing(ctx: Context, scope: RequestScope, *, levels: Levels) -> RequestSigning | None:
     """Return the signing configuration for a table's files and this caller; None if the table is missing, its catalog
-    does not enable request signing, its location is not in S3, or the caller may neither read nor write its files.
+    does not enable request signing, its location is not in S3, or the caller may not read its files.
 
     Raises PermissionDenied if the table's location conflicts with that of another object.
     """
@@ -70,11 +68,7 @@ async def table_signing(ctx: Context, scope: RequestScope, *, levels: Levels) ->
     def look(request_view: RequestView) -> RequestSigning | None:
         node, chain = request_view.find(levels, Kind.TABLE)
         opened = None if node is None else table_file_access(request_view, node, chain=chain, gives=is_signing)
-        if (
-            opened is None
-            or not opened.location.startswith("s3://")
-            or not (opened.rights.reads or opened.rights.writes)
-        ):
+        if opened is None or not opened.location.startswith("s3://") or not opened.rights.reads:
             return None
         return RequestSigning(opened.place.catalog.properties)
 
@@ -136,10 +130,8 @@ def _check(opened: TableFileAccess, accesses: list[s3_signing.StoreAccess]) -> N
                 raise PermissionDenied(
                     f"{each.location[:300]} is not the table's bucket: requests are only signed for that bucket"
                 )
-            if not (opened.rights.reads or opened.rights.writes):
-                raise PermissionDenied(
-                    "Reading the region of a table's bucket needs SELECT_TABLE or MODIFY_TABLE on it"
-                )
+            if not opened.rights.reads:
+                raise PermissionDenied("Reading the region of a table's bucket needs SELECT_TABLE on the table")
             continue
         if not each.location.startswith(below):
             raise PermissionDenied(
@@ -148,27 +140,15 @@ def _check(opened: TableFileAccess, accesses: list[s3_signing.StoreAccess]) -> N
         if each.how == s3_signing.WRITE:
             check_size(each.location)
             if not opened.rights.writes:
-                raise PermissionDenied("Writing a table's files needs MODIFY_TABLE on it")
-        elif not opened.rights.reads and not (
-            opened.rights.writes
-            and (
-                each.how == s3_signing.LIST
-                or (each.how == s3_signing.READ and _is_open_to_writers(each.location.removeprefix(below)))
-            )
-        ):
+                raise PermissionDenied("Writing a table's files needs SELECT_TABLE and MODIFY_TABLE on it")
+        elif not opened.rights.reads:
             raise PermissionDenied("Reading a table's files needs SELECT_TABLE on it")
-
-
-def _is_open_to_writers(name: str) -> bool:
-    return name.startswith(tuple(f"{each}/" for each in OPEN_TO_WRITERS[ICEBERG]))
 
 
 async def _keys_for(ctx: Context, opened: TableFileAccess) -> s3_signing.StoreKeys:
     properties = opened.place.catalog.properties
     if is_vending(properties):
-        request = credential_request_of(
-            opened.place, opened.location, rights=opened.rights, open_to_writers=OPEN_TO_WRITERS[ICEBERG]
-        )
+        request = credential_request_of(opened.place, opened.location, rights=opened.rights)
         if request is not None:
             argument = await VENDOR.of(ctx.services).issue_credentials(request)
             if isinstance(argument, AwsCredentials):  # always true: only requests to S3 are signed

@@ -150,11 +150,7 @@ class _StorageCheckRun:
     async def _vending(self) -> None:
         """Test vended credentials: they must give access to their own location, and not to a sibling location."""
         name = "vend"
-        request = (
-            None
-            if self.is_over
-            else credential_request_of(self.place, self.own.rpartition("/")[0], rights=BOTH, open_to_writers=())
-        )
+        request = None if self.is_over else credential_request_of(self.place, self.own.rpartition("/")[0], rights=BOTH)
         if request is None:
             text = (
                 "local files need no credentials"

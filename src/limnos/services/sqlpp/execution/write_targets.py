@@ -11,7 +11,10 @@ from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
-from limnos.model.errors import NotFound
+from limnos.files import is_local
+from limnos.model.decisions import SecurableChain
+from limnos.model.entities import Node
+from limnos.model.errors import NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names.dataverse import DataverseName
 from limnos.names.display import render as display_name
@@ -67,14 +70,30 @@ def target_of(request_view: RequestView, path: Levels, *, at: TextPosition) -> W
         name = declaring_statement(synonym, tree.CreateSynonym).target
         path = (*name.dataverse, name.last)
     try:
-        node = request_view.look_up(Kind.TABLE, path, Action.TABLE_COMMIT, probe=Action.TABLE_MAY_PROBE).entity
+        node, chain, _ = request_view.look_up(Kind.TABLE, path, Action.TABLE_COMMIT, probe=Action.TABLE_MAY_PROBE)
     except NotFound:
         if not is_builtin(path[:-1]) and dataverse_find(request_view, path[:-1]) is None:
             raise SqlppError(1063, f"Cannot find dataverse with name {display_name(path[:-1])}", at) from None
         raise SqlppError(
             1050, f"Cannot find dataset with name {display_name(path[-1:])} in dataverse {display_name(path[:-1])}", at
         ) from None
+    _check_files_open(request_view, node, chain=chain)
     return WriteTarget(ref_of(request_view, node, path=path), path, request_view.catalog.id, node.id)
+
+
+def _check_files_open(request_view: RequestView, node: Node, *, chain: SecurableChain) -> None:
+    """Check that the engine can open a dataset's files to write them. It opens local files itself, and those of an
+    object store with credentials of the caller, which only users who may read the table get.
+
+    Raises PermissionDenied, with the missing privilege.
+    """
+    decision = request_view.decide(Action.TABLE_READ, chain)
+    if not decision.allowed and not is_local(request_view.document(node.id).location):
+        raise PermissionDenied(
+            f"{decision.message()}. The engine writes files of an object store with the caller's credentials, and only"
+            " users who may also read a table get them: grant SELECT_TABLE on it",
+            decision=decision,
+        )
 
 
 @asynccontextmanager

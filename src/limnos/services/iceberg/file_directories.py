@@ -1,0 +1,51 @@
+"""File directories of a table: data files and metadata files lie in separate directories.
+
+May import `files` for comparable locations, `formats.iceberg`, `model` and `services.request`. Pure. Must not know the
+register of locations: that a directory belongs to the table is checked elsewhere (`tables`, 0027). Clean-ups, checks and
+policies of object stores tell metadata from rows by the directory (0156).
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from limnos.files import place_key
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg.json_types import Json
+from limnos.model.errors import BadRequest
+from limnos.services.request.location_rules import relation_of
+
+
+def check_directories(metadata: Json, *, before: Json | None) -> None:
+    """Check that no directory of data files of a table is at, above or below its directory of metadata files.
+
+    A table that has such directories keeps them until a commit changes one of them. Raises BadRequest.
+
+    Args:
+        metadata: The new metadata, or an outline of it.
+        before: The metadata that the commit was built on; None for a new table.
+    """
+    stated = _stated(metadata)
+    if len(stated) == 1 or (before is not None and stated == _stated(before)):
+        return
+    directory = place_key(iceberg_metadata.metadata_directory(metadata))
+    default = f"{iceberg_metadata.strip_slash(stated['location'])}/data"
+    if iceberg_metadata.METADATA_PATH in stated and relation_of(place_key(default), directory) is not None:
+        raise _mixed_error(iceberg_metadata.METADATA_PATH, stated[iceberg_metadata.METADATA_PATH])
+    for key in iceberg_metadata.DATA_PATHS:
+        if key in stated and relation_of(place_key(stated[key]), directory) is not None:
+            raise _mixed_error(key, stated[key])
+
+
+def _mixed_error(key: str, path: str) -> BadRequest:
+    return BadRequest(
+        f"Property '{key}' is {path}: files of data and metadata would lie in one directory, or in one below the other."
+        " Choose another directory, or remove the property"
+    )
+
+
+def _stated(metadata: Json) -> dict[str, str]:
+    """Return the table's location, and its properties that set directories, by name."""
+    keys = (iceberg_metadata.METADATA_PATH, *iceberg_metadata.DATA_PATHS)
+    paths = {key: iceberg_metadata.property_of(metadata, key) for key in keys}
+    return {"location": cast("str", metadata["location"]), **{key: path for key, path in paths.items() if path}}
