@@ -19,7 +19,8 @@ from limnos.http.times import instant
 from limnos.model.entities import RUNNING, StatementRequest
 from limnos.model.errors import LimnosError
 from limnos.services.request.context import Context
-from limnos.services.sqlpp.requests.results import is_lost, result_discard, result_find, result_lines
+from limnos.services.sqlpp.execution.result_access import readable_lines, result_require
+from limnos.services.sqlpp.requests.results import is_lost, result_discard, result_find
 from limnos.services.sqlpp.statements import caller_require
 from limnos.sqlpp.result_text import ResultFormat
 
@@ -42,6 +43,8 @@ class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
     format: ResultFormat = "json"
     is_ordered: bool = False
     """Whether the last query has ORDER BY."""
+    datasets: tuple[int, ...] = ()
+    """The node ids of the datasets from which the results were made."""
 
 
 def handle_url(request: Request, what: str, *, handle: str) -> str:
@@ -81,7 +84,8 @@ async def status(request: Request, ctx: Context) -> Response:
 
 
 async def result(request: Request, ctx: Context) -> Response:
-    """Return a request's results, in the same format as a synchronous response.
+    """Return a request's results, in the same format as a synchronous response, if the caller may still read the rows
+    from which they were made.
 
     Results that can be read once are deleted when they have been sent completely.
     """
@@ -97,6 +101,7 @@ async def result(request: Request, ctx: Context) -> Response:
     )  # fmt: skip
     if row.state != "success":
         return Response(outcome.http, body.head() + body.tail_with_outcome(bytes(outcome.outcome_fields)))
+    await result_require(ctx, row, datasets=outcome.datasets)
     return stream_response(_pieces(ctx, row, body=body, outcome=outcome))
 
 
@@ -105,9 +110,11 @@ async def _pieces(
 ) -> AsyncGenerator[bytes, None]:
     yield body.head()
     try:
-        async for lines in result_lines(ctx, row):
+        async for lines in readable_lines(ctx, row, datasets=outcome.datasets):
             yield body.rows(lines)
-    except LimnosError as failure:  # a part is missing: this response fails, whatever the request's outcome was
+    except (
+        LimnosError
+    ) as failure:  # a part is missing, or the right to read it: this response fails, whatever the request's outcome was
         yield body.tail((), failure)
     else:
         yield body.tail_with_outcome(bytes(outcome.outcome_fields))

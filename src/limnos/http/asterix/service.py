@@ -250,6 +250,7 @@ async def _store_results(run: _QueryRun, writer: ResultWriter) -> Failure | None
                 run.asked.is_read_once,
                 run.asked.format,
                 run.is_ordered,
+                tuple(sorted(run.session.datasets_read)),
             )
         ),
     )

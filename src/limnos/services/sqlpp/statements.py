@@ -301,7 +301,7 @@ async def _explain(session: StatementSession, body: tree.Expression) -> AsyncGen
     """
     bound = await query_bind(session, body)
     await require_metadata(session.ctx, bound)
-    data = await data_explain(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)
+    data = await data_explain(session, bound) if bound.reads_data else wire.encode(bound.query.expression)
     yield as_text(data) if session.plans_as_text else data
 
 

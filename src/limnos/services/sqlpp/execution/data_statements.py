@@ -95,12 +95,12 @@ async def data_rows(session: StatementSession, bound: ReadyQuery) -> AsyncGenera
             yield row
 
 
-async def data_explain(ctx: Context, bound: ReadyQuery) -> bytes:
+async def data_explain(session: StatementSession, bound: ReadyQuery) -> bytes:
     """Return the execution plan of a query over data, for EXPLAIN.
 
     The server computes it without the engine, so the columns of tables that SQL++ did not create are unknown.
     """
-    reads = await dataset_refs(ctx, bound.query.reads)
+    reads = await dataset_refs(session, bound.query.reads)
     forms = {(ref.dataverse, ref.name): form_of(ref) for ref in reads if ref.type and ref.files is None}
     indexes = {(ref.dataverse, ref.name): ref.indexes for ref in reads}
     plan = bound.query.expression
@@ -280,7 +280,7 @@ async def job_rows(
     Raises SqlppError if the job fails, PermissionDenied.
     """
     ctx = session.ctx
-    reads = () if work.source is None else await dataset_refs(ctx, work.source.reads)
+    reads = () if work.source is None else await dataset_refs(session, work.source.reads)
     token, text = await token_create(
         ctx, user=None, name=f"{STATEMENT_PREFIX}{ctx.request_id}", expires_in_s=int(session.seconds_left) + TOKEN_GRACE_S,
         purpose=TokenPurpose.WORK,

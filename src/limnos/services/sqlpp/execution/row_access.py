@@ -21,6 +21,7 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.definitions.datasets import external_ref_of, ref_of
 from limnos.services.sqlpp.execution.prepared import ReadyQuery
 from limnos.services.sqlpp.requests.names import scope_of, source_find
+from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.jobs import DatasetRef
 
@@ -38,23 +39,26 @@ async def rows_require(ctx: Context, bound: ReadyQuery) -> None:
         await ctx.read(scope_of(ctx), partial(_readable_nodes, paths=paths))
 
 
-async def dataset_refs(ctx: Context, reads: Iterable[tuple[Levels, str]]) -> tuple[DatasetRef, ...]:
+async def dataset_refs(session: StatementSession, reads: Iterable[tuple[Levels, str]]) -> tuple[DatasetRef, ...]:
     """Return the references by which the engine opens datasets to read their rows: table, type, key and indexes.
 
-    Access is decided again, because the names were bound in an earlier request view. Raises SqlppError,
-    PermissionDenied.
+    Access is decided again, because the names were bound in an earlier request view. The session records the datasets,
+    because stored results rest on them. Raises SqlppError, PermissionDenied.
     """
-    paths = [(*dataverse, name) for dataverse, name in reads]
-    return await ctx.read(scope_of(ctx), partial(_readable_refs, ctx=ctx, paths=paths))
+    ctx, paths = session.ctx, [(*dataverse, name) for dataverse, name in reads]
+    refs = await ctx.read(scope_of(ctx), partial(_readable_refs, ctx=ctx, paths=paths))
+    session.datasets_read.update(refs)
+    return tuple(refs.values())
 
 
-def _readable_refs(request_view: RequestView, *, ctx: Context, paths: Iterable[Levels]) -> tuple[DatasetRef, ...]:
-    return tuple(
-        ref_of(request_view, node, path=path)
+def _readable_refs(request_view: RequestView, *, ctx: Context, paths: Iterable[Levels]) -> dict[int, DatasetRef]:
+    """Return the references of datasets by their node id."""
+    return {
+        node.id: ref_of(request_view, node, path=path)
         if node.kind is Kind.TABLE
         else external_ref_of(ctx, request_view, node=node, path=path)
         for path, node in _readable_nodes(request_view, paths=paths)
-    )
+    }
 
 
 def _readable_nodes(request_view: RequestView, *, paths: Iterable[Levels]) -> list[tuple[Levels, Node]]:

@@ -74,6 +74,8 @@ class StatementSession:
     options: dict[str, str] = field(default_factory=dict)
     declared: tuple[tree.DeclareFunction, ...] = ()
     warnings: list[SqlppError] = field(default_factory=list)
+    datasets_read: set[int] = field(default_factory=set)
+    """The node ids of the datasets whose rows the statements read so far."""
     uses_cached_plan: bool = False
     """Whether the last query was bound before, for another request."""
     description: StatementDescription | None = None
