@@ -34,7 +34,10 @@ from limnos.telemetry.metrics import Counter
 
 log = get_logger("limnos.maintenance")
 MODULE: Final = "limnos.spark.maintenance.child"
-TOKEN_MS: Final = 24 * 3_600_000
+TOKEN_MS: Final = 600_000
+"""The lifetime of the process's token without an extension, in milliseconds."""
+EXTEND_EVERY_S: Final = 120.0
+"""The time between two extensions of the token, in seconds."""
 LOOK_EVERY: Final = 5
 """The store is queried in every n-th round of the poller; rounds are two seconds apart."""
 ENDS_WITHIN_S: Final = 5.0
@@ -42,7 +45,10 @@ STARTS = Counter("limnos_maintenance_executor_starts_total", "Starts of the serv
 
 
 class MaintenanceProcess(WorkPoller):
-    """Runs the executor of maintenance in a child process while operations wait, one process at a time."""
+    """Runs the executor of maintenance in a child process while operations wait, one process at a time.
+
+    The token of the process is extended while the process lives.
+    """
 
     works = "maintenance operations"
 
@@ -79,10 +85,23 @@ class MaintenanceProcess(WorkPoller):
         )  # fmt: skip
         start = {"uri": self.uri, "metalake": metalake, "token": token_text(token.id, secret), "master": self.master}
         STARTS[()] += 1
+        extending = asyncio.create_task(self._extend(token))
         try:
             await self._process(msgspec.json.encode(start) + b"\n")
         finally:
+            extending.cancel()
             await asyncio.shield(self._revoke(token))
+
+    async def _extend(self, token: Token) -> None:
+        """Extend the token of the process regularly, until this coroutine is cancelled."""
+        while True:
+            await asyncio.sleep(EXTEND_EVERY_S)
+            try:
+                await self.services.store.submit(
+                    self._permit, lambda tx: tx.tokens.extend(token.id, expires_at=tx.now_ms + TOKEN_MS)
+                )
+            except LimnosError as error:
+                log.warning("the token of the executor of maintenance was not extended", error=error.message)
 
     async def _process(self, start: bytes) -> None:
         process = await asyncio.create_subprocess_exec(

@@ -288,14 +288,24 @@ def operations_state() -> Any:  # noqa: ANN401 - a statement
     return Sql("SELECT state FROM maintenance_operation")
 
 
-def test_operation_of_an_account_with_revoked_secret_is_refused(lake: DriverNode, table: HistoryTable) -> None:
-    """The server does not execute an operation of a service account whose secret was revoked after the request."""
-    token, secret_id = robot_token(lake)
+@pytest.mark.parametrize("is_expired", [False, True])
+def test_operation_of_an_account_whose_secret_has_ended_is_refused(
+    lake: DriverNode, table: HistoryTable, is_expired: bool
+) -> None:
+    """The server does not execute an operation of a service account whose secret was revoked, or has expired, after the
+    request.
+    """
+    token, secret_id = robot_token(lake, **({"expires_in_s": 3600} if is_expired else {}))
     response = lake.ask(
         "POST", f"{MAINTENANCE}/operations", {"table": "a.t"}, user=None, authorization=f"Bearer {token}"
     )
     assert response.status == 200, response.body
-    end_secret(lake, secret_id)
+    if is_expired:
+        clock = lake.built.services.store.time
+        assert isinstance(clock, MovedClock)
+        clock.at_ms += 3_600_000
+    else:
+        end_secret(lake, secret_id)
     before = table.ids()
     work(lake)
 

@@ -13,9 +13,13 @@ import pytest
 from limnos.files import allow_everything
 from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.model.permits import upkeep_permit
-from limnos.services.request.task_context import TaskContext
+from limnos.model.principals import TokenTrust
+from limnos.services.identity.tokens import token_create
+from limnos.services.request.task_context import TOKEN_MS, TaskContext
+from limnos.store.identity.tokens import token_read
 
 if TYPE_CHECKING:
+    from limnos.model.entities import Token
     from limnos.services.request.task_context import Heartbeat
     from tests.services.conftest import ServiceDesk
 
@@ -124,3 +128,44 @@ def test_node_stop_cancels_tasks_and_their_threads(desk: ServiceDesk) -> None:
     desk.run(cancel())
 
     assert ended.wait(GIVEN_UP_S)
+
+
+def test_tokens_of_a_task_live_as_long_as_its_lease(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token of a task is valid for ten minutes, and longer while the task renews its lease. It never outlives the
+    token with which the work was requested, and it is revoked when the task ends it.
+    """
+    work, clock = work_of(desk, 3 * SHORT_MS), desk.node.store.time
+    start_ms = clock.now_ms()
+    passed = [0]
+    monkeypatch.setattr(clock, "now_ms", lambda: start_ms + passed[0])
+
+    async def ends_of(token: Token) -> int:
+        stored = await desk.node.gate.look_up(lambda: token_read(token.id))
+        assert stored is not None
+        return (stored.expires_at or 0) - start_ms
+
+    async def run() -> list[int]:
+        root, _ = await token_create(desk.ctx("ana"), user=None, name="laptop", expires_in_s=2400)
+        own = {"name": "work", "secret_hash": b"x", "trust": TokenTrust.PROVEN}
+        free = await work.create_token(user="ana", root_id=None, **own)
+        bound = await work.create_token(user="ana", root_id=root.id, **own)
+
+        async def long_work() -> None:
+            for minute in range(9, 64, 9):
+                passed[0] = minute * 60_000
+                for _ in range(10_000):
+                    if await ends_of(free) >= passed[0] + TOKEN_MS // 2:
+                        break
+                    await asyncio.sleep(0.001)
+
+        first = [await ends_of(free), await ends_of(bound)]
+        await work.await_with_lease(long_work())
+        last = [await ends_of(free), await ends_of(bound)]
+        await work.end_token(free)
+        return first + last
+
+    first_free, first_bound, last_free, last_bound = desk.run(run())
+    assert (first_free, first_bound) == (TOKEN_MS, TOKEN_MS)
+    assert last_free == 63 * 60_000 + TOKEN_MS
+    assert last_bound == 2_400_000
+    assert desk.rows("SELECT revoked FROM token WHERE purpose = 'work' ORDER BY id") == [(1,), (0,)]

@@ -30,7 +30,8 @@ from limnos.store.objects.owners import owner_read
 from limnos.store.sql import Load
 from limnos.store.tx import Tx
 
-_TOKEN_MS: Final = 600_000
+_LASTING: Final = {TokenPurpose.CLIENT: "secret", TokenPurpose.API: "API token"}
+"""The credentials whose end also ends the operations that were requested with them, and their names."""
 _RENEW_MS: Final = 60_000
 """The age at which a round replaces a token before it begins with another table, in milliseconds."""
 
@@ -159,16 +160,17 @@ def _owner_read(object_id: int) -> Load[Principal | None]:
 
 
 def ended_secret(tx: Tx, root_id: int | None) -> str | None:
-    """Return the reason why an operation gets no token: the service account's secret with which it was requested was
-    revoked or has expired.
+    """Return the reason why an operation gets no token: the service account's secret, or the API token, with which it
+    was requested was revoked or has expired.
 
-    Returns None if the secret is valid, or if the operation was requested with another credential, such as a session,
-    which may have ended.
+    Returns None if that is valid, or if the operation was requested with another credential, such as a session, which
+    may have ended.
     """
     root = None if root_id is None else tx.tokens.by_id(root_id)
-    if root is None or root.purpose is not TokenPurpose.CLIENT or not (root.revoked or root.is_over(tx.now_ms)):
+    label = None if root is None else _LASTING.get(root.purpose)
+    if root is None or label is None or not (root.revoked or root.is_over(tx.now_ms)):
         return None
-    return f"the secret with which {root.user} requested this has ended: request it again with a valid one"
+    return f"the {label} with which {root.user} requested this has ended: request it again with a valid one"
 
 
 @asynccontextmanager
@@ -205,7 +207,7 @@ async def acting_as(
     try:
         yield await _request_of(services, token, table_id=table_id, name=name)
     finally:
-        await work.submit(lambda tx: tx.tokens.revoke(token))
+        await work.end_token(token)
 
 
 class ActingTokens:
@@ -232,7 +234,7 @@ class ActingTokens:
     async def request(self, *, user: str, table_id: int, name: str, second_user_id: int = 0) -> ActingRequest | None:
         """Return a request on behalf of a user about a table, named for the audit; None if the table was dropped.
 
-        The token is valid for at least nine minutes.
+        The token is valid for at least nine minutes, and as long as the task renews its lease.
         """
         key = (user, second_user_id)
         token = self._tokens.get(key)
@@ -248,7 +250,7 @@ class ActingTokens:
         """Revoke a user's token, if there is one. The next request gets a new one."""
         token = self._tokens.pop((user, second_user_id), None)
         if token is not None:
-            await self._work.submit(lambda tx: tx.tokens.revoke(token))
+            await self._work.end_token(token)
 
 
 async def _token_create(
@@ -261,18 +263,16 @@ async def _token_create(
     second_user_id: int = 0,
 ) -> Token:
     """Create the token of a user for whom the server acts. Raises PermissionDenied as `acting_as`."""
-    secret_hash = hash_secret(new_secret())
 
-    def create(tx: Tx) -> Token:
+    def require(tx: Tx) -> None:
         refusal = ended_secret(tx, root_id)
         if refusal is not None:
             raise PermissionDenied(refusal)
-        return tx.tokens.create(
-            user=user, name=name, secret_hash=secret_hash, expires_at=tx.now_ms + _TOKEN_MS, trust=trust,
-            root_id=root_id, second_user_id=second_user_id,
-        )  # fmt: skip
 
-    return await work.submit(create)
+    return await work.create_token(
+        user=user, name=name, secret_hash=hash_secret(new_secret()), trust=trust, root_id=root_id,
+        second_user_id=second_user_id, require=require,
+    )  # fmt: skip
 
 
 async def _request_of(services: NodeServices, token: Token, *, table_id: int, name: str) -> ActingRequest | None:

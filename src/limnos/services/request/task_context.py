@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from limnos.files import AllowedStorage, run_in_own_thread
+from limnos.model.entities import Token
 from limnos.model.errors import ServiceUnavailable
 from limnos.model.permits import Permit
+from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.model.records import CatalogRecord
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_within
 from limnos.services.request.named_storages import NamedStorages
@@ -22,6 +24,8 @@ from limnos.store.interface import Store
 from limnos.store.tx import Tx
 
 T = TypeVar("T")
+TOKEN_MS: Final = 600_000
+"""The lifetime of a task's token without a renewal of the task's lease, in milliseconds."""
 Heartbeat = Callable[[int], None]
 """Work in a thread calls this regularly, with its progress. Raises InterruptedError if it must stop."""
 
@@ -45,6 +49,8 @@ class TaskContext:
         self._store = store
         self._permit = permit
         self._lease_ms = lease_ms
+        self._tokens: dict[int, int] = {}
+        """The ids of the task's tokens, with their expiry times."""
 
     @property
     def storages(self) -> NamedStorages:
@@ -58,6 +64,32 @@ class TaskContext:
     async def submit(self, mutation: Callable[[Tx], T]) -> T:
         """Run a mutation, or a read inside one, in a separate transaction."""
         return await self._store.submit(self._permit, mutation)
+
+    async def create_token(
+        self, *, user: str, name: str, secret_hash: bytes, trust: TokenTrust, root_id: int | None,
+        second_user_id: int = 0, require: Callable[[Tx], None] = lambda _: None,
+    ) -> Token:  # fmt: skip
+        """Create a token with which the task acts for a user. It lives as long as the task renews its lease, and no
+        longer than the token with which the user requested the work (`root_id`). Raises the errors of `require`.
+        """
+
+        def create(tx: Tx) -> Token:
+            require(tx)
+            tx.tokens.forget_ended(user)
+            return tx.tokens.create(
+                user=user, name=name, secret_hash=secret_hash, trust=trust, root_id=root_id, opened_by=root_id,
+                expires_at=tx.tokens.bounded(tx.now_ms + TOKEN_MS, opened_by=root_id), purpose=TokenPurpose.WORK,
+                second_user_id=second_user_id,
+            )  # fmt: skip
+
+        token = await self.submit(create)
+        self._tokens[token.id] = token.expires_at or 0
+        return token
+
+    async def end_token(self, token: Token) -> None:
+        """Revoke a token of the task."""
+        self._tokens.pop(token.id, None)
+        await self.submit(lambda tx: tx.tokens.revoke(token))
 
     async def run_in_thread(self, call: Callable[[Heartbeat], T]) -> T:
         """Run a call in a separate thread, and renew the task's lease while the call makes progress.
@@ -110,8 +142,11 @@ class TaskContext:
             await asyncio.gather(work, return_exceptions=True)
 
     async def _keep(self, progress: str, *, renew: Callable[[Tx], None] = lambda _: None) -> None:
-        def keep(tx: Tx) -> None:
+        def keep(tx: Tx) -> dict[int, int]:
             renew(tx)
             tx.tasks.progress(self.task_id, progress, lease_ms=self._lease_ms)
+            ends_at = tx.now_ms + TOKEN_MS
+            ending = [each for each, at in self._tokens.items() if at < ends_at - TOKEN_MS // 2]
+            return {token_id: ends_at for token_id in ending if tx.tokens.extend(token_id, expires_at=ends_at)}
 
-        await self.submit(keep)
+        self._tokens.update(await self.submit(keep))

@@ -14,7 +14,7 @@ import threading
 
 import msgspec
 
-from limnos.client import Client
+from limnos.client import Client, ClientError
 from limnos.spark.maintenance.executor import MaintenanceExecutor, OperationRunner
 from limnos.spark.maintenance.runners import runner_for
 from limnos.spark.network import limit_java_network
@@ -34,15 +34,22 @@ class ChildStart(msgspec.Struct, frozen=True):
 
 
 def main() -> None:
-    """Read the first input line, and execute operations until there are none for `idle_s` seconds."""
+    """Read the first input line, and execute operations until there are none for `idle_s` seconds.
+
+    Exits with 1 and a line on standard error if the server refuses, or does not answer.
+    """
     logger = logging.getLogger("limnos.spark.maintenance")
     logger.setLevel(logging.INFO)
     logger.addHandler(logging.StreamHandler())
     start = msgspec.json.decode(sys.stdin.buffer.readline(), type=ChildStart)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     runner = runner_of(start)
-    with Client(start.uri, token=start.token, metalake=start.metalake) as client:
-        MaintenanceExecutor(client.maintenance, runner, threads=start.threads, idle_s=start.idle_s).run()
+    try:
+        with Client(start.uri, token=start.token, metalake=start.metalake) as client:
+            MaintenanceExecutor(client.maintenance, runner, threads=start.threads, idle_s=start.idle_s).run()
+    except ClientError as error:
+        logger.error("the executor of maintenance ends: %s", error.message)  # noqa: TRY400 - one line, no traceback
+        sys.exit(1)
 
 
 def runner_of(start: ChildStart) -> OperationRunner:
@@ -53,7 +60,9 @@ def runner_of(start: ChildStart) -> OperationRunner:
 
 def _end_with_parent() -> None:
     """End the process when the server closes its input or has ended. Its Java process ends with it."""
-    sys.stdin.buffer.read()
+    # Not by `sys.stdin`: the interpreter aborts at its end if a thread still has the lock of that.
+    while os.read(sys.stdin.fileno(), 1024):
+        pass
     os._exit(0)
 
 

@@ -212,16 +212,25 @@ class TokenWrites(Writes):
         return count
 
     def extend(self, token_id: int, *, expires_at: int) -> bool:
-        """Set a later expiry time, in milliseconds since 1970, for a valid token. Returns whether it was extended.
+        """Set a later expiry time, in milliseconds since 1970, for a valid token, or that of the token that created it
+        if that is earlier. Returns whether it was extended.
 
         No decision depends on a later expiry, so writes in flight do not decide again.
         """
-        entries = {"id": token_id, "expires_at": expires_at, "no": False, "now": self.tx.now_ms}
+        token = self.by_id(token_id)
+        if token is None:
+            return False
+        ends_at = self.bounded(expires_at, opened_by=token.opened_by)
+        entries = {"id": token_id, "expires_at": ends_at, "no": False, "now": self.tx.now_ms}
         is_extended = self.tx.count(EXTEND, entries) > 0
-        token = self.by_id(token_id) if is_extended else None
-        if token is not None:
+        if is_extended:
             self._changed("alter", token, moves_access=False)
         return is_extended
+
+    def bounded(self, expires_at: int, *, opened_by: int | None) -> int:
+        """Return an expiry time, or that of the token `opened_by` if that is earlier."""
+        creator = None if opened_by is None else self.by_id(opened_by)
+        return expires_at if creator is None or creator.expires_at is None else min(expires_at, creator.expires_at)
 
     def secrets(self, user: str) -> list[Token]:
         """Read the valid secrets of a service account."""

@@ -17,10 +17,12 @@ from limnos.model.entities import Token
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.services.iceberg.rewrite_commits import REWRITES
-from limnos.services.maintenance.rewriting.leases import LEASE_MS
+from limnos.services.maintenance.rewriting.leases import LEASE_MS, RUN_PAUSE_MS, TOKEN_GRACE_MS
 from limnos.services.maintenance.table_leases import LOSSES_MAX, YIELD_MS
 from limnos.store.activity.maintenance import operation_read
+from limnos.store.sql import Sql
 from limnos.store.tx import Tx
+from tests.http.admin.activity.test_runs import finish, started
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.test_coverage import OPERATIONS
@@ -41,6 +43,9 @@ from tests.services.maintenance.rewriting.executor import (
     list_operations,
     replacement,
     with_token,
+)
+from tests.services.maintenance.rewriting.executor import (
+    OPERATIONS as OPERATIONS_ROUTE,
 )
 
 NOW_MS = FIRST_MS + 30 * DAY_MS
@@ -320,6 +325,9 @@ def test_rewrite_that_ignores_a_concurrent_append_is_a_conflict(node: DriverNode
         {"action": "set-location", "location": "file:///elsewhere"},
         wire.point(3, ref="keep", kind="tag"),
         wire.point(3),
+        {**wire.point(6), "max-snapshot-age-ms": 1},
+        {**wire.point(6), "min-snapshots-to-keep": 1},
+        {**wire.point(6), "max-ref-age-ms": 1},
         {"action": "set-statistics", "snapshot-id": 100, "statistics": {"statistics-path": "file:///etc/passwd"}},
     ],
 )
@@ -506,3 +514,137 @@ def test_secret_revoked_during_the_lease_refuses_the_commit(lake: DriverNode) ->
     end_secret(lake, secret_id)
 
     assert commit_with(lake, leased["token"], "t", replacement(table)).status == 401
+
+
+# -- ends of operations' tokens -----------------------------------------------------------------------------------
+
+
+def loads(node: DriverNode, token: str) -> int:
+    """Return the status of a load of the table with an operation's token."""
+    return with_token(node, token, "GET", wire.table_path("a", "t")).status
+
+
+def live_tokens(node: DriverNode) -> list[str]:
+    """Return the names of the operations' tokens that are neither revoked nor expired."""
+    statement = Sql("SELECT name FROM token WHERE purpose = 'operation' AND revoked = :no AND expires_at > :now")
+    permit = upkeep_permit("test")
+    store = node.built.services.store
+    rows = node.runner.run(store.submit(permit, lambda tx: tx.rows(statement, {"no": False, "now": tx.now_ms})))
+    return [str(name) for (name,) in rows]
+
+
+def test_rewrite_of_several_hours_commits_under_renewed_leases(lake: DriverNode, table: HistoryTable) -> None:
+    """The token of an operation lives as long as its lease is renewed: an operation that works for three hours loads
+    and commits at the end.
+    """
+    clock, executor = clock_of(lake), FakeExecutor(lake)
+    (leased,) = executor.lease()
+    for _ in range(3 * 90):
+        clock.at_ms += 40_000
+        assert executor.renew(leased["operation"]) == []
+
+    assert loads(lake, leased["token"]) == 200
+    assert commit_with(lake, leased["token"], "t", replacement(table)).status == 200
+
+
+def test_token_ends_soon_after_a_lease_that_is_not_renewed(lake: DriverNode, table: HistoryTable) -> None:
+    """Without a renewal the token ends with its lease: for a few seconds the refusal of a late commit has that reason,
+    then the token is refused, though no other request has ended the lease. A late renewal does not bring either back.
+    """
+    clock, executor = clock_of(lake), FakeExecutor(lake)
+    (leased,) = executor.lease()
+    clock.at_ms += LEASE_MS
+    late = commit_with(lake, leased["token"], "t", replacement(table))
+
+    assert (late.status, b"lease" in late.body) == (403, True), late.body
+    assert executor.renew(leased["operation"]) == [leased["operation"]]
+    clock.at_ms += TOKEN_GRACE_MS
+    assert loads(lake, leased["token"]) == 401
+    assert live_tokens(lake) == []
+
+
+@pytest.mark.parametrize("outcome", ["done", "failed", "yielded"])
+def test_token_ends_when_its_operation_is_reported(lake: DriverNode, table: HistoryTable, outcome: str) -> None:
+    """The token of an operation is refused from its report on, whatever the outcome."""
+    executor = FakeExecutor(lake)
+    (leased,) = executor.lease()
+    assert loads(lake, leased["token"]) == 200
+
+    assert executor.report(leased["operation"], outcome).json() == {"accepted": True}
+
+    assert loads(lake, leased["token"]) == 401
+    assert (live_tokens(lake), table.snapshots) == ([], 12)
+
+
+def test_requested_operation_waits_for_a_pipeline_run_without_a_token(lake: DriverNode, table: HistoryTable) -> None:
+    """An operation that a user requested is not leased while a pipeline run uses the table, and the token that was made
+    for its lease ends with the postponement. It is leased after the run.
+    """
+    run = started(lake, options={"pins": [{"table": ["main", "a", "t"], "snapshot": 1200, "fingerprint": None}]})
+
+    assert FakeExecutor(lake).lease() == []
+    (waiting,) = list_operations(lake)
+    assert (waiting["state"], "pipeline run" in waiting["result"]) == ("waiting", True)
+    assert live_tokens(lake) == []
+    finish(lake, run, "succeeded")
+    clock_of(lake).at_ms += RUN_PAUSE_MS
+    assert [each["kind"] for each in FakeExecutor(lake).lease()] == ["compact"]
+    assert table.snapshots == 12
+
+
+def test_cancellation_ends_only_the_token_of_its_operation(lake: DriverNode, table: HistoryTable) -> None:
+    """Cancelling an operation that waits for a table leaves the token of the one that runs on it, and cancelling that
+    one ends it.
+    """
+    waiting = ask(lake, operation="manifests").json()["operation"]
+    (running,) = FakeExecutor(lake).lease()
+
+    assert lake.post(f"{OPERATIONS_ROUTE}/{waiting}/cancel").status == 200
+    assert loads(lake, running["token"]) == 200
+    assert lake.post(f"{OPERATIONS_ROUTE}/{running['operation']}/cancel").status == 200
+
+    assert loads(lake, running["token"]) == 401
+    assert table.snapshots == 12
+
+
+def test_revoked_api_token_ends_what_was_requested_with_it(lake: DriverNode) -> None:
+    """The token of an operation ends with the API token with which a user requested it, and an operation that waits
+    gets none afterwards.
+    """
+    table = HistoryTable(lake)
+    table.append(12)
+    set_clock(lake, NOW_MS)
+    grant(lake, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+    own = lake.done("POST", f"{OWN}/tokens", {"user": "writer"})
+    for kind in ("compact", "manifests"):
+        body = {"table": "a.t", "operation": kind}
+        assert with_token(lake, str(own["token"]), "POST", OPERATIONS_OF_MAIN, body).status == 200
+    (leased,) = FakeExecutor(lake).lease()
+
+    lake.done("DELETE", f"{OWN}/tokens/{own['id']}")
+
+    assert commit_with(lake, leased["token"], "t", replacement(table)).status == 401
+    FakeExecutor(lake).report(leased["operation"])
+    assert FakeExecutor(lake).lease() == []
+    assert "API token with which writer requested this has ended" in list_operations(lake)[0]["result"]
+
+
+def test_commit_under_an_expired_lease_is_not_recorded(lake: DriverNode, table: HistoryTable) -> None:
+    """The transaction of a commit refuses a lease that has expired since the decision, and a renewal of one that has
+    expired fails.
+    """
+    clock, store, permit = clock_of(lake), lake.built.services.store, upkeep_permit("test")
+    (leased,) = FakeExecutor(lake).lease()
+    rows = lake.runner.run(
+        store.submit(permit, lambda tx: tx.rows(Sql("SELECT node_id, token_id FROM maintenance_lease"), {}))
+    )
+    ((node_id, token_id),) = rows
+
+    def record() -> bool:
+        return lake.runner.run(store.submit(permit, lambda tx: tx.rewrites.record_commit(token_id, node_id=node_id)))
+
+    assert record() is True
+    clock.at_ms += LEASE_MS
+    assert record() is False
+    assert FakeExecutor(lake).renew(leased["operation"]) == [leased["operation"]]
+    assert table.snapshots == 12

@@ -1,8 +1,8 @@
 """Leases of operations: an executor leases operations for some time, renews the leases, and reports the results.
 
 May import the layers below and `formats.maintenance`. Must not know any wire format, nor Spark. An executor gets a
-token for each operation, which allows rewrites of one table on behalf of the operation's user. If a lease expires, its
-token is revoked, and the operation waits again.
+token for each operation, which allows rewrites of one table on behalf of the operation's user. The token lives as long
+as the lease is renewed, and is revoked at its end. If a lease expires, the operation waits again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,12 @@ T = TypeVar("T")
 log = get_logger("limnos.maintenance")
 LEASE_MS: Final = 60_000
 """The lifetime of a lease without a heartbeat, in milliseconds."""
-TOKEN_MS: Final = 3_600_000
+TOKEN_GRACE_MS: Final = 15_000
+"""The time for which an operation's token is valid after its lease, in milliseconds: a late commit is answered that its
+lease has ended.
+"""
+TOKEN_MS: Final = LEASE_MS + TOKEN_GRACE_MS
+"""The lifetime of an operation's token without a renewal of its lease, in milliseconds."""
 RUN_PAUSE_MS: Final = 300_000
 """The delay of an operation on a table that a pipeline run uses, in milliseconds."""
 LEASED_MAX: Final = 50
@@ -131,8 +136,9 @@ async def operations_lease(ctx: Context, metalake: str, *, holder: str, limit: i
 
 
 async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: Sequence[int]) -> tuple[int, ...]:
-    """Renew an executor's leases. Returns the operations whose lease `holder` no longer has, for example because it has
-    expired or the operation was cancelled: the executor must end these operations.
+    """Renew an executor's leases, and the tokens of their operations. Returns the operations whose lease `holder` no
+    longer has, for example because it has expired or the operation was cancelled: the executor must end these
+    operations.
 
     Raises NotFound, PermissionDenied, BadRequest for too many operations.
     """
@@ -140,18 +146,27 @@ async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: 
     if len(operations) > RENEWED_MAX:
         raise BadRequest(f"An executor renews at most {RENEWED_MAX} leases at once, not {len(operations)}")
 
-    def renew(tx: Tx, permit: Permit[int]) -> tuple[int, ...]:
-        own_ids = {
-            each
-            for each in operations
-            if 0 < each <= _ID_MAX
-            and tx.rewrites.renew(each, metalake_id=permit.command, holder=holder, lease_ms=LEASE_MS)
-        }
-        return tuple([each for each in operations if each not in own_ids])
+    def renew(tx: Tx, permit: Permit[int]) -> dict[int, int]:
+        ids = [each for each in dict.fromkeys(operations) if 0 < each <= _ID_MAX]
+        leases = [
+            tx.rewrites.lease_of_holder(each, metalake_id=permit.command, holder=holder)
+            for each in ids
+            if tx.rewrites.renew(each, metalake_id=permit.command, holder=holder, lease_ms=LEASE_MS)
+        ]
+        return {lease.operation_id: lease.token_id for lease in leases if lease is not None}
 
-    lost = await _write(ctx, metalake, mutation=renew)
+    own = await _write(ctx, metalake, mutation=renew)
+    if own:
+        await ctx.services.store.submit(_PERMIT, partial(_tokens_extend, token_ids=tuple(own.values())))
+    lost = tuple([each for each in operations if each not in own])
     EXECUTOR_REQUESTS.of(ctx.services)[metalake] = ctx.services.store.time.now_ms()
     return lost
+
+
+def _tokens_extend(tx: Tx, *, token_ids: Sequence[int]) -> None:
+    """Extend the tokens of renewed leases. Tokens are of the server, so this is a transaction of its own."""
+    for token_id in token_ids:
+        tx.tokens.extend(token_id, expires_at=tx.now_ms + TOKEN_MS)
 
 
 async def operation_report(
@@ -251,8 +266,8 @@ async def _lease_one(
             return None
         token = tx.tokens.create(
             user=row.user, name=f"maintenance {row.operation_id}", secret_hash=hash_secret(secret),
-            expires_at=tx.now_ms + TOKEN_MS, trust=stored.trust, root_id=stored.root_id,
-            purpose=TokenPurpose.OPERATION, table_id=row.node_id, second_user_id=stored.second_user_id,
+            expires_at=tx.tokens.bounded(tx.now_ms + TOKEN_MS, opened_by=stored.root_id), trust=stored.trust,
+            root_id=stored.root_id, opened_by=stored.root_id, purpose=TokenPurpose.OPERATION, table_id=row.node_id, second_user_id=stored.second_user_id,
         )  # fmt: skip
         ident = {"node_id": row.node_id, "token_id": token.id}
         if tx.rewrites.take(row.operation_id, **ident, holder=holder, lease_ms=LEASE_MS):

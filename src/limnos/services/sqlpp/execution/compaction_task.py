@@ -12,7 +12,6 @@ from typing import Final
 from uuid import uuid4
 
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
-from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed, LimnosError, NotFound, PermissionDenied, ServiceUnavailable
 from limnos.services.request.context import Context
 from limnos.services.request.task_context import TaskContext
@@ -53,13 +52,9 @@ async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
     if services is None:
         raise ServiceUnavailable("This node runs no services: another node runs the task")
     secret = new_secret()
-    until_s = round(WAITS_S + 2 * LASTS_S)
-
-    token: Token = await work.submit(
-        lambda tx: tx.tokens.create(
-            user=payload.user, name=f"compaction {work.task_id}", secret_hash=hash_secret(secret),
-            expires_at=tx.now_ms + until_s * 1000, trust=payload.trust, root_id=payload.root_id,
-        )
+    token = await work.create_token(
+        user=payload.user, name=f"compaction {work.task_id}", secret_hash=hash_secret(secret), trust=payload.trust,
+        root_id=payload.root_id,
     )  # fmt: skip
     ctx = Context(services, Credential(None, token.id, hash_secret(secret)), f"compact-{work.task_id}")
     operation: int | None = None
@@ -74,7 +69,8 @@ async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
         result = f"{error}: it is tried again"
         raise
     finally:
-        await work.submit(lambda tx: _end(tx, operation, token=token, state=state, result=result))
+        await work.end_token(token)
+        await work.submit(lambda tx: _end(tx, operation, state=state, result=result))
     return text
 
 
@@ -86,8 +82,7 @@ def _begin(tx: Tx, payload: CompactPayload) -> int | None:
     return tx.maintenance.begin(catalog_id=node.zone, node_id=node.id, kind="compact", user=payload.user, policy=None)
 
 
-def _end(tx: Tx, operation: int | None, *, token: Token, state: str, result: str) -> None:
-    tx.tokens.revoke(token)
+def _end(tx: Tx, operation: int | None, *, state: str, result: str) -> None:
     if operation is not None:
         tx.maintenance.end(operation, state=state, result=result[:2000])
 
