@@ -70,7 +70,7 @@ def whoami(node: DriverNode, token: str) -> int:
 
 
 @pytest.mark.integration
-def test_process_says_in_a_line_that_the_server_is_away() -> None:
+def test_process_reports_an_unreachable_server_in_a_line() -> None:
     """A process whose server does not answer ends with a line on standard error, not with a traceback."""
     start = {"uri": "http://127.0.0.1:1", "metalake": "lake", "token": "lim_1_x", "master": "local[1]"}
     with subprocess.Popen(

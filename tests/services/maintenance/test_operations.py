@@ -289,7 +289,7 @@ def operations_state() -> Any:  # noqa: ANN401 - a statement
 
 
 @pytest.mark.parametrize("is_expired", [False, True])
-def test_operation_of_an_account_whose_secret_has_ended_is_refused(
+def test_operation_requested_with_an_ended_secret_is_refused(
     lake: DriverNode, table: HistoryTable, is_expired: bool
 ) -> None:
     """The server does not execute an operation of a service account whose secret was revoked, or has expired, after the
