@@ -190,7 +190,7 @@ def test_catalog_root_in_another_metalake_is_refused(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("place", ["{root}", "{root}/x", "{above}"])
 @pytest.mark.parametrize("key", ["warehouse", "allowed-locations", "former warehouse"])
-def test_import_over_the_roots_of_another_metalake_is_refused(node: DriverNode, key: str, place: str) -> None:
+def test_import_with_roots_of_another_metalake_is_refused(node: DriverNode, key: str, place: str) -> None:
     """An imported catalog gets no root at, above or below another metalake's. One that stated no warehouse gets a new
     directory.
     """
@@ -322,7 +322,7 @@ def test_second_staged_create_at_one_location_is_refused(node: DriverNode) -> No
 def unsettled(node: DriverNode) -> None:
     """Set the register to the state after the migration of an older store."""
     run(node, f"DELETE FROM place WHERE kind IN ({LocationKind.WAREHOUSE}, {LocationKind.ALLOWED_LOCATION})")
-    run(node, "INSERT INTO place VALUES ('', 0, 0, 0, 0, 0, FALSE, NULL, 0)")
+    run(node, "INSERT INTO place VALUES ('', 0, 0, 0, 0, 0, FALSE, NULL, 0, NULL, NULL)")
 
 
 def settle(node: DriverNode) -> list[dict[str, object]]:

@@ -5,6 +5,7 @@ valid, renewed, and tested by the storage check.
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import urllib.error
 import urllib.request
@@ -49,7 +50,7 @@ def node(store: AdlsServer, tmp_path: Path, request: pytest.FixtureRequest) -> I
     both.
     """
     storage = StorageSection(allowed_roots=(PLACE,), allowed_endpoints=(f"https://{store.host}",), timeout_s=60.0)
-    place = f"{PLACE}/{request.node.name.partition('[')[0]}/{request.param}"
+    place = f"{PLACE}/{re.sub('[^a-z0-9_]+', '-', request.node.name)}/{request.param}"  # nobody's files
     with node_at(tmp_path / "data", storage=storage) as running:
         properties = {**getattr(store, request.param), "warehouse": place}
         body = {"name": "cloud", "type": "relational", "provider": "lakehouse-iceberg", "properties": properties}

@@ -4,9 +4,12 @@ secrets that no answer contains.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from botocore.exceptions import ClientError  # type: ignore[import-untyped]
@@ -18,7 +21,7 @@ from limnos.services.vending.credentials import VENDOR
 from limnos.store.sql import Sql
 from limnos.store.tx import Tx
 from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
-from tests.http.iceberg.wire import SCHEMA, set_properties, space_path, table_path
+from tests.http.iceberg.wire import SCHEMA, creation, set_properties, space_path, table_path
 from tests.objects import BUCKET, ObjectStoreServer, objects
 
 pytestmark = pytest.mark.integration  # an object store is served
@@ -43,7 +46,7 @@ def node(store: ObjectStoreServer, tmp_path: Path, request: pytest.FixtureReques
     """
     store.is_away = False
     storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
-    place = f"s3://lake/{request.node.name.partition('[')[0]}"
+    place = f"s3://lake/{re.sub('[^a-z0-9_]+', '-', request.node.name)}"  # files of another test are nobody's
     with node_at(tmp_path / "data", storage=storage) as running:
         make_catalog(running, "cloud", {**store.properties, "warehouse": place})
         running.done("POST", f"{ROOT}/namespaces", {"namespace": ["a"]})
@@ -403,7 +406,7 @@ def test_location_over_another_metalakes_root_gets_no_credentials(node: DriverNo
     def given() -> list[bool]:
         staged = node.ask("POST", f"{space_path('a', root=ROOT)}/tables", body, **ASKED)
         answers = [load(node), node.get(f"{TABLE}/credentials"), staged]
-        assert [each.status for each in answers] == [200] * 3
+        assert [each.status for each in answers[:2]] == [200] * 2
         return [bool(each.json().get("storage-credentials")) for each in answers]
 
     before = given()
@@ -417,3 +420,129 @@ def test_location_over_another_metalakes_root_gets_no_credentials(node: DriverNo
     node.runner.run(services.store.submit(upkeep_permit("t"), overlap))
 
     assert (before, given()) == ([True] * 3, [False] * 3)
+
+
+def staged(node: DriverNode, user: str, location: str, *, name: str = "late", **headers: str) -> DriverAnswer:
+    """Stage the creation of a table at a location, with a request for credentials."""
+    body = {"name": name, "schema": SCHEMA, "location": location, "stage-create": True}
+    return node.ask("POST", f"{space_path('a', root=ROOT)}/tables", body, user=user, **(headers or ASKED))
+
+
+def made(node: DriverNode, user: str, location: str, *, name: str = "made") -> DriverAnswer:
+    """Create a table at a location."""
+    body = {"name": name, "schema": SCHEMA, "location": location}
+    return node.ask("POST", f"{space_path('a', root=ROOT)}/tables", body, user=user, **ASKED)
+
+
+def is_given(answer: DriverAnswer) -> bool:
+    """Return whether an answer has credentials."""
+    assert answer.status == 200, answer
+    return bool(answer.json().get("storage-credentials"))
+
+
+def pass_hours(node: DriverNode, hours: float) -> None:
+    """Let the ends of claims come nearer, as if time had passed."""
+    statement = Sql(
+        f"UPDATE place SET since = since - {hours * 3_600_000:.0f}, keys_until = keys_until - {hours * 3_600_000:.0f}"
+    )
+    node.runner.run(node.built.services.store.submit(upkeep_permit("t"), lambda tx: tx.count(statement, {})))
+
+
+@pytest.mark.parametrize("delegation", [ASKED, {"x_iceberg_access_delegation": "remote-signing"}])
+def test_staged_create_claims_its_location_while_credentials_live(node: DriverNode, delegation: dict[str, str]) -> None:
+    """While the credentials of a staged create may live, others can neither stage nor create anything at, above or
+    below its location. The stager's own commit takes it over. Afterwards it is free.
+    """
+    at = f"s3://lake/{place_of(node).rpartition('/')[0]}/staged"
+    grant(node, "pat", "use_catalog use_schema create_table", kind="CATALOG", on="cloud")
+    first = staged(node, "eve", f"{at}/x", **delegation)
+    places = (f"{at}/x", at, f"{at}/x/y", f"{at}/%78", f"{at}//x")
+    others = [how(node, "pat", place).status for place in places for how in (staged, made)]
+    again = staged(node, "eve", f"{at}/x", **delegation)
+    pass_hours(node, 1.1)
+    late = made(node, "pat", f"{at}/x/y", name="late")
+
+    assert (first.status, is_given(first), others) == (200, delegation == ASKED, [400] * 10)
+    assert (again.status, late.status, staged(node, "eve", f"{at}/x", name="later").status) == (200, 200, 400)
+
+
+def test_commit_of_a_staged_create_takes_over_its_claim(node: DriverNode, store: ObjectStoreServer) -> None:
+    """A table that a commit creates at its staged location gets credentials, also for files written before the
+    commit; another user cannot commit there.
+    """
+    at = f"s3://lake/{place_of(node).rpartition('/')[0]}/taken"
+    for name, asks in (("late", ASKED), ("other", {"x_iceberg_access_delegation": "none"})):
+        location = f"{at}/{name}"
+        staged(node, "eve", location, name=name, **asks)
+        owner = store.client()
+        owner.put_object(Bucket=BUCKET, Key=f"{location.removeprefix('s3://lake/')}/data/f", Body=b"x")
+        owner.close()
+        body = {"requirements": [{"type": "assert-create"}], "updates": creation(location)}
+        theirs = node.post(table_path("a", f"{name}2", root=ROOT), body)
+        own = node.ask("POST", table_path("a", name, root=ROOT), body, user="eve")
+
+        assert (theirs.status, own.status) == (400, 200), (theirs, own)
+        assert is_given(load(node, "eve", table_path("a", name, root=ROOT)))
+
+
+def test_unclaimed_files_are_not_opened_by_credentials(node: DriverNode, store: ObjectStoreServer) -> None:
+    """A directory with files that nobody has claimed is opened by no create, staged create, `set-location`, data path
+    or register. A new directory is.
+    """
+    home = place_of(node).rpartition("/")[0]
+    owner = store.client()
+    for name in ("landing", "landing2", "landing3", "landing4", "landing5", "landing6"):
+        owner.put_object(Bucket=BUCKET, Key=f"{home}/{name}/customers.csv", Body=b"x")
+    own = json.loads(json.dumps(node.get(TABLE).json()["metadata"])) | {"location": f"s3://lake/{home}/landing6"}
+    own["table-uuid"] = str(uuid4())
+    owner.put_object(Bucket=BUCKET, Key=f"{place_of(node)}/metadata/x.metadata.json", Body=json.dumps(own).encode())
+    owner.close()
+
+    def moved(location: str, path: str = TABLE) -> DriverAnswer:
+        update = {"action": "set-location", "location": f"s3://lake/{home}/{location}"}
+        assert node.post(path, {"requirements": [], "updates": [update]}, user="eve").status == 200
+        return load(node, "eve", path)
+
+    sends = {"action": "set-properties", "updates": {"write.data.path": f"s3://lake/{home}/landing4"}}
+    assert node.post(SHOP, {"requirements": [], "updates": [sends]}).status == 200
+    unsends = {"action": "remove-properties", "removals": ["write.data.path"]}
+    assert node.post(SHOP, {"requirements": [], "updates": [unsends]}).status == 200
+    body = {"name": "registered", "metadata-location": f"s3://lake/{place_of(node)}/metadata/x.metadata.json"}
+    registered = node.post(f"{space_path('a', root=ROOT)}/register", body)
+    closed = {
+        "create": made(node, "eve", f"s3://lake/{home}/landing"),
+        "load": load(node, "eve", table_path("a", "made", root=ROOT)),
+        "staged": staged(node, "eve", f"s3://lake/{home}/landing2"),
+        "moved": moved("landing3"),
+        "moved to a data path": moved("landing4", SHOP),
+        "registered": load(node, "eve", table_path("a", "registered", root=ROOT)),
+    }
+    fresh = {"moved": moved("new"), "made": made(node, "eve", f"s3://lake/{home}/new2", name="fresh")}
+
+    assert registered.status == 200, registered
+    assert {name: is_given(each) for name, each in closed.items()} == dict.fromkeys(closed, False)
+    assert {name: is_given(each) for name, each in fresh.items()} == dict.fromkeys(fresh, True)
+
+
+@pytest.mark.parametrize("how", ["purged", "unregistered"])
+def test_ended_table_keeps_its_location_while_its_credentials_live(node: DriverNode, how: str) -> None:
+    """After a purge or an unregister only the user who ended the table may use its location while its credentials may
+    live. Then everybody may.
+    """
+    at = f"s3://lake/{place_of(node).rpartition('/')[0]}/gone"
+    grant(node, "pat", "use_catalog use_schema create_table", kind="CATALOG", on="cloud")
+    assert is_given(made(node, "eve", at))
+    path = table_path("a", "made", root=ROOT)
+    if how == "purged":
+        assert node.delete(f"{path}?purgeRequested=true", user="eve").status == 204
+        while node.runner.run(node.built.upkeep.run_one()):
+            pass
+    else:
+        answer = node.ask("POST", f"{path}/unregister", {}, user="eve")
+        assert answer.status == 200, answer
+    early = [made(node, "pat", place, name="pats").status for place in (at, f"{at}/x", at.rpartition("/")[0])]
+    pass_hours(node, 1.1)
+    late = made(node, "pat", at, name="pats")
+
+    assert early == [400] * 3
+    assert (late.status, is_given(late)) == (200, how == "purged")

@@ -5,6 +5,7 @@ renewed, and checked.
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ def node(store: GcsServer, tmp_path: Path, request: pytest.FixtureRequest) -> It
     """A node with the tables `a.t` and `a.t2` in a catalog that vends tokens; ana reads, ben writes, eve does both."""
     store.away = 0
     storage = StorageSection(allowed_roots=("gs://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
-    place = f"gs://lake/{request.node.name.partition('[')[0]}"
+    place = f"gs://lake/{re.sub('[^a-z0-9_]+', '-', request.node.name)}"  # files of another test are nobody's
     with node_at(tmp_path / "data", storage=storage) as running:
         body = {
             "name": "cloud",

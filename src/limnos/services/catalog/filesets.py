@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, NamedTuple, cast
 
 from limnos.access.actions import Action
@@ -84,16 +85,22 @@ async def fileset_create(ctx: Context, scope: RequestScope, *, path: Levels, req
             raise
 
     record, place = await ctx.read(scope, decide)
+    had_files: set[str] = set()
     if not record.external:
         for location in record.locations.values():
+            if await place.has_unclaimed_files(ctx.services.files, location):
+                had_files.add(location)
             ctx.services.files.make_directory(location, roots=place.roots)
+    insert = partial(fileset_insert, had_files=frozenset(had_files))
     return await namespace_objects.namespace_object_create(
-        ctx, scope, path=path, kind=Kind.FILESET, record=lambda _: record, insert=fileset_insert
+        ctx, scope, path=path, kind=Kind.FILESET, record=lambda _: record, insert=insert
     )
 
 
-def fileset_insert(tx: Tx, permit: Permit[namespace_objects.NamespaceObjectCreate]) -> Node:
-    """Insert the fileset with its locations.
+def fileset_insert(
+    tx: Tx, permit: Permit[namespace_objects.NamespaceObjectCreate], *, had_files: frozenset[str] = frozenset()
+) -> Node:
+    """Insert the fileset with its locations. `had_files` are those that have files of nobody.
 
     Raises AlreadyExists, BadRequest if it would share files with another object, ServiceUnavailable while files there
     are being deleted.
@@ -102,7 +109,7 @@ def fileset_insert(tx: Tx, permit: Permit[namespace_objects.NamespaceObjectCreat
     locations = tuple(dict.fromkeys(record.locations.values()))
     node = namespace_objects.namespace_object_insert(tx, permit)
     kind = LocationKind.EXTERNAL_FILESET if record.external else LocationKind.FILESET
-    locations_claim(tx, kind, owner_id=node.id, catalog_id=permit.zone, locations=locations)
+    locations_claim(tx, kind, owner_id=node.id, catalog_id=permit.zone, locations=locations, had_files=had_files)
     tx.fileset_places.create(node.id, locations, managed=not record.external)
     return node
 

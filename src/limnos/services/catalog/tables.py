@@ -31,7 +31,9 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.storage.location_claims import (
     location_claim,
+    location_stage,
     locations_claim,
+    locations_leave,
     locations_lock,
     locations_mark_deleting,
     locations_release,
@@ -57,6 +59,16 @@ class TableCreate(msgspec.Struct, frozen=True):
     record: TableRecord = BLANK_TABLE
     data_paths: tuple[str, ...] = ()
     """Locations outside its own to which its properties send writers."""
+    had_files: bool = False
+    """Whether its location has files of nobody, for which clients get no credentials."""
+
+
+class StagedLocation(msgspec.Struct, frozen=True):
+    """The command to claim the location of a staged create until a time, in milliseconds since 1970."""
+
+    location: str
+    keys_until: int
+    had_files: bool
 
 
 class TableDrop(msgspec.Struct, frozen=True):
@@ -176,14 +188,21 @@ class NewTable(NamedTuple):
     place: CatalogStorage
     home: str | None
     """The location set on its namespace; None if it has none."""
-    metalake_id: int
 
     def command(
-        self, name: str, document: MetadataDocument, *, data_paths: tuple[str, ...] = ()
+        self, name: str, document: MetadataDocument, *, data_paths: tuple[str, ...] = (), had_files: bool = False
     ) -> Permit[TableCreate]:
         """Return the permit to create the table with this name and document."""
         return self.permit.about(
-            TableCreate(self.namespace, name, self.space, document, self.owner_id, data_paths=data_paths)
+            TableCreate(
+                self.namespace,
+                name,
+                self.space,
+                document,
+                self.owner_id,
+                data_paths=data_paths,
+                had_files=had_files,
+            )
         )
 
     def own_location(self, table_uuid: str) -> str:
@@ -217,7 +236,6 @@ def new_table_of(request_view: RequestView, namespace: Levels, name: str, action
         request_view.maker_id,
         catalog_storage_of(request_view),
         inherited_location(request_view, chain),
-        request_view.metalake.id,
     )
 
 
@@ -232,13 +250,32 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> MetadataDocument:
     document = msgspec.structs.replace(command.document, node_id=node.id)
     documents = tx.documents
     locations_lock(tx, documents=(document,), locations=command.data_paths)
-    location_claim(tx, LocationKind.TABLE, owner_id=node.id, catalog_id=permit.zone, location=document.location)
+    location_claim(
+        tx,
+        LocationKind.TABLE,
+        owner_id=node.id,
+        catalog_id=permit.zone,
+        location=document.location,
+        had_files=command.had_files,
+    )
     documents.insert(document)
     if command.data_paths:
         locations_claim(
             tx, LocationKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths
         )
     return document
+
+
+def table_stage_claim(tx: Tx, permit: Permit[StagedLocation]) -> None:
+    """Register the location of a staged create. Raises BadRequest if a location rule forbids it."""
+    command = permit.command
+    location_stage(
+        tx,
+        catalog_id=permit.zone,
+        location=command.location,
+        keys_until=command.keys_until,
+        had_files=command.had_files,
+    )
 
 
 async def table_drop(ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, purge: bool) -> None:
@@ -303,7 +340,8 @@ async def table_unregister(
 
     The document is also appended to `documents`.
 
-    The table cannot be restored, and its location is released, so that its files can be registered elsewhere. Raises as
+    The table cannot be restored, and its location is free, once its credentials have expired, so that its files can be
+    registered elsewhere; until then only the caller can register them. Raises as
     `table_find`, and ProtectedObject.
     """
 
@@ -322,7 +360,7 @@ def table_unregister_write(tx: Tx, permit: Permit[TableUnregister]) -> None:
     if document is None:
         tx.stale()
     tx.documents.delete(node.id)
-    tx.places.clear(node.id)
+    locations_leave(tx, node.id)
     tx.nodes.drop(node)
     permit.command.documents.append(document)
 

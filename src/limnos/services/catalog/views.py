@@ -134,7 +134,6 @@ def new_view_of(request_view: RequestView, namespace: Levels, name: str) -> NewT
         request_view.maker_id,
         catalog_storage_of(request_view),
         inherited_location(request_view, chain),
-        request_view.metalake.id,
     )
 
 

@@ -41,10 +41,12 @@ class CommitGuards(NamedTuple):
 
 class CommitEffects(NamedTuple):
     """The effects of a commit in addition to the document: its guards, new data locations outside of the table's own,
-    whether the comment and the current schema are unchanged, and the columns that it renames or drops.
+    whether the comment and the current schema are unchanged, the columns that it renames or drops, and whether a new
+    location has files of nobody.
     """
 
     guards: CommitGuards
     data_paths: tuple[str, ...]
     keeps_words: bool
     ended: tuple[tuple[int, str], ...] = ()
+    had_files: bool = False

@@ -82,6 +82,8 @@ class TableCommit(msgspec.Struct, frozen=True):
     """The time by which the commit must end; `orphan_fence.fence_check` sets it."""
     token_id: int | None = None
     """The token of the maintenance operation that commits, whose lease must be valid."""
+    had_files: bool = False
+    """Whether its new location has files of nobody."""
 
     def with_ended_names(self, before: Json | None, after: Json | None) -> TableCommit:
         """Return the command with the columns that it renames or drops."""
@@ -241,8 +243,11 @@ async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> Co
             request.ctx, [request.change], before=base.document, after=document, place=base.place
         )
         paths = tables.new_data_paths(new, before=old, place=base.place)
+        had_files = document.location != base.document.location and await base.place.has_unclaimed_files(
+            request.ctx.services.files, document.location
+        )
         keeps_words = whole.body is None and iceberg_metadata.keeps_words(old, new)
-        news = CommitEffects(guards, paths, keeps_words, ended_names(old, new))
+        news = CommitEffects(guards, paths, keeps_words, ended_names(old, new), had_files)
         if await _swap(request, base, document=document, data=data, brought=news, lock=lock):
             if whole.body is None:
                 recent.put(document, new)
@@ -330,7 +335,7 @@ async def _swap(
 
     def command(now: CommitBase) -> Permit[TableCommit]:
         relocates = document.location != base.document.location
-        (removed, fence_until), paths, keeps_words, ended = brought
+        (removed, fence_until), paths, keeps_words, ended, had_files = brought
         command = TableCommit(
             now.table,
             document,
@@ -343,6 +348,7 @@ async def _swap(
             ended,
             fence_until,
             now.token_id,
+            had_files,
         )
         return now.permit.about(command)
 
@@ -392,6 +398,7 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
             owner_id=command.table.id,
             catalog_id=permit.zone,
             location=command.document.location,
+            had_files=command.had_files,
         )
     if command.data_paths:
         locations_claim(

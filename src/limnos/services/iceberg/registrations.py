@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.files import is_local, normalise
+from limnos.files import is_local, is_within, normalise
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.json_types import Json
 from limnos.model.entities import MetadataDocument, Node
@@ -47,6 +47,8 @@ class TableReplace(msgspec.Struct, frozen=True):
     data_paths: tuple[str, ...] = ()
     ended: EndedNames = ()
     """Columns that it renames or drops."""
+    had_files: bool = False
+    """Whether its new location has files of nobody."""
 
 
 class RegisteredTable(NamedTuple):
@@ -83,6 +85,9 @@ async def table_register(
 
     place, replaced, guard = await ctx.read(scope, look)
     document, metadata, paths = await table_read_registered(ctx, place, metadata_location=metadata_location)
+    # A metadata file below the location shows that the files there are the registered table's.
+    is_elsewhere = not is_within(document.metadata_location, [document.location])
+    had_files = is_elsewhere and await place.has_unclaimed_files(ctx.services.files, document.location)
     if replaced is not None:
         document = msgspec.structs.replace(document, node_id=replaced.node_id, version=replaced.version + 1)
         if guard is not None:
@@ -90,7 +95,7 @@ async def table_register(
 
     def decide(request_view: RequestView) -> Permit[TableCreate]:
         return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).command(
-            name, document, data_paths=paths
+            name, document, data_paths=paths, had_files=had_files
         )
 
     def decide_again(request_view: RequestView) -> Permit[TableReplace]:
@@ -102,7 +107,8 @@ async def table_register(
         keeps = ctx.services.defaults.keep_pinned
         removed = removed_snapshots(current.body, after.body) if keeps else frozenset()
         ended = ended_names_of(current.body, after.body)
-        return request_view.permit(TableReplace(node, after, current.version, removed, paths, ended), decision)
+        command = TableReplace(node, after, current.version, removed, paths, ended, had_files)
+        return request_view.permit(command, decision)
 
     if replaced is None:
         return await tables.insert_table(ctx, scope, decide=decide, path=(*namespace, name)), place.catalog
@@ -153,7 +159,14 @@ def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
     if not tx.documents.swap(command.document, expected=command.expected):
         tx.stale()
     pins_check(tx, command.table.id, removed=command.removed)
-    location_move(tx, LocationKind.TABLE, owner_id=node.id, catalog_id=permit.zone, location=command.document.location)
+    location_move(
+        tx,
+        LocationKind.TABLE,
+        owner_id=node.id,
+        catalog_id=permit.zone,
+        location=command.document.location,
+        had_files=command.had_files,
+    )
     if command.data_paths:
         locations_claim(
             tx, LocationKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
@@ -27,7 +27,14 @@ from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord
 from limnos.model.uuids import new_uuid
 from limnos.names.path import Levels
-from limnos.services.catalog.tables import NewTable, TableCreate, new_table_of, table_insert
+from limnos.services.catalog.tables import (
+    NewTable,
+    StagedLocation,
+    TableCreate,
+    new_table_of,
+    table_insert,
+    table_stage_claim,
+)
 from limnos.services.iceberg.file_directories import check_directories
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
@@ -36,6 +43,11 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import is_sourced
 from limnos.services.vending.credentials import VendedCredentials, new_table_credentials
+
+OWN_KEYS_MS: Final = 86_400_000
+"""How long a location that the server chose is kept for a staged create, in milliseconds. Clients with keys of their
+own may write for longer than vended credentials live.
+"""
 
 
 class TableRequest(NamedTuple):
@@ -96,7 +108,8 @@ async def table_verify(ctx: Context, document: MetadataDocument, catalog: Catalo
 async def table_stage(
     ctx: Context, scope: RequestScope, *, namespace: Levels, request: TableRequest
 ) -> tuple[bytes, VendedCredentials | None]:
-    """Build the metadata of a table that a later commit will create; nothing is stored.
+    """Build the metadata of a table that a later commit will create. Nothing is stored but a claim of its location, if
+    the catalog gives keys.
 
     Returns the metadata and, if requested, credentials to write the table's files. Creates the directories of a local
     location, since clients write files before that commit and not all of them create directories. Without the commit
@@ -115,21 +128,45 @@ async def table_stage(
     whole = await add_metadata_scheme(ctx.services.offloader, await build_metadata(ctx, request, draft))
     document, _ = document_of(whole, previous=None, node_id=0, place=draft.place)
     new_data_paths(whole.metadata, before=None, place=draft.place)
-    vended = await _credentials(ctx, document, draft=draft, unless_claimed=True) if request.delegates else None
+    vended = await _claim_staged(ctx, scope, request=request, draft=draft, look=look, location=document.location)
     ctx.services.files.prepare(document.location)
     return document.body, vended
 
 
-async def _credentials(
-    ctx: Context, document: MetadataDocument, *, draft: NewTable, unless_claimed: bool
+async def _claim_staged(
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    request: TableRequest,
+    draft: NewTable,
+    look: Callable[[RequestView], NewTable],
+    location: str,
 ) -> VendedCredentials | None:
-    return await new_table_credentials(
-        ctx,
-        document.location,
-        place=draft.place,
-        unless_claimed=unless_claimed,
-        metalake_id=draft.metalake_id,
+    """Claim the location of a staged create for the caller, if the catalog gives keys. Returns the credentials that the
+    client requested; None if it requested none, or files are there.
+
+    The claim lasts as long as the credentials. Without them it lasts as long as others would, or a day where the server
+    chose the location.
+    """
+    place = draft.place
+    life_ms = place.keys_life_ms(location)
+    if not life_ms:
+        return None
+    is_chosen = request.location is not None
+    had_files = is_chosen and await place.has_unclaimed_files(ctx.services.files, location)
+    vended = await new_table_credentials(ctx, location, place=place) if request.delegates and not had_files else None
+    now_ms = ctx.services.store.time.now_ms()
+    until = now_ms + (life_ms if is_chosen else max(life_ms, OWN_KEYS_MS))
+    if vended is not None:
+        until = max(until, vended.credentials.expires_ms)
+    command = StagedLocation(location, until, had_files)
+    await ctx.write(
+        scope,
+        lambda request_view: look(request_view).permit.about(command),
+        table_stage_claim,
+        first=draft.permit.about(command),
     )
+    return vended
 
 
 async def table_create(
@@ -146,7 +183,14 @@ async def table_create(
         draft = await new_table_read(ctx, scope, namespace, request.name)
     whole = await build_metadata(ctx, request, draft)
     return await table_make(
-        ctx, scope, namespace=namespace, name=request.name, whole=whole, draft=draft, delegates=request.delegates
+        ctx,
+        scope,
+        namespace=namespace,
+        name=request.name,
+        whole=whole,
+        draft=draft,
+        delegates=request.delegates,
+        is_chosen=request.location is not None,
     )
 
 
@@ -203,6 +247,7 @@ async def table_make(
     whole: NewMetadata,
     draft: NewTable,
     delegates: bool = False,
+    is_chosen: bool = True,
 ) -> tuple[MetadataDocument, CatalogRecord]:
     """Write a new table's metadata file and create the table; if the creation fails, the file is deleted. Raises as
     `table_create`.
@@ -215,6 +260,7 @@ async def table_make(
         whole: The metadata of the table.
         draft: The decision on the table.
         delegates: Whether the client requests credentials. If the server cannot vend them, no table is created.
+        is_chosen: Whether the client chose the location, so that files may be there.
 
     Returns:
         The table's document, and its catalog's record.
@@ -223,17 +269,17 @@ async def table_make(
     catalog = draft.place.catalog
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
     if delegates:
-        await _credentials(ctx, document, draft=draft, unless_claimed=False)
+        await new_table_credentials(ctx, document.location, place=draft.place)
 
     paths = new_data_paths(whole.metadata, before=None, place=draft.place)
+    had_files = is_chosen and await draft.place.has_unclaimed_files(ctx.services.files, document.location)
 
     def decide(request_view: RequestView) -> Permit[TableCreate]:
-        return new_table_of(request_view, namespace, name, Action.TABLE_CREATE).command(
-            name, document, data_paths=paths
-        )
+        again = new_table_of(request_view, namespace, name, Action.TABLE_CREATE)
+        return again.command(name, document, data_paths=paths, had_files=had_files)
 
     async with ctx.services.files.written(document.metadata_location, data, catalog.properties, first=True):
-        first = draft.command(name, document, data_paths=paths)
+        first = draft.command(name, document, data_paths=paths, had_files=had_files)
         metadata_document = await insert_table(ctx, scope, decide=decide, path=(*namespace, name), first=first)
     return metadata_document, catalog
 

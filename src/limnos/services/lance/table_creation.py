@@ -25,8 +25,8 @@ from limnos.model.records import TableRecord
 from limnos.names.path import Levels
 from limnos.services.lance.purges import LANCE_PURGE, LancePurge, lance_purge_of
 from limnos.services.lance.row_operations import bind_question, table_to_change, write_body
+from limnos.services.lance.table_commands import LanceCreate
 from limnos.services.lance.tables import (
-    LanceCreate,
     LanceTable,
     LanceTableDraft,
     has_data,
@@ -134,12 +134,16 @@ async def _create_new(
     document = draft.document(request.location, now_ms=ctx.services.store.time.now_ms())
     if await has_data(ctx, document.location, place=draft.place):
         raise AlreadyExists(f"A table already exists at {document.location}: register it", kind="table")
+    is_chosen = request.location is not None
+    had_files = is_chosen and await draft.place.has_unclaimed_files(ctx.services.files, document.location)
     if request.delegates:  # fails before anything is written if no credentials can be issued
         await new_table_credentials(ctx, document.location, place=draft.place)
 
     def decide(request_view: RequestView) -> Permit[LanceCreate]:
         again = lance_draft_of(request_view, request.levels, action=Action.TABLE_CREATE)
-        return again.command(request.levels[-1], document, record=record, versions=versions, mark=mark)
+        return again.command(
+            request.levels[-1], document, record=record, versions=versions, mark=mark, had_files=had_files
+        )
 
     async def settled() -> None:
         await ctx.read(scope, decide)

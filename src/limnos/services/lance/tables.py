@@ -31,6 +31,7 @@ from limnos.services.catalog.namespaces import namespace_create_of
 from limnos.services.catalog.tables import TableMove, require_free, table_find, table_move_of, table_reparent
 from limnos.services.lance.manifests import find_manifests
 from limnos.services.lance.purges import LANCE_PURGE, lance_purge_of
+from limnos.services.lance.table_commands import LanceCreate
 from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
@@ -39,6 +40,7 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE, refuse_directory_request, require_format
 from limnos.services.storage.location_claims import (
     location_claim,
+    locations_leave,
     locations_lock,
     locations_mark_deleting,
     locations_release,
@@ -61,22 +63,6 @@ class LanceTable(NamedTuple):
     record: TableRecord
     location: str
     place: CatalogStorage
-
-
-class LanceCreate(msgspec.Struct, frozen=True):
-    """The command to create a table at a location; with `instead`, replace another table, whose files are kept."""
-
-    parent: Node
-    name: str
-    space: str
-    document: MetadataDocument
-    record: TableRecord
-    owner_id: int | None
-    instead: Node | None = None
-    versions: tuple[LanceVersion, ...] = ()
-    """The existing versions of a managed table's files."""
-    mark: int | None = None
-    """The cleanup task that would delete the table's files if its creation failed."""
 
 
 class LanceDrop(msgspec.Struct, frozen=True):
@@ -121,12 +107,12 @@ class LanceTableDraft(NamedTuple):
 
     def command(
         self, name: str, document: MetadataDocument, *, record: TableRecord, instead: Node | None = None,
-        versions: tuple[LanceVersion, ...] = (), mark: int | None = None,
+        versions: tuple[LanceVersion, ...] = (), mark: int | None = None, had_files: bool = False,
     ) -> Permit[LanceCreate]:  # fmt: skip
         """Return the permit to create the table with this name and document."""
         missing_name = self.missing or name
         command = LanceCreate(
-            self.parent, missing_name, self.space, document, record, self.owner_id, instead, versions, mark
+            self.parent, missing_name, self.space, document, record, self.owner_id, instead, versions, mark, had_files
         )
         return self.permit.about(command)
 
@@ -273,12 +259,13 @@ async def table_declare(
     record = TableRecord(None, properties, declared=True, managed=draft.is_managed(properties))
     document = draft.document(location, now_ms=now_ms)
     versions = await versions_of(ctx, document, place=draft.place, record=record) if location else ()
+    had_files = location is not None and await draft.place.has_unclaimed_files(ctx.services.files, document.location)
     if delegates:
         await new_table_credentials(ctx, document.location, place=draft.place)
 
     def decide(request_view: RequestView) -> Permit[LanceCreate]:
         drafted = lance_draft_of(request_view, levels, action=Action.TABLE_CREATE, dry=dry)
-        return drafted.command(levels[-1], document, record=record, versions=versions)
+        return drafted.command(levels[-1], document, record=record, versions=versions, had_files=had_files)
 
     node = await lance_table_make(ctx, scope, decide=decide, levels=levels, dry=dry)
     return LanceTable(node, record, document.location, draft.place)
@@ -375,7 +362,14 @@ def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
     locations_lock(tx, documents=(document,))
-    location_claim(tx, LocationKind.LANCE_TABLE, owner_id=node.id, catalog_id=permit.zone, location=document.location)
+    location_claim(
+        tx,
+        LocationKind.LANCE_TABLE,
+        owner_id=node.id,
+        catalog_id=permit.zone,
+        location=document.location,
+        had_files=command.had_files,
+    )
     tx.documents.insert(document)
     tx.lance_versions.create_all(node.id, command.versions)
     if command.mark is not None:
@@ -413,7 +407,7 @@ def lance_drop_confirmed(tx: Tx, node: Node, *, keep_ms: int, purges: bool) -> N
     if not keep_ms:
         document = tx.documents.read(node.id)
         if not purges:
-            tx.places.clear(node.id)  # the files stay, and other tables may use the location
+            locations_leave(tx, node.id)  # the files stay, and other tables may use the location
         elif document is not None:
             tx.tasks.create(LANCE_PURGE, lance_purge_of(node.zone, document.location))
             locations_mark_deleting(tx, node.id)

@@ -1,7 +1,7 @@
 """Catalog storage: a catalog's warehouse and allowed roots, within the server's allowed storage.
 
-May import `files` for the normal form of locations, and `model`. Reads and writes no files (see
-`services.request.files`), but checks symbolic links of local locations.
+May import `files` for the normal form of locations, `sources` for the lifetime of credentials, and `model`. Reads and
+writes no files (see `services.request.files`), but checks symbolic links of local locations.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ from limnos.files import (
     is_local,
     is_within,
     normalise,
+    parse,
     place_key,
     refuse_alias,
 )
-from limnos.model.errors import BadRequest, OutsideRoots
+from limnos.model.errors import BadRequest, OutsideRoots, StorageFailed
 from limnos.model.kinds import FILESET_PROVIDER, REST_PROVIDERS, TABLE_FORMATS
 from limnos.model.records import CatalogRecord
 from limnos.services.request import catalog_traits
+from limnos.services.request.files import FileOperations
 from limnos.services.request.location_rules import LocationRelation, relation_of
 from limnos.services.request.named_storages import NamedStorages
 from limnos.services.request.request_view import RequestView
+from limnos.sources.vending import keys_life_ms
 
 WAREHOUSE = "warehouse"
 DIRECTORY = catalog_traits.DIRECTORY
@@ -87,6 +90,27 @@ class CatalogStorage(NamedTuple):
                 f"Location {location} is the location of a namespace's tables: choose one below it, or leave it out"
             )
         return normal
+
+    def keys_life_ms(self, location: str) -> int:
+        """Return the longest lifetime of credentials and signatures for a location that the catalog gives, in
+        milliseconds; 0 if it gives none.
+        """
+        return keys_life_ms(self.catalog.properties, parse(location).scheme, is_named=False)
+
+    async def has_unclaimed_files(self, files: FileOperations, location: str) -> bool:
+        """Return whether files are at the new location of an object; False without a look if its catalog gives no keys.
+
+        Clients of the object get no keys for such files: they belong to somebody whom the register of locations does
+        not know (decision record 0164). Call it before anything is written there. The caller's own earlier files do not
+        count: the claim of the location knows them. True if the storage refuses to list the location. Raises
+        ServiceUnavailable if it does not answer.
+        """
+        if not self.keys_life_ms(location):
+            return False
+        try:
+            return await files.holds(location, self.catalog.properties, roots=self.roots)
+        except StorageFailed:
+            return True
 
     def check(self, location: str) -> None:
         """Check that a location is within the catalog's roots and that the server allows it.

@@ -1,9 +1,9 @@
 """Location claims: claims and releases storage locations in the register, under the location rules, within a
 transaction.
 
-May import `files` for the normal form of locations, `model`, `store` and the rules (`services.request.location_rules`).
-Every mutation that sets a location calls this. An error message names only the caller's own object and location, since
-other objects may be hidden from the caller.
+May import `files` for the normal form of locations, `sources` for the lifetime of credentials, `model`, `store` and the
+rules (`services.request.location_rules`). Every mutation that sets a location calls this. An error message names only
+the caller's own object and location, since other objects may be hidden from the caller.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from limnos.files import key_of, place_key
+from limnos.files import STORAGE, is_local, key_of, parse, place_key
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
 from limnos.services.request.location_rules import ClaimVerdict, LocationRelation, judge_claim, relation_of
+from limnos.sources.vending import keys_life_ms
 from limnos.store.location_params import location_locks
+from limnos.store.objects.catalogs import catalog_read
 from limnos.store.objects.documents import document_locks
 from limnos.store.objects.storage_locations import RIVALS_MAX, RegisteredLocation
 from limnos.store.tx import Tx
@@ -50,7 +52,9 @@ def locations_lock(tx: Tx, *, documents: Iterable[MetadataDocument] = (), locati
     tx.session.lock_locations(locks)
 
 
-def location_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str) -> None:
+def location_claim(
+    tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str, had_files: bool = False
+) -> None:
     """Register an object's location. The caller holds its locks (`locations_lock`).
 
     Args:
@@ -59,52 +63,88 @@ def location_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int
         owner_id: The id of the object.
         catalog_id: The id of the object's catalog.
         location: The location in its normal form.
+        had_files: Whether files are there. Clients get no credentials for them, unless they were the caller's before:
+            those of a dropped object, or of a staged create.
 
     Raises:
         BadRequest: A location rule forbids it.
         ServiceUnavailable: Files there are being deleted.
     """
     claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
-    if not tx.places.insert_free(claim, key):
-        location_check(tx, claim, key=key, location=location)
-        tx.places.put(claim, key)
+    if not tx.places.insert_free(claim, key, had_files=had_files):
+        replaced = location_check(tx, claim, key=key, location=location)
+        tx.places.put(claim, key, had_files=had_files and (replaced is None or replaced.had_files))
 
 
-def locations_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, locations: Iterable[str]) -> None:
-    """Lock several locations in a fixed order, then register them. Raises as `location_claim`."""
+def location_stage(tx: Tx, *, catalog_id: int, location: str, keys_until: int, had_files: bool) -> None:
+    """Register the location of a staged create for the caller. The claim ends at `keys_until`, in milliseconds since
+    1970, or when the caller creates an object at the location. Raises as `location_claim`.
+    """
+    locations_lock(tx, locations=(location,))
+    claim, key = LocationClaim(LocationKind.STAGED_TABLE, tx.next_id(), catalog_id, 0), key_of(location)
+    replaced = location_check(tx, claim, key=key, location=location)
+    had_files = had_files and (replaced is None or replaced.had_files)
+    tx.places.put(claim, key, claimant_id=tx.actor_id, keys_until=keys_until, had_files=had_files)
+
+
+def locations_claim(
+    tx: Tx,
+    kind: LocationKind,
+    *,
+    owner_id: int,
+    catalog_id: int,
+    locations: Iterable[str],
+    had_files: frozenset[str] = frozenset(),
+) -> None:
+    """Lock several locations in a fixed order, then register them. `had_files` are those that have files of nobody;
+    data paths count as such, since nobody looks. Raises as `location_claim`.
+    """
     requested_names = list(locations)
     locations_lock(tx, locations=requested_names)
     for each in requested_names:
-        location_claim(tx, kind, owner_id=owner_id, catalog_id=catalog_id, location=each)
+        is_used = each in had_files or kind is LocationKind.DATA_PATH
+        location_claim(tx, kind, owner_id=owner_id, catalog_id=catalog_id, location=each, had_files=is_used)
 
 
-def location_move(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str) -> None:
+def location_move(
+    tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str, had_files: bool = False
+) -> None:
     """Register an object's new location. The earlier one stays registered, since the object's older files are there.
 
-    Raises as `location_claim`.
+    The files of an earlier location to which the object returns are its own. Raises as `location_claim`.
     """
     claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
-    location_check(tx, claim, key=key, location=location)
+    before = [each for each in tx.places.of(owner_id) if each.location == key]
+    replaced = location_check(tx, claim, key=key, location=location)
+    mine = [*before, *([] if replaced is None else [replaced])]
     tx.places.moved(owner_id, kind=kind, location=key)
-    tx.places.put(claim, key)
+    tx.places.clear(owner_id, location=key)
+    tx.places.put(claim, key, had_files=had_files and (not mine or any(each.had_files for each in mine)))
 
 
-def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> None:
+def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> RegisteredLocation | None:
     """Check a new location under the rules. If the location belongs to a dropped or staged object of the caller, that
-    object's claim ends, and a dropped object is deleted from the trash.
+    object's claim ends, and a dropped object is deleted from the trash. Claims whose time is over end, too.
+
+    Returns the claim to the location that the new one replaces, if any.
 
     Raises BadRequest if a rule forbids the location, ServiceUnavailable while files there are being deleted.
     """
     claim = claim._replace(metalake_id=tx.places.metalake_of(claim.catalog_id))
+    replaced: RegisteredLocation | None = None
     for rival in rivals_near(tx, claim, key=key):
         relation = relation_of(key, rival.location)
         if relation is None:
+            continue
+        if rival.is_over(tx.now_ms):
+            tx.places.clear(rival.claim.owner_id, location=rival.location)
             continue
         verdict = judge_claim(claim, rival.claim, relation=relation, is_own=False)
         if verdict is ClaimVerdict.REFUSED and relation is LocationRelation.SAME:
             verdict = judge_claim(claim, rival.claim, relation=relation, is_own=tx.places.is_own(rival))
         if verdict is ClaimVerdict.REPLACES:
             _end_claim(tx, rival)
+            replaced = rival
         elif verdict is ClaimVerdict.WAIT:
             raise ServiceUnavailable(
                 f"Files of a dropped object are being deleted {_SIDES[relation]} location {location}: try again after that",
@@ -112,6 +152,7 @@ def location_check(tx: Tx, claim: LocationClaim, *, key: str, location: str) -> 
             )
         elif verdict is ClaimVerdict.REFUSED:
             raise _claim_refusal(claim, rival, relation=relation, location=location)
+    return replaced
 
 
 def rivals_near(tx: Tx, claim: LocationClaim, *, key: str) -> Iterator[RegisteredLocation]:
@@ -170,9 +211,26 @@ def locations_release(tx: Tx, owner_id: int, *, claimant_id: int | None = None) 
     location.
 
     The claimant is `claimant_id`, else the object's owner, else the user who dropped it. So call this before the owner
-    is deleted.
+    is deleted. Locations of an external fileset, which owned no files, are free once its credentials have expired.
     """
+    external = [each for each in tx.places.of(owner_id) if each.claim.kind is LocationKind.EXTERNAL_FILESET]
     tx.places.end(owner_id, state=LocationState.RELEASED, claimant_id=claimant_id)
+    _expire(tx, external, claimant_id=claimant_id)
+
+
+def locations_leave(tx: Tx, owner_id: int) -> None:
+    """Record that an object is removed and its files are left to others. Its locations are free once its credentials
+    have expired; until then only the caller may use them.
+    """
+    _expire(tx, tx.places.of(owner_id), claimant_id=tx.actor_id)
+
+
+def _expire(tx: Tx, places: Iterable[RegisteredLocation], *, claimant_id: int | None) -> None:
+    for each in places:
+        record = None if is_local(each.location) else catalog_read(tx, each.claim.catalog_id)
+        properties = {} if record is None else record.properties
+        keys_ms = keys_life_ms(properties, parse(each.location).scheme, is_named=STORAGE in properties)
+        tx.places.expire(each, keys_ms=keys_ms, claimant_id=claimant_id)
 
 
 def locations_mark_deleting(tx: Tx, owner_id: int) -> None:

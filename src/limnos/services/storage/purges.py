@@ -135,8 +135,8 @@ async def location_mark_purged(
     is_reached: bool,
     roots: Sequence[str] = (),
 ) -> None:
-    """Record the end of a purge at a location: the location is free if no file is left, else reserved for its last
-    owner.
+    """Record the end of a purge at a location: if no file is left, it is free once the object's credentials have
+    expired, else reserved for its last owner.
 
     `is_reached`: the location existed before the purge (`PurgeResult`). `roots` are the catalog's roots when the object
     was dropped; empty for the current ones.
@@ -144,7 +144,8 @@ async def location_mark_purged(
     is_free = place is not None and await work.run_in_thread(
         lambda _: is_empty(key, place, is_reached=is_reached, roots=roots)
     )
-    await work.submit(lambda tx: tx.places.purged(key, catalog_id=catalog, whole=is_free))
+    keys_ms = 0 if place is None else place.keys_life_ms(key)
+    await work.submit(lambda tx: tx.places.purged(key, catalog_id=catalog, whole=is_free, keys_ms=keys_ms))
 
 
 def is_empty(location: str, place: CatalogStorage, *, is_reached: bool = False, roots: Sequence[str] = ()) -> bool:

@@ -93,6 +93,8 @@ class PreparedOperation(NamedTuple):
     versions: tuple[LanceVersion, ...] = ()
     draft: VersionDraft | None = None
     version_deletion: VersionDeletion | None = None
+    had_files: bool = False
+    """Whether a new table's location has files of nobody."""
 
 
 class LanceBatchStep(NamedTuple):
@@ -226,7 +228,7 @@ def _decide_declare(
     name = operation.levels[-1]
     node = request_view.note_made(Kind.TABLE, parent_id=draft.parent.id, name=name, record=record, table_format=LANCE)
     documents[node.id] = document
-    permit = draft.command(name, document, record=record, versions=ready.versions)
+    permit = draft.command(name, document, record=record, versions=ready.versions, had_files=ready.had_files)
     table = LanceTable(node, record, document.location, draft.place)
     return LanceBatchStep(table, cast("Permit[object]", permit), cast("OperationMutation", lance_insert), document)
 
@@ -248,7 +250,10 @@ async def _prepare_one(ctx: Context, operation: LanceBatchOperation, *, step: La
     table = step.table
     if step.new_document is not None:
         versions = await versions_of(ctx, step.new_document, place=table.place, record=table.record)
-        return PreparedOperation(step.new_document, versions)
+        is_chosen = isinstance(operation, DeclareOperation) and operation.location is not None
+        location = step.new_document.location
+        had_files = is_chosen and await table.place.has_unclaimed_files(ctx.services.files, location)
+        return PreparedOperation(step.new_document, versions, had_files=had_files)
     if isinstance(operation, CreateVersionOperation):
         return PreparedOperation(draft=await version_draft_of(ctx, table, new_version=operation.new_version))
     if isinstance(operation, DeleteVersionsOperation):

@@ -61,6 +61,8 @@ class BuiltMetadata(NamedTuple):
     """Conditions that the transaction checks: the removed snapshots are not needed, and the deadline has not passed."""
     data_paths: tuple[str, ...] = ()
     """Locations outside its own to which a table sends writers from now on."""
+    had_files: bool = False
+    """Whether a table's new location has files of nobody."""
 
 
 async def build_all(
@@ -155,7 +157,25 @@ async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> Bui
             guards = await commit_guards(ctx, changes, before=work.document, after=document, place=work.place)
         except LimnosError as error:
             raise name_object_in_error(error, plan.steps[work.steps[0]].path) from error
-    return BuiltMetadata(work, document, data, old, whole.metadata, guards=guards, data_paths=paths)
+    return BuiltMetadata(
+        work,
+        document,
+        data,
+        old,
+        whole.metadata,
+        guards=guards,
+        data_paths=paths,
+        had_files=await _had_files(ctx, plan, work=work, document=document),
+    )
+
+
+async def _had_files(ctx: Context, plan: TransactionPlan, *, work: TablePlan, document: MetadataDocument) -> bool:
+    """Return whether the table's new location, if the client chose it, has files of nobody."""
+    source = plan.steps[work.steps[0]].source
+    is_given = isinstance(source, TableRequest) and source.location is None and len(work.steps) == 1
+    if is_given or (work.document is not None and work.document.location == document.location):
+        return False
+    return await work.place.has_unclaimed_files(ctx.services.files, document.location)
 
 
 async def _build_view(ctx: Context, step: OperationStep, *, work: TablePlan) -> BuiltMetadata:

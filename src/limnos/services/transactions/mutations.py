@@ -19,7 +19,7 @@ from limnos.services.catalog.tables import TableCreate, table_insert
 from limnos.services.catalog.views import ViewCreate, ViewState, view_insert
 from limnos.services.iceberg.commits import TableCommit, document_swap
 from limnos.services.iceberg.views import ViewReplace, view_swap
-from limnos.services.lance.tables import LanceCreate
+from limnos.services.lance.table_commands import LanceCreate
 from limnos.services.storage.location_claims import locations_lock
 from limnos.services.transactions.metadata_assembly import BuiltMetadata
 from limnos.services.transactions.operations import OperationMutation, OperationStep
@@ -92,6 +92,7 @@ def _table_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, 
             cast("MetadataDocument", document),
             draft.owner_id,
             data_paths=built.data_paths,
+            had_files=built.had_files,
         )
         return command, cast("OperationMutation", table_insert)
     table, before = cast("Node", step.table), cast("MetadataDocument", before)
@@ -100,7 +101,7 @@ def _table_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, 
     relocates = document.location != before.location
     commit = TableCommit(
         table, document, before.version, relocates, built.guards.removed, data_paths=built.data_paths,
-        fence_until=built.guards.fence_until,
+        fence_until=built.guards.fence_until, had_files=built.had_files,
     )  # fmt: skip
     return commit.with_ended_names(built.old, built.new), cast("OperationMutation", document_swap)
 

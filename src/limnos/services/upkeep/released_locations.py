@@ -4,7 +4,7 @@ May import the layers below. A round reads the register page by page, up to a ma
 round continues from there. A location is checked a day after its object was dropped, when credentials have expired and
 statements have ended. Conflicting locations from before the rules existed, and those of external filesets, are freed
 without a check: the files belong to another object. If a node of an earlier release deleted the purge task of a
-location, the location is released.
+location, the location is released. Claims that lasted as long as credentials end when these have expired.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ async def released_free(work: TaskContext, payload: ReleasedLocations) -> tuple[
     """Free released locations without files. Returns the position at which the next round continues, and a summary."""
     after = payload.location, payload.owner, payload.kind
     at, pending = _ReleaseRound(), await work.submit(_pending)
+    at.freed += await work.submit(lambda tx: tx.places.end_expired())
     while at.looks < LOOKS_MAX:
         page = await work.submit(lambda tx, after=after: tx.places.page(after, limit=PAGE))  # type: ignore[misc]
         if not page:

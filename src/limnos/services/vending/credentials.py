@@ -16,13 +16,12 @@ from functools import partial
 from typing import Final, NamedTuple, cast
 
 from limnos.access.actions import Action
-from limnos.files import ThreadShares, is_within, normalise, parse, place_key
+from limnos.files import ThreadShares, is_within, normalise, parse
 from limnos.model.decisions import SecurableChain
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, LimnosError, ServiceUnavailable, StorageFailed
 from limnos.model.kinds import Kind
 from limnos.model.records import FilesetRecord
-from limnos.model.storage_locations import ROOTS
 from limnos.names.path import Levels
 from limnos.services.catalog.filesets import location_name
 from limnos.services.federation.placeholder_nodes import read_attached
@@ -38,7 +37,6 @@ from limnos.services.vending.location_owners import LocationOwner, is_own_locati
 from limnos.sources.credentials import FileRights
 from limnos.sources.vending import SWITCHES, CredentialIssuer, IssuedCredentials, credential_issuer_of
 from limnos.store.interface import StoreClock
-from limnos.store.objects.storage_locations import rivals_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
@@ -339,28 +337,19 @@ def credential_request_of(place: CatalogStorage, location: str, *, rights: FileR
     return None if policy is None else CredentialRequest(issuer, policy)
 
 
-async def new_table_credentials(
-    ctx: Context,
-    location: str,
-    *,
-    place: CatalogStorage,
-    unless_claimed: bool = False,
-    metalake_id: int = 0,
-) -> VendedCredentials | None:
+async def new_table_credentials(ctx: Context, location: str, *, place: CatalogStorage) -> VendedCredentials | None:
     """Return credentials for the location of a table that the caller is about to create and will own.
 
-    Call it before creating the table, so that no table is created if STS does not answer.
+    Call it before creating the table, so that no table is created if STS does not answer. Do not give the credentials
+    to the client before the location is claimed.
 
     Args:
         ctx: The request.
         location: The location of the new table.
         place: The catalog's storage.
-        unless_claimed: Whether the credentials are vended before the table exists. Then no other object may be at,
-            above or below the location, and no root of another metalake.
-        metalake_id: The id of the catalog's metalake, with `unless_claimed`.
 
     Returns:
-        The credentials; None if the catalog vends none, or another object claims the location.
+        The credentials; None if the catalog vends none.
 
     Raises:
         ServiceUnavailable, StorageFailed: As `table_credentials`.
@@ -368,13 +357,8 @@ async def new_table_credentials(
     request = None if not is_vending(place.catalog.properties) else credential_request_of(place, location, rights=BOTH)
     if request is None:
         return None
-    normal = normalise(location)
-    if unless_claimed:
-        near = await ctx.look_up(partial(rivals_read, place_key(normal)))
-        if any(each.claim.kind not in ROOTS or each.claim.metalake_id != metalake_id for each in near):
-            return None
     return VendedCredentials(
-        await VENDOR.of(ctx.services).issue_credentials(request), normal, BOTH, place.catalog.properties
+        await VENDOR.of(ctx.services).issue_credentials(request), normalise(location), BOTH, place.catalog.properties
     )
 
 

@@ -28,27 +28,28 @@ async def is_own_location(ctx: Context, location: str, *, owner: LocationOwner |
     The caller decides again afterwards whether the user may use the object.
     """
     key = key_of(normalise(location))
+    now_ms = ctx.services.store.time.now_ms()
     rows = [registered_location_of(row) for row in await ctx.find(near_query(key))]
-    return owner is not None and is_exclusive(rows, key=key, owner=owner)
+    return owner is not None and is_exclusive([each for each in rows if not each.is_over(now_ms)], key=key, owner=owner)
 
 
 def is_exclusive(rows: Iterable[RegisteredLocation], *, key: str, owner: LocationOwner) -> bool:
     """Return whether one of the claims near a location is the owner's claim to it, and none of the others excludes it.
 
-    A claim that is marked as conflicting excludes nothing in its own metalake, but every claim of another metalake
-    excludes this one, also that of a catalog's root.
+    A location that had files before it was claimed is nobody's. A claim that is marked as conflicting excludes nothing
+    in its own metalake, but every claim of another metalake excludes this one, also that of a catalog's root.
     """
     claims = [(each, relation) for each in rows if (relation := relation_of(key, each.location)) is not None]
-    own = next(
-        (
-            each.claim
-            for each, relation in claims
-            if each.claim.owner_id == owner.object_id and relation is LocationRelation.SAME
-        ),
-        None,
-    )
-    if own is None or own.is_conflicting or own.metalake_id != owner.metalake_id:
+    mine = [
+        each
+        for each, relation in claims
+        if each.claim.owner_id == owner.object_id and relation is LocationRelation.SAME
+    ]
+    if not mine or any(
+        each.had_files or each.claim.is_conflicting or each.claim.metalake_id != owner.metalake_id for each in mine
+    ):
         return False
+    own = mine[0].claim
     return all(
         may_coexist(own, each.claim, relation=relation)
         or (each.claim.is_conflicting and each.claim.metalake_id == own.metalake_id)

@@ -9,7 +9,7 @@ even if this module misinterprets a request, the store refuses access to other f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from limnos.files import check_size, is_within, normalise, parse, run_in_own_thread
 from limnos.model.errors import BadRequest, LimnosError, PermissionDenied, ServiceUnavailable
@@ -31,10 +31,9 @@ from limnos.services.vending.credentials import (
 from limnos.services.vending.location_owners import is_own_location
 from limnos.sources import s3_signing
 from limnos.sources.credentials import KEY_ID, REGION, SECRET, TOKEN, AwsCredentials, find_property
+from limnos.sources.vending import SIGNS
 from limnos.telemetry.metrics import Counter
 
-SIGNS: Final = ("s3.remote-signing-enabled", "s3-remote-signing-enabled")
-"""The catalog property that enables request signing."""
 SIGNED = Counter(
     "limnos_signed_requests_total", "Requests to object stores signed for clients, by outcome.", ("outcome",)
 )

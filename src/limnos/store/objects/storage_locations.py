@@ -30,7 +30,7 @@ RIVALS_MAX: Final = 500
 _ROOTS = ", ".join(str(int(kind)) for kind in sorted(ROOTS))
 _OF_CATALOGS = ", ".join(str(int(kind)) for kind in sorted(OF_CATALOGS))
 _METALAKE = "(SELECT c.parent_id FROM node c WHERE c.id = :catalog)"
-_COLUMNS = "location, owner_id, kind, catalog_id, metalake_id, state, conflicting, claimant_id, since"
+_COLUMNS = "location, owner_id, kind, catalog_id, metalake_id, state, conflicting, claimant_id, since, had_files"
 _OUTER = f"(p.kind NOT IN ({_ROOTS}) OR p.metalake_id <> {_METALAKE})"
 """The condition that excludes roots of the same metalake above an object, which do not conflict with it."""
 _ABOVE = f"SELECT 1 FROM place p WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:above AS jsonb)))) AND {_OUTER}"
@@ -40,7 +40,7 @@ insert.
 """
 _HERE = "SELECT 1 FROM place p WHERE p.location = :place"
 _BELOW = "SELECT 1 FROM place p WHERE p.location > :low AND p.location < :high"
-_REST = f":id, :place_kind, :catalog, {_METALAKE}, 0, FALSE, NULL, :now"
+_REST = f":id, :place_kind, :catalog, {_METALAKE}, 0, FALSE, NULL, :now, CAST(:had_files AS boolean)"
 FREE = f"NOT EXISTS ({_ABOVE}) AND NOT EXISTS ({_HERE}) AND NOT EXISTS ({_BELOW})"
 INSERT_FREE = Sql(
     f"INSERT INTO place ({_COLUMNS}) SELECT :place, {_REST} WHERE {FREE}",
@@ -49,15 +49,15 @@ INSERT_FREE = Sql(
     f" AND NOT EXISTS ({_HERE}) AND NOT EXISTS ({_BELOW})), {_REST})",
 )
 PUT = Sql(
-    f"INSERT INTO place ({_COLUMNS}) VALUES (:place, :id, :place_kind, :catalog, {_METALAKE}, 0, FALSE, :claimant, :now)"
-    " ON CONFLICT DO NOTHING"
+    f"INSERT INTO place ({_COLUMNS}, keys_until) VALUES (:place, :id, :place_kind, :catalog, {_METALAKE}, 0, FALSE, :claimant, :now,"
+    " :had_files, :keys_until) ON CONFLICT DO NOTHING"
 )
 _STATE = (
     "CASE WHEN p.state <> 0 THEN p.state WHEN n.deleted IS NULL OR n.deleted = 0 THEN"
     " CASE WHEN c.deleted <> 0 AND n.id IS NOT NULL THEN 2 ELSE 0 END"
     " WHEN EXISTS (SELECT 1 FROM trash t WHERE t.node_id = p.owner_id) THEN 1 ELSE 2 END"
 )
-_ROW = f"SELECT p.location, p.kind, p.owner_id, p.catalog_id, p.metalake_id, {_STATE}, p.conflicting, p.claimant_id, p.since FROM"
+_ROW = f"SELECT p.location, p.kind, p.owner_id, p.catalog_id, p.metalake_id, {_STATE}, p.conflicting, p.claimant_id, p.since, p.keys_until, p.had_files FROM"
 _JOIN = "LEFT JOIN node n ON n.id = p.owner_id LEFT JOIN node c ON c.id = p.catalog_id"
 _OTHERS = "p.owner_id <> :id"
 _UPWARDS = f"{_ROW} place p {_JOIN} WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:upwards AS jsonb)))) AND {_OTHERS}"
@@ -89,8 +89,18 @@ END = Sql(
     "UPDATE place SET state = :state, since = :now, claimant_id = coalesce(:claimant, (SELECT o.principal_id FROM owner o WHERE o.object_id = :id),"
     " (SELECT t.dropped_by_id FROM trash t WHERE t.node_id = :id)) WHERE owner_id = :id"
 )
-CLEAR_EXTERNAL = Sql(f"DELETE FROM place WHERE owner_id = :id AND kind = {int(LocationKind.EXTERNAL_FILESET)}")
-"""The statement that frees locations of dropped external filesets, which own no files."""
+EXPIRE = Sql(
+    f"UPDATE place SET state = {int(LocationState.RELEASED)}, since = :now, keys_until = :keys_until,"
+    " claimant_id = coalesce(:claimant, (SELECT o.principal_id FROM owner o WHERE o.object_id = :id),"
+    " (SELECT t.dropped_by_id FROM trash t WHERE t.node_id = :id)) WHERE owner_id = :id AND location = :place"
+)
+EXPIRE_PURGED = Sql(
+    f"UPDATE place SET state = {int(LocationState.RELEASED)}, keys_until = since + :keys_ms WHERE location = :place"
+    f" AND catalog_id = :catalog AND state = {int(LocationState.DELETING)} AND since + :keys_ms > :now"
+)
+END_EXPIRED = Sql(
+    f"DELETE FROM place WHERE keys_until <= :now AND (kind = {int(LocationKind.STAGED_TABLE)} OR state = {int(LocationState.RELEASED)})"
+)
 METALAKE = Sql("SELECT parent_id FROM node WHERE id = :catalog")
 DELETED_AT = Sql(
     f"DELETE FROM place WHERE location = :place AND catalog_id = :catalog AND state = {int(LocationState.DELETING)}"
@@ -168,12 +178,20 @@ class RegisteredLocation(NamedTuple):
     claimant_id: int | None
     """The principal who may take over the location of a permanently dropped or staged object."""
     since: int
+    keys_until: int | None = None
+    """The end of the claim of a staged create, or of an object that is gone; None if the claim has no such end."""
+    had_files: bool = False
+    """Whether it had files of nobody when it was claimed: clients get no credentials for them."""
+
+    def is_over(self, now_ms: int) -> bool:
+        """Return whether the claim has ended: it stays in the register until the next upkeep."""
+        return self.keys_until is not None and self.keys_until <= now_ms
 
 
 def registered_location_of(row: Row) -> RegisteredLocation:
     """Build a registered location from a row of the register."""
     claim = LocationClaim(LocationKind(row[1]), row[2], row[3], row[4], LocationState(row[5]), bool(row[6]))
-    return RegisteredLocation(row[0], claim, row[7], row[8])
+    return RegisteredLocation(row[0], claim, row[7], row[8], row[9], bool(row[10]))
 
 
 def rivals_read(location: str, *, but: int = 0) -> Load[list[RegisteredLocation]]:
@@ -215,18 +233,32 @@ class LocationWrites(Writes):
         if self.tx.session.has_location_locks:
             self.tx.session.lock_locations(location_locks(locations))
 
-    def insert_free(self, claim: LocationClaim, location: str) -> bool:
+    def insert_free(self, claim: LocationClaim, location: str, *, had_files: bool = False) -> bool:
         """Insert an object's location if nothing conflicts with it. Returns whether it was inserted."""
-        return self.tx.count(INSERT_FREE, self.params(claim, location) | overlap_params(location)) > 0
+        params = self.params(claim, location, had_files=had_files) | overlap_params(location)
+        return self.tx.count(INSERT_FREE, params) > 0
 
-    def put(self, claim: LocationClaim, location: str, *, claimant_id: int | None = None) -> None:
-        """Insert a location without a check for conflicts, which the caller has made."""
-        self.tx.count(PUT, self.params(claim, location) | {"claimant": claimant_id})
+    def put(
+        self,
+        claim: LocationClaim,
+        location: str,
+        *,
+        claimant_id: int | None = None,
+        keys_until: int | None = None,
+        had_files: bool = False,
+    ) -> None:
+        """Insert a location without a check for conflicts, which the caller has made.
 
-    def params(self, claim: LocationClaim, location: str) -> dict[str, Value]:
+        `keys_until` is the end of a staged create's claim.
+        """
+        more: dict[str, Value] = {"claimant": claimant_id, "keys_until": keys_until}
+        self.tx.count(PUT, self.params(claim, location, had_files=had_files) | more)
+
+    def params(self, claim: LocationClaim, location: str, *, had_files: bool = False) -> dict[str, Value]:
         """Return the statement parameters for a row of an object: its use (`claim`) and its location."""
         return {
             "place": location, "id": claim.owner_id, "place_kind": int(claim.kind), "catalog": claim.catalog_id, "now": self.tx.now_ms,
+            "had_files": True if had_files else None,
         }  # fmt: skip
 
     def upwards(self, location: str, *, but: int) -> list[RegisteredLocation]:
@@ -271,8 +303,7 @@ class LocationWrites(Writes):
     def moved(self, owner_id: int, *, kind: LocationKind, location: str) -> None:
         """Change the kind of an object's other locations of a kind to `DATA_PATH` after a move to `location`.
 
-        Their files still exist, so the locations stay registered. An object that moved away, back and away again has
-        its first location as `DATA_PATH` already.
+        Their files still exist, so the locations stay registered. Some may be registered as `DATA_PATH` already.
         """
         params: dict[str, Value] = {"id": owner_id, "place_kind": int(kind), "place": location}
         self.tx.count(DOUBLED, params)
@@ -282,23 +313,39 @@ class LocationWrites(Writes):
         """Set the state of an object's locations when it is permanently dropped: released (its files exist) or being
         deleted.
 
-        Locations of an external fileset, which owns no files, are deleted from the register. `claimant_id` is the
-        principal who may take over its location; None means its owner, else the user who dropped it.
+        `claimant_id` is the principal who may take over its location; None means its owner, else the user who dropped
+        it.
         """
-        self.tx.count(CLEAR_EXTERNAL, {"id": owner_id})
         self.tx.count(END, {"id": owner_id, "state": int(state), "claimant": claimant_id, "now": self.tx.now_ms})
+
+    def expire(self, place: RegisteredLocation, *, keys_ms: int, claimant_id: int | None) -> None:
+        """Free one location of an object that is gone, at once or, with `keys_ms`, when credentials have expired."""
+        if not keys_ms:
+            self.clear(place.claim.owner_id, location=place.location)
+            return
+        now_ms = self.tx.now_ms
+        more: dict[str, Value] = {"now": now_ms, "keys_until": now_ms + keys_ms, "claimant": claimant_id}
+        self.tx.count(EXPIRE, self._row(place) | more)
+
+    def end_expired(self) -> int:
+        """Delete claims whose credentials have expired. Returns their number."""
+        return self.tx.count(END_EXPIRED, {"now": self.tx.now_ms})
 
     def metalake_of(self, catalog_id: int) -> int:
         """Read the id of a catalog's metalake; 0 if the catalog does not exist."""
         rows = self.tx.rows(METALAKE, {"catalog": catalog_id})
         return rows[0][0] if rows else 0
 
-    def purged(self, location: str, *, catalog_id: int, whole: bool) -> None:
+    def purged(self, location: str, *, catalog_id: int, whole: bool, keys_ms: int = 0) -> None:
         """Record that a task has deleted the files at a location.
 
-        With `whole` (no file remains) the location is deleted from the register; otherwise its state becomes released.
+        With `whole` (no file remains) the location is deleted from the register, `keys_ms` after the object was
+        dropped, since its credentials live until then; otherwise its state becomes released.
         """
-        self.tx.count(DELETED_AT if whole else KEPT_AT, {"place": location, "catalog": catalog_id})
+        params: dict[str, Value] = {"place": location, "catalog": catalog_id}
+        if whole and keys_ms:
+            self.tx.count(EXPIRE_PURGED, params | {"keys_ms": keys_ms, "now": self.tx.now_ms})
+        self.tx.count(DELETED_AT if whole else KEPT_AT, params)
 
     def is_being_deleted(self, location: str, *, catalog_id: int) -> tuple[int, list[str]]:
         """Read the object whose files a task is deleting at a location, and all of its locations under deletion.

@@ -91,10 +91,15 @@ Index("fileset_place_location", fileset_place.c.location)
 place = table(
     "place",
     "location name*, owner_id bigint*, kind smallint*, catalog_id bigint, metalake_id bigint, state smallint, "
-    "conflicting boolean, claimant_id bigint?, since bigint",
+    "conflicting boolean, claimant_id bigint?, since bigint, keys_until bigint?, had_files boolean?",
     sqlite_with_rowid=False,
 )
-"""The storage locations of all objects with files. `owner_id` is the id of an object or a catalog."""
+"""The storage locations of all objects with files. `owner_id` is the id of an object, a catalog or a staged create.
+
+`keys_until` is the end of the claim of a staged create, or of an object that is gone, in milliseconds since 1970.
+`had_files` is true if files of nobody were there when the location was claimed.
+"""
+partial_index("place_keys_until", place, "keys_until", where="keys_until IS NOT NULL")
 Index("place_owner", place.c.owner_id)
 partial_index("place_conflicting", place, "owner_id", where="conflicting")
 
