@@ -189,6 +189,34 @@ def test_discard_cancels_a_running_request(node: DriverNode) -> None:
     assert node.get(handle_of(answer)).status == 404
 
 
+def test_discard_stops_the_statement_before_it_answers(node: DriverNode) -> None:
+    """Discarding a running request stops its statement, not only the storing of its result."""
+    answer = ask(node, SLOW, mode="async")
+    (running,) = REQUESTS.of(node.built.services).of(None)
+
+    assert not running.is_stopped
+    assert node.delete(handle_of(answer).replace("/status/", "/result/")).status == 200
+    assert running.is_stopped
+
+
+def test_discard_at_another_node_stops_the_statement(tmp_path: Path) -> None:
+    """A running request that is discarded at another node stops when its own node looks for cancelled requests, though
+    its row is deleted.
+    """
+    with node_over(tmp_path) as node, node_over(tmp_path) as other:
+        answer = ask(node, SLOW, mode="async")
+        kept = ask(node, SLOW, mode="async")
+        requests = REQUESTS.of(node.built.services)
+        first, second = requests.of(None)
+
+        assert other.delete(handle_of(answer).replace("/status/", "/result/")).status == 200
+        node.runner.run(requests.look())
+
+        assert (first.is_stopped, second.is_stopped) == (True, False)
+        assert node.get(handle_of(answer)).status == 404
+        assert node.get(handle_of(kept)).json()["status"] == "running"
+
+
 def test_async_request_is_cancelled_by_client_id(node: DriverNode) -> None:
     """An async request can be cancelled by the client's own id; its status then reports the cancellation."""
     answer = ask(node, SLOW, mode="async", client_context_id="slow")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, DriverAnswer, DriverNode, grant
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import (
     ROOT,
     error_of,
@@ -160,6 +160,36 @@ def test_author_who_lost_the_right_gives_none_to_readers(world: DriverNode) -> N
     answers.append(load(world, ("open", "v")))
 
     assert [answer.status for answer in answers] == [200, 403, 200, 403, 200, 403, 403]
+
+
+@pytest.mark.parametrize("disabled", ["bob", "cid"])
+def test_disabled_author_gives_no_rights_at_any_link(world: DriverNode, disabled: str) -> None:
+    """In a chain of views by two authors, no link is loaded by the right of a disabled author: neither a view nor the
+    table, also if a group owns the view. The refusal names the link, and an enabled author gives the right again.
+    """
+    make_space(world, "inner")
+    world.done("POST", f"{API}/lake/users", {"name": "cid"})
+    world.done("POST", f"{API}/lake/groups", {"name": "team"})
+    world.done("POST", f"{OWN}/metalakes/lake/groups/team/members", {"users": ["cid"]})
+    grant(world, "cid", "use_catalog", kind="CATALOG", on="main")
+    grant(world, "cid", "use_schema create_view", kind="SCHEMA", on="main.inner")
+    grant(world, "cid", "use_schema select_table", kind="SCHEMA", on="main.hidden")
+    grant(world, "bob", "use_schema select_view", kind="SCHEMA", on="main.inner")
+    make_view(world, "inner", "one", user="cid", version=READS)
+    own(world, "VIEW", "main.inner.one", "team", who="GROUP")
+    make_view(world, "open", "v", user="bob", version=view_version("select * from inner.one"))
+    chain, author = (("open", "v"), ("inner", "one")), {"bob": "open.v", "cid": "inner.one"}[disabled]
+    user = f"{OWN}/metalakes/lake/users/{disabled}"
+    assert load(world, *chain).status == 200
+
+    world.done("PATCH", user, {"enabled": False})
+    refusal = load(world, *chain)
+    explained = world.get(view_path("inner", "one") + "?referenced-by=open%1Fv", user="ana").status
+    world.done("PATCH", user, {"enabled": True})
+
+    refused(refusal, f"the author of view {author} is no longer a user")
+    assert explained == (403 if disabled == "bob" else 200)
+    assert load(world, *chain).status == 200
 
 
 def test_view_of_a_group_needs_membership_of_its_author(world: DriverNode) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from limnos.model.errors import LockLost
 from limnos.names.dataverse import DataverseName
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow, secret_of
 from limnos.store.activity.sqlpp_locks import lock_status_query
 from limnos.store.tx import Tx
 from tests.backends import StoreLab
@@ -94,6 +94,23 @@ def test_mutation_proceeds_only_with_the_required_lock(
         return
     with pytest.raises(LockLost, match="run it again"):
         lab.write(mutation)
+
+
+@pytest.mark.parametrize("covers", [None, LockRequest(A, MODIFY)], ids=["any", "dataset"])
+def test_lock_is_proven_only_by_its_own_secret(lab: StoreLab, covers: LockRequest | None) -> None:
+    """A client's token proves a lock only with the secret of this token and this holder; an empty secret, a part of
+    it, or another one proves nothing. A statement of this server gives no secret.
+    """
+    put(lab, 1, (A, EXCLUSIVE))
+    put(lab, 2, (B, EXCLUSIVE), holder="other")
+    secret = secret_of("me", 1)
+    wrong = ("", " ", "0", secret[:-1], f"{secret}0", secret.upper(), secret_of("me", 2), secret_of("other", 1), "None")
+
+    for each in (secret, None):
+        lab.write(lambda tx, each=each: tx.locks.require(1, covers, secret=each))
+    for each in wrong:
+        with pytest.raises(LockLost):
+            lab.write(lambda tx, each=each: tx.locks.require(1, covers, secret=each))
 
 
 def test_mutation_with_a_deleted_lock_is_rolled_back(lab: StoreLab) -> None:

@@ -29,7 +29,7 @@ RUNS = Sql(
     f" ORDER BY started_at, handle LIMIT {LISTED_MAX}"
 )
 BEAT = Sql(f"UPDATE sqlpp_request SET alive_until = :until WHERE holder = :holder AND state = '{RUNNING}'")
-CANCELLED = Sql(f"SELECT handle FROM sqlpp_request WHERE holder = :holder AND state = '{RUNNING}' AND cancelled = 1")
+HELD = Sql(f"SELECT handle, cancelled FROM sqlpp_request WHERE holder = :holder AND state = '{RUNNING}'")
 _CANCEL = (
     f"UPDATE sqlpp_request SET cancelled = 1 WHERE state = '{RUNNING}' AND alive_until > :now AND (:everybody = 1 OR ({_OWN}))"
     " AND {} = :id RETURNING request_id"
@@ -68,9 +68,9 @@ def runs_query(asker: Requester, *, everybody: bool, now_ms: int) -> Query:
     return RUNS, {"user": asker.name, "user_id": asker.id, "everybody": int(everybody), "now": now_ms}
 
 
-def cancelled_query(holder: str) -> Query:
-    """Return the statement that reads the handles of a node's cancelled requests."""
-    return CANCELLED, {"holder": holder}
+def held_query(holder: str) -> Query:
+    """Return the statement that reads the handles of a node's running requests, each with whether it was cancelled."""
+    return HELD, {"holder": holder}
 
 
 def part_query(handle: str, number: int) -> Query:

@@ -22,7 +22,7 @@ from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import Requester
 from limnos.services.request.node_services import ComponentKey
-from limnos.store.activity.sqlpp_requests import cancelled_query, rows_of, runs_query
+from limnos.store.activity.sqlpp_requests import held_query, rows_of, runs_query
 from limnos.store.interface import Store
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
@@ -74,6 +74,11 @@ class RunningRequest:
         self.is_gone = is_gone or (lambda: False)
         """Returns whether the client has disconnected."""
         self._stopped: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the request was cancelled; its statement ends soon."""
+        return self._stopped.done()
 
     def stop(self, why: str = "The request was cancelled") -> None:
         """Cancel the request; `why` is the error message."""
@@ -241,15 +246,19 @@ class RunningRequests:
                 log.warning("requests could not be supervised", error=str(error))
 
     async def look(self) -> None:
-        """Cancel requests whose client has disconnected or that were cancelled on any node, and store long ones."""
+        """Cancel requests whose client has disconnected or that were cancelled or discarded on any node, and store long
+        ones.
+        """
         for each in self._held.values():
             if each.is_gone():
                 each.stop("Its client has disconnected")
         await self._make_known()
-        if any(each.is_known for each in self._held.values()):
-            for (handle,) in await self.gate.find(cancelled_query(self.holder)):
-                if handle in self._held:
-                    self._held[handle].stop()
+        known = [each for each in self._held.values() if each.is_known]
+        if known:
+            cancelled = {handle: bool(mark) for handle, mark in await self.gate.find(held_query(self.holder))}
+            for each in known:  # a result that was discarded on another node has no row any more
+                if cancelled.get(each.handle, each.mode != IMMEDIATE):
+                    each.stop()
 
     async def _make_known(self) -> None:
         now_ms, now = self.store.time.now_ms(), asyncio.get_running_loop().time()
