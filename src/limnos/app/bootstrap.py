@@ -31,6 +31,7 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.storage.location_reconciliation import locations_reconcile
 from limnos.services.upkeep.secret_keys import keys_inventory
 from limnos.store.objects.nesting import checked_read
+from limnos.store.objects.setting_names import setting_names_read
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.storage")
@@ -49,8 +50,22 @@ async def bootstrap(services: NodeServices, settings: Settings) -> None:
     await locations_reconcile(services)
     if not settings.server.bare:
         await _fill(ctx, settings)
+    await services.store.submit(upkeep_permit("limnos"), lambda tx: tx.setting_names.assign_missing())
+    await _log_other_names(ctx, settings)
     await _ensure_token(ctx, Path(settings.server.data) / TOKEN_FILE)
     await _log_missing_keys(ctx)
+
+
+async def _log_other_names(ctx: Context, settings: Settings) -> None:
+    """Log a warning for each metalake in a list of the settings that is not the metalake of that name now."""
+    storages = ctx.services.defaults.storages.named.values()
+    listed = {*settings.oidc.metalakes, *[name for each in storages for name in each.metalakes]}
+    for name, (_, current) in (await ctx.look_up(setting_names_read)).items():
+        if name in listed and name != current:
+            log.warning(
+                "settings know a metalake by the name that it was created with: another one of that name is not meant",
+                name=name, current_name=current,
+            )  # fmt: skip
 
 
 async def _log_missing_keys(ctx: Context) -> None:

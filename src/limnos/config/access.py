@@ -62,7 +62,9 @@ class OidcSection(SettingsSection):
     groups_claim: str | None = None
     """Claim that lists a user's groups. Unset: groups are not taken from tokens."""
     metalakes: Annotated[tuple[str, ...], Words] = ()
-    """Metalakes to which users are added at their first sign-in, and whose groups the tokens name."""
+    """Metalakes to which users are added at their first sign-in, and whose groups the tokens name; by the names with
+    which they were created.
+    """
     jwks_url: Annotated[str, AfterValidator(_issuer_url)] | None = None
     """URL of the issuer's keys. Unset: the one in its discovery document."""
     client_id: str | None = None

@@ -105,7 +105,8 @@ class StorageSection(SettingsSection):
     """The same keys without a file, separated by commas, for platforms that pass secrets in variables."""
     named: Annotated[dict[str, dict[str, SecretText]], BeforeValidator(_parse_storages)] = Field(default_factory=dict)
     """Storages that catalogs name by their property `storage`, in the file as `[storage.NAME]`: `locations`,
-    `metalakes`, and properties as a catalog has them; in the environment as JSON.
+    `metalakes` (the names with which they were created), and properties as a catalog has them; in the environment as
+    JSON.
     """
 
 

@@ -48,6 +48,7 @@ from limnos.store.objects.nodes import NodeWrites
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.objects.protection import ProtectionWrites
 from limnos.store.objects.restricted_reads import RestrictedReadWrites
+from limnos.store.objects.setting_names import SettingNameWrites
 from limnos.store.objects.snapshot_pins import SnapshotPinWrites
 from limnos.store.objects.statistics import StatisticWrites
 from limnos.store.objects.storage_locations import LocationWrites
@@ -117,6 +118,8 @@ class Tx(StoreTransaction):
     """API tokens, sessions, and secrets of service accounts."""
     documents = ResourceWrites(DocumentWrites)
     """Metadata documents of tables and views."""
+    setting_names = ResourceWrites(SettingNameWrites)
+    """Names of metalakes in settings."""
     protection = ResourceWrites(ProtectionWrites)
     """Protection from drops."""
     restrictions = ResourceWrites(RestrictionWrites)

@@ -10,11 +10,13 @@ from limnos.access.authentication import Authenticator, Credential
 from limnos.model.errors import AuthenticationFailed, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.principals import IssuerIdentity, TokenTrust
+from limnos.services.catalog.metalakes import metalake_alter, metalake_create
 from limnos.services.identity.groups import members_add
 from limnos.services.identity.issuer import ISSUER
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.identity.tokens import token_create
-from limnos.services.identity.users import principal_add, principal_remove, user_enable
+from limnos.services.identity.users import principal_add, principal_remove, principals_list, user_enable
+from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
 from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
@@ -68,6 +70,27 @@ def test_first_sign_in_creates_the_user(vouched: ServiceDesk) -> None:
     assert vouched.run(
         vouched.node.ctx(credential).read(RequestScope(LAKE), lambda request_view: request_view.subject.member)
     )
+
+
+def test_sign_in_follows_a_renamed_metalake(vouched: ServiceDesk) -> None:
+    """A metalake of the settings that was renamed still gets the issuer's users, and another metalake that takes its
+    name gets none.
+    """
+    vouched.run(metalake_alter(vouched.ctx(), name=LAKE, edits=PropertyEdits(name="former")))
+    vouched.run(metalake_create(vouched.ctx(), name=LAKE, comment=None, properties={}))
+
+    enter(vouched, "cleo", 10, "crew")
+
+    users = [
+        {
+            each.name
+            for each in vouched.run(
+                vouched.ctx().read(RequestScope(name), lambda view: principals_list(view, Kind.USER))
+            )
+        }
+        for name in ("former", LAKE)
+    ]
+    assert ["cleo" in each for each in users] == [True, False]
 
 
 def test_memberships_follow_the_newest_token(vouched: ServiceDesk) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from uuid import uuid4
 
 from limnos.access.actions import Action
@@ -22,10 +23,12 @@ from limnos.services.request.catalog_storage import WAREHOUSE, check_locations, 
 from limnos.services.request.catalog_traits import check_nested
 from limnos.services.request.context import Context
 from limnos.services.request.defaults import RequestDefaults
+from limnos.services.request.named_storages import MetalakeLabel
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.sources.vending import check_credential_issuers
+from limnos.store.objects.setting_names import setting_name_read
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import name_key
 
@@ -47,8 +50,8 @@ _ADDRESSES = ("bootstrap.servers", "jdbc-url", "oauth2-server-uri", "uri")
 
 
 def catalog_check(
-    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], defaults: RequestDefaults, metalake: str,
-    catalog_id: int | None = 0,
+    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], defaults: RequestDefaults,
+    metalake: MetalakeLabel, catalog_id: int | None = 0,
 ) -> CatalogRecord:  # fmt: skip
     """Check the fields of a new catalog, and return its record.
 
@@ -58,7 +61,7 @@ def catalog_check(
         provider: The provider; None for the default of the type.
         properties: The catalog's properties.
         defaults: The server's settings.
-        metalake: The name of the metalake.
+        metalake: The metalake, whose name in settings the named storages list.
         catalog_id: The catalog whose directory in the server's warehouse is allowed, as for `check_storage`.
 
     Raises:
@@ -87,7 +90,7 @@ def check_storage(
     properties: Mapping[str, str],
     defaults: RequestDefaults,
     *,
-    metalake: str,
+    metalake: MetalakeLabel,
     provider: str = "",
     catalog_id: int | None = 0,
 ) -> None:
@@ -96,7 +99,7 @@ def check_storage(
     Args:
         properties: The catalog's properties.
         defaults: The server's settings.
-        metalake: The name of the metalake.
+        metalake: The metalake, whose name in settings the named storages list.
         provider: The catalog's provider.
         catalog_id: The catalog whose directory in the server's warehouse is allowed: 0 for none, None for any.
 
@@ -108,6 +111,12 @@ def check_storage(
         check_server_location(location, defaults.warehouse, catalog_id=catalog_id)
     check_locations(properties, defaults.storages.allowed(properties, defaults.allowed), provider=provider)
     check_credential_issuers(properties)
+
+
+async def metalake_label(ctx: Context, metalake: str) -> MetalakeLabel:
+    """Return a metalake's current name with its name in settings. Raises NotFound."""
+    metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
+    return MetalakeLabel(metalake, await ctx.look_up(partial(setting_name_read, metalake_id)))
 
 
 async def catalog_test(
@@ -132,7 +141,7 @@ async def catalog_test(
     await ctx.read(RequestScope(metalake), decide)
     record = catalog_check(
         name=name, catalog_type=catalog_type, provider=provider, properties=properties,
-        defaults=ctx.services.defaults, metalake=metalake,
+        defaults=ctx.services.defaults, metalake=await metalake_label(ctx, metalake),
     )  # fmt: skip
     check_backend(record.provider, record.properties)
     if record.provider in kinds.SOURCE_PROVIDERS:
@@ -166,7 +175,8 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
         await SOURCES.of(ctx.services).check_connection(record.provider, properties)
         return
     check_edited_backend(record.provider, properties, edited=edits.sets)
-    check_storage(properties, ctx.services.defaults, metalake=metalake, provider=record.provider, catalog_id=catalog_id)
+    label = await metalake_label(ctx, metalake)
+    check_storage(properties, ctx.services.defaults, metalake=label, provider=record.provider, catalog_id=catalog_id)
     await _probe_warehouse(ctx, properties)
 
 

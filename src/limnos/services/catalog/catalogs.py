@@ -6,6 +6,7 @@ zone of its own for the objects in it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -22,7 +23,7 @@ from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
 from limnos.services.catalog.catalog_backends import check_backend, check_edited_backend
-from limnos.services.catalog.catalog_checks import _refuse_other_address, catalog_check, check_storage
+from limnos.services.catalog.catalog_checks import _refuse_other_address, catalog_check, check_storage, metalake_label
 from limnos.services.catalog.nested_namespaces import refuse_nesting_change
 from limnos.services.catalog.scan_modes import check_scan_mode
 from limnos.services.federation.sources import SOURCES
@@ -30,6 +31,7 @@ from limnos.services.request.catalog_properties import catalog_mask, check_unmas
 from limnos.services.request.catalog_traits import check_nested, is_nested
 from limnos.services.request.context import Context
 from limnos.services.request.defaults import RequestDefaults
+from limnos.services.request.named_storages import MetalakeLabel
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -124,6 +126,11 @@ def catalogs_list(request_view: RequestView) -> list[Node]:
     return for_each(nodes, lambda node: _catalog_for_caller(request_view, node))
 
 
+async def _label(ctx: Context, metalake: str, *, properties: Mapping[str, str]) -> MetalakeLabel:
+    """Return a metalake's label; without its name in settings if the properties name no storage."""
+    return await metalake_label(ctx, metalake) if STORAGE in properties else MetalakeLabel(metalake, "")
+
+
 async def catalog_create(
     ctx: Context, *, metalake: str, name: str, catalog_type: str | None, provider: str | None, comment: str | None,
     properties: dict[str, str],
@@ -135,7 +142,7 @@ async def catalog_create(
     """
     checked = catalog_check(
         name=name, catalog_type=catalog_type, provider=provider, properties=properties,
-        defaults=ctx.services.defaults, metalake=metalake,
+        defaults=ctx.services.defaults, metalake=await _label(ctx, metalake, properties=properties),
     )  # fmt: skip
     check_backend(checked.provider, properties)
     defaults = ctx.services.defaults
@@ -186,13 +193,13 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Proper
     check_unmasked(edits.sets)
     check_nested(edits.sets)
     check_scan_mode(edits.sets)
-    defaults = ctx.services.defaults
+    defaults, label = ctx.services.defaults, await metalake_label(ctx, metalake)
 
     def decide(request_view: RequestView) -> Permit[CatalogAlter]:
         decision = request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
         request_view.require_in_use()
         record = request_view.catalog_record
-        _check_edited(record, edits, defaults=defaults, metalake=metalake, catalog_id=request_view.catalog.id)
+        _check_edited(record, edits, defaults=defaults, metalake=label, catalog_id=request_view.catalog.id)
         if is_sourced(request_view):
             record = replace(record, properties=defaults.storages.keys.opened(record.properties))
             properties = edits.over(record.properties)
@@ -211,7 +218,7 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Proper
 
 
 def _check_edited(
-    record: CatalogRecord, edits: PropertyEdits, *, defaults: RequestDefaults, metalake: str, catalog_id: int
+    record: CatalogRecord, edits: PropertyEdits, *, defaults: RequestDefaults, metalake: MetalakeLabel, catalog_id: int
 ) -> None:
     """Check the edited properties that affect locations and storage access.
 

@@ -98,7 +98,9 @@ async def metalake_create(ctx: Context, *, name: str, comment: str | None, prope
 
 
 def metalake_insert(tx: Tx, permit: Permit[MetalakeCreate]) -> Node:
-    """Insert the metalake with its own zone, its first user, and that user as owner."""
+    """Insert the metalake with its own zone, its first user, and that user as owner. Settings know it by this name,
+    also after a rename.
+    """
     command = permit.command
     check_new_user(tx, tx.actor, admins=command.admins)
     record = MetalakeRecord(comment=command.comment, properties=command.properties, in_use=True)
@@ -108,6 +110,7 @@ def metalake_insert(tx: Tx, permit: Permit[MetalakeCreate]) -> Node:
     tx.drafts = []  # the first user's change precedes the new clock, so no reader can miss it
     user = principal_create(tx, metalake_id, kind=Kind.USER, name=tx.actor)
     tx.drafts = drafts
+    tx.setting_names.assign(metalake_id, command.name)
     return tx.nodes.create(
         kind=Kind.METALAKE, space="metalake", name=command.name, parent_id=ROOT_ID, zone=ROOT_ID, record=record,
         owner_id=user.id, node_id=metalake_id,

@@ -46,6 +46,7 @@ from limnos.services.request.catalog_storage import (
 )
 from limnos.services.request.context import Context
 from limnos.services.request.defaults import RequestDefaults
+from limnos.services.request.named_storages import MetalakeLabel
 from limnos.services.request.table_formats import ICEBERG, LANCE
 from limnos.services.storage.namespace_locations import check_new_location
 from limnos.telemetry.logs import get_logger
@@ -105,7 +106,7 @@ async def record_check(
 
 
 def catalog_of(
-    number: int, record: ExportRecord, *, defaults: RequestDefaults, metalake: str, keeps_warehouse: bool
+    number: int, record: ExportRecord, *, defaults: RequestDefaults, metalake: MetalakeLabel, keeps_warehouse: bool
 ) -> CatalogRecord:
     """Validate a catalog's record, and return the record to store. Raises BadRequest for an invalid name or property.
 

@@ -30,11 +30,13 @@ from limnos.services.lookup.principal_names import principal_create
 from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_of_server, refuse_former
+from limnos.services.request.named_storages import MetalakeLabel
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.task_context import TaskContext
 from limnos.store.exchange.imports import OPEN, WHOLE, MetalakeImport, import_read, imports_read, lock_of, refs_read
 from limnos.store.objects.nodes import node_read
+from limnos.store.objects.setting_names import setting_names_read
 from limnos.store.objects.storage_locations import rivals_read
 from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact
@@ -224,6 +226,8 @@ async def _catalogs(
     """
     own: dict[int, CatalogRecord] = {}
     requested: set[int] = set()
+    is_free = metalake_import.name not in await ctx.look_up(setting_names_read)
+    label = MetalakeLabel(metalake_import.name, metalake_import.name if is_free else "")
     for number, record, *_ in records:
         word = record.WhichOneof("record")
         if word == "catalog":
@@ -231,7 +235,7 @@ async def _catalogs(
                 number,
                 record,
                 defaults=ctx.services.defaults,
-                metalake=metalake_import.name,
+                metalake=label,
                 keeps_warehouse=await _is_warehouse_free(ctx, record.warehouse, metalake_import=metalake_import),
             )
         elif word in ("namespace", "table", "entity"):
@@ -303,6 +307,7 @@ def import_publish(tx: Tx, permit: Permit[ImportEnd]) -> FinishedImport:
             f"Metalake {metalake_import.name} already exists: abandon this import and import under another name",
             kind="metalake",
         )
+    tx.setting_names.assign(metalake_import.metalake_id, metalake_import.name)
     tx.imports.publish(metalake_import, owner_id=_owner(tx, metalake_import, admins=permit.command.admins))
     tx.tasks.create(PRUNE_IMPORT, _import_view(metalake_import.id))
     return FinishedImport(metalake_import.name, metalake_import.records, metalake_import.masked)

@@ -30,6 +30,7 @@ from limnos.services.request.node_services import AuditedRequest, ComponentKey, 
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.identity.principals import signed_in_read, user_status_read
+from limnos.store.objects.setting_names import setting_names_read
 from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
 
@@ -77,7 +78,7 @@ async def store_identity(
     ctx = Context(services, credential, request_id, asker=asker)
     try:
         await _check_user(ctx, identity.user)
-        for metalake in ISSUER.of(services).metalakes:
+        for metalake in await _metalakes(ctx):
             # The metalake does not exist, or the user is disabled; sign-in does not enable a user.
             with suppress(NotFound, PermissionDenied):
                 await _write_user(ctx, metalake, identity=identity)
@@ -86,6 +87,13 @@ async def store_identity(
             f"The token of the external issuer has an invalid user name: {error.message}"
         ) from error
     return credential
+
+
+async def _metalakes(ctx: Context) -> list[str]:
+    """Return the current names of the metalakes of the settings, which name them as they were created."""
+    listed = ISSUER.of(ctx.services).metalakes
+    names = await ctx.look_up(setting_names_read) if listed else {}
+    return [names[each][1] for each in listed if each in names]
 
 
 async def _check_user(ctx: Context, user: str) -> None:

@@ -24,12 +24,19 @@ class NamedStorage(NamedTuple):
     """A storage of the settings: its connection properties, the locations that it covers, and the metalakes that may
     use it.
 
-    An empty `metalakes` allows all.
+    An empty `metalakes` allows all. A metalake counts by its name in settings, which a rename does not change.
     """
 
     properties: Mapping[str, str]
     locations: tuple[str, ...]
     metalakes: tuple[str, ...] = ()
+
+
+class MetalakeLabel(NamedTuple):
+    """A metalake: its current name, for messages, and its name in settings; "" for none."""
+
+    name: str
+    setting_name: str
 
 
 class NamedStorages(NamedTuple):
@@ -69,7 +76,7 @@ class NamedStorages(NamedTuple):
         storage = self._of(properties)
         return allowed if storage is None else allowed._replace(roots=storage.locations)
 
-    def check(self, properties: Mapping[str, str], *, metalake: str) -> None:
+    def check(self, properties: Mapping[str, str], *, metalake: MetalakeLabel) -> None:
         """Check a catalog's named storage.
 
         Raises BadRequest for an unknown storage, one that is not for this metalake, or a catalog that has connection
@@ -79,9 +86,9 @@ class NamedStorages(NamedTuple):
         if name is None:
             return
         storage = self.named.get(name)
-        if storage is None or (storage.metalakes and metalake not in storage.metalakes):
+        if storage is None or (storage.metalakes and metalake.setting_name not in storage.metalakes):
             raise BadRequest(
-                f"Storage '{name[:100]}' is not defined on this server for metalake {metalake}: the operator defines it in the settings, as [storage.NAME]"
+                f"Storage '{name[:100]}' is not defined on this server for metalake {metalake.name}: the operator defines it in the settings, as [storage.NAME]"
             )
         own = sorted(key for key in properties if _CONNECTION.match(key))
         if own:

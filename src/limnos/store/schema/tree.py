@@ -74,6 +74,9 @@ document = table(
 Index("document_location", document.c.location, unique=True)
 document_uuid = Index("document_uuid", document.c.uuid)
 
+setting_name = table("setting_name", "metalake_id bigint*, name name")
+Index("setting_name_name", setting_name.c.name)
+
 protection = table("protection", "node_id bigint*, zone bigint, below boolean, set_by text, set_at bigint")
 Index("protection_zone", protection.c.zone)
 

@@ -10,6 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from limnos.config.storage import StorageSection
+from limnos.model.permits import upkeep_permit
+from limnos.store.sql import Sql
 from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, space_path, table_path
 from tests.objects import BUCKET, ObjectStoreServer, RequestFault, objects
@@ -317,3 +319,77 @@ def test_check_of_local_files_reports_an_unwritable_warehouse(tmp_path: Path) ->
         model = {"name": "models", "type": "model", "properties": {}}
         node.done("POST", f"{API}/lake/catalogs", model)
         assert node.post(CHECK.replace("cloud", "models")).status == 400
+
+
+ONLY_PROD = {"metalakes": "prod", "locations": "s3://lake/named", "s3.region": "us-east-1"}
+
+
+def takes_storage(node: DriverNode, metalake: str) -> bool:
+    """Return whether a new catalog of a metalake may name the storage `prods`, and drop the catalog again."""
+    body = {
+        "name": "c",
+        "type": "FILESET",
+        "provider": "fileset",
+        "properties": {"storage": "prods", "location": "s3://lake/named/x"},
+    }
+    answer = node.post(f"{API}/{metalake}/catalogs", body)
+    if answer.status == 200:
+        assert node.delete(f"{API}/{metalake}/catalogs/c?force=true").status == 200
+    else:
+        assert f"is not defined on this server for metalake {metalake}" in answer.body.decode()
+    return answer.status == 200
+
+
+def rename(node: DriverNode, metalake: str, name: str) -> None:
+    """Rename a metalake."""
+    node.done("PUT", f"{API}/{metalake}", {"updates": [{"@type": "rename", "newName": name}]})
+
+
+def test_renamed_metalake_takes_no_storage_of_a_free_name(tmp_path: Path) -> None:
+    """A storage for a metalake that does not exist yet is not for one that takes its name by a rename, also not after a
+    restart. It is for the metalake that is created under the name.
+    """
+    storage = StorageSection(named={"prods": ONLY_PROD})
+    with node_at(tmp_path / "data", storage=storage) as node:
+        node.done("POST", API, {"name": "beta"})
+        rename(node, "beta", "prod")
+        assert takes_storage(node, "prod") is False
+    with node_at(tmp_path / "data", storage=storage) as node:
+        assert takes_storage(node, "prod") is False
+        rename(node, "prod", "beta")
+        node.done("POST", API, {"name": "prod"})
+        assert takes_storage(node, "prod") is True
+        assert takes_storage(node, "beta") is False
+
+
+def test_renamed_metalake_keeps_its_storages(tmp_path: Path) -> None:
+    """A renamed metalake keeps the storages that the settings give to its first name, and another one that is created
+    under, or renamed to, that name gets none, also after a restart. It gets them once the former one is dropped and it
+    is created anew.
+    """
+    storage = StorageSection(named={"prods": ONLY_PROD})
+    with node_at(tmp_path / "data", storage=storage) as node:
+        node.done("POST", API, {"name": "prod"})
+        rename(node, "prod", "former")
+        node.done("POST", API, {"name": "prod"})
+        assert [takes_storage(node, each) for each in ("former", "prod")] == [True, False]
+    with node_at(tmp_path / "data", storage=storage) as node:
+        assert [takes_storage(node, each) for each in ("former", "prod")] == [True, False]
+        assert node.delete(f"{API}/former?force=true").status == 200
+        assert takes_storage(node, "prod") is False
+        assert node.delete(f"{API}/prod?force=true").status == 200
+        node.done("POST", API, {"name": "prod"})
+        assert takes_storage(node, "prod") is True
+
+
+def test_metalake_of_an_earlier_release_counts_by_its_name(tmp_path: Path) -> None:
+    """A metalake that an earlier release created counts by the name that it has at the first start of this one."""
+    storage = StorageSection(named={"prods": ONLY_PROD})
+    with node_at(tmp_path / "data", storage=storage) as node:
+        node.done("POST", API, {"name": "prod"})
+        forget = Sql("DELETE FROM setting_name")
+        node.runner.run(node.built.services.store.submit(upkeep_permit("test"), lambda tx: tx.count(forget, {})))
+        assert takes_storage(node, "prod") is False
+    with node_at(tmp_path / "data", storage=storage) as node:
+        rename(node, "prod", "former")
+        assert takes_storage(node, "former") is True
