@@ -1,14 +1,14 @@
 """Names of metalakes in settings.
 
-Revision ID: 0054
+Revision ID: 0055
 """
 
 from __future__ import annotations
 
 from limnos.store.migrations.steps import create_tables, drop_tables
 
-revision = "0054"
-down_revision = "0053"
+revision = "0055"
+down_revision = "0054"
 _TABLES = ("setting_name",)
 
 
