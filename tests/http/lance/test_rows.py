@@ -206,6 +206,28 @@ def test_read_and_write_privileges_are_separate(home: DriverNode, t: tuple[str, 
     assert failure_of(create(home, "mode=overwrite", *t, user="writer")) == (403, 15)
 
 
+def test_changes_that_depend_on_rows_need_the_right_to_read(home: DriverNode, t: tuple[str, ...]) -> None:
+    """Updates, deletes, merges and computed columns answer questions about the stored rows by counts, errors and new
+    values: they need SELECT_TABLE beside MODIFY_TABLE. Inserts need MODIFY_TABLE alone.
+    """
+    fill(home, *t)
+    for user, rights in (("adder", "modify_table"), ("both", "select_table modify_table")):
+        grant(home, user, f"use_catalog use_schema {rights}", kind="CATALOG", on="lance")
+    requests: tuple[tuple[str, object], ...] = (
+        ("update", {"predicate": "id = 1", "updates": [["id", "id"]]}), ("delete", {"predicate": "id = 77"}),
+        ("merge_insert?on=id&when_matched_update_all=true", arrow()), ("merge_insert?on=id&when_not_matched_insert_all=true", arrow()),
+        ("add_columns", {"new_columns": [{"name": "twice", "expression": "id * 2"}]}),
+    )  # fmt: skip
+
+    for path, body in requests:
+        assert failure_of(home.ask("POST", f"{table(*t)}/{path}", body, user="adder")) == (403, 15), path
+    assert home.ask("POST", f"{table(*t)}/insert", arrow(), user="adder").status == 200
+    assert count(home, *t) == 6
+    for path, body in requests:
+        answer = home.ask("POST", f"{table(*t)}/{path}", body, user="both")
+        assert answer.status == 200, (path, answer)
+
+
 def test_filling_and_overwriting_need_their_own_privileges(home: DriverNode, t: tuple[str, ...]) -> None:
     """Filling a declared table needs the right to change it, overwriting the right to drop it; other rights are not
     enough.

@@ -3,6 +3,7 @@
 May import the layers below. The store decides first; then worker processes do the work (`services.lance.workers`).
 Reading rows needs TABLE_READ, describing a table only TABLE_LOAD; both are decided again after the files were read.
 Changing rows needs TABLE_COMMIT, which is decided twice: before the body is read, and again when all of it has arrived.
+A change that depends on the stored rows needs TABLE_READ as well (0155).
 """
 
 from __future__ import annotations
@@ -24,10 +25,21 @@ from limnos.services.lance.workers import WORKERS, WorkerTask, answer_question, 
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.sources.lance.questions import Explain, LanceQuestion, LanceWriteResult, Merge, Query
+from limnos.sources.lance.questions import (
+    AddColumns,
+    Delete,
+    Explain,
+    LanceQuestion,
+    LanceWriteResult,
+    Merge,
+    Query,
+    Update,
+)
 
 T = TypeVar("T")
 _NEWEST: Final = VersionReference()
+READING_CHANGES: Final = (AddColumns, Delete, Merge, Update)
+"""The changes whose counts, errors or new values depend on the stored rows."""
 NO_DATA_MESSAGE: Final = "The table was declared and has no data yet: insert some first"
 
 
@@ -51,12 +63,18 @@ async def rows_read_confirmed(
     return await table_read_confirmed(ctx, scope, levels=levels, work=read, action=action)
 
 
-def table_to_change(request_view: RequestView, levels: Levels, *, action: Action = Action.TABLE_COMMIT) -> LanceTable:
-    """Return a table whose files the server changes itself, for a caller who may do the action.
+def table_to_change(
+    request_view: RequestView, levels: Levels, *, action: Action = Action.TABLE_COMMIT, question: LanceQuestion | None = None
+) -> LanceTable:  # fmt: skip
+    """Return a table whose files the server changes itself, for a caller who may do the action, and who may read rows
+    if the change depends on them.
 
     Raises NotFound, PermissionDenied.
     """
-    return lance_load(request_view, levels, action=action)
+    table = lance_load(request_view, levels, action=action)
+    return (
+        lance_load(request_view, levels, action=Action.TABLE_READ) if isinstance(question, READING_CHANGES) else table
+    )
 
 
 def bind_question(table: LanceTable, question: LanceQuestion, *, at: VersionReference = _NEWEST) -> LanceQuestion:
@@ -130,7 +148,7 @@ async def change_files(
     """Change a table's files. Raises as `ask_files`, and AlreadyExists (index), SchemaMismatch, CommitConflict."""
 
     def decide(request_view: RequestView) -> LanceTable:
-        return table_to_change(request_view, levels)
+        return table_to_change(request_view, levels, question=question)
 
     table = await ctx.read(scope, decide)
     check_version(at)
@@ -231,7 +249,7 @@ async def rows_write(
     """
 
     def decide(request_view: RequestView) -> LanceTable:
-        return table_to_change(request_view, levels)
+        return table_to_change(request_view, levels, question=question)
 
     table = await ctx.read(scope, decide)
     check_keys(question)  # after the decision: a caller without the right learns only that
