@@ -8,7 +8,8 @@ restriction, have no effect. Decision record 0093.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -17,7 +18,8 @@ from limnos.access.actions import Action
 from limnos.access.rules import OwnerOf
 from limnos.model.decisions import KIND_WORDS, Decision, DecisionFactor, SecurableChain, display_names
 from limnos.model.kind_table import kinds_with
-from limnos.model.principals import Subject
+from limnos.model.principals import HeldRole, RoleRules, Rule, Subject
+from limnos.model.privileges import Privilege
 from limnos.model.restrictions import Restriction
 
 RESTRICTED_KINDS: Final = kinds_with(lambda row: row.restricted)
@@ -31,6 +33,12 @@ RESTRICTED_ACTIONS: Final = frozenset(
 
 `TABLE_SCAN` remains allowed, because it is used only where restrictions are applied.
 """
+
+
+LEAVING_ACTIONS: Final = frozenset(
+    (Action.TABLE_DROP, Action.TABLE_RENAME, Action.TABLE_MOVE, Action.NAMESPACE_DROP, Action.NAMESPACE_MOVE)
+)
+"""Actions by which an object leaves its name. On a restricted object they also need the right to restrict it."""
 
 
 class BindingRestriction(NamedTuple):
@@ -67,9 +75,21 @@ def binding_restrictions(
         restrictions += [
             BindingRestriction(each, at)
             for each in current
-            if excepting.isdisjoint(each.terms.unless) and (not each.terms.to or not named.isdisjoint(each.terms.to))
+            if not each.terms.denies
+            and excepting.isdisjoint(each.terms.unless)
+            and (not each.terms.to or not named.isdisjoint(each.terms.to))
         ]
     return tuple(restrictions)
+
+
+def restrictions_left(
+    action: Action, chain: SecurableChain, *, by_object: Mapping[int, tuple[Restriction, ...]]
+) -> tuple[BindingRestriction, ...]:
+    """Return the restrictions whose object or name an action leaves: those of the target, and for a move of a table
+    those of its ancestors.
+    """
+    links = chain if action is Action.TABLE_MOVE else chain[:1]
+    return tuple(BindingRestriction(each, at) for at, link in enumerate(links) for each in by_object.get(link.id, ()))
 
 
 def refuse_restricted(decision: Decision, result: tuple[BindingRestriction, ...], *, chain: SecurableChain) -> Decision:
@@ -82,3 +102,19 @@ def refuse_restricted(decision: Decision, result: tuple[BindingRestriction, ...]
         for each in result
     )
     return msgspec.structs.replace(decision, allowed=False, factors=factors)
+
+
+def deny_inherited(subject: Subject, denying: Iterable[Restriction]) -> Subject:
+    """Return the subject with the denials of restrictions that deny privileges to one of its roles."""
+    names = {role.rules.id: role.rules.name for role in subject.roles}
+    roles = [
+        HeldRole(RoleRules.of(role_id, names[role_id], deny=_denied(each)), None)
+        for each in denying
+        for role_id in each.terms.to
+        if role_id in names
+    ]
+    return dataclasses.replace(subject, roles=(*subject.roles, *roles), merged=None) if roles else subject
+
+
+def _denied(restriction: Restriction) -> list[Rule]:
+    return [(Privilege(each), restriction.object_id) for each in restriction.terms.denies]

@@ -50,6 +50,27 @@ class RestrictionTerms(msgspec.Struct, frozen=True):
     to: tuple[int, ...] = ()
     unless: tuple[int, ...] = ()
     former: tuple[FormerColumn, ...] = ()
+    inherited: bool = False
+    """Whether a table took the terms over from a former table of its name. A mask whose column it lacks closes it."""
+    denies: tuple[int, ...] = ()
+    """Codes of privileges that the object denies to the roles in `to`, as a former object of its path did."""
+
+
+def terms_by_name(terms: RestrictionTerms) -> RestrictionTerms:
+    """Return terms that refer to columns by name, for another table. Its columns have other field ids."""
+    text = terms.row_filter
+    row_filter = msgspec.json.encode(_by_name(msgspec.json.decode(text))).decode() if text else ""
+    masks = tuple(ColumnMask(each.column, each.action) for each in terms.masks)
+    return msgspec.structs.replace(terms, row_filter=row_filter, masks=masks, former=())
+
+
+def _by_name(part: object) -> object:
+    """Return a part of a filter in which references have no field ids."""
+    if not isinstance(part, dict):
+        return part
+    if part.get("type") == "reference":
+        return {"type": "reference", "name": part.get("name")}
+    return {key: value if part.get("type") == "literal" else _by_name(value) for key, value in part.items()}
 
 
 class Restriction(msgspec.Struct, frozen=True):
@@ -63,9 +84,10 @@ class Restriction(msgspec.Struct, frozen=True):
 
 
 class CatalogRestrictions(msgspec.Struct, frozen=True):
-    """All restrictions of a catalog, by the id of their object."""
+    """All restrictions of a catalog, by the id of their object. `denying` are those that deny privileges."""
 
     by_object: dict[int, tuple[Restriction, ...]]
+    denying: tuple[Restriction, ...] = ()
 
     @property
     def size(self) -> int:

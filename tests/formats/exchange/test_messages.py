@@ -8,7 +8,12 @@ from limnos.formats.exchange.messages import restriction, terms_of
 from limnos.model.restrictions import ColumnMask, FormerColumn, Restriction, RestrictionTerms
 
 TERMS = RestrictionTerms(
-    masks=(ColumnMask("card", "replace-with-null"),), to=(7, 8), unless=(9,), former=(FormerColumn(5, 2, "card"),)
+    masks=(ColumnMask("card", "replace-with-null"),),
+    to=(7, 8),
+    unless=(9,),
+    former=(FormerColumn(5, 2, "card"),),
+    inherited=True,
+    denies=(6, 7),
 )
 
 
@@ -26,7 +31,12 @@ def test_restriction_keeps_former_columns_and_principals() -> None:
     terms = imported({5: 105, 7: 107, 8: 108, 9: 109})
 
     assert terms == RestrictionTerms(
-        masks=TERMS.masks, to=(107, 108), unless=(109,), former=(FormerColumn(105, 2, "card"),)
+        masks=TERMS.masks,
+        to=(107, 108),
+        unless=(109,),
+        former=(FormerColumn(105, 2, "card"),),
+        inherited=True,
+        denies=(6, 7),
     )
 
 

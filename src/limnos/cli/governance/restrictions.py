@@ -139,13 +139,19 @@ def _row(restriction: ReadRestriction) -> Row:
     return {
         "name": restriction.name,
         "on": restriction.on.name,
-        "filter": None if restriction.filter is None else json.dumps(restriction.filter, ensure_ascii=False),
+        "filter": _filter_text(restriction),
         "masks": ", ".join(f"{column}={action}" for column, action in restriction.masks.items()) or None,
         "to": _words(restriction.to) or "everybody",
         "except": _words(restriction.unless) or None,
         "set_by": restriction.set_by,
         "set_at": restriction.set_at,
     }
+
+
+def _filter_text(restriction: ReadRestriction) -> str | None:
+    if restriction.denies:
+        return f"denies {', '.join(restriction.denies)}"
+    return None if restriction.filter is None else json.dumps(restriction.filter, ensure_ascii=False)
 
 
 def _words(named: NamedPrincipals) -> str:

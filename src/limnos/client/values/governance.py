@@ -64,3 +64,5 @@ class ReadRestriction(msgspec.Struct, frozen=True, rename={"unless": "except"}):
     set_by: str
     set_at: str
     filter: Json | None = None
+    denies: tuple[str, ...] = ()
+    """Privileges that the object denies to the roles in `to`, as a former object of its path did."""

@@ -20,6 +20,7 @@ from limnos.model.kind_table import KIND_TABLE
 from limnos.model.kinds import Kind
 from limnos.model.lance import LanceVersion
 from limnos.model.model_versions import ModelVersion
+from limnos.model.privileges import Privilege, parse_privilege
 from limnos.model.proto.limnos.v1 import export_pb2, records_pb2, schema_pb2
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord, ReadRestriction
 from limnos.model.records import CatalogRecord, MetalakeRecord, NamespaceRecord, TableRecord, encode
@@ -282,6 +283,7 @@ def restriction(result: Restriction) -> ExportRecord:
         masks=[export_pb2.ColumnMask(column=each.column, action=each.action, field_id=each.field_id) for each in terms.masks],
         set_by=result.set_by, set_at=stamp(result.set_at),
         former=[export_pb2.FormerColumn(table_id=each.table_id, field_id=each.field_id, name=each.name) for each in terms.former],
+        inherited=terms.inherited, denies=[Privilege(each).word for each in terms.denies],
     )  # fmt: skip
     return ExportRecord(restriction=message)
 
@@ -308,7 +310,13 @@ def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int,
         ]
     )
     return RestrictionTerms(
-        row_filter, masks, to if len(to) == len(message.to_ids) else (), ids(message.except_ids), former
+        row_filter=row_filter,
+        masks=masks,
+        to=to if len(to) == len(message.to_ids) else (),
+        unless=ids(message.except_ids),
+        former=former,
+        inherited=message.inherited,
+        denies=tuple(int(parse_privilege(each)) for each in message.denies),
     )
 
 

@@ -178,7 +178,7 @@ def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json, *, 
     filters: list[Json] = []
     masks: dict[int, str] = {}
     for name, terms in applying:
-        columns = _RestrictedColumns(name, fields, _former_names(terms, table_id))
+        columns = _RestrictedColumns(name, fields, _former_names(terms, table_id), terms.inherited)
         if terms.row_filter:
             filters.append(columns.rebind_filter(terms.row_filter))
         for mask in terms.masks:
@@ -199,11 +199,15 @@ def _former_names(terms: RestrictionTerms, table_id: int) -> dict[str, set[int]]
 
 
 class _RestrictedColumns(NamedTuple):
-    """The columns of a table to which one restriction refers. `former` are field ids by former name."""
+    """The columns of a table to which one restriction refers.
+
+    `former` are field ids by former name. With `inherited`, each mask must have a column.
+    """
 
     name: str
     fields: list[TopField]
     former: Mapping[str, set[int]]
+    inherited: bool = False
 
     def ids_named(self, name: str) -> set[int]:
         """Return the ids of all columns that have a name, or had it since the restriction was set, ignoring case."""
@@ -213,12 +217,14 @@ class _RestrictedColumns(NamedTuple):
     def masked(self, mask: ColumnMask) -> list[TopField]:
         """Return the columns that a mask applies to: by field id, and by name.
 
-        Raises PermissionDenied if no column has the field id.
+        Raises PermissionDenied if no column has the field id, or if an inherited mask has no column.
         """
-        if mask.field_id and not any(each.id == mask.field_id for each in self.fields):
-            raise _broken_restriction(self.name, f"masks column {mask.column}, which the table no longer has")
         ids = self.ids_named(mask.column) | {mask.field_id}
-        return [each for each in self.fields if each.id in ids]
+        fields = [each for each in self.fields if each.id in ids]
+        is_missing = mask.field_id and not any(each.id == mask.field_id for each in fields)
+        if is_missing or (self.inherited and not fields):
+            raise _broken_restriction(self.name, f"masks column {mask.column}, which the table no longer has")
+        return fields
 
     def rebind_filter(self, text: str) -> Json:
         """Return a filter over the current columns.

@@ -282,7 +282,7 @@ class ImportPart(ImportWriter):
         Exempt principals that are not in the file are omitted. If a restricted one is not, all users are restricted.
         """
         message = ready.record.restriction
-        target = self._require(message.object_id, Kind.TABLE, Kind.NAMESPACE)
+        target = self._require(message.object_id, Kind.TABLE, Kind.NAMESPACE, Kind.VIEW)
         terms = terms_of(
             message,
             lambda ids: tuple(

@@ -94,12 +94,13 @@ class RestrictionRemove(msgspec.Struct, frozen=True):
 
 async def restrictions_list(ctx: Context, on: RestrictionTarget) -> list[RestrictionView]:
     """Return the restrictions that apply to a table or namespace, the nearest first, to a caller who may restrict it.
+    A view, and a table of another format, have only denials that they took over.
 
     Raises NotFound, NotInUse, PermissionDenied, BadRequest for another kind of object.
     """
 
     def read(request_view: RequestView) -> list[RestrictionView]:
-        target = _target(request_view, on)
+        target = _target(request_view, on, sets=False)
         restrictions = require_fact(
             request_view.view, restrictions_key(request_view.zone), zone=request_view.zone
         ).by_object
@@ -163,8 +164,8 @@ async def restriction_remove(ctx: Context, on: RestrictionTarget, *, name: str) 
     """
 
     def decide(request_view: RequestView) -> Permit[RestrictionRemove]:
-        target = _target(request_view, on)
-        decision = request_view.require(Action.RESTRICT, target.chain)
+        target = _target(request_view, on, sets=False)
+        decision = request_view.require(_action_of(on.kind), target.chain)
         return request_view.permit(RestrictionRemove(_node_of(target), name), decision)
 
     return await ctx.write(_scope(on), decide, restriction_delete)
@@ -186,19 +187,26 @@ def _scope(on: RestrictionTarget) -> RequestScope:
     return scope_for(on.metalake, on.kind, on.full_name)
 
 
-def _target(request_view: RequestView, on: RestrictionTarget) -> SecurableTarget:
-    """Find the object to restrict, for a caller with that right. Raises NotFound, NotInUse, PermissionDenied,
-    BadRequest for another kind or format, UnsupportedOperation in a catalog of an external system.
+def _action_of(kind: Kind) -> Action:
+    return Action.PRIVILEGE_GRANT if kind is Kind.VIEW else Action.RESTRICT
+
+
+def _target(request_view: RequestView, on: RestrictionTarget, *, sets: bool = True) -> SecurableTarget:
+    """Find the object to restrict, for a caller with that right. With `sets`, a restriction is set on it.
+
+    Raises NotFound, NotInUse, PermissionDenied, BadRequest for another kind or format, UnsupportedOperation in a
+    catalog of an external system.
     """
-    if on.kind not in Action.RESTRICT.kinds:
+    if on.kind not in Action.RESTRICT.kinds and (sets or on.kind is not Kind.VIEW):
         raise BadRequest(f"A restriction applies to a table, or to all tables of a namespace, not to a {on.kind.word}")
     request_view.require_in_metalake_use()
     try:
-        target = target_require(request_view, on.kind, on.full_name, codec_of(request_view), Action.RESTRICT)
+        target = target_require(request_view, on.kind, on.full_name, codec_of(request_view), _action_of(on.kind))
     except MissingPlaceholder:
         request_view.require(Action.RESTRICT, request_view.settled.outer)
         raise
-    require_format(request_view, ICEBERG)
+    if sets:
+        require_format(request_view, ICEBERG)
     return target
 
 

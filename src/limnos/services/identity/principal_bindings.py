@@ -29,13 +29,13 @@ def may_lift(request_view: RequestView) -> bool:
 
 
 def principal_bindings_check(
-    tx: Tx, principal_id: int, kind: Kind, *, name: str, metalake_id: int, lifts: bool
+    tx: Tx, principal_id: int, *, kind: Kind, name: str, metalake_id: int, lifts: bool
 ) -> None:
     """Check that dropping a user or group lifts no restriction, and no denial that the caller may not lift.
 
     `lifts` is the result of `may_lift`. Raises InUse, PermissionDenied.
     """
-    naming = _refuse_named(tx, principal_id, kind, name=name, metalake_id=metalake_id, lifts=lifts)
+    naming = _refuse_named(tx, principal_id, kind=kind, name=name, metalake_id=metalake_id, lifts=lifts)
     if lifts:
         return
     holders = {principal_id, *tx.principals.groups_of(principal_id)}
@@ -53,7 +53,7 @@ def role_bindings_check(tx: Tx, role_id: int, *, name: str, metalake_id: int, li
 
     Raises InUse, PermissionDenied.
     """
-    _refuse_named(tx, role_id, Kind.ROLE, name=name, metalake_id=metalake_id, lifts=lifts)
+    _refuse_named(tx, role_id, kind=Kind.ROLE, name=name, metalake_id=metalake_id, lifts=lifts)
     if not lifts and tx.roles.deny_any({role_id}):
         raise PermissionDenied(
             f"Role {name} denies privileges, so dropping it {_NEEDED}: revoke its denials first, or ask a user with"
@@ -61,7 +61,7 @@ def role_bindings_check(tx: Tx, role_id: int, *, name: str, metalake_id: int, li
         )
 
 
-def _refuse_named(tx: Tx, named_id: int, kind: Kind, *, name: str, metalake_id: int, lifts: bool) -> list[Restriction]:
+def _refuse_named(tx: Tx, named_id: int, *, kind: Kind, name: str, metalake_id: int, lifts: bool) -> list[Restriction]:
     """Raise InUse if a restriction applies to the principal by name. Returns the restrictions that name principals."""
     restrictions = tx.restrictions.naming_principals(metalake_id)
     binding = [each for each in restrictions if named_id in each.terms.to]
@@ -73,5 +73,5 @@ def _refuse_named(tx: Tx, named_id: int, kind: Kind, *, name: str, metalake_id: 
         more = f" and {len(binding) - LISTED_MAX} more" if len(binding) > LISTED_MAX else ""
         means = f"Change or remove them first with 'limnos restriction': {', '.join(objects)}{more}"
     raise InUse(
-        f"Read restrictions name {kind.word} {name}, and would apply to nobody without it. {means}", kind=kind.word
+        f"Read restrictions name {kind.word} {name}, and would apply to no user without it. {means}", kind=kind.word
     )

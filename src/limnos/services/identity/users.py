@@ -247,7 +247,7 @@ def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
     principal_bindings_check(
         tx,
         principal.id,
-        principal.kind,
+        kind=principal.kind,
         name=principal.name,
         metalake_id=principal.metalake_id,
         lifts=permit.command.lifts,

@@ -6,16 +6,22 @@ May import `access`, `view` and `model`. Synchronous.
 from __future__ import annotations
 
 from limnos.access.actions import Action
+from limnos.access.restrictions import deny_inherited
 from limnos.access.subjects import principal_of, subject_of
+from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed, PermissionDenied
-from limnos.model.kinds import Kind
+from limnos.model.kinds import Kind, ZoneKind
 from limnos.model.principals import Subject
+from limnos.model.restrictions import Restriction
 from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.request_scope import ResolvedScope
-from limnos.view.cache_miss import require_fact
-from limnos.view.keys import principal_id_key
+from limnos.view.cache_miss import CacheMiss, require_fact
+from limnos.view.keys import ABSENT, owner_key, principal_id_key, restrictions_key
 from limnos.view.view import DerivedValues, StoreView
+
+_ZONE_PLACES = {kind: {ZoneKind.SERVER: 0, ZoneKind.METALAKE: 1, ZoneKind.CATALOG: 2}[kind.home] for kind in Kind}
+"""The index in a scope's zones of the zone to which a kind belongs."""
 
 
 class CallerView:
@@ -76,7 +82,19 @@ class CallerView:
         if subject is None:
             admin = user in self.rules.service_admins
             subject = self._people[user] = subject_of(self.view, self.settled.zones[1], user, service_admin=admin)
-        return subject
+        return subject if self.settled.catalog is None else self._with_denials(subject)
+
+    def _with_denials(self, subject: Subject) -> Subject:
+        """Add the denials that objects of the catalog took over from former objects of their paths."""
+        zone = self.settled.zones[-1]
+        denying = require_fact(self.view, restrictions_key(zone), zone=zone).denying
+        if not denying:
+            return subject
+        key = ("with denials", subject.user_name)
+        result: tuple[Subject, tuple[Restriction, ...], Subject] | None = self.memo.get(key)
+        if result is None or result[0] is not subject or result[1] is not denying:
+            result = self.memo[key] = (subject, denying, deny_inherited(subject, denying))
+        return result[2]
 
     @property
     def second_user(self) -> str | None:
@@ -124,3 +142,24 @@ class CallerView:
             raise PermissionDenied(
                 f"User {self.user} is disabled in metalake {self.settled.metalake.name}: ask its administrator"
             )
+
+    def zone_of(self, kind: Kind) -> int:
+        """Return the zone in this scope to which objects of a kind belong."""
+        return self.settled.zones[_ZONE_PLACES[kind]]
+
+    def owner_of(self, link: ChainLink) -> int | None:
+        """Return the id of the principal that owns the link's object; None if it has no owner."""
+        result = self.view.get(owner_key(link.id))
+        if result is ABSENT:
+            raise CacheMiss({owner_key(link.id): self.zone_of(link.kind)})
+        return result
+
+    def _want_owners(self, chain: SecurableChain) -> None:
+        """Raise one CacheMiss for all missing owners of the objects of `chain`."""
+        requested = {
+            owner_key(link.id): self.zone_of(link.kind)
+            for link in chain
+            if link.id > 0 and self.view.get(owner_key(link.id)) is ABSENT
+        }
+        if requested:
+            raise CacheMiss(requested)

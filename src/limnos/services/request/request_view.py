@@ -12,7 +12,14 @@ from limnos.access.actions import Action
 from limnos.access.authentication import Credential, user_of
 from limnos.access.confinement import confine, has_fit_scope, unfit_second
 from limnos.access.decide import allow_unchecked, decide
-from limnos.access.restrictions import RESTRICTED_ACTIONS, BindingRestriction, binding_restrictions, refuse_restricted
+from limnos.access.restrictions import (
+    LEAVING_ACTIONS,
+    RESTRICTED_ACTIONS,
+    BindingRestriction,
+    binding_restrictions,
+    refuse_restricted,
+    restrictions_left,
+)
 from limnos.model.decisions import ChainLink, Decision, SecurableChain
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import NotFound, NotInUse, PermissionDenied
@@ -27,13 +34,11 @@ from limnos.services.request.catalog_traits import CatalogTraits, spaces_of, tra
 from limnos.services.request.node_services import AuditedRequest, NodeServices
 from limnos.services.request.request_scope import RequestScope, ResolvedScope, find_child, resolve_scope
 from limnos.view.cache_miss import CacheMiss, require_fact
-from limnos.view.keys import ABSENT, document_key, name_key, node_key, owner_key, path_key, restrictions_key
+from limnos.view.keys import ABSENT, document_key, name_key, node_key, path_key, restrictions_key
 
 C = TypeVar("C")
 _IN_CATALOG, _NAMESPACE = ZoneKind.CATALOG, Kind.NAMESPACE
 """Module constants: reading an enum member costs a tenth of a microsecond."""
-_ZONE_PLACES = {kind: {ZoneKind.SERVER: 0, ZoneKind.METALAKE: 1, ZoneKind.CATALOG: 2}[kind.home] for kind in Kind}
-"""The index in a scope's zones of the zone to which a kind belongs."""
 
 
 class RequestView(CallerView):
@@ -324,18 +329,7 @@ class RequestView(CallerView):
             raise CacheMiss({key: self.zone})
         return cast("MetadataDocument", result)
 
-    def zone_of(self, kind: Kind) -> int:
-        """Return the zone in this scope to which objects of a kind belong."""
-        return self.settled.zones[_ZONE_PLACES[kind]]
-
     # -- decisions -------------------------------------------------------------------------------------------
-
-    def owner_of(self, link: ChainLink) -> int | None:
-        """Return the id of the principal that owns the link's object; None if it has no owner."""
-        result = self.view.get(owner_key(link.id))
-        if result is ABSENT:
-            raise CacheMiss({owner_key(link.id): self.zone_of(link.kind)})
-        return result
 
     def decide(self, action: Action, chain: SecurableChain) -> Decision:
         """Decide for the caller. The decision is cached until the access revision changes.
@@ -374,8 +368,23 @@ class RequestView(CallerView):
         except CacheMiss:
             self._want_owners(chain)
             raise
-        binding = self.bindings_of(user, chain) if decision.allowed and action in RESTRICTED_ACTIONS else ()
-        return refuse_restricted(decision, binding, chain=chain) if binding else decision
+        if not decision.allowed or action not in RESTRICTED_ACTIONS:
+            return decision
+        binding = self.bindings_of(user, chain)
+        if binding:
+            return refuse_restricted(decision, binding, chain=chain)
+        return self._decide_leaving(user, action, chain=chain, decision=decision)
+
+    def _decide_leaving(self, user: str, action: Action, *, chain: SecurableChain, decision: Decision) -> Decision:
+        """Refuse to drop, rename or move a restricted object to a user who may not restrict it."""
+        if action not in LEAVING_ACTIONS or self.settled.catalog is None:
+            return decision
+        restrictions = require_fact(self.view, restrictions_key(self.zone), zone=self.zone).by_object
+        left = restrictions_left(action, chain, by_object=restrictions) if restrictions else ()
+        for each in left:
+            if not self.decide_for(user, Action.RESTRICT, chain[each.at :]).allowed:
+                return refuse_restricted(decision, left, chain=chain)
+        return decision
 
     def bindings_of(self, user: str, chain: SecurableChain) -> tuple[BindingRestriction, ...]:
         """Return the restrictions that apply to a user on the first object of `chain`; none with access control off."""
@@ -390,16 +399,6 @@ class RequestView(CallerView):
         except CacheMiss:
             self._want_owners(chain)
             raise
-
-    def _want_owners(self, chain: SecurableChain) -> None:
-        """Raise one CacheMiss for all missing owners of the objects of `chain`."""
-        requested = {
-            owner_key(link.id): self.zone_of(link.kind)
-            for link in chain
-            if link.id > 0 and self.view.get(owner_key(link.id)) is ABSENT
-        }
-        if requested:
-            raise CacheMiss(requested)
 
     def require(self, action: Action, chain: SecurableChain) -> Decision:
         """Decide for the caller. Raises PermissionDenied for a refusal, else NotFound for a missing catalog."""

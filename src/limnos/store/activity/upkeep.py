@@ -23,6 +23,7 @@ from limnos.store.objects import (
     attachments,
     dependencies,
     fileset_locations,
+    former_names,
     lance_versions,
     models,
     nesting,
@@ -42,7 +43,7 @@ def feed_prune(tx: StoreTransaction, *, keep_ms: int, audited: bool = False) -> 
 
 
 SWEEPS: tuple[Sql, ...] = (
-    roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, restrictions.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS, *maintenance.SWEEPS, *orphan_files.SWEEPS, *rewrites.SWEEPS,
+    roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, restrictions.SWEEP, former_names.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS, *maintenance.SWEEPS, *orphan_files.SWEEPS, *rewrites.SWEEPS,
     lance_versions.SWEEP, *statistics.SWEEPS, fileset_locations.SWEEP,
     dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip

@@ -14,6 +14,7 @@ from limnos.model.errors import BadRequest
 from limnos.model.kinds import KINDS
 from limnos.model.restrictions import RESTRICTIONS_MAX, CatalogRestrictions, Restriction, RestrictionTerms
 from limnos.store.changes import ChangeDraft
+from limnos.store.objects.former_names import FormerNameWrites
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Row, Sql
 from limnos.store.transaction import Writes
@@ -25,7 +26,10 @@ NAMING = Sql(
     "SELECT r.object_id, r.name, r.terms, r.set_by, r.set_at FROM restriction r JOIN node c ON c.id = r.zone"
     " AND c.parent_id = :metalake AND c.deleted = 0 JOIN node n ON n.id = r.object_id"
     f" AND (n.deleted = 0 OR {KEPT.format('n.id')})"
-    """ WHERE r.terms NOT LIKE '%"to":[]%' ORDER BY r.object_id, r.name"""
+    """ WHERE r.terms NOT LIKE '%"to":[]%'"""
+    " UNION ALL SELECT f.object_id, f.restriction, f.terms, f.set_by, f.set_at FROM former_restriction f"
+    " JOIN node c ON c.id = f.zone AND c.parent_id = :metalake AND c.deleted = 0"
+    """ WHERE f.expires_at > :now AND f.terms NOT LIKE '%"to":[]%' ORDER BY 1, 2"""
 )
 COUNT = Sql("SELECT count(*) FROM restriction WHERE zone = :zone")
 AMEND = Sql("UPDATE restriction SET terms = :terms WHERE object_id = :id AND name = :name")
@@ -53,7 +57,8 @@ def restrictions_read(zone: int) -> Load[CatalogRestrictions]:
     for row in rows:
         one = restriction_of(row)
         restrictions[one.object_id] = (*restrictions.get(one.object_id, ()), one)
-    return CatalogRestrictions(restrictions)
+    denying = tuple(each for some in restrictions.values() for each in some if each.terms.denies)
+    return CatalogRestrictions(restrictions, denying)
 
 
 class RestrictionWrites(Writes):
@@ -65,6 +70,7 @@ class RestrictionWrites(Writes):
         Raises BadRequest if the catalog has more than `RESTRICTIONS_MAX`.
         """
         tx = self.tx
+        FormerNameWrites(tx).forget(node, name)
         text = msgspec.json.encode(terms).decode()
         tx.count(
             PUT, {"id": node.id, "name": name, "zone": node.zone, "terms": text, "actor": tx.actor, "now": tx.now_ms}
@@ -81,7 +87,7 @@ class RestrictionWrites(Writes):
 
     def naming_principals(self, metalake_id: int) -> list[Restriction]:
         """Read the restrictions in a metalake that apply to named principals, also those of objects in the trash."""
-        return [restriction_of(row) for row in self.tx.rows(NAMING, {"metalake": metalake_id})]
+        return [restriction_of(row) for row in self.tx.rows(NAMING, {"metalake": metalake_id, "now": self.tx.now_ms})]
 
     def amend(self, restriction: Restriction, terms: RestrictionTerms) -> None:
         """Replace the terms of a restriction, which keeps its author. A catalog's other restrictions are unchanged."""
@@ -100,7 +106,8 @@ class RestrictionWrites(Writes):
         )
 
     def delete(self, node: Node, name: str) -> bool:
-        """Delete a restriction. Returns whether it existed."""
+        """Delete a restriction, also from what later objects of the path take over. Returns whether it existed."""
+        FormerNameWrites(self.tx).forget(node, name)
         if not self.tx.count(DELETE, {"id": node.id, "name": name}):
             return False
         self.tx.changed(self._draft("unrestrict", node, name=name))

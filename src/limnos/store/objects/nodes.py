@@ -19,6 +19,7 @@ from limnos.model.kinds import KINDS, Kind
 from limnos.model.records import NODE_RECORDS, NodeRecord, encode
 from limnos.names.folding import fold
 from limnos.store.changes import ChangeDraft
+from limnos.store.objects.former_names import FormerNameWrites, PlacedObject
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.objects.protection import UNPROTECTED, ProtectionWrites
 from limnos.store.objects.trash import TrashWrites
@@ -221,6 +222,7 @@ CHILDREN = Sql(
 MARK = Sql(
     "UPDATE node SET implicit = :implicit, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
 )
+ZONE = Sql("SELECT zone FROM node WHERE id = :id")
 KIND_AND_NAME = Sql("SELECT kind, name FROM node WHERE id = :id")
 PARENT = Sql("SELECT parent_id FROM node WHERE id = :id")
 DISOWN = Sql("DELETE FROM owner WHERE object_id = :id")
@@ -318,6 +320,7 @@ class NodeWrites(Writes):
         if owner_id is not None:
             OwnerWrites(tx).insert(node_id, owner_id)
         tx.changed(ChangeDraft("create", kind, node_id, space, None, None, parent_id, name, owner_id=owner_id))
+        FormerNameWrites(tx).take(PlacedObject(node_id, kind, space, zone), name=name)
         return Node(
             node_id, zone, parent_id, kind, space, name, node_format, implicit, tx.actor, tx.now_ms, None, None,
             tx.revision, record,
@@ -336,12 +339,13 @@ class NodeWrites(Writes):
         used = self.find(parent_id, node.name_space, name)
         if used is not None and used.id != node.id:
             self._refuse_taken(parent_id, node.name_space, name)
+        former_names = FormerNameWrites(self.tx)
+        former = former_names.names_of(node) if node.kind is Kind.NAMESPACE else None
+        detail = former_names.move_away(node, parent_id=parent_id)
         self.tx.count(PLACE, {"id": node.id, "parent": parent_id, "name": name, "folded": fold(name), **self._stamp()})
-        self.tx.changed(
-            ChangeDraft(
-                "move", node.kind, node.id, node.name_space, node.parent_id, node.name, parent_id, name, moves_access
-            )
-        )
+        old = (node.name_space, node.parent_id, node.name)
+        self.tx.changed(ChangeDraft("move", node.kind, node.id, *old, parent_id, name, moves_access, detail=detail))
+        former_names.take(PlacedObject(node.id, node.kind, node.name_space, node.zone), name=name, former=former)
 
     def write_record(self, node: Node, record: NodeRecord, *, moves_access: bool = False) -> None:
         """Replace the node's record (comment, properties, in-use)."""
@@ -369,17 +373,15 @@ class NodeWrites(Writes):
             purges: Whether its files are deleted when it leaves the trash.
         """
         ProtectionWrites(self.tx).refuse_within(node)
+        detail = FormerNameWrites(self.tx).leave(node, keep_ms=keep_ms)
         if not self.tx.count(BURY, {"id": node.id, **self._stamp()}):
             ProtectionWrites(self.tx).refuse(node)
         if keep_ms > 0:
             TrashWrites(self.tx).put(node, keep_ms=keep_ms, purges=purges)
         else:
             self.tx.count(DISOWN, {"id": node.id})
-        self.tx.changed(
-            ChangeDraft(
-                "drop", node.kind, node.id, node.name_space, node.parent_id, node.name, None, None, moves_access=True
-            )
-        )
+        old = (node.name_space, node.parent_id, node.name)
+        self.tx.changed(ChangeDraft("drop", node.kind, node.id, *old, moves_access=True, detail=detail))
 
     def revive(self, node_id: int, *, kind: Kind, space: str, parent_id: int, name: str) -> None:
         """Restore a dropped node under a parent and a name. Raises AlreadyExists if the name is taken."""
@@ -394,6 +396,8 @@ class NodeWrites(Writes):
                 "undrop", kind, node_id, space, None, None, parent_id, name, moves_access=True, owner_id=owner_id
             )
         )
+        zone: int = tx.rows(ZONE, {"id": node_id})[0][0]
+        FormerNameWrites(tx).take(PlacedObject(node_id, kind, space, zone), name=name)
 
     def below(self, node_id: int, *, limit: int) -> list[Node]:
         """Read up to `limit` descendants of a node, the deepest first: in that order each can be dropped."""

@@ -30,6 +30,7 @@ grant = table(
     sqlite_with_rowid=False,
 )
 Index("access_grant_object", grant.c.object_id)
+grant_denied = partial_index("access_grant_denied", grant, "object_id", where="NOT allowed")
 
 role_member = table("role_member", "principal_id bigint*, role_id bigint*", sqlite_with_rowid=False)
 Index("role_member_role", role_member.c.role_id)
@@ -57,6 +58,14 @@ password = table("password", "user_name name*, hash text, trust text, root_id bi
 
 restriction = table("restriction", "object_id bigint*, name name*, zone bigint, terms text, set_by text, set_at bigint")
 Index("restriction_zone", restriction.c.zone)
+
+former_restriction = table(
+    "former_restriction",
+    "zone bigint*, path name*, object_id bigint*, restriction name*, name name, name_space text, terms text, "
+    "set_by text, set_at bigint, expires_at bigint",
+)
+"""Restrictions and denials of objects under paths that they no longer have; `path` is a JSON list of names."""
+Index("former_restriction_name", former_restriction.c.zone, former_restriction.c.name)
 
 audit = table(
     "audit",

@@ -14,6 +14,7 @@ from limnos.http.response import Response, json_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
+from limnos.model.privileges import Privilege
 from limnos.services.governance import restrictions
 from limnos.services.governance.restrictions import RestrictionPrincipals, RestrictionTarget
 from limnos.services.lookup.securables import parse_kind
@@ -77,16 +78,18 @@ def _restricted_principals(named: RestrictedPrincipals) -> RestrictionPrincipals
 
 def _encode_restriction(view: restrictions.RestrictionView) -> dict[str, object]:
     restriction, (kind, name) = view.restriction, view.on
-    row_filter = restriction.terms.row_filter
+    terms = restriction.terms
+    row_filter = terms.row_filter
     return {
         "name": restriction.name,
         "on": {"kind": kind.word, "name": name},
         "filter": msgspec.json.decode(row_filter) if row_filter else None,
-        "masks": {mask.column: mask.action for mask in restriction.terms.masks},
+        "masks": {mask.column: mask.action for mask in terms.masks},
         "to": view.to._asdict(),
         "except": view.unless._asdict(),
         "set_by": restriction.set_by,
         "set_at": instant(restriction.set_at),
+        **({"denies": [Privilege(each).word for each in terms.denies]} if terms.denies else {}),
     }
 
 

@@ -28,6 +28,8 @@ from limnos.http.console.sheets import (
 from limnos.http.console.tabs import object_frame
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest
+from limnos.model.privileges import Privilege
+from limnos.model.restrictions import RestrictionTerms
 from limnos.names import display
 from limnos.services.governance.restrictions import (
     RestrictionPrincipals,
@@ -90,9 +92,16 @@ def _row(page_request: PageRequest, address: ObjectAddress, *, view: Restriction
     )  # fmt: skip
     return (
         SheetCell(view.restriction.name, is_name=True, small="" if is_own else f"from {kind.word} {on}"), SheetCell(masks),
-        SheetCell(terms.row_filter or "all"), SheetCell(_names(view.to) or "everybody"), SheetCell(_names(view.unless)),
+        SheetCell(_rows_text(terms)), SheetCell(_names(view.to) or "everybody"), SheetCell(_names(view.unless)),
         SheetCell(form=remove if is_own else None),
     )  # fmt: skip
+
+
+def _rows_text(terms: RestrictionTerms) -> str:
+    """Return the text of a row filter, or the privileges that the restriction denies."""
+    if terms.denies:
+        return f"denies {', '.join(Privilege(each).word for each in terms.denies)}"
+    return terms.row_filter or "all"
 
 
 def _names(who: RestrictionPrincipals) -> str:

@@ -285,7 +285,7 @@ class Statistic(_message.Message):
     def __init__(self, table_id: _Optional[int] = ..., partition: _Optional[str] = ..., name: _Optional[str] = ..., value: _Optional[str] = ..., audit_info: _Optional[_Union[_schema_pb2.AuditInfo, _Mapping]] = ..., field_id: _Optional[int] = ...) -> None: ...
 
 class ReadRestriction(_message.Message):
-    __slots__ = ("object_id", "name", "row_filter", "masks", "to_ids", "except_ids", "set_by", "set_at", "former")
+    __slots__ = ("object_id", "name", "row_filter", "masks", "to_ids", "except_ids", "set_by", "set_at", "former", "inherited", "denies")
     OBJECT_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROW_FILTER_FIELD_NUMBER: _ClassVar[int]
@@ -295,6 +295,8 @@ class ReadRestriction(_message.Message):
     SET_BY_FIELD_NUMBER: _ClassVar[int]
     SET_AT_FIELD_NUMBER: _ClassVar[int]
     FORMER_FIELD_NUMBER: _ClassVar[int]
+    INHERITED_FIELD_NUMBER: _ClassVar[int]
+    DENIES_FIELD_NUMBER: _ClassVar[int]
     object_id: int
     name: str
     row_filter: str
@@ -304,7 +306,9 @@ class ReadRestriction(_message.Message):
     set_by: str
     set_at: _timestamp_pb2.Timestamp
     former: _containers.RepeatedCompositeFieldContainer[FormerColumn]
-    def __init__(self, object_id: _Optional[int] = ..., name: _Optional[str] = ..., row_filter: _Optional[str] = ..., masks: _Optional[_Iterable[_Union[ColumnMask, _Mapping]]] = ..., to_ids: _Optional[_Iterable[int]] = ..., except_ids: _Optional[_Iterable[int]] = ..., set_by: _Optional[str] = ..., set_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., former: _Optional[_Iterable[_Union[FormerColumn, _Mapping]]] = ...) -> None: ...
+    inherited: bool
+    denies: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, object_id: _Optional[int] = ..., name: _Optional[str] = ..., row_filter: _Optional[str] = ..., masks: _Optional[_Iterable[_Union[ColumnMask, _Mapping]]] = ..., to_ids: _Optional[_Iterable[int]] = ..., except_ids: _Optional[_Iterable[int]] = ..., set_by: _Optional[str] = ..., set_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., former: _Optional[_Iterable[_Union[FormerColumn, _Mapping]]] = ..., inherited: _Optional[bool] = ..., denies: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class FormerColumn(_message.Message):
     __slots__ = ("table_id", "field_id", "name")
