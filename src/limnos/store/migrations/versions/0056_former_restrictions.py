@@ -1,6 +1,6 @@
 """Restrictions of former objects of a path, and an index of denials.
 
-Revision ID: 0055
+Revision ID: 0056
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from alembic import op
 from limnos.store.migrations.steps import create_tables, drop_tables
 from limnos.store.schema.access import grant, grant_denied
 
-revision = "0055"
-down_revision = "0054"
+revision = "0056"
+down_revision = "0055"
 
 
 def upgrade() -> None:
