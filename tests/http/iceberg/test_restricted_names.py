@@ -165,6 +165,20 @@ def test_removed_restrictions_do_not_come_back(shop: DriverNode) -> None:
     assert masked(shop, "a", "t") is None
 
 
+def test_owner_of_a_new_table_does_not_end_what_its_name_remembers(shop: DriverNode) -> None:
+    """A user who may create tables removes a restriction from their own table, but the next one takes it over."""
+    before = masked(shop, "a", "t")
+    assert shop.delete(table_path("a", "t")).status == 204
+    make(shop, "a", "t", user="mod")
+    assert shop.delete(of("eu"), user="mod").status == 200
+    removed = masked(shop, "a", "t")
+    assert shop.delete(table_path("a", "t"), user="mod").status == 204
+    make(shop, "a", "t")
+
+    assert removed is None
+    assert masked(shop, "a", "t") == before
+
+
 def test_rebuilds_add_no_second_restriction(shop: DriverNode) -> None:
     """A table that was rebuilt and swapped several times has one restriction."""
     for number in range(3):

@@ -78,18 +78,25 @@ class RestrictionView(NamedTuple):
 
 
 class RestrictionSet(msgspec.Struct, frozen=True):
-    """The command to set a restriction on a table or namespace."""
+    """The command to set a restriction on a table or namespace.
+
+    `forgets` states whether it also replaces that of former objects of the path.
+    """
 
     node: Node
     name: str
     terms: RestrictionTerms
+    forgets: bool = False
 
 
 class RestrictionRemove(msgspec.Struct, frozen=True):
-    """The command to remove a restriction of a table or namespace by name."""
+    """The command to remove a restriction of a table or namespace by name; with `forgets` also that of former objects
+    of the path.
+    """
 
     node: Node
     name: str
+    forgets: bool = False
 
 
 async def restrictions_list(ctx: Context, on: RestrictionTarget) -> list[RestrictionView]:
@@ -137,7 +144,7 @@ async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, req
         if node.kind is Kind.TABLE:
             terms = terms_bound(terms, schema_of(request_view.document(node.id).body))
         decision = request_view.require(Action.RESTRICT, target.chain)
-        return request_view.permit(RestrictionSet(node, name, terms), decision)
+        return request_view.permit(RestrictionSet(node, name, terms, _may_forget(request_view, target)), decision)
 
     await ctx.write(_scope(on), decide, restriction_put)
 
@@ -166,7 +173,8 @@ async def restriction_remove(ctx: Context, on: RestrictionTarget, *, name: str) 
     def decide(request_view: RequestView) -> Permit[RestrictionRemove]:
         target = _target(request_view, on, sets=False)
         decision = request_view.require(_action_of(on.kind), target.chain)
-        return request_view.permit(RestrictionRemove(_node_of(target), name), decision)
+        forgets = _may_forget(request_view, target)
+        return request_view.permit(RestrictionRemove(_node_of(target), name, forgets), decision)
 
     return await ctx.write(_scope(on), decide, restriction_delete)
 
@@ -174,17 +182,24 @@ async def restriction_remove(ctx: Context, on: RestrictionTarget, *, name: str) 
 def restriction_put(tx: Tx, permit: Permit[RestrictionSet]) -> None:
     """Write the restriction, if its object still exists."""
     command = permit.command
-    tx.restrictions.put(tx.nodes.confirm(command.node), command.name, terms=command.terms)
+    tx.restrictions.put(tx.nodes.confirm(command.node), command.name, terms=command.terms, forgets=command.forgets)
 
 
 def restriction_delete(tx: Tx, permit: Permit[RestrictionRemove]) -> bool:
     """Delete the restriction. Returns whether it existed."""
     command = permit.command
-    return tx.restrictions.delete(tx.nodes.confirm(command.node), command.name)
+    return tx.restrictions.delete(tx.nodes.confirm(command.node), command.name, forgets=command.forgets)
 
 
 def _scope(on: RestrictionTarget) -> RequestScope:
     return scope_for(on.metalake, on.kind, on.full_name)
+
+
+def _may_forget(request_view: RequestView, target: SecurableTarget) -> bool:
+    """Return whether the caller may grant on the object's parent: the owner of a new table alone does not end the
+    restrictions of former tables of its name.
+    """
+    return request_view.decide(Action.PRIVILEGE_GRANT, target.chain[1:]).allowed
 
 
 def _action_of(kind: Kind) -> Action:

@@ -64,13 +64,14 @@ def restrictions_read(zone: int) -> Load[CatalogRestrictions]:
 class RestrictionWrites(Writes):
     """Writes read restrictions (row filters, column masks) inside a transaction."""
 
-    def put(self, node: Node, name: str, *, terms: RestrictionTerms) -> None:
-        """Set a restriction; it replaces one of the same name.
+    def put(self, node: Node, name: str, *, terms: RestrictionTerms, forgets: bool = False) -> None:
+        """Set a restriction; it replaces one of the same name, with `forgets` also that of former objects of the path.
 
         Raises BadRequest if the catalog has more than `RESTRICTIONS_MAX`.
         """
         tx = self.tx
-        FormerNameWrites(tx).forget(node, name)
+        if forgets:
+            FormerNameWrites(tx).forget(node, name)
         text = msgspec.json.encode(terms).decode()
         tx.count(
             PUT, {"id": node.id, "name": name, "zone": node.zone, "terms": text, "actor": tx.actor, "now": tx.now_ms}
@@ -105,9 +106,13 @@ class RestrictionWrites(Writes):
             )
         )
 
-    def delete(self, node: Node, name: str) -> bool:
-        """Delete a restriction, also from what later objects of the path take over. Returns whether it existed."""
-        FormerNameWrites(self.tx).forget(node, name)
+    def delete(self, node: Node, name: str, *, forgets: bool = False) -> bool:
+        """Delete a restriction, with `forgets` also from what later objects of the path take over.
+
+        Returns whether it existed.
+        """
+        if forgets:
+            FormerNameWrites(self.tx).forget(node, name)
         if not self.tx.count(DELETE, {"id": node.id, "name": name}):
             return False
         self.tx.changed(self._draft("unrestrict", node, name=name))
