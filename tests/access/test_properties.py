@@ -188,7 +188,7 @@ def test_refusal_names_a_gap_and_allowed_decision_none(question: Question) -> No
 
 SERVICE_ADMINS_ONLY = (
     Action.METALAKE_CREATE, Action.TOKEN_MANAGE_OTHERS, Action.TASK_MANAGE, Action.METALAKE_IMPORT, Action.SECRETS_EXPORT,
-    Action.KEYS_MANAGE, Action.AUDIT_READ_ALL, Action.SERVER_INSPECT,
+    Action.KEYS_MANAGE, Action.AUDIT_READ_ALL, Action.SERVER_INSPECT, Action.METALAKE_TAKE,
 )  # fmt: skip
 """Actions that no grant allows: their refusal says that a service admin is needed."""
 

@@ -47,6 +47,7 @@ class Action(StrEnum):
     SECRETS_EXPORT = "secrets_export", Kind.METALAKE
     KEYS_MANAGE = "keys_manage", Kind.METALAKE
     AUDIT_READ_ALL = "audit_read_all", Kind.METALAKE
+    METALAKE_TAKE = "metalake_take", Kind.METALAKE
 
     METALAKE_LOAD = "metalake_load", Kind.METALAKE
     METALAKE_ALTER = "metalake_alter", Kind.METALAKE

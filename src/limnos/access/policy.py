@@ -324,6 +324,7 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
         Action.SERVER_INSPECT: ServiceAdminRule(),  # the settings reveal storages and users of all metalakes
         Action.METALAKE_IMPORT: ServiceAdminRule(),  # it creates a metalake with the owners and rights of the file
         Action.AUDIT_READ_ALL: ServiceAdminRule(),
+        Action.METALAKE_TAKE: ServiceAdminRule(),  # gives a metalake another owner when its owner cannot
         Action.SECRETS_EXPORT: ServiceAdminRule(),  # and METALAKE_EXPORT: no other request reveals catalogs' secrets
         Action.KEYS_MANAGE: ServiceAdminRule(),  # keys that encrypt the secrets of every metalake
         **_TREE,
@@ -352,6 +353,7 @@ SERVER_ACTIONS: Final = frozenset(
         Action.SECRETS_EXPORT,
         Action.KEYS_MANAGE,
         Action.AUDIT_READ_ALL,
+        Action.METALAKE_TAKE,
     }
 )
 """Actions on the server itself, for which membership of a metalake does not matter."""

@@ -28,6 +28,8 @@ def filled(node: DriverNode) -> DriverNode:
 def test_creator_owns_and_can_transfer_ownership(filled: DriverNode, path: str) -> None:
     """The creator of any object owns it and may transfer it to a user or group; types are returned in lower case."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")  # the owner of a schema must be able to reach it
+    grant(filled, "ana", "manage_users", kind="metalake", on="lake")
+    filled.done("POST", "/api/limnos/v1/metalakes/lake/groups/staff/members", {"users": ["ana"]})
     seen = [filled.get(f"{OWNERS}/{path}")["owner"]]
     for name, kind in (("ana", "USER"), ("admin", "user")):
         answer = filled.put(f"{OWNERS}/{path}", {"name": name, "type": kind}, user=seen[-1]["name"])

@@ -66,12 +66,15 @@ async def scope_of_question(ctx: Context, question: AccessQuestion) -> RequestSc
     return await scope_of(ctx, question.metalake, kind=kind, path=question.path)
 
 
-def target_of(request_view: RequestView, question: AccessQuestion) -> AccessTarget:
-    """Return the requested object, even if it is missing. Raises PermissionDenied if the caller is not a user of the
+def target_of(request_view: RequestView, question: AccessQuestion, *, unknown: Kind = Kind.TABLE) -> AccessTarget:
+    """Return the requested object, even if it is missing; a path of which the caller may not know has the kind
+    `unknown`.
+
+    Raises PermissionDenied if the caller is not a user of the
     metalake.
     """
     request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
-    kind = question.kind or _kind_at(request_view, question.path)
+    kind = question.kind or _kind_at(request_view, question.path, unknown=unknown)
     chain = chain_to(request_view, kind, path=question.path)
     restrictions: Mapping[int, tuple[Restriction, ...]] = {}
     if request_view.settled.catalog is not None:
@@ -85,8 +88,8 @@ def target_of(request_view: RequestView, question: AccessQuestion) -> AccessTarg
     )  # fmt: skip
 
 
-def _kind_at(request_view: RequestView, path: tuple[str, ...]) -> Kind:
-    """Return the kind of the object at a path; a table if there is none that the caller may know of."""
+def _kind_at(request_view: RequestView, path: tuple[str, ...], *, unknown: Kind) -> Kind:
+    """Return the kind of the object at a path; `unknown` if there is none that the caller may know of."""
     if not path:
         return Kind.METALAKE
     if len(path) == 1:
@@ -96,7 +99,7 @@ def _kind_at(request_view: RequestView, path: tuple[str, ...]) -> Kind:
             node, chain = request_view.find(path[1:], kind)
             if node is not None and node.kind is kind and _may_know(request_view, chain):
                 return kind
-    return Kind.TABLE
+    return unknown
 
 
 def _may_know(request_view: RequestView, chain: SecurableChain) -> bool:

@@ -85,7 +85,7 @@ async def access_reach(ctx: Context, question: AccessQuestion, *, request: Reach
 
     def read(request_view: RequestView) -> _ReachView:
         request_view.require_in_metalake_use()
-        target = target_of(request_view, question)
+        target = target_of(request_view, question, unknown=Kind.NAMESPACE)
         user = request.user or request_view.user
         if target.chain[0].kind not in CONTAINERS:
             raise BadRequest("Name a metalake, a catalog or a namespace: other objects have no objects below them")

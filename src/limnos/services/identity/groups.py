@@ -14,6 +14,7 @@ from limnos.model.entities import Principal
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
+from limnos.services.identity.last_owners import metalake_owner_check
 from limnos.services.identity.users import principal_look_up, principal_require
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -102,7 +103,10 @@ def members_insert(tx: Tx, permit: Permit[MembersAdd]) -> tuple[str, ...]:
 
 
 async def member_remove(ctx: Context, *, metalake: str, group: str, user: str) -> bool:
-    """Remove a user from a group. Returns whether the user was a member. Raises NotFound, PermissionDenied."""
+    """Remove a user from a group. Returns whether the user was a member.
+
+    Raises NotFound, PermissionDenied, BadRequest for the last enabled member of the metalake's owner.
+    """
 
     def decide(request_view: RequestView) -> Permit[MemberRemove]:
         principal, _, decision = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_MEMBERS)
@@ -113,7 +117,12 @@ async def member_remove(ctx: Context, *, metalake: str, group: str, user: str) -
 
 
 def member_delete(tx: Tx, permit: Permit[MemberRemove]) -> bool:
-    """Delete the membership. Returns whether it existed."""
+    """Delete the membership. Returns whether it existed.
+
+    Raises BadRequest if the metalake would lose its last owner.
+    """
     group = tx.principals.by_id(permit.command.group.id) or tx.stale()
     user = tx.principals.by_id(permit.command.user.id) or tx.stale()
-    return tx.principals.remove_member(group, user)
+    was_member = tx.principals.remove_member(group, user)
+    metalake_owner_check(tx, group.metalake_id)
+    return was_member

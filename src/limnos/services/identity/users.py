@@ -19,6 +19,7 @@ from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest,
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.privileges import escape_percent
+from limnos.services.identity.last_owners import metalake_owner_check, owner_check
 from limnos.services.identity.principal_bindings import may_lift, principal_bindings_check
 from limnos.services.lookup.principal_names import principal_create
 from limnos.services.request.authorized_object import AuthorizedObject
@@ -216,7 +217,8 @@ def principal_insert(tx: Tx, permit: Permit[PrincipalAdd]) -> RoleHolder:
 async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str) -> None:
     """Remove a user or group.
 
-    Raises NotFound, BadRequest for the metalake's owner, PermissionDenied, InUse if a restriction names it.
+    Raises NotFound, BadRequest for the metalake's owner, PermissionDenied, InUse if a restriction names it, or if it
+    owns a catalog or namespace.
     """
     await ctx.write(
         RequestScope(metalake),
@@ -239,7 +241,8 @@ def principal_remove_of(request_view: RequestView, kind: Kind, *, name: str) -> 
 def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
     """Delete the permit's user or group.
 
-    Raises StalePermit if it was deleted after the access decision, InUse, PermissionDenied.
+    Raises StalePermit if it was deleted after the access decision, InUse (it owns containers, or restrictions name it),
+    BadRequest (the metalake would lose its last owner), PermissionDenied.
     """
     principal = tx.principals.by_id(permit.command.principal.id)
     if principal is None:
@@ -252,7 +255,9 @@ def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
         metalake_id=principal.metalake_id,
         lifts=permit.command.lifts,
     )
+    owner_check(tx, principal, names=permit.command.lifts)
     tx.principals.drop(principal)
+    metalake_owner_check(tx, principal.metalake_id)
 
 
 async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) -> Principal:
@@ -285,9 +290,11 @@ def _end_sign_ins(tx: Tx, *, rules: AccessSettings, user: str) -> None:
 
 
 def user_update(tx: Tx, permit: Permit[UserEnable]) -> Principal:
-    """Store whether the user is enabled."""
+    """Store whether the user is enabled. Raises BadRequest if the metalake would lose its last owner."""
     principal = tx.principals.by_id(permit.command.user.id)
     if principal is None:
         tx.stale()
     tx.principals.enable(principal, enabled=permit.command.enabled)
+    if not permit.command.enabled:
+        metalake_owner_check(tx, principal.metalake_id)
     return tx.principals.by_id(principal.id) or tx.stale()

@@ -40,6 +40,11 @@ MEMBERS = Sql(
     "SELECT u.name FROM group_member m JOIN principal u ON u.id = m.user_id AND u.deleted = 0"
     " WHERE m.group_id = :id ORDER BY u.name"
 )
+IS_ACTIVE = Sql(
+    f"SELECT 1 FROM principal p WHERE p.id = :id AND p.deleted = 0 AND ((p.kind = {int(Kind.USER)} AND p.enabled = :yes)"
+    " OR EXISTS (SELECT 1 FROM group_member m JOIN principal u ON u.id = m.user_id AND u.deleted = 0 AND u.enabled = :yes"
+    " WHERE m.group_id = p.id))"
+)
 FORMER = Sql(
     "SELECT 1 FROM principal WHERE metalake_id = :metalake AND kind = :kind AND name = :name AND deleted <> 0 LIMIT 1"
 )
@@ -208,6 +213,10 @@ class PrincipalWrites(Writes):
     def members(self, group: Principal) -> tuple[str, ...]:
         """Read the names of a group's members inside the transaction."""
         return tuple(row[0] for row in self.tx.rows(MEMBERS, {"id": group.id}))
+
+    def is_active(self, principal_id: int) -> bool:
+        """Return whether a principal is an enabled user, or a group with an enabled member, inside the transaction."""
+        return bool(self.tx.rows(IS_ACTIVE, {"id": principal_id, "yes": True}))
 
     def groups_of(self, user_id: int) -> tuple[int, ...]:
         """Read the ids of a user's groups inside the transaction."""

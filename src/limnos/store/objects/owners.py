@@ -29,6 +29,13 @@ OWNED = Sql(
 )
 
 
+_CONTAINERS = ", ".join(str(int(kind)) for kind in (Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE))
+CONTAINERS = Sql(
+    "SELECT o.object_id FROM owner o JOIN node n ON n.id = o.object_id AND n.deleted = 0"
+    f" WHERE o.principal_id = :principal AND n.kind IN ({_CONTAINERS}) ORDER BY o.object_id LIMIT :limit"
+)
+
+
 def owned_read(principal_id: int, *, zone: int, after: int) -> Load[OwnedRange]:
     """Read the namespaces of a catalog in which a principal owns objects, and the namespaces that it owns itself.
 
@@ -57,6 +64,15 @@ class OwnerWrites(Writes):
         Writes no change row: the change row of the creation invalidates cached facts of the object and of its owner.
         """
         self.tx.count(INSERT, {"id": object_id, "principal": principal_id})
+
+    def of(self, object_id: int) -> int | None:
+        """Read the id of an object's owner inside the transaction; None if it has no owner."""
+        rows = self.tx.rows(OWNER, {"id": object_id})
+        return rows[0][0] if rows else None
+
+    def containers_of(self, principal_id: int, *, limit: int) -> list[int]:
+        """Read the ids of the live metalakes, catalogs and namespaces that a user or group owns, the oldest first."""
+        return [row[0] for row in self.tx.rows(CONTAINERS, {"principal": principal_id, "limit": limit})]
 
     def set(
         self,

@@ -126,6 +126,9 @@ def test_invalid_admin_token_file_is_replaced_at_startup(fresh: Callable[[str], 
     with node_at(data) as node:
         node.done("POST", f"{API}/lake/users", {"name": "ben"})
         node.done("PUT", f"{API}/lake/owners/METALAKE/lake", {"name": "ben", "type": "USER"})
+        for catalog in node.get(f"{API}/lake/catalogs", user="ben").json()["identifiers"]:
+            owner = {"name": "ben", "type": "USER"}
+            node.done("PUT", f"{API}/lake/owners/CATALOG/{catalog['name']}", owner, user="ben")
         node.done("DELETE", f"{API}/lake/users/admin", user="ben")
         node.done("POST", f"{API}/lake/users", {"name": "admin"}, user="ben")
     old = (data / "admin.token").read_text().strip()
