@@ -298,12 +298,9 @@ def audit_settings_of(settings: AuditSection) -> AuditRules:
 
 def _rules_of(settings: Settings) -> AccessSettings:
     access = settings.access
-    return AccessSettings(
-        access.enabled,
-        frozenset({settings.server.admin, *access.service_admins}),
-        accepted_trusts(access_enabled=access.enabled, believes_basic=access.authentication == "simple"),
-        access.catalog_enable == "users",
-    )
+    admins = frozenset({settings.server.admin, *access.service_admins})
+    trusts = accepted_trusts(access_enabled=access.enabled, believes_basic=access.authentication == "simple")
+    return AccessSettings(access.enabled, admins, trusts, access.catalog_enable == "users")
 
 
 def _issuer_of(settings: Settings, clock: TimeSource) -> Issuer | None:

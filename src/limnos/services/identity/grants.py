@@ -242,10 +242,10 @@ def rules_change(tx: Tx, permit: Permit[RulesChange]) -> RoleWithRules:
         tx.roles.allow(role, command.grants)
     else:
         tx.roles.withdraw(role, command.grants)
-    return tx.roles.ruled(role) if command.shown is None else _rules_on(tx, role, command.shown)
+    return tx.roles.ruled(role) if command.shown is None else _rules_on(tx, role, chain=command.shown)
 
 
-def _rules_on(tx: Tx, role: RoleEntity, chain: SecurableChain) -> RoleWithRules:
+def _rules_on(tx: Tx, role: RoleEntity, *, chain: SecurableChain) -> RoleWithRules:
     """Return a role without its properties, with its grants on the first object of `chain` alone."""
     target = chain[0]
     standing = tx.roles.standing(role, target.id)
